@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+#
+# The front door. It only calls CMake's presets (CMakePresets.json) by shorter names; docs/building.md says more.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+# Old sanitizer runtimes can't live with the address randomisation of new kernels; where it may be switched off, it is.
+NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+# build,PRESET[,arguments] configures and builds; check,PRESET runs its tests.
+build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
+check = $(NOASLR) ctest --preset $(1) -j $(JOBS)
+
+.PHONY: help run test quick bench install clean format
+
+help: ## print this list (the default)
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@echo "  BECALM_NO_INSTALL=1 make ...: never install packages, only say which are missing"
+
+run: ## run the demonstration: a retry storm in virtual time, and how it is calmed
+	@tools/setup build
+	@mkdir -p build && echo "building (the log is build/run.log)"
+	@($(call build,dev,--target storm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
+	@build/dev/examples/storm
+
+test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
+	tools/setup build test
+	$(call build,dev)
+	$(call build,clang) && $(call check,clang)
+	$(call build,asan) && $(call check,asan)
+	$(call build,tsan) && $(call check,tsan)
+	$(call build,fuzz) && $(call check,fuzz)
+	$(call check,dev)
+
+quick: ## build and test with gcc alone
+	$(call build,dev)
+	$(call check,dev)
+
+bench: ## measure the hot paths, ns per operation
+	tools/setup build
+	$(call build,release,--target bench_engine)
+	build/release/bench/bench_engine
+
+install: ## install headers and libraries (PREFIX=/usr/local, DESTDIR=)
+	tools/setup build
+	cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	cmake --build --preset release -j $(JOBS)
+	cmake --install build/release
+
+clean: ## remove everything built
+	rm -rf build
+
+format: ## lay out all C files by .clang-format
+	tools/setup format
+	git ls-files -co --exclude-standard '*.c' '*.h' '*.cc' | xargs clang-format -i

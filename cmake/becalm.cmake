@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+#
+# What the CMakeLists.txt files have in common: warnings, sanitizers, and one function per kind of thing that is built.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+find_package(Threads REQUIRED)
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON) # the same objects go into the archives and the shared library
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+add_compile_options(
+    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch-enum -Wstrict-prototypes -Wmissing-prototypes
+    -Wvla -Wundef -Wwrite-strings
+    $<$<BOOL:${BECALM_WERROR}>:-Werror>
+    -fno-semantic-interposition # a function of ours may be inlined into its neighbours
+    -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= # assertions print src/engine/x.c, wherever it was built
+)
+if(BECALM_SANITIZE)
+    add_compile_options(-fsanitize=${BECALM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${BECALM_SANITIZE})
+endif()
+if(BECALM_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+# becalm_module(NAME SOURCES ... [DEPS ...]): src/NAME becomes the archive becalm_NAME. Sources are in reading order.
+function(becalm_module name)
+    cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+    list(TRANSFORM arg_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/src/${name}/)
+    add_library(becalm_${name} STATIC ${arg_SOURCES})
+    target_include_directories(becalm_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(becalm_${name} PUBLIC ${arg_DEPS})
+endfunction()
+
+# becalm_programs(FOLDER): every FOLDER/*.c is a program of its own. Such folders are the only ones that are globbed.
+function(becalm_programs folder)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        add_executable(${name} ${source})
+        target_link_libraries(${name} PRIVATE becalm_engine Threads::Threads)
+        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    endforeach()
+endfunction()
+
+# becalm_tests(FOLDER LIBS ...): every FOLDER/test_*.c is a cmocka program and a test of that name.
+function(becalm_tests folder)
+    cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.c)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        add_executable(${name} ${source})
+        target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine PkgConfig::CMOCKA Threads::Threads)
+        target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/lib)
+        add_test(NAME ${name} COMMAND ${name})
+        set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+        if(BECALM_SANITIZE)
+            set_tests_properties(${name} PROPERTIES TIMEOUT 300) # sanitizers cost up to twenty times
+        endif()
+    endforeach()
+endfunction()
+
+# becalm_fuzzers(FOLDER LIBS ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a test that runs it for its share of
+# the time. What it learns stays in the build tree; inputs worth keeping are committed to FOLDER/corpus/<name>/.
+function(becalm_fuzzers folder)
+    cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/fuzz_*.c)
+    list(LENGTH sources count)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        math(EXPR seconds "(${BECALM_FUZZ_SECONDS} + ${count} - 1) / ${count}")
+        math(EXPR timeout "${seconds} + 60")
+        set(learned ${PROJECT_BINARY_DIR}/corpus/${name})
+        file(MAKE_DIRECTORY ${learned})
+        file(GLOB kept ${PROJECT_SOURCE_DIR}/${folder}/corpus/${name})
+        add_executable(${name} ${source})
+        target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+        add_test(NAME ${name} COMMAND ${name} -max_total_time=${seconds} -timeout=10 -print_final_stats=1
+                                      -artifact_prefix=${learned}- ${learned} ${kept})
+        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout})
+    endforeach()
+endfunction()
+
+# becalm_library(MODULE...): libbecalm.so and libbecalm.a from these modules, with headers, pkg-config and CMake files.
+function(becalm_library)
+    list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+    set(exports ${PROJECT_SOURCE_DIR}/cmake/libbecalm.map)
+    add_library(becalm SHARED ${objects})
+    add_library(becalm_static STATIC ${objects})
+    set_target_properties(becalm becalm_static PROPERTIES OUTPUT_NAME becalm LINKER_LANGUAGE C)
+    set_target_properties(becalm PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${BECALM_SOVERSION}
+                                            LINK_DEPENDS ${exports})
+    set_target_properties(becalm_static PROPERTIES EXPORT_NAME static)
+    target_link_options(becalm PRIVATE LINKER:--version-script=${exports} LINKER:-z,defs)
+    target_link_libraries(becalm PRIVATE Threads::Threads)
+    target_link_libraries(becalm_static PUBLIC Threads::Threads)
+    target_include_directories(becalm INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_include_directories(becalm_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+    set(cmakedir ${CMAKE_INSTALL_LIBDIR}/cmake/Becalm)
+    set(pcdir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    file(RELATIVE_PATH up_to_prefix /prefix/${pcdir} /prefix) # relative, so that an installed tree may be moved
+    string(REGEX REPLACE "/$" "" up_to_prefix ${up_to_prefix})
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/libbecalm.pc.in libbecalm.pc @ONLY)
+    configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/BecalmConfig.cmake.in BecalmConfig.cmake
+                                  INSTALL_DESTINATION ${cmakedir})
+    # There is no stable ABI before 1.0, so 0.2 does not stand in for 0.1.
+    write_basic_package_version_file(BecalmConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+    install(TARGETS becalm becalm_static EXPORT becalm)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/becalm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+            FILES_MATCHING PATTERN "*.h")
+    install(FILES ${PROJECT_BINARY_DIR}/libbecalm.pc DESTINATION ${pcdir})
+    install(EXPORT becalm NAMESPACE Becalm:: FILE BecalmTargets.cmake DESTINATION ${cmakedir})
+    install(FILES ${PROJECT_BINARY_DIR}/BecalmConfig.cmake ${PROJECT_BINARY_DIR}/BecalmConfigVersion.cmake
+            DESTINATION ${cmakedir})
+endfunction()

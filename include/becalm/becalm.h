@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_BECALM_H
+#define BECALM_BECALM_H
+
+/* Becalm: retries that calm a storm instead of feeding it. This header includes all others. What they have in common
+ * is said here once.
+ *
+ * THE ENGINE DECIDES AND NEVER ACTS. It opens no socket, reads no clock, has no entropy, allocates nothing, locks
+ * nothing and remembers nothing outside of the objects that it is given. A host (your program) tells it what happened
+ * and when, as an event, and does what the action says:
+ *
+ *     event: what, now, random bits  ->  becalm_call_step()  ->  action: send, answer, cancel, finish, wake me at t,
+ * why
+ *
+ * The same events give the same actions on every machine; there is no floating point. So a test or a simulation in
+ * virtual time exercises the very code that serves traffic.
+ *
+ * TIME is becalm_ns: unsigned nanoseconds on a monotonic clock of the host's choice. A host reads its clock once per
+ * wake-up and passes the value on. Instants end in _at, durations are nouns, BECALM_NEVER is the instant that does not
+ * come. Arithmetic saturates (ns.h). An instant older than one seen before is harmless: it moves nothing.
+ *
+ * RATIOS are integers in parts per million and end in _ppm: 100000 is 10 %. Other fixed-point fields say their unit in
+ * the name (_milli) or in the comment. Upper bounds end in _max.
+ *
+ * RANDOMNESS comes with each event, 64 bits of it, good ones (rand.h has a generator). Callers that share a seed would
+ * retry in step, which is what jitter is there to prevent.
+ *
+ * NAMES are becalm_<noun>_<verb>, one header per noun. The verbs mean one thing each:
+ *     defaults  fills a policy with values that are good as they are
+ *     check     says whether a policy is valid, and if not, which field is wrong
+ *     bytes     how much memory an object needs, where that depends on its policy
+ *     init      makes an object in the caller's memory
+ *     admit     asks for permission, and counts the question
+ *     peek      asks, and changes nothing
+ *     take,give move tokens or permits; what was taken is given back at most once
+ *     note      records what happened
+ *     carry     moves the state of an old object into a new one, when a policy is reloaded
+ *     step      drives a state machine
+ *     new,free  make and end an object on the heap; only the wrapper in run.h has such
+ *
+ * MEMORY belongs to the caller. Fields are public for size and embedding only; touch them through the functions, unless
+ * a comment says that they may be read. Objects are ready after init and need no destructor: when nobody uses one any
+ * more, reuse or free its memory. What has bytes() wants its memory aligned to 64. Do not copy or move an object that
+ * is in use. No object keeps a pointer to a policy, with one exception: a call keeps the policy of its init until its
+ * end.
+ *
+ * THREADS. A call, its event and its action belong to one thread at a time. What calls share (budget, breaker,
+ * throttle, rate, limit, gate, hedge, mark, sketch, window, hosts) is safe from any number of threads without locks. A
+ * policy is a value: nobody may change it while somebody reads it. becalm_moment.cell spreads statistics over threads:
+ * give every thread a number of its own; a wrong number is slower, and still right.
+ *
+ * ERRORS, VERDICTS AND BUGS are three things. An error is an int, 0 or one of BECALM_E... (base.h), and comes from what
+ * reads policies. A verdict is no error: a refusal is an action with a reason (reason.h), the same word in logs,
+ * metrics and headers. A bug, in the library or in its use, is an assertion: it stops the program, in release builds
+ * too, through becalm_assert_failed(), which a program may define itself.
+ *
+ * STABILITY. Before 1.0 there is no stable ABI: compile with the headers of the library that you run with (version.h).
+ *
+ * In reading order: */
+
+/* The ground. */
+#include <becalm/base.h>
+#include <becalm/ns.h>
+#include <becalm/rand.h>
+#include <becalm/version.h>
+
+/* The words. */
+#include <becalm/outcome.h>
+#include <becalm/reason.h>
+
+/* What counts. */
+#include <becalm/sketch.h>
+#include <becalm/window.h>
+
+/* What decides, one thing each. */
+#include <becalm/backoff.h>
+#include <becalm/breaker.h>
+#include <becalm/budget.h>
+#include <becalm/deadline.h>
+#include <becalm/gate.h>
+#include <becalm/hedge.h>
+#include <becalm/limit.h>
+#include <becalm/mark.h>
+#include <becalm/outlier.h>
+#include <becalm/pick.h>
+#include <becalm/rate.h>
+#include <becalm/throttle.h>
+
+/* What composes them. */
+#include <becalm/call.h>
+#include <becalm/policy.h>
+#include <becalm/target.h>
+
+/* Not the engine but a small host around it, which reads the clock and sleeps. */
+#include <becalm/run.h>
+
+#endif

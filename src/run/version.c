@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/version.h>
+
+const char *becalm_version(void)
+{
+    return BECALM_VERSION;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# test_install.sh BUILD: what `make install` would install works for a program that knows nothing of this tree.
+# Installs into a scratch prefix below BUILD and moves it once, to see that nothing remembers where it was.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=$1
+cc=${CC:-cc}
+cxx=${CXX:-c++}
+work=$build/install-test
+prefix=$work/prefix
+strict=(-Wall -Wextra -Wpedantic -Werror)
+
+fail() {
+    echo "FAIL: $*"
+    exit 1
+}
+
+install_it() {
+    rm -rf "$work"
+    mkdir -p "$work"
+    DESTDIR='' cmake --install "$build" --prefix "$work/first" >"$work/install.log" ||
+        fail "install: $(cat "$work/install.log")"
+    mv "$work/first" "$prefix"
+    libdir=$(dirname "$(find "$prefix" -name libbecalm.so)")
+    export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
+    read -ra flags < <(pkg-config --cflags --libs libbecalm) || fail "pkg-config does not know libbecalm"
+    [[ " ${flags[*]} " == *" -I$prefix/"* || " ${flags[*]} " == *" -I$libdir/"* ]] || fail "pkg-config says ${flags[*]}"
+}
+
+# Every header compiles alone, in both languages, without a warning.
+headers_stand_alone() {
+    local header
+    for header in "$prefix"/include/becalm/*.h; do
+        header=becalm/$(basename "$header")
+        echo "#include <$header>" | "$cc" -std=c17 "${strict[@]}" -I"$prefix/include" -x c -fsyntax-only - ||
+            fail "$header as C"
+        echo "#include <$header>" | "$cxx" -std=c++17 "${strict[@]}" -I"$prefix/include" -x c++ -fsyntax-only - ||
+            fail "$header as C++"
+    done
+}
+
+examples_build() {
+    local example
+    for example in "$root"/examples/*.c; do
+        [[ -e $example ]] || continue
+        "$cc" -std=c17 "${strict[@]}" "$example" "${flags[@]}" -o "$work/$(basename "$example" .c)" -pthread ||
+            fail "$example does not build"
+    done
+    if [[ -x $work/quickstart ]]; then
+        "$work/quickstart" >"$work/quickstart.log" || fail "quickstart: $(cat "$work/quickstart.log")"
+    fi
+}
+
+cxx_works() {
+    "$cxx" -std=c++17 "${strict[@]}" "$here/consumer.cc" "${flags[@]}" -o "$work/consumer" || fail "C++ does not build"
+    "$work/consumer" || fail "C++ does not run"
+    "$cxx" -std=c++17 "${strict[@]}" "$here/consumer.cc" -I"$prefix/include" -o "$work/static" \
+        "$libdir/libbecalm.a" -pthread || fail "the archive does not link"
+    "$work/static" || fail "the archive's program does not run"
+}
+
+find_package_works() {
+    if ! { cmake -S "$here" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" &&
+        cmake --build "$work/cmake"; } >"$work/cmake.log" 2>&1; then
+        fail "find_package: $(cat "$work/cmake.log")"
+    fi
+    "$work/cmake/consumer" || fail "what find_package built does not run"
+    "$work/cmake/consumer_static" || fail "what find_package built from the archive does not run"
+}
+
+library_is_tidy() {
+    local foreign soname
+    foreign=$(nm -D --defined-only -P "$libdir/libbecalm.so" | cut -d' ' -f1 | grep -vE '^becalm_[a-z]' || true)
+    [[ -z $foreign ]] || fail "libbecalm.so exports $foreign"
+    nm -D --defined-only -P "$libdir/libbecalm.so" | grep '^becalm_call_step ' >/dev/null ||
+        fail "libbecalm.so has no becalm_call_step"
+    soname=$(readelf -d "$libdir/libbecalm.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
+    [[ $soname == libbecalm.so.0 ]] || fail "the SONAME is $soname"
+    [[ $(pkg-config --modversion libbecalm) == "$("$work/consumer")" ]] || fail "pkg-config has another version"
+    ! grep -rIl "$root" "$prefix" || fail "these files know the source tree"
+}
+
+install_it
+headers_stand_alone
+examples_build
+cxx_works
+find_package_works
+library_is_tidy
+echo "libbecalm $(pkg-config --modversion libbecalm) installs and works"
