@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/budget.h>
+
+#include "wide_internal.h"
+
+#include <string.h>
+
+/* Every kind counts first attempts and retries in its window, for the display. What it decides by is one of three:
+ *
+ *   a stock      earned, grpc, aws: `word` is an amount that is added to, up to a cap, and spent
+ *   a clock      tokens: `word` is the instant at which the bucket is full again
+ *   counts       concurrency: `word` is what is in progress; ratio, adaptive: the window itself
+ *
+ * Orders are relaxed throughout: no word here guards other memory, and a lost race only reads the word again. What
+ * ratio and adaptive need to see of each other's notes, the window's own orders see to. */
+
+/* For what is seldom needed: kept apart, it costs the usual way through a function neither registers nor a jump. */
+#if defined(__GNUC__)
+#define NOT_INLINE __attribute__((noinline))
+#else
+#define NOT_INLINE
+#endif
+
+#define LINE         64u
+#define MILLION      UINT64_C(1000000)
+#define GRPC_FAILURE 1000u /* thousandths: a failure takes one token */
+
+/* The window of kinds that have none of their own, and the time over which `earned` counts its W. */
+#define SPAN_PLAIN   (10 * BECALM_S)
+#define SLICES_PLAIN 10u
+#define SLICES_LONG  120u
+
+enum { FIRST, RETRIED, GOOD, ENDED }; /* lanes of the window */
+#define LANE(lane) (1u << (lane))
+
+/* Columns of the outcome table as sets: a bit test instead of a call, because every attempt's end asks. */
+#define BIT_yes                                            1
+#define BIT_no                                             0
+#define LISTED_BIT(name, word, listed, ...)                | BIT_##listed << name
+#define EARNING_BIT(name, word, listed, retry, earns, ...) | BIT_##earns << name
+enum { LISTED_SET = 0 BECALM_OUTCOMES(LISTED_BIT), EARNING_SET = 0 BECALM_OUTCOMES(EARNING_BIT) };
+
+static bool earning(enum becalm_outcome_kind kind)
+{
+    return (BECALM_OUTCOME_BIT(kind) & (unsigned)EARNING_SET) != 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* n whole retries in millionths. */
+static uint64_t millionths(uint64_t n)
+{
+    return n < UINT64_MAX / MILLION ? n * MILLION : UINT64_MAX;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- memory */
+
+static bool has_window(const struct becalm_budget_policy *policy)
+{
+    return policy->kind == BECALM_BUDGET_RATIO || policy->kind == BECALM_BUDGET_ADAPTIVE;
+}
+
+/* Slices of one second where that gives neither too few of them nor too many. */
+static uint32_t slices_of(becalm_ns window)
+{
+    if (window < SLICES_PLAIN * BECALM_S) {
+        return SLICES_PLAIN;
+    }
+    return window <= SLICES_LONG * BECALM_S ? (uint32_t)(window / BECALM_S) : SLICES_LONG;
+}
+
+static struct becalm_window_shape shape_of(const struct becalm_budget_policy *policy, uint32_t cells)
+{
+    struct becalm_window_shape shape = {.kind = BECALM_WINDOW_TIME, .span = SPAN_PLAIN, .slices = SLICES_PLAIN};
+    if (has_window(policy)) {
+        shape.span = policy->window;
+        shape.slices = slices_of(policy->window);
+    }
+    shape.lanes = policy->kind == BECALM_BUDGET_ADAPTIVE ? ENDED + 1 : RETRIED + 1;
+    shape.cells = cells < 1 ? 1 : (uint32_t)least(cells, BECALM_WINDOW_CELLS_MAX); /* they are only a hint */
+    return shape;
+}
+
+size_t becalm_budget_bytes(const struct becalm_budget_policy *policy, uint32_t cells)
+{
+    if (becalm_budget_check(policy, NULL) != 0) {
+        return 0;
+    }
+    struct becalm_window_shape shape = shape_of(policy, cells);
+    return LINE + becalm_window_bytes(&shape);
+}
+
+static uint64_t word_at_start(const struct becalm_budget_policy *policy)
+{
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        return policy->start;
+    case BECALM_BUDGET_GRPC:
+        return policy->max_tokens_milli;
+    case BECALM_BUDGET_AWS:
+        return policy->capacity;
+    case BECALM_BUDGET_TOKENS:
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_CONCURRENCY:
+    case BECALM_BUDGET_ADAPTIVE:
+    case BECALM_BUDGET_NONE:
+        return 0;
+    }
+    BECALM_UNREACHABLE();
+}
+
+struct becalm_budget *becalm_budget_init(void *memory, const struct becalm_budget_policy *policy, uint32_t cells)
+{
+    _Static_assert(sizeof(struct becalm_budget) <= LINE, "the window begins on a line of its own");
+    BECALM_ASSERT(becalm_budget_check(policy, NULL) == 0);
+    struct becalm_window_shape shape = shape_of(policy, cells);
+    struct becalm_budget *b = memory;
+    memset(b, 0, LINE);
+    b->window = becalm_window_init((char *)memory + LINE, &shape);
+    atomic_init(&b->word, word_at_start(policy));
+    atomic_init(&b->cap, 0);
+    return b;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ stock */
+
+static uint64_t word_load(const struct becalm_budget *b)
+{
+    return atomic_load_explicit(&b->word, memory_order_relaxed);
+}
+
+/* False: somebody else was first, and *seen is now what they left. */
+static bool word_swap(struct becalm_budget *b, uint64_t *seen, uint64_t next)
+{
+    return atomic_compare_exchange_weak_explicit(&b->word, seen, next, memory_order_relaxed, memory_order_relaxed);
+}
+
+/* Adds up to the cap. A full stock is not written at all, so that healthy threads don't meet here. */
+static void stock_add(struct becalm_budget *b, uint64_t amount, uint64_t cap)
+{
+    uint64_t have = word_load(b);
+    for (;;) {
+        uint64_t next = least(have + amount, cap);
+        if (next == have || word_swap(b, &have, next)) {
+            return;
+        }
+    }
+}
+
+/* What is above the cap is lost with the first spending. */
+static bool stock_spend(struct becalm_budget *b, uint64_t price, uint64_t cap)
+{
+    uint64_t have = word_load(b);
+    while (least(have, cap) >= price) {
+        if (word_swap(b, &have, least(have, cap) - price)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void stock_drop(struct becalm_budget *b, uint64_t amount)
+{
+    uint64_t have = word_load(b);
+    while (have > 0 && !word_swap(b, &have, minus(have, amount))) {
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- earned */
+
+/* The cap is max(1, min(10, W/10), W/50) tokens; in fiftieths of a token it needs no fraction. Summing W takes longer
+ * than everything else here, so it is kept in one word {tick:38, fiftieths:26} and done once a tick. A cap never
+ * decides whether a retry is allowed, because it is at least the price of one: it only says how much may be banked, and
+ * for that a figure that is one tick old will do. */
+#define FIFTIETH  (BECALM_TOKEN / 50)
+#define CAP_BITS  26u
+#define CAP_MASK  ((UINT64_C(1) << CAP_BITS) - 1)
+#define TICK_BITS 26u /* 2^26 ns: 67 ms */
+
+static uint64_t cap_word(const struct becalm_budget *b, becalm_ns now)
+{
+    uint64_t w = least(becalm_window_sum(b->window, now, FIRST), CAP_MASK);
+    uint64_t banked = least(500, 5 * w);
+    uint64_t cap = w > banked ? w : banked;
+    return now >> TICK_BITS << CAP_BITS | (cap > 50 ? cap : 50);
+}
+
+/* An older now, and the time until a carried cap runs out, find a tick ahead of them and leave the word alone. */
+static bool cap_is_current(uint64_t word, becalm_ns now)
+{
+    return word != 0 && word >> CAP_BITS >= now >> TICK_BITS;
+}
+
+static uint64_t cap_tokens(uint64_t word)
+{
+    return (word & CAP_MASK) * FIFTIETH;
+}
+
+static uint64_t earned_peek_cap(const struct becalm_budget *b, becalm_ns now)
+{
+    uint64_t word = atomic_load_explicit(&b->cap, memory_order_relaxed);
+    return cap_tokens(cap_is_current(word, now) ? word : cap_word(b, now));
+}
+
+static uint64_t earned_cap(struct becalm_budget *b, becalm_ns now)
+{
+    uint64_t word = atomic_load_explicit(&b->cap, memory_order_relaxed);
+    if (!cap_is_current(word, now)) {
+        word = cap_word(b, now);
+        atomic_store_explicit(&b->cap, word, memory_order_relaxed);
+    }
+    return cap_tokens(word);
+}
+
+static uint64_t earned_price(const struct becalm_budget_policy *policy, enum becalm_outcome_kind cause)
+{
+    return cause == BECALM_OUTCOME_REFUSED ? policy->never_sent_cost : BECALM_TOKEN;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- tokens */
+
+/* `word` is the instant at which the bucket is full again, and every token taken moves it on by what it takes to refill
+ * one. So fractions carry over by themselves, and an older now finds the bucket emptier, never fuller. Without a refill
+ * it is simply the number of tokens taken. */
+
+/* Rounded up: never more tokens than the policy says. */
+static becalm_ns tokens_interval(const struct becalm_budget_policy *policy)
+{
+    return (BECALM_S + policy->refill_per_second - 1) / policy->refill_per_second;
+}
+
+static bool tokens_count(struct becalm_budget *b, uint32_t capacity)
+{
+    uint64_t taken = word_load(b);
+    while (taken < capacity) {
+        if (word_swap(b, &taken, taken + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool tokens_take(struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    if (policy->refill_per_second == 0) {
+        return tokens_count(b, policy->capacity);
+    }
+    becalm_ns interval = tokens_interval(policy);
+    becalm_ns full_at = word_load(b);
+    for (;;) {
+        becalm_ns next = becalm_ns_after(becalm_ns_max(full_at, now), interval);
+        if (next == BECALM_NEVER || becalm_ns_since(next, now) > policy->capacity * interval) {
+            return false;
+        }
+        if (word_swap(b, &full_at, next)) {
+            return true;
+        }
+    }
+}
+
+/* Rounded down. */
+static uint64_t tokens_left(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    uint64_t full = policy->capacity * MILLION;
+    if (policy->refill_per_second == 0) {
+        return minus(full, millionths(word_load(b)));
+    }
+    becalm_ns interval = tokens_interval(policy);
+    becalm_ns missing = least(becalm_ns_since(word_load(b), now), policy->capacity * interval);
+    uint64_t part = (missing % interval * MILLION + interval - 1) / interval;
+    return minus(full, missing / interval * MILLION + part);
+}
+
+/* ------------------------------------------------------------------------------------------------------ concurrency */
+
+/* `word` is {retries in progress:32, calls in progress:32}. Calls, also while they wait to retry, and never attempts:
+ * else waiting would shrink the limit and retries would raise it. */
+#define ONE_RETRY (UINT64_C(1) << 32)
+
+static uint64_t retries_in(uint64_t word)
+{
+    return word >> 32;
+}
+
+static uint64_t calls_in(uint64_t word)
+{
+    return (uint32_t)word;
+}
+
+static uint64_t concurrency_limit(const struct becalm_budget_policy *policy, uint64_t word)
+{
+    uint64_t limit = calls_in(word) * policy->share_ppm / MILLION;
+    return limit > policy->min_concurrency ? limit : policy->min_concurrency;
+}
+
+static bool concurrency_take(struct becalm_budget *b, const struct becalm_budget_policy *policy)
+{
+    uint64_t word = word_load(b);
+    while (retries_in(word) < concurrency_limit(policy, word)) {
+        if (word_swap(b, &word, word + ONE_RETRY)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Stops at 0, so that an end whose beginning another budget saw, before a reload, does no harm. */
+static void concurrency_leave(struct becalm_budget *b, uint64_t one)
+{
+    uint64_t word = word_load(b);
+    while ((one == ONE_RETRY ? retries_in(word) : calls_in(word)) > 0 && !word_swap(b, &word, word - one)) {
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------- ratio, adaptive */
+
+/* Retries that are always allowed, in millionths. */
+static uint64_t ratio_floor(const struct becalm_budget_policy *policy)
+{
+    return policy->min_per_second * (policy->window / BECALM_US);
+}
+
+/* Millionths of retries for so many first attempts, or attempts. The bound keeps the product within 64 bits. */
+static uint64_t share_of(uint64_t attempts, uint64_t share_ppm)
+{
+    return least(attempts, UINT32_MAX) * share_ppm;
+}
+
+static bool ratio_allows(const struct becalm_budget_policy *policy, uint64_t first, uint64_t retries)
+{
+    uint64_t of = policy->of_attempts ? first + retries : first;
+    return millionths(retries) <= share_of(of, policy->share_ppm) + ratio_floor(policy);
+}
+
+/* Rounded down, so never above the exact share. An empty window is taken as all success. */
+static uint64_t adaptive_share(const struct becalm_budget_policy *policy, const struct becalm_window_sums *sums)
+{
+    uint64_t ended = sums->lane[ENDED];
+    uint64_t good = least(sums->lane[GOOD], ended);
+    uint64_t more = policy->max_share_ppm - policy->min_share_ppm;
+    return ended == 0 ? policy->max_share_ppm : policy->min_share_ppm + more * good / ended;
+}
+
+/* Strictly below before the retry is added. With no first attempt at all in the window, one retry is let through: that
+ * is how a call that outlasts the window can retry; letting all through would be no bound. */
+static bool adaptive_allows(const struct becalm_budget_policy *policy, const struct becalm_window_sums *sums,
+                            uint64_t retries)
+{
+    if (sums->lane[FIRST] == 0) {
+        return retries <= 1;
+    }
+    return millionths(minus(retries, 1)) < share_of(sums->lane[FIRST], adaptive_share(policy, sums));
+}
+
+/* Are the retries in the window, and `more` on top of them, within the share? */
+static bool window_allows(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now,
+                          uint64_t more)
+{
+    struct becalm_window_sums sums;
+    becalm_window_read(b->window, now, &sums);
+    uint64_t retries = sums.lane[RETRIED] + more;
+    if (policy->kind == BECALM_BUDGET_ADAPTIVE) {
+        return adaptive_allows(policy, &sums, retries);
+    }
+    return ratio_allows(policy, sums.lane[FIRST], retries);
+}
+
+/* First counts the retry and then looks, and takes it back if that was one too many. Of several threads that do this at
+ * once the last to count sees all the others: a race may refuse a retry that there was room for, but never overspends.
+ * The plain look before it spares the writes, and the false refusals that they cause, when nothing is left anyway. */
+static bool window_take(struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    if (!window_allows(b, policy, now, 1)) {
+        return false;
+    }
+    struct becalm_moment at = {.now = now, .cell = 0};
+    becalm_window_note(b->window, &at, LANE(RETRIED));
+    if (window_allows(b, policy, now, 0)) {
+        return true;
+    }
+    becalm_window_undo(b->window, now, 0, LANE(RETRIED));
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- grpc */
+
+/* A failure is an outcome that would be retried, or one with which the server said not to. What was never sent is
+ * retried by the transport for free. */
+static bool grpc_failure(const struct becalm_outcome *outcome)
+{
+    if (outcome->stop) {
+        return true;
+    }
+    bool by_kind = (BECALM_OUTCOME_BIT(outcome->kind) & (unsigned)LISTED_SET) != 0;
+    return outcome->kind != BECALM_OUTCOME_PERMANENT &&
+           (outcome->listed == BECALM_LISTED_YES || (outcome->listed == BECALM_LISTED_BY_KIND && by_kind));
+}
+
+static void grpc_note(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                      const struct becalm_outcome *outcome)
+{
+    if (outcome->kind == BECALM_OUTCOME_OK) {
+        stock_add(b, policy->token_ratio_milli, policy->max_tokens_milli);
+    } else if (outcome->kind != BECALM_OUTCOME_CANCELLED && outcome->kind != BECALM_OUTCOME_REFUSED &&
+               grpc_failure(outcome)) {
+        stock_drop(b, GRPC_FAILURE);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------- interface */
+
+void becalm_budget_begin(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                         const struct becalm_moment *at)
+{
+    becalm_window_note(b->window, at, LANE(FIRST));
+    if (policy->kind == BECALM_BUDGET_CONCURRENCY) {
+        atomic_fetch_add_explicit(&b->word, 1, memory_order_relaxed);
+    }
+}
+
+void becalm_budget_end(struct becalm_budget *b, const struct becalm_budget_policy *policy)
+{
+    if (policy->kind == BECALM_BUDGET_CONCURRENCY) {
+        concurrency_leave(b, 1);
+    }
+}
+
+static NOT_INLINE void note(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                            const struct becalm_moment *at, const struct becalm_outcome *outcome, bool retried)
+{
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        if (earning(outcome->kind)) {
+            stock_add(b, policy->share_ppm, earned_cap(b, at->now));
+        }
+        return;
+    case BECALM_BUDGET_ADAPTIVE:
+        if (outcome->kind != BECALM_OUTCOME_CANCELLED) { /* that says nothing about the callee */
+            becalm_window_note(b->window, at, LANE(ENDED) | (earning(outcome->kind) ? LANE(GOOD) : 0));
+        }
+        return;
+    case BECALM_BUDGET_GRPC:
+        grpc_note(b, policy, outcome);
+        return;
+    case BECALM_BUDGET_AWS:
+        if (outcome->kind == BECALM_OUTCOME_OK && !retried) {
+            stock_add(b, 1, policy->capacity);
+        }
+        return;
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_TOKENS:
+    case BECALM_BUDGET_CONCURRENCY:
+    case BECALM_BUDGET_NONE:
+        return;
+    }
+    BECALM_UNREACHABLE();
+}
+
+void becalm_budget_note(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                        const struct becalm_moment *at, const struct becalm_outcome *outcome, bool retried)
+{
+    /* The way of every healthy call of the default kind, ahead of the switch. */
+    uint64_t cap = atomic_load_explicit(&b->cap, memory_order_relaxed);
+    if (policy->kind == BECALM_BUDGET_EARNED && earning(outcome->kind) && cap_is_current(cap, at->now)) {
+        stock_add(b, policy->share_ppm, cap_tokens(cap));
+        return;
+    }
+    note(b, policy, at, outcome, retried);
+}
+
+/* What a retry takes from the word, and gives back to it; 0 for kinds that don't spend. */
+static uint64_t price_of(const struct becalm_budget_policy *policy, enum becalm_outcome_kind cause)
+{
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        return earned_price(policy, cause);
+    case BECALM_BUDGET_TOKENS:
+        return policy->refill_per_second == 0 ? 1 : tokens_interval(policy);
+    case BECALM_BUDGET_AWS:
+        return cause == BECALM_OUTCOME_TIMED_OUT ? policy->timeout_cost : policy->retry_cost;
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_CONCURRENCY:
+    case BECALM_BUDGET_ADAPTIVE:
+    case BECALM_BUDGET_GRPC:
+    case BECALM_BUDGET_NONE:
+        return 0;
+    }
+    BECALM_UNREACHABLE();
+}
+
+static bool pay(struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now, uint64_t price)
+{
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        return stock_spend(b, price, earned_cap(b, now));
+    case BECALM_BUDGET_TOKENS:
+        return tokens_take(b, policy, now);
+    case BECALM_BUDGET_CONCURRENCY:
+        return concurrency_take(b, policy);
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_ADAPTIVE:
+        return window_take(b, policy, now);
+    case BECALM_BUDGET_GRPC:
+        return 2 * word_load(b) > policy->max_tokens_milli; /* the failure that led here has paid already */
+    case BECALM_BUDGET_AWS:
+        return stock_spend(b, price, policy->capacity);
+    case BECALM_BUDGET_NONE:
+        return true;
+    }
+    BECALM_UNREACHABLE();
+}
+
+static NOT_INLINE bool take(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                            const struct becalm_moment *at, enum becalm_outcome_kind cause, struct becalm_spend *spend)
+{
+    uint64_t price = price_of(policy, cause);
+    if (!pay(b, policy, at->now, price)) {
+        return false;
+    }
+    bool counted = has_window(policy); /* by window_take, in cell 0 */
+    if (!counted) {
+        becalm_window_note(b->window, at, LANE(RETRIED));
+    }
+    *spend = (struct becalm_spend){.amount = price, .taken_at = at->now, .cell = counted ? 0 : at->cell, .held = true};
+    return true;
+}
+
+bool becalm_budget_take(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                        const struct becalm_moment *at, enum becalm_outcome_kind cause, struct becalm_spend *spend)
+{
+    /* Of the default kind most takes in a storm are refused: no cap is below the price, so there is no need of it. */
+    if (policy->kind == BECALM_BUDGET_EARNED && word_load(b) < earned_price(policy, cause)) {
+        return false;
+    }
+    return take(b, policy, at, cause, spend);
+}
+
+void becalm_budget_give(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                        const struct becalm_moment *at, struct becalm_spend *spend, enum becalm_spend_end end)
+{
+    if (!spend->held) {
+        return;
+    }
+    spend->held = false;
+    if (end == BECALM_SPEND_UNUSED) {
+        becalm_window_undo(b->window, spend->taken_at, spend->cell, LANE(RETRIED));
+    }
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        if (end != BECALM_SPEND_LOST) {
+            stock_add(b, spend->amount, earned_cap(b, at->now));
+        }
+        return;
+    case BECALM_BUDGET_AWS:
+        if (end != BECALM_SPEND_LOST) {
+            stock_add(b, spend->amount, policy->capacity);
+        }
+        return;
+    case BECALM_BUDGET_TOKENS:
+        if (end == BECALM_SPEND_UNUSED) {
+            stock_drop(b, spend->amount); /* full again that much earlier */
+        }
+        return;
+    case BECALM_BUDGET_CONCURRENCY:
+        concurrency_leave(b, ONE_RETRY);
+        return;
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_ADAPTIVE:
+    case BECALM_BUDGET_GRPC:
+    case BECALM_BUDGET_NONE:
+        return;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* ---------------------------------------------------------------------------------------------------------- display */
+
+static uint64_t ratio_left(const struct becalm_budget_policy *policy, uint64_t first, uint64_t retries)
+{
+    uint64_t of = policy->of_attempts ? first + retries : first;
+    uint64_t room = minus(share_of(of, policy->share_ppm) + ratio_floor(policy), millionths(retries));
+    if (!policy->of_attempts) {
+        return room;
+    }
+    /* Each further retry is an attempt too, so it takes only 1 - share of the room. */
+    uint64_t each = MILLION - policy->share_ppm;
+    uint64_t whole = millionths(room / each);
+    return whole == UINT64_MAX ? whole : whole + room % each * MILLION / each;
+}
+
+static uint64_t window_left(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    struct becalm_window_sums sums;
+    becalm_window_read(b->window, now, &sums);
+    uint64_t retries = sums.lane[RETRIED];
+    if (policy->kind == BECALM_BUDGET_RATIO) {
+        return ratio_left(policy, sums.lane[FIRST], retries);
+    }
+    uint64_t share = share_of(sums.lane[FIRST], adaptive_share(policy, &sums));
+    uint64_t limit = sums.lane[FIRST] == 0 ? 1 : share / MILLION + (share % MILLION != 0);
+    return millionths(minus(limit, retries));
+}
+
+uint64_t becalm_budget_left(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    uint64_t word = word_load(b);
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        return least(word, earned_peek_cap(b, now));
+    case BECALM_BUDGET_TOKENS:
+        return tokens_left(b, policy, now);
+    case BECALM_BUDGET_CONCURRENCY:
+        return millionths(minus(concurrency_limit(policy, word), retries_in(word)));
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_ADAPTIVE:
+        return window_left(b, policy, now);
+    case BECALM_BUDGET_GRPC: /* what is above half, from thousandths to millionths */
+        return minus(2 * least(word, policy->max_tokens_milli), policy->max_tokens_milli) * 500;
+    case BECALM_BUDGET_AWS:
+        return least(word, policy->capacity) * MILLION / policy->retry_cost;
+    case BECALM_BUDGET_NONE:
+        return UINT64_MAX;
+    }
+    BECALM_UNREACHABLE();
+}
+
+uint32_t becalm_budget_retry_ratio(const struct becalm_budget *b, becalm_ns now)
+{
+    uint64_t first = becalm_window_sum(b->window, now, FIRST);
+    uint64_t retries = becalm_window_sum(b->window, now, RETRIED);
+    return first == 0 ? 0 : (uint32_t)least(millionths(retries) / first, UINT32_MAX);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ carry */
+
+/* Kinds that have no stock are as good as full: what they count begins anew in the other budget. */
+static void fill_of(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now,
+                    uint64_t *have, uint64_t *full)
+{
+    *have = *full = 1;
+    if (policy->kind == BECALM_BUDGET_EARNED) {
+        *full = earned_peek_cap(b, now);
+        *have = least(word_load(b), *full);
+    } else if (policy->kind == BECALM_BUDGET_TOKENS) {
+        *full = policy->capacity * MILLION;
+        *have = tokens_left(b, policy, now);
+    } else if (policy->kind == BECALM_BUDGET_GRPC || policy->kind == BECALM_BUDGET_AWS) {
+        *full = word_at_start(policy);
+        *have = least(word_load(b), *full);
+    }
+}
+
+/* have / full of `of`, to the nearest; have <= full. In steps of 2^-32, since only the product may have 128 bits. */
+static uint64_t in_proportion(uint64_t have, uint64_t full, uint64_t of)
+{
+    while (full > UINT32_MAX) {
+        full >>= 1;
+        have >>= 1;
+    }
+    uint64_t fraction = (have << 32) / full;
+    return (uint64_t)(((becalm__wide)fraction * of + (UINT64_C(1) << 31)) >> 32);
+}
+
+void becalm_budget_carry(struct becalm_budget *to, const struct becalm_budget_policy *to_policy,
+                         const struct becalm_budget *from, const struct becalm_budget_policy *from_policy,
+                         becalm_ns now)
+{
+    uint64_t have;
+    uint64_t full;
+    fill_of(from, from_policy, now, &have, &full);
+    uint64_t word = word_load(to);
+    if (to_policy->kind == BECALM_BUDGET_EARNED && from_policy->kind == BECALM_BUDGET_EARNED) {
+        /* The new window knows no W yet, so the old cap stands until it has seen as much as the old one had. */
+        uint64_t until = becalm_ns_after(now, SPAN_PLAIN) >> TICK_BITS << CAP_BITS;
+        atomic_store_explicit(&to->cap, until | full / FIFTIETH, memory_order_relaxed);
+        word = have;
+    } else if (to_policy->kind == BECALM_BUDGET_EARNED) {
+        word = in_proportion(have, full, BECALM_TOKEN); /* the cap of an empty window */
+    } else if (to_policy->kind == BECALM_BUDGET_TOKENS) {
+        bool refilled = to_policy->refill_per_second != 0;
+        uint64_t whole = to_policy->capacity * (refilled ? tokens_interval(to_policy) : 1);
+        uint64_t missing = whole - in_proportion(have, full, whole);
+        word = refilled ? becalm_ns_after(now, missing) : missing;
+    } else if (to_policy->kind == BECALM_BUDGET_GRPC || to_policy->kind == BECALM_BUDGET_AWS) {
+        word = in_proportion(have, full, word);
+    }
+    atomic_store_explicit(&to->word, word, memory_order_relaxed);
+}
