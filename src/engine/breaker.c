@@ -1,0 +1,898 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/breaker.h>
+
+#include <string.h>
+
+/* How threads agree. `word` holds all that decides, and breaker_enter() alone changes its state, by one
+ * compare-and-swap that also starts a new generation. What does not fit into the word (`retest`, `tally`) carries the
+ * generation it was written for, and whoever finds another one there takes it for not written yet. So no thread ever
+ * waits for another: one that is put to sleep in the middle of a transition is helped by the next that comes by. */
+
+#define PPM        1000000u
+#define SHORTEST   BECALM_MS
+#define LONGEST    (86400 * BECALM_S)
+#define COUNT_MAX  65535u /* probes and thresholds: 16 bits of the word and of the tally */
+#define LINE       64u
+#define SLICES_MAX 60u
+
+/* Keeps a rare path from being inlined, so that the frequent one needs no stack frame for it. */
+#if defined(__GNUC__)
+#define APART __attribute__((noinline))
+#else
+#define APART
+#endif
+
+enum { CALL = 1u, FAILED = 2u, SLOW = 4u }; /* lanes of the window, as bits */
+
+/* The word: 3 bits of state, 16 of probes left, 13 of openings in a row, 32 of generation. */
+
+#define LEFT_SHIFT       3
+#define ONE_PROBE        (UINT64_C(1) << LEFT_SHIFT)
+#define OPENINGS_SHIFT   19
+#define OPENINGS_MAX     8191u
+#define GENERATION_SHIFT 32
+
+static uint64_t word_make(enum becalm_breaker_state state, uint32_t generation, uint32_t left, uint32_t openings)
+{
+    return (uint64_t)generation << GENERATION_SHIFT | (uint64_t)openings << OPENINGS_SHIFT |
+           (uint64_t)left << LEFT_SHIFT | (uint64_t)state;
+}
+
+static enum becalm_breaker_state word_state(uint64_t word)
+{
+    return (enum becalm_breaker_state)(word & 7u);
+}
+
+static uint32_t word_left(uint64_t word)
+{
+    return (uint32_t)(word >> LEFT_SHIFT) & COUNT_MAX;
+}
+
+static uint32_t word_openings(uint64_t word)
+{
+    return (uint32_t)(word >> OPENINGS_SHIFT) & OPENINGS_MAX;
+}
+
+static uint32_t word_generation(uint64_t word)
+{
+    return (uint32_t)(word >> GENERATION_SHIFT);
+}
+
+static uint64_t word_load(const struct becalm_breaker *b)
+{
+    /* acquire: pairs with breaker_enter's release, so that what was written for this generation is seen with it. */
+    return atomic_load_explicit(&b->word, memory_order_acquire);
+}
+
+/* The end of the open time, or of the half-open lease: an instant in steps of 64 ns (so that whole milliseconds are
+ * exact), and in the low bits the generation that it belongs to. */
+
+#define RETEST_TAG UINT64_C(63)
+
+static uint64_t retest_make(becalm_ns at, uint64_t word)
+{
+    return (at & ~RETEST_TAG) | (word_generation(word) & RETEST_TAG);
+}
+
+static bool retest_is_of(uint64_t retest, uint64_t word)
+{
+    return (retest & RETEST_TAG) == (word_generation(word) & RETEST_TAG);
+}
+
+static becalm_ns retest_time(uint64_t retest)
+{
+    becalm_ns at = retest & ~RETEST_TAG;
+    return at == (BECALM_NEVER & ~RETEST_TAG) ? BECALM_NEVER : at;
+}
+
+/* The policy. */
+
+void becalm_breaker_defaults(struct becalm_breaker_policy *policy)
+{
+    *policy = (struct becalm_breaker_policy){
+        .enabled = true,
+        .mode = BECALM_BREAKER_RATE,
+        .failure_share_ppm = PPM,
+        .slow_share_ppm = BECALM_BREAKER_SLOW_OFF,
+        .slow_after = 60 * BECALM_S,
+        .window_kind = BECALM_WINDOW_TIME,
+        .window_size = 10,
+        .min_calls = 20,
+        .probes = 1,
+        .half_open_for = 5 * BECALM_S,
+        .open_for = BECALM_S,
+        .open_factor_ppm = PPM,
+        .open_cap = 60 * BECALM_S,
+        .failure_threshold = 5,
+        .success_threshold = 2,
+    };
+}
+
+void becalm_breaker_resilience4j(struct becalm_breaker_policy *policy)
+{
+    becalm_breaker_defaults(policy);
+    policy->failure_share_ppm = PPM / 2;
+    policy->slow_share_ppm = PPM;
+    policy->window_kind = BECALM_WINDOW_COUNT;
+    policy->window_size = 100;
+    policy->min_calls = 100;
+    policy->probes = 10;
+    policy->open_for = 60 * BECALM_S;
+}
+
+static bool between(uint64_t value, uint64_t low, uint64_t high)
+{
+    return low <= value && value <= high;
+}
+
+static const char *check_window(const struct becalm_breaker_policy *policy)
+{
+    switch (policy->window_kind) {
+    case BECALM_WINDOW_COUNT:
+        return between(policy->window_size, 1, BECALM_WINDOW_SIZE_MAX)
+                   ? NULL
+                   : "window_size must be 1 to 1,000,000 calls for a COUNT window";
+    case BECALM_WINDOW_TIME:
+        return between(policy->window_size, 1, LONGEST / BECALM_S)
+                   ? NULL
+                   : "window_size must be 1 to 86,400 seconds for a TIME window";
+    }
+    return "window_kind must be COUNT or TIME";
+}
+
+static const char *check_rate(const struct becalm_breaker_policy *policy)
+{
+    if (!between(policy->failure_share_ppm, 1, PPM)) {
+        return "failure_share_ppm must be 1 to 1,000,000";
+    }
+    if (policy->slow_share_ppm > PPM) {
+        return "slow_share_ppm must be at most 1,000,000";
+    }
+    if (policy->slow_share_ppm != BECALM_BREAKER_SLOW_OFF && !between(policy->slow_after, SHORTEST, LONGEST)) {
+        return "slow_after must be 1 ms to 24 h";
+    }
+    if (!between(policy->min_calls, 1, BECALM_WINDOW_SIZE_MAX)) {
+        return "min_calls must be 1 to 1,000,000";
+    }
+    if (!between(policy->probes, 1, COUNT_MAX)) {
+        return "probes must be 1 to 65,535";
+    }
+    return NULL;
+}
+
+static const char *check_consecutive(const struct becalm_breaker_policy *policy)
+{
+    if (!between(policy->failure_threshold, 1, COUNT_MAX)) {
+        return "failure_threshold must be 1 to 65,535";
+    }
+    if (!between(policy->success_threshold, 1, COUNT_MAX)) {
+        return "success_threshold must be 1 to 65,535";
+    }
+    return NULL;
+}
+
+static const char *check_mode(const struct becalm_breaker_policy *policy)
+{
+    switch (policy->mode) {
+    case BECALM_BREAKER_RATE:
+        return check_rate(policy);
+    case BECALM_BREAKER_CONSECUTIVE:
+        return check_consecutive(policy);
+    }
+    return "mode must be RATE or CONSECUTIVE";
+}
+
+static const char *check_times(const struct becalm_breaker_policy *policy)
+{
+    if (!between(policy->half_open_for, SHORTEST, LONGEST)) {
+        return "half_open_for must be 1 ms to 24 h";
+    }
+    if (!between(policy->open_for, SHORTEST, LONGEST)) {
+        return "open_for must be 1 ms to 24 h";
+    }
+    if (!between(policy->open_factor_ppm, PPM, 100 * PPM)) {
+        return "open_factor_ppm must be 1,000,000 to 100,000,000";
+    }
+    /* The cap bounds growth. Without growth it says nothing, so a long open_for alone needs no second setting. */
+    if (policy->open_factor_ppm > PPM && !between(policy->open_cap, policy->open_for, LONGEST)) {
+        return "open_cap must be at least open_for and at most 24 h";
+    }
+    return NULL;
+}
+
+int becalm_breaker_check(const struct becalm_breaker_policy *policy, const char **why)
+{
+    const char *wrong = check_mode(policy);
+    if (wrong == NULL) {
+        wrong = check_window(policy);
+    }
+    if (wrong == NULL) {
+        wrong = check_times(policy);
+    }
+    if (why != NULL) {
+        *why = wrong;
+    }
+    return wrong == NULL ? 0 : BECALM_EINVAL;
+}
+
+static uint32_t policy_probes(const struct becalm_breaker_policy *policy)
+{
+    return policy->mode == BECALM_BREAKER_CONSECUTIVE ? policy->success_threshold : policy->probes;
+}
+
+static bool policy_has_slow_rule(const struct becalm_breaker_policy *policy)
+{
+    return policy->mode == BECALM_BREAKER_RATE && policy->slow_share_ppm != BECALM_BREAKER_SLOW_OFF;
+}
+
+/* Resilience4j: a COUNT window is judged when it is full at the latest. */
+static uint32_t policy_min_calls(const struct becalm_breaker_policy *policy)
+{
+    if (policy->window_kind == BECALM_WINDOW_COUNT && policy->min_calls > policy->window_size) {
+        return policy->window_size;
+    }
+    return policy->min_calls;
+}
+
+/* Are the rates of so many calls, failed and slow ones, at a threshold or above it? */
+static bool policy_trips(const struct becalm_breaker_policy *policy, uint64_t calls, uint64_t failed, uint64_t slow)
+{
+    return failed * PPM >= policy->failure_share_ppm * calls ||
+           (policy_has_slow_rule(policy) && slow * PPM >= policy->slow_share_ppm * calls);
+}
+
+/* Memory. */
+
+static struct becalm_window_shape policy_shape(const struct becalm_breaker_policy *policy, uint32_t cells)
+{
+    uint32_t size = policy->window_size;
+    return (struct becalm_window_shape){
+        .kind = policy->window_kind,
+        .size = size,
+        .span = size * BECALM_S,
+        .slices = size < SLICES_MAX ? size : SLICES_MAX,
+        .lanes = 3,
+        .cells = cells < 1                         ? 1
+                 : cells < BECALM_WINDOW_CELLS_MAX ? cells
+                                                   : BECALM_WINDOW_CELLS_MAX,
+    };
+}
+
+static size_t head_bytes(void)
+{
+    return (sizeof(struct becalm_breaker) + LINE - 1) / LINE * LINE; /* the window wants a line of its own */
+}
+
+size_t becalm_breaker_bytes(const struct becalm_breaker_policy *policy, uint32_t cells)
+{
+    struct becalm_window_shape shape = policy_shape(policy, cells);
+    return head_bytes() + becalm_window_bytes(&shape);
+}
+
+struct becalm_breaker *becalm_breaker_init(void *memory, const struct becalm_breaker_policy *policy, uint32_t cells)
+{
+    BECALM_ASSERT(becalm_breaker_check(policy, NULL) == 0);
+    BECALM_ASSERT((uintptr_t)memory % LINE == 0);
+    struct becalm_window_shape shape = policy_shape(policy, cells);
+    enum becalm_breaker_state state = policy->enabled ? BECALM_BREAKER_CLOSED : BECALM_BREAKER_DISABLED;
+    struct becalm_breaker *b = (struct becalm_breaker *)memory;
+    uint64_t word = word_make(state, 0, 0, 0);
+    memset(b, 0, sizeof *b);
+    b->window = becalm_window_init((char *)memory + head_bytes(), &shape);
+    /* relaxed: nobody else has the object yet; handing it to other threads is the caller's synchronisation. */
+    atomic_store_explicit(&b->retest, retest_make(BECALM_NEVER, word), memory_order_relaxed);
+    atomic_store_explicit(&b->word, word, memory_order_relaxed);
+    return b;
+}
+
+void becalm_breaker_carry(struct becalm_breaker *to, const struct becalm_breaker *from)
+{
+    uint64_t word = word_load(from);
+    uint64_t retest = atomic_load_explicit(&from->retest, memory_order_acquire);
+    uint64_t tally = atomic_load_explicit(&from->tally, memory_order_acquire);
+    uint64_t late = atomic_load_explicit(&from->late, memory_order_relaxed); /* a counter for display */
+    /* Switched off by the new policy, or by nothing but the old one: no hand has touched generation 0. */
+    bool off_now = word_state(word_load(to)) == BECALM_BREAKER_DISABLED;
+    bool off_before = word_state(word) == BECALM_BREAKER_DISABLED && word_generation(word) == 0;
+    if (off_now || off_before) {
+        return;
+    }
+    becalm_ns at = retest_is_of(retest, word) ? retest_time(retest) : 0; /* not published: due at once, never stuck */
+    if (word_state(word) == BECALM_BREAKER_HALF_OPEN) {
+        /* Its probes report to `from`. Here the episode begins again: as open, with the open time over. */
+        word = word_make(BECALM_BREAKER_OPEN, word_generation(word) + 1, 0, word_openings(word));
+        at = 0;
+    }
+    /* relaxed: as in init, `to` is not shared yet. */
+    atomic_store_explicit(&to->tally, tally, memory_order_relaxed);
+    atomic_store_explicit(&to->late, late, memory_order_relaxed);
+    atomic_store_explicit(&to->retest, retest_make(at, word), memory_order_relaxed);
+    atomic_store_explicit(&to->word, word, memory_order_relaxed);
+}
+
+/* Transitions. */
+
+/* open_for * factor^(openings - 1), capped, then jittered downward: a fleet that opened together does not come back
+ * together. */
+static becalm_ns open_time(const struct becalm_breaker_policy *policy, uint32_t openings, uint64_t random)
+{
+    becalm_ns longest = policy->open_for;
+    if (policy->open_factor_ppm > PPM) {
+        for (uint32_t i = 1; i < openings && longest < policy->open_cap; i++) {
+            longest = becalm_ns_scale(longest, policy->open_factor_ppm, PPM);
+        }
+        longest = becalm_ns_min(longest, policy->open_cap);
+    }
+    return becalm_rand_between(becalm_rand_lane(random, BECALM_LANE_BREAKER), longest - longest / 5, longest);
+}
+
+static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const struct becalm_moment *at,
+                               uint64_t word)
+{
+    switch (word_state(word)) {
+    case BECALM_BREAKER_OPEN:
+        return becalm_ns_after(at->now, open_time(policy, word_openings(word), at->random));
+    case BECALM_BREAKER_HALF_OPEN:
+        return becalm_ns_after(at->now, policy->half_open_for);
+    case BECALM_BREAKER_CLOSED:
+    case BECALM_BREAKER_DISABLED:
+    case BECALM_BREAKER_FORCED_OPEN:
+    case BECALM_BREAKER_METRICS_ONLY:
+        return BECALM_NEVER;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* The thread that entered a generation publishes its end right after. A thread that comes in between does it instead,
+ * with a `now` that is as good. NEVER if the generation is over already. */
+APART static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                      const struct becalm_moment *at, uint64_t word)
+{
+    /* acquire: if this was written for a later generation, the load in the loop sees that generation. Were it the
+     * other way round, a thread that overslept could put an old instant in the place of a new one. */
+    uint64_t seen = atomic_load_explicit(&b->retest, memory_order_acquire);
+    while (!retest_is_of(seen, word)) {
+        if (word_generation(word_load(b)) != word_generation(word)) {
+            return BECALM_NEVER;
+        }
+        uint64_t mine = retest_make(state_ends_at(policy, at, word), word);
+        if (atomic_compare_exchange_weak_explicit(&b->retest, &seen, mine, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            return retest_time(mine);
+        }
+    }
+    return retest_time(seen);
+}
+
+/* When the generation of `word` ends by time. */
+static becalm_ns retest_settle(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                               const struct becalm_moment *at, uint64_t word)
+{
+    uint64_t seen = atomic_load_explicit(&b->retest, memory_order_acquire);
+    return retest_is_of(seen, word) ? retest_time(seen) : retest_publish(b, policy, at, word);
+}
+
+/* The word of the generation after `word`, in `state`. */
+static uint64_t word_next(const struct becalm_breaker_policy *policy, uint64_t word, enum becalm_breaker_state state)
+{
+    uint32_t generation = word_generation(word) + 1;
+    uint32_t openings = word_openings(word);
+    switch (state) {
+    case BECALM_BREAKER_OPEN:
+        return word_make(state, generation, 0, openings < OPENINGS_MAX ? openings + 1 : OPENINGS_MAX);
+    case BECALM_BREAKER_HALF_OPEN:
+        return word_make(state, generation, policy_probes(policy), openings);
+    case BECALM_BREAKER_CLOSED:
+    case BECALM_BREAKER_DISABLED:
+    case BECALM_BREAKER_FORCED_OPEN:
+    case BECALM_BREAKER_METRICS_ONLY:
+        return word_make(state, generation, 0, 0);
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* The only writer of the state. *word is the word as it was judged, `next` what word_next() made of it. False, with the
+ * present word in *word, if it has changed since. */
+static bool breaker_enter(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                          const struct becalm_moment *at, uint64_t *word, uint64_t next)
+{
+    enum becalm_breaker_state state = word_state(next);
+    if (state == BECALM_BREAKER_CLOSED || state == BECALM_BREAKER_METRICS_ONLY) {
+        /* Before the swap: after it, another thread could judge the new generation by the failures of the old one. A
+         * thread that then loses the swap may have wiped a few notes, which delays an opening and causes none. */
+        becalm_window_clear(b->window);
+    }
+    /* release: the cleared window goes with the word. acquire: the loser goes on with what it finds. */
+    if (!atomic_compare_exchange_strong_explicit(&b->word, word, next, memory_order_acq_rel, memory_order_acquire)) {
+        return false;
+    }
+    *word = next;
+    (void)retest_publish(b, policy, at, next);
+    return true;
+}
+
+/* The same, and tells the permit. */
+static bool permit_enter(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                         const struct becalm_moment *at, uint64_t *word, struct becalm_permit *permit, uint64_t next)
+{
+    enum becalm_breaker_state from = word_state(*word);
+    bool entered = breaker_enter(b, policy, at, word, next);
+    permit->from = entered ? from : word_state(*word);
+    permit->to = word_state(*word);
+    return entered;
+}
+
+/* The tally: 16 bits each of generation, results, failed and slow ones. Half open: the probes that have reported.
+ * Closed, in CONSECUTIVE mode: `failed` is the number of failures in a row. */
+
+#define TALLY_SLOW      0
+#define TALLY_FAILED    16
+#define TALLY_ENDED     32
+#define TALLY_TAG_SHIFT 48
+
+static uint32_t tally_get(uint64_t tally, unsigned shift)
+{
+    return (uint32_t)(tally >> shift) & COUNT_MAX;
+}
+
+/* The tally as it counts for a generation: an empty one if nobody has written it yet. */
+static uint64_t tally_for(uint64_t tally, uint32_t generation)
+{
+    uint64_t empty = (uint64_t)(generation & COUNT_MAX) << TALLY_TAG_SHIFT;
+    return tally >> TALLY_TAG_SHIFT == empty >> TALLY_TAG_SHIFT ? tally : empty;
+}
+
+static uint64_t lanes_tally(unsigned lanes)
+{
+    return (lanes & CALL ? UINT64_C(1) << TALLY_ENDED : 0) | (lanes & FAILED ? UINT64_C(1) << TALLY_FAILED : 0) |
+           (lanes & SLOW ? UINT64_C(1) << TALLY_SLOW : 0);
+}
+
+/* Adds `more` for a generation, and says what it comes to; false if the generation is over. */
+static bool tally_add(struct becalm_breaker *b, uint32_t generation, uint64_t more, uint64_t *tally)
+{
+    uint64_t seen = atomic_load_explicit(&b->tally, memory_order_acquire);
+    /* The tally first (acquire), then the word: as in retest_settle, so that no later generation's tally is lost. */
+    while (word_generation(word_load(b)) == generation) {
+        *tally = tally_for(seen, generation) + more;
+        if (atomic_compare_exchange_weak_explicit(&b->tally, &seen, *tally, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A success ends the row of failures. A row that has not begun is not written. */
+static void tally_end_row(struct becalm_breaker *b, uint32_t generation)
+{
+    uint64_t seen = atomic_load_explicit(&b->tally, memory_order_acquire); /* the order is tally_add's */
+    while (tally_get(tally_for(seen, generation), TALLY_FAILED) > 0 && word_generation(word_load(b)) == generation) {
+        if (atomic_compare_exchange_weak_explicit(&b->tally, &seen, tally_for(0, generation), memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            return;
+        }
+    }
+}
+
+/* Half open. */
+
+static enum becalm_breaker_state trial_verdict(const struct becalm_breaker_policy *policy, uint32_t calls,
+                                               uint32_t failed, uint32_t slow)
+{
+    bool bad = policy->mode == BECALM_BREAKER_CONSECUTIVE ? failed > 0 : policy_trips(policy, calls, failed, slow);
+    return bad ? BECALM_BREAKER_OPEN : BECALM_BREAKER_CLOSED;
+}
+
+/* What the end of the lease makes of an episode: probes handed out that are silent have failed, those that nobody asked
+ * for say nothing. With none out there is no evidence at all, and a new lease begins. */
+static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
+                                               const struct becalm_breaker_policy *policy, uint64_t word)
+{
+    uint32_t probes = policy_probes(policy);
+    uint32_t left = word_left(word); /* may be above `probes` if the policy has changed in mid-episode */
+    uint32_t handed = probes > left ? probes - left : 0;
+    uint64_t tally = tally_for(atomic_load_explicit(&b->tally, memory_order_acquire), word_generation(word));
+    uint32_t ended = tally_get(tally, TALLY_ENDED);
+    uint32_t silent = handed > ended ? handed - ended : 0;
+    if (handed == 0) {
+        return BECALM_BREAKER_HALF_OPEN;
+    }
+    return trial_verdict(policy, handed, tally_get(tally, TALLY_FAILED) + silent, tally_get(tally, TALLY_SLOW));
+}
+
+APART static uint64_t breaker_sweep(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                    const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+{
+    while (word_state(word) == BECALM_BREAKER_HALF_OPEN && at->now >= retest_settle(b, policy, at, word)) {
+        uint64_t next = word_next(policy, word, trial_overdue(b, policy, word));
+        /* Lost means that a probe was taken or given back meanwhile: judge again. */
+        if (permit_enter(b, policy, at, &word, permit, next)) {
+            break;
+        }
+    }
+    return word;
+}
+
+/* Every function on a permit begins so: the word as it stands, once a lease that is over has been dealt with. */
+static uint64_t breaker_now(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                            const struct becalm_moment *at, struct becalm_permit *permit)
+{
+    uint64_t word = word_load(b);
+    permit->from = permit->to = word_state(word);
+    return word_state(word) == BECALM_BREAKER_HALF_OPEN ? breaker_sweep(b, policy, at, word, permit) : word;
+}
+
+static bool permit_give(struct becalm_permit *permit, uint64_t word, becalm_ns expires_at)
+{
+    permit->generation = word_generation(word);
+    permit->held = true;
+    permit->probe = word_state(word) == BECALM_BREAKER_HALF_OPEN;
+    permit->slow = false;
+    permit->expires_at = expires_at;
+    return true;
+}
+
+static bool permit_refuse(struct becalm_permit *permit)
+{
+    permit->held = permit->probe = false;
+    return false;
+}
+
+/* A place among the probes of this episode, if one is left. */
+static bool probe_take(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                       const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+{
+    uint32_t generation = word_generation(word);
+    while (word_generation(word) == generation && word_left(word) > 0) {
+        /* acq_rel on success keeps the release of breaker_enter alive for whoever reads this word next. */
+        if (atomic_compare_exchange_weak_explicit(&b->word, &word, word - ONE_PROBE, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            return permit_give(permit, word, retest_settle(b, policy, at, word));
+        }
+    }
+    return permit_refuse(permit);
+}
+
+/* The place of a probe that said nothing goes to the next. In its own generation only: later there is no such place. */
+static void probe_give(struct becalm_breaker *b, uint32_t generation)
+{
+    uint64_t word = word_load(b);
+    while (word_generation(word) == generation) {
+        if (atomic_compare_exchange_weak_explicit(&b->word, &word, word + ONE_PROBE, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            return;
+        }
+    }
+}
+
+static void trial_count(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                        const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit, unsigned lanes)
+{
+    uint64_t tally;
+    if (!tally_add(b, word_generation(word), lanes_tally(lanes), &tally)) {
+        return;
+    }
+    uint32_t ended = tally_get(tally, TALLY_ENDED);
+    uint32_t failed = tally_get(tally, TALLY_FAILED);
+    bool over = (lanes & CALL) != 0 && ended >= policy_probes(policy);
+    if (!over && !(policy->mode == BECALM_BREAKER_CONSECUTIVE && failed > 0)) {
+        return;
+    }
+    uint32_t generation = word_generation(word);
+    enum becalm_breaker_state verdict = trial_verdict(policy, ended, failed, tally_get(tally, TALLY_SLOW));
+    /* Lost by a place taken or given back: the verdict stands. Lost to another generation: that one stands. */
+    while (!permit_enter(b, policy, at, &word, permit, word_next(policy, word, verdict)) &&
+           word_generation(word) == generation) {
+    }
+}
+
+/* Closed. */
+
+/* Notes the lanes in the window, or adds them to the note that the permit has there already. */
+static void window_count(struct becalm_breaker *b, const struct becalm_moment *at, struct becalm_permit *permit,
+                         unsigned lanes)
+{
+    if (lanes & CALL) {
+        permit->note = becalm_window_note(b->window, at, lanes);
+    } else {
+        becalm_window_amend(b->window, at, permit->note, lanes);
+    }
+}
+
+/* Where the window stands, in the unit in which it forgets: notes or time. */
+static uint64_t window_place(const struct becalm_breaker_policy *policy, const struct becalm_moment *at,
+                             const struct becalm_permit *permit)
+{
+    return policy->window_kind == BECALM_WINDOW_COUNT ? permit->note : at->now;
+}
+
+/* Until when, after a failed or slow note, a plain success may bring a rate to its threshold; 0: it can't. The window
+ * is summed only when its rates can have risen, and a plain success raises none by itself: it is never the one that
+ * makes 100 %. But COUNT: it may be the note that makes min_calls full, so that the rates count from now on. TIME:
+ * older successes leave the window, so any note may find a higher rate as long as the window remembers this one.
+ * Rounded up by at most 67 ms, so that a storm of failures rarely writes. */
+static uint64_t plain_trips_until(const struct becalm_breaker_policy *policy, uint64_t place, uint64_t calls)
+{
+    if (policy->failure_share_ppm == PPM && !(policy_has_slow_rule(policy) && policy->slow_share_ppm < PPM)) {
+        return 0;
+    }
+    if (policy->window_kind == BECALM_WINDOW_COUNT) {
+        uint32_t min_calls = policy_min_calls(policy);
+        return calls < min_calls ? place + (min_calls - calls) : 0;
+    }
+    return becalm_ns_after(place, policy->window_size * BECALM_S) | ((UINT64_C(1) << 26) - 1);
+}
+
+/* relaxed: plain_until is a hint that guards no memory; who misses it leaves the judgement to the next note. */
+static void plain_until_extend(struct becalm_breaker *b, uint64_t until)
+{
+    uint64_t seen = atomic_load_explicit(&b->plain_until, memory_order_relaxed);
+    while (seen < until && !atomic_compare_exchange_weak_explicit(&b->plain_until, &seen, until, memory_order_relaxed,
+                                                                  memory_order_relaxed)) {
+    }
+}
+
+/* The note that finds it past takes it away, and is judged like those before: it makes up for notes that were under way
+ * when it was set. */
+static void plain_until_end(struct becalm_breaker *b, uint64_t place)
+{
+    uint64_t seen = atomic_load_explicit(&b->plain_until, memory_order_relaxed);
+    if (place > seen) {
+        (void)atomic_compare_exchange_strong_explicit(&b->plain_until, &seen, 0, memory_order_relaxed,
+                                                      memory_order_relaxed);
+    }
+}
+
+static bool rate_trips(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                       const struct becalm_moment *at, const struct becalm_permit *permit, unsigned lanes)
+{
+    uint64_t place = window_place(policy, at, permit);
+    struct becalm_window_sums sums;
+    becalm_window_read(b->window, at->now, &sums);
+    if (lanes & (FAILED | SLOW)) {
+        plain_until_extend(b, plain_trips_until(policy, place, sums.lane[0]));
+    } else {
+        plain_until_end(b, place);
+    }
+    return sums.lane[0] >= policy_min_calls(policy) && policy_trips(policy, sums.lane[0], sums.lane[1], sums.lane[2]);
+}
+
+static bool row_trips(struct becalm_breaker *b, const struct becalm_breaker_policy *policy, uint32_t generation,
+                      unsigned lanes)
+{
+    uint64_t tally;
+    if (lanes & FAILED) {
+        return tally_add(b, generation, lanes_tally(FAILED), &tally) &&
+               tally_get(tally, TALLY_FAILED) >= policy->failure_threshold;
+    }
+    tally_end_row(b, generation);
+    return false;
+}
+
+static void closed_count(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                         const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit, unsigned lanes)
+{
+    window_count(b, at, permit, lanes);
+    bool trips = policy->mode == BECALM_BREAKER_CONSECUTIVE ? row_trips(b, policy, word_generation(word), lanes)
+                                                            : rate_trips(b, policy, at, permit, lanes);
+    if (trips) {
+        /* Lost: somebody else has opened it. */
+        (void)permit_enter(b, policy, at, &word, permit, word_next(policy, word, BECALM_BREAKER_OPEN));
+    }
+}
+
+/* Counts what is new about a permit of the present generation. */
+static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                         const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit, unsigned lanes)
+{
+    switch (word_state(word)) {
+    case BECALM_BREAKER_CLOSED:
+        closed_count(b, policy, at, word, permit, lanes);
+        return;
+    case BECALM_BREAKER_HALF_OPEN:
+        trial_count(b, policy, at, word, permit, lanes);
+        return;
+    case BECALM_BREAKER_METRICS_ONLY:
+        window_count(b, at, permit, lanes);
+        return;
+    case BECALM_BREAKER_DISABLED:
+    case BECALM_BREAKER_OPEN: /* these two hand out no permits */
+    case BECALM_BREAKER_FORCED_OPEN:
+        return;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* The functions on permits. */
+
+/* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. Who loses the race to get there is refused this
+ * once. */
+APART static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                             const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+{
+    /* With the first place taken: who opens the door goes through it. */
+    uint64_t next = word_next(policy, word, BECALM_BREAKER_HALF_OPEN) - ONE_PROBE;
+    if (at->now >= retest_settle(b, policy, at, word) && permit_enter(b, policy, at, &word, permit, next)) {
+        return permit_give(permit, word, retest_settle(b, policy, at, word));
+    }
+    return permit_refuse(permit);
+}
+
+/* Entry: HALF_OPEN. Exit: the same, with a probe less if one was left; or, when the lease is over, OPEN or CLOSED. */
+APART static bool half_open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                  const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+{
+    word = breaker_sweep(b, policy, at, word, permit);
+    if (word_state(word) == BECALM_BREAKER_CLOSED) {
+        return permit_give(permit, word, BECALM_NEVER);
+    }
+    return probe_take(b, policy, at, word, permit); /* an open one has none left */
+}
+
+static bool retest_is_ahead(const struct becalm_breaker *b, uint64_t word, becalm_ns now)
+{
+    uint64_t retest = atomic_load_explicit(&b->retest, memory_order_acquire);
+    return retest_is_of(retest, word) && now < retest_time(retest);
+}
+
+bool becalm_breaker_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                          const struct becalm_moment *at, struct becalm_permit *permit)
+{
+    uint64_t word = word_load(b);
+    permit->from = permit->to = word_state(word);
+    switch (word_state(word)) {
+    case BECALM_BREAKER_CLOSED:
+    case BECALM_BREAKER_DISABLED:
+    case BECALM_BREAKER_METRICS_ONLY:
+        return permit_give(permit, word, BECALM_NEVER);
+    case BECALM_BREAKER_OPEN:
+        return retest_is_ahead(b, word, at->now) ? permit_refuse(permit) : open_admit(b, policy, at, word, permit);
+    case BECALM_BREAKER_HALF_OPEN:
+        return half_open_admit(b, policy, at, word, permit);
+    case BECALM_BREAKER_FORCED_OPEN:
+        return permit_refuse(permit);
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* The generation's end by time, as far as it is published; NEVER, which is not due, in the instant before that. */
+static becalm_ns retest_peek(const struct becalm_breaker *b, uint64_t word)
+{
+    uint64_t retest = atomic_load_explicit(&b->retest, memory_order_acquire);
+    return retest_is_of(retest, word) ? retest_time(retest) : BECALM_NEVER;
+}
+
+bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
+{
+    uint64_t word = word_load(b);
+    switch (word_state(word)) {
+    case BECALM_BREAKER_CLOSED:
+    case BECALM_BREAKER_DISABLED:
+    case BECALM_BREAKER_METRICS_ONLY:
+        return true;
+    case BECALM_BREAKER_OPEN:
+        return now >= retest_peek(b, word);
+    case BECALM_BREAKER_HALF_OPEN:
+        return word_left(word) > 0 || now >= retest_peek(b, word);
+    case BECALM_BREAKER_FORCED_OPEN:
+        return false;
+    }
+    BECALM_UNREACHABLE();
+}
+
+void becalm_breaker_slow(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                         const struct becalm_moment *at, struct becalm_permit *permit)
+{
+    uint64_t word = breaker_now(b, policy, at, permit);
+    if (!permit->held || permit->slow || !policy_has_slow_rule(policy) || permit->generation != word_generation(word)) {
+        return;
+    }
+    permit->slow = true;
+    permit_count(b, policy, at, word, permit, CALL | SLOW);
+}
+
+/* A success of the present generation, neither slow nor a probe, that can't open anything: all that is left to do is to
+ * note it. This is nearly every call of a healthy target, and the short way for it. */
+static bool note_is_plain(const struct becalm_breaker *b, const struct becalm_breaker_policy *policy, uint64_t word,
+                          const struct becalm_permit *permit, becalm_ns took)
+{
+    return word_state(word) == BECALM_BREAKER_CLOSED && permit->held && !permit->slow &&
+           permit->generation == word_generation(word) && policy->mode == BECALM_BREAKER_RATE &&
+           (policy->slow_share_ppm == BECALM_BREAKER_SLOW_OFF || took < policy->slow_after) &&
+           atomic_load_explicit(&b->plain_until, memory_order_relaxed) == 0;
+}
+
+APART static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                             const struct becalm_moment *at, struct becalm_permit *permit, enum becalm_verdict verdict,
+                             becalm_ns took)
+{
+    uint64_t word = breaker_now(b, policy, at, permit);
+    if (!permit->held) {
+        return;
+    }
+    permit->held = false;
+    if (verdict == BECALM_VERDICT_NEUTRAL) {
+        if (permit->probe && !permit->slow) {
+            probe_give(b, permit->generation);
+        }
+        return;
+    }
+    if (permit->generation != word_generation(word)) {
+        atomic_fetch_add_explicit(&b->late, 1, memory_order_relaxed); /* relaxed: a counter for display */
+        return;
+    }
+    unsigned lanes = verdict == BECALM_VERDICT_FAILED ? FAILED : 0;
+    if (!permit->slow) {
+        lanes |= CALL | (policy_has_slow_rule(policy) && took >= policy->slow_after ? SLOW : 0);
+    }
+    if (lanes != 0) { /* 0: counted as slow when it became so, and a success since */
+        permit_count(b, policy, at, word, permit, lanes);
+    }
+}
+
+void becalm_breaker_note(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                         const struct becalm_moment *at, struct becalm_permit *permit, enum becalm_verdict verdict,
+                         becalm_ns took)
+{
+    uint64_t word = word_load(b);
+    if (verdict == BECALM_VERDICT_OK && note_is_plain(b, policy, word, permit, took)) {
+        permit->held = false;
+        permit->from = permit->to = BECALM_BREAKER_CLOSED;
+        (void)becalm_window_note(b->window, at, CALL);
+        return;
+    }
+    permit_end(b, policy, at, permit, verdict, took);
+}
+
+/* Displays and the operator. */
+
+enum becalm_breaker_state becalm_breaker_force(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                               const struct becalm_moment *at, enum becalm_breaker_state state)
+{
+    uint64_t word = word_load(b);
+    enum becalm_breaker_state before;
+    do {
+        before = word_state(word);
+    } while (!breaker_enter(b, policy, at, &word, word_next(policy, word, state)));
+    return before;
+}
+
+enum becalm_breaker_state becalm_breaker_state(const struct becalm_breaker *b)
+{
+    return word_state(word_load(b));
+}
+
+becalm_ns becalm_breaker_retest_at(const struct becalm_breaker *b)
+{
+    return retest_peek(b, word_load(b));
+}
+
+uint64_t becalm_breaker_late(const struct becalm_breaker *b)
+{
+    return atomic_load_explicit(&b->late, memory_order_relaxed); /* a counter for display */
+}
+
+void becalm_breaker_read(const struct becalm_breaker *b, becalm_ns now, struct becalm_window_sums *sums)
+{
+    becalm_window_read(b->window, now, sums);
+}
+
+const char *becalm_breaker_word(enum becalm_breaker_state state)
+{
+    switch (state) {
+    case BECALM_BREAKER_CLOSED:
+        return "CLOSED";
+    case BECALM_BREAKER_OPEN:
+        return "OPEN";
+    case BECALM_BREAKER_HALF_OPEN:
+        return "HALF_OPEN";
+    case BECALM_BREAKER_DISABLED:
+        return "DISABLED";
+    case BECALM_BREAKER_FORCED_OPEN:
+        return "FORCED_OPEN";
+    case BECALM_BREAKER_METRICS_ONLY:
+        return "METRICS_ONLY";
+    }
+    return "UNKNOWN";
+}
