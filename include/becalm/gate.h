@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATE_H
+#define BECALM_GATE_H
+
+/* The admission queue in front of a target; its slots are the target's limit. Over the limit a first attempt waits here
+ * and a retry is refused, which is what "retries are shed first" means. Work whose deadline has passed is dropped; what
+ * waited over a quarter of its own timeout, or over max_wait, is refused; and after CoDel (Nichols, Jacobson 2012),
+ * what waited over target_wait while the queue has been non-empty for `interval` is dropped, but never while fewer than
+ * min_queue wait. While more than a tenth of the decisions are to shed, answers are marked "overloaded" (mark.h).
+ *
+ * Two parts. `struct becalm_gate` is the target's, shared by all threads, a few atomic words. `struct becalm_queue`
+ * belongs to one worker thread and links the tickets of that worker's waiting calls: the host holds the requests, the
+ * queue only says which to serve or drop. A freed slot serves its own worker first; when that worker's queue is empty
+ * and becalm_gate_waiting() is not 0, the host wakes another. */
+
+#include <becalm/limit.h>
+#include <becalm/reason.h>
+
+BECALM_BEGIN_DECLS
+
+#define BECALM_QUEUE_MAX 1000000u /* of min_queue and max_queue */
+
+/* The times are 1 us to 1 h; retry_after may be 0. */
+struct becalm_gate_policy {
+    becalm_ns target_wait;      /* 20 ms */
+    becalm_ns interval;         /* 100 ms */
+    becalm_ns max_wait;         /* 1 s; below target_wait it decides alone */
+    uint32_t min_queue;         /* 30 waiting over all workers; above max_queue: CoDel never drops */
+    uint32_t max_queue;         /* 1,000 waiting over all workers; 0: nothing waits */
+    uint32_t cpu_threshold_ppm; /* 0: off; else shed above this share of the machine */
+    becalm_ns retry_after;      /* 5 s: what to tell a caller that was shed */
+};
+
+struct becalm_gate {
+    BECALM_ATOMIC(uint64_t) waiting;
+    BECALM_ATOMIC(uint64_t) shed_ppm; /* share of decisions that were to shed: EWMA, weight 1/100 per decision */
+    BECALM_ATOMIC(uint64_t) cpu_ppm;  /* as the host last measured it */
+};
+
+/* One waiting call. Embedded in struct becalm_call; belongs to the queue while it is linked. */
+struct becalm_ticket {
+    struct becalm_ticket *next;
+    struct becalm_ticket *previous;
+    struct becalm_queue *queue; /* NULL: not waiting */
+    void *owner;                /* the host's: which call this is */
+    becalm_ns queued_at;
+    becalm_ns expires_at;       /* the call's deadline */
+    becalm_ns patience;         /* the longest it may wait: a quarter of its timeout */
+    becalm_ns timeout;          /* how long its attempt may take once sent: what the slot is judged by */
+    enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
+    struct becalm_slot slot;    /* held when the verdict is OK */
+};
+
+/* One worker's. */
+struct becalm_queue {
+    struct becalm_gate *gate;
+    struct becalm_limit *limit;
+    struct becalm_ticket *first;
+    struct becalm_ticket *last;
+    uint32_t length;
+    becalm_ns busy_since; /* when the queue last became non-empty */
+};
+
+BECALM_API void becalm_gate_defaults(struct becalm_gate_policy *);
+
+/* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. */
+BECALM_API int becalm_gate_check(const struct becalm_gate_policy *, const char **why);
+
+BECALM_API void becalm_gate_init(struct becalm_gate *);
+BECALM_API void becalm_queue_init(struct becalm_queue *, struct becalm_gate *, struct becalm_limit *);
+
+/* The host's measurement, about once a second: the share of the machine's or cgroup's CPU time in use. */
+BECALM_API void becalm_gate_note_cpu(struct becalm_gate *, uint32_t cpu_ppm);
+
+/* Asked before anything else of an arriving call: false if the CPU is too busy for it. Above the threshold a
+ * retry (`retry`: the layer above sent it before) is refused, and a first attempt is with a probability that rises from
+ * 0 at the threshold to 9 of 10 at a full CPU. */
+BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate_policy *, const struct becalm_moment *,
+                                  bool retry);
+
+/* The limit is reached: lines the ticket up, or false if the queue is full. The caller has set owner, expires_at,
+ * patience and timeout, and lines up first attempts only. After true call becalm_queue_next() until NULL: a slot may
+ * have come free between the refusal by the limit and this, and then nobody else would look. */
+BECALM_API bool becalm_queue_enter(struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
+                                   struct becalm_ticket *);
+
+/* Must a first attempt line up behind others of this worker, although a slot is free? */
+BECALM_API bool becalm_queue_busy(const struct becalm_queue *);
+
+/* A slot may be free: the next ticket, unlinked, with its verdict: OK and a held slot, or DEADLINE or SHED. NULL when
+ * nobody waits, no slot is free, or the limit's pacing says no. Call it until NULL, and feed each owner a SERVE event.
+ * Then, if becalm_queue_busy() is false and becalm_gate_waiting() is not 0, wake another worker to do the same. */
+BECALM_API struct becalm_ticket *becalm_queue_next(struct becalm_queue *, const struct becalm_gate_policy *,
+                                                   const struct becalm_limit_policy *, const struct becalm_moment *);
+
+/* When the ticket's patience or deadline ends. */
+BECALM_API becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *, const struct becalm_gate_policy *);
+
+/* The call leaves by itself (its timer, or cancelled). A ticket that is not waiting is left alone. */
+BECALM_API void becalm_queue_leave(struct becalm_ticket *);
+
+/* A decision was made about an arriving or waiting call: counts it towards the mark. The queue does not do it by
+ * itself, because it does not see the calls that found a slot at once. Writes nothing while nothing is shed. */
+BECALM_API void becalm_gate_note(struct becalm_gate *, bool shed);
+
+BECALM_API uint64_t becalm_gate_waiting(const struct becalm_gate *);
+
+/* The share of the latest hundred or so decisions that were to shed, for display; and whether it is above a tenth. */
+BECALM_API uint32_t becalm_gate_shed_ppm(const struct becalm_gate *);
+BECALM_API bool becalm_gate_overloaded(const struct becalm_gate *);
+
+BECALM_END_DECLS
+
+#endif

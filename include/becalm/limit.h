@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_LIMIT_H
+#define BECALM_LIMIT_H
+
+/* How many attempts may be in flight to a target.
+ *
+ *   slots   for a gateway that sees all traffic of a service. A queue delays *every* answer, hangs and long tails do
+ *           not: so it counts the share of answers beyond a quarter of their own timeout; three quarters of at least 20
+ *           halve what is in flight. Undone when two cuts did not shorten the answers: then the service is simply slow,
+ *           and that latency becomes the reference.
+ *   aimd    for a single caller: cut by half after five timeouts in a row and no success for a quarter of the timeout,
+ *           at most every 500 ms. At one slot it paces by probability.
+ *   fixed   `max`, always.
+ *   none    counts only.
+ *
+ * slots and aimd start wide and grow only while half is used. slots judges only the answers of attempts that were sent
+ * after its last cut. All in integers. Shared by threads without locks: the number in flight is exact; the evidence may
+ * lose or misplace a note when threads collide, and the next twenty notes make up for it. */
+
+#include <becalm/outcome.h>
+#include <becalm/rand.h>
+
+BECALM_BEGIN_DECLS
+
+enum becalm_limit_kind { BECALM_LIMIT_SLOTS, BECALM_LIMIT_AIMD, BECALM_LIMIT_FIXED, BECALM_LIMIT_NONE };
+
+struct becalm_limit_policy {
+    enum becalm_limit_kind kind;
+    uint32_t min; /* 1 */
+    uint32_t max; /* 10,000; at most 1,000,000 */
+};
+
+/* Touch it only through the functions below. `units` are quarters of a slot for slots, twentieths for aimd. The first
+ * cache line is written by every attempt or only when something is wrong; the second one is read by every attempt, and
+ * not written while the service is healthy. */
+struct becalm_limit {
+    BECALM_ATOMIC(uint64_t) in_flight;
+    BECALM_ATOMIC(uint64_t) latency; /* sum of the answered notes' latencies in this epoch, us */
+    BECALM_ATOMIC(uint64_t) last_cut_at;
+    BECALM_ATOMIC(uint64_t) previous;   /* mean latency before the last cut of a series, us; 0: none */
+    BECALM_ATOMIC(uint64_t) undo_one;   /* units before the last cut of a series */
+    BECALM_ATOMIC(uint64_t) undo_two;   /* units before the cut before that */
+    uint64_t apart[2];                  /* keeps the words below off the cache line of in_flight */
+    BECALM_ATOMIC(uint64_t) units;      /* the limit now */
+    BECALM_ATOMIC(uint64_t) evidence;   /* epoch, notes, slow notes, timeouts, timeouts in a row, series: one word */
+    BECALM_ATOMIC(uint64_t) last_ok_at; /* to 1 ms, or 1/64 of the timeout if that is less */
+    BECALM_ATOMIC(uint64_t) reference;  /* latency of a service that is simply slow, us; 0: none */
+    BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
+};
+
+/* One attempt's place. Ends with exactly one give. Zeroed: not held. */
+struct becalm_slot {
+    bool held;
+    bool noted;
+    uint16_t epoch;
+    becalm_ns sent_at;
+    becalm_ns timeout; /* how long this attempt may take; BECALM_NEVER: for ever, then no answer is slow */
+};
+
+BECALM_API void becalm_limit_defaults(struct becalm_limit_policy *, enum becalm_limit_kind);
+
+/* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. */
+BECALM_API int becalm_limit_check(const struct becalm_limit_policy *, const char **why);
+
+BECALM_API void becalm_limit_init(struct becalm_limit *, const struct becalm_limit_policy *);
+
+/* A reload: gives `to`, fresh from init, the limit, reference, pace and times of `from`. What is in flight stays with
+ * `from`: a slot is given back to the object that handed it out. */
+BECALM_API void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_policy *to_policy,
+                                   const struct becalm_limit *from, const struct becalm_limit_policy *from_policy);
+
+/* Takes a place for an attempt that may take `timeout`. False: the limit is reached, or pacing says no. */
+BECALM_API bool becalm_limit_admit(struct becalm_limit *, const struct becalm_limit_policy *,
+                                   const struct becalm_moment *, becalm_ns timeout, struct becalm_slot *);
+
+/* The attempt was sent now, later than it was admitted (it waited for a rate or a connection). */
+BECALM_API void becalm_limit_sent(const struct becalm_limit *, struct becalm_slot *, becalm_ns now);
+
+/* The attempt is answered or has timed out: judge it by the time since it was sent. Before its give. A second note of
+ * the same slot, a slot that is not held, and EVIDENCE_NONE do nothing. */
+BECALM_API void becalm_limit_note(struct becalm_limit *, const struct becalm_limit_policy *,
+                                  const struct becalm_moment *, struct becalm_slot *, enum becalm_evidence);
+
+/* The attempt is over: frees the place. A slot that is not held is left alone. */
+BECALM_API void becalm_limit_give(struct becalm_limit *, struct becalm_slot *);
+
+/* Attempts that may be in flight now (UINT32_MAX for kind none), and those that are; while threads collide at a full
+ * limit, the second may read a few too many for an instant. */
+BECALM_API uint32_t becalm_limit_now(const struct becalm_limit *, const struct becalm_limit_policy *);
+BECALM_API uint32_t becalm_limit_in_flight(const struct becalm_limit *);
+
+BECALM_END_DECLS
+
+#endif

@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, sem_timedwait */
+#include <becalm/gate.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <time.h>
+
+#include "lib/check.h"
+
+#define MANY 200
+
+/* One gate with one worker's queue, over a fixed limit of one slot unless a test says otherwise. */
+struct scene {
+    struct becalm_gate gate;
+    struct becalm_gate_policy policy;
+    struct becalm_limit limit;
+    struct becalm_limit_policy limit_policy;
+    struct becalm_queue queue;
+    struct becalm_moment at;
+    struct becalm_slot busy; /* what the tests occupy the one slot with */
+    struct becalm_ticket ticket[MANY];
+};
+
+static void scene_init(struct scene *scene)
+{
+    memset(scene, 0, sizeof *scene);
+    becalm_gate_defaults(&scene->policy);
+    becalm_gate_init(&scene->gate);
+    scene->limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_FIXED, 1, 1};
+    becalm_limit_init(&scene->limit, &scene->limit_policy);
+    becalm_queue_init(&scene->queue, &scene->gate, &scene->limit);
+    scene->at.now = 100 * BECALM_S;
+}
+
+static void scene_occupy(struct scene *scene)
+{
+    check_true(becalm_limit_admit(&scene->limit, &scene->limit_policy, &scene->at, BECALM_S, &scene->busy));
+}
+
+static void scene_free(struct scene *scene)
+{
+    becalm_limit_give(&scene->limit, &scene->busy);
+}
+
+static bool scene_enter(struct scene *scene, unsigned number)
+{
+    struct becalm_ticket *ticket = &scene->ticket[number];
+    ticket->owner = scene;
+    ticket->expires_at = scene->at.now + 16 * BECALM_S;
+    ticket->patience = 1250 * BECALM_MS;
+    ticket->timeout = 5 * BECALM_S;
+    return becalm_queue_enter(&scene->queue, &scene->policy, scene->at.now, ticket);
+}
+
+static void scene_enter_all(struct scene *scene, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        check_true(scene_enter(scene, i));
+    }
+}
+
+static struct becalm_ticket *scene_next(struct scene *scene)
+{
+    return becalm_queue_next(&scene->queue, &scene->policy, &scene->limit_policy, &scene->at);
+}
+
+/* The next ticket is this one, with this verdict; what it holds is given back. */
+static void check_next(struct scene *scene, unsigned number, enum becalm_reason verdict)
+{
+    struct becalm_ticket *ticket = scene_next(scene);
+    check_true(ticket != NULL);
+    check_eq_u64((uint64_t)(ticket - scene->ticket), number);
+    check_eq_str(becalm_reason_word(ticket->verdict), becalm_reason_word(verdict));
+    check_true(ticket->queue == NULL);
+    check_true(ticket->slot.held == (verdict == BECALM_WHY_OK));
+    becalm_limit_give(&scene->limit, &ticket->slot);
+    check_eq_u64(becalm_limit_in_flight(&scene->limit), 0);
+}
+
+static void test_gate__an_empty_queue_serves_nobody(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_true(scene_next(&scene) == NULL);
+    check_true(!becalm_queue_busy(&scene.queue));
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 0);
+    check_eq_u64(becalm_limit_in_flight(&scene.limit), 0);
+    check_true(!becalm_gate_overloaded(&scene.gate));
+}
+
+static void check_refused(const struct becalm_gate_policy *policy, const char *expected)
+{
+    const char *why = NULL;
+    check_true(becalm_gate_check(policy, &why) == BECALM_EINVAL);
+    check_eq_str(why, expected);
+    check_true(becalm_gate_check(policy, NULL) == BECALM_EINVAL);
+}
+
+#define CHECK_FIELD(field, value, expected) \
+    do {                                    \
+        struct becalm_gate_policy policy;   \
+        becalm_gate_defaults(&policy);      \
+        policy.field = (value);             \
+        check_refused(&policy, (expected)); \
+    } while (0)
+
+static void test_gate__names_the_field_that_is_wrong(void **state)
+{
+    (void)state;
+    CHECK_FIELD(target_wait, 0, "target_wait must be 1 us to 1 h");
+    CHECK_FIELD(target_wait, BECALM_NEVER, "target_wait must be 1 us to 1 h");
+    CHECK_FIELD(interval, 999, "interval must be 1 us to 1 h");
+    CHECK_FIELD(interval, 3601 * BECALM_S, "interval must be 1 us to 1 h");
+    CHECK_FIELD(max_wait, 0, "max_wait must be 1 us to 1 h");
+    CHECK_FIELD(max_wait, BECALM_NEVER, "max_wait must be 1 us to 1 h");
+    CHECK_FIELD(min_queue, 1000001, "min_queue must be at most 1000000");
+    CHECK_FIELD(max_queue, UINT32_MAX, "max_queue must be at most 1000000");
+    CHECK_FIELD(cpu_threshold_ppm, 1000001, "cpu_threshold_ppm must be at most 1000000");
+    CHECK_FIELD(retry_after, BECALM_NEVER, "retry_after must be at most 1 h");
+}
+
+static void test_gate__zero_means_zero_where_it_makes_sense(void **state)
+{
+    (void)state;
+    struct becalm_gate_policy policy;
+    becalm_gate_defaults(&policy);
+    check_true(becalm_gate_check(&policy, NULL) == 0);
+    policy.min_queue = 0;
+    policy.max_queue = 0;
+    policy.cpu_threshold_ppm = 0;
+    policy.retry_after = 0;
+    check_true(becalm_gate_check(&policy, NULL) == 0);
+}
+
+static void test_gate__serves_in_the_order_of_arrival(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_enter_all(&scene, 5);
+    check_true(becalm_queue_busy(&scene.queue));
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 5);
+    for (unsigned i = 0; i < 5; i++) {
+        check_next(&scene, i, BECALM_WHY_OK);
+    }
+    check_true(scene_next(&scene) == NULL);
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 0);
+}
+
+static void test_gate__one_freed_slot_serves_one(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_occupy(&scene);
+    scene_enter_all(&scene, 2);
+    check_true(scene_next(&scene) == NULL);
+    check_eq_u64(becalm_limit_in_flight(&scene.limit), 1);
+    scene_free(&scene);
+    check_true(scene_next(&scene) == &scene.ticket[0]);
+    check_true(scene_next(&scene) == NULL);
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 1);
+    becalm_limit_give(&scene.limit, &scene.ticket[0].slot);
+    check_next(&scene, 1, BECALM_WHY_OK);
+}
+
+static void test_gate__the_slot_knows_when_it_was_served_and_its_timeout(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_true(scene_enter(&scene, 0));
+    scene.at.now += 50 * BECALM_MS;
+    struct becalm_ticket *ticket = scene_next(&scene);
+    check_true(ticket == &scene.ticket[0]);
+    check_eq_u64(ticket->slot.sent_at, scene.at.now);
+    check_eq_u64(ticket->slot.timeout, 5 * BECALM_S);
+    check_true(ticket->owner == &scene);
+}
+
+static void test_gate__drops_expired_work_and_serves_the_next_with_its_slot(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_enter_all(&scene, 3);
+    scene.ticket[0].expires_at = scene.at.now + 10 * BECALM_MS;
+    scene.ticket[1].expires_at = scene.at.now + 10 * BECALM_MS + 1;
+    scene.at.now += 10 * BECALM_MS;
+    check_next(&scene, 0, BECALM_WHY_DEADLINE);
+    check_next(&scene, 1, BECALM_WHY_OK);
+    check_next(&scene, 2, BECALM_WHY_OK);
+}
+
+static void test_gate__refuses_what_waited_beyond_its_patience(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_enter_all(&scene, 2);
+    scene.ticket[0].patience = 10 * BECALM_MS - 1;
+    scene.ticket[1].patience = 10 * BECALM_MS;
+    scene.at.now += 10 * BECALM_MS;
+    check_next(&scene, 0, BECALM_WHY_SHED);
+    check_next(&scene, 1, BECALM_WHY_OK);
+}
+
+static void test_gate__refuses_what_waited_beyond_max_wait(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_true(scene_enter(&scene, 0));
+    scene.at.now += 1;
+    check_true(scene_enter(&scene, 1));
+    scene.at.now += BECALM_S;
+    check_next(&scene, 0, BECALM_WHY_SHED);
+    check_next(&scene, 1, BECALM_WHY_OK);
+}
+
+static void test_gate__codel_drops_until_fewer_than_min_queue_wait(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_enter_all(&scene, 35);
+    scene.at.now += 100 * BECALM_MS + 1;
+    for (unsigned i = 0; i < 6; i++) { /* 35, 34, ... 30 wait */
+        check_next(&scene, i, BECALM_WHY_SHED);
+    }
+    for (unsigned i = 6; i < 35; i++) {
+        check_next(&scene, i, BECALM_WHY_OK);
+    }
+}
+
+static void test_gate__codel_leaves_a_burst_alone(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_enter_all(&scene, 40);
+    scene.at.now += 100 * BECALM_MS; /* waited long, but the queue is not older than the interval */
+    check_next(&scene, 0, BECALM_WHY_OK);
+    for (unsigned i = 1; i < 40; i++) {
+        becalm_queue_leave(&scene.ticket[i]);
+    }
+    scene_enter_all(&scene, 40); /* a new queue: its age starts again */
+    scene.at.now += 100 * BECALM_MS;
+    check_next(&scene, 0, BECALM_WHY_OK);
+}
+
+static void test_gate__codel_leaves_alone_who_waited_no_longer_than_the_target(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_true(scene_enter(&scene, 100));
+    scene.at.now += 200 * BECALM_MS;
+    scene_enter_all(&scene, 40); /* the queue has been busy for long, but these have just come */
+    becalm_queue_leave(&scene.ticket[100]);
+    scene.at.now += 20 * BECALM_MS;
+    check_next(&scene, 0, BECALM_WHY_OK);
+    scene.at.now += 1;
+    check_next(&scene, 1, BECALM_WHY_SHED);
+}
+
+static void test_gate__codel_counts_those_who_wait_at_other_workers(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct becalm_queue other;
+    scene_init(&scene);
+    becalm_queue_init(&other, &scene.gate, &scene.limit);
+    scene_enter_all(&scene, 1);
+    for (unsigned i = 1; i < 30; i++) {
+        check_true(becalm_queue_enter(&other, &scene.policy, scene.at.now, &scene.ticket[i]));
+    }
+    scene.at.now += 101 * BECALM_MS;
+    check_next(&scene, 0, BECALM_WHY_SHED);
+}
+
+static void test_gate__a_full_queue_refuses_over_all_workers(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct becalm_queue other;
+    scene_init(&scene);
+    becalm_queue_init(&other, &scene.gate, &scene.limit);
+    scene.policy.max_queue = 3;
+    scene_enter_all(&scene, 2);
+    check_true(becalm_queue_enter(&other, &scene.policy, scene.at.now, &scene.ticket[2]));
+    check_true(!becalm_queue_enter(&other, &scene.policy, scene.at.now, &scene.ticket[3]));
+    check_true(!scene_enter(&scene, 4));
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 3);
+    becalm_queue_leave(&scene.ticket[2]);
+    check_true(scene_enter(&scene, 4));
+    scene.policy.max_queue = 0; /* nothing waits */
+    check_true(!scene_enter(&scene, 5));
+}
+
+static void test_gate__a_cancelled_call_leaves_from_any_place(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_enter_all(&scene, 6);
+    becalm_queue_leave(&scene.ticket[3]);
+    becalm_queue_leave(&scene.ticket[0]);
+    becalm_queue_leave(&scene.ticket[5]);
+    becalm_queue_leave(&scene.ticket[3]); /* once more does nothing */
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 3);
+    check_next(&scene, 1, BECALM_WHY_OK);
+    becalm_queue_leave(&scene.ticket[1]); /* nor after it was served */
+    check_next(&scene, 2, BECALM_WHY_OK);
+    check_next(&scene, 4, BECALM_WHY_OK);
+    check_true(!becalm_queue_busy(&scene.queue));
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 0);
+    check_true(scene_enter(&scene, 3)); /* a ticket can be used again */
+    check_next(&scene, 3, BECALM_WHY_OK);
+}
+
+static void test_gate__a_ticket_leaves_at_the_first_of_its_bounds(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_true(scene_enter(&scene, 0));
+    struct becalm_ticket *ticket = &scene.ticket[0];
+    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + BECALM_S);
+    ticket->patience = 300 * BECALM_MS;
+    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + 300 * BECALM_MS);
+    ticket->expires_at = scene.at.now + 200 * BECALM_MS;
+    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + 200 * BECALM_MS);
+    ticket->expires_at = BECALM_NEVER;
+    ticket->patience = BECALM_NEVER;
+    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + BECALM_S);
+}
+
+static void test_gate__an_older_now_drops_nobody(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_enter_all(&scene, 40);
+    scene.at.now -= 10 * BECALM_S;
+    for (unsigned i = 0; i < 40; i++) {
+        check_next(&scene, i, BECALM_WHY_OK);
+    }
+}
+
+static void test_gate__pacing_keeps_the_head_waiting(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene.limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_AIMD, 1, 10};
+    becalm_limit_init(&scene.limit, &scene.limit_policy);
+    scene.limit.pace = (scene.at.now >> 20) << 20 | 20000;
+    scene_enter_all(&scene, 1);
+    uint64_t seed = 5;
+    int tries = 0;
+    do {
+        scene.at.random = becalm_rand_next(&seed);
+        tries++;
+        check_eq_u64(becalm_gate_waiting(&scene.gate), 1);
+    } while (scene_next(&scene) == NULL && tries < 1000);
+    check_between_u64((uint64_t)tries, 2, 500); /* one in fifty */
+    check_true(scene.ticket[0].slot.held);
+}
+
+static void test_gate__nothing_is_written_while_nothing_is_shed(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    struct becalm_gate before = scene.gate;
+    for (int i = 0; i < 1000; i++) {
+        becalm_gate_note(&scene.gate, false);
+    }
+    check_true(memcmp(&before, &scene.gate, sizeof before) == 0);
+}
+
+static void test_gate__is_overloaded_after_eleven_drops_in_a_row_and_gets_over_it(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    for (int i = 0; i < 10; i++) {
+        becalm_gate_note(&scene.gate, true);
+    }
+    check_between_u64(becalm_gate_shed_ppm(&scene.gate), 95500, 95650); /* 1 - .99^10 = .0956 */
+    check_true(!becalm_gate_overloaded(&scene.gate));
+    becalm_gate_note(&scene.gate, true);
+    check_true(becalm_gate_overloaded(&scene.gate));
+    for (int i = 0; i < 5; i++) { /* 1 - .99^11 = .1047, times .99^5 = .0995 */
+        check_true(becalm_gate_overloaded(&scene.gate));
+        becalm_gate_note(&scene.gate, false);
+    }
+    check_true(!becalm_gate_overloaded(&scene.gate));
+    int left = 0;
+    for (; becalm_gate_shed_ppm(&scene.gate) > 0; left++) {
+        becalm_gate_note(&scene.gate, false);
+    }
+    check_between_u64((uint64_t)left, 600, 1000); /* it comes to rest at 0 */
+}
+
+/* One decision in `period` is to shed: does the gate call itself overloaded in the end, and always? */
+static void check_share(int period, bool expected)
+{
+    struct scene scene;
+    scene_init(&scene);
+    for (int i = 0; i < 10000; i++) {
+        becalm_gate_note(&scene.gate, i % period == 0);
+        if (i > 1000) {
+            check_true(becalm_gate_overloaded(&scene.gate) == expected);
+        }
+    }
+}
+
+static void test_gate__is_overloaded_above_a_tenth(void **state)
+{
+    (void)state;
+    check_share(12, false);
+    check_share(8, true);
+    check_share(1, true);
+    check_share(1000, false);
+}
+
+static uint64_t cpu_passing(struct scene *scene, uint32_t cpu_ppm, bool retry)
+{
+    uint64_t seed = 11;
+    uint64_t passing = 0;
+    becalm_gate_note_cpu(&scene->gate, cpu_ppm);
+    for (int i = 0; i < 10000; i++) {
+        scene->at.random = becalm_rand_next(&seed);
+        passing += becalm_gate_admit(&scene->gate, &scene->policy, &scene->at, retry);
+    }
+    return passing;
+}
+
+static void test_gate__sheds_by_cpu_only_above_the_threshold_and_retries_first(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(cpu_passing(&scene, 1000000, true), 10000); /* off */
+    scene.policy.cpu_threshold_ppm = 800000;
+    check_eq_u64(cpu_passing(&scene, 800000, true), 10000);
+    check_eq_u64(cpu_passing(&scene, 800000, false), 10000);
+    check_eq_u64(cpu_passing(&scene, 800001, true), 0);
+    check_eq_u64(cpu_passing(&scene, 800001, false), 10000);
+    check_between_u64(cpu_passing(&scene, 900000, false), 5350, 5650); /* half way: 45 % shed */
+    check_between_u64(cpu_passing(&scene, 1000000, false), 900, 1100);
+    check_between_u64(cpu_passing(&scene, UINT32_MAX, false), 900, 1100);
+    check_eq_u64(cpu_passing(&scene, 1000000, true), 0);
+    scene.policy.cpu_threshold_ppm = 1000000; /* never above it */
+    check_eq_u64(cpu_passing(&scene, UINT32_MAX, true), 10000);
+}
+
+/* Tickets of three workers enter, leave and are served at random: each that entered leaves exactly once. */
+static void test_gate__every_ticket_leaves_exactly_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct scene scene;
+        struct becalm_queue queue[3];
+        bool waits[MANY] = {false};
+        uint64_t rand = seed;
+        uint64_t waiting = 0;
+        scene_init(&scene);
+        scene.policy.max_queue = 50;
+        scene.limit_policy.max = 4;
+        for (int i = 0; i < 3; i++) {
+            becalm_queue_init(&queue[i], &scene.gate, &scene.limit);
+        }
+        for (int i = 0; i < 30000; i++) {
+            uint64_t draw = becalm_rand_next(&rand);
+            struct becalm_ticket *ticket = &scene.ticket[draw % MANY];
+            struct becalm_queue *mine = &queue[draw % MANY % 3];
+            scene.at.now += (draw >> 40) % (5 * BECALM_MS);
+            if (draw >> 62 == 0) {
+                becalm_queue_leave(ticket);
+                waiting -= waits[draw % MANY];
+                waits[draw % MANY] = false;
+            } else if (draw >> 62 == 1) {
+                becalm_limit_give(&scene.limit, &ticket->slot);
+                ticket = becalm_queue_next(mine, &scene.policy, &scene.limit_policy, &scene.at);
+                if (ticket != NULL) {
+                    check_true(waits[ticket - scene.ticket]);
+                    waits[ticket - scene.ticket] = false;
+                    waiting--;
+                }
+            } else if (!waits[draw % MANY] && !ticket->slot.held) {
+                ticket->expires_at = scene.at.now + (draw >> 20) % BECALM_S;
+                ticket->patience = BECALM_S / 2;
+                bool in = becalm_queue_enter(mine, &scene.policy, scene.at.now, ticket);
+                check_true(in == (waiting < 50));
+                waits[draw % MANY] = in;
+                waiting += in;
+            }
+            if (becalm_gate_waiting(&scene.gate) != waiting) {
+                fail_msg("seed %" PRIu64 " step %d: %" PRIu64 " wait", seed, i, becalm_gate_waiting(&scene.gate));
+            }
+        }
+        for (unsigned i = 0; i < MANY; i++) {
+            becalm_queue_leave(&scene.ticket[i]);
+            becalm_limit_give(&scene.limit, &scene.ticket[i].slot);
+        }
+        check_eq_u64(becalm_gate_waiting(&scene.gate), 0);
+        check_eq_u64(becalm_limit_in_flight(&scene.limit), 0);
+        check_true(queue[0].first == NULL && queue[1].last == NULL && queue[2].length == 0);
+    }
+}
+
+enum { THREADS = 8, ROUNDS = 4000 };
+
+struct crowd {
+    struct scene scene;
+    sem_t wake[THREADS];
+    _Atomic(uint64_t) held;
+    _Atomic(uint64_t) too_many;
+    _Atomic(uint64_t) served;
+    _Atomic(uint64_t) refused;
+    _Atomic(uint64_t) forgotten;
+};
+
+struct worker {
+    struct crowd *crowd;
+    unsigned number;
+};
+
+/* An attempt and its end, after which whoever waits is woken, as a host has to do. */
+static void worker_work(struct worker *worker, struct becalm_slot *slot)
+{
+    struct crowd *crowd = worker->crowd;
+    uint64_t held = atomic_fetch_add_explicit(&crowd->held, 1, memory_order_relaxed) + 1;
+    if (held > crowd->scene.limit_policy.max) {
+        atomic_fetch_add_explicit(&crowd->too_many, 1, memory_order_relaxed);
+    }
+    sched_yield(); /* so that the others find it taken */
+    atomic_fetch_sub_explicit(&crowd->held, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&crowd->served, 1, memory_order_relaxed);
+    becalm_limit_give(&crowd->scene.limit, slot);
+    for (unsigned i = 0; i < THREADS && becalm_gate_waiting(&crowd->scene.gate) > 0; i++) {
+        sem_post(&crowd->wake[i]);
+    }
+}
+
+/* Serves the worker's one ticket; sleeps between its tries until it is woken. A minute without that is a bug. */
+static void worker_wait(struct worker *worker, struct becalm_queue *queue)
+{
+    const struct scene *scene = &worker->crowd->scene;
+    while (becalm_queue_busy(queue)) {
+        struct becalm_ticket *ticket = becalm_queue_next(queue, &scene->policy, &scene->limit_policy, &scene->at);
+        if (ticket != NULL) {
+            worker_work(worker, &ticket->slot);
+            return;
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 60;
+        if (sem_timedwait(&worker->crowd->wake[worker->number], &until) != 0 && errno == ETIMEDOUT) {
+            atomic_fetch_add_explicit(&worker->crowd->forgotten, 1, memory_order_relaxed);
+            becalm_queue_leave(queue->first);
+        }
+    }
+}
+
+static void *worker_run(void *argument)
+{
+    struct worker *worker = argument;
+    struct crowd *crowd = worker->crowd;
+    const struct scene *scene = &crowd->scene;
+    struct becalm_queue queue;
+    struct becalm_ticket ticket = {.expires_at = BECALM_NEVER, .patience = BECALM_S, .timeout = BECALM_S};
+    becalm_queue_init(&queue, &crowd->scene.gate, &crowd->scene.limit);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct becalm_slot slot = {.held = false};
+        if (becalm_limit_admit(queue.limit, &scene->limit_policy, &scene->at, BECALM_S, &slot)) {
+            becalm_gate_note(queue.gate, false);
+            worker_work(worker, &slot);
+        } else if (becalm_queue_enter(&queue, &scene->policy, scene->at.now, &ticket)) {
+            worker_wait(worker, &queue);
+        } else {
+            becalm_gate_note(queue.gate, true);
+            atomic_fetch_add_explicit(&crowd->refused, 1, memory_order_relaxed);
+        }
+    }
+    return NULL;
+}
+
+static void test_gate__eight_workers_share_the_slots_and_nobody_is_forgotten(void **state)
+{
+    (void)state;
+    static struct crowd crowd;
+    struct worker worker[THREADS];
+    pthread_t thread[THREADS];
+    scene_init(&crowd.scene);
+    crowd.scene.policy.max_queue = 5;
+    for (unsigned i = 0; i < THREADS; i++) {
+        check_true(sem_init(&crowd.wake[i], 0, 0) == 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        worker[i] = (struct worker){&crowd, i};
+        check_true(pthread_create(&thread[i], NULL, worker_run, &worker[i]) == 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    check_eq_u64(crowd.too_many, 0);
+    check_eq_u64(crowd.forgotten, 0);
+    check_eq_u64(crowd.served + crowd.refused, THREADS * ROUNDS);
+    check_eq_u64(becalm_gate_waiting(&crowd.scene.gate), 0);
+    check_eq_u64(becalm_limit_in_flight(&crowd.scene.limit), 0);
+    check_true(becalm_gate_shed_ppm(&crowd.scene.gate) < 1000000);
+}
+
+/* A gateway in front of a service: ten workers of 10 ms on average behind a FIFO, 850 calls a second with a timeout of
+ * 1 s, stepped by the millisecond. The service works on what was given up too, which is what keeps it from recovering.
+ */
+enum { SIM_CALLS = 60000, SIM_WORKERS = 10, SIM_TIMEOUT = 1000 };
+
+struct sim_call {
+    uint64_t arrived; /* ms */
+    bool sent, over, ok;
+    struct becalm_ticket ticket;
+    struct becalm_slot slot;
+};
+
+struct sim {
+    struct scene scene;
+    struct sim_call call[SIM_CALLS];
+    uint32_t calls;
+    uint32_t fifo[SIM_CALLS]; /* sent calls, in order */
+    uint32_t fifo_in, fifo_out, oldest;
+    uint32_t at_worker[SIM_WORKERS]; /* call number + 1 */
+    uint64_t done_at[SIM_WORKERS];
+    uint64_t ms;
+    uint64_t rand;
+    bool queueing;
+};
+
+static void sim_send(struct sim *sim, struct sim_call *call, const struct becalm_slot *slot)
+{
+    call->sent = true;
+    call->slot = *slot;
+    sim->fifo[sim->fifo_in++] = (uint32_t)(call - sim->call);
+}
+
+static void sim_serve(struct sim *sim)
+{
+    struct becalm_ticket *ticket;
+    while ((ticket = scene_next(&sim->scene)) != NULL) {
+        struct sim_call *call = ticket->owner;
+        if (ticket->verdict == BECALM_WHY_OK) {
+            sim_send(sim, call, &ticket->slot);
+        } else {
+            call->over = true;
+        }
+    }
+}
+
+static void sim_end(struct sim *sim, struct sim_call *call, enum becalm_evidence evidence)
+{
+    struct scene *scene = &sim->scene;
+    call->over = true;
+    call->ok = evidence == BECALM_EVIDENCE_SUCCESS;
+    becalm_limit_note(&scene->limit, &scene->limit_policy, &scene->at, &call->slot, evidence);
+    becalm_limit_give(&scene->limit, &call->slot);
+    sim_serve(sim);
+}
+
+static void sim_arrive(struct sim *sim)
+{
+    struct scene *scene = &sim->scene;
+    struct sim_call *call = &sim->call[sim->calls++];
+    struct becalm_slot slot = {.held = false};
+    call->arrived = sim->ms;
+    if (!becalm_queue_busy(&scene->queue) &&
+        becalm_limit_admit(&scene->limit, &scene->limit_policy, &scene->at, SIM_TIMEOUT * BECALM_MS, &slot)) {
+        sim_send(sim, call, &slot);
+        return;
+    }
+    call->ticket.owner = call;
+    call->ticket.timeout = SIM_TIMEOUT * BECALM_MS;
+    call->ticket.patience = call->ticket.timeout / 4;
+    call->ticket.expires_at = BECALM_NEVER;
+    call->over = !sim->queueing || !becalm_queue_enter(&scene->queue, &scene->policy, scene->at.now, &call->ticket);
+    sim_serve(sim);
+}
+
+static void sim_step(struct sim *sim, uint64_t slowness)
+{
+    struct scene *scene = &sim->scene;
+    scene->at.now = (100000 + sim->ms) * BECALM_MS;
+    scene->at.random = becalm_rand_next(&sim->rand);
+    for (int i = 0; i < SIM_WORKERS; i++) {
+        if (sim->at_worker[i] != 0 && sim->ms >= sim->done_at[i]) {
+            struct sim_call *call = &sim->call[sim->at_worker[i] - 1];
+            sim->at_worker[i] = 0;
+            if (!call->over) {
+                sim_end(sim, call, BECALM_EVIDENCE_SUCCESS);
+            }
+        }
+    }
+    for (; sim->oldest < sim->fifo_in; sim->oldest++) {
+        struct sim_call *call = &sim->call[sim->fifo[sim->oldest]];
+        if (!call->over && scene->at.now < call->slot.sent_at + SIM_TIMEOUT * BECALM_MS) {
+            break;
+        }
+        if (!call->over) {
+            sim_end(sim, call, BECALM_EVIDENCE_TIMEOUT);
+        }
+    }
+    while (becalm_queue_busy(&scene->queue) &&
+           becalm_ticket_leave_at(scene->queue.first, &scene->policy) <= scene->at.now) {
+        ((struct sim_call *)scene->queue.first->owner)->over = true;
+        becalm_queue_leave(scene->queue.first);
+    }
+    if (becalm_rand_chance(becalm_rand_next(&sim->rand), 850000)) {
+        sim_arrive(sim);
+    }
+    for (int i = 0; i < SIM_WORKERS; i++) {
+        if (sim->at_worker[i] == 0 && sim->fifo_out < sim->fifo_in) {
+            sim->at_worker[i] = sim->fifo[sim->fifo_out++] + 1;
+            sim->done_at[i] = sim->ms + (1 + becalm_rand_next(&sim->rand) % 19) * slowness / 10;
+        }
+    }
+    sim->ms++;
+}
+
+/* Successes per thousand of the calls that arrived from second `from` to second `to`. */
+static uint64_t sim_success(const struct sim *sim, uint64_t from, uint64_t to)
+{
+    uint64_t all = 0;
+    uint64_t ok = 0;
+    for (uint32_t i = 0; i < sim->calls; i++) {
+        if (sim->call[i].arrived >= from * 1000 && sim->call[i].arrived < to * 1000) {
+            all++;
+            ok += sim->call[i].ok;
+        }
+    }
+    return ok * 1000 / all;
+}
+
+/* 10 s of health, 30 s at three tenths of the capacity, 20 s of health. */
+static struct sim *sim_run(enum becalm_limit_kind kind, bool queueing)
+{
+    static struct sim sim;
+    memset(&sim, 0, sizeof sim);
+    scene_init(&sim.scene);
+    becalm_limit_defaults(&sim.scene.limit_policy, kind);
+    becalm_limit_init(&sim.scene.limit, &sim.scene.limit_policy);
+    sim.queueing = queueing;
+    sim.rand = 3;
+    while (sim.ms < 60000) {
+        bool fault = sim.ms >= 10000 && sim.ms < 40000;
+        sim_step(&sim, fault ? 33 : 10);
+    }
+    return &sim;
+}
+
+static void test_gate__without_a_limit_a_slowed_service_answers_nobody_in_time(void **state)
+{
+    (void)state;
+    const struct sim *sim = sim_run(BECALM_LIMIT_NONE, false);
+    check_true(sim_success(sim, 0, 9) == 1000);
+    check_true(sim_success(sim, 15, 40) < 50);
+    check_true(sim_success(sim, 50, 58) < 50); /* nor after the fault: its queue is full of calls given up long ago */
+}
+
+static void test_gate__slots_keep_a_slowed_service_at_its_capacity(void **state)
+{
+    (void)state;
+    const struct sim *sim = sim_run(BECALM_LIMIT_SLOTS, false);
+    check_true(sim_success(sim, 0, 9) == 1000);
+    check_true(sim_success(sim, 15, 40) >= 300); /* 303 calls a second of 850: at most 356 of 1000 */
+    check_true(sim_success(sim, 42, 58) >= 999);
+    check_true(becalm_limit_now(&sim->scene.limit, &sim->scene.limit_policy) < 300);
+}
+
+static void test_gate__a_queue_before_the_slots_does_as_well_and_empties(void **state)
+{
+    (void)state;
+    const struct sim *sim = sim_run(BECALM_LIMIT_SLOTS, true);
+    check_true(sim_success(sim, 0, 9) == 1000);
+    check_true(sim_success(sim, 15, 40) >= 330);
+    check_true(sim_success(sim, 42, 58) >= 999);
+    check_eq_u64(becalm_gate_waiting(&sim->scene.gate), 0);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_gate__an_empty_queue_serves_nobody),
+             cmocka_unit_test(test_gate__names_the_field_that_is_wrong),
+             cmocka_unit_test(test_gate__zero_means_zero_where_it_makes_sense),
+             cmocka_unit_test(test_gate__serves_in_the_order_of_arrival),
+             cmocka_unit_test(test_gate__one_freed_slot_serves_one),
+             cmocka_unit_test(test_gate__the_slot_knows_when_it_was_served_and_its_timeout),
+             cmocka_unit_test(test_gate__drops_expired_work_and_serves_the_next_with_its_slot),
+             cmocka_unit_test(test_gate__refuses_what_waited_beyond_its_patience),
+             cmocka_unit_test(test_gate__refuses_what_waited_beyond_max_wait),
+             cmocka_unit_test(test_gate__codel_drops_until_fewer_than_min_queue_wait),
+             cmocka_unit_test(test_gate__codel_leaves_a_burst_alone),
+             cmocka_unit_test(test_gate__codel_leaves_alone_who_waited_no_longer_than_the_target),
+             cmocka_unit_test(test_gate__codel_counts_those_who_wait_at_other_workers),
+             cmocka_unit_test(test_gate__a_full_queue_refuses_over_all_workers),
+             cmocka_unit_test(test_gate__a_cancelled_call_leaves_from_any_place),
+             cmocka_unit_test(test_gate__a_ticket_leaves_at_the_first_of_its_bounds),
+             cmocka_unit_test(test_gate__an_older_now_drops_nobody),
+             cmocka_unit_test(test_gate__pacing_keeps_the_head_waiting),
+             cmocka_unit_test(test_gate__nothing_is_written_while_nothing_is_shed),
+             cmocka_unit_test(test_gate__is_overloaded_after_eleven_drops_in_a_row_and_gets_over_it),
+             cmocka_unit_test(test_gate__is_overloaded_above_a_tenth),
+             cmocka_unit_test(test_gate__sheds_by_cpu_only_above_the_threshold_and_retries_first),
+             cmocka_unit_test(test_gate__every_ticket_leaves_exactly_once),
+             cmocka_unit_test(test_gate__eight_workers_share_the_slots_and_nobody_is_forgotten),
+             cmocka_unit_test(test_gate__without_a_limit_a_slowed_service_answers_nobody_in_time),
+             cmocka_unit_test(test_gate__slots_keep_a_slowed_service_at_its_capacity),
+             cmocka_unit_test(test_gate__a_queue_before_the_slots_does_as_well_and_empties))
