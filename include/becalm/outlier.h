@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_OUTLIER_H
+#define BECALM_OUTLIER_H
+
+/* The hosts of a service and the ejection of bad ones: by failure rate (at least min_calls results in `window`, half of
+ * them failed: out for base_ejection x times, then one probe) or, Istio's way, by failures in a row. At most
+ * floor(hosts * max_ejected) are out, never the last one; when more would have to go, ejections are ignored altogether,
+ * because then it is not the hosts. Our own refusals never count against a host.
+ *
+ * Also remembers, per host, how long a server asked to be left alone (Retry-After): it delays retries to that host,
+ * never first attempts. Shared by threads without locks. */
+
+#include <becalm/outcome.h>
+#include <becalm/window.h>
+
+BECALM_BEGIN_DECLS
+
+#define BECALM_NO_HOST     UINT32_MAX
+#define BECALM_HOSTS_MAX   4096u
+#define BECALM_HINT_MAX    (60 * BECALM_S) /* no hint is remembered for longer */
+#define BECALM_HINT_MARKED (1 * BECALM_S)  /* the hint of a host that says it is overloaded, but not for how long */
+#define BECALM_PROBE_LEASE (10 * BECALM_S) /* a probe that has not come back by then is lost: the next one goes out */
+
+struct becalm_outlier_policy {
+    bool enabled;               /* true; false: hosts are only counted and their hints remembered */
+    uint32_t failure_share_ppm; /* 500,000; 1 to 1,000,000 */
+    uint32_t min_calls;         /* 5; 1 to 1,000,000 */
+    becalm_ns window;           /* 10 s; 100 ms to 1 h */
+    uint32_t consecutive;       /* 0: by rate; else this many failures in a row, at most 1,000,000 */
+    becalm_ns interval;         /* 30 s: how long without a failure until the times ejected are counted down by one */
+    becalm_ns base_ejection;    /* 5 s; at least 1 ms */
+    becalm_ns max_ejection;     /* 300 s; at least base_ejection, at most 24 h */
+    uint32_t max_ejected_ppm;   /* 500,000; at most 1,000,000; 0: nobody */
+};
+
+/* One host, in a cache line of its own. Touch it only through the functions below. */
+struct becalm_host {
+    BECALM_ATOMIC(uint64_t) in_flight;
+    BECALM_ATOMIC(uint64_t) ejected_until; /* 0: in; else out until then, and after it until a probe succeeds */
+    BECALM_ATOMIC(uint64_t) probing;       /* ejection is over: the one probe is out until then; 0: not yet sent */
+    BECALM_ATOMIC(uint64_t) times;         /* times ejected */
+    BECALM_ATOMIC(uint64_t) calm_since;    /* last failure or return: `times` counts down from here */
+    BECALM_ATOMIC(uint64_t) streak;        /* failures in a row */
+    BECALM_ATOMIC(uint64_t) hint_until;    /* the server asked for quiet until then */
+    struct becalm_window *window;          /* lanes: results, failed; NULL unless ejection is on and by rate */
+};
+
+struct becalm_hosts {
+    uint32_t count;
+    BECALM_ATOMIC(uint64_t) ejected; /* hosts whose ejected_until is not 0, ignored ejections included */
+    struct becalm_host *host;
+};
+
+BECALM_API void becalm_outlier_defaults(struct becalm_outlier_policy *);
+
+/* Istio's way: 5 in a row, interval 30 s, out 30 s x times, at most 10 % of the hosts. */
+BECALM_API void becalm_outlier_istio(struct becalm_outlier_policy *);
+
+/* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. What is off is not looked at.
+ */
+BECALM_API int becalm_outlier_check(const struct becalm_outlier_policy *, const char **why);
+
+/* Bytes for `count` hosts (0 to BECALM_HOSTS_MAX) with windows of `cells` cells. */
+BECALM_API size_t becalm_hosts_bytes(const struct becalm_outlier_policy *, uint32_t count, uint32_t cells);
+
+/* Makes them, all in and idle, in `memory`, which is 64-aligned. The policy must pass its check. */
+BECALM_API struct becalm_hosts *becalm_hosts_init(void *memory, const struct becalm_outlier_policy *, uint32_t count,
+                                                  uint32_t cells);
+
+/* A reload: gives `to`, fresh from init, the ejections, times and hints of `from`, if they are as many hosts; else
+ * nothing. Attempts in flight and probes stay with `from`, which they report to; windows start anew. */
+BECALM_API void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from);
+
+/* May this host be used now? An ejected one may not, until its time is over; then one attempt may, the probe. */
+BECALM_API bool becalm_host_usable(const struct becalm_hosts *, const struct becalm_outlier_policy *, uint32_t host,
+                                   becalm_ns now);
+
+/* An attempt is sent to the host, and ends: each _sent is followed by one _note. `host` may be BECALM_NO_HOST: then
+ * nothing happens. What was never sent to anybody (refused by our own limit, breaker or budget) has neither. */
+BECALM_API void becalm_hosts_sent(struct becalm_hosts *, uint32_t host, becalm_ns now);
+BECALM_API void becalm_hosts_note(struct becalm_hosts *, const struct becalm_outlier_policy *,
+                                  const struct becalm_moment *, uint32_t host, const struct becalm_outcome *);
+
+/* How long a retry to this host should still wait because its server asked for it; 0 for BECALM_NO_HOST. */
+BECALM_API becalm_ns becalm_hosts_hint(const struct becalm_hosts *, uint32_t host, becalm_ns now);
+
+/* For display: is the host's ejection running? Once it is over, becalm_host_usable() tells whether the probe is out. */
+BECALM_API bool becalm_host_ejected(const struct becalm_hosts *, uint32_t host, becalm_ns now);
+
+/* For display: are more hosts bad than may be out, so that ejections are ignored and every host is usable? */
+BECALM_API bool becalm_hosts_ignored(const struct becalm_hosts *, const struct becalm_outlier_policy *);
+
+BECALM_END_DECLS
+
+#endif

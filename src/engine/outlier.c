@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/outlier.h>
+
+#include <string.h>
+
+#define LINE      64u
+#define SLICES    10u
+#define TIMES_MAX 100000u /* far beyond what max_ejection lets through; keeps the product small */
+
+enum { LANE_RESULTS, LANE_FAILED, LANE_COUNT };
+
+_Static_assert(sizeof(struct becalm_host) == LINE, "a host is one cache line, so that two hosts never share one");
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+void becalm_outlier_defaults(struct becalm_outlier_policy *policy)
+{
+    *policy = (struct becalm_outlier_policy){
+        .enabled = true,
+        .failure_share_ppm = 500000,
+        .min_calls = 5,
+        .window = 10 * BECALM_S,
+        .consecutive = 0,
+        .interval = 30 * BECALM_S,
+        .base_ejection = 5 * BECALM_S,
+        .max_ejection = 300 * BECALM_S,
+        .max_ejected_ppm = 500000,
+    };
+}
+
+void becalm_outlier_istio(struct becalm_outlier_policy *policy)
+{
+    becalm_outlier_defaults(policy);
+    policy->consecutive = 5;
+    policy->base_ejection = 30 * BECALM_S;
+    policy->max_ejected_ppm = 100000;
+}
+
+static const char *policy_complaint(const struct becalm_outlier_policy *policy)
+{
+    if (policy->failure_share_ppm < 1 || policy->failure_share_ppm > 1000000) {
+        return "failure_share_ppm must be from 1 to 1,000,000";
+    }
+    if (policy->min_calls < 1 || policy->min_calls > 1000000) {
+        return "min_calls must be from 1 to 1,000,000";
+    }
+    if (policy->window < 100 * BECALM_MS || policy->window > 3600 * BECALM_S) {
+        return "window must be from 100 ms to 1 h";
+    }
+    if (policy->consecutive > 1000000) {
+        return "consecutive must be at most 1,000,000";
+    }
+    if (policy->interval < BECALM_MS || policy->interval > 86400 * BECALM_S) {
+        return "interval must be from 1 ms to 24 h";
+    }
+    if (policy->base_ejection < BECALM_MS) {
+        return "base_ejection must be at least 1 ms";
+    }
+    if (policy->max_ejection < policy->base_ejection) {
+        return "max_ejection must be at least base_ejection";
+    }
+    if (policy->max_ejection > 86400 * BECALM_S) {
+        return "max_ejection must be at most 24 h";
+    }
+    if (policy->max_ejected_ppm > 1000000) {
+        return "max_ejected_ppm must be at most 1,000,000";
+    }
+    return NULL;
+}
+
+int becalm_outlier_check(const struct becalm_outlier_policy *policy, const char **why)
+{
+    const char *complaint = policy->enabled ? policy_complaint(policy) : NULL;
+    if (complaint != NULL && why != NULL) {
+        *why = complaint;
+    }
+    return complaint == NULL ? 0 : BECALM_EINVAL;
+}
+
+/* By failures in a row, the streak is all that is needed. */
+static bool counts_rates(const struct becalm_outlier_policy *policy)
+{
+    return policy->enabled && policy->consecutive == 0;
+}
+
+static struct becalm_window_shape window_shape(const struct becalm_outlier_policy *policy, uint32_t cells)
+{
+    return (struct becalm_window_shape){
+        .kind = BECALM_WINDOW_TIME,
+        .span = policy->window,
+        .slices = SLICES,
+        .lanes = LANE_COUNT,
+        .cells = cells,
+    };
+}
+
+static size_t window_bytes(const struct becalm_outlier_policy *policy, uint32_t cells)
+{
+    if (!counts_rates(policy)) {
+        return 0;
+    }
+    struct becalm_window_shape shape = window_shape(policy, cells);
+    return lines(becalm_window_bytes(&shape));
+}
+
+size_t becalm_hosts_bytes(const struct becalm_outlier_policy *policy, uint32_t count, uint32_t cells)
+{
+    BECALM_ASSERT(count <= BECALM_HOSTS_MAX);
+    size_t each = sizeof(struct becalm_host) + window_bytes(policy, cells);
+    return lines(sizeof(struct becalm_hosts)) + count * each;
+}
+
+struct becalm_hosts *becalm_hosts_init(void *memory, const struct becalm_outlier_policy *policy, uint32_t count,
+                                       uint32_t cells)
+{
+    BECALM_ASSERT(count <= BECALM_HOSTS_MAX);
+    BECALM_ASSERT(becalm_outlier_check(policy, NULL) == 0);
+    BECALM_ASSERT((uintptr_t)memory % LINE == 0);
+    size_t head = lines(sizeof(struct becalm_hosts));
+    size_t array = count * sizeof(struct becalm_host);
+    memset(memory, 0, head + array);
+
+    struct becalm_hosts *hosts = memory;
+    hosts->count = count;
+    hosts->host = (struct becalm_host *)(void *)((char *)memory + head);
+    if (counts_rates(policy)) {
+        struct becalm_window_shape shape = window_shape(policy, cells);
+        size_t bytes = window_bytes(policy, cells);
+        char *at = (char *)memory + head + array;
+        for (uint32_t i = 0; i < count; i++, at += bytes) {
+            hosts->host[i].window = becalm_window_init(at, &shape);
+        }
+    }
+    return hosts;
+}
+
+/* All loads and stores of single words below are relaxed unless a comment says otherwise: no word guards other memory,
+ * and whoever acts on an old value loses the compare-and-swap on ejected_until that decides. */
+static uint64_t word_get(const BECALM_ATOMIC(uint64_t) * word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void word_set(BECALM_ATOMIC(uint64_t) * word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static bool word_swap(BECALM_ATOMIC(uint64_t) * word, uint64_t old, uint64_t value)
+{
+    return atomic_compare_exchange_strong_explicit(word, &old, value, memory_order_relaxed, memory_order_relaxed);
+}
+
+static struct becalm_host *host_at(const struct becalm_hosts *hosts, uint32_t host)
+{
+    BECALM_ASSERT(host < hosts->count);
+    return &hosts->host[host];
+}
+
+void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from)
+{
+    if (to->count != from->count) {
+        return;
+    }
+    uint64_t ejected = 0;
+    for (uint32_t i = 0; i < to->count; i++) {
+        const struct becalm_host *old = &from->host[i];
+        struct becalm_host *h = &to->host[i];
+        uint64_t until = word_get(&old->ejected_until);
+        ejected += until != 0;
+        word_set(&h->ejected_until, until);
+        word_set(&h->times, word_get(&old->times));
+        word_set(&h->calm_since, word_get(&old->calm_since));
+        word_set(&h->streak, word_get(&old->streak));
+        word_set(&h->hint_until, word_get(&old->hint_until));
+    }
+    word_set(&to->ejected, ejected);
+}
+
+/* How many may be out at once: the rounded-down share, and never the last host. */
+static uint64_t ejected_max(const struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy)
+{
+    uint64_t share = (uint64_t)hosts->count * policy->max_ejected_ppm / 1000000;
+    return share < hosts->count ? share : hosts->count - (hosts->count > 0);
+}
+
+bool becalm_hosts_ignored(const struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy)
+{
+    return word_get(&hosts->ejected) > ejected_max(hosts, policy);
+}
+
+bool becalm_host_ejected(const struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
+{
+    return now < word_get(&host_at(hosts, host)->ejected_until);
+}
+
+/* The ejection `until` is over, and its probe is not out or is lost. */
+static bool probe_due(const struct becalm_host *h, becalm_ns until, becalm_ns now)
+{
+    uint64_t probing = word_get(&h->probing);
+    return now >= until && (probing == 0 || now >= probing);
+}
+
+/* A result that comes now is taken as the probe's. It may be that of an attempt from before the ejection: the host has
+ * told us how it is either way. */
+static bool probe_out(const struct becalm_host *h, becalm_ns until, becalm_ns now)
+{
+    return now >= until && word_get(&h->probing) != 0;
+}
+
+bool becalm_host_usable(const struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy, uint32_t host,
+                        becalm_ns now)
+{
+    const struct becalm_host *h = host_at(hosts, host);
+    uint64_t until = word_get(&h->ejected_until);
+    return until == 0 || !policy->enabled || probe_due(h, until, now) || becalm_hosts_ignored(hosts, policy);
+}
+
+void becalm_hosts_sent(struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
+{
+    if (host == BECALM_NO_HOST) {
+        return;
+    }
+    struct becalm_host *h = host_at(hosts, host);
+    atomic_fetch_add_explicit(&h->in_flight, 1, memory_order_relaxed);
+    uint64_t until = word_get(&h->ejected_until);
+    if (until != 0 && probe_due(h, until, now)) {
+        /* Who loses this race has sent an ordinary attempt beside the probe. */
+        word_swap(&h->probing, word_get(&h->probing), becalm_ns_after(now, BECALM_PROBE_LEASE));
+    }
+}
+
+/* Is the host bad enough to go? Both rules look at what has been noted up to now. */
+static bool host_deserves(const struct becalm_host *h, const struct becalm_outlier_policy *policy, becalm_ns now)
+{
+    if (policy->consecutive > 0) {
+        return word_get(&h->streak) >= policy->consecutive;
+    }
+    if (h->window == NULL) { /* made for another policy: see becalm_hosts_bytes() */
+        return false;
+    }
+    struct becalm_window_sums sums;
+    becalm_window_read(h->window, now, &sums);
+    uint64_t results = sums.lane[LANE_RESULTS];
+    return results >= policy->min_calls && sums.lane[LANE_FAILED] * 1000000 >= results * policy->failure_share_ppm;
+}
+
+/* Entry: ejected_until is `was`, 0 or an ejection that is over. Exit: ejected anew, or another thread was first. */
+static void host_eject(struct becalm_hosts *hosts, struct becalm_host *h, uint64_t was,
+                       const struct becalm_outlier_policy *policy, becalm_ns now)
+{
+    /* The host is counted before it is out, so that the count is never below the truth: the release here and the
+     * acquire in host_readmit order this addition before the subtraction that undoes it. */
+    bool newly = was == 0;
+    if (newly) {
+        atomic_fetch_add_explicit(&hosts->ejected, 1, memory_order_relaxed);
+    }
+    /* An ejection that is ignored is none, and the host is not made to pay for it later. */
+    uint64_t times = word_get(&h->times);
+    if (!becalm_hosts_ignored(hosts, policy) && times < TIMES_MAX) {
+        times++;
+    }
+    becalm_ns stay = becalm_ns_scale(policy->base_ejection, times > 0 ? (uint32_t)times : 1, 1);
+    becalm_ns until = becalm_ns_after(now, becalm_ns_min(stay, policy->max_ejection));
+    if (atomic_compare_exchange_strong_explicit(&h->ejected_until, &was, until, memory_order_release,
+                                                memory_order_relaxed)) {
+        word_set(&h->times, times);
+        word_set(&h->probing, 0);
+    } else if (newly) {
+        atomic_fetch_sub_explicit(&hosts->ejected, 1, memory_order_relaxed);
+    }
+}
+
+/* Entry: ejected_until is `was`, not 0. Exit: the host is in, or another thread was first. */
+static void host_readmit(struct becalm_hosts *hosts, struct becalm_host *h, uint64_t was, becalm_ns now)
+{
+    if (!atomic_compare_exchange_strong_explicit(&h->ejected_until, &was, 0, memory_order_acquire,
+                                                 memory_order_relaxed)) {
+        return;
+    }
+    atomic_fetch_sub_explicit(&hosts->ejected, 1, memory_order_relaxed); /* after its addition: see host_eject */
+    word_set(&h->probing, 0);
+    word_set(&h->calm_since, now);
+    if (h->window != NULL) {
+        becalm_window_clear(h->window);
+    }
+}
+
+/* Counts `times` down by one for each interval that has passed since the last failure, then starts the next one. */
+static void times_calm(struct becalm_host *h, const struct becalm_outlier_policy *policy, becalm_ns now)
+{
+    BECALM_ASSERT(policy->interval > 0);
+    uint64_t since = word_get(&h->calm_since);
+    uint64_t intervals = becalm_ns_since(now, since) / policy->interval;
+    if (now <= since || !word_swap(&h->calm_since, since, now)) {
+        return; /* an older clock, or another thread has just done it */
+    }
+    uint64_t times = word_get(&h->times);
+    if (intervals > 0 && times > 0) {
+        word_set(&h->times, times - (intervals < times ? intervals : times));
+    }
+}
+
+static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
+                    const struct becalm_moment *at)
+{
+    if (word_get(&h->streak) != 0) { /* a healthy host's streak is not written */
+        word_set(&h->streak, 0);
+    }
+    if (h->window != NULL) {
+        becalm_window_note(h->window, at, 1u << LANE_RESULTS);
+    }
+    uint64_t until = word_get(&h->ejected_until);
+    if (until == 0) {
+        return;
+    }
+    /* While ejections are ignored the host is in use, so its results say when it is well; nobody need wait for a probe.
+     */
+    if (probe_out(h, until, at->now) || (becalm_hosts_ignored(hosts, policy) && !host_deserves(h, policy, at->now))) {
+        host_readmit(hosts, h, until, at->now);
+    }
+}
+
+static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
+                        const struct becalm_moment *at)
+{
+    atomic_fetch_add_explicit(&h->streak, 1, memory_order_relaxed);
+    if (h->window != NULL) {
+        becalm_window_note(h->window, at, 1u << LANE_RESULTS | 1u << LANE_FAILED);
+    }
+    uint64_t until = word_get(&h->ejected_until);
+    if (until == 0) {
+        times_calm(h, policy, at->now);
+        if (host_deserves(h, policy, at->now)) {
+            host_eject(hosts, h, 0, policy, at->now);
+        }
+    } else if (probe_out(h, until, at->now)) {
+        host_eject(hosts, h, until, policy, at->now);
+    }
+}
+
+/* A result that says nothing about the host. If it was the probe's, the next attempt is the probe. */
+static void host_unproven(struct becalm_host *h, becalm_ns now)
+{
+    uint64_t until = word_get(&h->ejected_until);
+    if (until != 0 && probe_out(h, until, now)) {
+        word_set(&h->probing, 0);
+    }
+}
+
+/* What the outcome says about its host, marks considered. */
+static enum becalm_health outcome_health(const struct becalm_outcome *outcome)
+{
+    enum becalm_health health = becalm_outcome_traits(outcome->kind)->health;
+    if (outcome->kind == BECALM_OUTCOME_CANCELLED || health == BECALM_HEALTH_OK) {
+        return health; /* nobody else's mark turns a success into a failure */
+    }
+    if (outcome->mark == BECALM_MARK_OVERLOADED_HOST) {
+        return BECALM_HEALTH_FAILED;
+    }
+    if (health == BECALM_HEALTH_REJECTED) {
+        return outcome->mark == BECALM_MARK_OVERLOADED ? BECALM_HEALTH_NONE : BECALM_HEALTH_FAILED;
+    }
+    return health;
+}
+
+/* How long the host wants no retries; 0: it did not say. */
+static becalm_ns outcome_quiet(const struct becalm_outcome *outcome)
+{
+    bool may_ask = outcome->kind == BECALM_OUTCOME_RATE_LIMITED || outcome->kind == BECALM_OUTCOME_REJECTED;
+    if (outcome->has_hint && may_ask) {
+        return becalm_ns_min(outcome->hint, BECALM_HINT_MAX);
+    }
+    return outcome->mark == BECALM_MARK_OVERLOADED_HOST ? BECALM_HINT_MARKED : 0;
+}
+
+/* Hints only grow: a server's later and shorter wish does not undo what it told somebody else. */
+static void hint_extend(struct becalm_host *h, becalm_ns until)
+{
+    uint64_t have = word_get(&h->hint_until);
+    while (have < until) {
+        if (atomic_compare_exchange_weak_explicit(&h->hint_until, &have, until, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            return;
+        }
+    }
+}
+
+void becalm_hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
+                       const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome)
+{
+    if (host == BECALM_NO_HOST) {
+        return;
+    }
+    struct becalm_host *h = host_at(hosts, host);
+    uint64_t in_flight = atomic_fetch_sub_explicit(&h->in_flight, 1, memory_order_relaxed);
+    BECALM_ASSERT(in_flight > 0);
+
+    becalm_ns quiet = outcome_quiet(outcome);
+    if (quiet > 0) {
+        hint_extend(h, becalm_ns_after(at->now, quiet));
+    }
+    if (!policy->enabled) {
+        return;
+    }
+    switch (outcome_health(outcome)) {
+    case BECALM_HEALTH_OK:
+        host_ok(hosts, h, policy, at);
+        return;
+    case BECALM_HEALTH_FAILED:
+        host_failed(hosts, h, policy, at);
+        return;
+    case BECALM_HEALTH_NONE:
+        host_unproven(h, at->now);
+        return;
+    case BECALM_HEALTH_REJECTED: /* outcome_health has decided between the two above */
+        break;
+    }
+    BECALM_UNREACHABLE();
+}
+
+becalm_ns becalm_hosts_hint(const struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
+{
+    if (host == BECALM_NO_HOST) {
+        return 0;
+    }
+    /* A clock that lags behind the one of the note must not wait for longer than the cap either. */
+    return becalm_ns_min(becalm_ns_left(now, word_get(&host_at(hosts, host)->hint_until)), BECALM_HINT_MAX);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/throttle.h>
+
+#define LINE   64u
+#define SLICES 60u /* 2 s each at the default window of 2 min */
+#define CELLS  4u
+#define PPM    UINT64_C(1000000)
+#define MILLI  UINT64_C(1000)
+#define K_MIN  1000u /* below 1 a healthy callee would be throttled */
+#define K_MAX  100000u
+
+/* The window follows the struct on a line of its own. */
+#define WINDOW_OFFSET ((sizeof(struct becalm_throttle) + LINE - 1) / LINE * LINE)
+
+enum { LANE_REQUESTS, LANE_ACCEPTS, LANES };
+
+/* Every decision reads all cells, so more than a few cost more in reading than they save in writing: a microsecond and
+ * a half with eight, thirteen with 64. A number out of range stays so, for the window to refuse. */
+static uint32_t cells_of(uint32_t cells)
+{
+    return cells > CELLS && cells <= BECALM_WINDOW_CELLS_MAX ? CELLS : cells;
+}
+
+static struct becalm_window_shape shape_of(const struct becalm_throttle_policy *policy, uint32_t cells)
+{
+    return (struct becalm_window_shape){
+        .kind = BECALM_WINDOW_TIME,
+        .span = policy->window,
+        .slices = SLICES,
+        .lanes = LANES,
+        .cells = cells_of(cells),
+    };
+}
+
+void becalm_throttle_defaults(struct becalm_throttle_policy *policy)
+{
+    *policy = (struct becalm_throttle_policy){
+        .enabled = false,
+        .k_milli = 2000,
+        .window = 120 * BECALM_S,
+    };
+}
+
+int becalm_throttle_check(const struct becalm_throttle_policy *policy, const char **why)
+{
+    const char *wrong = NULL;
+    if (policy->k_milli < K_MIN || policy->k_milli > K_MAX) {
+        wrong = "k_milli must be from 1,000 (1) to 100,000 (100)";
+    } else if (policy->window < BECALM_S || policy->window > 3600 * BECALM_S) {
+        wrong = "window must be from 1 s to 1 h";
+    }
+    if (why != NULL) {
+        *why = wrong;
+    }
+    return wrong == NULL ? 0 : BECALM_EINVAL;
+}
+
+size_t becalm_throttle_bytes(const struct becalm_throttle_policy *policy, uint32_t cells)
+{
+    struct becalm_window_shape shape = shape_of(policy, cells);
+    size_t bytes = becalm_window_bytes(&shape);
+    return bytes == 0 ? 0 : WINDOW_OFFSET + bytes;
+}
+
+struct becalm_throttle *becalm_throttle_init(void *memory, const struct becalm_throttle_policy *policy, uint32_t cells)
+{
+    BECALM_ASSERT(becalm_throttle_check(policy, NULL) == 0);
+    BECALM_ASSERT((uintptr_t)memory % LINE == 0);
+    struct becalm_window_shape shape = shape_of(policy, cells);
+    struct becalm_throttle *throttle = memory;
+    throttle->window = becalm_window_init((unsigned char *)memory + WINDOW_OFFSET, &shape);
+    return throttle;
+}
+
+/* (requests - K * accepts) / (requests + 1) in ppm, rounded down: so it never reaches 1,000,000. */
+static uint32_t chance_of(uint64_t requests, uint64_t accepts, uint32_t k_milli)
+{
+    /* K is at least 1. An accept is noted in a later slice than its request, so there may even be more of them. */
+    if (accepts >= requests) {
+        return 0;
+    }
+    /* Only the ratio matters: bring the counts down until 10^9 times them fits 64 bits. */
+    while (requests >> 33 != 0) {
+        requests >>= 1;
+        accepts >>= 1;
+    }
+    uint64_t sent = MILLI * requests;
+    uint64_t allowed = k_milli * accepts;
+    if (allowed >= sent) {
+        return 0;
+    }
+    return (uint32_t)((sent - allowed) * PPM / (MILLI * (requests + 1)));
+}
+
+uint32_t becalm_throttle_chance(const struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy,
+                                becalm_ns now)
+{
+    struct becalm_window_sums sums;
+    becalm_window_read(throttle->window, now, &sums);
+    return chance_of(sums.lane[LANE_REQUESTS], sums.lane[LANE_ACCEPTS], policy->k_milli);
+}
+
+bool becalm_throttle_admit(struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy,
+                           const struct becalm_moment *at)
+{
+    /* The call itself is no evidence yet. Counted before the look, a call that comes alone after a quiet window would
+     * be turned away every other time: (1 - 0) / (1 + 1). It is counted whatever the draw says. */
+    uint32_t chance = becalm_throttle_chance(throttle, policy, at->now);
+    becalm_window_note(throttle->window, at, 1u << LANE_REQUESTS);
+    return !becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_THROTTLE), chance);
+}
+
+void becalm_throttle_note(struct becalm_throttle *throttle, const struct becalm_moment *at,
+                          const struct becalm_outcome *outcome)
+{
+    if (becalm_outcome_traits(outcome->kind)->acceptance == BECALM_ACCEPTANCE_YES) {
+        becalm_window_note(throttle->window, at, 1u << LANE_ACCEPTS);
+    }
+}
