@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CALL_H
+#define BECALM_CALL_H
+
+/* One logical request of a caller, from its beginning to its one end. The call composes everything else: it decides
+ * when to send, to wait, to hedge, to give up, and why. It never acts: the host feeds it events and does what the
+ * actions say.
+ *
+ *   struct becalm_call call;
+ *   becalm_call_init(&call, &policy, &target, &request);
+ *   step(BEGIN)  -> SEND slot 0, attempt 0, wake_at the attempt's timeout
+ *   step(HEAD)   -> ANSWER: pass it on; or CANCEL and wake_at: a retry waits
+ *   step(TIMER)  -> SEND slot 0, attempt 1
+ *   step(DONE)   -> FINISH
+ *
+ * A call belongs to one thread; the target behind it may be shared by many. */
+
+#include <becalm/target.h>
+
+BECALM_BEGIN_DECLS
+
+#define BECALM_SLOTS      5u /* attempts of one call that may be in flight at once: the first and four hedges */
+#define BECALM_RECORD_MAX 8u /* attempts that the record keeps: the first seven and the latest */
+
+enum becalm_event_kind {
+    BECALM_EVENT_BEGIN, /* the call arrives */
+    BECALM_EVENT_SERVE, /* becalm_queue_next() returned its ticket */
+    BECALM_EVENT_HEAD,  /* an answer's head has arrived, and nothing has reached the caller yet */
+    BECALM_EVENT_DONE,  /* an attempt is over: answered to the end, or failed */
+    BECALM_EVENT_TIMER, /* wake_at has come; too early does no harm */
+    BECALM_EVENT_CANCEL /* the caller is gone */
+};
+
+struct becalm_event {
+    enum becalm_event_kind kind;
+    struct becalm_moment at;
+    uint32_t slot;                 /* HEAD, DONE: which attempt in flight, < BECALM_SLOTS */
+    struct becalm_outcome outcome; /* HEAD, DONE: what the host saw */
+};
+
+/* Bits of action.flags. Do them in this order. */
+enum becalm_do {
+    BECALM_DO_CANCEL = 1, /* abandon the attempts in action.cancel; the host reports them no more */
+    BECALM_DO_SEND = 2,   /* send attempt action.attempt to action.host; it may take until action.timeout_at */
+    BECALM_DO_ANSWER = 4, /* pass the answer in action.slot on to the caller as it comes */
+    BECALM_DO_FINISH = 8, /* the call is over, for the reason `why` */
+    BECALM_DO_SERVE = 16  /* a slot of the limit was freed: call becalm_queue_next() until NULL */
+};
+
+struct becalm_action {
+    unsigned flags;
+    uint32_t slot;          /* SEND: the slot to fill; ANSWER: whose answer */
+    uint32_t cancel;        /* CANCEL: bit n is slot n */
+    uint32_t attempt;       /* SEND: its number, 0 for the first, unbounded */
+    uint32_t host;          /* SEND: which host, or BECALM_NO_HOST if the target has none */
+    becalm_ns timeout_at;   /* SEND: tell the callee how much is left until then; the engine keeps the time itself */
+    becalm_ns wake_at;      /* always set: re-arm the call's one timer after every step; BECALM_NEVER for none */
+    enum becalm_reason why; /* the decision in one word */
+    enum becalm_mark_kind mark; /* ANSWER, FINISH: what to put on the answer */
+    bool last_answer;           /* FINISH without ANSWER: give the caller the last real answer, if one was kept */
+    becalm_ns retry_after;      /* ANSWER, FINISH: what to tell the caller; NEVER: nothing */
+    enum becalm_breaker_state breaker_from; /* a state change that this step made; from == to: none */
+    enum becalm_breaker_state breaker_to;
+    struct becalm_wait wait; /* why is BACKOFF or HINT: how the wait was made */
+};
+
+/* What the engine must know of the request. Zeroed: a request that must not be repeated once sent. */
+struct becalm_request {
+    becalm_ns deadline_at;      /* the caller's, absolute; 0 or BECALM_NEVER: none */
+    bool idempotent;            /* its method says that doing it twice is safe */
+    bool keyed;                 /* it carries an idempotency key */
+    bool not_replayable;        /* its body can be sent only once */
+    bool retry_from_above;      /* it is itself a retry of a layer above */
+    struct becalm_queue *queue; /* this worker's queue at the target's gate; NULL: can't wait */
+    void *owner;                /* the host's, for becalm_ticket.owner */
+};
+
+/* One attempt in the record. */
+struct becalm_record_attempt {
+    uint32_t number;
+    uint32_t host;
+    uint32_t status;
+    enum becalm_outcome_kind outcome; /* meaningless while `open` */
+    bool open;                        /* not over yet */
+    bool hedge;
+    becalm_ns waited; /* before it was sent, since the attempt before it ended */
+    becalm_ns sent_at;
+    becalm_ns took;
+};
+
+/* How the call went and why it ended so; of fixed size, for logs, headers and pages. */
+struct becalm_record {
+    becalm_ns began_at;
+    becalm_ns ended_at;
+    becalm_ns gated; /* time spent in the gate */
+    uint32_t attempts;
+    uint32_t hedges;
+    enum becalm_reason reason; /* why the call ended */
+    enum becalm_reason would;  /* shadow: what the policy would have said; NONE: the same as happened */
+    /* The numbers behind the reason: there was `have`, it would have taken `need`. budget_empty: millionths of a retry;
+     * deadline, breaker_open: ns; attempts_spent, limit: a count; throttled: ppm; shed: ns if
+     * it waited in the gate, else calls that wait. Both 0 where there is nothing to say. */
+    uint64_t have;
+    uint64_t need;
+    struct becalm_record_attempt attempt[BECALM_RECORD_MAX];
+};
+
+/* An attempt in flight. The engine's own. */
+struct becalm_live {
+    uint32_t number;
+    uint32_t host;
+    bool hedge;
+    bool judged; /* its head has arrived and was counted; only its end is missing */
+    becalm_ns sent_at;
+    becalm_ns timeout_at;
+    struct becalm_slot slot;
+    struct becalm_permit permit; /* breaker per attempt only */
+};
+
+enum becalm_phase { /* the engine's own */
+                    BECALM_PHASE_NEW,
+                    BECALM_PHASE_GATED,    /* waits in the gate */
+                    BECALM_PHASE_PACED,    /* waits for the client-side rate limit */
+                    BECALM_PHASE_FLYING,   /* one or more attempts are in flight */
+                    BECALM_PHASE_WAITING,  /* waits to retry */
+                    BECALM_PHASE_ANSWERED, /* the answer is on its way to the caller */
+                    BECALM_PHASE_ENDED
+};
+
+/* Touch it only through the functions below; `record` may be read at any time. */
+struct becalm_call {
+    const struct becalm_policy *policy;
+    const struct becalm_target *target;
+    struct becalm_request request;
+    enum becalm_phase phase;
+    uint32_t live;    /* bit n: slot n is in flight */
+    uint32_t answer;  /* ANSWERED: the slot whose answer goes to the caller */
+    uint32_t retries; /* retries and hedges decided on */
+    uint32_t next_host;
+    enum becalm_outcome_kind last; /* how the latest attempt ended */
+    enum becalm_reason verdict;    /* ANSWERED: the reason that the end will have */
+    bool begun;                    /* the budgets count this call as in progress */
+    bool answered;                 /* some attempt ended with a real answer, which the host may have kept */
+    bool accepted;                 /* the throttle has counted this call as accepted */
+    bool rate_held;                /* a token of the client-side rate limit is taken and not yet used */
+    bool retried_once;             /* an outcome that may be retried only once was */
+    becalm_ns deadline_at;
+    becalm_ns next_at;      /* PACED, WAITING: when to send; FLYING: when to hedge */
+    becalm_ns slow_at;      /* when the call becomes slow; NEVER: it does not, or has */
+    becalm_ns flying_since; /* FLYING: since when */
+    becalm_ns flown;        /* time spent in attempts before that */
+    becalm_ns last_wait;    /* the jittered wait before, for decorrelated jitter */
+    becalm_ns failed_at;    /* when the latest attempt ended */
+    becalm_ns retry_after;  /* what to tell the caller; NEVER: nothing */
+    struct becalm_permit permit;
+    struct becalm_spend spend; /* for the retry that waits or flies */
+    struct becalm_spend service_spend;
+    struct becalm_ticket ticket;
+    struct becalm_live slot[BECALM_SLOTS];
+    struct becalm_record record;
+};
+
+/* Readies a call in the caller's memory. The policy, the target and the request's queue must outlive it. */
+BECALM_API void becalm_call_init(struct becalm_call *, const struct becalm_policy *, const struct becalm_target *,
+                                 const struct becalm_request *);
+
+/* Feeds one event to one call. Never blocks, allocates or fails: a refusal is an action. Events after the end, and of
+ * slots that are not in flight, do nothing. */
+BECALM_API void becalm_call_step(struct becalm_call *, const struct becalm_event *, struct becalm_action *);
+
+BECALM_API bool becalm_call_ended(const struct becalm_call *);
+
+BECALM_END_DECLS
+
+#endif

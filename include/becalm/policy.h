@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_H
+#define BECALM_POLICY_H
+
+/* One target's rules: a value of fixed size. Fill it with becalm_policy_defaults(), change fields, check it. */
+
+#include <becalm/backoff.h>
+#include <becalm/breaker.h>
+#include <becalm/budget.h>
+#include <becalm/gate.h>
+#include <becalm/hedge.h>
+#include <becalm/limit.h>
+#include <becalm/outlier.h>
+#include <becalm/rate.h>
+#include <becalm/throttle.h>
+
+BECALM_BEGIN_DECLS
+
+#define BECALM_RETRIES_MAX 1000u
+
+struct becalm_policy {
+    uint32_t max_retries;      /* 2: retries, not attempts */
+    becalm_ns attempt_timeout; /* 5 s, until the answer's head */
+    becalm_ns deadline;        /* 16 s, of the whole call, until the answer's head; NEVER for none */
+    uint32_t retry_on;         /* a set of BECALM_OUTCOME_BIT() */
+    bool idempotent;           /* true: every call of this target may be repeated */
+    bool shadow;               /* count what would have been done, and do nothing */
+    struct becalm_backoff_policy backoff;
+    struct becalm_budget_policy budget;
+    struct becalm_budget_policy service_budget; /* used when the target has a second budget */
+    struct becalm_breaker_policy breaker;
+    struct becalm_throttle_policy throttle;
+    struct becalm_rate_policy rate;
+    struct becalm_limit_policy limit;
+    struct becalm_gate_policy gate;
+    struct becalm_hedge_policy hedge;
+    struct becalm_outlier_policy outlier;
+};
+
+BECALM_API void becalm_policy_defaults(struct becalm_policy *);
+
+/* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. */
+BECALM_API int becalm_policy_check(const struct becalm_policy *, const char **why);
+
+BECALM_END_DECLS
+
+#endif

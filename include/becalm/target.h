@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_TARGET_H
+#define BECALM_TARGET_H
+
+/* What all calls to one target share: its budget, breaker, limit and so on. A part that is NULL is off. Usually made in
+ * one piece by becalm_target_init(); but the parts are ordinary objects, so an endpoint may borrow its service's limit,
+ * or have the service's budget as its second one (then a retry needs both). */
+
+#include <becalm/mark.h>
+#include <becalm/policy.h>
+
+BECALM_BEGIN_DECLS
+
+struct becalm_target {
+    struct becalm_budget *budget;
+    struct becalm_budget *service_budget; /* the second level; NULL: none */
+    struct becalm_breaker *breaker;
+    struct becalm_throttle *throttle;
+    struct becalm_rate *rate;
+    struct becalm_limit *limit;
+    struct becalm_gate *gate;
+    struct becalm_hedge *hedge;
+    struct becalm_sketch *sketch;
+    struct becalm_mark *mark;
+    struct becalm_hosts *hosts;
+};
+
+/* Bytes for all parts that the policy switches on; `hosts` may be 0; `cells` is the number of threads, at most 64. */
+BECALM_API size_t becalm_target_bytes(const struct becalm_policy *, uint32_t hosts, uint32_t cells);
+
+/* Makes the parts in `memory`, which is 64-aligned and outlives the target. BECALM_EINVAL if the policy does not pass
+ * its check. */
+BECALM_API int becalm_target_init(struct becalm_target *, void *memory, const struct becalm_policy *, uint32_t hosts,
+                                  uint32_t cells);
+
+/* A reload: gives `to`, fresh from init, the fill, state and times of `from`. Hosts keep theirs if their number is the
+ * same. */
+BECALM_API void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *to_policy,
+                                    const struct becalm_target *from, const struct becalm_policy *from_policy,
+                                    becalm_ns now);
+
+BECALM_END_DECLS
+
+#endif

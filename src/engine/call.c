@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/call.h>
+
+#include "call_internal.h"
+
+void becalm_call_init(struct becalm_call *call, const struct becalm_policy *policy, const struct becalm_target *target,
+                      const struct becalm_request *request)
+{
+    /* Field by field: most of a call is the slots and the record of attempts that it may never make. */
+    call->policy = policy;
+    call->target = target;
+    call->request = *request;
+    call->phase = BECALM_PHASE_NEW;
+    call->live = 0;
+    call->answer = BECALM_SLOTS;
+    call->retries = 0;
+    call->next_host = BECALM_NO_HOST;
+    call->last = BECALM_OUTCOME_CANCELLED;
+    call->verdict = BECALM_WHY_NONE;
+    call->begun = false;
+    call->answered = false;
+    call->accepted = false;
+    call->rate_held = false;
+    call->retried_once = false;
+    call->deadline_at = BECALM_NEVER;
+    call->next_at = BECALM_NEVER;
+    call->slow_at = BECALM_NEVER;
+    call->flying_since = 0;
+    call->flown = 0;
+    call->last_wait = 0;
+    call->failed_at = 0;
+    call->retry_after = BECALM_NEVER;
+    call->permit.held = false;
+    call->spend.held = false;
+    call->service_spend.held = false;
+    call->ticket.queue = NULL;
+    call->ticket.slot.held = false;
+    call->record.began_at = 0;
+    call->record.ended_at = 0;
+    call->record.gated = 0;
+    call->record.attempts = 0;
+    call->record.hedges = 0;
+    call->record.reason = BECALM_WHY_NONE;
+    call->record.would = BECALM_WHY_NONE;
+    call->record.have = 0;
+    call->record.need = 0;
+}
+
+bool becalm_call_ended(const struct becalm_call *call)
+{
+    return call->phase == BECALM_PHASE_ENDED;
+}
+
+bool becalm__call_repeatable(const struct becalm_call *call)
+{
+    return call->request.idempotent || call->request.keyed || call->policy->idempotent;
+}
+
+bool becalm__call_shadowed(struct step *s, enum becalm_reason why)
+{
+    if (!s->call->policy->shadow) {
+        return false;
+    }
+    if (s->call->record.would == BECALM_WHY_NONE) {
+        s->call->record.would = why;
+    }
+    s->call->retry_after = BECALM_NEVER; /* nothing was refused, so there is nothing to tell the caller */
+    becalm__call_explain(s, 0, 0);
+    return true;
+}
+
+void becalm__call_report(struct step *s, const struct becalm_permit *permit)
+{
+    if (permit->from != permit->to) {
+        s->action->breaker_from = permit->from;
+        s->action->breaker_to = permit->to;
+    }
+}
+
+void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    if (!slot->held) {
+        return;
+    }
+    becalm_limit_give(target->limit, slot);
+    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
+        s->action->flags |= BECALM_DO_SERVE;
+    }
+}
+
+/* Tells the breaker how the call went, if it is the calls that it counts. */
+static void permit_end(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (call->permit.held) {
+        enum becalm_verdict verdict = becalm_outcome_traits(call->last)->verdict;
+        becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit, verdict, call->flown);
+        becalm__call_report(s, &call->permit);
+    }
+}
+
+static void budgets_end(const struct becalm_call *call)
+{
+    if (call->begun && call->target->budget != NULL) {
+        becalm_budget_end(call->target->budget, &call->policy->budget);
+    }
+    if (call->begun && call->target->service_budget != NULL) {
+        becalm_budget_end(call->target->service_budget, &call->policy->service_budget);
+    }
+}
+
+/* Gives back what was taken for an attempt that is not sent now. */
+static void unsent_give(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    becalm__attempt_unspend(s);
+    if (call->rate_held) {
+        becalm_rate_give(call->target->rate, s->at->now);
+        call->rate_held = false;
+    }
+    if (call->ticket.queue != NULL) {
+        becalm_queue_leave(&call->ticket);
+    }
+    becalm__call_place_free(s, &call->ticket.slot);
+}
+
+/* What the answer to the caller carries if it is not a success. */
+static void action_advise(struct step *s, enum becalm_reason why)
+{
+    s->action->mark = becalm_mark_for(why, s->call->target->gate);
+    s->action->retry_after = s->call->retry_after;
+}
+
+void becalm__call_finish(struct step *s, enum becalm_reason why)
+{
+    struct becalm_call *call = s->call;
+    BECALM_ASSERT(call->phase != BECALM_PHASE_ENDED);
+    if (call->phase == BECALM_PHASE_NEW) {
+        call->record.began_at = s->at->now; /* cancelled before it began, or refused at once */
+    }
+    becalm__attempt_abandon(s, 0);
+    unsent_give(s);
+    permit_end(s);
+    budgets_end(call);
+    s->action->last_answer = call->answered && call->phase != BECALM_PHASE_ANSWERED && why != BECALM_WHY_CANCELLED;
+    call->phase = BECALM_PHASE_ENDED;
+    call->record.reason = why;
+    call->record.ended_at = s->at->now;
+    if (why == BECALM_WHY_OK) {
+        becalm__call_explain(s, 0, 0); /* a refused hedge on the way is no reason any more */
+    }
+    s->action->flags |= BECALM_DO_FINISH;
+    s->action->why = why;
+    action_advise(s, why);
+}
+
+/* The answer in this slot goes to the caller; whatever else flies has lost. */
+static void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
+{
+    struct becalm_call *call = s->call;
+    call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->at->now, call->flying_since));
+    call->phase = BECALM_PHASE_ANSWERED;
+    call->answer = slot;
+    call->verdict = verdict;
+    becalm__attempt_abandon(s, 1u << slot);
+    s->action->flags |= BECALM_DO_ANSWER;
+    s->action->slot = slot;
+    s->action->why = verdict;
+    action_advise(s, verdict);
+    if (call->permit.held && call->permit.probe) {
+        permit_end(s); /* a long body must not hold the only probe until its lease ends */
+    }
+}
+
+static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
+{
+    return kind == BECALM_OUTCOME_OK ? BECALM_WHY_OK : BECALM_WHY_PERMANENT;
+}
+
+/* An attempt failed, at its head or without one. True: the call goes on without it. */
+static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
+{
+    becalm__attempt_judge(s, slot, outcome);
+    if (!becalm__call_retry(s, slot, outcome, why)) {
+        return false;
+    }
+    becalm__attempt_release(s, slot, outcome);
+    return true;
+}
+
+static void slot_cancel(struct step *s, uint32_t slot)
+{
+    s->action->flags |= BECALM_DO_CANCEL;
+    s->action->cancel |= 1u << slot;
+}
+
+/* FLYING: an answer's head. Passes it on, or tries again. */
+static void head(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    enum becalm_reason why;
+    if (becalm_outcome_traits(outcome->kind)->earns) {
+        becalm__attempt_judge(s, slot, outcome);
+        answer_pass(s, slot, reason_of_answer(outcome->kind));
+    } else if (failed_goes_on(s, slot, outcome, &why)) {
+        slot_cancel(s, slot);
+    } else {
+        answer_pass(s, slot, why);
+    }
+}
+
+/* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. */
+static void end_unheaded(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    enum becalm_reason why;
+    if (becalm_outcome_traits(outcome->kind)->earns) {
+        becalm__attempt_judge(s, slot, outcome);
+        why = reason_of_answer(outcome->kind);
+    } else if (failed_goes_on(s, slot, outcome, &why)) {
+        return;
+    }
+    if (outcome->status != 0 || outcome->kind == BECALM_OUTCOME_OK) {
+        answer_pass(s, slot, why);
+    }
+    becalm__attempt_release(s, slot, outcome);
+    becalm__call_finish(s, why);
+}
+
+/* ANSWERED: the answer is through to its end, or was cut. */
+static void end_answered(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    bool cut = becalm_outcome_traits(call->last)->earns && !becalm_outcome_traits(outcome->kind)->earns;
+    if (cut) {
+        call->last = outcome->kind;
+    }
+    becalm__attempt_release(s, slot, outcome);
+    becalm__call_finish(s, cut ? BECALM_WHY_ANSWER_DELIVERED : call->verdict);
+}
+
+/* A host that keeps an attempt's time itself can't know that it was the call's deadline which cut it, not the attempt's
+ * own timeout; and the caller's deadline is not the callee's fault. */
+static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
+{
+    const struct becalm_call *call = s->call;
+    return event->outcome.kind == BECALM_OUTCOME_TIMED_OUT && s->at->now >= call->deadline_at &&
+           becalm_ns_since(s->at->now, call->slot[event->slot].sent_at) < call->policy->attempt_timeout;
+}
+
+static void attempt_event(struct step *s, const struct becalm_event *event)
+{
+    struct becalm_call *call = s->call;
+    static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
+    if (event->slot >= BECALM_SLOTS || (call->live & 1u << event->slot) == 0) {
+        return; /* abandoned: its result does not matter any more */
+    }
+    if (call->phase == BECALM_PHASE_ANSWERED) {
+        if (event->kind == BECALM_EVENT_DONE) {
+            end_answered(s, event->slot, &event->outcome);
+        }
+    } else if (event->kind == BECALM_EVENT_HEAD) {
+        head(s, event->slot, &event->outcome);
+    } else {
+        end_unheaded(s, event->slot, cut_by_deadline(s, event) ? &cancelled : &event->outcome);
+    }
+}
+
+/* FLYING: attempts whose time is over. Cut by the deadline before its own timeout, an attempt proves nothing about the
+ * callee. */
+static void time_out(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    for (uint32_t slot = 0; slot < BECALM_SLOTS && call->phase == BECALM_PHASE_FLYING; slot++) {
+        const struct becalm_live *live = &call->slot[slot];
+        if ((call->live & 1u << slot) == 0 || s->at->now < live->timeout_at) {
+            continue;
+        }
+        bool own = becalm_ns_since(s->at->now, live->sent_at) >= call->policy->attempt_timeout;
+        const struct becalm_outcome outcome = {.kind = own ? BECALM_OUTCOME_TIMED_OUT : BECALM_OUTCOME_CANCELLED};
+        slot_cancel(s, slot);
+        end_unheaded(s, slot, &outcome);
+    }
+}
+
+/* FLYING: what has become slow counts as slow now. */
+static void slow_down(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_breaker_policy *policy = &call->policy->breaker;
+    call->slow_at = BECALM_NEVER;
+    if (call->permit.held) {
+        becalm_breaker_slow(call->target->breaker, policy, s->at, &call->permit);
+        becalm__call_report(s, &call->permit);
+    }
+    for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
+        struct becalm_live *live = &call->slot[slot];
+        if ((call->live & 1u << slot) == 0 || !live->permit.held) {
+            continue;
+        }
+        becalm_ns at = becalm_ns_after(live->sent_at, policy->slow_after);
+        if (s->at->now >= at) {
+            becalm_breaker_slow(call->target->breaker, policy, s->at, &live->permit);
+            becalm__call_report(s, &live->permit);
+        } else {
+            call->slow_at = becalm_ns_min(call->slow_at, at);
+        }
+    }
+}
+
+static void timer_flying(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (s->at->now >= call->slow_at) {
+        slow_down(s);
+    }
+    time_out(s);
+    bool sent = (s->action->flags & BECALM_DO_SEND) != 0; /* one send per step: the next wake-up is due at once */
+    if (call->phase == BECALM_PHASE_FLYING && !sent && s->at->now >= call->next_at) {
+        becalm__call_hedge(s);
+    }
+}
+
+static void timer(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    switch (call->phase) {
+    case BECALM_PHASE_GATED:
+        becalm__call_expire(s);
+        break;
+    case BECALM_PHASE_PACED:
+        if (s->at->now >= call->next_at) {
+            becalm__call_enter(s);
+        }
+        break;
+    case BECALM_PHASE_FLYING:
+        timer_flying(s);
+        break;
+    case BECALM_PHASE_NEW:
+    case BECALM_PHASE_WAITING: /* see the end of becalm_call_step */
+    case BECALM_PHASE_ANSWERED:
+    case BECALM_PHASE_ENDED:
+        break;
+    }
+}
+
+static becalm_ns wake_at(const struct becalm_call *call)
+{
+    becalm_ns at = BECALM_NEVER;
+    switch (call->phase) {
+    case BECALM_PHASE_GATED:
+        return becalm_ticket_leave_at(&call->ticket, &call->policy->gate);
+    case BECALM_PHASE_PACED:
+    case BECALM_PHASE_WAITING:
+        return call->next_at;
+    case BECALM_PHASE_FLYING:
+        at = becalm_ns_min(call->next_at, call->slow_at);
+        for (uint32_t live = call->live, slot = 0; live != 0; live >>= 1, slot++) {
+            if ((live & 1u) != 0) {
+                at = becalm_ns_min(at, call->slot[slot].timeout_at);
+            }
+        }
+        return at;
+    case BECALM_PHASE_NEW:
+    case BECALM_PHASE_ANSWERED:
+    case BECALM_PHASE_ENDED:
+        return BECALM_NEVER;
+    }
+    BECALM_UNREACHABLE();
+}
+
+static void action_clear(struct becalm_action *action)
+{
+    action->flags = 0;
+    action->slot = 0;
+    action->cancel = 0;
+    action->attempt = 0;
+    action->host = BECALM_NO_HOST;
+    action->timeout_at = BECALM_NEVER;
+    action->why = BECALM_WHY_NONE;
+    action->mark = BECALM_MARK_NONE;
+    action->last_answer = false;
+    action->retry_after = BECALM_NEVER;
+    action->breaker_from = BECALM_BREAKER_CLOSED;
+    action->breaker_to = BECALM_BREAKER_CLOSED;
+    action->wait = (struct becalm_wait){0, 0, 0, false};
+}
+
+void becalm_call_step(struct becalm_call *call, const struct becalm_event *event, struct becalm_action *action)
+{
+    struct step s = {.call = call, .at = &event->at, .action = action};
+    action_clear(action);
+    switch (event->kind) {
+    case BECALM_EVENT_BEGIN:
+        if (call->phase == BECALM_PHASE_NEW) {
+            becalm__call_admit(&s);
+        }
+        break;
+    case BECALM_EVENT_SERVE:
+        if (call->phase == BECALM_PHASE_GATED) {
+            becalm__call_served(&s);
+        }
+        break;
+    case BECALM_EVENT_HEAD:
+    case BECALM_EVENT_DONE:
+        attempt_event(&s, event);
+        break;
+    case BECALM_EVENT_TIMER:
+        timer(&s);
+        break;
+    case BECALM_EVENT_CANCEL:
+        if (call->phase != BECALM_PHASE_ENDED) {
+            becalm__call_finish(&s, BECALM_WHY_CANCELLED);
+        }
+        break;
+    }
+    if (call->phase == BECALM_PHASE_WAITING && event->at.now >= call->next_at) {
+        becalm__call_resend(&s);
+    }
+    action->wake_at = wake_at(call);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/deadline.h>
+
+#include "call_internal.h"
+
+/* A refusal before anything was sent: ends the call, unless the policy only watches. True: the call goes on. */
+static bool refuse(struct step *s, enum becalm_reason why)
+{
+    if (becalm__call_shadowed(s, why)) {
+        return true;
+    }
+    becalm__call_finish(s, why);
+    return false;
+}
+
+static bool throttle_passes(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_throttle *throttle = call->target->throttle;
+    if (throttle == NULL || becalm_throttle_admit(throttle, &call->policy->throttle, s->at)) {
+        return true;
+    }
+    becalm__call_explain(s, becalm_throttle_chance(throttle, &call->policy->throttle, s->at->now), 0);
+    return refuse(s, BECALM_WHY_THROTTLED);
+}
+
+/* Counts towards the mark "overloaded"; a policy that only watches sheds nothing. */
+static void gate_note(struct step *s, bool shed)
+{
+    struct becalm_gate *gate = s->call->target->gate;
+    if (gate != NULL && !s->call->policy->shadow) {
+        becalm_gate_note(gate, shed);
+    }
+}
+
+static bool cpu_passes(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_gate *gate = call->target->gate;
+    if (gate == NULL || becalm_gate_admit(gate, &call->policy->gate, s->at, call->request.retry_from_above)) {
+        return true;
+    }
+    gate_note(s, true);
+    call->retry_after = call->policy->gate.retry_after;
+    return refuse(s, BECALM_WHY_SHED);
+}
+
+/* An open breaker needs no place in the queue; but only the admission just before the send may take a probe. */
+static bool breaker_refuse(struct step *s)
+{
+    becalm_ns wait = becalm_ns_left(s->at->now, becalm_breaker_retest_at(s->call->target->breaker));
+    becalm__call_explain(s, 0, wait);
+    s->call->retry_after = wait;
+    return refuse(s, BECALM_WHY_BREAKER_OPEN);
+}
+
+static bool breaker_passes(struct step *s)
+{
+    const struct becalm_breaker *breaker = s->call->target->breaker;
+    return breaker == NULL || becalm_breaker_peek(breaker, s->at->now) || breaker_refuse(s);
+}
+
+/* True: go on at once. False: PACED until the client-side rate limit lets the call through, or ended. */
+static bool rate_passes(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_rate *rate = call->target->rate;
+    if (rate == NULL) {
+        return true;
+    }
+    becalm_ns wait = becalm_rate_take(rate, s->at->now);
+    call->rate_held = true;
+    if (wait == 0 || becalm__call_shadowed(s, BECALM_WHY_RATE)) {
+        return true;
+    }
+    if (!becalm_deadline_fits(s->at->now, call->deadline_at, wait, 0)) {
+        becalm__call_explain(s, becalm_ns_left(s->at->now, call->deadline_at), wait);
+        call->retry_after = wait;
+        becalm__call_finish(s, BECALM_WHY_RATE);
+        return false;
+    }
+    call->phase = BECALM_PHASE_PACED;
+    call->next_at = becalm_ns_after(s->at->now, wait);
+    s->action->why = BECALM_WHY_RATE;
+    return false;
+}
+
+void becalm__call_admit(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns carried_at = call->request.deadline_at == 0 ? BECALM_NEVER : call->request.deadline_at;
+    call->record.began_at = s->at->now;
+    call->deadline_at = becalm_deadline_at(s->at->now, call->policy->deadline, carried_at);
+    if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE); /* before the throttle: it was never a request to the callee */
+        return;
+    }
+    if (throttle_passes(s) && cpu_passes(s) && breaker_passes(s) && rate_passes(s)) {
+        becalm__call_enter(s);
+    }
+}
+
+/* The last question before the first send. */
+static void first_send(struct step *s, struct becalm_slot *slot)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    struct becalm_permit permit = {.held = false};
+    if (target->breaker != NULL) {
+        bool admitted = becalm_breaker_admit(target->breaker, &call->policy->breaker, s->at, &permit);
+        becalm__call_report(s, &permit);
+        if (!admitted && !breaker_refuse(s)) {
+            becalm__call_place_free(s, slot);
+            return;
+        }
+    }
+    becalm__attempt_send(s, slot, &permit, false);
+}
+
+static bool line_up(struct step *s, becalm_ns timeout)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_ticket *ticket = &call->ticket;
+    ticket->owner = call->request.owner;
+    ticket->timeout = timeout;
+    ticket->patience = timeout / 4;
+    ticket->expires_at = call->deadline_at;
+    return becalm_queue_enter(call->request.queue, &call->policy->gate, s->at->now, ticket);
+}
+
+/* The limit is reached. A first attempt waits if it can; a retry of ours or from above is refused: retries go first. */
+static void limit_reached(struct step *s, becalm_ns timeout)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    uint32_t in_flight = becalm_limit_in_flight(target->limit);
+    uint32_t limit = becalm_limit_now(target->limit, &call->policy->limit);
+    bool paced = in_flight < limit; /* not full: the limit's pacing said no, and a place in the queue would not help */
+    enum becalm_reason why = BECALM_WHY_LIMIT;
+    bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
+    if (may_wait && (!paced || becalm_queue_busy(call->request.queue))) {
+        if (line_up(s, timeout)) {
+            call->phase = BECALM_PHASE_GATED;
+            s->action->why = BECALM_WHY_QUEUED;
+            s->action->flags |= BECALM_DO_SERVE; /* another thread may have freed the last place a moment ago */
+            return;
+        }
+        why = BECALM_WHY_SHED;
+    }
+    if (why == BECALM_WHY_SHED) {
+        becalm__call_explain(s, becalm_gate_waiting(target->gate), call->policy->gate.max_queue);
+    } else {
+        becalm__call_explain(s, in_flight, limit);
+    }
+    call->retry_after = call->policy->gate.retry_after;
+    gate_note(s, true);
+    if (refuse(s, why)) {
+        first_send(s, &(struct becalm_slot){.held = false});
+    }
+}
+
+void becalm__call_enter(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    struct becalm_slot slot = {.held = false};
+    if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE);
+        return;
+    }
+    if (target->limit != NULL) {
+        becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout);
+        bool behind = call->request.queue != NULL && becalm_queue_busy(call->request.queue);
+        if (behind || !becalm_limit_admit(target->limit, &call->policy->limit, s->at, timeout, &slot)) {
+            limit_reached(s, timeout);
+            return;
+        }
+        gate_note(s, false);
+    }
+    first_send(s, &slot);
+}
+
+/* Leaves the gate for good, served or not. */
+static void ungate(struct step *s, bool shed)
+{
+    struct becalm_call *call = s->call;
+    call->record.gated = becalm_ns_since(s->at->now, call->ticket.queued_at);
+    gate_note(s, shed);
+    if (shed) {
+        becalm__call_explain(s, call->record.gated, becalm_ns_min(call->ticket.patience, call->policy->gate.max_wait));
+        call->retry_after = call->policy->gate.retry_after;
+    }
+}
+
+void becalm__call_served(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    bool ok = call->ticket.verdict == BECALM_WHY_OK;
+    if (call->ticket.queue != NULL) {
+        return; /* still waiting: nobody has called it */
+    }
+    ungate(s, !ok);
+    if (!ok && !becalm__call_shadowed(s, call->ticket.verdict)) {
+        becalm__call_finish(s, call->ticket.verdict);
+        return;
+    }
+    struct becalm_slot slot = call->ticket.slot;
+    call->ticket.slot.held = false; /* it is the attempt's from here on */
+    if (slot.held) {
+        becalm_limit_sent(call->target->limit, &slot, s->at->now);
+    }
+    first_send(s, &slot);
+}
+
+void becalm__call_expire(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (call->ticket.queue == NULL || s->at->now < becalm_ticket_leave_at(&call->ticket, &call->policy->gate)) {
+        return;
+    }
+    becalm_queue_leave(&call->ticket);
+    ungate(s, true);
+    bool passed = becalm_deadline_passed(s->at->now, call->deadline_at);
+    becalm__call_finish(s, passed ? BECALM_WHY_DEADLINE : BECALM_WHY_SHED);
+}

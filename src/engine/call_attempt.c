@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/deadline.h>
+#include <becalm/pick.h>
+
+#include "call_internal.h"
+
+/* Without hedging the sketch only serves "what does an attempt typically take", so a part of the attempts will do. */
+#define SAMPLE_ALL_BELOW 64u
+#define SAMPLE_PPM       62500u
+
+static struct becalm_record_attempt *record_of(struct becalm_call *call, uint32_t number)
+{
+    uint32_t last = BECALM_RECORD_MAX - 1;
+    return &call->record.attempt[number < last ? number : last];
+}
+
+static uint32_t slot_free(const struct becalm_call *call)
+{
+    uint32_t slot = 0;
+    while (slot < BECALM_SLOTS && (call->live & 1u << slot) != 0) {
+        slot++;
+    }
+    BECALM_ASSERT(slot < BECALM_SLOTS);
+    return slot;
+}
+
+/* The hosts that this call has tried, as far as the record remembers. */
+static uint32_t hosts_tried(struct becalm_call *call, uint32_t host[static BECALM_RECORD_MAX])
+{
+    uint32_t known = call->record.attempts < BECALM_RECORD_MAX ? call->record.attempts : BECALM_RECORD_MAX;
+    for (uint32_t i = 0; i < known; i++) {
+        host[i] = call->record.attempt[i].host;
+    }
+    return known;
+}
+
+uint32_t becalm__attempt_pick(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (call->target->hosts == NULL) {
+        return BECALM_NO_HOST;
+    }
+    uint32_t host[BECALM_RECORD_MAX];
+    struct becalm_tried tried = {.host = host, .count = hosts_tried(call, host)};
+    return becalm_pick(call->target->hosts, &call->policy->outlier, s->at, &tried);
+}
+
+/* The budgets count the call as in progress from its first send to its end. */
+static void budgets_begin(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    call->begun = true;
+    if (target->budget != NULL) {
+        becalm_budget_begin(target->budget, &call->policy->budget, s->at);
+    }
+    if (target->service_budget != NULL) {
+        becalm_budget_begin(target->service_budget, &call->policy->service_budget, s->at);
+    }
+}
+
+/* When the call as a whole, or with per_attempt this attempt, will have been slow. */
+static becalm_ns slow_at(const struct becalm_call *call, becalm_ns now)
+{
+    const struct becalm_breaker_policy *breaker = &call->policy->breaker;
+    if (call->target->breaker == NULL || breaker->slow_share_ppm == BECALM_BREAKER_SLOW_OFF) {
+        return BECALM_NEVER;
+    }
+    return becalm_ns_after(now, becalm_ns_since(breaker->slow_after, breaker->per_attempt ? 0 : call->flown));
+}
+
+static void record_open(struct step *s, const struct becalm_live *live)
+{
+    struct becalm_call *call = s->call;
+    *record_of(call, live->number) = (struct becalm_record_attempt){
+        .number = live->number,
+        .host = live->host,
+        .open = true,
+        .hedge = live->hedge,
+        .waited = live->number == 0 || live->hedge ? 0 : becalm_ns_since(s->at->now, call->failed_at),
+        .sent_at = s->at->now,
+    };
+    call->record.attempts++;
+    call->record.hedges += live->hedge;
+}
+
+void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
+                          bool hedge)
+{
+    struct becalm_call *call = s->call;
+    uint32_t index = slot_free(call);
+    struct becalm_live *live = &call->slot[index];
+    live->number = call->record.attempts;
+    live->host = call->next_host != BECALM_NO_HOST ? call->next_host : becalm__attempt_pick(s);
+    live->hedge = hedge;
+    live->judged = false;
+    live->sent_at = s->at->now;
+    live->timeout_at =
+        becalm_ns_after(s->at->now, becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout));
+    live->slot = *slot;
+    live->permit.held = false;
+    if (call->policy->breaker.per_attempt) {
+        live->permit = *permit;
+    } else if (live->number == 0) {
+        call->permit = *permit;
+    }
+    if (live->number == 0) {
+        budgets_begin(s);
+    }
+    if (call->live == 0) {
+        call->flying_since = s->at->now;
+        call->slow_at = slow_at(call, s->at->now);
+    }
+    if (call->target->hosts != NULL) {
+        becalm_hosts_sent(call->target->hosts, live->host, s->at->now);
+    }
+    record_open(s, live);
+    call->live |= 1u << index;
+    call->phase = BECALM_PHASE_FLYING;
+    call->next_host = BECALM_NO_HOST;
+    call->rate_held = false; /* used */
+    call->next_at = BECALM_NEVER;
+    if (becalm__call_hedges(call) && call->retries < call->policy->hedge.max) {
+        call->next_at =
+            becalm_ns_after(s->at->now, becalm_hedge_delay(&call->policy->hedge, call->target->sketch, s->at->now));
+    }
+    s->action->flags |= BECALM_DO_SEND;
+    s->action->slot = index;
+    s->action->attempt = live->number;
+    s->action->host = live->host;
+    s->action->timeout_at = live->timeout_at;
+}
+
+/* The latency sketch takes first attempts: those that were answered or timed out, and losers of a hedge at their age.
+ * Without the losers the quantile would only ever see what was faster than it. */
+static void sketch_note(struct step *s, const struct becalm_live *live, enum becalm_outcome_kind kind)
+{
+    const struct becalm_target *target = s->call->target;
+    enum becalm_evidence evidence = becalm_outcome_traits(kind)->evidence;
+    bool loser = kind == BECALM_OUTCOME_CANCELLED && s->call->phase == BECALM_PHASE_ANSWERED;
+    if (target->sketch == NULL || live->number != 0 || (evidence == BECALM_EVIDENCE_NONE && !loser)) {
+        return;
+    }
+    if (!s->call->policy->hedge.enabled &&
+        !becalm_rand_chance(becalm_rand_lane(s->at->random, BECALM_LANE_SAMPLE), SAMPLE_PPM) &&
+        becalm_sketch_count(target->sketch, s->at->now) >= SAMPLE_ALL_BELOW) {
+        return;
+    }
+    becalm_sketch_note(target->sketch, s->at->now, becalm_ns_since(s->at->now, live->sent_at));
+}
+
+static void spend_end(struct step *s, enum becalm_spend_end how)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    if (call->spend.held) {
+        becalm_budget_give(target->budget, &call->policy->budget, s->at, &call->spend, how);
+    }
+    if (call->service_spend.held) {
+        becalm_budget_give(target->service_budget, &call->policy->service_budget, s->at, &call->service_spend, how);
+    }
+}
+
+void becalm__attempt_unspend(struct step *s)
+{
+    spend_end(s, BECALM_SPEND_UNUSED);
+}
+
+static void budgets_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    bool retried = live->number > 0;
+    if (target->budget != NULL) {
+        becalm_budget_note(target->budget, &call->policy->budget, s->at, outcome, retried);
+    }
+    if (target->service_budget != NULL) {
+        becalm_budget_note(target->service_budget, &call->policy->service_budget, s->at, outcome, retried);
+    }
+    if (retried && !live->hedge) {
+        spend_end(s, becalm_outcome_traits(outcome->kind)->earns ? BECALM_SPEND_WON : BECALM_SPEND_LOST);
+    }
+}
+
+static void hedge_note(struct step *s, const struct becalm_live *live, bool success)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_hedge *hedge = call->target->hedge;
+    if (hedge == NULL || !success) {
+        return;
+    }
+    becalm_hedge_earn(hedge, &call->policy->hedge);
+    if (live->hedge) {
+        bool alone = (call->live & (call->live - 1)) == 0;
+        becalm_hedge_won(hedge, &call->policy->hedge, alone);
+    }
+}
+
+static void record_close(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
+{
+    struct becalm_record_attempt *entry = record_of(s->call, live->number);
+    entry->open = false;
+    entry->outcome = outcome->kind;
+    entry->status = outcome->status;
+    entry->took = becalm_ns_since(s->at->now, live->sent_at);
+}
+
+void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    struct becalm_live *live = &call->slot[slot];
+    const struct becalm_outcome_traits *traits = becalm_outcome_traits(outcome->kind);
+    BECALM_ASSERT(!live->judged);
+    live->judged = true;
+    if (live->slot.held) {
+        becalm_limit_note(target->limit, &call->policy->limit, s->at, &live->slot, traits->evidence);
+    }
+    if (target->throttle != NULL && traits->acceptance == BECALM_ACCEPTANCE_YES && !call->accepted) {
+        call->accepted = true;
+        becalm_throttle_note(target->throttle, s->at, outcome);
+    }
+    if (target->rate != NULL) {
+        becalm_rate_note(target->rate, s->at->now, outcome);
+    }
+    if (target->mark != NULL) {
+        becalm_mark_note(target->mark, outcome);
+    }
+    budgets_note(s, live, outcome);
+    sketch_note(s, live, outcome->kind);
+    hedge_note(s, live, traits->earns);
+    record_close(s, live, outcome);
+    call->failed_at = s->at->now;
+    if (call->phase != BECALM_PHASE_ANSWERED) {
+        call->last = outcome->kind; /* the loser of a hedge does not change how the call went */
+    }
+    call->answered |= outcome->status != 0;
+}
+
+void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    struct becalm_live *live = &call->slot[slot];
+    becalm__call_place_free(s, &live->slot);
+    if (target->hosts != NULL) {
+        becalm_hosts_note(target->hosts, &call->policy->outlier, s->at, live->host, outcome);
+    }
+    if (live->permit.held) {
+        enum becalm_verdict verdict = becalm_outcome_traits(outcome->kind)->verdict;
+        becalm_ns took = becalm_ns_since(s->at->now, live->sent_at);
+        becalm_breaker_note(target->breaker, &call->policy->breaker, s->at, &live->permit, verdict, took);
+        becalm__call_report(s, &live->permit);
+    }
+    call->live &= ~(1u << slot);
+    if (call->live == 0 && call->phase != BECALM_PHASE_ANSWERED) {
+        call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->at->now, call->flying_since));
+        call->slow_at = BECALM_NEVER;
+    }
+}
+
+void becalm__attempt_abandon(struct step *s, uint32_t keep)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
+    for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
+        uint32_t bit = 1u << slot;
+        if ((call->live & bit) == 0 || (keep & bit) != 0) {
+            continue;
+        }
+        if (!call->slot[slot].judged) {
+            becalm__attempt_judge(s, slot, &cancelled);
+        }
+        becalm__attempt_release(s, slot, &cancelled);
+        s->action->flags |= BECALM_DO_CANCEL;
+        s->action->cancel |= bit;
+    }
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CALL_INTERNAL_H
+#define BECALM_CALL_INTERNAL_H
+
+/* call.c is the state machine; its ideas live in files of their own:
+ *   call_admit.c    may the first attempt be sent?
+ *   call_attempt.c  one attempt: sending it, and what its end means to everybody
+ *   call_retry.c    an attempt failed: is there another, when, and if not, why not */
+
+#include <becalm/call.h>
+
+/* One step: what every function of it needs. */
+struct step {
+    struct becalm_call *call;
+    const struct becalm_moment *at;
+    struct becalm_action *action;
+};
+
+/* call.c */
+
+/* Ends the call: the only way into ENDED. */
+void becalm__call_finish(struct step *s, enum becalm_reason why);
+
+/* The numbers behind the reason that comes next. */
+static inline void becalm__call_explain(struct step *s, uint64_t have, uint64_t need)
+{
+    s->call->record.have = have;
+    s->call->record.need = need;
+}
+
+/* Shadow: notes what the policy would have said; true if the refusal must be ignored. */
+bool becalm__call_shadowed(struct step *s, enum becalm_reason why);
+
+/* Tells the action of the state change that the breaker reported on this permit, if there was one. */
+void becalm__call_report(struct step *s, const struct becalm_permit *permit);
+
+/* Frees a place in the limit; if somebody waits in the gate for it, the host must look. A slot that is not held is left
+ * alone. */
+void becalm__call_place_free(struct step *s, struct becalm_slot *slot);
+
+/* May this request be repeated once it was sent? */
+bool becalm__call_repeatable(const struct becalm_call *call);
+
+/* call_admit.c */
+void becalm__call_admit(struct step *s);  /* NEW: every rule up to the limit */
+void becalm__call_enter(struct step *s);  /* NEW, PACED: the limit and the gate */
+void becalm__call_served(struct step *s); /* GATED: the gate has called */
+void becalm__call_expire(struct step *s); /* GATED: patience or deadline is over */
+
+/* call_attempt.c */
+
+/* Sends the next attempt. `slot` is held if the target has a limit. */
+void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
+                          bool hedge);
+
+/* The outcome is known (head or end): tells budget, limit, throttle, rate, mark, sketch. Once per attempt. */
+void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
+
+/* The attempt is over: frees its places. */
+void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
+
+/* Abandons every attempt in flight but those in `keep`: cancelled, neutral to everybody. */
+void becalm__attempt_abandon(struct step *s, uint32_t keep);
+
+/* A host that this call has not tried, if there is one; BECALM_NO_HOST if the target has none at all. */
+uint32_t becalm__attempt_pick(struct step *s);
+
+/* The retry that was paid for is not sent: everything comes back. */
+void becalm__attempt_unspend(struct step *s);
+
+/* call_retry.c */
+
+/* The attempt in `slot` has just been judged a failure; it still holds its places. True: the call goes on without it
+ * (it waits, or other attempts fly). False: it must end, and *why says why there is no other attempt. */
+bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why);
+
+/* WAITING: the wait is over. */
+void becalm__call_resend(struct step *s);
+
+/* FLYING: the hedge is due. */
+void becalm__call_hedge(struct step *s);
+
+/* Does this call hedge instead of retrying? */
+bool becalm__call_hedges(const struct becalm_call *call);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/deadline.h>
+
+#include "call_internal.h"
+
+bool becalm__call_hedges(const struct becalm_call *call)
+{
+    return call->target->hedge != NULL && call->policy->hedge.enabled && !call->policy->shadow &&
+           !call->request.not_replayable && becalm__call_repeatable(call);
+}
+
+/* May this kind of failure be retried at all? OK: yes. Looks at the outcome and the request, at nothing shared. */
+static enum becalm_reason outcome_allows(const struct becalm_call *call, const struct becalm_outcome *outcome)
+{
+    const struct becalm_outcome_traits *traits = becalm_outcome_traits(outcome->kind);
+    bool listed = outcome->listed == BECALM_LISTED_BY_KIND
+                      ? (call->policy->retry_on & BECALM_OUTCOME_BIT(outcome->kind)) != 0
+                      : outcome->listed == BECALM_LISTED_YES;
+    if (outcome->kind == BECALM_OUTCOME_CANCELLED) {
+        return BECALM_WHY_DEADLINE; /* a caller that is gone ends the call elsewhere: this is its deadline's cut */
+    }
+    if (outcome->delivered) {
+        return BECALM_WHY_ANSWER_DELIVERED;
+    }
+    if (traits->retry == BECALM_RETRY_NEVER) {
+        return BECALM_WHY_PERMANENT;
+    }
+    if (outcome->stop) {
+        return BECALM_WHY_STOPPED;
+    }
+    if (!listed) {
+        return BECALM_WHY_NOT_LISTED;
+    }
+    return BECALM_WHY_OK;
+}
+
+/* Is doing it again safe, and possible? */
+static enum becalm_reason request_allows(const struct becalm_call *call, const struct becalm_outcome *outcome)
+{
+    enum becalm_retry_rule rule = becalm_outcome_traits(outcome->kind)->retry;
+    if (rule == BECALM_RETRY_ANY) {
+        return BECALM_WHY_OK; /* never sent: nothing was executed and no byte of the body is gone */
+    }
+    if (rule == BECALM_RETRY_WITH_KEY ? !call->request.keyed : !becalm__call_repeatable(call)) {
+        return BECALM_WHY_NOT_IDEMPOTENT;
+    }
+    if (call->request.not_replayable) {
+        return BECALM_WHY_NOT_REPLAYABLE;
+    }
+    if (rule == BECALM_RETRY_ONCE && call->retried_once) {
+        return BECALM_WHY_ATTEMPTS_SPENT;
+    }
+    return BECALM_WHY_OK;
+}
+
+static bool policy_per_attempt(const struct becalm_call *call)
+{
+    return call->policy->breaker.per_attempt;
+}
+
+/* What the target and the state of the call say. */
+static enum becalm_reason state_allows(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns took = becalm_ns_since(s->at->now, call->slot[slot].sent_at);
+    const struct becalm_target *target = call->target;
+    if (target->mark != NULL && becalm_mark_honour(target->mark, outcome->mark)) {
+        return BECALM_WHY_STOPPED;
+    }
+    if (call->policy->max_retries == 0) {
+        return BECALM_WHY_RETRIES_OFF;
+    }
+    if (call->retries >= call->policy->max_retries) {
+        becalm__call_explain(s, call->record.attempts, call->policy->max_retries + 1);
+        return BECALM_WHY_ATTEMPTS_SPENT;
+    }
+    const struct becalm_permit *permit = policy_per_attempt(call) ? &call->slot[slot].permit : &call->permit;
+    if (permit->held && permit->probe) {
+        return BECALM_WHY_PROBE_FAILED;
+    }
+    if (target->breaker != NULL && !becalm_breaker_peek(target->breaker, s->at->now)) {
+        call->retry_after = becalm_ns_left(s->at->now, becalm_breaker_retest_at(target->breaker));
+        becalm__call_explain(s, 0, call->retry_after);
+        return BECALM_WHY_BREAKER_OPEN;
+    }
+    becalm_ns left = becalm_ns_left(s->at->now, call->deadline_at);
+    if (becalm_outcome_traits(outcome->kind)->retry == BECALM_RETRY_IF_TIME && left < took) {
+        becalm__call_explain(s, left, took);
+        return BECALM_WHY_DEADLINE;
+    }
+    return BECALM_WHY_OK;
+}
+
+/* What an attempt usually takes; 0 if nobody knows. */
+static becalm_ns typical_attempt(struct step *s)
+{
+    struct becalm_sketch *sketch = s->call->target->sketch;
+    return sketch == NULL ? 0 : becalm_sketch_typical(sketch, s->at->now);
+}
+
+/* Backoff, the server's hint, what its host asked of everybody, and the client-side rate limit: the longest of them. */
+static void wait_draw(struct step *s, const struct becalm_outcome *outcome, struct becalm_wait *wait)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns hint = outcome->has_hint ? outcome->hint : BECALM_NEVER;
+    call->next_host = becalm__attempt_pick(s);
+    if (call->target->hosts != NULL) {
+        becalm_ns asked = becalm_hosts_hint(call->target->hosts, call->next_host, s->at->now);
+        if (asked > 0) {
+            hint = hint == BECALM_NEVER ? asked : becalm_ns_max(hint, asked);
+        }
+    }
+    becalm_backoff_wait(&call->policy->backoff,
+                        &(struct becalm_backoff_draw){
+                            .n = call->retries + 1,
+                            .previous = call->last_wait,
+                            .hint = hint,
+                            .random = s->at->random,
+                        },
+                        wait);
+    if (call->target->rate != NULL) {
+        wait->wait = becalm_ns_max(wait->wait, becalm_rate_peek(call->target->rate, s->at->now));
+    }
+}
+
+/* Pays from both levels or from none. */
+static bool budgets_take(struct step *s, enum becalm_outcome_kind cause)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    const struct becalm_policy *policy = call->policy;
+    if (target->budget != NULL && !becalm_budget_take(target->budget, &policy->budget, s->at, cause, &call->spend)) {
+        becalm__call_explain(s, becalm_budget_left(target->budget, &policy->budget, s->at->now), BECALM_TOKEN);
+        return false;
+    }
+    if (target->service_budget != NULL &&
+        !becalm_budget_take(target->service_budget, &policy->service_budget, s->at, cause, &call->service_spend)) {
+        uint64_t left = becalm_budget_left(target->service_budget, &policy->service_budget, s->at->now);
+        becalm__call_explain(s, left, BECALM_TOKEN);
+        becalm__attempt_unspend(s);
+        return false;
+    }
+    return true;
+}
+
+/* Everything was allowed and paid: wait. */
+static void wait_begin(struct step *s, const struct becalm_outcome *outcome, const struct becalm_wait *wait)
+{
+    struct becalm_call *call = s->call;
+    if (call->target->rate != NULL) {
+        (void)becalm_rate_take(call->target->rate, s->at->now); /* the wait for it is in wait->wait already */
+        call->rate_held = true;
+    }
+    call->retries++;
+    call->retried_once |= becalm_outcome_traits(outcome->kind)->retry == BECALM_RETRY_ONCE;
+    call->last_wait = wait->jittered;
+    call->next_at = becalm_ns_after(s->at->now, wait->wait);
+    call->phase = BECALM_PHASE_WAITING;
+    s->action->wait = *wait;
+    s->action->why = wait->hinted ? BECALM_WHY_HINT : BECALM_WHY_BACKOFF;
+}
+
+static enum becalm_reason retry_decide(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    enum becalm_reason why = outcome_allows(call, outcome);
+    if (why == BECALM_WHY_OK) {
+        why = request_allows(call, outcome);
+    }
+    if (why == BECALM_WHY_OK) {
+        why = state_allows(s, slot, outcome);
+    }
+    if (why != BECALM_WHY_OK) {
+        return why;
+    }
+    struct becalm_wait wait;
+    wait_draw(s, outcome, &wait);
+    becalm_ns typical = typical_attempt(s);
+    if (!becalm_deadline_fits(s->at->now, call->deadline_at, wait.wait, typical)) {
+        call->retry_after = wait.hinted ? wait.wait : BECALM_NEVER;
+        becalm__call_explain(s, becalm_ns_left(s->at->now, call->deadline_at), becalm_ns_after(wait.wait, typical));
+        return BECALM_WHY_DEADLINE;
+    }
+    if (!budgets_take(s, outcome->kind)) {
+        call->retry_after = wait.wait; /* a caller that tries again at once would only bring first attempts instead */
+        return BECALM_WHY_BUDGET_EMPTY;
+    }
+    if (becalm__call_shadowed(s, BECALM_WHY_BACKOFF)) {
+        becalm__attempt_unspend(s);
+        return BECALM_WHY_RETRIES_OFF;
+    }
+    wait_begin(s, outcome, &wait);
+    return BECALM_WHY_OK;
+}
+
+/* May one more hedge be sent, and is it paid? OK: yes, and *slot is held. */
+static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    const struct becalm_policy *policy = call->policy;
+    if (call->retries >= policy->hedge.max) {
+        becalm__call_explain(s, call->record.attempts, policy->hedge.max + 1);
+        return BECALM_WHY_ATTEMPTS_SPENT;
+    }
+    if (!becalm_deadline_fits(s->at->now, call->deadline_at, 0, typical_attempt(s))) {
+        return BECALM_WHY_DEADLINE;
+    }
+    bool half_open = target->breaker != NULL && becalm_breaker_state(target->breaker) == BECALM_BREAKER_HALF_OPEN;
+    if (target->breaker != NULL && (half_open || !becalm_breaker_peek(target->breaker, s->at->now))) {
+        return BECALM_WHY_BREAKER_OPEN;
+    }
+    if (target->rate != NULL && becalm_rate_peek(target->rate, s->at->now) > 0) {
+        return BECALM_WHY_RATE; /* a hedge that has to wait is not worth waiting for */
+    }
+    bool crowded = target->limit != NULL && (uint64_t)becalm_limit_in_flight(target->limit) * 5 >
+                                                (uint64_t)becalm_limit_now(target->limit, &policy->limit) * 4;
+    if (!becalm_hedge_take(target->hedge, crowded, half_open)) {
+        return crowded ? BECALM_WHY_LIMIT : BECALM_WHY_BUDGET_EMPTY;
+    }
+    becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, policy->attempt_timeout);
+    if (target->limit != NULL && !becalm_limit_admit(target->limit, &policy->limit, s->at, timeout, slot)) {
+        becalm_hedge_give(target->hedge, &policy->hedge);
+        return BECALM_WHY_LIMIT;
+    }
+    if (target->rate != NULL) {
+        (void)becalm_rate_take(target->rate, s->at->now);
+    }
+    return BECALM_WHY_OK;
+}
+
+/* One more attempt beside or after the others. OK: it is on its way. */
+static enum becalm_reason hedge_send(struct step *s)
+{
+    struct becalm_slot slot = {.held = false};
+    struct becalm_permit permit = {.held = false};
+    struct becalm_call *call = s->call;
+    if ((s->action->flags & BECALM_DO_SEND) != 0) {
+        return BECALM_WHY_HEDGE; /* two attempts failed in one step, and the first has sent its successor already */
+    }
+    enum becalm_reason why = hedge_take(s, &slot);
+    if (why != BECALM_WHY_OK) {
+        return why;
+    }
+    if (call->policy->breaker.per_attempt && call->target->breaker != NULL) {
+        /* A peek said yes a moment ago; if another thread was faster, the hedge goes out unrecorded. */
+        (void)becalm_breaker_admit(call->target->breaker, &call->policy->breaker, s->at, &permit);
+        becalm__call_report(s, &permit);
+    }
+    call->retries++;
+    becalm__attempt_send(s, &slot, &permit, true);
+    s->action->why = BECALM_WHY_HEDGE;
+    return BECALM_WHY_OK;
+}
+
+void becalm__call_hedge(struct step *s)
+{
+    s->call->next_at = BECALM_NEVER;
+    (void)hedge_send(s); /* refused: the attempts in flight go on, and nobody is worse off */
+}
+
+/* A hedged call lost an attempt: a failure that is not fatal sends the next hedge at once, or waits for the others. */
+static bool hedge_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
+{
+    struct becalm_call *call = s->call;
+    bool others = (call->live & ~(1u << slot)) != 0;
+    /* An attempt that hangs until its timeout is what hedges are for: it never ends the others. */
+    bool fatal = outcome->kind != BECALM_OUTCOME_TIMED_OUT &&
+                 (call->policy->hedge.non_fatal & BECALM_OUTCOME_BIT(outcome->kind)) == 0;
+    if (outcome->kind == BECALM_OUTCOME_CANCELLED) {
+        *why = BECALM_WHY_DEADLINE;
+        return false; /* the deadline is the same for all of them */
+    }
+    if (outcome->delivered || fatal) {
+        *why = outcome->delivered ? BECALM_WHY_ANSWER_DELIVERED : BECALM_WHY_NOT_LISTED;
+        return false;
+    }
+    if (outcome->stop || (call->target->mark != NULL && becalm_mark_honour(call->target->mark, outcome->mark))) {
+        *why = BECALM_WHY_STOPPED;
+        call->next_at = BECALM_NEVER;
+        return others;
+    }
+    *why = hedge_send(s);
+    return *why == BECALM_WHY_OK || others;
+}
+
+bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
+{
+    if (becalm__call_hedges(s->call)) {
+        return hedge_goes_on(s, slot, outcome, why);
+    }
+    *why = retry_decide(s, slot, outcome);
+    return *why == BECALM_WHY_OK;
+}
+
+/* The wait is over, but the world may have changed meanwhile. OK: *slot is held, send. */
+static enum becalm_reason resend_allowed(struct step *s, struct becalm_slot *slot, struct becalm_permit *permit)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    const struct becalm_policy *policy = call->policy;
+    if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
+        return BECALM_WHY_DEADLINE;
+    }
+    becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, policy->attempt_timeout);
+    if (target->breaker != NULL && !becalm_breaker_peek(target->breaker, s->at->now)) {
+        call->retry_after = becalm_ns_left(s->at->now, becalm_breaker_retest_at(target->breaker));
+        becalm__call_explain(s, 0, call->retry_after);
+        return BECALM_WHY_BREAKER_OPEN;
+    }
+    if (target->limit != NULL && !becalm_limit_admit(target->limit, &policy->limit, s->at, timeout, slot)) {
+        becalm__call_explain(s, becalm_limit_in_flight(target->limit), becalm_limit_now(target->limit, &policy->limit));
+        return BECALM_WHY_LIMIT;
+    }
+    if (target->breaker != NULL && policy->breaker.per_attempt) {
+        bool admitted = becalm_breaker_admit(target->breaker, &policy->breaker, s->at, permit);
+        becalm__call_report(s, permit);
+        if (!admitted) {
+            becalm__call_place_free(s, slot);
+            return BECALM_WHY_BREAKER_OPEN;
+        }
+    }
+    return BECALM_WHY_OK;
+}
+
+void becalm__call_resend(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_slot slot = {.held = false};
+    struct becalm_permit permit = {.held = false};
+    enum becalm_reason why = resend_allowed(s, &slot, &permit);
+    if (why != BECALM_WHY_OK) {
+        becalm__call_finish(s, why);
+        return;
+    }
+    if (call->next_host != BECALM_NO_HOST &&
+        !becalm_host_usable(call->target->hosts, &call->policy->outlier, call->next_host, s->at->now)) {
+        call->next_host = BECALM_NO_HOST; /* ejected while we waited: choose again */
+    }
+    becalm__attempt_send(s, &slot, &permit, false);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "chaos.h"
+
+#include <becalm/call.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CALLS 16u
+
+struct actor {
+    struct becalm_call call;
+    becalm_ns wake_at;
+    uint32_t flying; /* bit n: the host has an attempt in slot n */
+    uint32_t sends;
+    uint32_t ends;
+    bool used;
+};
+
+struct chaos {
+    const uint8_t *data;
+    size_t size;
+    size_t at;
+    becalm_ns now;
+    uint64_t seed;
+    size_t events;
+    struct becalm_policy policy;
+    struct becalm_target target;
+    struct becalm_queue queue;
+    void *memory;
+    void *service_memory;
+    struct actor actor[CALLS];
+};
+
+static uint8_t byte(struct chaos *c)
+{
+    return c->at < c->size ? c->data[c->at++] : 0;
+}
+
+static uint32_t below(struct chaos *c, uint32_t bound)
+{
+    return byte(c) % bound;
+}
+
+/* A duration from nothing to minutes, evenly over the orders of magnitude. */
+static becalm_ns duration(struct chaos *c)
+{
+    return ((becalm_ns)byte(c) + 1) << below(c, 30);
+}
+
+static void policy_draw(struct chaos *c)
+{
+    struct becalm_policy *p = &c->policy;
+    becalm_policy_defaults(p);
+    p->max_retries = below(c, 12);
+    p->attempt_timeout = becalm_ns_max(BECALM_MS, duration(c));
+    p->deadline = below(c, 4) == 0 ? BECALM_NEVER : becalm_ns_max(BECALM_MS, 4 * duration(c));
+    p->idempotent = below(c, 4) == 0;
+    p->shadow = below(c, 8) == 0;
+    p->backoff.jitter = (enum becalm_jitter)below(c, BECALM_JITTER_CUSTOM);
+    p->backoff.growth = (enum becalm_growth)below(c, 3);
+    p->backoff.base = below(c, 8) == 0 ? 0 : duration(c) % p->backoff.cap;
+    becalm_budget_defaults(&p->budget, (enum becalm_budget_kind)below(c, BECALM_BUDGET_NONE + 1));
+    becalm_budget_defaults(&p->service_budget, (enum becalm_budget_kind)below(c, BECALM_BUDGET_NONE + 1));
+    if (below(c, 2) == 0) {
+        becalm_breaker_resilience4j(&p->breaker);
+    }
+    p->breaker.enabled = below(c, 8) != 0;
+    p->breaker.mode = (enum becalm_breaker_mode)below(c, 2);
+    p->breaker.per_attempt = below(c, 2) == 0;
+    p->breaker.min_calls = 1 + below(c, 8);
+    p->breaker.slow_share_ppm = below(c, 2) == 0 ? 500000 : BECALM_BREAKER_SLOW_OFF;
+    p->breaker.slow_after = becalm_ns_max(BECALM_MS, duration(c));
+    p->breaker.probes = 1 + below(c, 4);
+    p->throttle.enabled = below(c, 4) == 0;
+    p->rate.enabled = below(c, 4) == 0;
+    becalm_limit_defaults(&p->limit, (enum becalm_limit_kind)below(c, BECALM_LIMIT_NONE + 1));
+    p->limit.max = 1 + below(c, 20);
+    p->gate.max_queue = below(c, 8);
+    p->gate.cpu_threshold_ppm = below(c, 4) == 0 ? 500000 : 0;
+    p->hedge.enabled = below(c, 2) == 0;
+    p->hedge.delay = below(c, 2) == 0 ? 0 : becalm_ns_max(BECALM_MS, duration(c));
+    p->hedge.max = 1 + below(c, 4);
+}
+
+static bool chaos_open(struct chaos *c)
+{
+    uint32_t hosts = below(c, 5);
+    uint32_t cells = 1 + below(c, 3);
+    const char *why = NULL;
+    if (becalm_policy_check(&c->policy, &why) != 0) {
+        BECALM_ASSERT(why != NULL);
+        return false;
+    }
+    c->memory = aligned_alloc(64, becalm_target_bytes(&c->policy, hosts, cells));
+    BECALM_ASSERT(c->memory != NULL);
+    int rc = becalm_target_init(&c->target, c->memory, &c->policy, hosts, cells);
+    BECALM_ASSERT(rc == 0);
+    becalm_queue_init(&c->queue, c->target.gate, c->target.limit);
+    if (below(c, 2) == 0) {
+        c->service_memory = aligned_alloc(64, becalm_budget_bytes(&c->policy.service_budget, cells));
+        BECALM_ASSERT(c->service_memory != NULL);
+        c->target.service_budget = becalm_budget_init(c->service_memory, &c->policy.service_budget, cells);
+    }
+    return true;
+}
+
+static uint32_t attempts_max(const struct chaos *c)
+{
+    uint32_t retries = c->policy.max_retries + 1;
+    uint32_t hedges = c->policy.hedge.enabled ? c->policy.hedge.max + 1 : 0;
+    return retries > hedges ? retries : hedges;
+}
+
+static void check_action(struct chaos *c, struct actor *actor, const struct becalm_action *action)
+{
+    const struct becalm_call *call = &actor->call;
+    BECALM_ASSERT((action->cancel & ~actor->flying) == 0);
+    BECALM_ASSERT(((action->flags & BECALM_DO_CANCEL) != 0) == (action->cancel != 0));
+    actor->flying &= ~action->cancel;
+    if ((action->flags & BECALM_DO_SEND) != 0) {
+        BECALM_ASSERT(actor->ends == 0);
+        BECALM_ASSERT(action->slot < BECALM_SLOTS && (actor->flying & 1u << action->slot) == 0);
+        BECALM_ASSERT(action->attempt == actor->sends);
+        BECALM_ASSERT(action->timeout_at <= call->deadline_at);
+        BECALM_ASSERT(c->target.hosts == NULL ? action->host == BECALM_NO_HOST : action->host < c->target.hosts->count);
+        actor->flying |= 1u << action->slot;
+        actor->sends++;
+        BECALM_ASSERT(actor->sends <= attempts_max(c));
+    }
+    if ((action->flags & BECALM_DO_FINISH) != 0) {
+        BECALM_ASSERT(action->why != BECALM_WHY_NONE && action->why == call->record.reason);
+        BECALM_ASSERT(actor->flying == 0);
+        BECALM_ASSERT(action->wake_at == BECALM_NEVER);
+        actor->ends++;
+        BECALM_ASSERT(actor->ends == 1);
+    }
+    BECALM_ASSERT(becalm_call_ended(call) == (actor->ends == 1));
+    BECALM_ASSERT(actor->flying == call->live);
+    BECALM_ASSERT(call->record.attempts == actor->sends);
+}
+
+static void feed(struct chaos *c, struct actor *actor, struct becalm_event *event);
+
+static void serve(struct chaos *c)
+{
+    struct becalm_moment at = {.now = c->now, .random = becalm_rand_next(&c->seed)};
+    struct becalm_ticket *ticket;
+    while ((ticket = becalm_queue_next(&c->queue, &c->policy.gate, &c->policy.limit, &at)) != NULL) {
+        struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
+        feed(c, ticket->owner, &event);
+    }
+}
+
+static void feed(struct chaos *c, struct actor *actor, struct becalm_event *event)
+{
+    struct becalm_action action;
+    event->at = (struct becalm_moment){.now = c->now, .random = becalm_rand_next(&c->seed), .cell = byte(c)};
+    if (event->kind == BECALM_EVENT_DONE && event->slot < BECALM_SLOTS) {
+        actor->flying &= ~(1u << event->slot);
+    }
+    becalm_call_step(&actor->call, event, &action);
+    c->events++;
+    check_action(c, actor, &action);
+    actor->wake_at = action.wake_at;
+    if ((action.flags & BECALM_DO_SERVE) != 0 && byte(c) != 0) { /* a host may be slow to look */
+        serve(c);
+    }
+}
+
+static void begin(struct chaos *c, struct actor *actor)
+{
+    if (actor->used && actor->ends == 0) {
+        struct becalm_event again = {.kind = BECALM_EVENT_BEGIN};
+        feed(c, actor, &again); /* no host should; it must do nothing */
+        return;
+    }
+    uint8_t bits = byte(c);
+    struct becalm_request request = {
+        .deadline_at = (bits & 1) != 0 ? becalm_ns_after(c->now, duration(c)) : 0,
+        .idempotent = (bits & 2) != 0,
+        .keyed = (bits & 4) != 0,
+        .not_replayable = (bits & 8) != 0 && (bits & 16) != 0,
+        .retry_from_above = (bits & 32) != 0,
+        .queue = (bits & 64) != 0 ? &c->queue : NULL,
+        .owner = actor,
+    };
+    memset(actor, 0xa5, sizeof *actor); /* whatever init does not set must never be read */
+    actor->wake_at = BECALM_NEVER;
+    actor->flying = actor->sends = actor->ends = 0;
+    actor->used = true;
+    becalm_call_init(&actor->call, &c->policy, &c->target, &request);
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
+    feed(c, actor, &event);
+}
+
+static void attempt(struct chaos *c, struct actor *actor)
+{
+    struct becalm_event event = {
+        .kind = below(c, 3) == 0 ? BECALM_EVENT_HEAD : BECALM_EVENT_DONE,
+        .slot = below(c, BECALM_SLOTS + 1),
+        .outcome = {.kind = (enum becalm_outcome_kind)below(c, BECALM_OUTCOME_COUNT)},
+    };
+    uint8_t bits = byte(c);
+    event.outcome.listed = (enum becalm_listed)(bits % 3);
+    event.outcome.mark = (bits & 12) == 12 ? (enum becalm_mark_kind)below(c, 4) : BECALM_MARK_NONE;
+    event.outcome.stop = (bits & 0x70) == 0x70;
+    event.outcome.status = (bits & 1) != 0 ? 500 : 0;
+    event.outcome.has_hint = (bits & 0x82) == 0x82;
+    event.outcome.hint = event.outcome.has_hint ? duration(c) : 0;
+    event.outcome.delivered = bits == 255;
+    feed(c, actor, &event);
+}
+
+static void happen(struct chaos *c)
+{
+    struct actor *actor = &c->actor[below(c, CALLS)];
+    struct becalm_event event = {.kind = BECALM_EVENT_TIMER};
+    uint32_t what = below(c, 16);
+    if (what < 4 || !actor->used) {
+        begin(c, actor);
+    } else if (what < 9) {
+        attempt(c, actor);
+    } else if (what < 12) {
+        c->now = actor->wake_at == BECALM_NEVER ? c->now : becalm_ns_max(c->now, actor->wake_at);
+        feed(c, actor, &event);
+    } else if (what == 12) {
+        event.kind = below(c, 2) == 0 ? BECALM_EVENT_CANCEL : BECALM_EVENT_TIMER;
+        feed(c, actor, &event);
+    } else if (what == 13) {
+        event.kind = BECALM_EVENT_SERVE; /* nobody called it */
+        feed(c, actor, &event);
+        serve(c);
+    } else if (what == 14) {
+        becalm_gate_note_cpu(c->target.gate, below(c, 256) * 4000u);
+        c->now = becalm_ns_after(c->now, duration(c));
+    } else {
+        becalm_ns back = duration(c); /* another worker's clock is a little behind */
+        c->now = becalm_ns_since(c->now, back < BECALM_MS ? back : 0);
+    }
+}
+
+static void check_nothing_is_held(const struct chaos *c)
+{
+    BECALM_ASSERT(becalm_limit_in_flight(c->target.limit) == 0);
+    BECALM_ASSERT(becalm_gate_waiting(c->target.gate) == 0);
+    BECALM_ASSERT(c->queue.length == 0 && c->queue.first == NULL);
+    for (uint32_t i = 0; c->target.hosts != NULL && i < c->target.hosts->count; i++) {
+        BECALM_ASSERT(atomic_load_explicit(&c->target.hosts->host[i].in_flight, memory_order_relaxed) == 0);
+    }
+    if (c->policy.budget.kind == BECALM_BUDGET_CONCURRENCY) {
+        BECALM_ASSERT(atomic_load_explicit(&c->target.budget->word, memory_order_relaxed) == 0);
+    }
+    if (c->target.service_budget != NULL && c->policy.service_budget.kind == BECALM_BUDGET_CONCURRENCY) {
+        BECALM_ASSERT(atomic_load_explicit(&c->target.service_budget->word, memory_order_relaxed) == 0);
+    }
+}
+
+size_t chaos_run(const uint8_t *data, size_t size)
+{
+    struct chaos *c = calloc(1, sizeof *c);
+    BECALM_ASSERT(c != NULL);
+    c->data = data;
+    c->size = size;
+    c->seed = size;
+    policy_draw(c);
+    if (chaos_open(c)) {
+        while (c->at < c->size) {
+            happen(c);
+        }
+        for (uint32_t i = 0; i < CALLS; i++) {
+            struct becalm_event event = {.kind = BECALM_EVENT_CANCEL};
+            if (c->actor[i].used) {
+                feed(c, &c->actor[i], &event);
+                BECALM_ASSERT(becalm_call_ended(&c->actor[i].call));
+            }
+        }
+        check_nothing_is_held(c);
+    }
+    size_t events = c->events;
+    free(c->service_memory);
+    free(c->memory);
+    free(c);
+    return events;
+}

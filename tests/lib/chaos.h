@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_TESTS_CHAOS_H
+#define BECALM_TESTS_CHAOS_H
+
+/* Reads bytes as a policy and then as events for up to sixteen calls on one target, in any order a host could and could
+ * not produce, and asserts what must hold whatever happens:
+ *   - a call ends exactly once, and sends nothing after its end;
+ *   - it never sends more attempts than the policy allows, none after its deadline, none into a slot in use;
+ *   - it cancels only what flies; whatever it took is given back when all calls have ended: places in the limit, at the
+ * hosts and in the queue, calls and retries in progress in the budget. The random tests feed it random bytes, the
+ * fuzzer bytes of its own. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Returns the number of events that were fed. */
+size_t chaos_run(const uint8_t *data, size_t size);
+
+#endif

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/* Golden stories: how the concepts play together, one call at a time, to be read as much as to be run. */
+
+#include "check.h"
+#include "world.h"
+
+#define MS BECALM_MS
+
+static const struct becalm_request get = {.idempotent = true};
+static const struct becalm_request post = {.idempotent = false};
+
+static void test_story__success_after_one_retry(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(40 * MS, 503), reply_ok(30 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 40ms] call 1 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[140ms] call 1 wakes -> send 1\n"
+                     "[170ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
+    /* The token came back with the success, so the next call can retry as well. */
+    assert_int_equal(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), BECALM_TOKEN);
+    world_close(&w);
+}
+
+static void test_story__the_budget_is_empty(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct plan dead = {.request = get,
+                        .reply = {reply_status(10 * MS, 503), reply_status(10 * MS, 503), reply_status(10 * MS, 503)}};
+    world_call(&w, &dead);
+    world_run(&w, 500 * MS);
+    world_call(&w, &dead);
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[110ms] call 1 wakes -> send 1\n"
+                     "[120ms] call 1 got rejected 503 on 1 -> answer, finish (budget_empty) marked spent\n"
+                     "[500ms] call 2 begins -> send 0\n"
+                     "[510ms] call 2 got rejected 503 on 0 -> answer, finish (budget_empty) marked spent\n");
+    assert_int_equal(w.call[1]->call.record.have, 0);
+    assert_int_equal(w.call[1]->call.record.need, BECALM_TOKEN);
+    world_close(&w);
+}
+
+static void test_story__both_levels_pay_or_none(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct becalm_budget_policy empty;
+    becalm_budget_defaults(&empty, BECALM_BUDGET_EARNED);
+    empty.start = 0;
+    w.policy.service_budget = empty;
+    void *memory = aligned_alloc(64, becalm_budget_bytes(&empty, 1));
+    w.target.service_budget = becalm_budget_init(memory, &empty, 1);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (budget_empty) marked spent\n");
+    assert_int_equal(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), BECALM_TOKEN);
+    world_close(&w);
+    free(memory);
+}
+
+static void test_story__the_breaker_opens_in_mid_call_and_stops_retries(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.breaker.mode = BECALM_BREAKER_CONSECUTIVE;
+    w.policy.breaker.failure_threshold = 2;
+    w.policy.budget.kind = BECALM_BUDGET_NONE;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503), reply_ok(10 * MS)}});
+    world_call(&w, &(struct plan){.request = post, .reply = {reply_status(20 * MS, 503)}});
+    world_call(&w, &(struct plan){.request = post, .reply = {reply_status(30 * MS, 503)}});
+    world_run(&w, 200 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> send 0\n"
+                     "[  0ms] call 3 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[ 20ms] call 2 got rejected 503 on 0 -> answer, finish (not_idempotent)\n"
+                     "[ 30ms] call 3 got rejected 503 on 0 -> answer, finish (not_idempotent), breaker CLOSED to OPEN\n"
+                     "[110ms] call 1 wakes -> finish (breaker_open) with the last answer marked spent\n"
+                     "[200ms] call 4 begins -> finish (breaker_open) marked spent\n");
+    world_close(&w);
+}
+
+/* One failed call opens the breaker; by 1030 ms its second of open time is over. */
+static void open_breaker(struct world *w, uint32_t probes)
+{
+    world_begin(w);
+    w->policy.breaker.mode = BECALM_BREAKER_RATE;
+    w->policy.breaker.min_calls = 1;
+    w->policy.breaker.probes = probes;
+    w->policy.breaker.half_open_for = 2 * BECALM_S;
+    world_open(w, 0);
+    world_call(w, &(struct plan){.request = post, .reply = {reply_status(10 * MS, 503)}});
+    world_run(w, 1030 * MS);
+    world_expect(w,
+                 "[  0ms] call 1 begins -> send 0\n"
+                 "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (not_idempotent), breaker CLOSED to OPEN\n");
+    world_forget(w);
+}
+
+static void test_story__half_open_probes_close_the_breaker(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 2);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(20 * MS)}});
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 1100 * MS);
+    world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                     "[1030ms] call 3 begins -> send 0\n"
+                     "[1030ms] call 4 begins -> finish (breaker_open) marked spent\n"
+                     "[1040ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[1050ms] call 3 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n");
+    world_close(&w);
+}
+
+static void test_story__a_probe_that_fails_is_not_retried(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503), reply_ok(10 * MS)}});
+    world_run(&w, 1100 * MS);
+    world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                     "[1040ms] call 2 got rejected 503 on 0 -> answer, finish (probe_failed) marked spent, "
+                     "breaker HALF_OPEN to OPEN\n");
+    world_close(&w);
+}
+
+static void test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    /* The probe is answered after 3 s; the episode's lease is 2 s. */
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(3 * BECALM_S)}});
+    world_run(&w, 3035 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 4050 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 4100 * MS);
+    world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                     "[3035ms] call 3 begins -> finish (breaker_open) marked spent, breaker HALF_OPEN to OPEN\n"
+                     "[4030ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[4050ms] call 4 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                     "[4060ms] call 4 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n");
+    world_close(&w);
+}
+
+static void test_story__the_deadline_leaves_no_time_to_wait(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct becalm_request hurried = {.idempotent = true, .deadline_at = 120 * MS};
+    world_call(&w, &(struct plan){.request = hurried, .reply = {reply_status(40 * MS, 503), reply_ok(10 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 40ms] call 1 got rejected 503 on 0 -> answer, finish (deadline) marked spent\n");
+    assert_int_equal(w.call[0]->call.record.have, 80 * MS);
+    assert_true(w.call[0]->call.record.need > 100 * MS);
+    world_close(&w);
+}
+
+static void test_story__a_call_that_arrives_too_late_is_not_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    world_run(&w, 50 * MS);
+    struct becalm_request late = {.idempotent = true, .deadline_at = 50 * MS};
+    world_call(&w, &(struct plan){.request = late, .reply = {reply_ok(MS)}});
+    world_expect(&w, "[ 50ms] call 1 begins -> finish (deadline) marked spent\n");
+    world_close(&w);
+}
+
+static void test_story__one_caller_with_a_deadline_of_1_ms_harms_nobody_else(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.breaker.min_calls = 5;
+    world_open(&w, 2);
+    w.quiet = true;
+    for (unsigned i = 0; i < 50; i++) {
+        struct becalm_request hasty = {.idempotent = true, .deadline_at = w.now + MS};
+        world_call(&w, &(struct plan){.request = hasty, .reply = {reply_ok(20 * MS)}});
+        world_run(&w, w.now + 10 * MS);
+    }
+    w.quiet = false;
+    assert_int_equal(w.call[49]->call.record.reason, BECALM_WHY_DEADLINE);
+    assert_int_equal(w.call[49]->call.record.attempt[0].outcome, BECALM_OUTCOME_CANCELLED);
+    assert_int_equal(becalm_breaker_state(w.target.breaker), BECALM_BREAKER_CLOSED);
+    assert_int_equal(becalm_limit_now(w.target.limit, &w.policy.limit), 1000);
+    assert_false(becalm_host_ejected(w.target.hosts, 0, w.now) || becalm_host_ejected(w.target.hosts, 1, w.now));
+    assert_false(becalm_mark_failing(w.target.mark));
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(20 * MS)}});
+    world_run(&w, w.now + 100 * MS);
+    assert_int_equal(w.call[50]->call.record.reason, BECALM_WHY_OK);
+    world_close(&w);
+}
+
+static void test_story__a_hedge_wins_and_the_loser_is_cancelled(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.hedge.enabled = true;
+    w.policy.hedge.delay = 50 * MS;
+    world_open(&w, 2);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(400 * MS), reply_ok(20 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0 to host 1\n"
+                     "[ 50ms] call 1 wakes -> send 1 to host 0 (hedge)\n"
+                     "[ 70ms] call 1 got ok 200 on 1 -> cancel slot 0, answer, finish (ok)\n");
+    assert_int_equal(w.target.hedge->won, 1);
+    assert_int_equal(w.target.limit->in_flight, 0);
+    /* The loser is neutral: its host is as healthy as before. */
+    assert_int_equal(w.call[0]->call.record.attempt[0].outcome, BECALM_OUTCOME_CANCELLED);
+    world_close(&w);
+}
+
+static void test_story__a_failure_that_is_not_fatal_hedges_at_once(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.hedge.enabled = true;
+    w.policy.hedge.delay = 50 * MS;
+    w.policy.hedge.max = 2;
+    world_open(&w, 0);
+    world_call(&w,
+               &(struct plan){.request = get,
+                              .reply = {reply_status(10 * MS, 503), reply_status(70 * MS, 503), reply_ok(100 * MS)}});
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 500)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> send 1 (hedge)\n"
+                     "[ 10ms] call 2 got failed 500 on 0 -> answer, finish (not_listed)\n"
+                     "[ 60ms] call 1 wakes -> send 2 (hedge)\n"
+                     "[ 80ms] call 1 got rejected 503 on 1 -> goes on\n"
+                     "[160ms] call 1 got ok 200 on 2 -> answer, finish (ok)\n");
+    assert_int_equal(w.target.hedge->saved, 1);
+    world_close(&w);
+}
+
+static void test_story__a_retry_after_is_honoured_with_jitter_on_top(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    world_call(&w,
+               &(struct plan){.request = get, .reply = {reply_hint(10 * MS, 429, 2 * BECALM_S), reply_ok(10 * MS)}});
+    world_call(&w,
+               &(struct plan){.request = get, .reply = {reply_hint(10 * MS, 503, 60 * BECALM_S), reply_ok(10 * MS)}});
+    world_run(&w, 5 * BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> send 0\n"
+                     "[ 10ms] call 1 got rate_limited 429 on 0 -> wait 2704ms (hint)\n"
+                     "[ 10ms] call 2 got rejected 503 on 0 -> answer, finish (deadline) marked spent\n"
+                     "[2714ms] call 1 wakes -> send 1\n"
+                     "[2724ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__a_marked_answer_is_not_retried(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.budget.kind = BECALM_BUDGET_NONE;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_mark(10 * MS, 503, BECALM_MARK_OVERLOADED)}});
+    world_run(&w, 100 * MS);
+    /* "spent" counts only while the callee as a whole is failing: one bad answer among good ones is retried. */
+    world_call(
+        &w, &(struct plan){.request = get, .reply = {reply_mark(10 * MS, 503, BECALM_MARK_SPENT), reply_ok(10 * MS)}});
+    world_run(&w, 300 * MS);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (stopped) marked spent\n"
+                     "[100ms] call 2 begins -> send 0\n"
+                     "[110ms] call 2 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[210ms] call 2 wakes -> send 1\n"
+                     "[220ms] call 2 got ok 200 on 1 -> answer, finish (ok)\n");
+    w.quiet = true;
+    for (unsigned i = 0; i < 10; i++) {
+        world_call(&w, &(struct plan){.request = post, .reply = {reply_status(MS, 502)}});
+        world_run(&w, w.now + 10 * MS);
+    }
+    w.quiet = false;
+    world_forget(&w);
+    world_call(
+        &w, &(struct plan){.request = get, .reply = {reply_mark(10 * MS, 503, BECALM_MARK_SPENT), reply_ok(10 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[400ms] call 13 begins -> send 0\n"
+                     "[410ms] call 13 got rejected 503 on 0 -> answer, finish (stopped) marked spent\n");
+    world_close(&w);
+}
+
+static void test_story__a_post_is_retried_only_if_it_was_never_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.budget.kind = BECALM_BUDGET_NONE;
+    world_open(&w, 0);
+    struct becalm_request keyed = {.keyed = true};
+    world_call(&w,
+               &(struct plan){.request = post, .reply = {reply_kind(MS, BECALM_OUTCOME_REFUSED), reply_ok(10 * MS)}});
+    world_call(
+        &w, &(struct plan){.request = post, .reply = {reply_kind(2 * MS, BECALM_OUTCOME_BROKEN), reply_ok(10 * MS)}});
+    world_call(
+        &w, &(struct plan){.request = keyed, .reply = {reply_kind(3 * MS, BECALM_OUTCOME_BROKEN), reply_ok(10 * MS)}});
+    world_call(&w,
+               &(struct plan){.request = keyed, .reply = {reply_kind(4 * MS, BECALM_OUTCOME_TLS), reply_ok(10 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> send 0\n"
+                     "[  0ms] call 3 begins -> send 0\n"
+                     "[  0ms] call 4 begins -> send 0\n"
+                     "[  1ms] call 1 got refused on 0 -> wait 100ms (backoff)\n"
+                     "[  2ms] call 2 got broken on 0 -> finish (not_idempotent)\n"
+                     "[  3ms] call 3 got broken on 0 -> wait 100ms (backoff)\n"
+                     "[  4ms] call 4 got tls on 0 -> finish (permanent)\n"
+                     "[101ms] call 1 wakes -> send 1\n"
+                     "[103ms] call 3 wakes -> send 1\n"
+                     "[111ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n"
+                     "[113ms] call 3 got ok 200 on 1 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__cancelled_in_mid_sleep_gives_the_token_back(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503), reply_ok(10 * MS)}});
+    world_run(&w, 60 * MS);
+    assert_int_equal(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), 0);
+    world_cancel(&w, 1);
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[ 60ms] call 1 is cancelled -> finish (cancelled)\n");
+    assert_int_equal(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), BECALM_TOKEN);
+    world_close(&w);
+}
+
+static void test_story__retries_are_shed_before_first_attempts(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    becalm_limit_defaults(&w.policy.limit, BECALM_LIMIT_FIXED);
+    w.policy.limit.max = 1;
+    world_open(&w, 0);
+    struct becalm_request from_above = {.idempotent = true, .retry_from_above = true};
+    world_call(&w,
+               &(struct plan){.request = get, .can_wait = true, .reply = {reply_status(10 * MS, 503), reply_ok(MS)}});
+    world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(200 * MS)}});
+    world_call(&w, &(struct plan){.request = from_above, .can_wait = true, .reply = {reply_ok(MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> queued\n"
+                     "[  0ms] call 3 begins -> finish (limit) marked spent\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[ 10ms] call 2 is called by the gate -> send 0\n"
+                     "[110ms] call 1 wakes -> finish (limit) with the last answer marked spent\n"
+                     "[210ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n");
+    assert_int_equal(w.call[1]->call.record.gated, 10 * MS);
+    world_close(&w);
+}
+
+static void test_story__who_waits_too_long_in_the_gate_is_shed(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    becalm_limit_defaults(&w.policy.limit, BECALM_LIMIT_FIXED);
+    w.policy.limit.max = 1;
+    w.policy.attempt_timeout = 400 * MS;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(300 * MS)}});
+    world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> queued\n"
+                     "[100ms] call 2 wakes -> finish (shed)\n"
+                     "[300ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_elsewhere(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.attempt_timeout = BECALM_S;
+    world_open(&w, 3);
+    world_call(&w, &(struct plan){.request = get, .reply = {{.hangs = true}, reply_ok(20 * MS)}});
+    world_run(&w, 5 * BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0 to host 1\n"
+                     "[1000ms] call 1 wakes -> cancel slot 0, wait 100ms (backoff)\n"
+                     "[1100ms] call 1 wakes -> send 1 to host 0\n"
+                     "[1120ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__an_answer_is_passed_on_at_its_head_and_ends_with_its_body(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct reply whole = reply_ok(10 * MS);
+    struct reply refused = reply_status(10 * MS, 503);
+    whole.head_first = refused.head_first = true;
+    whole.body = refused.body = 90 * BECALM_S; /* longer than every timeout: after the head nobody is in a hurry */
+    world_call(&w, &(struct plan){.request = get, .reply = {refused, whole}});
+    world_run(&w, 200 * BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got head rejected 503 on 0 -> cancel slot 0, wait 100ms (backoff)\n"
+                     "[110ms] call 1 wakes -> send 1\n"
+                     "[120ms] call 1 got head ok 200 on 1 -> answer\n"
+                     "[90120ms] call 1 got ok 200 on 1 -> finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__a_shadow_policy_says_what_it_would_have_done(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.shadow = true;
+    becalm_limit_defaults(&w.policy.limit, BECALM_LIMIT_FIXED);
+    w.policy.limit.max = 1;
+    world_open(&w, 0);
+    world_call(&w,
+               &(struct plan){.request = get, .can_wait = true, .reply = {reply_status(10 * MS, 503), reply_ok(MS)}});
+    world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(20 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (retries_off)\n"
+                     "[ 20ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n");
+    assert_int_equal(w.call[0]->call.record.would, BECALM_WHY_BACKOFF);
+    assert_int_equal(w.call[1]->call.record.would, BECALM_WHY_LIMIT);
+    world_close(&w);
+}
+
+static void test_story__a_slow_call_opens_the_breaker_while_it_is_still_in_flight(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.breaker.slow_share_ppm = 1000000;
+    w.policy.breaker.slow_after = 300 * MS;
+    w.policy.breaker.min_calls = 1;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(2 * BECALM_S)}});
+    world_run(&w, 400 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(MS)}});
+    world_run(&w, 3 * BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[300ms] call 1 wakes -> goes on, breaker CLOSED to OPEN\n"
+                     "[400ms] call 2 begins -> finish (breaker_open) marked spent\n"
+                     "[2000ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_test(test_story__the_budget_is_empty),
+             cmocka_unit_test(test_story__both_levels_pay_or_none),
+             cmocka_unit_test(test_story__the_breaker_opens_in_mid_call_and_stops_retries),
+             cmocka_unit_test(test_story__half_open_probes_close_the_breaker),
+             cmocka_unit_test(test_story__a_probe_that_fails_is_not_retried),
+             cmocka_unit_test(test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing),
+             cmocka_unit_test(test_story__the_deadline_leaves_no_time_to_wait),
+             cmocka_unit_test(test_story__a_call_that_arrives_too_late_is_not_sent),
+             cmocka_unit_test(test_story__one_caller_with_a_deadline_of_1_ms_harms_nobody_else),
+             cmocka_unit_test(test_story__a_hedge_wins_and_the_loser_is_cancelled),
+             cmocka_unit_test(test_story__a_failure_that_is_not_fatal_hedges_at_once),
+             cmocka_unit_test(test_story__a_retry_after_is_honoured_with_jitter_on_top),
+             cmocka_unit_test(test_story__a_marked_answer_is_not_retried),
+             cmocka_unit_test(test_story__a_post_is_retried_only_if_it_was_never_sent),
+             cmocka_unit_test(test_story__cancelled_in_mid_sleep_gives_the_token_back),
+             cmocka_unit_test(test_story__retries_are_shed_before_first_attempts),
+             cmocka_unit_test(test_story__who_waits_too_long_in_the_gate_is_shed),
+             cmocka_unit_test(test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_elsewhere),
+             cmocka_unit_test(test_story__an_answer_is_passed_on_at_its_head_and_ends_with_its_body),
+             cmocka_unit_test(test_story__a_shadow_policy_says_what_it_would_have_done),
+             cmocka_unit_test(test_story__a_slow_call_opens_the_breaker_while_it_is_still_in_flight))

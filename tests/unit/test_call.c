@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/call.h>
+
+#include <pthread.h>
+
+#include "chaos.h"
+#include "check.h"
+
+#define RUNS      400u
+#define RUN_BYTES 16384u
+
+static void test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end(void **state)
+{
+    (void)state;
+    static uint8_t bytes[RUN_BYTES];
+    size_t events = 0;
+    for (uint64_t run = 1; run <= RUNS; run++) {
+        uint64_t seed = run;
+        for (size_t i = 0; i < RUN_BYTES; i++) {
+            bytes[i] = (uint8_t)(becalm_rand_next(&seed) >> 56);
+        }
+        events += chaos_run(bytes, RUN_BYTES);
+    }
+    print_message("%zu random events, seeds 1 to %u\n", events, RUNS);
+    check_true(events > RUNS * 2000);
+}
+
+static void test_call__the_same_events_give_the_same_actions(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    becalm_policy_defaults(&policy);
+    size_t bytes = becalm_target_bytes(&policy, 3, 1);
+    struct becalm_action first[64];
+    for (int run = 0; run < 2; run++) {
+        struct becalm_target target;
+        void *memory = aligned_alloc(64, bytes);
+        memset(memory, run == 0 ? 0x00 : 0xff, bytes); /* what was in the memory before does not matter */
+        check_eq_u64((uint64_t)becalm_target_init(&target, memory, &policy, 3, 1), 0);
+        struct becalm_call call;
+        struct becalm_request request = {.idempotent = true};
+        becalm_call_init(&call, &policy, &target, &request);
+        uint64_t seed = 99;
+        for (int i = 0; i < 64; i++) {
+            struct becalm_event event = {
+                .kind = i == 0 ? BECALM_EVENT_BEGIN : (i % 2 == 0 ? BECALM_EVENT_TIMER : BECALM_EVENT_DONE),
+                .at = {.now = (becalm_ns)i * 70 * BECALM_MS, .random = becalm_rand_next(&seed)},
+                .outcome = {.kind = BECALM_OUTCOME_REJECTED, .status = 503},
+            };
+            struct becalm_action action;
+            memset(&action, 0, sizeof action);
+            becalm_call_step(&call, &event, &action);
+            if (run == 0) {
+                memset(&first[i], 0, sizeof first[i]);
+                first[i] = action;
+            } else {
+                check_eq_u64(action.flags, first[i].flags);
+                check_eq_u64(action.wake_at, first[i].wake_at);
+                check_eq_u64(action.host, first[i].host);
+                check_eq_u64(action.why, first[i].why);
+            }
+        }
+        free(memory);
+    }
+}
+
+/* Eight threads, each with calls of its own, on one target: afterwards nothing is held and the counts add up. */
+enum { THREADS = 8, CALLS_EACH = 4000 };
+
+struct crowd {
+    struct becalm_policy policy;
+    struct becalm_target target;
+};
+
+struct member {
+    struct crowd *crowd;
+    uint32_t cell;
+    uint64_t first_attempts;
+    uint64_t retries;
+    uint64_t successes;
+};
+
+static void member_call(struct member *m, uint64_t *seed, becalm_ns *now)
+{
+    struct crowd *crowd = m->crowd;
+    struct becalm_call call;
+    struct becalm_request request = {.idempotent = true};
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
+    struct becalm_action action;
+    becalm_call_init(&call, &crowd->policy, &crowd->target, &request);
+    do {
+        event.at = (struct becalm_moment){.now = *now, .random = becalm_rand_next(seed), .cell = m->cell};
+        becalm_call_step(&call, &event, &action);
+        if ((action.flags & BECALM_DO_SEND) != 0) {
+            m->first_attempts += action.attempt == 0;
+            m->retries += action.attempt > 0;
+            bool ok = becalm_rand_chance(becalm_rand_next(seed), 700000);
+            event.kind = BECALM_EVENT_DONE;
+            event.slot = action.slot;
+            event.outcome = (struct becalm_outcome){.kind = ok ? BECALM_OUTCOME_OK : BECALM_OUTCOME_BROKEN};
+            *now += BECALM_MS;
+        } else {
+            event.kind = BECALM_EVENT_TIMER;
+            *now = becalm_ns_max(*now, action.wake_at == BECALM_NEVER ? 0 : action.wake_at);
+        }
+    } while (!becalm_call_ended(&call));
+    m->successes += call.record.reason == BECALM_WHY_OK;
+}
+
+static void *member_run(void *data)
+{
+    struct member *m = data;
+    uint64_t seed = 1000 + m->cell;
+    becalm_ns now = 0;
+    for (int i = 0; i < CALLS_EACH; i++) {
+        member_call(m, &seed, &now);
+    }
+    return NULL;
+}
+
+static void crowd_test(const struct becalm_policy *policy)
+{
+    struct crowd crowd = {.policy = *policy};
+    void *memory = aligned_alloc(64, becalm_target_bytes(policy, 4, THREADS));
+    check_eq_u64((uint64_t)becalm_target_init(&crowd.target, memory, policy, 4, THREADS), 0);
+    pthread_t thread[THREADS];
+    struct member member[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++) {
+        member[i] = (struct member){.crowd = &crowd, .cell = i};
+        check_eq_u64((uint64_t)pthread_create(&thread[i], NULL, member_run, &member[i]), 0);
+    }
+    uint64_t retries = 0;
+    uint64_t successes = 0;
+    for (uint32_t i = 0; i < THREADS; i++) {
+        check_eq_u64((uint64_t)pthread_join(thread[i], NULL), 0);
+        retries += member[i].retries;
+        successes += member[i].successes;
+    }
+    check_eq_u64(becalm_limit_in_flight(crowd.target.limit), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        check_eq_u64(atomic_load_explicit(&crowd.target.hosts->host[i].in_flight, memory_order_relaxed), 0);
+    }
+    check_true(successes > 0);
+    check_true(retries > 0);
+    free(memory);
+}
+
+static void test_call__eight_threads_on_one_target_give_everything_back(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    becalm_policy_defaults(&policy);
+    crowd_test(&policy);
+    policy.throttle.enabled = true;
+    policy.rate.enabled = true;
+    policy.hedge.enabled = true;
+    policy.hedge.delay = BECALM_MS;
+    crowd_test(&policy);
+    becalm_limit_defaults(&policy.limit, BECALM_LIMIT_SLOTS);
+    becalm_breaker_resilience4j(&policy.breaker);
+    policy.breaker.per_attempt = true;
+    policy.hedge.enabled = false;
+    for (unsigned kind = 0; kind <= BECALM_BUDGET_NONE; kind++) {
+        becalm_budget_defaults(&policy.budget, (enum becalm_budget_kind)kind);
+        crowd_test(&policy);
+    }
+}
+
+static void test_call__a_500_is_retried_once_and_only_when_listed(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    becalm_policy_defaults(&policy);
+    policy.max_retries = 5;
+    becalm_budget_defaults(&policy.budget, BECALM_BUDGET_NONE);
+    for (int listed = 0; listed < 2; listed++) {
+        struct becalm_target target;
+        void *memory = aligned_alloc(64, becalm_target_bytes(&policy, 0, 1));
+        check_eq_u64((uint64_t)becalm_target_init(&target, memory, &policy, 0, 1), 0);
+        struct becalm_call call;
+        struct becalm_request request = {.idempotent = true};
+        struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
+        struct becalm_action action;
+        becalm_call_init(&call, &policy, &target, &request);
+        becalm_call_step(&call, &event, &action);
+        while (!becalm_call_ended(&call)) {
+            bool sent = (action.flags & BECALM_DO_SEND) != 0;
+            event.kind = sent ? BECALM_EVENT_DONE : BECALM_EVENT_TIMER;
+            event.at.now = sent ? event.at.now + BECALM_MS : action.wake_at;
+            event.outcome = (struct becalm_outcome){.kind = BECALM_OUTCOME_FAILED, .status = 500};
+            becalm_call_step(&call, &event, &action);
+        }
+        check_eq_u64(call.record.attempts, listed == 0 ? 1 : 2);
+        check_eq_u64(call.record.reason, listed == 0 ? BECALM_WHY_NOT_LISTED : BECALM_WHY_ATTEMPTS_SPENT);
+        policy.retry_on |= BECALM_OUTCOME_BIT(BECALM_OUTCOME_FAILED);
+        free(memory);
+    }
+}
+
+BECALM_TESTS(cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
+             cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
+             cmocka_unit_test(test_call__eight_threads_on_one_target_give_everything_back),
+             cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed))
