@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/call.h>
 
+#include <becalm/deadline.h>
+
 #include "call_internal.h"
 
 void becalm_call_init(struct becalm_call *call, const struct becalm_policy *policy, const struct becalm_target *target,
@@ -75,6 +77,18 @@ void becalm__call_report(struct step *s, const struct becalm_permit *permit)
         s->action->breaker_from = permit->from;
         s->action->breaker_to = permit->to;
     }
+}
+
+becalm_ns becalm__call_timeout(const struct step *s)
+{
+    becalm_ns timeout = s->call->policy->attempt_timeout;
+    return becalm_ns_max(timeout / 10, becalm_deadline_clip(s->at->now, s->call->deadline_at, timeout));
+}
+
+bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
+{
+    struct becalm_limit *limit = s->call->target->limit;
+    return limit == NULL || becalm_limit_admit(limit, &s->call->policy->limit, s->at, becalm__call_timeout(s), slot);
 }
 
 void becalm__call_place_free(struct step *s, struct becalm_slot *slot)

@@ -117,19 +117,20 @@ static void first_send(struct step *s, struct becalm_slot *slot)
     becalm__attempt_send(s, slot, &permit, false);
 }
 
-static bool line_up(struct step *s, becalm_ns timeout)
+static bool line_up(struct step *s)
 {
     struct becalm_call *call = s->call;
     struct becalm_ticket *ticket = &call->ticket;
+    becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout);
     ticket->owner = call->request.owner;
-    ticket->timeout = timeout;
+    ticket->timeout = becalm__call_timeout(s);
     ticket->patience = timeout / 4;
     ticket->expires_at = call->deadline_at;
     return becalm_queue_enter(call->request.queue, &call->policy->gate, s->at->now, ticket);
 }
 
 /* The limit is reached. A first attempt waits if it can; a retry of ours or from above is refused: retries go first. */
-static void limit_reached(struct step *s, becalm_ns timeout)
+static void limit_reached(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -139,7 +140,7 @@ static void limit_reached(struct step *s, becalm_ns timeout)
     enum becalm_reason why = BECALM_WHY_LIMIT;
     bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
     if (may_wait && (!paced || becalm_queue_busy(call->request.queue))) {
-        if (line_up(s, timeout)) {
+        if (line_up(s)) {
             call->phase = BECALM_PHASE_GATED;
             s->action->why = BECALM_WHY_QUEUED;
             s->action->flags |= BECALM_DO_SERVE; /* another thread may have freed the last place a moment ago */
@@ -169,10 +170,9 @@ void becalm__call_enter(struct step *s)
         return;
     }
     if (target->limit != NULL) {
-        becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout);
         bool behind = call->request.queue != NULL && becalm_queue_busy(call->request.queue);
-        if (behind || !becalm_limit_admit(target->limit, &call->policy->limit, s->at, timeout, &slot)) {
-            limit_reached(s, timeout);
+        if (behind || !becalm__call_place_take(s, &slot)) {
+            limit_reached(s);
             return;
         }
         gate_note(s, false);

@@ -34,6 +34,14 @@ bool becalm__call_shadowed(struct step *s, enum becalm_reason why);
 /* Tells the action of the state change that the breaker reported on this permit, if there was one. */
 void becalm__call_report(struct step *s, const struct becalm_permit *permit);
 
+/* Takes a place in the limit for an attempt that is sent now or as soon as the gate lets it. True without a limit. */
+bool becalm__call_place_take(struct step *s, struct becalm_slot *slot);
+
+/* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
+ * others are; but not less than a tenth of the policy's, so that a caller with a deadline of 1 ms can't make every
+ * answer look slow. */
+becalm_ns becalm__call_timeout(const struct step *s);
+
 /* Frees a place in the limit; if somebody waits in the gate for it, the host must look. A slot that is not held is left
  * alone. */
 void becalm__call_place_free(struct step *s, struct becalm_slot *slot);

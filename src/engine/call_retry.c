@@ -218,8 +218,7 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
     if (!becalm_hedge_take(target->hedge, crowded, half_open)) {
         return crowded ? BECALM_WHY_LIMIT : BECALM_WHY_BUDGET_EMPTY;
     }
-    becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, policy->attempt_timeout);
-    if (target->limit != NULL && !becalm_limit_admit(target->limit, &policy->limit, s->at, timeout, slot)) {
+    if (!becalm__call_place_take(s, slot)) {
         becalm_hedge_give(target->hedge, &policy->hedge);
         return BECALM_WHY_LIMIT;
     }
@@ -302,13 +301,12 @@ static enum becalm_reason resend_allowed(struct step *s, struct becalm_slot *slo
     if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
         return BECALM_WHY_DEADLINE;
     }
-    becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, policy->attempt_timeout);
     if (target->breaker != NULL && !becalm_breaker_peek(target->breaker, s->at->now)) {
         call->retry_after = becalm_ns_left(s->at->now, becalm_breaker_retest_at(target->breaker));
         becalm__call_explain(s, 0, call->retry_after);
         return BECALM_WHY_BREAKER_OPEN;
     }
-    if (target->limit != NULL && !becalm_limit_admit(target->limit, &policy->limit, s->at, timeout, slot)) {
+    if (!becalm__call_place_take(s, slot)) {
         becalm__call_explain(s, becalm_limit_in_flight(target->limit), becalm_limit_now(target->limit, &policy->limit));
         return BECALM_WHY_LIMIT;
     }

@@ -97,7 +97,7 @@ void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *t
     if (to->breaker != NULL && from->breaker != NULL && to_policy->breaker.enabled && from_policy->breaker.enabled) {
         becalm_breaker_carry(to->breaker, from->breaker);
     }
-    if (to->limit != NULL && from->limit != NULL && to_policy->limit.kind == from_policy->limit.kind) {
+    if (to->limit != NULL && from->limit != NULL) {
         becalm_limit_carry(to->limit, &to_policy->limit, from->limit, &from_policy->limit);
     }
     if (to->rate != NULL && from->rate != NULL) {

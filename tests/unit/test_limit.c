@@ -608,6 +608,19 @@ static void test_limit__one_success_ends_the_pacing(void **state)
     check_eq_u64(scene_passing(&scene), 10000);
 }
 
+static void test_limit__a_routine_success_ends_the_pacing_too(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_AIMD, BECALM_S);
+    scene_round(&scene, 50, 50, BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    scene_send(&scene, 1);
+    scene.limit.pace = (scene.at.now >> 20) << 20 | 20000; /* a timeout of another thread came in between */
+    scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
+    scene_give_all(&scene);
+    check_eq_u64(scene_passing(&scene), 10000);
+}
+
 static void test_limit__an_older_now_does_not_cut(void **state)
 {
     (void)state;
@@ -954,6 +967,7 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__at_its_minimum_each_timeout_paces_more),
              cmocka_unit_test(test_limit__the_pace_recovers_with_a_time_constant_of_five_seconds),
              cmocka_unit_test(test_limit__one_success_ends_the_pacing),
+             cmocka_unit_test(test_limit__a_routine_success_ends_the_pacing_too),
              cmocka_unit_test(test_limit__an_older_now_does_not_cut),
              cmocka_unit_test(test_limit__an_older_now_does_not_raise_the_pace),
              cmocka_unit_test(test_limit__only_the_first_note_of_a_held_slot_counts),
