@@ -102,7 +102,13 @@ struct becalm_outcome_traits {
     enum becalm_acceptance acceptance;
 };
 
-BECALM_API const struct becalm_outcome_traits *becalm_outcome_traits(enum becalm_outcome_kind);
+BECALM_API extern const struct becalm_outcome_traits becalm_outcome_table[BECALM_OUTCOME_COUNT];
+
+static inline const struct becalm_outcome_traits *becalm_outcome_traits(enum becalm_outcome_kind kind)
+{
+    BECALM_ASSERT((unsigned)kind < BECALM_OUTCOME_COUNT);
+    return &becalm_outcome_table[kind];
+}
 
 /* "timed_out". Never NULL. */
 BECALM_API const char *becalm_outcome_word(enum becalm_outcome_kind);

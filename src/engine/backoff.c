@@ -43,6 +43,15 @@ int becalm_backoff_check(const struct becalm_backoff_policy *policy, const char 
     return wrong == NULL ? 0 : BECALM_EINVAL;
 }
 
+/* One step of growth. Whole factors, doubling above all, need no division. */
+static becalm_ns grown(becalm_ns delay, uint32_t factor_ppm)
+{
+    if (factor_ppm % FACTOR_ONE == 0 && delay <= BASE_MAX) {
+        return delay * (factor_ppm / FACTOR_ONE);
+    }
+    return becalm_ns_scale(delay, factor_ppm, FACTOR_ONE);
+}
+
 becalm_ns becalm_backoff_delay(const struct becalm_backoff_policy *policy, uint32_t n)
 {
     if (n == 0) {
@@ -61,11 +70,11 @@ becalm_ns becalm_backoff_delay(const struct becalm_backoff_policy *policy, uint3
             break;
         }
         for (uint32_t i = 1; i < n && delay < policy->cap; i++) {
-            becalm_ns grown = becalm_ns_scale(delay, policy->factor_ppm, FACTOR_ONE);
-            if (grown == delay) {
+            becalm_ns longer = grown(delay, policy->factor_ppm);
+            if (longer == delay) {
                 break; /* a few nanoseconds times 1.0001: it will not grow any more */
             }
-            delay = grown;
+            delay = longer;
         }
         break;
     }

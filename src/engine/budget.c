@@ -148,6 +148,11 @@ static void stock_add(struct becalm_budget *b, uint64_t amount, uint64_t cap)
 {
     uint64_t have = word_load(b);
     for (;;) {
+        /* The cap moves a little with the traffic of each second. A stock just above it is left alone, because
+         * following every move would write the word that all threads share; spending never counts more than the cap. */
+        if (have >= cap && have - cap <= cap / 8) {
+            return;
+        }
         uint64_t next = least(have + amount, cap);
         if (next == have || word_swap(b, &have, next)) {
             return;
@@ -420,10 +425,10 @@ static void grpc_note(struct becalm_budget *b, const struct becalm_budget_policy
 void becalm_budget_begin(struct becalm_budget *b, const struct becalm_budget_policy *policy,
                          const struct becalm_moment *at)
 {
-    becalm_window_note(b->window, at, LANE(FIRST));
     if (policy->kind == BECALM_BUDGET_CONCURRENCY) {
         atomic_fetch_add_explicit(&b->word, 1, memory_order_relaxed);
     }
+    becalm_window_note(b->window, at, LANE(FIRST));
 }
 
 void becalm_budget_end(struct becalm_budget *b, const struct becalm_budget_policy *policy)

@@ -262,7 +262,10 @@ void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_
 void becalm__attempt_abandon(struct step *s, uint32_t keep)
 {
     struct becalm_call *call = s->call;
-    const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
+    static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
+    if ((call->live & ~keep) == 0) {
+        return; /* nearly always */
+    }
     for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
         uint32_t bit = 1u << slot;
         if ((call->live & bit) == 0 || (keep & bit) != 0) {

@@ -2,7 +2,7 @@
 #include <becalm/outcome.h>
 
 /* clang-format off */
-static const struct becalm_outcome_traits table[BECALM_OUTCOME_COUNT] = {
+const struct becalm_outcome_traits becalm_outcome_table[BECALM_OUTCOME_COUNT] = {
 #define yes true
 #define no false
 #define OUTCOME_ROW(name, word_, listed_, retry_, earns_, verdict_, evidence_, health_, acceptance_, sentence_) \
@@ -24,13 +24,7 @@ static const struct becalm_outcome_traits table[BECALM_OUTCOME_COUNT] = {
 };
 /* clang-format on */
 
-const struct becalm_outcome_traits *becalm_outcome_traits(enum becalm_outcome_kind kind)
-{
-    BECALM_ASSERT((unsigned)kind < BECALM_OUTCOME_COUNT);
-    return &table[kind];
-}
-
 const char *becalm_outcome_word(enum becalm_outcome_kind kind)
 {
-    return (unsigned)kind < BECALM_OUTCOME_COUNT ? table[kind].word : "unknown";
+    return (unsigned)kind < BECALM_OUTCOME_COUNT ? becalm_outcome_table[kind].word : "unknown";
 }

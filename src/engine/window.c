@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "window_internal.h"
+
 /* COUNT. A ring of one byte per note: its lanes but lane 0, which every note has. `marked` is the sum over the ring,
  * kept by this rule: lanes are added to `marked` before they go into a slot, and subtracted after they were taken out
  * of it. Each slot changes by atomic exchange, so whatever goes in comes out exactly once, in any interleaving. Hence
@@ -186,12 +188,8 @@ static inline uint64_t count_write(struct becalm_window *w, unsigned lanes)
 static inline uint64_t count_note(struct becalm_window *w, unsigned lanes)
 {
     BECALM_ASSERT((lanes & 1) != 0);
-    if (lanes == 1 && marked_load(w) == 0) {
-        uint64_t next = atomic_load_explicit(&w->next, memory_order_relaxed);
-        if (noted_since_clear(w, next) >= w->shape.size) {
-            /* The no-write rule: one more plain note in a full window of plain notes changes nothing. */
-            return (next - 1) | UNWRITTEN;
-        }
+    if (lanes == 1 && becalm__window_settled(w)) {
+        return (atomic_load_explicit(&w->next, memory_order_relaxed) - 1) | UNWRITTEN;
     }
     return count_write(w, lanes);
 }
