@@ -106,6 +106,10 @@ BECALM_API bool becalm_breaker_admit(struct becalm_breaker *, const struct becal
 /* Would a call be let through, or is it refused for certain? Takes and moves nothing. */
 BECALM_API bool becalm_breaker_peek(const struct becalm_breaker *, becalm_ns now);
 
+/* Does it let everything through: CLOSED, DISABLED or METRICS_ONLY? A retry or hedge needs that; probes are first
+ * attempts. */
+BECALM_API bool becalm_breaker_closed(const struct becalm_breaker *);
+
 /* The call behind the permit has just become slow: counts it now. The permit stays held. */
 BECALM_API void becalm_breaker_slow(struct becalm_breaker *, const struct becalm_breaker_policy *,
                                     const struct becalm_moment *, struct becalm_permit *);

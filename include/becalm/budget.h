@@ -114,6 +114,9 @@ BECALM_API bool becalm_budget_take(struct becalm_budget *, const struct becalm_b
                                    const struct becalm_moment *, enum becalm_outcome_kind cause,
                                    struct becalm_spend *spend);
 
+/* What a retry after such an attempt would cost, in the unit of becalm_budget_left(). */
+BECALM_API uint64_t becalm_budget_price(const struct becalm_budget_policy *, enum becalm_outcome_kind cause);
+
 /* Ends a spend. A spend that is not held is left alone, so that giving back twice is harmless. */
 BECALM_API void becalm_budget_give(struct becalm_budget *, const struct becalm_budget_policy *,
                                    const struct becalm_moment *, struct becalm_spend *, enum becalm_spend_end);

@@ -102,7 +102,7 @@ struct becalm_record {
      * it waited in the gate, else calls that wait. Both 0 where there is nothing to say. */
     uint64_t have;
     uint64_t need;
-    struct becalm_record_attempt attempt[BECALM_RECORD_MAX];
+    struct becalm_record_attempt attempt[BECALM_RECORD_MAX]; /* from `attempts` on they are not set */
 };
 
 /* An attempt in flight. The engine's own. */
@@ -114,7 +114,8 @@ struct becalm_live {
     becalm_ns sent_at;
     becalm_ns timeout_at;
     struct becalm_slot slot;
-    struct becalm_permit permit; /* breaker per attempt only */
+    struct becalm_permit permit;   /* breaker per attempt only */
+    struct becalm_outcome outcome; /* as judged */
 };
 
 enum becalm_phase { /* the engine's own */

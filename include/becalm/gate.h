@@ -67,12 +67,14 @@ BECALM_API void becalm_gate_defaults(struct becalm_gate_policy *);
 BECALM_API int becalm_gate_check(const struct becalm_gate_policy *, const char **why);
 
 BECALM_API void becalm_gate_init(struct becalm_gate *);
+/* A reload: `to`, fresh from init, goes on from where `from` sheds. */
+BECALM_API void becalm_gate_carry(struct becalm_gate *to, const struct becalm_gate *from);
 BECALM_API void becalm_queue_init(struct becalm_queue *, struct becalm_gate *, struct becalm_limit *);
 
 /* The host's measurement, about once a second: the share of the machine's or cgroup's CPU time in use. */
 BECALM_API void becalm_gate_note_cpu(struct becalm_gate *, uint32_t cpu_ppm);
 
-/* Asked before anything else of an arriving call: false if the CPU is too busy for it. Above the threshold a
+/* Asked of an arriving call before it takes a place: false if the CPU is too busy for it. Above the threshold a
  * retry (`retry`: the layer above sent it before) is refused, and a first attempt is with a probability that rises from
  * 0 at the threshold to 9 of 10 at a full CPU. */
 BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate_policy *, const struct becalm_moment *,

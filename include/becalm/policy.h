@@ -39,8 +39,15 @@ struct becalm_policy {
 
 BECALM_API void becalm_policy_defaults(struct becalm_policy *);
 
-/* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. */
-BECALM_API int becalm_policy_check(const struct becalm_policy *, const char **why);
+/* What is wrong with a policy: the part, and a sentence that begins with the name of its field. Print them as "%s.%s",
+ * or the sentence alone if the part is "". Both are constants. */
+struct becalm_complaint {
+    const char *part;     /* "backoff"; "" for the fields above */
+    const char *sentence; /* "cap must be at least base" */
+};
+
+/* 0, or BECALM_EINVAL with the first complaint in *complaint (if it is not NULL). */
+BECALM_API int becalm_policy_check(const struct becalm_policy *, struct becalm_complaint *complaint);
 
 BECALM_END_DECLS
 

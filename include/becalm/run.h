@@ -23,7 +23,7 @@ struct becalm_guard;
 struct becalm_try {
     uint32_t attempt;  /* 0 is the first */
     uint32_t host;     /* which of the guard's hosts; BECALM_NO_HOST if it has none */
-    becalm_ns timeout; /* how long this attempt may take */
+    becalm_ns timeout; /* how long this attempt may take, at least 1 ms; round up when you convert it to another unit */
 };
 
 /* Makes one attempt. *outcome is zeroed, which means success; set at least its kind otherwise. */
@@ -45,9 +45,10 @@ struct becalm_guard_options {
     void *data; /* for the two above, which are called in the thread of the call */
 };
 
-/* A guard on the heap; `options` may be NULL. NULL: the policy does not pass its check (then *why, if given, has the
- * sentence) or there is no memory (then *why is NULL). */
-BECALM_API struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options, const char **why);
+/* A guard on the heap; `options` may be NULL. NULL: the policy does not pass its check (then *complaint, if given, says
+ * what is wrong) or there is no memory (then its sentence is NULL). */
+BECALM_API struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options,
+                                                 struct becalm_complaint *complaint);
 
 /* No call may be in progress. NULL is fine. */
 BECALM_API void becalm_guard_free(struct becalm_guard *);

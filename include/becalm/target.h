@@ -33,8 +33,8 @@ BECALM_API size_t becalm_target_bytes(const struct becalm_policy *, uint32_t hos
 BECALM_API int becalm_target_init(struct becalm_target *, void *memory, const struct becalm_policy *, uint32_t hosts,
                                   uint32_t cells);
 
-/* A reload: gives `to`, fresh from init, the fill, state and times of `from`. Hosts keep theirs if their number is the
- * same. */
+/* A reload: gives `to`, fresh from init, the fill, state and times of `from`: budget, breaker, limit, gate, rate, mark
+ * and hedge. Windows start anew, and so do throttle and sketch. Hosts keep theirs if their number is the same. */
 BECALM_API void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *to_policy,
                                     const struct becalm_target *from, const struct becalm_policy *from_policy,
                                     becalm_ns now);

@@ -654,6 +654,21 @@ bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
     BECALM_UNREACHABLE();
 }
 
+bool becalm_breaker_closed(const struct becalm_breaker *b)
+{
+    switch (word_state(word_load(b))) {
+    case BECALM_BREAKER_CLOSED:
+    case BECALM_BREAKER_DISABLED:
+    case BECALM_BREAKER_METRICS_ONLY:
+        return true;
+    case BECALM_BREAKER_OPEN:
+    case BECALM_BREAKER_HALF_OPEN:
+    case BECALM_BREAKER_FORCED_OPEN:
+        return false;
+    }
+    BECALM_UNREACHABLE();
+}
+
 void becalm_breaker_slow(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                          const struct becalm_moment *at, struct becalm_permit *permit)
 {

@@ -397,8 +397,9 @@ static bool window_take(struct becalm_budget *b, const struct becalm_budget_poli
 
 /* ------------------------------------------------------------------------------------------------------------- grpc */
 
-/* A failure is an outcome that would be retried, or one with which the server said not to. What was never sent is
- * retried by the transport for free. */
+/* A failure is an outcome that would be retried, or one with which the server said not to. A refused connection is one
+ * too: it is UNAVAILABLE to the application; only what the transport repeats by itself is free, and nobody is told of
+ * that. */
 static bool grpc_failure(const struct becalm_outcome *outcome)
 {
     if (outcome->stop) {
@@ -414,8 +415,7 @@ static void grpc_note(struct becalm_budget *b, const struct becalm_budget_policy
 {
     if (outcome->kind == BECALM_OUTCOME_OK) {
         stock_add(b, policy->token_ratio_milli, policy->max_tokens_milli);
-    } else if (outcome->kind != BECALM_OUTCOME_CANCELLED && outcome->kind != BECALM_OUTCOME_REFUSED &&
-               grpc_failure(outcome)) {
+    } else if (outcome->kind != BECALM_OUTCOME_CANCELLED && grpc_failure(outcome)) {
         stock_drop(b, GRPC_FAILURE);
     }
 }
@@ -497,6 +497,24 @@ static uint64_t price_of(const struct becalm_budget_policy *policy, enum becalm_
     case BECALM_BUDGET_GRPC:
     case BECALM_BUDGET_NONE:
         return 0;
+    }
+    BECALM_UNREACHABLE();
+}
+
+uint64_t becalm_budget_price(const struct becalm_budget_policy *policy, enum becalm_outcome_kind cause)
+{
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        return earned_price(policy, cause);
+    case BECALM_BUDGET_AWS: /* a plain retry is one; others cost so many of it */
+        return price_of(policy, cause) * MILLION / policy->retry_cost;
+    case BECALM_BUDGET_TOKENS:
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_CONCURRENCY:
+    case BECALM_BUDGET_ADAPTIVE:
+    case BECALM_BUDGET_GRPC:
+    case BECALM_BUDGET_NONE:
+        return BECALM_TOKEN;
     }
     BECALM_UNREACHABLE();
 }

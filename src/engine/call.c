@@ -58,6 +58,12 @@ bool becalm__call_repeatable(const struct becalm_call *call)
     return call->request.idempotent || call->request.keyed || call->policy->idempotent;
 }
 
+bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome)
+{
+    return outcome->listed == BECALM_LISTED_BY_KIND ? (call->policy->retry_on & BECALM_OUTCOME_BIT(outcome->kind)) != 0
+                                                    : outcome->listed == BECALM_LISTED_YES;
+}
+
 bool becalm__call_shadowed(struct step *s, enum becalm_reason why)
 {
     if (!s->call->policy->shadow) {
@@ -103,7 +109,8 @@ void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
     }
 }
 
-/* Tells the breaker how the call went, if it is the calls that it counts. */
+/* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
+ * one. */
 static void permit_end(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -182,9 +189,7 @@ static void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdic
     s->action->slot = slot;
     s->action->why = verdict;
     action_advise(s, verdict);
-    if (call->permit.held && call->permit.probe) {
-        permit_end(s); /* a long body must not hold the only probe until its lease ends */
-    }
+    permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
 }
 
 static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
@@ -252,13 +257,20 @@ static void end_answered(struct step *s, uint32_t slot, const struct becalm_outc
     becalm__call_finish(s, cut ? BECALM_WHY_ANSWER_DELIVERED : call->verdict);
 }
 
-/* A host that keeps an attempt's time itself can't know that it was the call's deadline which cut it, not the attempt's
- * own timeout; and the caller's deadline is not the callee's fault. */
+/* Did the call's deadline give this attempt less time than the policy? Then its timeout is not the callee's fault. */
+static bool is_clipped(const struct step *s, const struct becalm_live *live)
+{
+    return live->timeout_at < becalm_ns_after(live->sent_at, s->call->policy->attempt_timeout);
+}
+
+/* A host that keeps an attempt's time itself can't know that it was the call's deadline which cut it. Its timer may be
+ * a little early; a timeout long before the end that we gave was the host's own. */
 static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
 {
-    const struct becalm_call *call = s->call;
-    return event->outcome.kind == BECALM_OUTCOME_TIMED_OUT && s->at->now >= call->deadline_at &&
-           becalm_ns_since(s->at->now, call->slot[event->slot].sent_at) < call->policy->attempt_timeout;
+    const struct becalm_live *live = &s->call->slot[event->slot];
+    becalm_ns early = becalm_ns_max(2 * BECALM_MS, becalm_ns_since(live->timeout_at, live->sent_at) / 16);
+    return event->outcome.kind == BECALM_OUTCOME_TIMED_OUT && is_clipped(s, live) &&
+           becalm_ns_after(s->at->now, early) >= live->timeout_at;
 }
 
 static void attempt_event(struct step *s, const struct becalm_event *event)
@@ -275,7 +287,8 @@ static void attempt_event(struct step *s, const struct becalm_event *event)
     } else if (event->kind == BECALM_EVENT_HEAD) {
         head(s, event->slot, &event->outcome);
     } else {
-        end_unheaded(s, event->slot, cut_by_deadline(s, event) ? &cancelled : &event->outcome);
+        s->cut = cut_by_deadline(s, event);
+        end_unheaded(s, event->slot, s->cut ? &cancelled : &event->outcome);
     }
 }
 
@@ -289,8 +302,8 @@ static void time_out(struct step *s)
         if ((call->live & 1u << slot) == 0 || s->at->now < live->timeout_at) {
             continue;
         }
-        bool own = becalm_ns_since(s->at->now, live->sent_at) >= call->policy->attempt_timeout;
-        const struct becalm_outcome outcome = {.kind = own ? BECALM_OUTCOME_TIMED_OUT : BECALM_OUTCOME_CANCELLED};
+        s->cut = is_clipped(s, live);
+        const struct becalm_outcome outcome = {.kind = s->cut ? BECALM_OUTCOME_CANCELLED : BECALM_OUTCOME_TIMED_OUT};
         slot_cancel(s, slot);
         end_unheaded(s, slot, &outcome);
     }

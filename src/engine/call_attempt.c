@@ -171,11 +171,13 @@ static void budgets_note(struct step *s, const struct becalm_live *live, const s
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     bool retried = live->number > 0;
+    struct becalm_outcome told = *outcome;
+    told.listed = becalm__call_lists(call, outcome) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
     if (target->budget != NULL) {
-        becalm_budget_note(target->budget, &call->policy->budget, s->at, outcome, retried);
+        becalm_budget_note(target->budget, &call->policy->budget, s->at, &told, retried);
     }
     if (target->service_budget != NULL) {
-        becalm_budget_note(target->service_budget, &call->policy->service_budget, s->at, outcome, retried);
+        becalm_budget_note(target->service_budget, &call->policy->service_budget, s->at, &told, retried);
     }
     if (retried && !live->hedge) {
         spend_end(s, becalm_outcome_traits(outcome->kind)->earns ? BECALM_SPEND_WON : BECALM_SPEND_LOST);
@@ -205,6 +207,16 @@ static void record_close(struct step *s, const struct becalm_live *live, const s
     entry->took = becalm_ns_since(s->at->now, live->sent_at);
 }
 
+/* Breaker per attempt: told at the head, as a whole call is. */
+static void permit_note(struct step *s, struct becalm_live *live, enum becalm_verdict verdict)
+{
+    if (live->permit.held) {
+        becalm_ns took = becalm_ns_since(s->at->now, live->sent_at);
+        becalm_breaker_note(s->call->target->breaker, &s->call->policy->breaker, s->at, &live->permit, verdict, took);
+        becalm__call_report(s, &live->permit);
+    }
+}
+
 void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
@@ -229,7 +241,9 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
     budgets_note(s, live, outcome);
     sketch_note(s, live, outcome->kind);
     hedge_note(s, live, traits->earns);
+    permit_note(s, live, traits->verdict);
     record_close(s, live, outcome);
+    live->outcome = *outcome;
     call->failed_at = s->at->now;
     if (call->phase != BECALM_PHASE_ANSWERED) {
         call->last = outcome->kind; /* the loser of a hedge does not change how the call went */
@@ -244,13 +258,10 @@ void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_
     struct becalm_live *live = &call->slot[slot];
     becalm__call_place_free(s, &live->slot);
     if (target->hosts != NULL) {
-        becalm_hosts_note(target->hosts, &call->policy->outlier, s->at, live->host, outcome);
-    }
-    if (live->permit.held) {
-        enum becalm_verdict verdict = becalm_outcome_traits(outcome->kind)->verdict;
-        becalm_ns took = becalm_ns_since(s->at->now, live->sent_at);
-        becalm_breaker_note(target->breaker, &call->policy->breaker, s->at, &live->permit, verdict, took);
-        becalm__call_report(s, &live->permit);
+        /* A good head whose body was cut is a failure of the host; one whose caller went away is still a success. */
+        bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
+                   !becalm_outcome_traits(outcome->kind)->earns;
+        becalm_hosts_note(target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
     }
     call->live &= ~(1u << slot);
     if (call->live == 0 && call->phase != BECALM_PHASE_ANSWERED) {

@@ -14,6 +14,7 @@ struct step {
     struct becalm_call *call;
     const struct becalm_moment *at;
     struct becalm_action *action;
+    bool cut; /* the attempt of this step was cut by the call's deadline */
 };
 
 /* call.c */
@@ -46,6 +47,9 @@ becalm_ns becalm__call_timeout(const struct step *s);
  * alone. */
 void becalm__call_place_free(struct step *s, struct becalm_slot *slot);
 
+/* Does the policy list this outcome as one to retry? */
+bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome);
+
 /* May this request be repeated once it was sent? */
 bool becalm__call_repeatable(const struct becalm_call *call);
 
@@ -61,10 +65,10 @@ void becalm__call_expire(struct step *s); /* GATED: patience or deadline is over
 void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
                           bool hedge);
 
-/* The outcome is known (head or end): tells budget, limit, throttle, rate, mark, sketch. Once per attempt. */
+/* The outcome is known (head or end): tells budget, breaker, limit, throttle, rate, mark, sketch. Once per attempt. */
 void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
 
-/* The attempt is over: frees its places. */
+/* The attempt is over: frees its places and tells its host. What its head said stands, unless its end was worse. */
 void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
 
 /* Abandons every attempt in flight but those in `keep`: cancelled, neutral to everybody. */

@@ -13,12 +13,6 @@ bool becalm__call_hedges(const struct becalm_call *call)
 static enum becalm_reason outcome_allows(const struct becalm_call *call, const struct becalm_outcome *outcome)
 {
     const struct becalm_outcome_traits *traits = becalm_outcome_traits(outcome->kind);
-    bool listed = outcome->listed == BECALM_LISTED_BY_KIND
-                      ? (call->policy->retry_on & BECALM_OUTCOME_BIT(outcome->kind)) != 0
-                      : outcome->listed == BECALM_LISTED_YES;
-    if (outcome->kind == BECALM_OUTCOME_CANCELLED) {
-        return BECALM_WHY_DEADLINE; /* a caller that is gone ends the call elsewhere: this is its deadline's cut */
-    }
     if (outcome->delivered) {
         return BECALM_WHY_ANSWER_DELIVERED;
     }
@@ -28,10 +22,7 @@ static enum becalm_reason outcome_allows(const struct becalm_call *call, const s
     if (outcome->stop) {
         return BECALM_WHY_STOPPED;
     }
-    if (!listed) {
-        return BECALM_WHY_NOT_LISTED;
-    }
-    return BECALM_WHY_OK;
+    return becalm__call_lists(call, outcome) ? BECALM_WHY_OK : BECALM_WHY_NOT_LISTED;
 }
 
 /* Is doing it again safe, and possible? */
@@ -58,6 +49,21 @@ static bool policy_per_attempt(const struct becalm_call *call)
     return call->policy->breaker.per_attempt;
 }
 
+/* A retry needs a breaker that is closed: when the open time is over it is first attempts that probe, so many and no
+ * more. Where each attempt has a permit of its own, it may itself be a probe. */
+static bool breaker_allows_retry(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_breaker *breaker = call->target->breaker;
+    if (breaker == NULL || becalm_breaker_closed(breaker) ||
+        (policy_per_attempt(call) && becalm_breaker_peek(breaker, s->at->now))) {
+        return true;
+    }
+    call->retry_after = becalm_ns_left(s->at->now, becalm_breaker_retest_at(breaker));
+    becalm__call_explain(s, 0, call->retry_after);
+    return false;
+}
+
 /* What the target and the state of the call say. */
 static enum becalm_reason state_allows(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
@@ -78,9 +84,7 @@ static enum becalm_reason state_allows(struct step *s, uint32_t slot, const stru
     if (permit->held && permit->probe) {
         return BECALM_WHY_PROBE_FAILED;
     }
-    if (target->breaker != NULL && !becalm_breaker_peek(target->breaker, s->at->now)) {
-        call->retry_after = becalm_ns_left(s->at->now, becalm_breaker_retest_at(target->breaker));
-        becalm__call_explain(s, 0, call->retry_after);
+    if (!breaker_allows_retry(s)) {
         return BECALM_WHY_BREAKER_OPEN;
     }
     becalm_ns left = becalm_ns_left(s->at->now, call->deadline_at);
@@ -130,13 +134,14 @@ static bool budgets_take(struct step *s, enum becalm_outcome_kind cause)
     const struct becalm_target *target = call->target;
     const struct becalm_policy *policy = call->policy;
     if (target->budget != NULL && !becalm_budget_take(target->budget, &policy->budget, s->at, cause, &call->spend)) {
-        becalm__call_explain(s, becalm_budget_left(target->budget, &policy->budget, s->at->now), BECALM_TOKEN);
+        becalm__call_explain(s, becalm_budget_left(target->budget, &policy->budget, s->at->now),
+                             becalm_budget_price(&policy->budget, cause));
         return false;
     }
     if (target->service_budget != NULL &&
         !becalm_budget_take(target->service_budget, &policy->service_budget, s->at, cause, &call->service_spend)) {
         uint64_t left = becalm_budget_left(target->service_budget, &policy->service_budget, s->at->now);
-        becalm__call_explain(s, left, BECALM_TOKEN);
+        becalm__call_explain(s, left, becalm_budget_price(&policy->service_budget, cause));
         becalm__attempt_unspend(s);
         return false;
     }
@@ -185,9 +190,9 @@ static enum becalm_reason retry_decide(struct step *s, uint32_t slot, const stru
         call->retry_after = wait.wait; /* a caller that tries again at once would only bring first attempts instead */
         return BECALM_WHY_BUDGET_EMPTY;
     }
-    if (becalm__call_shadowed(s, BECALM_WHY_BACKOFF)) {
+    if (call->policy->shadow) {
         becalm__attempt_unspend(s);
-        return BECALM_WHY_RETRIES_OFF;
+        return BECALM_WHY_BACKOFF;
     }
     wait_begin(s, outcome, &wait);
     return BECALM_WHY_OK;
@@ -206,16 +211,15 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
     if (!becalm_deadline_fits(s->at->now, call->deadline_at, 0, typical_attempt(s))) {
         return BECALM_WHY_DEADLINE;
     }
-    bool half_open = target->breaker != NULL && becalm_breaker_state(target->breaker) == BECALM_BREAKER_HALF_OPEN;
-    if (target->breaker != NULL && (half_open || !becalm_breaker_peek(target->breaker, s->at->now))) {
-        return BECALM_WHY_BREAKER_OPEN;
+    if (target->breaker != NULL && !becalm_breaker_closed(target->breaker)) {
+        return BECALM_WHY_BREAKER_OPEN; /* half open too: a hedge is never a probe */
     }
     if (target->rate != NULL && becalm_rate_peek(target->rate, s->at->now) > 0) {
         return BECALM_WHY_RATE; /* a hedge that has to wait is not worth waiting for */
     }
     bool crowded = target->limit != NULL && (uint64_t)becalm_limit_in_flight(target->limit) * 5 >
                                                 (uint64_t)becalm_limit_now(target->limit, &policy->limit) * 4;
-    if (!becalm_hedge_take(target->hedge, crowded, half_open)) {
+    if (!becalm_hedge_take(target->hedge, crowded, false)) {
         return crowded ? BECALM_WHY_LIMIT : BECALM_WHY_BUDGET_EMPTY;
     }
     if (!becalm__call_place_take(s, slot)) {
@@ -242,9 +246,13 @@ static enum becalm_reason hedge_send(struct step *s)
         return why;
     }
     if (call->policy->breaker.per_attempt && call->target->breaker != NULL) {
-        /* A peek said yes a moment ago; if another thread was faster, the hedge goes out unrecorded. */
-        (void)becalm_breaker_admit(call->target->breaker, &call->policy->breaker, s->at, &permit);
+        bool admitted = becalm_breaker_admit(call->target->breaker, &call->policy->breaker, s->at, &permit);
         becalm__call_report(s, &permit);
+        if (!admitted) { /* it was closed a moment ago; another thread was faster */
+            becalm__call_place_free(s, &slot);
+            becalm_hedge_give(call->target->hedge, &call->policy->hedge);
+            return BECALM_WHY_BREAKER_OPEN;
+        }
     }
     call->retries++;
     becalm__attempt_send(s, &slot, &permit, true);
@@ -266,10 +274,6 @@ static bool hedge_goes_on(struct step *s, uint32_t slot, const struct becalm_out
     /* An attempt that hangs until its timeout is what hedges are for: it never ends the others. */
     bool fatal = outcome->kind != BECALM_OUTCOME_TIMED_OUT &&
                  (call->policy->hedge.non_fatal & BECALM_OUTCOME_BIT(outcome->kind)) == 0;
-    if (outcome->kind == BECALM_OUTCOME_CANCELLED) {
-        *why = BECALM_WHY_DEADLINE;
-        return false; /* the deadline is the same for all of them */
-    }
     if (outcome->delivered || fatal) {
         *why = outcome->delivered ? BECALM_WHY_ANSWER_DELIVERED : BECALM_WHY_NOT_LISTED;
         return false;
@@ -279,16 +283,30 @@ static bool hedge_goes_on(struct step *s, uint32_t slot, const struct becalm_out
         call->next_at = BECALM_NEVER;
         return others;
     }
+    if (outcome->has_hint) { /* asked to wait: a hedge that waits is none, so the caller is told instead */
+        *why = BECALM_WHY_STOPPED;
+        call->next_at = BECALM_NEVER;
+        call->retry_after = outcome->hint;
+        return others;
+    }
     *why = hedge_send(s);
     return *why == BECALM_WHY_OK || others;
 }
 
 bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
 {
+    becalm__call_explain(s, 0, 0); /* what was refused before is not the reason now */
+    if (outcome->kind == BECALM_OUTCOME_CANCELLED) {
+        *why = s->cut ? BECALM_WHY_DEADLINE : BECALM_WHY_CANCELLED; /* nobody waits for a retry any more */
+        return false;
+    }
     if (becalm__call_hedges(s->call)) {
         return hedge_goes_on(s, slot, outcome, why);
     }
     *why = retry_decide(s, slot, outcome);
+    if (*why != BECALM_WHY_OK && becalm__call_shadowed(s, *why)) {
+        *why = BECALM_WHY_RETRIES_OFF; /* a policy that only watches never retries, whatever it would have said */
+    }
     return *why == BECALM_WHY_OK;
 }
 
@@ -301,9 +319,7 @@ static enum becalm_reason resend_allowed(struct step *s, struct becalm_slot *slo
     if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
         return BECALM_WHY_DEADLINE;
     }
-    if (target->breaker != NULL && !becalm_breaker_peek(target->breaker, s->at->now)) {
-        call->retry_after = becalm_ns_left(s->at->now, becalm_breaker_retest_at(target->breaker));
-        becalm__call_explain(s, 0, call->retry_after);
+    if (!breaker_allows_retry(s)) {
         return BECALM_WHY_BREAKER_OPEN;
     }
     if (!becalm__call_place_take(s, slot)) {

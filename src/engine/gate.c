@@ -49,7 +49,7 @@ int becalm_gate_check(const struct becalm_gate_policy *policy, const char **why)
     } else if (policy->retry_after > WAIT_MOST) {
         sentence = "retry_after must be at most 1 h";
     }
-    if (why != NULL && sentence != NULL) {
+    if (why != NULL) {
         *why = sentence;
     }
     return sentence == NULL ? 0 : BECALM_EINVAL;
@@ -58,6 +58,15 @@ int becalm_gate_check(const struct becalm_gate_policy *policy, const char **why)
 void becalm_gate_init(struct becalm_gate *gate)
 {
     memset(gate, 0, sizeof *gate);
+}
+
+void becalm_gate_carry(struct becalm_gate *to, const struct becalm_gate *from)
+{
+    /* Relaxed: figures that stand for themselves. Who waits, waits at the old gate. */
+    atomic_store_explicit(&to->shed_ppm, atomic_load_explicit(&from->shed_ppm, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&to->cpu_ppm, atomic_load_explicit(&from->cpu_ppm, memory_order_relaxed),
+                          memory_order_relaxed);
 }
 
 void becalm_queue_init(struct becalm_queue *queue, struct becalm_gate *gate, struct becalm_limit *limit)

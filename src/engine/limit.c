@@ -131,7 +131,7 @@ int becalm_limit_check(const struct becalm_limit_policy *policy, const char **wh
     } else if (policy->min > policy->max) {
         sentence = "min must not be above max";
     }
-    if (why != NULL && sentence != NULL) {
+    if (why != NULL) {
         *why = sentence;
     }
     return sentence == NULL ? 0 : BECALM_EINVAL;
@@ -527,7 +527,8 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
         evidence_drop(limit);
         units_cut(limit, policy);
     }
-    if (limit_now(limit, policy) <= policy->min) {
+    if (limit_now(limit, policy) ==
+        1) { /* more than one slot: there is something left to cut, or a floor that was wanted */
         pace_lower(limit, s->now);
     }
 }

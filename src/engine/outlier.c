@@ -74,7 +74,7 @@ static const char *policy_complaint(const struct becalm_outlier_policy *policy)
 int becalm_outlier_check(const struct becalm_outlier_policy *policy, const char **why)
 {
     const char *complaint = policy->enabled ? policy_complaint(policy) : NULL;
-    if (complaint != NULL && why != NULL) {
+    if (why != NULL) {
         *why = complaint;
     }
     return complaint == NULL ? 0 : BECALM_EINVAL;

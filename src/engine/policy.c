@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define ATTEMPT_MAX (24 * 3600 * BECALM_S)
+
 static uint32_t outcomes_listed(void)
 {
     uint32_t set = 0;
@@ -37,8 +39,8 @@ static const char *own_fields_wrong(const struct becalm_policy *policy)
     if (policy->max_retries > BECALM_RETRIES_MAX) {
         return "max_retries must be at most 1,000";
     }
-    if (policy->attempt_timeout < BECALM_MS) {
-        return "attempt_timeout must be at least 1 ms";
+    if (policy->attempt_timeout < BECALM_MS || policy->attempt_timeout > ATTEMPT_MAX) {
+        return "attempt_timeout must be from 1 ms to 24 h";
     }
     if (policy->deadline < BECALM_MS) {
         return "deadline must be at least 1 ms";
@@ -49,39 +51,45 @@ static const char *own_fields_wrong(const struct becalm_policy *policy)
     return NULL;
 }
 
-int becalm_policy_check(const struct becalm_policy *policy, const char **why)
+/* The first part with something wrong; NULL: none. */
+static const char *part_wrong(const struct becalm_policy *policy, const char **sentence)
 {
-    const char *wrong = own_fields_wrong(policy);
-    int rc = wrong == NULL ? 0 : BECALM_EINVAL;
-    if (rc == 0) {
-        rc = becalm_backoff_check(&policy->backoff, &wrong);
+    if (becalm_backoff_check(&policy->backoff, sentence) != 0) {
+        return "backoff";
     }
-    if (rc == 0) {
-        rc = becalm_budget_check(&policy->budget, &wrong);
+    if (becalm_budget_check(&policy->budget, sentence) != 0) {
+        return "budget";
     }
-    if (rc == 0) {
-        rc = becalm_budget_check(&policy->service_budget, &wrong);
+    if (becalm_budget_check(&policy->service_budget, sentence) != 0) {
+        return "service_budget";
     }
-    if (rc == 0) {
-        rc = becalm_breaker_check(&policy->breaker, &wrong);
+    if (becalm_breaker_check(&policy->breaker, sentence) != 0) {
+        return "breaker";
     }
-    if (rc == 0) {
-        rc = becalm_throttle_check(&policy->throttle, &wrong);
+    if (becalm_throttle_check(&policy->throttle, sentence) != 0) {
+        return "throttle";
     }
-    if (rc == 0) {
-        rc = becalm_limit_check(&policy->limit, &wrong);
+    if (becalm_limit_check(&policy->limit, sentence) != 0) {
+        return "limit";
     }
-    if (rc == 0) {
-        rc = becalm_gate_check(&policy->gate, &wrong);
+    if (becalm_gate_check(&policy->gate, sentence) != 0) {
+        return "gate";
     }
-    if (rc == 0) {
-        rc = becalm_hedge_check(&policy->hedge, &wrong);
+    if (becalm_hedge_check(&policy->hedge, sentence) != 0) {
+        return "hedge";
     }
-    if (rc == 0) {
-        rc = becalm_outlier_check(&policy->outlier, &wrong);
+    if (becalm_outlier_check(&policy->outlier, sentence) != 0) {
+        return "outlier";
     }
-    if (why != NULL) {
-        *why = wrong;
+    return NULL;
+}
+
+int becalm_policy_check(const struct becalm_policy *policy, struct becalm_complaint *complaint)
+{
+    const char *sentence = own_fields_wrong(policy);
+    const char *part = sentence == NULL ? part_wrong(policy, &sentence) : "";
+    if (complaint != NULL) {
+        *complaint = (struct becalm_complaint){part, part == NULL ? NULL : sentence};
     }
-    return rc;
+    return part == NULL ? 0 : BECALM_EINVAL;
 }

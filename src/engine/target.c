@@ -100,6 +100,9 @@ void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *t
     if (to->limit != NULL && from->limit != NULL) {
         becalm_limit_carry(to->limit, &to_policy->limit, from->limit, &from_policy->limit);
     }
+    if (to->gate != NULL && from->gate != NULL) {
+        becalm_gate_carry(to->gate, from->gate);
+    }
     if (to->rate != NULL && from->rate != NULL) {
         becalm_rate_carry(to->rate, from->rate);
     }

@@ -41,10 +41,10 @@ static struct timespec timespec_of(becalm_ns at)
     return (struct timespec){.tv_sec = (time_t)(at / BECALM_S), .tv_nsec = (long)(at % BECALM_S)};
 }
 
-struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options, const char **why)
+struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options, struct becalm_complaint *complaint)
 {
     static const struct becalm_guard_options plain = {.policy = NULL};
-    const char *wrong = NULL;
+    struct becalm_complaint wrong = {NULL, NULL};
     struct becalm_guard *guard = calloc(1, sizeof *guard);
     if (guard == NULL) {
         goto fail;
@@ -59,11 +59,11 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
         goto fail;
     }
     if (guard->policy.hedge.enabled) {
-        wrong = "hedge.enabled must be false: a blocking function can't be hedged";
+        wrong = (struct becalm_complaint){"hedge", "enabled must be false: a blocking function can't be hedged"};
         goto fail;
     }
     if (guard->options.hosts > BECALM_HOSTS_MAX) {
-        wrong = "hosts must be at most 4,096";
+        wrong = (struct becalm_complaint){"", "hosts must be at most 4,096"};
         goto fail;
     }
     size_t bytes = becalm_target_bytes(&guard->policy, guard->options.hosts, CELLS);
@@ -78,8 +78,8 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
     }
     return guard;
 fail:
-    if (why != NULL) {
-        *why = wrong;
+    if (complaint != NULL) {
+        *complaint = wrong;
     }
     becalm_guard_free(guard);
     return NULL;
@@ -214,7 +214,7 @@ enum becalm_reason becalm_run_with(struct becalm_guard *guard, const struct beca
             struct becalm_try now = {
                 .attempt = action.attempt,
                 .host = action.host,
-                .timeout = becalm_ns_left(becalm_run_now(), action.timeout_at),
+                .timeout = becalm_ns_max(BECALM_MS, becalm_ns_left(becalm_run_now(), action.timeout_at)),
             };
             event.kind = BECALM_EVENT_DONE;
             event.slot = action.slot;

@@ -23,7 +23,7 @@ struct chaos {
     size_t at;
     becalm_ns now;
     uint64_t seed;
-    size_t events;
+    struct chaos_counts *counts;
     struct becalm_policy policy;
     struct becalm_target target;
     struct becalm_queue queue;
@@ -53,31 +53,31 @@ static void policy_draw(struct chaos *c)
     struct becalm_policy *p = &c->policy;
     becalm_policy_defaults(p);
     p->max_retries = below(c, 12);
-    p->attempt_timeout = becalm_ns_max(BECALM_MS, duration(c));
-    p->deadline = below(c, 4) == 0 ? BECALM_NEVER : becalm_ns_max(BECALM_MS, 4 * duration(c));
+    p->attempt_timeout = becalm_ns_max(10 * BECALM_MS, duration(c));
+    p->deadline = below(c, 4) == 0 ? BECALM_NEVER : becalm_ns_max(100 * BECALM_MS, 16 * duration(c));
     p->idempotent = below(c, 4) == 0;
     p->shadow = below(c, 8) == 0;
     p->backoff.jitter = (enum becalm_jitter)below(c, BECALM_JITTER_CUSTOM);
     p->backoff.growth = (enum becalm_growth)below(c, 3);
-    p->backoff.base = below(c, 8) == 0 ? 0 : duration(c) % p->backoff.cap;
+    p->backoff.base = below(c, 4) == 0 ? 0 : duration(c) % BECALM_S;
     becalm_budget_defaults(&p->budget, (enum becalm_budget_kind)below(c, BECALM_BUDGET_NONE + 1));
     becalm_budget_defaults(&p->service_budget, (enum becalm_budget_kind)below(c, BECALM_BUDGET_NONE + 1));
     if (below(c, 2) == 0) {
         becalm_breaker_resilience4j(&p->breaker);
     }
-    p->breaker.enabled = below(c, 8) != 0;
+    p->breaker.enabled = below(c, 3) == 0; /* an open one ends nearly every call at once */
     p->breaker.mode = (enum becalm_breaker_mode)below(c, 2);
     p->breaker.per_attempt = below(c, 2) == 0;
-    p->breaker.min_calls = 1 + below(c, 8);
+    p->breaker.min_calls = 1 + below(c, 100);
     p->breaker.slow_share_ppm = below(c, 2) == 0 ? 500000 : BECALM_BREAKER_SLOW_OFF;
     p->breaker.slow_after = becalm_ns_max(BECALM_MS, duration(c));
     p->breaker.probes = 1 + below(c, 4);
-    p->throttle.enabled = below(c, 4) == 0;
-    p->rate.enabled = below(c, 4) == 0;
+    p->throttle.enabled = below(c, 16) == 0;
+    p->rate.enabled = below(c, 16) == 0;
     becalm_limit_defaults(&p->limit, (enum becalm_limit_kind)below(c, BECALM_LIMIT_NONE + 1));
-    p->limit.max = 1 + below(c, 20);
-    p->gate.max_queue = below(c, 8);
-    p->gate.cpu_threshold_ppm = below(c, 4) == 0 ? 500000 : 0;
+    p->limit.max = 1 + below(c, 24);
+    p->gate.max_queue = below(c, 16);
+    p->gate.cpu_threshold_ppm = below(c, 16) == 0 ? 500000 : 0;
     p->hedge.enabled = below(c, 2) == 0;
     p->hedge.delay = below(c, 2) == 0 ? 0 : becalm_ns_max(BECALM_MS, duration(c));
     p->hedge.max = 1 + below(c, 4);
@@ -87,9 +87,9 @@ static bool chaos_open(struct chaos *c)
 {
     uint32_t hosts = below(c, 5);
     uint32_t cells = 1 + below(c, 3);
-    const char *why = NULL;
-    if (becalm_policy_check(&c->policy, &why) != 0) {
-        BECALM_ASSERT(why != NULL);
+    struct becalm_complaint complaint;
+    if (becalm_policy_check(&c->policy, &complaint) != 0) {
+        BECALM_ASSERT(complaint.part != NULL && complaint.sentence != NULL);
         return false;
     }
     c->memory = aligned_alloc(64, becalm_target_bytes(&c->policy, hosts, cells));
@@ -126,6 +126,9 @@ static void check_action(struct chaos *c, struct actor *actor, const struct beca
         BECALM_ASSERT(c->target.hosts == NULL ? action->host == BECALM_NO_HOST : action->host < c->target.hosts->count);
         actor->flying |= 1u << action->slot;
         actor->sends++;
+        c->counts->sends++;
+        c->counts->retries += action->attempt > 0;
+        c->counts->hedges += action->why == BECALM_WHY_HEDGE;
         BECALM_ASSERT(actor->sends <= attempts_max(c));
     }
     if ((action->flags & BECALM_DO_FINISH) != 0) {
@@ -133,7 +136,10 @@ static void check_action(struct chaos *c, struct actor *actor, const struct beca
         BECALM_ASSERT(actor->flying == 0);
         BECALM_ASSERT(action->wake_at == BECALM_NEVER);
         actor->ends++;
+        c->counts->ended[action->why]++;
         BECALM_ASSERT(actor->ends == 1);
+        BECALM_ASSERT(!call->permit.held && !call->spend.held && !call->service_spend.held);
+        BECALM_ASSERT(!call->rate_held && call->ticket.queue == NULL && !call->ticket.slot.held);
     }
     BECALM_ASSERT(becalm_call_ended(call) == (actor->ends == 1));
     BECALM_ASSERT(actor->flying == call->live);
@@ -160,7 +166,8 @@ static void feed(struct chaos *c, struct actor *actor, struct becalm_event *even
         actor->flying &= ~(1u << event->slot);
     }
     becalm_call_step(&actor->call, event, &action);
-    c->events++;
+    c->counts->events++;
+    c->counts->gated += action.why == BECALM_WHY_QUEUED;
     check_action(c, actor, &action);
     actor->wake_at = action.wake_at;
     if ((action.flags & BECALM_DO_SERVE) != 0 && byte(c) != 0) { /* a host may be slow to look */
@@ -177,10 +184,10 @@ static void begin(struct chaos *c, struct actor *actor)
     }
     uint8_t bits = byte(c);
     struct becalm_request request = {
-        .deadline_at = (bits & 1) != 0 ? becalm_ns_after(c->now, duration(c)) : 0,
-        .idempotent = (bits & 2) != 0,
+        .deadline_at = (bits & 129) == 129 ? becalm_ns_after(c->now, duration(c)) : 0,
+        .idempotent = (bits & 18) != 0,
         .keyed = (bits & 4) != 0,
-        .not_replayable = (bits & 8) != 0 && (bits & 16) != 0,
+        .not_replayable = (bits & 56) == 56,
         .retry_from_above = (bits & 32) != 0,
         .queue = (bits & 64) != 0 ? &c->queue : NULL,
         .owner = actor,
@@ -198,9 +205,12 @@ static void attempt(struct chaos *c, struct actor *actor)
 {
     struct becalm_event event = {
         .kind = below(c, 3) == 0 ? BECALM_EVENT_HEAD : BECALM_EVENT_DONE,
-        .slot = below(c, BECALM_SLOTS + 1),
-        .outcome = {.kind = (enum becalm_outcome_kind)below(c, BECALM_OUTCOME_COUNT)},
+        .slot = below(c, 4) == 0 ? below(c, BECALM_SLOTS + 1) : 0, /* mostly one that flies */
     };
+    /* Half of the attempts succeed, so that budgets, breakers and throttles do not end every call before it can retry.
+     */
+    event.outcome.kind =
+        below(c, 2) == 0 ? BECALM_OUTCOME_OK : (enum becalm_outcome_kind)below(c, BECALM_OUTCOME_COUNT);
     uint8_t bits = byte(c);
     event.outcome.listed = (enum becalm_listed)(bits % 3);
     event.outcome.mark = (bits & 12) == 12 ? (enum becalm_mark_kind)below(c, 4) : BECALM_MARK_NONE;
@@ -217,7 +227,9 @@ static void happen(struct chaos *c)
     struct actor *actor = &c->actor[below(c, CALLS)];
     struct becalm_event event = {.kind = BECALM_EVENT_TIMER};
     uint32_t what = below(c, 16);
-    if (what < 4 || !actor->used) {
+    c->now = becalm_ns_after(c->now, byte(c) * 20 * BECALM_US);
+    bool over = !actor->used || actor->ends > 0;
+    if (what < 2 || (over && what < 14)) {
         begin(c, actor);
     } else if (what < 9) {
         attempt(c, actor);
@@ -256,13 +268,14 @@ static void check_nothing_is_held(const struct chaos *c)
     }
 }
 
-size_t chaos_run(const uint8_t *data, size_t size)
+void chaos_run(const uint8_t *data, size_t size, struct chaos_counts *counts)
 {
     struct chaos *c = calloc(1, sizeof *c);
     BECALM_ASSERT(c != NULL);
     c->data = data;
     c->size = size;
     c->seed = size;
+    c->counts = counts;
     policy_draw(c);
     if (chaos_open(c)) {
         while (c->at < c->size) {
@@ -277,9 +290,7 @@ size_t chaos_run(const uint8_t *data, size_t size)
         }
         check_nothing_is_held(c);
     }
-    size_t events = c->events;
     free(c->service_memory);
     free(c->memory);
     free(c);
-    return events;
 }

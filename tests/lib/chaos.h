@@ -13,7 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the number of events that were fed. */
-size_t chaos_run(const uint8_t *data, size_t size);
+struct chaos_counts {
+    size_t events;
+    size_t sends;
+    size_t retries; /* and hedges: sends but the first of each call */
+    size_t hedges;
+    size_t gated;
+    size_t ended[64]; /* calls, by reason */
+};
+
+/* Adds to *counts what happened. */
+void chaos_run(const uint8_t *data, size_t size, struct chaos_counts *counts);
 
 #endif

@@ -33,10 +33,10 @@ void world_begin(struct world *w)
 
 void world_open(struct world *w, uint32_t hosts)
 {
-    const char *why = NULL;
-    int rc = becalm_policy_check(&w->policy, &why);
+    struct becalm_complaint complaint;
+    int rc = becalm_policy_check(&w->policy, &complaint);
     if (rc != 0) {
-        fprintf(stderr, "world: %s\n", why);
+        fprintf(stderr, "world: %s.%s\n", complaint.part, complaint.sentence);
     }
     BECALM_ASSERT(rc == 0);
     w->memory = aligned_alloc(64, becalm_target_bytes(&w->policy, hosts, 1));

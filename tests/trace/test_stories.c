@@ -488,6 +488,165 @@ static void test_story__a_slow_call_opens_the_breaker_while_it_is_still_in_fligh
     world_close(&w);
 }
 
+/* A host that keeps time in whole milliseconds reports the caller's deadline as its own timeout, and half a millisecond
+ * early. */
+static void test_story__a_deadline_that_the_host_reports_as_a_timeout_harms_nobody_either(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    w.quiet = true;
+    for (unsigned i = 0; i < 20; i++) {
+        struct becalm_request hasty = {.idempotent = true, .deadline_at = w.now + 50 * MS + MS / 2};
+        world_call(&w, &(struct plan){.request = hasty, .reply = {reply_kind(50 * MS, BECALM_OUTCOME_TIMED_OUT)}});
+        world_run(&w, w.now + 100 * MS);
+    }
+    assert_int_equal(w.call[19]->call.record.reason, BECALM_WHY_DEADLINE);
+    assert_int_equal(becalm_limit_now(w.target.limit, &w.policy.limit), 1000);
+    assert_int_equal(becalm_breaker_state(w.target.breaker), BECALM_BREAKER_CLOSED);
+    world_close(&w);
+}
+
+static void test_story__answers_whose_bodies_take_minutes_are_successes_at_their_heads(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    w.quiet = true;
+    struct reply stream = reply_ok(5 * MS);
+    stream.head_first = true;
+    stream.body = 600 * BECALM_S;
+    for (unsigned i = 0; i < 60; i++) {
+        bool fails = i % 2 == 0;
+        world_call(&w, &(struct plan){.request = post, .reply = {fails ? reply_status(5 * MS, 502) : stream}});
+        world_run(&w, w.now + 20 * MS);
+    }
+    assert_int_equal(becalm_breaker_state(w.target.breaker), BECALM_BREAKER_CLOSED);
+    world_close(&w);
+}
+
+static void test_story__retries_that_waited_do_not_rush_a_breaker_that_is_due_for_a_probe(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.breaker.min_calls = 3;
+    w.policy.backoff.base = 1500 * MS;
+    w.policy.budget.kind = BECALM_BUDGET_NONE;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503), reply_ok(MS)}});
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503), reply_ok(MS)}});
+    for (int i = 0; i < 3; i++) {
+        world_call(&w, &(struct plan){.request = post, .reply = {reply_status(20 * MS, 503)}});
+    }
+    world_run(&w, 1400 * MS); /* open since 20 ms, for a second at most: a probe is due */
+    world_forget(&w);
+    world_run(&w, 3 * BECALM_S);
+    world_expect(&w, "[1510ms] call 1 wakes -> finish (breaker_open) with the last answer marked spent\n"
+                     "[1510ms] call 2 wakes -> finish (breaker_open) with the last answer marked spent\n");
+    world_close(&w);
+}
+
+static void test_story__a_host_that_fails_is_ejected_though_its_answers_end_well(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 2);
+    w.quiet = true;
+    struct reply bad = reply_status(MS, 502);
+    bad.head_first = true;
+    bad.body = MS;
+    for (unsigned i = 0; i < 40; i++) {
+        world_call(&w, &(struct plan){.request = post, .reply = {bad}});
+        w.call[i]->plan.reply[0] = w.call[i]->call.slot[0].host == 0 ? bad : reply_ok(MS);
+        world_run(&w, w.now + 5 * MS);
+    }
+    assert_true(becalm_host_ejected(w.target.hosts, 0, w.now));
+    assert_false(becalm_host_ejected(w.target.hosts, 1, w.now));
+    world_close(&w);
+}
+
+static void test_story__a_hedged_call_that_is_asked_to_wait_sends_nothing_at_once(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.hedge.enabled = true;
+    w.policy.hedge.delay = 50 * MS;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_hint(10 * MS, 503, 30 * BECALM_S), reply_ok(MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (stopped) marked spent\n");
+    world_close(&w);
+}
+
+static void test_story__an_attempt_that_the_host_gave_up_ends_the_call_as_cancelled(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_kind(MS, BECALM_OUTCOME_CANCELLED)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  1ms] call 1 got cancelled on 0 -> finish (cancelled)\n");
+    world_close(&w);
+}
+
+static void test_story__a_shadow_policy_marks_nothing_and_refuses_nothing(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.shadow = true;
+    w.policy.budget.start = 0;
+    w.policy.breaker.min_calls = 1;
+    world_open(&w, 0);
+    for (int i = 0; i < 3; i++) {
+        world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503)}});
+        world_run(&w, w.now + 100 * MS);
+    }
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (retries_off), breaker CLOSED to OPEN\n"
+                     "[100ms] call 2 begins -> send 0\n"
+                     "[110ms] call 2 got rejected 503 on 0 -> answer, finish (retries_off)\n"
+                     "[200ms] call 3 begins -> send 0\n"
+                     "[210ms] call 3 got rejected 503 on 0 -> answer, finish (retries_off)\n");
+    assert_int_equal(w.call[0]->call.record.would, BECALM_WHY_BUDGET_EMPTY);
+    assert_int_equal(w.call[1]->call.record.would, BECALM_WHY_BREAKER_OPEN);
+    world_close(&w);
+}
+
+static void test_story__the_client_side_rate_holds_calls_back_after_a_429(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.rate.enabled = true;
+    w.policy.max_retries = 0;
+    world_open(&w, 0);
+    w.quiet = true;
+    for (int i = 0; i < 20; i++) { /* ten a second, so that there is a rate to be lowered */
+        world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, i < 19 ? 200 : 429)}});
+        world_run(&w, w.now + 100 * MS);
+    }
+    unsigned paced = 0;
+    for (int i = 0; i < 40; i++) {
+        unsigned call = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+        paced += w.call[call - 1]->call.phase == BECALM_PHASE_PACED;
+    }
+    assert_true(paced > 20);
+    world_run(&w, w.now + 60 * BECALM_S);
+    for (unsigned i = 20; i < w.count; i++) {
+        assert_true(becalm_call_ended(&w.call[i]->call));
+    }
+    world_close(&w);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_test(test_story__the_budget_is_empty),
              cmocka_unit_test(test_story__both_levels_pay_or_none),
              cmocka_unit_test(test_story__the_breaker_opens_in_mid_call_and_stops_retries),
@@ -508,4 +667,12 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_elsewhere),
              cmocka_unit_test(test_story__an_answer_is_passed_on_at_its_head_and_ends_with_its_body),
              cmocka_unit_test(test_story__a_shadow_policy_says_what_it_would_have_done),
-             cmocka_unit_test(test_story__a_slow_call_opens_the_breaker_while_it_is_still_in_flight))
+             cmocka_unit_test(test_story__a_slow_call_opens_the_breaker_while_it_is_still_in_flight),
+             cmocka_unit_test(test_story__a_deadline_that_the_host_reports_as_a_timeout_harms_nobody_either),
+             cmocka_unit_test(test_story__answers_whose_bodies_take_minutes_are_successes_at_their_heads),
+             cmocka_unit_test(test_story__retries_that_waited_do_not_rush_a_breaker_that_is_due_for_a_probe),
+             cmocka_unit_test(test_story__a_host_that_fails_is_ejected_though_its_answers_end_well),
+             cmocka_unit_test(test_story__a_hedged_call_that_is_asked_to_wait_sends_nothing_at_once),
+             cmocka_unit_test(test_story__an_attempt_that_the_host_gave_up_ends_the_call_as_cancelled),
+             cmocka_unit_test(test_story__a_shadow_policy_marks_nothing_and_refuses_nothing),
+             cmocka_unit_test(test_story__the_client_side_rate_holds_calls_back_after_a_429))

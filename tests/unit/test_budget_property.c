@@ -227,7 +227,8 @@ static void model_note(struct world *w, enum becalm_outcome_kind kind, bool retr
     const struct becalm_budget_policy *p = &w->policy;
     uint64_t level = w->sum.level;
     bool ok = kind == BECALM_OUTCOME_OK;
-    bool failure = kind == BECALM_OUTCOME_BROKEN || kind == BECALM_OUTCOME_REJECTED || kind == BECALM_OUTCOME_TIMED_OUT;
+    bool failure = kind == BECALM_OUTCOME_BROKEN || kind == BECALM_OUTCOME_REJECTED ||
+                   kind == BECALM_OUTCOME_TIMED_OUT || kind == BECALM_OUTCOME_REFUSED;
     if (p->kind == BECALM_BUDGET_GRPC) {
         level = ok ? becalm_ns_min(level + p->token_ratio_milli, p->max_tokens_milli) : level;
         level = failure ? becalm_ns_since(level, 1000) : level;

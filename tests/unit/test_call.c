@@ -6,23 +6,38 @@
 #include "chaos.h"
 #include "check.h"
 
-#define RUNS      400u
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define RUNS 100u /* the sanitizers are slow, and the fuzzer goes on where this stops */
+#else
+#define RUNS 1000u
+#endif
 #define RUN_BYTES 16384u
 
 static void test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end(void **state)
 {
     (void)state;
     static uint8_t bytes[RUN_BYTES];
-    size_t events = 0;
+    struct chaos_counts counts = {0};
     for (uint64_t run = 1; run <= RUNS; run++) {
         uint64_t seed = run;
         for (size_t i = 0; i < RUN_BYTES; i++) {
             bytes[i] = (uint8_t)(becalm_rand_next(&seed) >> 56);
         }
-        events += chaos_run(bytes, RUN_BYTES);
+        chaos_run(bytes, RUN_BYTES, &counts);
     }
-    print_message("%zu random events, seeds 1 to %u\n", events, RUNS);
-    check_true(events > RUNS * 2000);
+    print_message("seeds 1 to %u: %zu events, %zu sends, %zu retries, of them %zu hedges, %zu waits in the gate\n",
+                  RUNS, counts.events, counts.sends, counts.retries, counts.hedges, counts.gated);
+    /* A random test that never gets anywhere proves nothing. */
+    check_true(counts.events > RUNS * 2000);
+    check_true(counts.retries > RUNS * 5);
+    check_true(counts.hedges > RUNS / 2);
+    check_true(counts.gated > RUNS);
+    for (unsigned why = BECALM_WHY_ATTEMPTS_SPENT; why < BECALM_REASON_COUNT; why++) {
+        if (counts.ended[why] == 0) {
+            print_error("no call ended with %s\n", becalm_reason_word((enum becalm_reason)why));
+            fail();
+        }
+    }
 }
 
 static void test_call__the_same_events_give_the_same_actions(void **state)
