@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CONFIG_H
+#define BECALM_CONFIG_H
+
+/* The policy file: one file says how every service retries. Loading it never half succeeds: either there is a config,
+ * or there are diagnostics that say where, what, and what would be right. docs/policy.md explains the keys,
+ * becalm.yaml(5) lists them. */
+
+#include <becalm/http.h>
+#include <becalm/policy.h>
+
+BECALM_BEGIN_DECLS
+
+enum becalm_severity { BECALM_ERROR, BECALM_WARNING };
+
+/* One finding: file:line:column: error: message [code]. */
+struct becalm_diag {
+    enum becalm_severity severity;
+    uint32_t line;    /* from 1 */
+    uint32_t column;  /* from 1 */
+    const char *code; /* a constant: "unknown-key" */
+    char file[256];
+    char message[512]; /* what is wrong; what would be right */
+};
+
+#define BECALM_DIAGS_MAX 100u
+
+/* The caller's list. Zero it before the first use; no destructor. */
+struct becalm_diags {
+    uint32_t count;  /* entries in `diag` */
+    uint32_t errors; /* of all, also those that found no place */
+    uint32_t warnings;
+    struct becalm_diag diag[BECALM_DIAGS_MAX];
+};
+
+/* Adds one; past the maximum it only counts. printf-like. */
+BECALM_API void becalm_diag_add(struct becalm_diags *, enum becalm_severity, const char *file, uint32_t line,
+                                uint32_t column, const char *code, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 7, 8)))
+#endif
+    ;
+
+/* "file:line:col: error: message [code]", zero-terminated, cut at `size`. Returns the length. */
+BECALM_API size_t becalm_diag_write(const struct becalm_diag *, char *text, size_t size);
+
+enum becalm_role { BECALM_ROLE_GATEWAY, BECALM_ROLE_SIDECAR };
+enum becalm_log_level { BECALM_LOG_ERROR, BECALM_LOG_WARN, BECALM_LOG_INFO, BECALM_LOG_DEBUG };
+enum becalm_log_format { BECALM_LOG_TEXT, BECALM_LOG_JSON };
+enum becalm_log_access { BECALM_ACCESS_OFF, BECALM_ACCESS_JSON, BECALM_ACCESS_COMBINED };
+
+/* A loaded file, immutable, shared by threads. */
+struct becalm_config;
+
+struct becalm_load_options {
+    bool allow_unknown;     /* unknown keys are warnings: for rolling upgrades */
+    const char *const *set; /* "key.path=value" overrides, applied after the file; ends with NULL; may be NULL */
+};
+
+/* Loads a file, or text that is already in memory (`name` is for the diagnostics). 0, BECALM_EPARSE with errors in
+ * *diags, BECALM_EIO with errno and a diagnostic, or BECALM_ENOMEM. Warnings do not fail. `options` may be NULL. */
+BECALM_API int becalm_config_load(struct becalm_config **, const char *path, const struct becalm_load_options *,
+                                  struct becalm_diags *);
+BECALM_API int becalm_config_parse(struct becalm_config **, const char *name, const char *text, size_t length,
+                                   const struct becalm_load_options *, struct becalm_diags *);
+BECALM_API void becalm_config_free(struct becalm_config *);
+
+/* What concerns the gateway as a whole. Lists end with NULL. */
+struct becalm_settings {
+    const char *const *listen; /* addresses: "127.0.0.1:8080", "unix:/path" */
+    const char *admin;
+    const char *admin_token_file; /* NULL: none */
+    enum becalm_role role;
+    bool gateway_retries;
+    uint32_t workers;         /* 0: one per core */
+    const char *const *trust; /* networks */
+    enum becalm_log_level log_level;
+    enum becalm_log_format log_format;
+    enum becalm_log_access log_access;
+    becalm_ns drain_delay;
+    becalm_ns drain_limit;
+    becalm_ns header_timeout;
+    becalm_ns idle_timeout;
+    uint32_t max_connections;
+    uint64_t max_header_bytes;
+    uint64_t max_body; /* UINT64_MAX: no limit */
+    uint64_t replay_per_request;
+    uint64_t replay_total;
+    const char *const *upgrades;
+    bool connect;
+    uint32_t pool_max_per_host;
+    becalm_ns pool_idle;
+    becalm_ns store_ttl;
+    uint32_t store_max_entries;
+    uint64_t store_max_bytes;
+    bool explain;
+    const char *const *lint_code; /* rules that the file silences, and why; both end with NULL */
+    const char *const *lint_reason;
+};
+
+/* The file's name, as diagnostics have it. */
+BECALM_API const char *becalm_config_name(const struct becalm_config *);
+
+BECALM_API const struct becalm_settings *becalm_config_settings(const struct becalm_config *);
+
+/* The services of a config and the endpoints of a service, in the file's order. */
+BECALM_API uint32_t becalm_config_services(const struct becalm_config *);
+BECALM_API const struct becalm_service *becalm_config_service(const struct becalm_config *, uint32_t index);
+BECALM_API const struct becalm_service *becalm_config_find(const struct becalm_config *, const char *service);
+
+enum becalm_budget_level { BECALM_LEVEL_ENDPOINT, BECALM_LEVEL_SERVICE, BECALM_LEVEL_BOTH };
+enum becalm_key_rule { BECALM_KEY_OPTIONAL, BECALM_KEY_REQUIRED, BECALM_KEY_OFF };
+
+/* Which requests belong to a service or endpoint. NULL: any. */
+struct becalm_match {
+    const char *host;
+    const char *prefix;
+    const char *path;
+    const char *method;
+    const char *header_name;
+    const char *header_value;
+};
+
+/* What is the same for a service and an endpoint. */
+struct becalm_rules {
+    struct becalm_policy policy; /* as written; becalm_rules_policy() makes it ready for the engine */
+    struct becalm_retry_on retry_on;
+    becalm_ns connect_timeout;
+    enum becalm_budget_level level;
+    enum becalm_key_rule key;
+    bool auto_limit;                      /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
+    uint32_t shared_percent_ppm;          /* 0: no shared budget */
+    const char *shared_redis;             /* NULL: none */
+    const struct becalm_origins *origins; /* where each value came from: becalm_rules_origin() */
+};
+
+struct becalm_endpoint {
+    const char *name;
+    uint32_t line; /* of its key */
+    uint32_t column;
+    struct becalm_match match;
+    struct becalm_rules rules;
+};
+
+struct becalm_service {
+    const char *name;
+    uint32_t line; /* of its key */
+    uint32_t column;
+    const char *const *hosts; /* "host:port"; never empty: without `hosts` the service's own name, port 80 */
+    uint32_t host_count;
+    struct becalm_match match;
+    struct becalm_rules rules; /* of requests that belong to no endpoint */
+    const struct becalm_endpoint *endpoints;
+    uint32_t endpoint_count;
+    const char *const *calls; /* the call graph */
+    uint32_t call_count;
+    uint64_t traffic_milli; /* calls per second over all instances, in thousandths; 0: not said */
+    uint32_t instances;     /* 1 if not said */
+};
+
+/* The policy that the engine is to run: retries and hedges off where gatewayRetries is false and the role is gateway;
+ * `limit: auto` settled by the role; the service's budget where `level` wants two. */
+BECALM_API void becalm_rules_policy(const struct becalm_config *, const struct becalm_rules *, struct becalm_policy *);
+
+/* The rules of `defaults:`, which every service inherits. */
+BECALM_API const struct becalm_rules *becalm_config_defaults(const struct becalm_config *);
+
+enum becalm_origin_level {
+    BECALM_FROM_BUILT_IN, /* nobody wrote it */
+    BECALM_FROM_DEFAULTS,
+    BECALM_FROM_SERVICE,
+    BECALM_FROM_ENDPOINT,
+    BECALM_FROM_SET /* --set on the command line */
+};
+
+struct becalm_origin {
+    enum becalm_origin_level level;
+    uint32_t line; /* 0 for BUILT_IN and SET */
+    uint32_t column;
+};
+
+/* Where the value of a key ("maxRetries", "budget.percent") of these rules came from. An unknown key gives BUILT_IN. */
+BECALM_API struct becalm_origin becalm_rules_origin(const struct becalm_rules *, const char *key);
+
+/* Calls `each` for every key of the rules in the file's order of documentation: its path, its value as one would write
+ * it, where it came from, and a sentence on what it does. */
+typedef void becalm_explain_fn(const char *key, const char *value, struct becalm_origin, const char *sentence,
+                               void *data);
+BECALM_API void becalm_rules_explain(const struct becalm_rules *, becalm_explain_fn *each, void *data);
+
+BECALM_END_DECLS
+
+#endif

@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: MIT */
+#include "apply.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "value.h"
+
+#define NAME_MAX_BYTES 128
+#define WORDS_MAX      160
+
+void loader_error(struct loader *l, uint32_t line, uint32_t column, const char *code, const char *format, ...)
+{
+    char message[sizeof l->diags->diag[0].message];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    becalm_diag_add(l->diags, BECALM_ERROR, line == 0 ? "--set" : l->name, line == 0 ? 1 : line,
+                    column == 0 ? 1 : column, code, "%s", message);
+}
+
+bool loader_no_memory(struct loader *l)
+{
+    l->no_memory = true;
+    return false;
+}
+
+/* One value on its way into its field. */
+struct setting {
+    struct loader *l;
+    const struct schema_key *key;
+    const struct yaml_node *node;
+    void *field;
+    void *base; /* the struct that the field is in, for keys that touch more than one */
+};
+
+static void wrong(const struct setting *s, const char *should)
+{
+    const char *text = s->node->kind == YAML_SCALAR ? s->node->text : s->node->kind == YAML_MAPPING ? "{...}" : "[...]";
+    loader_error(s->l, s->node->line, s->node->column, "wrong-type", "%s: \"%.64s\" is not %s", s->key->name, text,
+                 should);
+}
+
+static bool is_scalar(const struct setting *s, const char *should)
+{
+    if (s->node->kind == YAML_SCALAR) {
+        return true;
+    }
+    wrong(s, should);
+    return false;
+}
+
+static bool in_range(const struct setting *s, uint64_t value)
+{
+    char bound[48];
+    if (value >= s->key->min && value <= s->key->max) {
+        return true;
+    }
+    bool below = value < s->key->min;
+    explain_number(s->key, below ? s->key->min : s->key->max, bound, sizeof bound);
+    loader_error(s->l, s->node->line, s->node->column, "out-of-range", "%s: %.64s is %s %s, the %s allowed",
+                 s->key->name, s->node->text, below ? "below" : "above", bound, below ? "least" : "most");
+    return false;
+}
+
+/* The word that may stand in the place of a number. */
+static bool is_off_word(const struct setting *s)
+{
+    return s->key->word != NULL && strcmp(s->node->text, s->key->word) == 0;
+}
+
+/* What a number of this type looks like, for messages. */
+static const char *number_should(const struct schema_key *key)
+{
+    if (key->type == TYPE_DURATION) {
+        return "a duration; write a number with its unit, like 100ms, 1.5s or 2m";
+    }
+    if (key->type == TYPE_PERCENT) {
+        return key->word == NULL ? "a percentage; write a number like 10 or 0.5"
+                                 : "a percentage; write a number like 50, or the word off";
+    }
+    if (key->type == TYPE_DECIMAL || key->type == TYPE_JITTER_FACTOR) {
+        return "a number; write one like 2.0";
+    }
+    if (key->type == TYPE_SIZE) {
+        return "a size; write a number with its unit, like 64KiB or 1MiB";
+    }
+    if (key->type == TYPE_RATE) {
+        return "a rate; write a number per second or minute, like 200/s";
+    }
+    return key->word == NULL ? "a whole number; write one like 3" : "a whole number or the word auto";
+}
+
+static bool number_parse(const struct schema_key *key, const char *text, uint64_t *value)
+{
+    uint32_t ppm = 0;
+    if (key->type == TYPE_DURATION) {
+        return value_duration(text, value);
+    }
+    if (key->type == TYPE_PERCENT) {
+        bool fine = value_percent(text, &ppm);
+        *value = ppm;
+        return fine;
+    }
+    if (key->type == TYPE_DECIMAL || key->type == TYPE_JITTER_FACTOR) {
+        return value_decimal(text, key->scale, value);
+    }
+    if (key->type == TYPE_SIZE) {
+        return value_size(text, value);
+    }
+    return key->type == TYPE_RATE ? value_rate(text, value) : value_integer(text, value);
+}
+
+static bool is_wide(enum schema_type type)
+{
+    return type == TYPE_DURATION || type == TYPE_SIZE || type == TYPE_RATE;
+}
+
+/* Any number: text, or the key's word, into a field of 32 or 64 bits. */
+static bool set_number(const struct setting *s)
+{
+    uint64_t value = s->key->stands_for;
+    if (!is_scalar(s, number_should(s->key))) {
+        return false;
+    }
+    if (!is_off_word(s)) {
+        if (!number_parse(s->key, s->node->text, &value)) {
+            wrong(s, number_should(s->key));
+            return false;
+        }
+        if (!in_range(s, value)) {
+            return false;
+        }
+    }
+    if (is_wide(s->key->type)) {
+        *(uint64_t *)s->field = value;
+    } else {
+        *(uint32_t *)s->field = (uint32_t)value;
+    }
+    return true;
+}
+
+static bool set_boolean(const struct setting *s)
+{
+    static const char should[] = "a yes or no; write true or false";
+    if (!is_scalar(s, should)) {
+        return false;
+    }
+    if (!value_boolean(s->node->text, s->field)) {
+        wrong(s, should);
+        return false;
+    }
+    return true;
+}
+
+/* "exponential, linear or constant" */
+static void words_join(const char *const *words, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; words[i] != NULL && used < size; i++) {
+        const char *between = i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ";
+        int n = snprintf(text + used, size - used, "%s%s", between, words[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* Which of the key's words stands there; -1: none, and reported. */
+static int word_of(const struct setting *s)
+{
+    char known[WORDS_MAX];
+    char should[WORDS_MAX + 64];
+    for (int i = 0; s->node->kind == YAML_SCALAR && s->key->words[i] != NULL; i++) {
+        if (strcmp(s->node->text, s->key->words[i]) == 0) {
+            return i;
+        }
+    }
+    words_join(s->key->words, known, sizeof known);
+    (void)snprintf(should, sizeof should, "known here; write %s", known);
+    wrong(s, should);
+    return -1;
+}
+
+static bool set_word(const struct setting *s)
+{
+    int word = word_of(s);
+    if (word < 0) {
+        return false;
+    }
+    if (s->key->type == TYPE_EITHER) {
+        *(bool *)s->field = word == 1;
+    } else {
+        *(int *)s->field = word; /* the enums of config.h and the engine are ints */
+    }
+    return true;
+}
+
+static bool set_text(const struct setting *s)
+{
+    if (!is_scalar(s, "a text")) {
+        return false;
+    }
+    if (s->key->type == TYPE_ADDRESS && !value_address(s->node->text)) {
+        wrong(s, "an address; write host:port, [ipv6]:port or unix:/path");
+        return false;
+    }
+    if (s->node->length == 0) {
+        wrong(s, "a text; it is empty");
+        return false;
+    }
+    const char *text = arena_text(&s->l->config->arena, s->node->text);
+    *(const char **)s->field = text;
+    return text != NULL || loader_no_memory(s->l);
+}
+
+static bool list_item_is_fine(const struct setting *s, const struct yaml_node *item)
+{
+    const struct setting one = {s->l, s->key, item, NULL, NULL};
+    if (item->kind != YAML_SCALAR || item->length == 0) {
+        wrong(&one, "a text");
+        return false;
+    }
+    if (s->key->type == TYPE_ADDRESSES && !value_address(item->text)) {
+        wrong(&one, "an address; write host:port, [ipv6]:port or unix:/path");
+        return false;
+    }
+    if (s->key->type == TYPE_NETWORKS && !value_cidr(item->text)) {
+        wrong(&one, "a network; write an address like 10.0.0.1, or a range like 10.0.0.0/8");
+        return false;
+    }
+    return true;
+}
+
+/* The items of a list; a single text is a list of one. */
+static uint32_t list_count(const struct yaml_node *node)
+{
+    return node->kind == YAML_SEQUENCE ? node->count : 1;
+}
+
+static const struct yaml_node *list_item(const struct yaml_node *node, uint32_t i)
+{
+    return node->kind == YAML_SEQUENCE ? node->item[i] : node;
+}
+
+static bool set_list(const struct setting *s)
+{
+    uint32_t count = list_count(s->node);
+    const char **list = arena_take(&s->l->config->arena, (count + 1) * sizeof *list);
+    if (list == NULL) {
+        return loader_no_memory(s->l);
+    }
+    if (s->node->kind == YAML_MAPPING || (count == 0 && s->key->type == TYPE_ADDRESSES)) {
+        wrong(s, "a list; write [one, two]");
+        return false;
+    }
+    bool fine = true;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct yaml_node *item = list_item(s->node, i);
+        fine = list_item_is_fine(s, item) && fine;
+        list[i] = item->kind == YAML_SCALAR ? arena_text(&s->l->config->arena, item->text) : "";
+        if (list[i] == NULL) {
+            return loader_no_memory(s->l);
+        }
+    }
+    *(const char *const **)s->field = list;
+    return fine;
+}
+
+static bool retry_on_item(const struct setting *s, const struct yaml_node *item, struct becalm_retry_on *set)
+{
+    const char *names[64];
+    size_t count = 0;
+    if (item->kind == YAML_SCALAR && becalm_retry_on_add(set, (struct becalm_text){item->text, item->length}) == 0) {
+        return true;
+    }
+    while (count < 64 && (names[count] = becalm_retry_on_name((unsigned)count)) != NULL) {
+        count++;
+    }
+    const char *text = item->kind == YAML_SCALAR ? item->text : "[...]";
+    const char *near = item->kind == YAML_SCALAR ? value_nearest(item->text, names, count) : NULL;
+    loader_error(s->l, item->line, item->column, "wrong-type",
+                 "%s: \"%.64s\" is neither a condition, a gRPC code nor a status%s%s%s", s->key->name, text,
+                 near == NULL ? "; write for example 5xx, unavailable or 503" : "; did you mean \"",
+                 near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    return false;
+}
+
+/* Istio and Envoy write such lists as one text with commas; the loader takes lists only, and says so. */
+static bool set_retry_on(const struct setting *s, struct becalm_retry_on *set)
+{
+    memset(set, 0, sizeof *set);
+    if (s->node->kind == YAML_MAPPING || (s->node->kind == YAML_SCALAR && strchr(s->node->text, ',') != NULL)) {
+        wrong(s, "a list; write [5xx, reset, 429]");
+        return false;
+    }
+    bool fine = true;
+    for (uint32_t i = 0; i < list_count(s->node); i++) {
+        fine = retry_on_item(s, list_item(s->node, i), set) && fine;
+    }
+    return fine;
+}
+
+static bool set_non_fatal(const struct setting *s)
+{
+    struct becalm_retry_on set;
+    const uint32_t never = BECALM_OUTCOME_BIT(BECALM_OUTCOME_OK) | BECALM_OUTCOME_BIT(BECALM_OUTCOME_PERMANENT) |
+                           BECALM_OUTCOME_BIT(BECALM_OUTCOME_CANCELLED);
+    if (!set_retry_on(s, &set)) {
+        return false;
+    }
+    *(uint32_t *)s->field = becalm_retry_on_outcomes(&set) & ~never;
+    return true;
+}
+
+static bool set_header(const struct setting *s)
+{
+    struct becalm_match *match = s->field;
+    if (s->node->kind != YAML_MAPPING || s->node->count != 1 || s->node->item[0]->kind != YAML_SCALAR) {
+        wrong(s, "one header and its value; write {name: value}");
+        return false;
+    }
+    match->header_name = arena_text(&s->l->config->arena, s->node->key[0]->text);
+    match->header_value = arena_text(&s->l->config->arena, s->node->item[0]->text);
+    return (match->header_name != NULL && match->header_value != NULL) || loader_no_memory(s->l);
+}
+
+static bool set_hedge_delay(const struct setting *s)
+{
+    static const char should[] = "when to hedge; write a quantile like p95 or a time like 50ms";
+    struct becalm_hedge_policy *hedge = s->field;
+    uint64_t percent;
+    if (!is_scalar(s, should)) {
+        return false;
+    }
+    if (s->node->text[0] == 'p' && value_decimal(s->node->text + 1, 10000, &percent)) {
+        if (percent < 10000 || percent > 999999) {
+            wrong(s, should);
+            return false;
+        }
+        hedge->delay = 0;
+        hedge->quantile_ppm = (uint32_t)percent;
+        return true;
+    }
+    becalm_ns delay;
+    if (!value_duration(s->node->text, &delay)) {
+        wrong(s, should);
+        return false;
+    }
+    if (!in_range(s, delay)) {
+        return false;
+    }
+    hedge->delay = delay;
+    return true;
+}
+
+/* Keys that bring other keys' values with them. Those are applied before the rest of their mapping, which then wins. */
+static bool brings_others(const struct schema_key *key)
+{
+    return key->type == TYPE_BUDGET_KIND || key->type == TYPE_LIMIT_KIND || key->type == TYPE_PRESET ||
+           key->type == TYPE_RETRY_MODE;
+}
+
+static bool set_budget_kind(const struct setting *s)
+{
+    struct becalm_rules *rules = s->base;
+    int kind = word_of(s);
+    if (kind >= 0 && (enum becalm_budget_kind)kind != rules->policy.budget.kind) {
+        becalm_budget_defaults(&rules->policy.budget, (enum becalm_budget_kind)kind);
+    }
+    return kind >= 0;
+}
+
+static bool set_limit_kind(const struct setting *s)
+{
+    struct becalm_rules *rules = s->base;
+    int kind = word_of(s);
+    if (kind < 0) {
+        return false;
+    }
+    rules->auto_limit = kind == 0;
+    becalm_limit_defaults(&rules->policy.limit, kind == 0 ? BECALM_LIMIT_AIMD : (enum becalm_limit_kind)(kind - 1));
+    return true;
+}
+
+static bool set_preset(const struct setting *s)
+{
+    struct becalm_rules *rules = s->base;
+    if (word_of(s) < 0) {
+        return false;
+    }
+    becalm_breaker_resilience4j(&rules->policy.breaker);
+    return true;
+}
+
+static bool set_retry_mode(const struct setting *s)
+{
+    struct becalm_rules *rules = s->base;
+    int mode = word_of(s);
+    if (mode < 0) {
+        return false;
+    }
+    becalm_budget_defaults(&rules->policy.budget, BECALM_BUDGET_AWS);
+    rules->policy.backoff.jitter = BECALM_JITTER_FULL;
+    rules->policy.rate.enabled = mode == 1;
+    return true;
+}
+
+static bool set_jitter_factor(const struct setting *s)
+{
+    struct becalm_rules *rules = s->base;
+    if (!set_number(s)) {
+        return false;
+    }
+    rules->policy.backoff.jitter = BECALM_JITTER_PROPORTIONAL;
+    return true;
+}
+
+static bool set_value(const struct setting *s)
+{
+    switch (s->key->type) {
+    case TYPE_INTEGER:
+    case TYPE_DURATION:
+    case TYPE_PERCENT:
+    case TYPE_DECIMAL:
+    case TYPE_SIZE:
+    case TYPE_RATE:
+        return set_number(s);
+    case TYPE_BOOLEAN:
+        return set_boolean(s);
+    case TYPE_WORD:
+    case TYPE_EITHER:
+        return set_word(s);
+    case TYPE_TEXT:
+    case TYPE_ADDRESS:
+        return set_text(s);
+    case TYPE_LIST:
+    case TYPE_ADDRESSES:
+    case TYPE_NETWORKS:
+        return set_list(s);
+    case TYPE_RETRY_ON:
+        return set_retry_on(s, s->field);
+    case TYPE_NON_FATAL:
+        return set_non_fatal(s);
+    case TYPE_BUDGET_KIND:
+        return set_budget_kind(s);
+    case TYPE_LIMIT_KIND:
+        return set_limit_kind(s);
+    case TYPE_PRESET:
+        return set_preset(s);
+    case TYPE_RETRY_MODE:
+        return set_retry_mode(s);
+    case TYPE_JITTER_FACTOR:
+        return set_jitter_factor(s);
+    case TYPE_HEDGE_DELAY:
+        return set_hedge_delay(s);
+    case TYPE_HEADER:
+        return set_header(s);
+    case TYPE_NOT_YET:
+        loader_error(s->l, s->node->line, s->node->column, "not-yet", "%s: %s is not there yet; take the key out",
+                     s->key->name, s->key->sentence);
+        return false;
+    }
+    return false;
+}
+
+/* A key that resets its mapping makes the origins of the others what they were before anybody wrote them. */
+static void origins_reset(const struct space *space, const struct schema_key *key)
+{
+    const char *dot = strchr(key->name, '.');
+    size_t prefix = dot == NULL ? 0 : (size_t)(dot - key->name) + 1;
+    for (uint32_t i = 0; prefix > 0 && i < space->schema->count; i++) {
+        if (strncmp(space->schema->keys[i].name, key->name, prefix) == 0) {
+            space->origins[i] = (struct becalm_origin){.level = BECALM_FROM_BUILT_IN};
+        }
+    }
+}
+
+static void apply_key(struct loader *l, const struct place *place, const struct space *space,
+                      const struct schema_key *key, const struct yaml_node *node)
+{
+    struct setting s = {l, key, node, (unsigned char *)space->base + key->offset, space->base};
+    if (node->kind == YAML_SCALAR && yaml_is_null(node)) {
+        wrong(&s, "a value; there is nothing after the colon");
+        return;
+    }
+    if (set_value(&s) && space->origins != NULL) {
+        if (brings_others(key)) {
+            origins_reset(space, key);
+        }
+        space->origins[key - space->schema->keys] = (struct becalm_origin){
+            .level = node->line == 0 ? BECALM_FROM_SET : place->level, .line = node->line, .column = node->column};
+    }
+}
+
+/* The keys that could have stood there, without their prefix. */
+struct known {
+    size_t count;
+    char name[SCHEMA_KEYS_MAX][64];
+    const char *at[SCHEMA_KEYS_MAX];
+};
+
+static void known_add(struct known *known, const char *name, size_t length)
+{
+    if (known->count == SCHEMA_KEYS_MAX) {
+        return;
+    }
+    char *copy = known->name[known->count];
+    (void)snprintf(copy, sizeof known->name[0], "%.*s", (int)length, name);
+    if (known->count == 0 || strcmp(copy, known->name[known->count - 1]) != 0) { /* keys of a mapping stand together */
+        known->at[known->count++] = copy;
+    }
+}
+
+static void known_collect(struct known *known, const struct place *place, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    known->count = 0;
+    for (uint32_t i = 0; i < place->space_count; i++) {
+        const struct schema *schema = place->spaces[i].schema;
+        for (uint32_t k = 0; k < schema->count; k++) {
+            const char *name = schema->keys[k].name;
+            if (strncmp(name, prefix, length) == 0) {
+                known_add(known, name + length, strcspn(name + length, "."));
+            }
+        }
+    }
+    for (size_t i = 0; length == 0 && place->beside != NULL && place->beside[i] != NULL; i++) {
+        known_add(known, place->beside[i], strlen(place->beside[i]));
+    }
+}
+
+static void unknown_key(struct loader *l, const struct place *place, const char *prefix, const struct yaml_node *key)
+{
+    struct known known;
+    char where[NAME_MAX_BYTES];
+    char list[400];
+    known_collect(&known, place, prefix);
+    const char *near = value_nearest(key->text, known.at, known.count);
+    enum becalm_severity severity = l->allow_unknown ? BECALM_WARNING : BECALM_ERROR;
+    (void)snprintf(where, sizeof where, "%s%.*s", prefix[0] == '\0' ? place->what : "",
+                   (int)(strlen(prefix) == 0 ? 0 : strlen(prefix) - 1), prefix);
+    if (near != NULL) {
+        (void)snprintf(list, sizeof list, "did you mean \"%s\"?", near);
+    } else if (known.count <= 20) {
+        known.at[known.count < SCHEMA_KEYS_MAX ? known.count : SCHEMA_KEYS_MAX - 1] = NULL;
+        (void)snprintf(list, sizeof list, "write ");
+        words_join(known.at, list + strlen(list), sizeof list - strlen(list));
+    } else {
+        (void)snprintf(list, sizeof list, "becalm.yaml(5) lists the keys");
+    }
+    becalm_diag_add(l->diags, severity, key->line == 0 ? "--set" : l->name, key->line == 0 ? 1 : key->line,
+                    key->column == 0 ? 1 : key->column, "unknown-key", "%s has no key \"%.64s\"; %s", where, key->text,
+                    list);
+}
+
+static bool is_beside(const struct place *place, const char *prefix, const char *key)
+{
+    for (size_t i = 0; prefix[0] == '\0' && place->beside != NULL && place->beside[i] != NULL; i++) {
+        if (strcmp(place->beside[i], key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void apply_prefixed(struct loader *l, const struct place *place, const char *prefix,
+                           const struct yaml_node *node);
+
+/* One key of the file; `early` says whether it is the turn of the keys that bring others with them. */
+static void apply_pair(struct loader *l, const struct place *place, const char *prefix, const struct yaml_node *mapping,
+                       uint32_t i, bool early)
+{
+    const struct yaml_node *key = mapping->key[i];
+    const struct yaml_node *value = mapping->item[i];
+    char name[NAME_MAX_BYTES];
+    if (is_beside(place, prefix, key->text)) {
+        return;
+    }
+    bool fits =
+        (size_t)snprintf(name, sizeof name, "%s%s", prefix, key->text) < sizeof name && strchr(key->text, '.') == NULL;
+    for (uint32_t n = 0; fits && n < place->space_count; n++) {
+        const struct space *space = &place->spaces[n];
+        const struct schema_key *known = schema_find(space->schema, name);
+        if (known != NULL) {
+            if (brings_others(known) == early) {
+                apply_key(l, place, space, known, value);
+            }
+            return;
+        }
+        if (schema_is_map(space->schema, name)) {
+            if (early) {
+                return;
+            }
+            size_t length = strlen(name);
+            if (length + 1 < sizeof name) {
+                name[length] = '.';
+                name[length + 1] = '\0';
+                apply_prefixed(l, place, name, value);
+            }
+            return;
+        }
+    }
+    if (!early) {
+        unknown_key(l, place, prefix, key);
+    }
+}
+
+/* jitterFactor is proportional jitter's; with another jitter beside it the file contradicts itself. */
+static void jitter_check(struct loader *l, const struct yaml_node *mapping)
+{
+    const struct yaml_node *jitter = yaml_get(mapping, "jitter");
+    if (jitter != NULL && yaml_get(mapping, "jitterFactor") != NULL && !yaml_is(jitter, "proportional")) {
+        loader_error(l, jitter->line, jitter->column, "conflict",
+                     "jitterFactor is for proportional jitter; write jitter: proportional, or take one of them out");
+    }
+}
+
+static void apply_prefixed(struct loader *l, const struct place *place, const char *prefix,
+                           const struct yaml_node *node)
+{
+    if (yaml_is_null(node)) {
+        return; /* a key with nothing below it changes nothing */
+    }
+    if (node->kind != YAML_MAPPING) {
+        loader_error(l, node->line, node->column, "wrong-type", "%.*s is a mapping; write {key: value}",
+                     (int)(strlen(prefix) == 0 ? strlen(place->what) : strlen(prefix) - 1),
+                     prefix[0] == '\0' ? place->what : prefix);
+        return;
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        for (uint32_t i = 0; i < node->count; i++) {
+            apply_pair(l, place, prefix, node, i, turn == 0);
+        }
+    }
+    jitter_check(l, node);
+}
+
+bool apply_mapping(struct loader *l, const struct place *place, const struct yaml_node *node)
+{
+    uint32_t errors = l->diags->errors;
+    apply_prefixed(l, place, "", node);
+    return !l->no_memory && l->diags->errors == errors;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_APPLY_H
+#define BECALM_POLICY_APPLY_H
+
+/* Puts a mapping of the file into structs, by the schema: types, ranges, unknown keys, origins. */
+
+#include "config_internal.h"
+
+struct loader {
+    struct becalm_config *config;
+    const char *name;
+    struct becalm_diags *diags;
+    bool allow_unknown;
+    bool no_memory;
+};
+
+/* Where the values of one schema go. */
+struct space {
+    const struct schema *schema;
+    void *base;
+    struct becalm_origin *origins; /* by the key's position; NULL: nobody asks */
+};
+
+/* One mapping of the file: the keys that it may have. */
+struct place {
+    const struct space *spaces;
+    uint32_t space_count;
+    enum becalm_origin_level level;
+    const char *what;          /* "a service", for messages */
+    const char *const *beside; /* keys that somebody else reads; NULL or ends with NULL */
+};
+
+/* False: not a mapping, which was reported, or no memory. */
+bool apply_mapping(struct loader *, const struct place *, const struct yaml_node *);
+
+void loader_error(struct loader *, uint32_t line, uint32_t column, const char *code, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+bool loader_no_memory(struct loader *); /* notes it; returns false */
+
+#endif

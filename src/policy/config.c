@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apply.h"
+#include "config_internal.h"
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used;
+    size_t size;
+    max_align_t memory[];
+};
+
+#define BLOCK_BYTES 16384u
+
+void *arena_take(struct arena *arena, size_t bytes)
+{
+    size_t need = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    struct arena_block *block = arena->blocks;
+    if (block == NULL || block->size - block->used < need) {
+        size_t size = need > BLOCK_BYTES ? need : BLOCK_BYTES;
+        block = calloc(1, sizeof *block + size);
+        if (block == NULL) {
+            return NULL;
+        }
+        block->size = size;
+        block->next = arena->blocks;
+        arena->blocks = block;
+    }
+    void *memory = (unsigned char *)block->memory + block->used;
+    block->used += need;
+    return memory;
+}
+
+char *arena_text(struct arena *arena, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = arena_take(arena, bytes);
+    return copy == NULL ? NULL : memcpy(copy, text, bytes);
+}
+
+void arena_free(struct arena *arena)
+{
+    for (struct arena_block *block = arena->blocks, *next; block != NULL; block = next) {
+        next = block->next;
+        free(block);
+    }
+    arena->blocks = NULL;
+}
+
+static void settings_defaults(struct becalm_settings *settings)
+{
+    static const char *const listen[] = {"127.0.0.1:8080", NULL};
+    static const char *const trust[] = {"127.0.0.0/8", "::1", NULL};
+    static const char *const upgrades[] = {"websocket", NULL};
+    static const char *const nothing[] = {NULL};
+    *settings = (struct becalm_settings){
+        .listen = listen,
+        .admin = "127.0.0.1:9900",
+        .gateway_retries = true,
+        .trust = trust,
+        .log_level = BECALM_LOG_INFO,
+        .drain_delay = 5 * BECALM_S,
+        .drain_limit = 30 * BECALM_S,
+        .header_timeout = 10 * BECALM_S,
+        .idle_timeout = 60 * BECALM_S,
+        .max_connections = 10000,
+        .max_header_bytes = 32 * 1024,
+        .max_body = UINT64_MAX,
+        .replay_per_request = 64 * 1024,
+        .replay_total = 64 * 1024 * 1024,
+        .upgrades = upgrades,
+        .pool_max_per_host = 1024,
+        .pool_idle = 60 * BECALM_S,
+        .store_ttl = 24 * 3600 * BECALM_S,
+        .store_max_entries = 100000,
+        .store_max_bytes = 64 * 1024 * 1024,
+        .lint_code = nothing,
+        .lint_reason = nothing,
+    };
+}
+
+static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *origins)
+{
+    memset(rules, 0, sizeof *rules);
+    becalm_policy_defaults(&rules->policy);
+    becalm_retry_on_defaults(&rules->retry_on);
+    rules->connect_timeout = BECALM_S;
+    rules->auto_limit = true;
+    rules->origins = origins;
+}
+
+/* Values that are right one by one and wrong together: the key to point at, and what would be right. */
+struct contradiction {
+    bool is;
+    const char *key;
+    const char *other; /* pointed at instead, if nobody wrote the key */
+    const char *message;
+};
+
+static bool contradiction_report(struct loader *l, const struct becalm_rules *rules, const char *whose,
+                                 const struct contradiction *c)
+{
+    struct becalm_origin origin = becalm_rules_origin(rules, c->key);
+    if (origin.level == BECALM_FROM_BUILT_IN) {
+        origin = becalm_rules_origin(rules, c->other);
+    }
+    if (c->is) {
+        loader_error(l, origin.line, origin.column, "conflict", "%s: %s", whose, c->message);
+    }
+    return c->is;
+}
+
+static void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose, uint32_t line, uint32_t column)
+{
+    struct becalm_policy *p = &rules->policy;
+    const struct becalm_budget_policy *budget = &p->budget;
+    struct becalm_complaint complaint;
+    /* The file has no key for the cap of a growing open time; it is never below the open time itself. */
+    p->breaker.open_cap = becalm_ns_max(p->breaker.open_cap, p->breaker.open_for);
+    const struct contradiction contradictions[] = {
+        {p->backoff.cap < p->backoff.base, "maxDelay", "initialDelay",
+         "maxDelay is below initialDelay; the longest wait must be at least the first"},
+        {p->limit.min > p->limit.max, "limit.max", "limit.min",
+         "limit.max is below limit.min; it must be at least as much"},
+        {budget->kind == BECALM_BUDGET_ADAPTIVE && budget->min_share_ppm > budget->max_share_ppm, "budget.maxPercent",
+         "budget.minPercent", "budget.maxPercent is below budget.minPercent; it must be at least as much"},
+        {budget->kind == BECALM_BUDGET_AWS &&
+             (budget->retry_cost > budget->capacity || budget->timeout_cost > budget->capacity),
+         "budget.capacity", "budget.retryCost",
+         "budget.capacity can't pay for one retry; it must be at least its cost"},
+        {budget->kind == BECALM_BUDGET_RATIO && budget->of_attempts && budget->share_ppm >= 1000000, "budget.percent",
+         "budget.of", "retries can't be all attempts; write a budget.percent below 100, or of: first"},
+        {p->breaker.window_kind == BECALM_WINDOW_TIME && p->breaker.window_size > 86400, "breaker.slidingWindowSize",
+         "breaker.slidingWindowType", "breaker.slidingWindowSize is in seconds for TIME_BASED; write at most 86400"},
+    };
+    bool found = false;
+    for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++) {
+        found = contradiction_report(l, rules, whose, &contradictions[i]) || found;
+    }
+    if (!found && becalm_policy_check(p, &complaint) != 0) {
+        loader_error(l, line, column, "conflict", "%s: %s.%s", whose, complaint.part, complaint.sentence);
+    }
+}
+
+/* Rules that begin as a copy of those they inherit from. */
+static bool rules_inherit(struct loader *l, struct becalm_rules *rules, const struct becalm_rules *from)
+{
+    struct becalm_origins *origins = arena_take(&l->config->arena, sizeof *origins);
+    if (origins == NULL) {
+        return loader_no_memory(l);
+    }
+    *origins = *from->origins;
+    *rules = *from;
+    rules->origins = origins;
+    return true;
+}
+
+static struct space rules_space(struct becalm_rules *rules)
+{
+    /* The origins are const to everybody but the loader that is filling them. */
+    return (struct space){&schema_rules, rules, ((struct becalm_origins *)(uintptr_t)rules->origins)->key};
+}
+
+static bool name_is_fine(struct loader *l, const struct yaml_node *key, const char *what)
+{
+    static const char *const more = "-_.:/";
+    for (const char *c = key->text; *c != '\0'; c++) {
+        bool fine = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
+        if (!fine && strchr(more, *c) == NULL) {
+            loader_error(l, key->line, key->column, "wrong-type",
+                         "the name of a %s is made of letters, digits, - _ . : and /; \"%.64s\" is not", what,
+                         key->text);
+            return false;
+        }
+    }
+    if (key->length == 0 || key->length > 128) {
+        loader_error(l, key->line, key->column, "wrong-type", "the name of a %s has 1 to 128 characters", what);
+        return false;
+    }
+    return true;
+}
+
+static bool endpoint_load(struct loader *l, struct becalm_endpoint *endpoint, const struct becalm_service *service,
+                          const struct yaml_node *key, const struct yaml_node *value)
+{
+    endpoint->name = arena_text(&l->config->arena, key->text);
+    endpoint->line = key->line;
+    endpoint->column = key->column;
+    if (endpoint->name == NULL || !rules_inherit(l, &endpoint->rules, &service->rules)) {
+        return loader_no_memory(l);
+    }
+    struct space spaces[] = {rules_space(&endpoint->rules), {&schema_endpoint, endpoint, NULL}};
+    struct place place = {.spaces = spaces, .space_count = 2, .level = BECALM_FROM_ENDPOINT, .what = "an endpoint"};
+    if (name_is_fine(l, key, "endpoint") && apply_mapping(l, &place, value)) {
+        rules_check(l, &endpoint->rules, endpoint->name, key->line, key->column);
+    }
+    return !l->no_memory;
+}
+
+static bool endpoints_load(struct loader *l, struct becalm_service *service, const struct yaml_node *node)
+{
+    if (node == NULL || yaml_is_null(node)) {
+        return true;
+    }
+    if (node->kind != YAML_MAPPING) {
+        loader_error(l, node->line, node->column, "wrong-type", "endpoints is a mapping of names; write name: {...}");
+        return true;
+    }
+    struct becalm_endpoint *endpoints = arena_take(&l->config->arena, (node->count + 1) * sizeof *endpoints);
+    if (endpoints == NULL) {
+        return loader_no_memory(l);
+    }
+    for (uint32_t i = 0; i < node->count; i++) {
+        if (!endpoint_load(l, &endpoints[i], service, node->key[i], node->item[i])) {
+            return false;
+        }
+    }
+    service->endpoints = endpoints;
+    service->endpoint_count = node->count;
+    return true;
+}
+
+/* Without hosts: the service's own name as a DNS name, port 80. */
+static bool service_hosts(struct loader *l, struct becalm_service *service)
+{
+    if (service->hosts == NULL) {
+        size_t bytes = strlen(service->name) + sizeof ":80";
+        char *host = arena_take(&l->config->arena, bytes);
+        const char **hosts = arena_take(&l->config->arena, 2 * sizeof *hosts);
+        if (host == NULL || hosts == NULL) {
+            return loader_no_memory(l);
+        }
+        (void)snprintf(host, bytes, "%s:80", service->name);
+        hosts[0] = host;
+        service->hosts = hosts;
+    }
+    while (service->hosts[service->host_count] != NULL) {
+        service->host_count++;
+    }
+    while (service->calls != NULL && service->calls[service->call_count] != NULL) {
+        service->call_count++;
+    }
+    return true;
+}
+
+static bool match_is_empty(const struct becalm_match *match)
+{
+    return match->host == NULL && match->prefix == NULL && match->path == NULL && match->method == NULL &&
+           match->header_name == NULL;
+}
+
+static bool service_load(struct loader *l, struct becalm_service *service, const struct yaml_node *key,
+                         const struct yaml_node *value)
+{
+    service->name = arena_text(&l->config->arena, key->text);
+    service->line = key->line;
+    service->column = key->column;
+    service->instances = 1;
+    if (service->name == NULL || !rules_inherit(l, &service->rules, &l->config->defaults)) {
+        return loader_no_memory(l);
+    }
+    struct space spaces[] = {rules_space(&service->rules), {&schema_service, service, NULL}};
+    static const char *const beside[] = {"endpoints", NULL};
+    struct place place = {
+        .spaces = spaces, .space_count = 2, .level = BECALM_FROM_SERVICE, .what = "a service", .beside = beside};
+    if (name_is_fine(l, key, "service") && apply_mapping(l, &place, value)) {
+        rules_check(l, &service->rules, service->name, key->line, key->column);
+    }
+    if (!service_hosts(l, service)) {
+        return false;
+    }
+    if (match_is_empty(&service->match)) {
+        service->match.host = service->name;
+    }
+    return endpoints_load(l, service, value->kind == YAML_MAPPING ? yaml_get(value, "endpoints") : NULL);
+}
+
+static bool services_load(struct loader *l, const struct yaml_node *node)
+{
+    struct becalm_config *config = l->config;
+    if (node == NULL || yaml_is_null(node)) {
+        return true;
+    }
+    if (node->kind != YAML_MAPPING) {
+        loader_error(l, node->line, node->column, "wrong-type", "services is a mapping of names; write name: {...}");
+        return true;
+    }
+    config->services = arena_take(&config->arena, (node->count + 1) * sizeof *config->services);
+    if (config->services == NULL) {
+        return loader_no_memory(l);
+    }
+    config->service_count = node->count;
+    for (uint32_t i = 0; i < node->count; i++) {
+        if (!service_load(l, &config->services[i], node->key[i], node->item[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* lint: {ignore: {RULE: "the reason why"}} */
+static bool lint_load(struct loader *l, const struct yaml_node *node)
+{
+    const struct yaml_node *ignore = node != NULL && node->kind == YAML_MAPPING ? yaml_get(node, "ignore") : NULL;
+    if (node == NULL || yaml_is_null(node)) {
+        return true;
+    }
+    if (ignore == NULL || ignore->kind != YAML_MAPPING || node->count != 1) {
+        loader_error(l, node->line, node->column, "wrong-type",
+                     "lint has one key, ignore; write lint: {ignore: {RULE: \"the reason why\"}}");
+        return true;
+    }
+    const char **code = arena_take(&l->config->arena, (ignore->count + 1) * sizeof *code);
+    const char **reason = arena_take(&l->config->arena, (ignore->count + 1) * sizeof *reason);
+    if (code == NULL || reason == NULL) {
+        return loader_no_memory(l);
+    }
+    for (uint32_t i = 0; i < ignore->count; i++) {
+        const struct yaml_node *why = ignore->item[i];
+        if (why->kind != YAML_SCALAR || why->length == 0) {
+            loader_error(l, why->line, why->column, "wrong-type",
+                         "%s is silenced without a reason; write %s: \"the reason why\"", ignore->key[i]->text,
+                         ignore->key[i]->text);
+        }
+        code[i] = arena_text(&l->config->arena, ignore->key[i]->text);
+        reason[i] = arena_text(&l->config->arena, why->kind == YAML_SCALAR ? why->text : "");
+        if (code[i] == NULL || reason[i] == NULL) {
+            return loader_no_memory(l);
+        }
+    }
+    l->config->settings.lint_code = code;
+    l->config->settings.lint_reason = reason;
+    return true;
+}
+
+static void version_check(struct loader *l, const struct yaml_node *node)
+{
+    if (node != NULL && !yaml_is(node, "1")) {
+        loader_error(l, node->line, node->column, "out-of-range",
+                     "this Becalm knows version 1 of the format; write version: 1");
+    }
+}
+
+static bool top_load(struct loader *l, const struct yaml_node *root)
+{
+    struct becalm_config *config = l->config;
+    struct space settings[] = {{&schema_settings, &config->settings, NULL}};
+    static const char *const beside[] = {"version", "defaults", "services", "lint", NULL};
+    struct place top = {.spaces = settings,
+                        .space_count = 1,
+                        .level = BECALM_FROM_DEFAULTS,
+                        .what = "the top of a policy",
+                        .beside = beside};
+    struct space rules[] = {rules_space(&config->defaults)};
+    struct place defaults = {.spaces = rules, .space_count = 1, .level = BECALM_FROM_DEFAULTS, .what = "defaults"};
+    (void)apply_mapping(l, &top, root);
+    if (l->no_memory || root->kind != YAML_MAPPING) {
+        return !l->no_memory;
+    }
+    version_check(l, yaml_get(root, "version"));
+    const struct yaml_node *node = yaml_get(root, "defaults"); /* whatever was wrong above: all errors in one run */
+    if (node != NULL && apply_mapping(l, &defaults, node)) {
+        rules_check(l, &config->defaults, "defaults", node->line, node->column);
+    }
+    return !l->no_memory && services_load(l, yaml_get(root, "services")) && lint_load(l, yaml_get(root, "lint"));
+}
+
+/* A Kubernetes ConfigMap: the policy is a text inside. Returns the tree to load, which is `outer` itself if it is no
+ * ConfigMap. */
+static struct yaml_tree *configmap_open(struct yaml_tree *outer, struct becalm_diags *diags)
+{
+    const struct yaml_node *root = outer->root;
+    const struct yaml_node *kind = root->kind == YAML_MAPPING ? yaml_get(root, "kind") : NULL;
+    if (kind == NULL || !yaml_is(kind, "ConfigMap")) {
+        return outer;
+    }
+    const struct yaml_node *data = yaml_get(root, "data");
+    const struct yaml_node *policy = NULL;
+    uint32_t candidates = 0;
+    for (uint32_t i = 0; data != NULL && data->kind == YAML_MAPPING && i < data->count; i++) {
+        const char *dot = strrchr(data->key[i]->text, '.');
+        bool named = yaml_is(data->key[i], "policy.yaml");
+        bool likely =
+            dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0 || strcmp(dot, ".json") == 0);
+        if (named || (likely && candidates == 0)) {
+            policy = data->item[i];
+        }
+        candidates += named ? 0 : likely;
+        if (named) {
+            candidates = 1;
+            break;
+        }
+    }
+    if (policy == NULL || candidates != 1 || policy->kind != YAML_SCALAR) {
+        const struct yaml_node *at = data == NULL ? root : data;
+        becalm_diag_add(diags, BECALM_ERROR, outer->name, at->line, at->column, "missing",
+                        "a ConfigMap holds its policy as text under data; write data: {policy.yaml: |...}");
+        return NULL;
+    }
+    return yaml_parse_inner(outer, policy, diags);
+}
+
+static int config_build(struct becalm_config *config, const struct yaml_tree *tree,
+                        const struct becalm_load_options *options, struct becalm_diags *diags)
+{
+    struct loader l = {.config = config,
+                       .name = config->name,
+                       .diags = diags,
+                       .allow_unknown = options != NULL && options->allow_unknown};
+    struct becalm_origins *origins = arena_take(&config->arena, sizeof *origins);
+    if (origins == NULL) {
+        return BECALM_ENOMEM;
+    }
+    settings_defaults(&config->settings);
+    rules_defaults(&config->defaults, origins);
+    if (!top_load(&l, tree->root)) {
+        return BECALM_ENOMEM;
+    }
+    return diags->errors == 0 ? 0 : BECALM_EPARSE;
+}
+
+/* In the order of the file, whoever found them; those at the same place stay in theirs. */
+static void diags_sort(struct becalm_diags *diags)
+{
+    for (uint32_t i = 1; i < diags->count; i++) {
+        struct becalm_diag moved = diags->diag[i];
+        uint32_t at = i;
+        for (; at > 0; at--) {
+            const struct becalm_diag *before = &diags->diag[at - 1];
+            if (strcmp(before->file, moved.file) != 0 || before->line < moved.line ||
+                (before->line == moved.line && before->column <= moved.column)) {
+                break;
+            }
+            diags->diag[at] = *before;
+        }
+        diags->diag[at] = moved;
+    }
+}
+
+int becalm_config_parse(struct becalm_config **config, const char *name, const char *text, size_t length,
+                        const struct becalm_load_options *options, struct becalm_diags *diags)
+{
+    int rc = BECALM_EPARSE;
+    struct yaml_tree *outer = NULL;
+    struct yaml_tree *tree = NULL;
+    struct becalm_config *made = calloc(1, sizeof *made);
+    *config = NULL;
+    if (made == NULL || (made->name = arena_text(&made->arena, name)) == NULL) {
+        rc = BECALM_ENOMEM;
+        goto out;
+    }
+    outer = yaml_parse(name, text, length, diags);
+    if (outer == NULL) {
+        goto out;
+    }
+    tree = configmap_open(outer, diags);
+    if (tree == NULL) {
+        goto out;
+    }
+    for (const char *const *set = options == NULL ? NULL : options->set; set != NULL && *set != NULL; set++) {
+        (void)set_apply(tree, &made->arena, *set, diags);
+    }
+    rc = config_build(made, tree, options, diags);
+    if (rc == 0) {
+        *config = made;
+        made = NULL;
+    }
+out:
+    diags_sort(diags);
+    if (tree != outer) {
+        yaml_free(tree);
+    }
+    yaml_free(outer);
+    becalm_config_free(made);
+    return rc;
+}
+
+/* The whole file, or NULL with errno. Longer than the loader's cap by a byte is enough to know that it is too long. */
+static char *file_read(const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = malloc(YAML_BYTES_MAX + 1);
+    *length = 0;
+    if (file == NULL || text == NULL) {
+        goto fail;
+    }
+    errno = 0;
+    *length = fread(text, 1, YAML_BYTES_MAX + 1, file);
+    if (ferror(file) != 0) {
+        errno = errno == 0 ? EIO : errno;
+        goto fail;
+    }
+    (void)fclose(file);
+    return text;
+fail:
+    if (file != NULL) {
+        int saved = errno;
+        (void)fclose(file);
+        errno = saved;
+    }
+    free(text);
+    return NULL;
+}
+
+int becalm_config_load(struct becalm_config **config, const char *path, const struct becalm_load_options *options,
+                       struct becalm_diags *diags)
+{
+    size_t length;
+    char *text = file_read(path, &length);
+    *config = NULL;
+    if (text == NULL) {
+        becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "unreadable", "%s", strerror(errno));
+        return BECALM_EIO;
+    }
+    int rc = becalm_config_parse(config, path, text, length, options, diags);
+    free(text);
+    return rc;
+}
+
+void becalm_config_free(struct becalm_config *config)
+{
+    if (config != NULL) {
+        arena_free(&config->arena);
+        free(config);
+    }
+}
+
+const char *becalm_config_name(const struct becalm_config *config)
+{
+    return config->name;
+}
+
+const struct becalm_settings *becalm_config_settings(const struct becalm_config *config)
+{
+    return &config->settings;
+}
+
+const struct becalm_rules *becalm_config_defaults(const struct becalm_config *config)
+{
+    return &config->defaults;
+}
+
+uint32_t becalm_config_services(const struct becalm_config *config)
+{
+    return config->service_count;
+}
+
+const struct becalm_service *becalm_config_service(const struct becalm_config *config, uint32_t index)
+{
+    return index < config->service_count ? &config->services[index] : NULL;
+}
+
+const struct becalm_service *becalm_config_find(const struct becalm_config *config, const char *service)
+{
+    for (uint32_t i = 0; i < config->service_count; i++) {
+        if (strcmp(config->services[i].name, service) == 0) {
+            return &config->services[i];
+        }
+    }
+    return NULL;
+}
+
+void becalm_rules_policy(const struct becalm_config *config, const struct becalm_rules *rules,
+                         struct becalm_policy *policy)
+{
+    const struct becalm_settings *settings = &config->settings;
+    *policy = rules->policy;
+    policy->service_budget = rules->policy.budget;
+    policy->retry_on = becalm_retry_on_outcomes(&rules->retry_on);
+    if (rules->auto_limit) {
+        policy->limit.kind = settings->role == BECALM_ROLE_GATEWAY ? BECALM_LIMIT_SLOTS : BECALM_LIMIT_AIMD;
+    }
+    if (settings->role == BECALM_ROLE_GATEWAY && !settings->gateway_retries) {
+        policy->max_retries = 0;
+        policy->hedge.enabled = false;
+    }
+}

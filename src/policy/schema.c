@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "schema.h"
+
+#include <string.h>
+
+#define HOUR    (3600 * BECALM_S)
+#define DAY     (24 * HOUR)
+#define MILLION 1000000u
+#define PPM_MAX MILLION
+
+const char *const schema_budget_kinds[] = {"earned", "ratio", "tokens", "concurrency", "adaptive",
+                                           "grpc",   "aws",   "none",   NULL};
+const char *const schema_limit_kinds[] = {"auto", "slots", "aimd", "fixed", "none", NULL};
+
+static const char *const growth_words[] = {"exponential", "linear", "constant", NULL};
+static const char *const jitter_words[] = {"full", "none", "equal", "decorrelated", "proportional", NULL};
+static const char *const key_words[] = {"optional", "required", "off", NULL};
+static const char *const level_words[] = {"endpoint", "service", "both", NULL};
+static const char *const of_words[] = {"first", "attempts", NULL};
+static const char *const per_words[] = {"call", "attempt", NULL};
+static const char *const breaker_modes[] = {"rate", "consecutive", NULL};
+static const char *const window_words[] = {"COUNT_BASED", "TIME_BASED", NULL};
+static const char *const preset_words[] = {"resilience4j", NULL};
+static const char *const retry_modes[] = {"standard", "adaptive", NULL};
+static const char *const mode_words[] = {"enforce", "shadow", NULL};
+static const char *const role_words[] = {"gateway", "sidecar", NULL};
+static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const log_formats[] = {"text", "json", NULL};
+static const char *const log_accesses[] = {"off", "json", "combined", NULL};
+
+/* clang-format off */
+
+/* Rows: name, type, field, range, and what it does. */
+#define FIELD(type_, field) .type = TYPE_##type_, .offset = offsetof(struct ROW, field)
+#define RANGE(low, high) .min = (low), .max = (high)
+
+#define ROW becalm_rules
+static const struct schema_key rules[] = {
+    {"maxRetries", FIELD(INTEGER, policy.max_retries), RANGE(0, BECALM_RETRIES_MAX),
+     .sentence = "how many retries a call may make: retries, not attempts"},
+    {"growth", FIELD(WORD, policy.backoff.growth), .words = growth_words,
+     .sentence = "how the wait grows from one retry to the next"},
+    {"initialDelay", FIELD(DURATION, policy.backoff.base), RANGE(0, DAY),
+     .sentence = "the wait before the first retry, before jitter"},
+    {"maxDelay", FIELD(DURATION, policy.backoff.cap), RANGE(0, DAY),
+     .sentence = "no wait is longer than this"},
+    {"multiplier", FIELD(DECIMAL, policy.backoff.factor_ppm), RANGE(MILLION, 100 * MILLION), .scale = MILLION,
+     .sentence = "exponential growth: each wait is this many times the one before"},
+    {"jitter", FIELD(WORD, policy.backoff.jitter), .words = jitter_words,
+     .sentence = "how the wait is spread, so that callers do not retry in step"},
+    {"jitterFactor", FIELD(JITTER_FACTOR, policy.backoff.jitter_ppm), RANGE(0, MILLION), .scale = MILLION,
+     .sentence = "proportional jitter: the wait is spread by this share to either side"},
+    {"connectTimeout", FIELD(DURATION, connect_timeout), RANGE(BECALM_MS, HOUR),
+     .sentence = "how long connecting may take"},
+    {"attemptTimeout", FIELD(DURATION, policy.attempt_timeout), RANGE(BECALM_MS, DAY),
+     .sentence = "how long one attempt may take until the head of its answer"},
+    {"deadline", FIELD(DURATION, policy.deadline), RANGE(BECALM_MS, DAY), .word = "none", .stands_for = BECALM_NEVER,
+     .sentence = "how long the whole call may take, retries and waits included"},
+    {"retryOn", FIELD(RETRY_ON, retry_on),
+     .sentence = "which failures are worth another attempt"},
+    {"idempotent", FIELD(BOOLEAN, policy.idempotent),
+     .sentence = "true: POST and PATCH may be repeated as well"},
+    {"idempotencyKey", FIELD(WORD, key), .words = key_words,
+     .sentence = "what an Idempotency-Key is worth: allows retries, is required, or is ignored"},
+    {"retryMode", .type = TYPE_RETRY_MODE, .words = retry_modes,
+     .sentence = "AWS's modes: standard is budget aws with full jitter, adaptive adds the client rate limit"},
+    {"budget.kind", FIELD(BUDGET_KIND, policy.budget.kind), .words = schema_budget_kinds,
+     .sentence = "what a retry is paid from"},
+    {"budget.percent", FIELD(PERCENT, policy.budget.share_ppm), RANGE(0, PPM_MAX),
+     .sentence = "earned: what a success earns; ratio: retries per first attempt; concurrency: per call in progress"},
+    {"budget.start", FIELD(DECIMAL, policy.budget.start), RANGE(0, 1000 * (uint64_t)MILLION), .scale = MILLION,
+     .sentence = "earned: tokens at the start"},
+    {"budget.neverSentCost", FIELD(DECIMAL, policy.budget.never_sent_cost), RANGE(1, MILLION), .scale = MILLION,
+     .sentence = "earned: the price of a retry after an attempt that was never sent"},
+    {"budget.window", FIELD(DURATION, policy.budget.window), RANGE(BECALM_S, HOUR),
+     .sentence = "ratio, adaptive: over which time retries and first attempts are counted"},
+    {"budget.minPerSecond", FIELD(INTEGER, policy.budget.min_per_second), RANGE(0, MILLION),
+     .sentence = "ratio: retries a second that are always allowed, in every instance"},
+    {"budget.of", FIELD(EITHER, policy.budget.of_attempts), .words = of_words,
+     .sentence = "ratio: a share of first attempts, or of all attempts as the SRE book counts"},
+    {"budget.minConcurrency", FIELD(INTEGER, policy.budget.min_concurrency), RANGE(0, MILLION),
+     .sentence = "concurrency: retries in progress that are always allowed"},
+    {"budget.minPercent", FIELD(PERCENT, policy.budget.min_share_ppm), RANGE(0, PPM_MAX),
+     .sentence = "adaptive: the share of retries when nothing succeeds"},
+    {"budget.maxPercent", FIELD(PERCENT, policy.budget.max_share_ppm), RANGE(0, PPM_MAX),
+     .sentence = "adaptive: the share of retries when everything succeeds"},
+    {"budget.capacity", FIELD(INTEGER, policy.budget.capacity), RANGE(1, MILLION),
+     .sentence = "tokens, aws: how many tokens there are at most"},
+    {"budget.refillPerSecond", FIELD(INTEGER, policy.budget.refill_per_second), RANGE(0, MILLION),
+     .sentence = "tokens: how many come back per second"},
+    {"budget.maxTokens", FIELD(DECIMAL, policy.budget.max_tokens_milli), RANGE(1, MILLION), .scale = 1000,
+     .sentence = "grpc: a failure takes one of these; retries stop at half"},
+    {"budget.tokenRatio", FIELD(DECIMAL, policy.budget.token_ratio_milli), RANGE(1, MILLION), .scale = 1000,
+     .sentence = "grpc: what a success gives back"},
+    {"budget.retryCost", FIELD(INTEGER, policy.budget.retry_cost), RANGE(1, MILLION),
+     .sentence = "aws: the price of a retry"},
+    {"budget.timeoutCost", FIELD(INTEGER, policy.budget.timeout_cost), RANGE(1, MILLION),
+     .sentence = "aws: the price of a retry after a timeout"},
+    {"budget.level", FIELD(WORD, level), .words = level_words,
+     .sentence = "whether an endpoint has a budget of its own, shares its service's, or needs both"},
+    {"budget.shared", .type = TYPE_NOT_YET,
+     .sentence = "a budget that all instances share through Redis"},
+    {"limit.kind", FIELD(LIMIT_KIND, policy.limit.kind), .words = schema_limit_kinds,
+     .sentence = "how the number of attempts in flight is limited"},
+    {"limit.min", FIELD(INTEGER, policy.limit.min), RANGE(1, MILLION),
+     .sentence = "the limit never falls below this"},
+    {"limit.max", FIELD(INTEGER, policy.limit.max), RANGE(1, MILLION),
+     .sentence = "the limit never grows above this; fixed: the limit"},
+    {"gate.targetQueueTime", FIELD(DURATION, policy.gate.target_wait), RANGE(BECALM_US, HOUR),
+     .sentence = "who waited longer while the queue stays full is dropped"},
+    {"gate.maxQueueTime", FIELD(DURATION, policy.gate.max_wait), RANGE(BECALM_US, HOUR),
+     .sentence = "nobody waits longer in the gate"},
+    {"gate.minQueue", FIELD(INTEGER, policy.gate.min_queue), RANGE(0, MILLION),
+     .sentence = "nobody is dropped for targetQueueTime while fewer than these wait"},
+    {"gate.maxQueue", FIELD(INTEGER, policy.gate.max_queue), RANGE(0, MILLION),
+     .sentence = "how many calls may wait in the gate"},
+    {"gate.cpuThreshold", FIELD(PERCENT, policy.gate.cpu_threshold_ppm), RANGE(1, PPM_MAX), .word = "off",
+     .sentence = "shed calls above this share of the machine's CPU"},
+    {"gate.retryAfter", FIELD(DURATION, policy.gate.retry_after), RANGE(0, HOUR),
+     .sentence = "what a caller is told whose call was shed"},
+    {"breaker.preset", .type = TYPE_PRESET, .words = preset_words,
+     .sentence = "another library's defaults for all of `breaker`"},
+    {"breaker.enabled", FIELD(BOOLEAN, policy.breaker.enabled),
+     .sentence = "whether there is a circuit breaker"},
+    {"breaker.per", FIELD(EITHER, policy.breaker.per_attempt), .words = per_words,
+     .sentence = "whether whole calls are recorded, or each attempt"},
+    {"breaker.mode", FIELD(WORD, policy.breaker.mode), .words = breaker_modes,
+     .sentence = "opens at a rate of failures, or after failures in a row"},
+    {"breaker.failureRateThreshold", FIELD(PERCENT, policy.breaker.failure_share_ppm), RANGE(1, PPM_MAX),
+     .sentence = "rate: opens when this share of calls failed"},
+    {"breaker.slowCallRateThreshold", FIELD(PERCENT, policy.breaker.slow_share_ppm), RANGE(1, PPM_MAX), .word = "off",
+     .stands_for = BECALM_BREAKER_SLOW_OFF,
+     .sentence = "rate: opens when this share of calls was slow"},
+    {"breaker.slowCallDurationThreshold", FIELD(DURATION, policy.breaker.slow_after), RANGE(BECALM_MS, DAY),
+     .sentence = "a call that takes this long is slow"},
+    {"breaker.slidingWindowType", FIELD(WORD, policy.breaker.window_kind), .words = window_words,
+     .sentence = "rate: over the last calls, or the last seconds"},
+    {"breaker.slidingWindowSize", FIELD(INTEGER, policy.breaker.window_size), RANGE(1, MILLION),
+     .sentence = "rate: how many calls, or how many seconds"},
+    {"breaker.minimumNumberOfCalls", FIELD(INTEGER, policy.breaker.min_calls), RANGE(1, MILLION),
+     .sentence = "rate: never opens on fewer calls"},
+    {"breaker.permittedNumberOfCallsInHalfOpenState", FIELD(INTEGER, policy.breaker.probes), RANGE(1, 65535),
+     .sentence = "rate: how many probes a half-open breaker sends"},
+    {"breaker.maxWaitDurationInHalfOpenState", FIELD(DURATION, policy.breaker.half_open_for), RANGE(BECALM_MS, DAY),
+     .sentence = "a probe that has not reported by then has failed"},
+    {"breaker.waitDurationInOpenState", FIELD(DURATION, policy.breaker.open_for), RANGE(BECALM_MS, DAY),
+     .sentence = "how long an open breaker refuses calls before it probes"},
+    {"breaker.openMultiplier", FIELD(DECIMAL, policy.breaker.open_factor_ppm), RANGE(MILLION, 100 * MILLION),
+     .scale = MILLION,
+     .sentence = "the open time grows by this with each opening in a row, to 60s at most"},
+    {"breaker.failureThreshold", FIELD(INTEGER, policy.breaker.failure_threshold), RANGE(1, 65535),
+     .sentence = "consecutive: opens after this many failures in a row"},
+    {"breaker.successThreshold", FIELD(INTEGER, policy.breaker.success_threshold), RANGE(1, 65535),
+     .sentence = "consecutive: closes after this many successful probes"},
+    {"throttle.enabled", FIELD(BOOLEAN, policy.throttle.enabled),
+     .sentence = "whether a caller whose calls are turned away stops sending some of them"},
+    {"throttle.k", FIELD(DECIMAL, policy.throttle.k_milli), RANGE(1000, 100000), .scale = 1000,
+     .sentence = "how many requests may be sent per accepted one before calls are rejected"},
+    {"throttle.window", FIELD(DURATION, policy.throttle.window), RANGE(BECALM_S, HOUR),
+     .sentence = "over which time requests and accepts are counted"},
+    {"rate.enabled", FIELD(BOOLEAN, policy.rate.enabled),
+     .sentence = "AWS's adaptive client rate limit, which reacts to 429 and 503"},
+    {"hedge.enabled", FIELD(BOOLEAN, policy.hedge.enabled),
+     .sentence = "whether a slow attempt gets a second one beside it instead of a retry after it"},
+    {"hedge.delay", FIELD(HEDGE_DELAY, policy.hedge), RANGE(BECALM_US, HOUR),
+     .sentence = "when: after a fixed time, or at a live quantile like p95"},
+    {"hedge.max", FIELD(INTEGER, policy.hedge.max), RANGE(1, BECALM_SLOTS - 1),
+     .sentence = "how many hedges a call may send"},
+    {"hedge.percent", FIELD(PERCENT, policy.hedge.share_ppm), RANGE(0, PPM_MAX),
+     .sentence = "what a success earns towards hedges"},
+    {"hedge.cap", FIELD(DECIMAL, policy.hedge.cap), RANGE(MILLION, 1000 * (uint64_t)MILLION), .scale = MILLION,
+     .sentence = "how many hedges may be saved up"},
+    {"hedge.nonFatal", FIELD(NON_FATAL, policy.hedge.non_fatal),
+     .sentence = "failures after which the next hedge is sent at once; any other ends the call"},
+    {"outlier.enabled", FIELD(BOOLEAN, policy.outlier.enabled),
+     .sentence = "whether bad hosts are left out for a while"},
+    {"outlier.failureRateThreshold", FIELD(PERCENT, policy.outlier.failure_share_ppm), RANGE(1, PPM_MAX),
+     .sentence = "a host is ejected when this share of its results failed"},
+    {"outlier.minimumNumberOfCalls", FIELD(INTEGER, policy.outlier.min_calls), RANGE(1, MILLION),
+     .sentence = "never on fewer results"},
+    {"outlier.window", FIELD(DURATION, policy.outlier.window), RANGE(100 * BECALM_MS, HOUR),
+     .sentence = "over which time a host's results are counted"},
+    {"outlier.consecutive5xxErrors", FIELD(INTEGER, policy.outlier.consecutive), RANGE(0, MILLION),
+     .sentence = "Istio's way: ejected after this many failures in a row; 0: by rate"},
+    {"outlier.interval", FIELD(DURATION, policy.outlier.interval), RANGE(BECALM_MS, DAY),
+     .sentence = "a host well for this long is forgiven one earlier ejection"},
+    {"outlier.baseEjectionTime", FIELD(DURATION, policy.outlier.base_ejection), RANGE(BECALM_MS, 300 * BECALM_S),
+     .sentence = "how long a host is out, times how often it was"},
+    {"outlier.maxEjectionPercent", FIELD(PERCENT, policy.outlier.max_ejected_ppm), RANGE(0, PPM_MAX),
+     .sentence = "no more of the hosts are out at once"},
+    {"mode", FIELD(EITHER, policy.shadow), .words = mode_words,
+     .sentence = "shadow: count what would have been done, and do nothing"},
+};
+#undef ROW
+
+#define MATCH_ROWS \
+    {"match.host", FIELD(TEXT, match.host), .sentence = "the request's host"}, \
+    {"match.prefix", FIELD(TEXT, match.prefix), .sentence = "what the path begins with"}, \
+    {"match.path", FIELD(TEXT, match.path), .sentence = "the whole path"}, \
+    {"match.method", FIELD(TEXT, match.method), .sentence = "the method"}, \
+    {"match.header", FIELD(HEADER, match), .sentence = "a header and its value"}
+
+#define ROW becalm_service
+static const struct schema_key service[] = {
+    {"hosts", FIELD(ADDRESSES, hosts), .sentence = "the addresses of the service"},
+    MATCH_ROWS,
+    {"calls", FIELD(LIST, calls), .sentence = "the services that this one calls"},
+    {"traffic", FIELD(RATE, traffic_milli), RANGE(1, UINT64_MAX / 2), .sentence = "calls a second over all instances"},
+    {"instances", FIELD(INTEGER, instances), RANGE(1, MILLION), .sentence = "how many instances call it"},
+};
+#undef ROW
+
+#define ROW becalm_endpoint
+static const struct schema_key endpoint[] = {MATCH_ROWS};
+#undef ROW
+
+#define ROW becalm_settings
+static const struct schema_key settings[] = {
+    {"listen", FIELD(ADDRESSES, listen), .sentence = "where the gateway listens"},
+    {"admin", FIELD(ADDRESS, admin), .sentence = "where metrics, health and the dashboard are"},
+    {"adminTokenFile", FIELD(TEXT, admin_token_file), .sentence = "a file with the bearer token for the admin address"},
+    {"role", FIELD(WORD, role), .words = role_words, .sentence = "what this instance is"},
+    {"gatewayRetries", FIELD(BOOLEAN, gateway_retries), .sentence = "false: in role gateway nothing is retried or hedged"},
+    {"workers", FIELD(INTEGER, workers), RANGE(1, 64), .word = "auto", .sentence = "threads; auto: one per core"},
+    {"trust", FIELD(NETWORKS, trust), .sentence = "whose deadline, attempt and mark headers count"},
+    {"log.level", FIELD(WORD, log_level), .words = log_levels, .sentence = "how much is logged"},
+    {"log.format", FIELD(WORD, log_format), .words = log_formats, .sentence = "how it is logged"},
+    {"log.access", FIELD(WORD, log_access), .words = log_accesses, .sentence = "a line per request"},
+    {"drain.delay", FIELD(DURATION, drain_delay), RANGE(0, HOUR), .sentence = "how long a draining gateway goes on accepting"},
+    {"drain.limit", FIELD(DURATION, drain_limit), RANGE(0, DAY), .sentence = "when a draining gateway stops at last"},
+    {"headerTimeout", FIELD(DURATION, header_timeout), RANGE(BECALM_MS, HOUR), .sentence = "how long a request's head may take"},
+    {"idleTimeout", FIELD(DURATION, idle_timeout), RANGE(BECALM_MS, DAY), .sentence = "how long nothing may happen on a connection"},
+    {"maxConnections", FIELD(INTEGER, max_connections), RANGE(1, 10 * MILLION), .sentence = "how many clients at once"},
+    {"maxHeaderBytes", FIELD(SIZE, max_header_bytes), RANGE(256, 1 << 20), .sentence = "how large a head may be"},
+    {"maxBody", FIELD(SIZE, max_body), RANGE(0, UINT64_MAX - 1), .word = "none", .stands_for = UINT64_MAX,
+     .sentence = "how large a request's body may be"},
+    {"replay.perRequest", FIELD(SIZE, replay_per_request), RANGE(0, 1 << 30), .sentence = "a larger body is not kept for a retry"},
+    {"replay.total", FIELD(SIZE, replay_total), RANGE(0, UINT64_C(1) << 40), .sentence = "kept for retries in all"},
+    {"upgrades", FIELD(LIST, upgrades), .sentence = "which protocols a connection may change to"},
+    {"connect", FIELD(BOOLEAN, connect), .sentence = "whether CONNECT is tunnelled"},
+    {"pool.maxPerHost", FIELD(INTEGER, pool_max_per_host), RANGE(1, MILLION), .sentence = "connections to one host"},
+    {"pool.idle", FIELD(DURATION, pool_idle), RANGE(0, DAY), .sentence = "how long an idle connection is kept"},
+    {"idempotencyStore.ttl", FIELD(DURATION, store_ttl), RANGE(BECALM_S, 365 * DAY), .sentence = "how long an answer is kept for its key"},
+    {"idempotencyStore.maxEntries", FIELD(INTEGER, store_max_entries), RANGE(1, 100 * MILLION), .sentence = "how many answers"},
+    {"idempotencyStore.maxBytes", FIELD(SIZE, store_max_bytes), RANGE(1, UINT64_C(1) << 40), .sentence = "how many bytes of answers"},
+    {"explain", FIELD(BOOLEAN, explain), .sentence = "send the decision record with every answer"},
+    {"tls", .type = TYPE_NOT_YET, .sentence = "TLS"},
+};
+#undef ROW
+/* clang-format on */
+
+#define SCHEMA(table)                                             \
+    {                                                             \
+        .keys = (table), .count = sizeof(table) / sizeof *(table) \
+    }
+
+const struct schema schema_rules = SCHEMA(rules);
+const struct schema schema_service = SCHEMA(service);
+const struct schema schema_endpoint = SCHEMA(endpoint);
+const struct schema schema_settings = SCHEMA(settings);
+
+_Static_assert(sizeof rules / sizeof *rules <= SCHEMA_KEYS_MAX, "every key of the rules has an origin");
+
+bool schema_is_map(const struct schema *schema, const char *name)
+{
+    size_t length = strlen(name);
+    for (uint32_t i = 0; i < schema->count; i++) {
+        if (strncmp(schema->keys[i].name, name, length) == 0 && schema->keys[i].name[length] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct schema_key *schema_find(const struct schema *schema, const char *name)
+{
+    for (uint32_t i = 0; i < schema->count; i++) {
+        if (strcmp(schema->keys[i].name, name) == 0) {
+            return &schema->keys[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_VALUE_H
+#define BECALM_POLICY_VALUE_H
+
+/* Scalars of a policy: text into typed values. Each returns false for text that is none, and never guesses a unit. */
+
+#include <becalm/config.h>
+
+/* 100ms 1.5s 2m 1h 250us 10ns 1h30m (units go down), and 0; at most ten years; not "100". */
+bool value_duration(const char *text, becalm_ns *out);
+
+/* 10, 10.5, 10% -> ppm; 0 to 100 (the schema narrows). */
+bool value_percent(const char *text, uint32_t *ppm);
+
+/* 64KiB 1MiB 2GiB 1TiB 10kB 1MB 100 100B; at most INT64_MAX bytes; not "64K". */
+bool value_size(const char *text, uint64_t *bytes);
+
+bool value_integer(const char *text, uint64_t *out);
+
+/* 2.0 with scale 1000000 -> 2000000; exact or false. */
+bool value_decimal(const char *text, uint32_t scale, uint64_t *out);
+
+/* true false on off yes no, in any case. */
+bool value_boolean(const char *text, bool *out);
+
+/* 200/s 12000/m 5/h 0.5/s -> thousandths per second, rounded; at most 10^9 per second. */
+bool value_rate(const char *text, uint64_t *milli);
+
+/* host:port, 127.0.0.1:80, [::1]:80, unix:/path. Port 0 is one, for listeners; ":80" is none: it would mean every
+ * network, and that is to be written out. */
+bool value_address(const char *text);
+
+/* 127.0.0.0/8, ::1, 10.0.0.1 */
+bool value_cidr(const char *text);
+
+/* The shortest exact form that is not below 1 of its unit: 1500ms -> "1.5s", 100ms -> "100ms", "0", "never". Cut at
+ * `size`; returns the length. */
+size_t value_write_duration(becalm_ns, char *text, size_t size);
+
+/* The known name nearest to a mistyped one, or NULL if none is near: Damerau-Levenshtein without regard to case, dashes
+ * and underscores, at most a third of the longer name; else one that begins with it. Of equals the first. */
+const char *value_nearest(const char *text, const char *const *names, size_t count);
+
+#endif

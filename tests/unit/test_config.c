@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/config.h>
+
+#include <stdio.h>
+
+#include "check.h"
+
+static struct becalm_diags diags;
+
+static struct becalm_config *parse_with(const char *text, const struct becalm_load_options *options)
+{
+    struct becalm_config *config = NULL;
+    memset(&diags, 0, sizeof diags);
+    int rc = becalm_config_parse(&config, "policy.yaml", text, strlen(text), options, &diags);
+    check_true((rc == 0) == (config != NULL));
+    check_true((rc == 0) == (diags.errors == 0));
+    return config;
+}
+
+static struct becalm_config *parse(const char *text)
+{
+    struct becalm_config *config = parse_with(text, NULL);
+    if (config == NULL) {
+        char line[1024];
+        (void)becalm_diag_write(&diags.diag[0], line, sizeof line);
+        print_error("%s\n", line);
+        fail();
+    }
+    return config;
+}
+
+static struct becalm_config *load(const char *name)
+{
+    char path[256];
+    struct becalm_config *config = NULL;
+    memset(&diags, 0, sizeof diags);
+    (void)snprintf(path, sizeof path, "%s/%s", BECALM_POLICIES, name);
+    int rc = becalm_config_load(&config, path, NULL, &diags);
+    for (uint32_t i = 0; i < diags.count; i++) {
+        char line[1024];
+        (void)becalm_diag_write(&diags.diag[i], line, sizeof line);
+        print_error("%s\n", line);
+    }
+    check_eq_u64((uint64_t)rc, 0);
+    return config;
+}
+
+/* The text must be refused, and these must be its diagnostics, one per line. */
+static void check_refused(const char *text, const char *expected)
+{
+    char all[4096] = "";
+    struct becalm_config *config = parse_with(text, NULL);
+    check_true(config == NULL);
+    for (uint32_t i = 0; i < diags.count; i++) {
+        size_t used = strlen(all);
+        used += becalm_diag_write(&diags.diag[i], all + used, sizeof all - used - 2);
+        all[used] = '\n';
+        all[used + 1] = '\0';
+    }
+    check_eq_str(all, expected);
+}
+
+static void test_config__an_empty_defaults_is_the_default_policy(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("defaults:\n");
+    struct becalm_policy built_in;
+    becalm_policy_defaults(&built_in);
+    const struct becalm_rules *rules = becalm_config_defaults(config);
+    check_eq_u64((uint64_t)memcmp(&rules->policy, &built_in, sizeof built_in), 0);
+    check_eq_u64(becalm_config_services(config), 0);
+    becalm_config_free(config);
+    becalm_config_free(NULL);
+}
+
+static void test_config__the_reference_file_says_what_the_defaults_are(void **state)
+{
+    (void)state;
+    struct becalm_config *reference = load("reference.yaml");
+    struct becalm_config *empty = parse("{}");
+    const struct becalm_rules *written = becalm_config_defaults(reference);
+    const struct becalm_rules *built_in = becalm_config_defaults(empty);
+    struct becalm_policy a = written->policy;
+    a.hedge.non_fatal = built_in->policy.hedge.non_fatal; /* nonFatal's words are coarser than the engine's set */
+    check_eq_u64((uint64_t)memcmp(&a, &built_in->policy, sizeof a), 0);
+    check_eq_u64((uint64_t)memcmp(&written->retry_on, &built_in->retry_on, sizeof written->retry_on), 0);
+    check_eq_u64(written->connect_timeout, built_in->connect_timeout);
+    check_eq_u64(written->auto_limit, built_in->auto_limit);
+    const struct becalm_settings *x = becalm_config_settings(reference);
+    const struct becalm_settings *y = becalm_config_settings(empty);
+    check_eq_str(x->listen[0], y->listen[0]);
+    check_eq_str(x->admin, y->admin);
+    check_eq_str(x->trust[1], y->trust[1]);
+    check_eq_u64(x->drain_limit, y->drain_limit);
+    check_eq_u64(x->max_header_bytes, y->max_header_bytes);
+    check_eq_u64(x->max_body, y->max_body);
+    check_eq_u64(x->store_ttl, y->store_ttl);
+    becalm_config_free(reference);
+    becalm_config_free(empty);
+}
+
+static void check_coordinated(const struct becalm_config *config)
+{
+    check_eq_u64(becalm_config_services(config), 3);
+    const struct becalm_rules *defaults = becalm_config_defaults(config);
+    check_eq_u64(defaults->policy.max_retries, 3);
+    check_eq_u64(defaults->policy.backoff.jitter, BECALM_JITTER_PROPORTIONAL);
+    check_eq_u64(defaults->policy.backoff.jitter_ppm, 500000);
+    const struct becalm_service *payment = becalm_config_find(config, "payment-service");
+    const struct becalm_service *inventory = becalm_config_find(config, "inventory-service");
+    check_eq_u64(payment->rules.policy.max_retries, 2);
+    check_eq_u64(payment->rules.policy.backoff.base, 200 * BECALM_MS);
+    check_eq_u64(payment->rules.policy.backoff.cap, 10 * BECALM_S);
+    check_eq_str(payment->hosts[0], "payment-service:80");
+    check_eq_str(payment->match.host, "payment-service");
+    check_eq_u64(inventory->rules.policy.max_retries, 5);
+    check_eq_u64(inventory->rules.policy.backoff.cap, 30 * BECALM_S);
+    check_eq_u64(becalm_config_find(config, "notification-service")->rules.policy.max_retries, 1);
+    check_true(!becalm_config_settings(config)->gateway_retries);
+}
+
+static void test_config__the_same_policy_loads_bare_and_inside_its_configmap(void **state)
+{
+    (void)state;
+    struct becalm_config *bare = load("coordinated.yaml");
+    struct becalm_config *inside = load("coordinated-configmap.yaml");
+    check_coordinated(bare);
+    check_coordinated(inside);
+    /* A position inside is a position in the outer file. */
+    check_eq_u64(becalm_rules_origin(becalm_config_defaults(bare), "maxRetries").line, 3);
+    check_eq_u64(becalm_rules_origin(becalm_config_defaults(bare), "maxRetries").column, 15);
+    check_eq_u64(becalm_rules_origin(becalm_config_defaults(inside), "maxRetries").line, 11);
+    check_eq_u64(becalm_rules_origin(becalm_config_defaults(inside), "maxRetries").column, 19);
+    becalm_config_free(bare);
+    becalm_config_free(inside);
+}
+
+static void test_config__the_gateway_does_not_retry_on_top_of_its_services_and_the_sidecar_does(void **state)
+{
+    (void)state;
+    struct becalm_config *config = load("coordinated.yaml");
+    struct becalm_policy policy;
+    becalm_rules_policy(config, &becalm_config_find(config, "payment-service")->rules, &policy);
+    check_eq_u64(policy.max_retries, 0);
+    check_eq_u64(policy.limit.kind, BECALM_LIMIT_SLOTS);
+    becalm_config_free(config);
+    const char *const set[] = {"role=sidecar", NULL};
+    config = parse_with("gatewayRetries: false\nservices: {a: {maxRetries: 2}}\n",
+                        &(struct becalm_load_options){.set = set});
+    becalm_rules_policy(config, &becalm_config_find(config, "a")->rules, &policy);
+    check_eq_u64(policy.max_retries, 2);
+    check_eq_u64(policy.limit.kind, BECALM_LIMIT_AIMD);
+    becalm_config_free(config);
+}
+
+static void test_config__an_endpoint_inherits_key_by_key_and_knows_where_from(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("defaults:\n"
+                                         "  maxRetries: 4\n"
+                                         "  budget: {percent: 20}\n"
+                                         "services:\n"
+                                         "  pay:\n"
+                                         "    budget: {start: 2}\n"
+                                         "    endpoints:\n"
+                                         "      charge: {match: {method: POST, path: /c}, maxRetries: 1}\n");
+    const struct becalm_service *pay = becalm_config_find(config, "pay");
+    check_eq_u64(pay->endpoint_count, 1);
+    const struct becalm_endpoint *charge = &pay->endpoints[0];
+    check_eq_str(charge->name, "charge");
+    check_eq_str(charge->match.method, "POST");
+    check_eq_str(charge->match.path, "/c");
+    check_eq_u64(charge->rules.policy.max_retries, 1);
+    check_eq_u64(charge->rules.policy.budget.share_ppm, 200000);
+    check_eq_u64(charge->rules.policy.budget.start, 2000000);
+    check_eq_u64(becalm_rules_origin(&charge->rules, "maxRetries").level, BECALM_FROM_ENDPOINT);
+    check_eq_u64(becalm_rules_origin(&charge->rules, "maxRetries").line, 8);
+    check_eq_u64(becalm_rules_origin(&charge->rules, "budget.start").level, BECALM_FROM_SERVICE);
+    check_eq_u64(becalm_rules_origin(&charge->rules, "budget.percent").level, BECALM_FROM_DEFAULTS);
+    check_eq_u64(becalm_rules_origin(&charge->rules, "budget.percent").line, 3);
+    check_eq_u64(becalm_rules_origin(&charge->rules, "jitter").level, BECALM_FROM_BUILT_IN);
+    check_eq_u64(becalm_rules_origin(&charge->rules, "nonsense").level, BECALM_FROM_BUILT_IN);
+    becalm_config_free(config);
+}
+
+static void test_config__another_kind_of_budget_brings_its_own_defaults(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("defaults: {budget: {percent: 20, kind: earned}}\n"
+                                         "services:\n"
+                                         "  a: {budget: {capacity: 7, kind: tokens}}\n"
+                                         "  b: {breaker: {minimumNumberOfCalls: 5, preset: resilience4j}}\n"
+                                         "  c: {retryMode: adaptive}\n"
+                                         "  d: {limit: {max: 9, kind: fixed}}\n");
+    const struct becalm_policy *a = &becalm_config_find(config, "a")->rules.policy;
+    check_eq_u64(a->budget.kind, BECALM_BUDGET_TOKENS);
+    check_eq_u64(a->budget.capacity, 7);
+    check_eq_u64(a->budget.refill_per_second, 20);
+    check_eq_u64(becalm_rules_origin(&becalm_config_find(config, "a")->rules, "budget.percent").level,
+                 BECALM_FROM_BUILT_IN);
+    const struct becalm_policy *b = &becalm_config_find(config, "b")->rules.policy;
+    check_eq_u64(b->breaker.failure_share_ppm, 500000);
+    check_eq_u64(b->breaker.min_calls, 5);
+    const struct becalm_policy *c = &becalm_config_find(config, "c")->rules.policy;
+    check_eq_u64(c->budget.kind, BECALM_BUDGET_AWS);
+    check_true(c->rate.enabled);
+    const struct becalm_rules *d = &becalm_config_find(config, "d")->rules;
+    check_eq_u64(d->policy.limit.kind, BECALM_LIMIT_FIXED);
+    check_eq_u64(d->policy.limit.max, 9);
+    check_true(!d->auto_limit);
+    becalm_config_free(config);
+}
+
+static void test_config__the_shop_loads_with_all_that_a_service_can_have(void **state)
+{
+    (void)state;
+    struct becalm_config *config = load("shop.yaml");
+    const struct becalm_service *payment = becalm_config_find(config, "payment");
+    check_eq_u64(payment->host_count, 2);
+    check_eq_str(payment->match.prefix, "/pay");
+    check_eq_u64(payment->call_count, 1);
+    check_eq_str(payment->calls[0], "ledger");
+    check_eq_u64(payment->traffic_milli, 200000);
+    check_eq_u64(payment->instances, 4);
+    check_eq_u64(payment->endpoints[0].rules.key, BECALM_KEY_REQUIRED);
+    check_eq_str(payment->endpoints[1].match.header_name, "X-Client");
+    check_eq_str(payment->endpoints[1].match.header_value, "mobile");
+    check_eq_u64(payment->endpoints[1].rules.policy.hedge.delay, 50 * BECALM_MS);
+    becalm_config_free(config);
+}
+
+static void test_config__every_error_of_a_file_is_reported_in_one_run(void **state)
+{
+    (void)state;
+    check_refused(
+        "defaults:\n"
+        "  maxRetry: 3\n"
+        "  initialDelay: 100\n"
+        "  multiplier: 0.5\n"
+        "  jitter: some\n"
+        "services:\n"
+        "  a:\n"
+        "    budget: {kind: ernaed}\n"
+        "    endpoints: [x]\n",
+        "policy.yaml:2:3: error: defaults has no key \"maxRetry\"; did you mean \"maxRetries\"? [unknown-key]\n"
+        "policy.yaml:3:17: error: initialDelay: \"100\" is not a duration; write a number with its unit, like "
+        "100ms, 1.5s or 2m [wrong-type]\n"
+        "policy.yaml:4:15: error: multiplier: 0.5 is below 1, the least allowed [out-of-range]\n"
+        "policy.yaml:5:11: error: jitter: \"some\" is not known here; write full, none, equal, decorrelated or "
+        "proportional [wrong-type]\n"
+        "policy.yaml:8:20: error: budget.kind: \"ernaed\" is not known here; write earned, ratio, tokens, "
+        "concurrency, adaptive, grpc, aws or none [wrong-type]\n"
+        "policy.yaml:9:16: error: endpoints is a mapping of names; write name: {...} [wrong-type]\n");
+}
+
+static void test_config__errors_come_in_the_order_of_the_file(void **state)
+{
+    (void)state;
+    check_refused(
+        "defaults: {maxRetry: 1}\n"
+        "services: {a: {maxRetries: 1, maxRetries: 2}}\n"
+        "lissen: x\n",
+        "policy.yaml:1:12: error: defaults has no key \"maxRetry\"; did you mean \"maxRetries\"? [unknown-key]\n"
+        "policy.yaml:2:31: error: the key \"maxRetries\" is here twice; the first is at line 2, keep one of them "
+        "[duplicate-key]\n"
+        "policy.yaml:3:1: error: the top of a policy has no key \"lissen\"; did you mean \"listen\"? [unknown-key]\n");
+}
+
+static void test_config__what_contradicts_itself_is_refused(void **state)
+{
+    (void)state;
+    check_refused(
+        "defaults: {initialDelay: 2s, maxDelay: 1s}\n",
+        "policy.yaml:1:40: error: defaults: maxDelay is below initialDelay; the longest wait must be at least "
+        "the first [conflict]\n");
+    check_refused(
+        "defaults: {jitter: full, jitterFactor: 0.5}\n",
+        "policy.yaml:1:20: error: jitterFactor is for proportional jitter; write jitter: proportional, or take "
+        "one of them out [conflict]\n");
+    check_refused("version: 2\n",
+                  "policy.yaml:1:10: error: this Becalm knows version 1 of the format; write version: 1 "
+                  "[out-of-range]\n");
+}
+
+static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void **state)
+{
+    (void)state;
+    check_refused("tls: {}\n", "policy.yaml:1:6: error: tls: TLS is not there yet; take the key out [not-yet]\n");
+    check_refused(
+        "defaults: {budget: {shared: {redis: x}}}\n",
+        "policy.yaml:1:29: error: budget.shared: a budget that all instances share through Redis is not there "
+        "yet; take the key out [not-yet]\n");
+}
+
+static void test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse_with("defaults: {maxRetries: 1, fromTheFuture: 3}\n",
+                                              &(struct becalm_load_options){.allow_unknown = true});
+    check_true(config != NULL);
+    check_eq_u64(diags.warnings, 1);
+    becalm_config_free(config);
+}
+
+static void test_config__set_overrides_the_file_by_its_own_rules(void **state)
+{
+    (void)state;
+    const char *const set[] = {"defaults.maxRetries=7", "services.a.b.hosts=[\"127.0.0.1:1\", \"127.0.0.1:2\"]",
+                               "services.new.budget.percent=5", "role=sidecar", NULL};
+    struct becalm_config *config =
+        parse_with("services: {a.b: {maxDelay: 5s}}\n", &(struct becalm_load_options){.set = set});
+    check_true(config != NULL);
+    check_eq_u64(becalm_config_defaults(config)->policy.max_retries, 7);
+    check_eq_u64(becalm_rules_origin(becalm_config_defaults(config), "maxRetries").level, BECALM_FROM_SET);
+    check_eq_u64(becalm_config_find(config, "a.b")->host_count, 2);
+    check_eq_u64(becalm_config_find(config, "new")->rules.policy.budget.share_ppm, 50000);
+    check_eq_u64(becalm_config_settings(config)->role, BECALM_ROLE_SIDECAR);
+    becalm_config_free(config);
+    const char *const bad[] = {"defaults.maxRetry=7", "nonsense", "defaults.maxRetries.x=1", NULL};
+    check_true(parse_with("defaults: {maxRetries: 1}\n", &(struct becalm_load_options){.set = bad}) == NULL);
+    check_eq_u64(diags.errors, 3);
+    check_eq_str(diags.diag[0].file, "--set");
+}
+
+static void test_config__a_file_that_is_not_there_is_one_clear_line(void **state)
+{
+    (void)state;
+    struct becalm_config *config;
+    memset(&diags, 0, sizeof diags);
+    check_eq_u64((uint64_t)(int64_t)becalm_config_load(&config, "/no/such/file", NULL, &diags),
+                 (uint64_t)(int64_t)BECALM_EIO);
+    check_true(config == NULL);
+    char line[512];
+    (void)becalm_diag_write(&diags.diag[0], line, sizeof line);
+    check_eq_str(line, "/no/such/file:1:1: error: No such file or directory [unreadable]");
+}
+
+static void test_config__at_most_a_hundred_diagnostics_are_kept_and_all_are_counted(void **state)
+{
+    (void)state;
+    char text[8192] = "defaults:\n";
+    for (int i = 0; i < 150; i++) {
+        size_t used = strlen(text);
+        (void)snprintf(text + used, sizeof text - used, "  zzzzzzzzz%d: 1\n", i);
+    }
+    check_true(parse_with(text, NULL) == NULL);
+    check_eq_u64(diags.count, BECALM_DIAGS_MAX);
+    check_eq_u64(diags.errors, 150);
+}
+
+static void count_keys(const char *key, const char *value, struct becalm_origin origin, const char *sentence,
+                       void *data)
+{
+    (void)origin;
+    check_true(key[0] != '\0' && value[0] != '\0' && sentence[0] != '\0');
+    ++*(uint32_t *)data;
+}
+
+static void test_config__explain_tells_every_value_as_one_would_write_it(void **state)
+{
+    (void)state;
+    uint32_t keys = 0;
+    struct becalm_config *config = load("shop.yaml");
+    becalm_rules_explain(&becalm_config_find(config, "payment")->endpoints[0].rules, count_keys, &keys);
+    check_true(keys > 50);
+    becalm_config_free(config);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_policy),
+             cmocka_unit_test(test_config__the_reference_file_says_what_the_defaults_are),
+             cmocka_unit_test(test_config__the_same_policy_loads_bare_and_inside_its_configmap),
+             cmocka_unit_test(test_config__the_gateway_does_not_retry_on_top_of_its_services_and_the_sidecar_does),
+             cmocka_unit_test(test_config__an_endpoint_inherits_key_by_key_and_knows_where_from),
+             cmocka_unit_test(test_config__another_kind_of_budget_brings_its_own_defaults),
+             cmocka_unit_test(test_config__the_shop_loads_with_all_that_a_service_can_have),
+             cmocka_unit_test(test_config__every_error_of_a_file_is_reported_in_one_run),
+             cmocka_unit_test(test_config__errors_come_in_the_order_of_the_file),
+             cmocka_unit_test(test_config__what_contradicts_itself_is_refused),
+             cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
+             cmocka_unit_test(test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade),
+             cmocka_unit_test(test_config__set_overrides_the_file_by_its_own_rules),
+             cmocka_unit_test(test_config__a_file_that_is_not_there_is_one_clear_line),
+             cmocka_unit_test(test_config__at_most_a_hundred_diagnostics_are_kept_and_all_are_counted),
+             cmocka_unit_test(test_config__explain_tells_every_value_as_one_would_write_it))
