@@ -41,7 +41,7 @@ bench: ## measure the hot paths, ns per operation
 	$(call build,release,--target bench_engine)
 	build/release/bench/bench_engine
 
-install: ## install headers and libraries (PREFIX=/usr/local, DESTDIR=)
+install: ## install the command, headers and libraries (PREFIX=/usr/local, DESTDIR=)
 	tools/setup build
 	cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	cmake --build --preset release -j $(JOBS)

@@ -4,6 +4,11 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
+if(NOT BECALM_FUZZ)
+    pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+endif()
 
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -21,6 +26,7 @@ add_compile_options(
     -fno-semantic-interposition # a function of ours may be inlined into its neighbours
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= # assertions print src/engine/x.c, wherever it was built
 )
+add_link_options(LINKER:--as-needed) # a program that asks no Prometheus loads no libcurl
 if(BECALM_SANITIZE)
     add_compile_options(-fsanitize=${BECALM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${BECALM_SANITIZE})
@@ -30,12 +36,44 @@ if(BECALM_FUZZ)
 endif()
 
 # becalm_module(NAME SOURCES ... [DEPS ...]): src/NAME becomes the archive becalm_NAME. Sources are in reading order.
+# Hidden headers of other folders are included by their folder, "policy/yaml.h", so src alone is on the path: with
+# src/policy there, <yaml.h> would no longer be libyaml's.
 function(becalm_module name)
     cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
     list(TRANSFORM arg_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/src/${name}/)
     add_library(becalm_${name} STATIC ${arg_SOURCES})
-    target_include_directories(becalm_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include)
+    target_include_directories(becalm_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(becalm_${name} PUBLIC ${arg_DEPS})
+endfunction()
+
+# becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, and what shells need to
+# complete it, which the program prints itself.
+function(becalm_command name)
+    cmake_parse_arguments(arg "" "MAIN;MODULE" "MAN" ${ARGN})
+    add_executable(${name} ${arg_MAIN})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${name} PRIVATE ${arg_MODULE})
+    install(TARGETS ${name})
+    foreach(page IN LISTS arg_MAN)
+        string(REGEX REPLACE ".*\\." "" section ${page})
+        install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+    endforeach()
+    if(BECALM_SANITIZE)
+        return() # a sanitized program may want a special environment to run, and is not installed
+    endif()
+
+    set(folder ${PROJECT_BINARY_DIR}/completion)
+    file(MAKE_DIRECTORY ${folder})
+    foreach(shell bash zsh fish)
+        add_custom_command(OUTPUT ${folder}/${name}.${shell} DEPENDS ${name} VERBATIM
+                           COMMAND ${name} completion ${shell} > ${folder}/${name}.${shell})
+    endforeach()
+    add_custom_target(${name}_completion ALL
+                      DEPENDS ${folder}/${name}.bash ${folder}/${name}.zsh ${folder}/${name}.fish)
+    set(share ${CMAKE_INSTALL_DATADIR})
+    install(FILES ${folder}/${name}.bash DESTINATION ${share}/bash-completion/completions RENAME ${name})
+    install(FILES ${folder}/${name}.zsh DESTINATION ${share}/zsh/site-functions RENAME _${name})
+    install(FILES ${folder}/${name}.fish DESTINATION ${share}/fish/vendor_completions.d)
 endfunction()
 
 # becalm_programs(FOLDER): every FOLDER/*.c is a program of its own. Such folders are the only ones that are globbed.
@@ -57,7 +95,9 @@ function(becalm_tests folder)
         get_filename_component(name ${source} NAME_WE)
         add_executable(${name} ${source})
         target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine PkgConfig::CMOCKA Threads::Threads)
-        target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/lib)
+        target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/lib
+                                                   ${PROJECT_SOURCE_DIR}/src)
+        target_compile_definitions(${name} PRIVATE BECALM_POLICIES="${PROJECT_SOURCE_DIR}/policies")
         add_test(NAME ${name} COMMAND ${name})
         set_tests_properties(${name} PROPERTIES TIMEOUT 120)
         if(BECALM_SANITIZE)
@@ -66,21 +106,45 @@ function(becalm_tests folder)
     endforeach()
 endfunction()
 
-# becalm_fuzzers(FOLDER LIBS ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a test that runs it for its share of
-# the time. What it learns stays in the build tree; inputs worth keeping are committed to FOLDER/corpus/<name>/.
+# becalm_pytests(FOLDER): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built command as a user types it.
+# Debian's own python has pytest; another one that comes first on the path may not.
+function(becalm_pytests folder)
+    find_program(BECALM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+    find_program(BECALM_PYTHON python3)
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        set(name ${folder}/${name})
+        add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
+        set_tests_properties(${name} PROPERTIES TIMEOUT 180 ENVIRONMENT BECALM=$<TARGET_FILE:becalm>)
+    endforeach()
+endfunction()
+
+# becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a
+# test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much. It begins with the files of SEEDS, if it
+# is named there. What it learns stays in the build tree; inputs worth keeping are committed to FOLDER/corpus/<name>/.
 function(becalm_fuzzers folder)
-    cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
+    cmake_parse_arguments(arg "" "" "LIBS;SEEDS;FULL" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/fuzz_*.c)
     list(LENGTH sources count)
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
         math(EXPR seconds "(${BECALM_FUZZ_SECONDS} + ${count} - 1) / ${count}")
+        if(name IN_LIST arg_FULL)
+            set(seconds ${BECALM_FUZZ_SECONDS})
+        endif()
         math(EXPR timeout "${seconds} + 60")
         set(learned ${PROJECT_BINARY_DIR}/corpus/${name})
         file(MAKE_DIRECTORY ${learned})
         file(GLOB kept ${PROJECT_SOURCE_DIR}/${folder}/corpus/${name})
+        foreach(seed IN LISTS arg_SEEDS)
+            if(seed MATCHES "^${name}=(.+)")
+                list(APPEND kept ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1})
+            endif()
+        endforeach()
         add_executable(${name} ${source})
         target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine)
+        target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_test(NAME ${name} COMMAND ${name} -max_total_time=${seconds} -timeout=10 -print_final_stats=1
                                       -artifact_prefix=${learned}- ${learned} ${kept})
@@ -92,16 +156,16 @@ endfunction()
 function(becalm_library)
     list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
     set(exports ${PROJECT_SOURCE_DIR}/cmake/libbecalm.map)
-    add_library(becalm SHARED ${objects})
+    add_library(becalm_shared SHARED ${objects})
     add_library(becalm_static STATIC ${objects})
-    set_target_properties(becalm becalm_static PROPERTIES OUTPUT_NAME becalm LINKER_LANGUAGE C)
-    set_target_properties(becalm PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${BECALM_SOVERSION}
-                                            LINK_DEPENDS ${exports})
+    set_target_properties(becalm_shared becalm_static PROPERTIES OUTPUT_NAME becalm LINKER_LANGUAGE C)
+    set_target_properties(becalm_shared PROPERTIES EXPORT_NAME becalm LINK_DEPENDS ${exports}
+                                                   VERSION ${PROJECT_VERSION} SOVERSION ${BECALM_SOVERSION})
     set_target_properties(becalm_static PROPERTIES EXPORT_NAME static)
-    target_link_options(becalm PRIVATE LINKER:--version-script=${exports} LINKER:-z,defs)
-    target_link_libraries(becalm PRIVATE Threads::Threads)
-    target_link_libraries(becalm_static PUBLIC Threads::Threads)
-    target_include_directories(becalm INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_options(becalm_shared PRIVATE LINKER:--version-script=${exports} LINKER:-z,defs)
+    target_link_libraries(becalm_shared PRIVATE Threads::Threads PkgConfig::YAML)
+    target_link_libraries(becalm_static PUBLIC Threads::Threads INTERFACE yaml) # by name: the path is this machine's
+    target_include_directories(becalm_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_include_directories(becalm_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
     set(cmakedir ${CMAKE_INSTALL_LIBDIR}/cmake/Becalm)
@@ -113,7 +177,7 @@ function(becalm_library)
                                   INSTALL_DESTINATION ${cmakedir})
     # There is no stable ABI before 1.0, so 0.2 does not stand in for 0.1.
     write_basic_package_version_file(BecalmConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-    install(TARGETS becalm becalm_static EXPORT becalm)
+    install(TARGETS becalm_shared becalm_static EXPORT becalm)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/becalm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
             FILES_MATCHING PATTERN "*.h")
     install(FILES ${PROJECT_BINARY_DIR}/libbecalm.pc DESTINATION ${pcdir})

@@ -9,8 +9,7 @@
  * nothing and remembers nothing outside of the objects that it is given. A host (your program) tells it what happened
  * and when, as an event, and does what the action says:
  *
- *     event: what, now, random bits  ->  becalm_call_step()  ->  action: send, answer, cancel, finish, wake me at t,
- * why
+ *     event: what, now, random bits  ->  becalm_call_step()  ->  action: what to do, and why
  *
  * The same events give the same actions on every machine; there is no floating point. So a test or a simulation in
  * virtual time exercises the very code that serves traffic.
@@ -36,7 +35,10 @@
  *     note      records what happened
  *     carry     moves the state of an old object into a new one, when a policy is reloaded
  *     step      drives a state machine
- *     new,free  make and end an object on the heap; only the wrapper in run.h has such
+ *     new,free  make and end an object on the heap; the wrapper in run.h has such
+ *     load      makes a config from a policy file, on the heap too, or says all that is wrong with it (config.h)
+ *     parse     makes a value of text that anybody may have written, or refuses it
+ *     write     makes text of a value, in the caller's memory
  *
  * MEMORY belongs to the caller. Fields are public for size and embedding only; touch them through the functions, unless
  * a comment says that they may be read. Objects are ready after init and need no destructor: when nobody uses one any
@@ -93,5 +95,9 @@
 
 /* Not the engine but a small host around it, which reads the clock and sleeps. */
 #include <becalm/run.h>
+
+/* What surrounds the engine: HTTP and gRPC in its words, and the policy file. */
+#include <becalm/config.h>
+#include <becalm/http.h>
 
 #endif

@@ -57,8 +57,11 @@ examples_build() {
 cxx_works() {
     "$cxx" -std=c++17 "${strict[@]}" "$here/consumer.cc" "${flags[@]}" -o "$work/consumer" || fail "C++ does not build"
     "$work/consumer" || fail "C++ does not run"
-    "$cxx" -std=c++17 "${strict[@]}" "$here/consumer.cc" -I"$prefix/include" -o "$work/static" \
-        "$libdir/libbecalm.a" -pthread || fail "the archive does not link"
+    local private
+    read -ra private < <(pkg-config --static --libs libbecalm)
+    private=("${private[@]/#-lbecalm/$libdir/libbecalm.a}")
+    "$cxx" -std=c++17 "${strict[@]}" "$here/consumer.cc" -I"$prefix/include" -o "$work/static" "${private[@]}" ||
+        fail "the archive does not link"
     "$work/static" || fail "the archive's program does not run"
 }
 
@@ -83,10 +86,24 @@ library_is_tidy() {
     ! grep -rIl "$root" "$prefix" || fail "these files know the source tree"
 }
 
+# The command runs from where it was put, and what shells and man(1) look for is in its place.
+command_works() {
+    local file
+    [[ $("$prefix/bin/becalm" --version | head -1) == "becalm $("$work/consumer")" ]] || fail "becalm --version"
+    for file in "$root"/man/*.[1-8]; do
+        file=man/man${file##*.}/$(basename "$file")
+        [[ -s $prefix/share/$file ]] || fail "share/$file is not there"
+    done
+    bash -n "$prefix/share/bash-completion/completions/becalm" || fail "completion of bash"
+    grep -q '^#compdef becalm' "$prefix/share/zsh/site-functions/_becalm" || fail "completion of zsh"
+    grep -q '^complete -c becalm' "$prefix/share/fish/vendor_completions.d/becalm.fish" || fail "completion of fish"
+}
+
 install_it
 headers_stand_alone
 examples_build
 cxx_works
 find_package_works
 library_is_tidy
+command_works
 echo "libbecalm $(pkg-config --modversion libbecalm) installs and works"

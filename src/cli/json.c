@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "json.h"
+
+#include <becalm/base.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+void json_begin(struct json *json, FILE *out)
+{
+    *json = (struct json){.out = out, .first = true};
+}
+
+void json_end(struct json *json)
+{
+    BECALM_ASSERT(json->depth == 0 && !json->first);
+    putc('\n', json->out);
+}
+
+static void line(struct json *json)
+{
+    putc('\n', json->out);
+    for (uint32_t i = 0; i < json->depth; i++) {
+        fputs("  ", json->out);
+    }
+}
+
+/* The length of the UTF-8 sequence at `text`, 0 if there is none: overlong forms, surrogates and what lies beyond
+ * U+10FFFF are none. The zero byte at the end continues nothing, so this never reads past it. */
+static size_t sequence(const unsigned char *text)
+{
+    unsigned char low = 0x80;
+    unsigned char high = 0xbf;
+    size_t length = 0;
+    if (text[0] < 0x80) {
+        return 1;
+    }
+    if (text[0] >= 0xc2 && text[0] <= 0xdf) {
+        length = 2;
+    } else if (text[0] >= 0xe0 && text[0] <= 0xef) {
+        length = 3;
+        low = text[0] == 0xe0 ? 0xa0 : low;
+        high = text[0] == 0xed ? 0x9f : high;
+    } else if (text[0] >= 0xf0 && text[0] <= 0xf4) {
+        length = 4;
+        low = text[0] == 0xf0 ? 0x90 : low;
+        high = text[0] == 0xf4 ? 0x8f : high;
+    } else {
+        return 0;
+    }
+    for (size_t i = 1; i < length; i++) {
+        if (text[i] < low || text[i] > high) {
+            return 0;
+        }
+        low = 0x80;
+        high = 0xbf;
+    }
+    return length;
+}
+
+static void escaped(FILE *out, unsigned char c)
+{
+    static const char short_form[] = "\bb\tt\nn\ff\rr\"\"\\\\";
+    for (const char *at = short_form; *at != '\0'; at += 2) {
+        if (c == (unsigned char)at[0]) {
+            putc('\\', out);
+            putc(at[1], out);
+            return;
+        }
+    }
+    if (c < 0x20 || c == 0x7f) {
+        fprintf(out, "\\u%04x", (unsigned)c);
+    } else {
+        putc(c, out);
+    }
+}
+
+static void string(FILE *out, const char *value)
+{
+    const unsigned char *at = (const unsigned char *)value;
+    putc('"', out);
+    while (*at != '\0') {
+        size_t length = sequence(at);
+        if (length == 0) {
+            fputs("\xef\xbf\xbd", out); /* U+FFFD, the replacement character */
+            at++;
+        } else if (length == 1) {
+            escaped(out, *at);
+            at++;
+        } else {
+            fwrite(at, 1, length, out);
+            at += length;
+        }
+    }
+    putc('"', out);
+}
+
+/* What stands before every value: a comma after the one before, a line of its own, the key. */
+static void before(struct json *json, const char *key)
+{
+    BECALM_ASSERT(json->depth > 0 || (json->first && key == NULL));
+    if (!json->first) {
+        putc(',', json->out);
+    }
+    if (json->depth > 0) {
+        line(json);
+    }
+    if (key != NULL) {
+        string(json->out, key);
+        fputs(": ", json->out);
+    }
+    json->first = false;
+}
+
+static void open_with(struct json *json, const char *key, char bracket)
+{
+    before(json, key);
+    putc(bracket, json->out);
+    json->depth++;
+    json->first = true;
+}
+
+static void close_with(struct json *json, char bracket)
+{
+    BECALM_ASSERT(json->depth > 0);
+    json->depth--;
+    if (!json->first) { /* an empty one stays on its line: {} */
+        line(json);
+    }
+    putc(bracket, json->out);
+    json->first = false;
+}
+
+void json_object(struct json *json, const char *key)
+{
+    open_with(json, key, '{');
+}
+
+void json_object_end(struct json *json)
+{
+    close_with(json, '}');
+}
+
+void json_array(struct json *json, const char *key)
+{
+    open_with(json, key, '[');
+}
+
+void json_array_end(struct json *json)
+{
+    close_with(json, ']');
+}
+
+void json_text(struct json *json, const char *key, const char *value)
+{
+    if (value == NULL) {
+        json_null(json, key);
+        return;
+    }
+    before(json, key);
+    string(json->out, value);
+}
+
+void json_integer(struct json *json, const char *key, uint64_t value)
+{
+    before(json, key);
+    fprintf(json->out, "%" PRIu64, value);
+}
+
+void json_number(struct json *json, const char *key, double value, int decimals)
+{
+    char text[512]; /* the largest double has 309 digits before the point */
+    if (!isfinite(value)) {
+        json_null(json, key);
+        return;
+    }
+    BECALM_ASSERT(decimals >= 0 && decimals <= 100);
+    int length = snprintf(text, sizeof text, "%.*f", decimals, value);
+    BECALM_ASSERT(length > 0 && (size_t)length < sizeof text);
+    if (decimals > 0) {
+        while (text[length - 1] == '0') {
+            length--;
+        }
+        if (text[length - 1] == '.') {
+            length--;
+        }
+        text[length] = '\0';
+    }
+    before(json, key);
+    fputs(strcmp(text, "-0") == 0 ? "0" : text, json->out);
+}
+
+void json_boolean(struct json *json, const char *key, bool value)
+{
+    before(json, key);
+    fputs(value ? "true" : "false", json->out);
+}
+
+void json_null(struct json *json, const char *key)
+{
+    before(json, key);
+    fputs("null", json->out);
+}

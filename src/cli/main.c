@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+const struct cli_command *const cli_commands[] = {
+    &cmd_check, &cmd_plan, &cmd_import, &cmd_completion, &cmd_help, NULL,
+};
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

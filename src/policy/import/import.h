@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_IMPORT_H
+#define BECALM_IMPORT_H
+
+/* Other people's retry configuration as a policy. docs/import.md has the tables of what becomes what. */
+
+#include <becalm/config.h>
+
+enum import_dialect { IMPORT_ISTIO, IMPORT_GRPC, IMPORT_ENVOY, IMPORT_GATEWAY_API };
+
+struct import;
+
+/* NULL: out of memory. Diagnostics go to *diags, which must live as long. */
+struct import *import_new(enum import_dialect, struct becalm_diags *diags);
+void import_free(struct import *);
+
+/* Adds one file, of one or more YAML documents, or JSON. False: errors are in the diags. */
+bool import_add(struct import *, const char *name, const char *text, size_t length);
+
+/* Translates all files together: the policy's text, which the caller frees. NULL: errors are in the diags. What has no
+ * equal is a warning there, and a comment in the text. Called once. */
+char *import_finish(struct import *);
+
+/* Takes a warning out of a full list: an error must be seen even if a hundred warnings came before it. */
+void import_make_room(struct becalm_diags *);
+
+#endif

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: MIT */
+/* Istio: a VirtualService says how requests to a host are retried, a DestinationRule how many go there at once and
+ * which of its hosts are left out. Both become one service. */
+#include "dialect.h"
+#include "mesh.h"
+#include "route.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BUCKETS          1024u
+#define RETRY_ON_DEFAULT "connect-failure, refused-stream, unavailable, cancelled"
+
+/* ---- which service a host is ---- */
+
+/* A host by which a service is known. Kubernetes has short and long names for the same one. */
+struct known {
+    struct known *next;
+    struct emit_target *service;
+    const char *host;
+    const char *space; /* the namespace of the object that named it; "" if not said */
+};
+
+/* The document's object; every reader below gets it. */
+struct istio {
+    struct source *s;
+    struct known *known[BUCKETS]; /* by the first word of the host, which is the same in short and long names */
+    const char *name;             /* metadata.name, or "" */
+    const char *space;            /* metadata.namespace, or "" */
+    unsigned pass; /* 0 reads VirtualServices, 1 the rest: a DestinationRule may be about hosts that they name */
+};
+
+/* One service, once as "reviews" and once as "reviews.shop.svc.cluster.local"? */
+static bool is_short_for(const char *brief, const char *space, const char *full)
+{
+    size_t length = strlen(brief);
+    if (strchr(brief, '.') != NULL || strncmp(brief, full, length) != 0 || full[length] != '.') {
+        return false;
+    }
+    const char *rest = full + length + 1; /* shop.svc.cluster.local */
+    size_t word = strcspn(rest, ".");
+    bool cluster =
+        rest[word] == '\0' || strcmp(rest + word, ".svc") == 0 || strcmp(rest + word, ".svc.cluster.local") == 0;
+    bool same_space = space[0] == '\0' || (strlen(space) == word && strncmp(space, rest, word) == 0);
+    return cluster && same_space;
+}
+
+static bool same_host(const struct known *k, const char *host, const char *space)
+{
+    if (strcmp(k->host, host) == 0) {
+        bool two_spaces = k->space[0] != '\0' && space[0] != '\0' && strcmp(k->space, space) != 0;
+        return strchr(host, '.') != NULL || !two_spaces;
+    }
+    return is_short_for(k->host, k->space, host) || is_short_for(host, space, k->host);
+}
+
+static struct known **bucket_of(struct istio *in, const char *host)
+{
+    uint32_t hash = 2166136261u;
+    for (; *host != '\0' && *host != '.'; host++) {
+        hash = (hash ^ (unsigned char)*host) * 16777619u;
+    }
+    return &in->known[(hash ^ hash >> 16) % BUCKETS];
+}
+
+static struct emit_target *known_find(struct istio *in, const char *host)
+{
+    const struct known *k = *bucket_of(in, host);
+    while (k != NULL && !same_host(k, host, in->space)) {
+        k = k->next;
+    }
+    return k == NULL ? NULL : k->service;
+}
+
+static void known_add(struct istio *in, const char *host, struct emit_target *service)
+{
+    struct known *k = emit_take(in->s->emit, sizeof *k);
+    if (k != NULL) {
+        struct known **bucket = bucket_of(in, host);
+        *k = (struct known){*bucket, service, host, in->space};
+        *bucket = k;
+    }
+}
+
+static struct emit_target *service_of(struct istio *in, const char *host, const struct from *from)
+{
+    struct emit_target *service = known_find(in, host);
+    if (service == NULL) {
+        bool taken = in->space[0] != '\0' && strchr(host, '.') == NULL;
+        for (const struct known *k = *bucket_of(in, host); taken && k != NULL; k = k->next) {
+            if (strcmp(k->host, host) == 0) { /* the same short name in another namespace: tell them apart */
+                host = emit_text(in->s->emit, "%s.%s", host, in->space);
+                break;
+            }
+        }
+        service = emit_service(in->s->emit, host, source_where(in->s, from));
+        known_add(in, host, service);
+    }
+    return service;
+}
+
+/* ---- retries ---- */
+
+static void retries_read(struct source *s, struct emit_target *target, const struct from *from)
+{
+    static const struct field fields[] = {{"attempts", NULL},
+                                          {"perTryTimeout", NULL},
+                                          {"retryOn", NULL},
+                                          {"backoff", NULL},
+                                          {"retryIgnorePreviousHosts", NULL},
+                                          {"retryRemoteLocalities", "hosts are picked by load, not by locality"},
+                                          {NULL, NULL}};
+    const struct yaml_node *node = from->node;
+    if (!source_is(s, from, YAML_MAPPING)) {
+        return;
+    }
+    source_rest(s, target, node, "retries", fields);
+    uint64_t attempts = 0;
+    const struct from count = {source_get(node, "attempts"), "retries.attempts", "these are retries"};
+    bool ignore = true;
+    const struct from previous = {source_get(node, "retryIgnorePreviousHosts"), "retries.retryIgnorePreviousHosts",
+                                  NULL};
+    if (source_boolean(s, &previous, &ignore) && !ignore) {
+        source_no_equal(s, target, &previous, "a retry always avoids the hosts that were tried");
+    }
+    if (count.node != NULL && !source_integer(s, &count, &attempts)) {
+        return;
+    }
+    if (attempts == 0) {
+        const struct from off = {count.node == NULL ? node : count.node, "retries.attempts", "0: retries are off"};
+        source_put_integer(s, target, "maxRetries", 0, &off);
+        return;
+    }
+    source_put_integer(s, target, "maxRetries", attempts, &count);
+    mesh_attempt_timeout(s, target, &(struct from){source_get(node, "perTryTimeout"), "retries.perTryTimeout", NULL});
+    mesh_backoff(s, target, &(struct from){source_get(node, "backoff"), "retries.backoff", NULL}, &(struct from){0},
+                 from);
+    mesh_retry_on(s, target, &(struct from){source_get(node, "retryOn"), "retries.retryOn", NULL}, &(struct from){0},
+                  from, RETRY_ON_DEFAULT);
+}
+
+/* Says what Istio does where nothing is written, since Becalm does something else there. */
+static void unwritten_note(struct source *s, struct emit_target *target, const struct yaml_node *route, bool retries,
+                           bool timeout, bool per_try)
+{
+    const char *const missing[] = {retries ? NULL : "retries (Istio: 2, on " RETRY_ON_DEFAULT ")",
+                                   timeout ? NULL : "timeout (Istio: none)",
+                                   per_try ? NULL : "perTryTimeout (Istio: the timeout)"};
+    const char *list = "";
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        if (missing[i] != NULL) {
+            list = emit_text(s->emit, "%s%s%s", list, list[0] == '\0' ? "" : ", ", missing[i]);
+        }
+    }
+    if (list[0] != '\0') {
+        emit_note(s->emit, target,
+                  emit_text(s->emit, "Not written at %s:%u: %s.", s->file, (unsigned)route->line, list));
+    }
+}
+
+/* What a route says about its calls, wherever they go. */
+static void route_rules(struct source *s, struct emit_target *target, const struct yaml_node *route)
+{
+    const struct from retries = {source_get(route, "retries"), "retries", NULL};
+    const struct from timeout = {source_get(route, "timeout"), "timeout", NULL};
+    if (retries.node != NULL) {
+        retries_read(s, target, &retries);
+    }
+    mesh_deadline(s, target, &timeout);
+    const char *count = emit_get(target, "maxRetries");
+    bool off = count != NULL && strcmp(count, "0") == 0;
+    unwritten_note(s, target, route, retries.node != NULL, timeout.node != NULL,
+                   off || retries.node == NULL || source_get(retries.node, "perTryTimeout") != NULL);
+}
+
+/* ---- matches ---- */
+
+/* A StringMatch: we can do `exact`, and `prefix` where there is a place for it. */
+static void string_match(struct istio *in, struct emit_target *service, const struct from *from, const char **exact,
+                         const char **prefix, struct route_match *m)
+{
+    if (!source_is(in->s, from, YAML_MAPPING)) {
+        m->impossible = m->impossible || from->node != NULL;
+        return;
+    }
+    const struct yaml_node *node = from->node;
+    const struct from exact_from = {source_get(node, "exact"), from->path, NULL};
+    const struct from prefix_from = {source_get(node, "prefix"), from->path, NULL};
+    if (exact_from.node != NULL && node->count == 1) {
+        *exact = source_text(in->s, &exact_from);
+    } else if (prefix_from.node != NULL && node->count == 1 && prefix != NULL) {
+        *prefix = source_text(in->s, &prefix_from);
+    } else {
+        source_no_equal(in->s, service, from, "only exact values match, and prefixes of paths; the route is left out");
+        m->impossible = true;
+    }
+}
+
+static void headers_match(struct istio *in, struct emit_target *service, const struct from *from, struct route_match *m)
+{
+    if (!source_is(in->s, from, YAML_MAPPING)) {
+        return;
+    }
+    if (from->node->count != 1) {
+        source_no_equal(in->s, service, from, "an endpoint matches one header; the route is left out");
+        m->impossible = true;
+        return;
+    }
+    m->header = from->node->key[0]->text;
+    m->value = "";
+    string_match(in, service, &(struct from){from->node->item[0], "match.headers", NULL}, &m->value, NULL, m);
+}
+
+static struct route_match match_read(struct istio *in, struct emit_target *service, const struct yaml_node *node)
+{
+    static const struct field fields[] = {{"name", NULL},
+                                          {"statPrefix", NULL},
+                                          {"uri", NULL},
+                                          {"method", NULL},
+                                          {"authority", NULL},
+                                          {"headers", NULL},
+                                          {"ignoreUriCase", "paths are compared as they are"},
+                                          {"scheme", source_narrows},
+                                          {"port", source_narrows},
+                                          {"sourceLabels", source_narrows},
+                                          {"sourceNamespace", source_narrows},
+                                          {"gateways", source_narrows},
+                                          {"queryParams", source_narrows},
+                                          {"withoutHeaders", source_narrows},
+                                          {NULL, NULL}};
+    struct route_match m = {0};
+    const struct from from = {node, "match", NULL};
+    if (!source_is(in->s, &from, YAML_MAPPING)) {
+        m.impossible = true;
+        return m;
+    }
+    m.impossible = source_rest(in->s, service, node, "match", fields);
+    string_match(in, service, &(struct from){source_get(node, "uri"), "match.uri", NULL}, &m.path, &m.prefix, &m);
+    string_match(in, service, &(struct from){source_get(node, "method"), "match.method", NULL}, &m.method, NULL, &m);
+    string_match(in, service, &(struct from){source_get(node, "authority"), "match.authority", NULL}, &m.host, NULL,
+                 &m);
+    headers_match(in, service, &(struct from){source_get(node, "headers"), "match.headers", NULL}, &m);
+    return m;
+}
+
+/* ---- VirtualService ---- */
+
+static void route_target(struct istio *in, struct emit_target *service, const struct yaml_node *route,
+                         const struct route_match *m, const struct from *from)
+{
+    struct source *s = in->s;
+    if (m->impossible) {
+        route_left_out(s, service, from->node);
+        return;
+    }
+    if (match_is_everything(m)) {
+        route_rules(s, service, route);
+        return;
+    }
+    if (service == emit_defaults(s->emit)) {
+        source_no_equal(s, service, from, "a route with a match is an endpoint of a service, and no host is named");
+        return;
+    }
+    const struct yaml_node *name = source_get(route, "name");
+    const char *wish = name != NULL && name->kind == YAML_SCALAR ? name->text : match_name(s, m);
+    struct emit_target *endpoint = emit_endpoint(service, wish, source_where(s, from));
+    match_put(s, endpoint, m, from);
+    route_rules(s, endpoint, route);
+}
+
+static void http_route(struct istio *in, struct emit_target *service, const struct yaml_node *route)
+{
+    static const struct field fields[] = {{"name", NULL},
+                                          {"match", NULL},
+                                          {"route", NULL},
+                                          {"retries", NULL},
+                                          {"timeout", NULL},
+                                          {"fault", "Becalm injects no faults"},
+                                          {"mirror", "requests are not copied"},
+                                          {"mirrors", "requests are not copied"},
+                                          {"rewrite", "requests are passed on unchanged"},
+                                          {"headers", "requests are passed on unchanged"},
+                                          {"redirect", "Becalm answers nothing itself"},
+                                          {"directResponse", "Becalm answers nothing itself"},
+                                          {"delegate", "give the delegate's file as well"},
+                                          {NULL, NULL}};
+    struct source *s = in->s;
+    if (!source_is(s, &(struct from){route, "http", NULL}, YAML_MAPPING)) {
+        return;
+    }
+    source_rest(s, service, route, "http", fields);
+    const struct from matches = {source_get(route, "match"), "match", NULL};
+    if (matches.node == NULL || (matches.node->kind == YAML_SEQUENCE && matches.node->count == 0)) {
+        route_target(in, service, route, &(struct route_match){0}, &(struct from){route, "http", NULL});
+    } else if (source_is(s, &matches, YAML_SEQUENCE)) {
+        for (uint32_t i = 0; i < matches.node->count; i++) {
+            const struct from from = {matches.node->item[i], "match", NULL};
+            const struct route_match m = match_read(in, service, from.node);
+            route_target(in, service, route, &m, &from);
+        }
+    }
+}
+
+/* The hosts of a service are where its first route goes. */
+static void address_put(struct istio *in, struct emit_target *service, const char *host, const struct from *name,
+                        const struct from *port)
+{
+    struct source *s = in->s;
+    const struct known self = {.host = host, .space = in->space};
+    const char *to = name->node->text;
+    uint64_t number = 80;
+    bool ported = source_integer(s, port, &number);
+    if ((!ported && same_host(&self, to, in->space)) || service == emit_defaults(s->emit)) {
+        return; /* its own name, port 80: what a service without hosts has */
+    }
+    const char *address = emit_text(s->emit, "%s:%llu", to, (unsigned long long)number);
+    if (!value_address(address)) {
+        source_error(s, name->node, "bad-value", "%s: \"%.64s\" is not an address", name->path, address);
+        return;
+    }
+    struct source_list hosts = {.emit = s->emit};
+    source_list_add(&hosts, address);
+    source_put_list(s, service, "hosts", &hosts, name);
+    known_add(in, to, service);
+}
+
+/* An endpoint is served by its service's hosts, so all routes must agree. */
+static void destination_read(struct istio *in, struct emit_target *service, const char *host,
+                             const struct yaml_node *item, const char **first)
+{
+    struct source *s = in->s;
+    const struct yaml_node *destination = source_get(item, "destination");
+    const struct from name = {source_get(destination, "host"), "route.destination.host", NULL};
+    const struct from subset = {source_get(destination, "subset"), "route.destination.subset", NULL};
+    const struct from port = {source_get(source_get(destination, "port"), "number"), "route.destination.port", NULL};
+    const char *to = source_text(s, &name);
+    if (subset.node != NULL) {
+        source_no_equal(s, service, &subset, "a service has hosts, not subsets of them");
+    }
+    if (to == NULL) {
+        return;
+    }
+    if (*first == NULL) {
+        *first = to;
+        address_put(in, service, host, &name, &port);
+    } else if (strcmp(*first, to) != 0) {
+        const char *path = emit_text(s->emit, "%s \"%s\"", name.path, to);
+        source_no_equal(s, service, &(struct from){name.node, path, NULL},
+                        "all routes of a service go to the same hosts; make it a service of its own");
+    }
+}
+
+static void destinations_read(struct istio *in, struct emit_target *service, const char *host,
+                              const struct yaml_node *routes)
+{
+    static const struct field fields[] = {{"destination", NULL},
+                                          {"weight", "requests are spread evenly over a service's hosts"},
+                                          {"headers", "requests are passed on unchanged"},
+                                          {NULL, NULL}};
+    const char *first = NULL;
+    for (uint32_t i = 0; i < routes->count; i++) {
+        const struct from list = {source_get(routes->item[i], "route"), "route", NULL};
+        for (uint32_t k = 0; source_is(in->s, &list, YAML_SEQUENCE) && k < list.node->count; k++) {
+            destination_read(in, service, host, list.node->item[k], &first);
+            source_rest(in->s, service, list.node->item[k], "route", fields);
+        }
+    }
+}
+
+static struct emit_target *hosts_read(struct istio *in, const struct from *hosts, const char **host)
+{
+    struct source *s = in->s;
+    *host = "";
+    if (!source_is(s, hosts, YAML_SEQUENCE) || hosts->node->count == 0) {
+        return emit_defaults(s->emit); /* a fragment: it holds for every service */
+    }
+    const struct from first = {hosts->node->item[0], "hosts", NULL};
+    const char *text = source_text(s, &first);
+    if (text == NULL) {
+        return emit_defaults(s->emit);
+    }
+    *host = text;
+    struct emit_target *service;
+    if (text[0] == '*') {
+        service = service_of(in, in->name[0] != '\0' ? in->name : "any-host", &first);
+        source_put_text(s, service, "match.prefix", "/", &(struct from){first.node, "hosts", "any host"});
+        if (text[1] != '\0') {
+            source_no_equal(s, service, &first, "a host is matched whole; now every host matches");
+        }
+    } else {
+        service = service_of(in, text, &first);
+    }
+    for (uint32_t i = 1; i < hosts->node->count; i++) {
+        const struct from more = {hosts->node->item[i], "hosts", NULL};
+        const char *other = source_text(s, &more);
+        if (other != NULL) {
+            source_no_equal(s, service, &(struct from){more.node, emit_text(s->emit, "hosts \"%s\"", other), NULL},
+                            "a service matches one host; repeat the service under this name");
+        }
+    }
+    return service;
+}
+
+static void virtual_service(struct istio *in, const struct yaml_node *spec)
+{
+    static const struct field fields[] = {{"hosts", NULL},
+                                          {"http", NULL},
+                                          {"gateways", "a policy holds where Becalm runs"},
+                                          {"exportTo", "a policy holds where Becalm runs"},
+                                          {"tcp", "only HTTP is retried"},
+                                          {"tls", "only HTTP is retried"},
+                                          {NULL, NULL}};
+    struct source *s = in->s;
+    const struct from hosts = {source_get(spec, "hosts"), "hosts", NULL};
+    const struct from http = {source_get(spec, "http"), "http", NULL};
+    const char *host;
+    struct emit_target *service = hosts_read(in, &hosts, &host);
+    source_rest(s, service, spec, "", fields);
+    if (!source_is(s, &http, YAML_SEQUENCE)) {
+        return;
+    }
+    destinations_read(in, service, host, http.node);
+    for (uint32_t i = 0; i < http.node->count; i++) {
+        http_route(in, service, http.node->item[i]);
+    }
+}
+
+/* ---- DestinationRule ---- */
+
+static void pool_rest(struct source *s, struct emit_target *target, const struct yaml_node *pool)
+{
+    static const struct field fields[] = {{"tcp", NULL}, {"http", NULL}, {NULL, NULL}};
+    static const struct field tcp[] = {{"connectTimeout", NULL},
+                                       {"maxConnections", "connections are pooled for all services: pool.maxPerHost"},
+                                       {"idleTimeout", "connections are pooled for all services: pool.idle"},
+                                       {NULL, NULL}};
+    static const struct field http[] = {{"http1MaxPendingRequests", NULL},
+                                        {"http2MaxRequests", NULL},
+                                        {"maxRetries", NULL},
+                                        {"idleTimeout", "connections are pooled for all services: pool.idle"},
+                                        {"maxRequestsPerConnection", "connections are used as long as they last"},
+                                        {NULL, NULL}};
+    source_rest(s, target, pool, "connectionPool", fields);
+    source_rest(s, target, source_get(pool, "tcp"), "connectionPool.tcp", tcp);
+    source_rest(s, target, source_get(pool, "http"), "connectionPool.http", http);
+}
+
+static void outlier_read(struct source *s, struct emit_target *target, const struct from *block)
+{
+    static const struct field fields[] = {
+        {"consecutive5xxErrors", NULL},
+        {"consecutiveErrors", NULL},
+        {"interval", NULL},
+        {"baseEjectionTime", NULL},
+        {"maxEjectionPercent", NULL},
+        {"consecutiveGatewayErrors", "every 5xx, failed connect and timeout counts alike"},
+        {"consecutiveLocalOriginFailures", "failures to connect count like 5xx"},
+        {"splitExternalLocalOriginErrors", "failures to connect count like 5xx"},
+        {"minHealthPercent", "maxEjectionPercent bounds how many are out"},
+        {NULL, NULL}};
+    if (!source_is(s, block, YAML_MAPPING)) {
+        return;
+    }
+    const struct yaml_node *node = block->node;
+    const struct yaml_node *consecutive = source_get(node, "consecutive5xxErrors");
+    struct mesh_outlier o = {
+        .block = *block,
+        .consecutive = {consecutive, "outlierDetection.consecutive5xxErrors", NULL},
+        .interval = {source_get(node, "interval"), "outlierDetection.interval", NULL},
+        .ejection = {source_get(node, "baseEjectionTime"), "outlierDetection.baseEjectionTime", NULL},
+        .percent = {source_get(node, "maxEjectionPercent"), "outlierDetection.maxEjectionPercent", NULL}};
+    if (consecutive == NULL) {
+        o.consecutive = (struct from){source_get(node, "consecutiveErrors"), "outlierDetection.consecutiveErrors",
+                                      "the old name of consecutive5xxErrors"};
+    }
+    source_rest(s, target, node, "outlierDetection", fields);
+    mesh_outlier(s, target, &o);
+}
+
+/* connectionPool, outlierDetection and retryBudget. */
+static void traffic_rules(struct source *s, struct emit_target *target, const struct yaml_node *policy)
+{
+    static const struct field budget_fields[] = {
+        {"percent", NULL}, {"minRetryConcurrency", NULL}, {"budgetInterval", NULL}, {NULL, NULL}};
+    const struct from pool = {source_get(policy, "connectionPool"), "connectionPool", NULL};
+    const struct from outlier = {source_get(policy, "outlierDetection"), "outlierDetection", NULL};
+    const struct yaml_node *http = source_get(pool.node, "http");
+    const struct yaml_node *budget = source_get(policy, "retryBudget");
+    if (pool.node != NULL && source_is(s, &pool, YAML_MAPPING)) {
+        pool_rest(s, target, pool.node);
+    }
+    source_rest(s, target, budget, "retryBudget", budget_fields);
+    source_take_duration(s, target, "connectTimeout",
+                         &(struct from){source_get(source_get(pool.node, "tcp"), "connectTimeout"),
+                                        "connectionPool.tcp.connectTimeout", NULL});
+    mesh_limits(s, target,
+                &(struct mesh_limits){
+                    .budget = {budget, "retryBudget", NULL},
+                    .percent = {source_get(budget, "percent"), "retryBudget.percent", NULL},
+                    .minimum = {source_get(budget, "minRetryConcurrency"), "retryBudget.minRetryConcurrency", NULL},
+                    .interval = {source_get(budget, "budgetInterval"), "retryBudget.budgetInterval", NULL},
+                    .retries = {source_get(http, "maxRetries"), "connectionPool.http.maxRetries", NULL},
+                    .requests = {source_get(http, "http2MaxRequests"), "connectionPool.http.http2MaxRequests", NULL},
+                    .pending = {source_get(http, "http1MaxPendingRequests"),
+                                "connectionPool.http.http1MaxPendingRequests", NULL}});
+    if (outlier.node != NULL) {
+        outlier_read(s, target, &outlier);
+    }
+}
+
+static void traffic_policy(struct source *s, struct emit_target *target, const struct from *from)
+{
+    static const struct field fields[] = {{"connectionPool", NULL},
+                                          {"outlierDetection", NULL},
+                                          {"retryBudget", NULL},
+                                          {"loadBalancer", "of two hosts picked at random the less busy one is used"},
+                                          {"tls", "there is no TLS yet"},
+                                          {"portLevelSettings", "a service has one set of rules for all its ports"},
+                                          {NULL, NULL}};
+    if (source_is(s, from, YAML_MAPPING)) {
+        source_rest(s, target, from->node, "trafficPolicy", fields);
+        traffic_rules(s, target, from->node);
+    }
+}
+
+static void destination_rule(struct istio *in, const struct yaml_node *spec)
+{
+    static const struct field fields[] = {{"host", NULL},
+                                          {"trafficPolicy", NULL},
+                                          {"subsets", "a service has hosts, not subsets of them"},
+                                          {"exportTo", "a policy holds where Becalm runs"},
+                                          {"workloadSelector", "a policy holds where Becalm runs"},
+                                          {NULL, NULL}};
+    struct source *s = in->s;
+    const struct from host = {source_get(spec, "host"), "host", NULL};
+    const char *name = source_text(s, &host);
+    struct emit_target *target = name == NULL || name[0] == '\0' ? emit_defaults(s->emit) : service_of(in, name, &host);
+    source_rest(s, target, spec, "", fields);
+    traffic_policy(s, target, &(struct from){source_get(spec, "trafficPolicy"), "trafficPolicy", NULL});
+}
+
+/* ---- documents ---- */
+
+/* A piece of either, without the resource around it: it holds for every service. */
+static void fragment(struct istio *in, const struct yaml_node *node)
+{
+    static const struct field fields[] = {{"apiVersion", NULL},  {"metadata", NULL},       {"retries", NULL},
+                                          {"timeout", NULL},     {"connectionPool", NULL}, {"outlierDetection", NULL},
+                                          {"retryBudget", NULL}, {"trafficPolicy", NULL},  {"spec", NULL},
+                                          {NULL, NULL}};
+    struct emit_target *defaults = emit_defaults(in->s->emit);
+    source_rest(in->s, defaults, node, "", fields);
+    if (source_get(node, "retries") != NULL || source_get(node, "timeout") != NULL) {
+        route_rules(in->s, defaults, node);
+    }
+    traffic_rules(in->s, defaults, node);
+    traffic_policy(in->s, defaults, &(struct from){source_get(node, "trafficPolicy"), "trafficPolicy", NULL});
+}
+
+enum object { VIRTUAL_SERVICE, DESTINATION_RULE, FRAGMENT, OTHER };
+
+static enum object object_kind(const struct yaml_node *object, const struct yaml_node *spec, const char *kind)
+{
+    if (strcmp(kind, "VirtualService") == 0 || (kind[0] == '\0' && source_get(spec, "http") != NULL)) {
+        return VIRTUAL_SERVICE;
+    }
+    bool rule = source_get(spec, "host") != NULL || (spec != object && source_get(spec, "trafficPolicy") != NULL);
+    if (strcmp(kind, "DestinationRule") == 0 || (kind[0] == '\0' && rule)) {
+        return DESTINATION_RULE;
+    }
+    return kind[0] == '\0' ? FRAGMENT : OTHER;
+}
+
+static void object_read(void *data, const struct yaml_node *object, const char *kind)
+{
+    struct istio *in = data;
+    struct source *s = in->s;
+    const struct from written = {source_get(object, "spec"), "spec", NULL};
+    const struct yaml_node *spec = written.node == NULL && kind[0] == '\0' ? object : written.node;
+    const struct yaml_node *metadata = source_get(object, "metadata");
+    const struct yaml_node *name = source_get(metadata, "name");
+    const struct yaml_node *space = source_get(metadata, "namespace");
+    const enum object what = object_kind(object, spec, kind);
+    in->name = name != NULL && name->kind == YAML_SCALAR ? name->text : "";
+    in->space = space != NULL && space->kind == YAML_SCALAR ? space->text : "";
+    if ((what == VIRTUAL_SERVICE) != (in->pass == 0) ||
+        (written.node != NULL && !source_is(s, &written, YAML_MAPPING))) {
+        return;
+    }
+    switch (what) {
+    case VIRTUAL_SERVICE:
+        virtual_service(in, spec);
+        break;
+    case DESTINATION_RULE:
+        destination_rule(in, spec);
+        break;
+    case FRAGMENT:
+        fragment(in, spec);
+        break;
+    case OTHER:
+        source_no_equal(s, NULL,
+                        &(struct from){source_get(object, "kind"), emit_text(s->emit, "kind \"%s\"", kind), NULL},
+                        "only VirtualService and DestinationRule are read");
+        break;
+    }
+}
+
+static const struct neutral unwritten[] = {{"maxRetries", "2", "Istio's default"},
+                                           {"initialDelay", "25ms", "Istio's default"},
+                                           {"maxDelay", "250ms", "Istio's default"},
+                                           {"retryOn", "[" RETRY_ON_DEFAULT "]", "Istio's default"},
+                                           {"attemptTimeout", "5s", "Istio has none, and this is Becalm's default"},
+                                           {"deadline", "none", "Istio's default"},
+                                           {NULL, NULL, NULL}};
+
+void istio_read(struct source *s, const struct documents *documents)
+{
+    struct istio *in = emit_take(s->emit, sizeof *in);
+    mesh_preface(s);
+    if (in == NULL) {
+        return;
+    }
+    in->s = s;
+    for (in->pass = 0; in->pass < 2; in->pass++) {
+        for (uint32_t i = 0; i < documents->count; i++) {
+            s->file = documents->tree[i]->name;
+            objects_each(s, documents->tree[i]->root, object_read, in);
+        }
+    }
+    routes_stand_alone(s, unwritten, false);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_IMPORT_MESH_H
+#define BECALM_IMPORT_MESH_H
+
+/* What Istio and Envoy mean alike, because what Istio configures are Envoys. */
+
+#include "source.h"
+
+#define MESH_BASE     (25 * BECALM_MS) /* Envoy's backoff where none is written; its cap is ten times the base */
+#define MESH_CAP      10u
+#define MESH_PERCENT  200000u /* of a retry budget, in ppm */
+#define MESH_MINIMUM  3u      /* its min_retry_concurrency */
+#define MESH_EJECTION (30 * BECALM_S)
+
+/* Tells at the top of the file what differs for every policy that comes from an Envoy. */
+void mesh_preface(struct source *);
+
+/* The conditions of retry_on, a text with commas, and the numbers of retriable_status_codes (its node may be NULL). A
+ * list that is not written is the given default. `block` is where it would have stood. */
+void mesh_retry_on(struct source *, struct emit_target *, const struct from *on, const struct from *codes,
+                   const struct from *block, const char *otherwise);
+
+/* The waits between attempts. Nodes may be NULL. */
+void mesh_backoff(struct source *, struct emit_target *, const struct from *base, const struct from *cap,
+                  const struct from *block);
+
+/* A timeout that 0 switches off: into `deadline`, or into `attemptTimeout`, which can't be off. */
+void mesh_deadline(struct source *, struct emit_target *, const struct from *);
+void mesh_attempt_timeout(struct source *, struct emit_target *, const struct from *);
+
+/* How many retries and requests may be in progress. `budget` wins over `retries`, as it does in Envoy; nodes may be
+ * NULL. */
+struct mesh_limits {
+    struct from budget; /* the mapping */
+    struct from percent;
+    struct from minimum;
+    struct from interval;
+    struct from retries;
+    struct from requests;
+    struct from pending;
+};
+void mesh_limits(struct source *, struct emit_target *, const struct mesh_limits *);
+
+/* Ejection of hosts after failures in a row. Nodes may be NULL; `block` is not. */
+struct mesh_outlier {
+    struct from block;
+    struct from consecutive;
+    struct from interval;
+    struct from ejection;
+    struct from percent;
+};
+void mesh_outlier(struct source *, struct emit_target *, const struct mesh_outlier *);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_IMPORT_SOURCE_H
+#define BECALM_IMPORT_SOURCE_H
+
+/* Reading somebody else's configuration: typed values with diagnostics that point into their file, and the way from
+ * there into the policy. Nothing is dropped silently: what is read becomes a key, what means the same without a key is
+ * known by name, and the rest is a warning and a comment. */
+
+#include "../value.h"
+#include "../yaml.h"
+#include "emit.h"
+
+struct source {
+    struct emit *emit;
+    struct becalm_diags *diags;
+    const char *product; /* whose format it is, for sentences: "Istio" */
+    const char *file;    /* the document's */
+};
+
+/* One thing in the source: its node, what it is called there ("retries.attempts"), and, if it needs one, a remark for
+ * the comment beside the key. */
+struct from {
+    const struct yaml_node *node;
+    const char *path;
+    const char *remark;
+};
+
+/* Something is wrong with the source itself: nothing will be printed. */
+void source_error(struct source *, const struct yaml_node *, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Something has no equal in Becalm: a warning, and a comment under the target's keys (NULL: at the top). */
+void source_no_equal(struct source *, struct emit_target *, const struct from *, const char *why);
+
+/* The comment that says where something came from: "vs.yaml:12 retries.attempts; the remark". */
+const char *source_where(struct source *, const struct from *);
+
+/* The value of a key. Keys are compared without case and underscores: protobuf's YAML may say retry_policy or
+ * retryPolicy. NULL if there is none, or nothing in it, or `mapping` is no mapping. */
+const struct yaml_node *source_get(const struct yaml_node *mapping, const char *key);
+bool source_same(const char *a, const char *b);
+
+/* Is it of this kind? If not, an error says what it should be. A NULL node is none, without an error. */
+bool source_is(struct source *, const struct from *, enum yaml_kind);
+
+/* The text of a scalar, or NULL. */
+const char *source_text(struct source *, const struct from *);
+
+/* What a mapping may contain. */
+struct field {
+    const char *name; /* NULL ends the table */
+    const char *why;  /* why it has no equal; NULL: it is read, or says nothing about calls */
+};
+
+/* Why a condition of a route has no equal; returned by source_rest() as true. */
+extern const char source_narrows[];
+
+/* Warns of every key that has no equal, or is not in the table. True if one of them is a condition of a route that no
+ * endpoint can have (`why` is source_narrows): the route must be left out, or it would hold for more than it should. */
+bool source_rest(struct source *, struct emit_target *, const struct yaml_node *mapping, const char *path,
+                 const struct field *fields);
+
+/* Typed values. False: there is no node, or an error was reported. */
+bool source_integer(struct source *, const struct from *, uint64_t *);
+bool source_decimal(struct source *, const struct from *, uint64_t scale,
+                    uint64_t *);                                         /* digits beyond it are cut off */
+bool source_duration(struct source *, const struct from *, becalm_ns *); /* 1.500s 25ms 1m30s */
+bool source_boolean(struct source *, const struct from *, bool *);
+
+/* Typed values into the policy, cut with a warning at what the schema allows. A key that has another value already
+ * keeps it, with a warning. */
+void source_put_integer(struct source *, struct emit_target *, const char *key, uint64_t, const struct from *);
+void source_put_decimal(struct source *, struct emit_target *, const char *key, uint64_t, uint64_t scale,
+                        const struct from *);
+void source_put_percent(struct source *, struct emit_target *, const char *key, uint64_t ppm, const struct from *);
+void source_put_duration(struct source *, struct emit_target *, const char *key, becalm_ns, const struct from *);
+void source_put_word(struct source *, struct emit_target *, const char *key, const char *word, const struct from *);
+void source_put_text(struct source *, struct emit_target *, const char *key, const char *text, const struct from *);
+
+/* A list in the making: "[5xx, reset]"; each item once. */
+struct source_list {
+    struct emit *emit;
+    struct source_item *first;
+    struct source_item *last;
+    uint32_t count;
+};
+void source_list_add(struct source_list *, const char *item);
+bool source_list_has(const struct source_list *, const char *item);
+void source_put_list(struct source *, struct emit_target *, const char *key, const struct source_list *,
+                     const struct from *);
+
+/* Reads a value if it is there and puts it. */
+void source_take_integer(struct source *, struct emit_target *, const char *key, const struct from *);
+void source_take_percent(struct source *, struct emit_target *, const char *key, const struct from *);
+void source_take_duration(struct source *, struct emit_target *, const char *key, const struct from *);
+
+#endif

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Broken policy files: each says on top which errors it has and where, `# expect: LINE:COL: code`. Where a comment can't
+stand, a file of the same name with .expect says it."""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "policies/broken"
+FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in (".yaml", ".json"))
+
+
+def expected(path):
+    beside = path.with_name(path.name + ".expect")
+    if beside.exists():
+        lines = beside.read_text().splitlines()
+    else:
+        lines = re.findall(r"^# expect: (.*?)\r?$", path.read_text("latin-1"), re.M)
+    assert lines, "nothing says what is wrong with it"
+    return sorted(lines)
+
+
+def test_broken__there_are_many_of_them():
+    assert len(FILES) >= 40
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_broken__each_error_is_found_at_its_place(becalm, path):
+    done = becalm("check", "--json", path)
+    assert done.returncode == 1
+    errors = [f for f in json.loads(done.stdout)["findings"] if f["severity"] == "error"]
+    assert sorted(f"{f['line']}:{f['column']}: {f['code']}" for f in errors) == expected(path)
+    assert all(f["file"] == str(path) for f in errors)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_broken__a_person_reads_the_same(becalm, path):
+    done = becalm("check", path.name, cwd=FOLDER)
+    assert done.returncode == 1
+    text = done.stdout + done.stderr
+    found = re.findall(rf"^{re.escape(path.name)}:(\d+:\d+): error: .*\[([a-z-]+)\]$", text, re.M)
+    assert sorted(f"{place}: {code}" for place, code in found) == expected(path)
+
+
+def test_broken__no_control_character_reaches_the_terminal(becalm, tmp_path):
+    (tmp_path / "red.yaml").write_text('defaults: {"\\e[31mmaxRetries": 2, jitter: "\\e]0;title\\a"}\n')
+    done = becalm("check", "red.yaml")
+    assert done.returncode == 1
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
+
+
+def test_broken__a_file_over_a_mebibyte_is_refused_at_its_start(becalm, tmp_path):
+    (tmp_path / "large.yaml").write_text("defaults: {}\n" + "#" * 1024 * 1024)
+    done = becalm("check", "large.yaml")
+    assert done.returncode == 1
+    assert "large.yaml:1:1: error: " in done.stdout + done.stderr
+    assert "[too-large]" in done.stdout + done.stderr
+
+
+def test_broken__a_hundred_errors_are_told_and_the_others_counted(becalm, tmp_path):
+    (tmp_path / "many.yaml").write_text("defaults:\n" + "".join(f"  wrong{i}: 1\n" for i in range(150)))
+    done = becalm("check", "--json", "many.yaml")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert len(report["findings"]) == 100
+    assert report["summary"]["errors"] == 150

@@ -1,0 +1,571 @@
+# SPDX-License-Identifier: MIT
+"""becalm check, as it is typed."""
+
+import json
+import re
+import textwrap
+
+import pytest
+
+
+@pytest.fixture
+def check(becalm, tmp_path):
+    """check("services: ...", "--json"): the text becomes policy.yaml."""
+
+    def run(text, *args):
+        (tmp_path / "policy.yaml").write_text(textwrap.dedent(text), encoding="utf-8")
+        return becalm("check", *args, "policy.yaml")
+
+    return run
+
+
+def findings(done):
+    return json.loads(done.stdout)["findings"]
+
+
+# Every rule: a file that breaks it, what is said of that, and a file that is almost the same and fine.
+RULES = [
+    (
+        "stacked-retries",
+        """\
+        gatewayRetries: false
+        services:
+          front: {calls: [orders]}
+          orders: {calls: [ledger]}
+          ledger: {maxRetries: 3}
+        """,
+        "policy.yaml:5:3: warning: calls are retried at 2 layers on the way to ledger: one request to front can become "
+        "12 attempts (orders 3 x ledger 4) [stacked-retries]\n"
+        "    let only the layer next to the failure retry: keep `ledger`, write `maxRetries: 0` for `orders`\n",
+        """\
+        gatewayRetries: false
+        services:
+          front: {calls: [orders]}
+          orders: {calls: [ledger], maxRetries: 0}
+          ledger: {maxRetries: 2}
+        """,
+    ),
+    (
+        "no-jitter",
+        "defaults: {jitter: none}\n",
+        "policy.yaml:1:20: warning: defaults: retries without jitter: callers that failed together come back together "
+        "[no-jitter]\n"
+        "    write `jitter: full`, or leave it out: that is the default\n",
+        "defaults: {jitter: none, maxRetries: 0}\n",
+    ),
+    (
+        "no-budget",
+        "services: {a: {budget: {kind: none}}}\n",
+        "policy.yaml:1:31: warning: a: retries without any budget: in an outage every call makes 3 attempts [no-budget]\n"
+        "    write `budget: {kind: earned, percent: 10}`, or leave `budget` out: that is the default\n",
+        "services: {a: {budget: {kind: ratio}}}\n",
+    ),
+    (
+        "no-slow-call-rate",
+        "services: {a: {breaker: {failureRateThreshold: 50}}}\n",
+        "policy.yaml:1:48: warning: a: the breaker counts failures only: a service that hangs without failing never opens "
+        "it [no-slow-call-rate]\n"
+        "    write `slowCallRateThreshold: 80` and a `slowCallDurationThreshold` below the attempt timeout (5s)\n",
+        "services: {a: {breaker: {failureRateThreshold: 50, slowCallRateThreshold: 80, slowCallDurationThreshold: 4s}}}\n",
+    ),
+    (
+        "post-retry",
+        "services: {a: {endpoints: {pay: {match: {method: POST}, idempotent: true}}}}\n",
+        "policy.yaml:1:69: warning: a/pay: `idempotent: true` repeats POST and PATCH without an Idempotency-Key: what they "
+        "do may be done twice [post-retry]\n"
+        "    write `idempotencyKey: required`, or take `idempotent` out: then only calls with a key are retried\n",
+        """\
+        services:
+          a:
+            endpoints:
+              pay: {match: {method: POST}, idempotent: true, idempotencyKey: required}
+              look: {match: {method: GET}, idempotent: true}
+        """,
+    ),
+    (
+        "timeouts-exceed-deadline",
+        "services: {a: {maxRetries: 3}}\n",
+        "policy.yaml:1:28: warning: a: 4 attempts of 5s and waits of up to 700ms take 20.7s, but the deadline is 16s "
+        "[timeouts-exceed-deadline]\n"
+        "    write `attemptTimeout: 3.8s`, or `maxRetries: 2`, or a `deadline` of at least 20.7s\n",
+        "services: {a: {maxRetries: 3, attemptTimeout: 3.8s}}\n",
+    ),
+    (
+        "fresh-timeout",
+        """\
+        gatewayRetries: false
+        services:
+          front: {calls: [orders], maxRetries: 0}
+          orders: {calls: [ledger], maxRetries: 0, attemptTimeout: 2s}
+          ledger: {deadline: 20s}
+        """,
+        "policy.yaml:5:22: warning: ledger: a fresh timeout of 20s for calls from orders, though whoever called orders "
+        "gives up after 2s [fresh-timeout]\n"
+        "    write a `deadline` where requests come in, and none here: what is left of it travels along; or at most 2s\n",
+        """\
+        defaults: {deadline: 20s}
+        gatewayRetries: false
+        services:
+          front: {calls: [orders], maxRetries: 0}
+          orders: {calls: [ledger], maxRetries: 0, attemptTimeout: 2s}
+          ledger: {}
+        """,
+    ),
+    (
+        "many-attempts",
+        "services: {a: {maxRetries: 5, attemptTimeout: 1s}}\n",
+        "policy.yaml:1:28: warning: a: 6 attempts per call: who fails 5 times is down, and gets 6 times the load for it "
+        "[many-attempts]\n"
+        "    write `maxRetries: 2`\n",
+        "services: {a: {maxRetries: 4, attemptTimeout: 1s}}\n",
+    ),
+    (
+        "budget-floor",
+        "services: {a: {traffic: 200/s, instances: 4, budget: {kind: ratio, minPerSecond: 10}}}\n",
+        "policy.yaml:1:82: warning: a: `minPerSecond: 10` in each of the 4 instances that call a are 40 retries a second "
+        "(20 % of its traffic) on top of the percentage [budget-floor]\n"
+        "    write `minPerSecond: 2`, or leave it out\n",
+        "services: {a: {traffic: 200/s, instances: 1, budget: {kind: ratio, minPerSecond: 10}}}\n",
+    ),
+    (
+        "concurrency-budget",
+        "services: {a: {budget: {kind: concurrency}}}\n",
+        "policy.yaml:1:31: warning: a: a concurrency budget drifts: 20 % of the calls in progress are more retries when "
+        "calls are slow, and when they fail fast only minConcurrency (3) counts [concurrency-budget]\n"
+        "    write `budget: {kind: ratio, percent: 20}`: a share of calls, at any latency; or `kind: earned`\n",
+        "services: {a: {budget: {kind: ratio, percent: 20}}}\n",
+    ),
+    (
+        "gateway-on-top",
+        """\
+        role: gateway
+        services:
+          front: {calls: [ledger]}
+          ledger: {}
+        """,
+        "policy.yaml:3:3: warning: the gateway retries calls to front (3 attempts), on top of the retries below it "
+        "(ledger) [gateway-on-top]\n"
+        "    write `gatewayRetries: false` at the top of the file, or `maxRetries: 0` for `front`\n",
+        """\
+        role: gateway
+        gatewayRetries: false
+        services:
+          front: {calls: [ledger]}
+          ledger: {}
+        """,
+    ),
+    (
+        "hedge-and-retry",
+        "services: {a: {maxRetries: 1, hedge: {enabled: true}}}\n",
+        "policy.yaml:1:48: warning: a: hedge and maxRetries are written together, but a call has one or the other: those "
+        "that can be repeated hedge, the rest retry [hedge-and-retry]\n"
+        "    keep one: `hedge` against slow answers, or `maxRetries` against failures\n",
+        "defaults: {maxRetries: 1}\nservices: {a: {hedge: {enabled: true}}, b: {maxRetries: 0, hedge: {enabled: true}}}\n",
+    ),
+    (
+        "breaker-never-trips",
+        """\
+        services:
+          a:
+            traffic: 20/s
+            instances: 10
+            breaker: {minimumNumberOfCalls: 50, slowCallRateThreshold: 80, slowCallDurationThreshold: 4s}
+        """,
+        "policy.yaml:5:37: warning: a: the breaker waits for 50 calls in 10 s, but with the declared traffic an instance "
+        "makes 20 calls to a in that time: it never opens [breaker-never-trips]\n"
+        "    write `minimumNumberOfCalls: 10`, or a longer `slidingWindowSize`\n",
+        """\
+        services:
+          a:
+            traffic: 20/s
+            instances: 10
+            breaker: {minimumNumberOfCalls: 20, slowCallRateThreshold: 80, slowCallDurationThreshold: 4s}
+        """,
+    ),
+    (
+        "no-breaker-no-limit",
+        "services: {a: {breaker: {enabled: false}, limit: {kind: none}}}\n",
+        "policy.yaml:1:35: warning: a: retries with neither a breaker nor a limit: nothing spares a service that is down "
+        "[no-breaker-no-limit]\n"
+        "    take `limit: {kind: none}` out, or `breaker: {enabled: false}`\n",
+        "services: {a: {breaker: {enabled: false}}, b: {limit: {kind: none}}}\n",
+    ),
+    (
+        "retry-4xx",
+        "services: {a: {retryOn: [5xx, 400, 404, 429]}}\n",
+        "policy.yaml:1:25: warning: a: retryOn lists 400, 404: a 4xx says that the request is wrong, and it stays wrong "
+        "[retry-4xx]\n"
+        "    of the 4xx list only 429\n",
+        "services: {a: {retryOn: [5xx, 429]}, b: {retryOn: [409], idempotencyKey: required}}\n",
+    ),
+    (
+        "slow-above-timeout",
+        "services: {a: {attemptTimeout: 2s, breaker: {slowCallRateThreshold: 80, slowCallDurationThreshold: 3s}}}\n",
+        "policy.yaml:1:100: warning: a: a call is slow after 3s, but an attempt is cut after 2s: slow ones are counted as "
+        "failed, if at all [slow-above-timeout]\n"
+        "    write `slowCallDurationThreshold: 1.6s`, which is below the attempt timeout\n",
+        "services: {a: {attemptTimeout: 3s, breaker: {slowCallRateThreshold: 80, slowCallDurationThreshold: 3s}}}\n",
+    ),
+    (
+        "tiny-delay",
+        "services: {a: {initialDelay: 0s}}\n",
+        "policy.yaml:1:30: warning: a: with an initialDelay of 0 every wait is 0: retries arrive while the cause still "
+        "lasts [tiny-delay]\n"
+        "    write `initialDelay: 100ms`, or at least what a healthy answer takes\n",
+        "services: {a: {initialDelay: 10ms}}\n",
+    ),
+    (
+        "decorrelated-at-cap",
+        "services: {a: {jitter: decorrelated, maxDelay: 500ms}}\n",
+        "policy.yaml:1:24: warning: a: from retry 2 on, 3 x the wait before can be 900ms, above the cap of 500ms: all that "
+        "is drawn beyond it waits exactly 500ms, in step [decorrelated-at-cap]\n"
+        "    write `jitter: full`, which spreads also at the cap, or a longer `maxDelay`\n",
+        "services: {a: {jitter: decorrelated, maxDelay: 900ms, attemptTimeout: 4s}}\n",
+    ),
+    (
+        "rate-shared",
+        "services: {a: {rate: {enabled: true}, endpoints: {x: {}, y: {}}}}\n",
+        "policy.yaml:1:32: warning: a: `rate` covers 2 endpoints of a: a server that throttles one resource must not slow "
+        "the others [rate-shared]\n"
+        "    write `rate: {enabled: true}` in the one endpoint that is throttled\n",
+        "services: {a: {endpoints: {x: {rate: {enabled: true}}, y: {}}}}\n",
+    ),
+    (
+        "cycle",
+        """\
+        gatewayRetries: false
+        defaults: {maxRetries: 0}
+        services:
+          a: {calls: [b]}
+          b: {calls: [c]}
+          c: {calls: [a]}
+        """,
+        "policy.yaml:6:3: error: services call each other in a circle: a > b > c > a; nothing bounds what a request "
+        "becomes on it [cycle]\n"
+        "    take `a` out of the calls of `c`; if no request goes all the way round, silence this rule with that reason\n",
+        """\
+        gatewayRetries: false
+        defaults: {maxRetries: 0}
+        services:
+          a: {calls: [b, c]}
+          b: {calls: [c]}
+          c: {}
+        """,
+    ),
+    (
+        "unknown-callee",
+        "services: {a: {maxRetries: 0, calls: [leger]}, ledger: {}}\n",
+        "policy.yaml:1:12: warning: a calls leger, which no file declares [unknown-callee]\n"
+        "    did you mean `ledger`? if not, declare it: `leger: {}`\n",
+        "services: {a: {maxRetries: 0, calls: [postgres]}, ledger: {}}\n",
+    ),
+    (
+        "unknown-rule",
+        "lint: {ignore: {jitter: no}}\n",
+        "policy.yaml:1:1: warning: lint.ignore silences jitter, which is no rule [unknown-rule]\n"
+        "    did you mean `no-jitter`?\n",
+        "lint: {ignore: {no-jitter: there is one caller}}\n",
+    ),
+]
+CODES = [rule[0] for rule in RULES]
+
+
+@pytest.mark.parametrize("code, bad, said, good", RULES, ids=CODES)
+def test_check__each_rule_finds_what_it_is_for_and_nothing_else(check, code, bad, said, good):
+    done = check(bad)
+    # A file that breaks one rule may break another; the rule's own finding must be there word by word.
+    assert said in done.stdout
+    assert done.stderr == ""
+    assert done.returncode == (1 if ": error: " in said else 0)
+    assert findings(check(good, "--json")) == []
+
+
+@pytest.mark.parametrize("code, bad", [(rule[0], rule[1]) for rule in RULES if rule[0] != "unknown-rule"])
+def test_check__each_rule_can_be_silenced_with_a_reason(check, code, bad):
+    quiet = f'lint: {{ignore: {{{code}: "a test"}}}}\n' + textwrap.dedent(bad)
+    assert code not in [finding["code"] for finding in findings(check(quiet, "--json"))]
+    assert "1 silenced\n" in check(quiet).stdout
+
+
+def test_check__each_rule_has_a_section_in_the_documentation(becalm):
+    sections = re.findall(r"^### ([a-z0-9-]+)$", (becalm.root / "docs/lint.md").read_text(), re.M)
+    assert sections == CODES
+    manual = (becalm.root / "man/becalm-check.1").read_text()
+    assert [code for code in CODES if f".It Cm {code}\n" not in manual] == []
+
+
+def test_check__the_example_of_the_documentation_is_what_it_says(becalm, check):
+    page = (becalm.root / "docs/check.md").read_text()
+    policy = re.search(r"```yaml\n(.*?)```\n", page, re.S).group(1)
+    said = re.search(r"```\n\$ becalm check policy.yaml\n(.*?)```\n", page, re.S).group(1)
+    assert check(policy).stdout == said
+
+
+@pytest.mark.parametrize("text", ["defaults:\n", "defaults: {}\n", "version: 1\n", "services: {a: {}}\n"])
+def test_check__the_default_policy_gives_no_finding(check, text):
+    done = check(text, "--strict")
+    assert done.returncode == 0
+    assert done.stdout.endswith("policy.yaml: no findings\n")
+
+
+def test_check__breaker_rules_judge_only_a_breaker_that_is_written(check):
+    text = "services: {a: {traffic: 0.1/s}}\n"  # the default breaker could never open here
+    assert findings(check(text, "--json")) == []
+
+
+def test_check__a_bad_file_from_top_to_bottom(check):
+    done = check(
+        """\
+        defaults:
+          maxRetries: 3
+          jitter: none
+          attemptTimeout: 2s
+          budget: {kind: none}
+        services:
+          front: {calls: [orders]}
+          orders: {calls: [ledger]}
+          ledger: {}
+        """
+    )
+    assert done.stdout == textwrap.dedent(
+        """\
+        policy.yaml:3:11: warning: defaults: retries without jitter: callers that failed together come back together [no-jitter]
+            write `jitter: full`, or leave it out: that is the default
+        policy.yaml:5:18: warning: defaults: retries without any budget: in an outage every call makes 4 attempts [no-budget]
+            write `budget: {kind: earned, percent: 10}`, or leave `budget` out: that is the default
+        policy.yaml:7:3: warning: the gateway retries calls to front (4 attempts), on top of the retries below it (orders) [gateway-on-top]
+            write `gatewayRetries: false` at the top of the file, or `maxRetries: 0` for `front`
+        policy.yaml:9:3: warning: calls are retried at 2 layers on the way to ledger: one request to front can become 16 attempts (orders 4 x ledger 4) [stacked-retries]
+            let only the layer next to the failure retry: keep `ledger`, write `maxRetries: 0` for `orders`
+
+        Worst case per client request, in attempts at each service
+          service                   no budgets   budgets    dead   marks  client waits
+          ledger                           64x       64x     64x      4x          8.7s
+            client > front x4 > orders x4 > ledger x4
+          orders                           16x       16x     16x      4x          8.7s
+            client > front x4 > orders x4
+          front                             4x        4x      4x      4x          8.7s
+            client > front x4
+
+        policy.yaml: 0 errors, 4 warnings
+        """
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_check__strict_fails_on_warnings(check):
+    assert check("defaults: {jitter: none}\n").returncode == 0
+    assert check("defaults: {jitter: none}\n", "--strict").returncode == 1
+
+
+def test_check__json_has_findings_summary_and_amplification(check):
+    done = check("services: {a: {calls: [b], maxRetries: 0}, b: {jitter: none, initialDelay: 50ms}}\n", "--json")
+    assert json.loads(done.stdout) == {
+        "findings": [
+            {
+                "code": "no-jitter",
+                "severity": "warning",
+                "file": "policy.yaml",
+                "line": 1,
+                "column": 56,
+                "message": "b: retries without jitter: callers that failed together come back together",
+                "remedy": "write `jitter: full`, or leave it out: that is the default",
+            }
+        ],
+        "summary": {"errors": 0, "warnings": 1},
+        "amplification": [
+            {"service": "a", "path": ["a"], "unbudgeted": 1, "budgeted": 1, "dead": 1, "marked": 1, "longest_ms": 5000},
+            {
+                "service": "b",
+                "path": ["a", "b"],
+                "unbudgeted": 3,
+                "budgeted": 2.1,
+                "dead": 1,
+                "marked": 2.1,
+                "longest_ms": 5000,
+            },
+        ],
+    }
+    assert done.returncode == 0
+
+
+def test_check__errors_of_a_file_are_findings_too(check):
+    done = check("defaults:\n  maxRetry: 3\n  jitter: some\n", "--json")
+    said = json.loads(done.stdout)
+    assert [(f["code"], f["severity"], f["line"], f["column"]) for f in said["findings"]] == [
+        ("unknown-key", "error", 2, 3),
+        ("wrong-type", "error", 3, 11),
+    ]
+    assert "maxRetries" in said["findings"][0]["remedy"]
+    assert said["summary"] == {"errors": 2, "warnings": 0}
+    assert said["amplification"] == []
+    assert done.returncode == 1
+    text = check("defaults:\n  maxRetry: 3\n  jitter: some\n")
+    assert re.search(r"^policy.yaml:2:3: error: .*\[unknown-key\]$", text.stdout, re.M)
+    assert text.stdout.endswith("policy.yaml: 2 errors, 0 warnings\n")
+    assert text.returncode == 1
+
+
+def test_check__unknown_keys_may_be_warnings(check):
+    done = check("defaults: {maxRetry: 3}\n", "--allow-unknown", "--json")
+    assert [(f["code"], f["severity"]) for f in findings(done)] == [("unknown-key", "warning")]
+    assert done.returncode == 0
+
+
+def test_check__a_file_that_is_not_there(becalm):
+    done = becalm("check", "nowhere.yaml")
+    assert done.stdout == (
+        "nowhere.yaml:1:1: error: No such file or directory [unreadable]\nnowhere.yaml: 1 error, 0 warnings\n"
+    )
+    assert done.returncode == 1
+
+
+def test_check__standard_input(becalm):
+    done = becalm("check", "-", stdin="defaults: {jitter: none}\n")
+    assert done.stdout.startswith("<stdin>:1:20: warning: defaults: retries without jitter")
+    assert done.stdout.endswith("<stdin>: 0 errors, 1 warning\n")
+    assert becalm("check", "-", stdin="").returncode == 1
+
+
+def test_check__max_amplification_fails_above_it(check):
+    text = "gatewayRetries: false\nservices:\n  a: {calls: [b]}\n  b: {maxRetries: 1}\n"
+    assert check(text, "--max-amplification", "2").returncode == 0
+    done = check(text, "--max-amplification=1.5")
+    assert done.returncode == 1
+    assert (
+        "policy.yaml:4:3: error: b: one client request can become 2 attempts, budgets included; at most 1.5 are allowed "
+        "[max-amplification]\n"
+        "    write a smaller `maxRetries` for `b`, or `budget: {kind: ratio, percent: 10}`\n"
+    ) in done.stdout
+    ratio = text.replace("maxRetries: 1", "budget: {kind: ratio, percent: 10}")
+    assert check(ratio, "--max-amplification", "1.1").returncode == 0
+
+
+def test_check__the_remedy_names_the_layers_to_switch_off(check):
+    text = "services: {a: {calls: [b]}, b: {calls: [c]}, c: {}}\n"
+    said = {f["message"].split(":")[0]: f["remedy"] for f in findings(check(text, "--json", "--max-amplification", "3"))}
+    assert said["c"] == "write `maxRetries: 0` for `a`, `b`: then only calls to `c` are retried"
+
+
+def test_check__ten_services_are_512_times_as_in_plan(check):
+    lines = ["gatewayRetries: false", "defaults: {maxRetries: 1, budget: {kind: ratio, percent: 5}}", "services:"]
+    lines += [f"  s{i}: {{calls: [s{i + 1}]}}" for i in range(1, 10)] + ["  s10: {}"]
+    last = json.loads(check("\n".join(lines) + "\n", "--json").stdout)["amplification"][-1]
+    assert (last["service"], last["unbudgeted"], last["budgeted"]) == ("s10", 512, 1.551)
+    assert last["path"] == [f"s{i}" for i in range(1, 11)]
+
+
+def test_check__several_files_are_one_graph(becalm, tmp_path):
+    (tmp_path / "gateway.yaml").write_text("gatewayRetries: false\nservices:\n  front: {calls: [orders]}\n")
+    (tmp_path / "orders.yaml").write_text("role: sidecar\nservices:\n  orders: {calls: [ledger]}\n  ledger: {}\n")
+    done = becalm("check", "gateway.yaml", "orders.yaml")
+    assert done.stdout.startswith("orders.yaml:4:3: warning: calls are retried at 2 layers on the way to ledger")
+    assert "    client > front > orders x3 > ledger x3\n" in done.stdout
+    assert done.stdout.endswith("2 files: 0 errors, 1 warning\n")
+
+
+def test_check__one_bad_file_of_several_is_named_and_the_others_still_read(becalm, tmp_path):
+    (tmp_path / "a.yaml").write_text("nonsense: 1\n")
+    (tmp_path / "b.yaml").write_text("rubbish: 1\n")
+    done = becalm("check", "a.yaml", "b.yaml")
+    assert re.findall(r"^(\S+): error:", done.stdout, re.M) == ["a.yaml:1:1", "b.yaml:1:1"]
+    assert done.returncode == 1
+
+
+def test_check__set_overrides_the_file(check):
+    done = check("services: {a: {}}\n", "--set", "defaults.jitter=none", "--set", "defaults.maxRetries=1")
+    assert "--set:1:1: warning:" in done.stdout
+    assert "client > a x2\n" in done.stdout
+
+
+def test_check__explain_says_each_value_where_it_came_from_and_what_it_does(check):
+    text = """\
+    defaults:
+      maxRetries: 3
+    services:
+      payment:
+        initialDelay: 200ms
+        endpoints:
+          charge: {attemptTimeout: 1s}
+    """
+    done = check(text, "--explain", "payment/charge", "--set", "defaults.maxDelay=5s")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "payment/charge (policy.yaml:7)"
+    assert lines[1:3] == [
+        "  maxRetries: 3                                         policy.yaml:2",
+        "    how many retries a call may make: retries, not attempts",
+    ]
+    assert "  initialDelay: 200ms                                   policy.yaml:5" in lines
+    assert "  maxDelay: 5s                                          --set" in lines
+    assert "  attemptTimeout: 1s                                    policy.yaml:7" in lines
+    assert "  growth: exponential                                   default" in lines
+    assert all(len(line) <= 80 for line in lines)
+    assert done.returncode == 0
+    service = check(text, "--explain", "payment").stdout
+    assert service.startswith("payment (policy.yaml:4)\n") and "charge" not in service
+
+
+def test_check__explain_all_and_as_json(check):
+    text = "services: {a: {maxRetries: 1, endpoints: {x: {}}}, b: {}}\n"
+    said = check(text, "--explain", "all").stdout
+    assert re.findall(r"^(\S+) \(policy.yaml:1\)$", said, re.M) == ["a", "a/x", "b"]
+    told = json.loads(check(text, "--explain", "a/x", "--json").stdout)["explain"]
+    assert [(t["service"], t["endpoint"], t["file"]) for t in told] == [("a", "x", "policy.yaml")]
+    assert told[0]["values"][0] == {
+        "key": "maxRetries",
+        "value": "1",
+        "from": "service",
+        "file": "policy.yaml",
+        "line": 1,
+        "column": 28,
+        "sentence": "how many retries a call may make: retries, not attempts",
+    }
+
+
+def test_check__explain_says_when_the_gateway_does_not_retry(check):
+    said = check("gatewayRetries: false\nservices: {a: {}}\n", "--explain", "a").stdout.splitlines()
+    assert said[1] == "  (gatewayRetries: false turns retries and hedges off while the role is gateway)"
+
+
+def test_check__explain_of_what_is_not_there(check):
+    done = check("services: {payment: {}}\n", "--explain", "paymnt")
+    assert done.stderr == "becalm check: there is no service or endpoint 'paymnt'; did you mean 'payment'?\n"
+    assert done.stdout == ""
+    assert done.returncode == 1
+
+
+def test_check__wrong_usage(becalm):
+    done = becalm("check")
+    assert done.stderr == (
+        "becalm check: which policy? give at least one file, or - for standard input\nTry 'becalm check --help'.\n"
+    )
+    assert done.returncode == 2
+    for wrong in ("0.5", "two", "-1", ""):
+        done = becalm("check", f"--max-amplification={wrong}", "x.yaml")
+        assert done.returncode == 2
+        assert f"'{wrong}' is not\n" in done.stderr
+
+
+def test_check__the_file_of_the_storm_article_gives_warnings_and_no_error(becalm):
+    for name in ("coordinated.yaml", "coordinated-configmap.yaml"):
+        done = becalm("check", "--json", becalm.root / "policies" / name)
+        assert done.returncode == 0
+        assert {f["severity"] for f in findings(done)} == {"warning"}
+        assert [f["code"] for f in findings(done)] == ["many-attempts", "timeouts-exceed-deadline"]
+
+
+def test_check__every_policy_of_ours_has_no_error(becalm):
+    for path in sorted((becalm.root / "policies").glob("*.yaml")):
+        assert becalm("check", path).returncode == 0, path
+
+
+def test_check__a_hostile_graph_takes_no_time(becalm, tmp_path):
+    """A chain as long as a file can hold, in which everybody also calls the first and somebody unknown."""
+    count = 12000
+    lines = ["defaults: {maxRetries: 1000, multiplier: 1.000001}", "services:"]
+    lines += [f"  s{i}: {{calls: [s{i + 1}, s0, x{i}]}}" for i in range(count)]
+    (tmp_path / "long.yaml").write_text("\n".join(lines) + "\n")
+    done = becalm("check", "--json", "long.yaml", timeout=20)
+    assert done.returncode == 1
+    assert len(json.loads(done.stdout)["amplification"]) == 2 * count + 1

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: MIT
+"""becalm import: other people's configuration becomes a policy that loads, and nothing of it is lost silently."""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "policies" / "import"
+
+# What is compared whole: expected/NAME.yaml is the policy, expected/NAME.warnings what goes to stderr.
+CASES = {
+    "seed-istio": ["istio", "virtualservice-retry.yaml", "destinationrule-outlier.yaml"],
+    "seed-grpc": ["grpc", "hedging.json"],
+    "istio-shop": ["istio", "istio-shop.yaml"],
+    "grpc-service-config": ["grpc", "grpc-service-config.json"],
+    "envoy-bootstrap": ["envoy", "envoy-bootstrap.yaml"],
+    "envoy-fragment": ["envoy", "envoy-fragment.yaml"],
+    "gateway-api": ["gateway-api", "gateway-api.yaml"],
+}
+
+
+@pytest.fixture
+def imported(becalm):
+    """imported("istio", "text"): the output, which must load. `values` are its keys, with their comments cut off."""
+
+    def run(dialect, text, *options):
+        done = becalm("import", dialect, *options, "-", stdin=text)
+        assert done.returncode == 0, done.stderr
+        assert not re.search(r"[ \t]$", done.stdout, re.M)
+        checked = becalm("check", "-", stdin=done.stdout)
+        assert checked.returncode == 0, checked.stdout + checked.stderr + done.stdout
+        done.values = [re.sub(r"  +# .*", "", line) for line in done.stdout.splitlines()]
+        done.values = [line.strip() for line in done.values if line.strip() and not line.lstrip().startswith("#")]
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_import__prints_the_whole_policy_and_all_warnings(becalm, name):
+    done = becalm("import", *CASES[name], cwd=FOLDER)
+    assert done.stdout == (FOLDER / "expected" / f"{name}.yaml").read_text(encoding="utf-8")
+    assert done.stderr == (FOLDER / "expected" / f"{name}.warnings").read_text(encoding="utf-8")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_import__what_it_prints_loads_and_fits_the_terminal(becalm, name):
+    policy = FOLDER / "expected" / f"{name}.yaml"
+    done = becalm("check", policy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "error" not in done.stderr
+    assert max(map(len, policy.read_text(encoding="utf-8").splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_import__every_value_says_where_it_came_from(name):
+    above = ""
+    for line in (FOLDER / "expected" / f"{name}.yaml").read_text(encoding="utf-8").splitlines():
+        continued = above.endswith(",")
+        if re.match(r" +[\w.-]+: ", line) and not continued:
+            comment = line.partition(" # ")[2] or above.partition("# ")[2]
+            assert comment, line
+        above = line
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_import__every_warning_is_a_comment_as_well(name):
+    policy = re.sub(r"\s+#?\s*", " ", (FOLDER / "expected" / f"{name}.yaml").read_text(encoding="utf-8"))
+    for line in (FOLDER / "expected" / f"{name}.warnings").read_text(encoding="utf-8").splitlines():
+        file, number, message = re.match(r"([^:]+):(\d+):\d+: warning: (.*) \[[\w-]+\]$", line).groups()
+        assert f"warning: {file}:{number} {message}" in policy
+
+
+# ---- counts ----
+
+
+@pytest.mark.parametrize(
+    "dialect, text, value",
+    [
+        ("istio", "retries: {attempts: 3}", "maxRetries: 3"),
+        ("istio", "retries: {attempts: 0}", "maxRetries: 0"),
+        ("istio", "retries: {perTryTimeout: 1s}", "maxRetries: 0"),
+        ("envoy", "retry_policy: {num_retries: 3}", "maxRetries: 3"),
+        ("envoy", "retry_policy: {}", "maxRetries: 1"),
+        ("gateway-api", "retry: {attempts: 3}", "maxRetries: 3"),
+        ("grpc", "hedgingPolicy: {maxAttempts: 3, hedgingDelay: 1s}", "max: 2"),
+        ("grpc", "hedgingPolicy: {maxAttempts: 50, hedgingDelay: 1s}", "max: 4"),
+    ],
+)
+def test_import__counts_retries_where_others_count_attempts(imported, dialect, text, value):
+    assert value in imported(dialect, text).values
+
+
+GRPC_RETRY = """{"retryPolicy": {"maxAttempts": %s, "initialBackoff": "%s", "maxBackoff": "%s",
+                 "backoffMultiplier": %s, "retryableStatusCodes": %s}}"""
+
+
+@pytest.mark.parametrize("attempts, retries", [(2, 1), (3, 2), (5, 4), (6, 4)])
+def test_import__a_first_grpc_attempt_is_no_retry(imported, attempts, retries):
+    assert f"maxRetries: {retries}" in imported("grpc", GRPC_RETRY % (attempts, "1s", "2s", 2, '["ABORTED"]')).values
+
+
+# ---- values ----
+
+
+@pytest.mark.parametrize(
+    "written, read", [("0.5s", "500ms"), ("1.500s", "1.5s"), ("25ms", "25ms"), ("1m30s", "90s"), ("2h", "2h"), ("0.0015s", "1.5ms")]
+)
+def test_import__durations_of_every_dialect_are_read(imported, written, read):
+    assert f"deadline: {read}" in imported("istio", f"timeout: {written}").values
+
+
+def test_import__a_timeout_of_zero_is_none(imported):
+    assert "deadline: none" in imported("istio", "timeout: 0s").values
+    done = imported("envoy", "retry_policy: {per_try_timeout: 0s}")
+    assert "attemptTimeout" not in "".join(done.values)
+    assert "per_try_timeout has no equal: 0 switches it off" in done.stderr
+
+
+def test_import__a_cap_below_the_base_means_the_cap(imported):
+    values = imported("grpc", GRPC_RETRY % (3, "5s", "1s", 1.6, "[UNAVAILABLE, 10]")).values
+    assert "initialDelay: 1s" in values and "maxDelay: 1s" in values and "multiplier: 1.6" in values
+    assert "retryOn: [unavailable, aborted, connect-failure, refused-stream, reset]" in values
+
+
+def test_import__values_that_no_policy_may_have_are_cut_with_a_warning(imported):
+    done = imported("istio", "retries: {attempts: 5000, perTryTimeout: 48h}")
+    assert "maxRetries: 1000" in done.values and "attemptTimeout: 24h" in done.values
+    assert "<stdin>:1:21: warning: retries.attempts is 5000; maxRetries goes up to 1000, and that is written [out-of-range]" in done.stderr
+    done = imported("grpc", GRPC_RETRY % (3, "1s", "2s", 0.5, "[]"))
+    assert "multiplier: 1" in done.values
+    assert "retryPolicy.backoffMultiplier is 0.5; multiplier goes down to 1" in done.stderr
+
+
+def test_import__conditions_that_envoy_takes_wider_are_spelled_out(imported):
+    assert "retryOn: [5xx]" in imported("envoy", "retry_policy: {retry_on: 5xx}").values
+    wider = "retryOn: [gateway-error, reset, connect-failure, refused-stream, timeout]"
+    assert wider in imported("envoy", "retry_policy: {retry_on: gateway-error}").values
+
+
+def test_import__a_long_list_goes_on_in_the_next_line(imported):
+    done = imported("istio", "retries: {attempts: 1, retryOn: 'connect-failure,refused-stream,unavailable,cancelled,500,501,502'}")
+    assert "  retryOn: [connect-failure, refused-stream, unavailable, cancelled, 500, 501,\n            502]\n" in done.stdout
+
+
+def test_import__envoy_reads_status_codes_only_when_retry_on_says_so(imported):
+    done = imported("envoy", "retry_policy: {retry_on: 5xx, retriable_status_codes: [409]}")
+    assert "retryOn: [5xx]" in done.values
+    assert "Envoy looks at them only if retry_on has retriable-status-codes" in done.stderr
+
+
+def test_import__names_that_no_policy_may_have_are_changed_and_told_apart(imported):
+    text = "clusters:\n- {name: 'a|b', connect_timeout: 1s}\n- {name: 'a b', connect_timeout: 2s}\n"
+    done = imported("envoy", text)
+    assert "a-b:" in done.values and "a-b-2:" in done.values
+    assert '# <stdin>:2 name "a|b"' in done.stdout
+
+
+def test_import__strange_texts_stay_one_value(imported):
+    path = json.dumps('/a: #b"c\\d\u2028e\n- f\u00e9\x85', ensure_ascii=True)
+    done = imported("istio", f"hosts: [a]\nhttp:\n- match: [{{uri: {{exact: {path}}}}}]\n  timeout: 1s\n")
+    assert 'path: "/a: #b\\"c\\\\d\\u2028e\\x0a- f\u00e9\\x85"' in done.stdout
+
+
+# ---- whose rules ----
+
+
+@pytest.mark.parametrize(
+    "dialect, text, values",
+    [
+        ("istio", "retries: {attempts: 1, retryOn: 503}", ["maxRetries: 1", "retryOn: [503]"]),
+        ("istio", "outlierDetection: {}", ["consecutive5xxErrors: 5", "interval: 10s", "maxEjectionPercent: 10"]),
+        ("istio", "retryBudget: {}", ["kind: concurrency", "percent: 20", "minConcurrency: 3", "level: service"]),
+        ("istio", "connectionPool: {http: {maxRetries: 7}}", ["kind: concurrency", "percent: 0", "minConcurrency: 7"]),
+        ("istio", "trafficPolicy: {connectionPool: {http: {http2MaxRequests: 9}}}", ["kind: fixed", "max: 9"]),
+        ("grpc", "retryThrottling: {maxTokens: 10, tokenRatio: 0.1234}", ["kind: grpc", "maxTokens: 10", "tokenRatio: 0.123"]),
+        ("grpc", "timeout: 1s", ["deadline: 1s"]),
+        ("envoy", "circuit_breakers: {thresholds: [{max_requests: 5}]}", ["kind: fixed", "max: 5"]),
+        ("envoy", "outlier_detection: {consecutive_5xx: 9}", ["consecutive5xxErrors: 9", "baseEjectionTime: 30s"]),
+        ("gateway-api", "retryConstraint: {}", ["kind: ratio", "percent: 20", "window: 10s", "minPerSecond: 10"]),
+        ("gateway-api", "timeouts: {request: 3s}", ["deadline: 3s"]),
+    ],
+)
+def test_import__a_bare_fragment_becomes_the_defaults(imported, dialect, text, values):
+    done = imported(dialect, text)
+    assert done.values[:2] == ["version: 1", "defaults:"]
+    assert "services:" not in done.values
+    for value in values:
+        assert value in done.values
+
+
+VIRTUAL_SERVICE = """kind: VirtualService
+metadata: {name: cart, namespace: shop}
+spec: {hosts: [cart], http: [{timeout: 1s}]}
+"""
+DESTINATION_RULE = """kind: DestinationRule
+metadata: {name: rule}
+spec: {host: cart.shop.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {connectTimeout: 1s}}}}
+"""
+
+
+@pytest.mark.parametrize("texts", [(VIRTUAL_SERVICE, DESTINATION_RULE), (DESTINATION_RULE, VIRTUAL_SERVICE)])
+def test_import__a_service_is_one_whatever_it_is_called_and_whichever_comes_first(imported, texts):
+    values = imported("istio", "---\n".join(texts)).values
+    assert values == ["version: 1", "services:", "cart:", "connectTimeout: 1s", "deadline: 1s"]
+
+
+def test_import__the_same_short_name_in_two_namespaces_is_two_services(imported):
+    rule = "kind: DestinationRule\nmetadata: {namespace: %s}\nspec: {host: a, trafficPolicy: {outlierDetection: {}}}\n"
+    values = imported("istio", rule % "x" + "---\n" + rule % "y").values
+    assert "a:" in values and "a.y:" in values
+
+
+def test_import__a_list_of_objects_is_read_as_its_items(imported):
+    items = "".join("- " + "  ".join(text.splitlines(True)) for text in (VIRTUAL_SERVICE, DESTINATION_RULE))
+    assert "connectTimeout: 1s" in imported("istio", "kind: List\nitems:\n" + items).values
+
+
+def test_import__a_route_inherits_nothing_from_the_route_for_the_rest(imported):
+    text = """hosts: [a]
+http:
+- match: [{uri: {prefix: /slow}}]
+  timeout: 60s
+- timeout: 1s
+  retries: {attempts: 5, perTryTimeout: 100ms, retryOn: 5xx}
+"""
+    done = imported("istio", text)
+    endpoint = done.values[done.values.index("slow:") :]
+    for value in ("maxRetries: 2", "deadline: 60s", "attemptTimeout: 5s"):
+        assert value in endpoint or value.replace("60s", "1m") in endpoint
+    assert "retryOn: [connect-failure, refused-stream, unavailable, cancelled]" in endpoint
+
+
+def test_import__a_grpc_method_inherits_nothing_from_its_service(imported):
+    retry = json.loads(GRPC_RETRY % (3, "1s", "2s", 2, '["ABORTED"]'))
+    config = {
+        "methodConfig": [
+            {"name": [{"service": "s", "method": "m"}], "timeout": "9s"},
+            {"name": [{"service": "s"}], **retry},
+            {"name": [{}], "timeout": "1s"},
+        ]
+    }
+    values = imported("grpc", json.dumps(config)).values
+    service = values[values.index("s:") : values.index("endpoints:")]
+    endpoint = values[values.index("endpoints:") :]
+    assert "deadline: none" in service and "maxRetries: 2" in service
+    assert "deadline: 9s" in endpoint and "maxRetries: 0" in endpoint
+
+
+def test_import__two_sources_of_one_key_are_a_conflict_and_the_first_wins(imported):
+    text = "kind: VirtualService\nspec: {hosts: [a], http: [{timeout: %s}]}\n"
+    done = imported("istio", text % "1s" + "---\n" + text % "2s")
+    assert "deadline: 1s" in done.values and "deadline: 2s" not in done.values
+    assert "<stdin>:5:37: warning: timeout would make deadline 2s, but it is 1s already, from <stdin>:2 timeout [conflict]" in done.stderr
+
+
+def test_import__what_istio_does_by_itself_is_told_but_not_invented(imported):
+    done = imported("istio", "hosts: [a]\nhttp: [{route: [{destination: {host: a}}]}]\n")
+    assert "maxRetries" not in "".join(done.values)
+    assert "# Not written at <stdin>:2: retries (Istio: 2, on connect-failure," in done.stdout
+
+
+def test_import__a_route_that_cannot_be_said_is_left_out_aloud(imported):
+    text = "hosts: [a]\nhttp:\n- match: [{uri: {prefix: /a}, queryParams: {x: {exact: y}}}]\n  timeout: 1s\n"
+    done = imported("istio", text)
+    assert "deadline" not in "".join(done.values)
+    assert "match.queryParams has no equal: an endpoint can't have this condition, so the route is left out" in done.stderr
+    assert "The route at <stdin>:3 is left out" in done.stdout
+
+
+# ---- what is wrong ----
+
+
+@pytest.mark.parametrize(
+    "dialect, text, error",
+    [
+        ("istio", "", "<stdin>:1:1: error: there is nothing in the file [empty]"),
+        ("istio", "---\n# nothing\n---\n", "<stdin>:1:1: error: there is nothing in the file [empty]"),
+        ("istio", "- a\n", "<stdin>:1:1: error: the document is not a mapping of keys, as Istio wants it [wrong-type]"),
+        ("istio", "retries: 3\n", "<stdin>:1:10: error: retries is not a mapping of keys, as Istio wants it [wrong-type]"),
+        ("istio", "retries: {attempts: many}\n", '<stdin>:1:21: error: retries.attempts: "many" is not a whole number [bad-value]'),
+        ("istio", "retries: {attempts: -1}\n", '<stdin>:1:21: error: retries.attempts: "-1" is not a whole number [bad-value]'),
+        ("istio", "---\na: 1\n---\ntimeout: 3\n", '<stdin>:4:10: error: timeout: "3" is not a duration; write it like 1.5s or 250ms [bad-value]'),
+        ("grpc", "hedgingPolicy: {hedgingDelay: 1s}\n", "<stdin>:1:16: error: hedgingPolicy.maxAttempts is not written; gRPC needs it [missing]"),
+        ("grpc", "hedgingPolicy: {maxAttempts: 1}\n", "<stdin>:1:30: error: hedgingPolicy.maxAttempts: 1 is below 2, the least that gRPC takes [bad-value]"),
+        (
+            "grpc",
+            "hedgingPolicy: {maxAttempts: 2, nonFatalStatusCodes: [NOPE]}\n",
+            '<stdin>:1:55: error: hedgingPolicy.nonFatalStatusCodes: "NOPE" is not a gRPC status code [bad-value]',
+        ),
+        (
+            "grpc",
+            "hedgingPolicy: {maxAttempts: 2}\nretryPolicy: {}\n",
+            "<stdin>:1:16: error: hedgingPolicy stands beside retryPolicy; gRPC takes one of them [conflict]",
+        ),
+        ("envoy", "outlier_detection: []\n", "<stdin>:1:20: error: outlier_detection is not a mapping of keys, as Envoy wants it [wrong-type]"),
+        (
+            "envoy",
+            "circuit_breakers: {thresholds: [{retry_budget: {budget_percent: {value: 101}}}]}\n",
+            "<stdin>:1:73: error: retry_budget.budget_percent is above 100 percent [bad-value]",
+        ),
+        ("gateway-api", "retry: {codes: [200]}\n", "<stdin>:1:17: error: retry.codes: 200 is not from 400 to 599 [bad-value]"),
+    ],
+)
+def test_import__a_broken_file_is_an_error_with_its_place(becalm, dialect, text, error):
+    done = becalm("import", dialect, "-", stdin=text)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert error in done.stderr.splitlines()
+
+
+def test_import__bad_yaml_in_a_later_document_points_to_its_line(becalm):
+    done = becalm("import", "istio", "-", stdin="timeout: 1s\n---\na: 1\n---\nb: [1\n")
+    assert done.returncode == 1
+    assert re.match(r"<stdin>:[56]:\d+: error: .* \[yaml-syntax\]\n", done.stderr)
+
+
+def test_import__all_errors_are_told_at_once(becalm):
+    done = becalm("import", "istio", "-", stdin="timeout: x\nretries: {attempts: y, perTryTimeout: z}\n")
+    assert done.stderr.count(" error: ") >= 2
+
+
+def test_import__an_error_is_seen_behind_a_hundred_warnings(becalm):
+    text = "".join(f"unknown{i}: 1\n" for i in range(150)) + "timeout: x\n"
+    done = becalm("import", "istio", "-", stdin=text)
+    assert done.returncode == 1
+    assert '<stdin>:151:10: error: timeout: "x" is not a duration' in done.stderr
+    assert "and 51 more\n" in done.stderr
+
+
+def test_import__all_of_many_warnings_are_in_the_policy(imported):
+    text = "".join(f"unknown{i}: 1\n" for i in range(150)) + "timeout: 1s\n"
+    done = imported("istio", text)
+    assert "and 50 more; the comments in the policy name them all\n" in done.stderr
+    assert done.stdout.count("# warning: ") == 150
+
+
+# ---- the command ----
+
+
+def test_import__strict_fails_on_warnings_and_prints_all_the_same(becalm):
+    done = becalm("import", "envoy", "--strict", "-", stdin="admin: {}\nretry_policy: {}\n")
+    assert done.returncode == 1
+    assert "maxRetries: 1" in done.stdout
+    assert becalm("import", "envoy", "--strict", "-", stdin="retry_policy: {}\n").returncode == 0
+
+
+def test_import__json_has_the_policy_and_the_findings(becalm):
+    done = becalm("import", "istio", "--json", "-", stdin="timeout: 1s\nx: 1\n")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0 and done.stderr == ""
+    assert "deadline: 1s" in answer["policy"]
+    assert answer["findings"] == [
+        {
+            "code": "no-equal",
+            "severity": "warning",
+            "file": "<stdin>",
+            "line": 2,
+            "column": 1,
+            "message": "x has no equal: it is not about retries, or not known here",
+        }
+    ]
+    assert answer["summary"] == {"errors": 0, "warnings": 1}
+
+
+def test_import__json_of_a_broken_file_has_no_policy(becalm):
+    done = becalm("import", "istio", "--json", "-", stdin="timeout: x\n")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert answer["policy"] is None and answer["summary"] == {"errors": 1, "warnings": 0}
+
+
+def test_import__a_file_that_is_not_there_is_a_failure(becalm):
+    done = becalm("import", "istio", "nowhere.yaml")
+    assert done.returncode == 1
+    assert done.stderr == "becalm import istio: nowhere.yaml: No such file or directory\n"
+
+
+@pytest.mark.parametrize("args", [["import", "istio"], ["import"], ["import", "linkerd", "a.yaml"], ["import", "istio", "--no", "a"]])
+def test_import__wrong_usage_exits_with_two(becalm, args):
+    done = becalm(*args)
+    assert done.returncode == 2 and done.stdout == ""
+
+
+@pytest.mark.parametrize("path", [[], ["istio"], ["grpc"], ["envoy"], ["gateway-api"]])
+def test_import__help_fits_the_terminal(becalm, path):
+    done = becalm("import", *path, "--help")
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.startswith("Usage: becalm import")
+    assert "\nExamples:\n" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_import__a_large_file_takes_no_time(becalm):
+    services = "".join(f"---\nkind: VirtualService\nspec: {{hosts: [h{i}], http: [{{timeout: 1s}}]}}\n" for i in range(2000))
+    done = becalm("import", "istio", "-", stdin=services, timeout=20)
+    assert done.returncode == 0
+    assert done.stdout.count("deadline: 1s") == 2000

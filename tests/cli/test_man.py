@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""The manual pages: mandoc finds nothing wrong with them, and they know every command and option."""
+
+import re
+import subprocess
+
+from conftest import ROOT
+
+PAGES = sorted((ROOT / "man").glob("*.[1-8]"))
+
+
+def page(name):
+    """A page as plain text, its lines joined: what a reader sees."""
+    done = subprocess.run(
+        ["mandoc", "-T", "ascii", "-O", "width=200", ROOT / "man" / name], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return re.sub(r"\s+", " ", re.sub(r".\x08", "", done.stdout))
+
+
+def test_man__the_pages_are_there():
+    names = {path.name for path in PAGES}
+    assert names >= {"becalm.1", "becalm-check.1", "becalm-plan.1", "becalm-import.1", "becalm.yaml.5"}
+
+
+def test_man__every_page_is_clean():
+    for path in PAGES:
+        done = subprocess.run(
+            ["mandoc", "-T", "lint", "-W", "warning", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert (done.returncode, done.stdout) == (0, ""), path.name
+
+
+def test_man__every_page_is_installed():
+    listed = (ROOT / "CMakeLists.txt").read_text()
+    for path in PAGES:
+        assert f"man/{path.name}" in listed, path.name
+
+
+def test_man__becalm_knows_every_command(commands):
+    text = page("becalm.1")
+    for path in commands.help:
+        if path and " " not in path:
+            assert re.search(rf" {path} ", text), path
+
+
+def test_man__every_option_is_on_its_command_s_page(commands):
+    for path in commands.help:
+        command = path.split()[0] if path else ""
+        own = ROOT / f"man/becalm-{command}.1"
+        text = page(own.name if own.exists() else "becalm.1")
+        assert re.search(rf"\b{re.escape(path)}\b", text), path
+        for letter, name, argument in commands.options(path):
+            if name == "help" and path:
+                continue  # becalm(1) says that every command has it
+            assert f"--{name}" in text, f"{path} --{name}"
+            if letter:
+                assert re.search(rf"-{letter}\b", text), f"{path} -{letter}"
+
+
+def test_man__pages_refer_to_pages_that_exist():
+    names = {path.name for path in PAGES}
+    for path in PAGES:
+        for name, section in re.findall(r"^\.Xr (becalm\S*) (\d)", path.read_text(), re.M):
+            assert f"{name}.{section}" in names, f"{path.name}: {name}({section})"
