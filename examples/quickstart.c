@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A flaky operation made calm: the quick start of README.md.
+/* A flaky operation made calm: README.md's quick start, with a log line per retry.
  *
  *   cc quickstart.c $(pkg-config --cflags --libs libbecalm) -o quickstart */
 #include <becalm/becalm.h>

@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SECONDS   60u
-#define CALLERS   10u
-#define WORKERS   10u
-#define WORK      (10 * BECALM_MS) /* on average, per request */
-#define ARRIVAL   (BECALM_S / 850)
-#define CALLS_MAX (SECONDS * 1000u)
-#define QUEUE_MAX (1u << 20)
+#define SECONDS    60u
+#define FAULT_FROM 10u
+#define FAULT_TO   20u
+#define CALLERS    10u
+#define WORKERS    10u
+#define WORK       (10 * BECALM_MS) /* on average, per request */
+#define ARRIVAL    (BECALM_S / 850)
+#define CALLS_MAX  (SECONDS * 1000u)
+#define QUEUE_MAX  (1u << 20)
 
 enum what { ARRIVES, SERVED, WAKES };
 
@@ -82,7 +84,8 @@ static uint32_t second_of(becalm_ns at)
 /* Free workers take the next requests. In the fault only three of ten are left. */
 static void work(struct lane *lane)
 {
-    uint32_t workers = lane->now >= 10 * BECALM_S && lane->now < 20 * BECALM_S ? WORKERS * 3 / 10 : WORKERS;
+    bool fault = lane->now >= FAULT_FROM * BECALM_S && lane->now < FAULT_TO * BECALM_S;
+    uint32_t workers = fault ? WORKERS * 3 / 10 : WORKERS;
     while (lane->busy < workers && lane->first != lane->last) {
         struct event request = lane->queue[lane->first++ % QUEUE_MAX];
         request.what = SERVED;
@@ -183,21 +186,24 @@ static struct lane *lane_new(const char *name, const struct becalm_policy *polic
 
 static const char *bar(uint32_t sent)
 {
-    static const char full[] = "################################";
-    uint32_t length = sent / 106; /* eight for the normal load */
+    static const char full[] = "################";
+    uint32_t length = sent / 212; /* four for the normal load */
     return full + (sizeof full - 1 - (length < sizeof full - 1 ? length : sizeof full - 1));
 }
 
 static void row(const struct lane *naive, const struct lane *calm, uint32_t second)
 {
     const struct lane *lane[] = {naive, calm};
-    printf("%4us ", second);
+    if (second == FAULT_FROM || second == FAULT_TO) {
+        printf("------- %s -------\n", second == FAULT_FROM ? "7 of 10 workers are lost" : "all workers are back");
+    }
+    printf("%4us", second);
     for (int i = 0; i < 2; i++) {
         uint32_t begun = lane[i]->begun[second] == 0 ? 1 : lane[i]->begun[second];
-        printf(" %5.2fx %-32s %3u%%  ", (double)lane[i]->sent[second] / 850.0, bar(lane[i]->sent[second]),
+        printf("   %5.2fx %-16s %3u%%", (double)lane[i]->sent[second] / 850.0, bar(lane[i]->sent[second]),
                lane[i]->good[second] * 100 / begun);
     }
-    printf("%s\n", second == 10 ? "<- 7 of 10 workers lost" : second == 20 ? "<- all workers back" : "");
+    printf("\n");
 }
 
 int main(void)
@@ -214,15 +220,16 @@ int main(void)
     struct lane *right = lane_new("Becalm's default policy", &calm);
     run(left);
     run(right);
-    printf("One service, 850 requests a second, capacity 1000; load sent to it, and success, by the second.\n\n");
-    printf("       %-39s success  %-39s success\n", left->name, right->name);
-    for (uint32_t second = 6; second < 44; second++) {
+    printf("One service with room for 1000 requests a second gets 850. Of a minute, the\n"
+           "seconds 6 to 39: load sent to it against normal, and calls that succeeded.\n\n");
+    printf("        %-29s  %s\n", left->name, right->name);
+    for (uint32_t second = 6; second < 40; second++) {
         row(left, right, second);
     }
-    printf("\nWhy calls ended, over the whole minute:\n\n");
+    printf("\nWhy calls ended, left and right, over the whole minute:\n\n");
     for (uint32_t why = 0; why < BECALM_REASON_COUNT; why++) {
         if (left->refused[why] + right->refused[why] > 0) {
-            printf("  %-16s %8u %8u   %s\n", becalm_reason_word((enum becalm_reason)why), left->refused[why],
+            printf("  %-15s %6u %6u   %s\n", becalm_reason_word((enum becalm_reason)why), left->refused[why],
                    right->refused[why], becalm_reason_sentence((enum becalm_reason)why));
         }
     }

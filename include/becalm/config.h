@@ -128,9 +128,11 @@ struct becalm_rules {
     becalm_ns connect_timeout;
     enum becalm_budget_level level;
     enum becalm_key_rule key;
-    bool auto_limit;                      /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
-    uint32_t shared_percent_ppm;          /* 0: no shared budget */
-    const char *shared_redis;             /* NULL: none */
+    bool auto_limit;             /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
+    uint32_t shared_percent_ppm; /* 0: no shared budget */
+    const char *shared_redis;    /* NULL: none */
+    const struct becalm_budget_policy
+        *service_budget;                  /* the service's, for `level: service` and `both`; NULL in `defaults:` */
     const struct becalm_origins *origins; /* where each value came from: becalm_rules_origin() */
 };
 

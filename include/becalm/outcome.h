@@ -129,9 +129,10 @@ struct becalm_outcome {
     enum becalm_outcome_kind kind;
     enum becalm_listed listed;
     enum becalm_mark_kind mark;
-    bool stop;       /* the server said: do not retry (a negative grpc-retry-pushback-ms) */
-    bool delivered;  /* a byte of the answer has reached the caller, so nothing can be taken back */
-    bool has_hint;   /* the server said how long to wait (Retry-After, grpc-retry-pushback-ms) */
+    bool stop;      /* the server said: do not retry (a negative grpc-retry-pushback-ms) */
+    bool delivered; /* a byte of the answer has reached the caller, so nothing can be taken back */
+    bool safe;     /* the policy named this very failure as one after which any request may be repeated (a gRPC code) */
+    bool has_hint; /* the server said how long to wait (Retry-After, grpc-retry-pushback-ms) */
     becalm_ns hint;  /* that long */
     uint32_t status; /* the host's own number (HTTP status, exit code); 0: there was no answer */
 };

@@ -39,8 +39,8 @@ struct becalm_policy {
 
 BECALM_API void becalm_policy_defaults(struct becalm_policy *);
 
-/* What is wrong with a policy: the part, and a sentence that begins with the name of its field. Print them as "%s.%s",
- * or the sentence alone if the part is "". Both are constants. */
+/* What is wrong with a policy: the part, and a sentence that begins with the name of its field. Both are constants,
+ * to be printed one after the other: "backoff cap must be at least base". */
 struct becalm_complaint {
     const char *part;     /* "backoff"; "" for the fields above */
     const char *sentence; /* "cap must be at least base" */

@@ -34,12 +34,27 @@ struct check {
 
 /* ---- loading ---- */
 
+/* The semicolon between the two halves of a message: the first that is not inside quotes, which hold the user's own
+ * text. */
+static const char *message_half(const char *message)
+{
+    bool quoted = false;
+    for (const char *c = message; *c != '\0'; c++) {
+        quoted ^= *c == '"';
+        if (!quoted && c[0] == ';' && c[1] == ' ') {
+            return c;
+        }
+    }
+    return NULL;
+}
+
 /* A diagnostic says what is wrong, and after a semicolon what would be right. Most have both. */
 static void finding_from_diag(struct lint_finding *finding, const struct becalm_diag *diag, uint32_t order)
 {
-    const char *half = strstr(diag->message, "; ");
+    const char *half = message_half(diag->message);
     size_t length = half == NULL ? strlen(diag->message) : (size_t)(half - diag->message);
     finding->code = diag->code;
+    finding->loading = true;
     finding->severity = diag->severity;
     finding->order = order;
     finding->line = diag->line;
@@ -132,6 +147,7 @@ static void findings_count(struct check *c)
     /* The loader counts also what found no room in its list. */
     c->errors = errors > c->errors ? errors : c->errors;
     c->warnings = warnings > c->warnings ? warnings : c->warnings;
+    c->errors += c->report.cut; /* what was not judged is not fine */
 }
 
 static const char *severity_word(enum becalm_severity severity)
@@ -153,15 +169,17 @@ static void findings_print(const struct check *c)
         if (f->silenced) {
             continue;
         }
-        printf("%s%s:%u:%u:%s %s%s:%s %s %s[%s]%s\n", style.bold, f->file, f->line, f->column, style.reset,
+        bool one_line = f->loading && f->remedy[0] != '\0';
+        printf("%s%s:%u:%u:%s %s%s:%s %s%s%s %s[%s]%s\n", style.bold, f->file, f->line, f->column, style.reset,
                f->severity == BECALM_ERROR ? style.red : style.yellow, severity_word(f->severity), style.reset,
-               f->message, style.dim, f->code, style.reset);
-        if (f->remedy[0] != '\0') {
+               f->message, one_line ? "; " : "", one_line ? f->remedy : "", style.dim, f->code, style.reset);
+        if (!one_line && f->remedy[0] != '\0') {
             printf("    %s\n", f->remedy);
         }
     }
     if (c->report.cut) {
-        printf("(there are more than %u findings; the rest is left out)\n", LINT_FINDINGS_MAX);
+        printf("error: there are more than %u findings, and the rest was not judged; mend these first\n",
+               LINT_FINDINGS_MAX);
     }
 }
 
@@ -356,6 +374,9 @@ static void all_json(const struct check *c)
     json_object(&json, "summary");
     json_integer(&json, "errors", c->errors);
     json_integer(&json, "warnings", c->warnings);
+    if (c->report.cut) {
+        json_boolean(&json, "truncated", true);
+    }
     json_object_end(&json);
     json_array(&json, "amplification");
     for (uint32_t n = 0; c->graph != NULL && n < c->graph->node_count; n++) {
@@ -648,11 +669,11 @@ static int check_run(const struct cli_command *command, const struct cli_args *a
     const char *target = cli_value(command, args, "explain");
     uint64_t most = 0;
     int rc = 0;
-    if (args->word_count == 0) {
-        return cli_usage(command, "which policy? give at least one file, or - for standard input");
-    }
     if (most_text != NULL && (!value_decimal(most_text, GRAPH_ONE, &most) || most < GRAPH_ONE)) {
         return cli_usage(command, "--max-amplification is a number from 1 on, like 2 or 1.5; '%s' is not", most_text);
+    }
+    if (args->word_count == 0) {
+        return cli_usage(command, "which policy? give at least one file, or - for standard input");
     }
     c.configs = calloc(args->word_count, sizeof(struct becalm_config *));
     if (c.configs == NULL || !files_load(&c) || judge(&c, most) != 0) {

@@ -83,6 +83,7 @@ void becalm__grpc_classify(const struct becalm_retry_on *on, const struct becalm
     bool named = becalm__retry_on_has_grpc(on, code);
     outcome->kind = code_kind(code, named);
     outcome->listed = becalm__listed(named);
+    outcome->safe = named; /* gRPC is POST throughout: naming the code is how its policies say what may be repeated */
     if (code == BECALM_GRPC_OK || answer->pushback.at == NULL) {
         return;
     }

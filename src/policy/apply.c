@@ -73,14 +73,13 @@ static bool is_off_word(const struct setting *s)
 }
 
 /* What a number of this type looks like, for messages. */
-static const char *number_should(const struct schema_key *key)
+static const char *number_example(const struct schema_key *key)
 {
     if (key->type == TYPE_DURATION) {
         return "a duration; write a number with its unit, like 100ms, 1.5s or 2m";
     }
     if (key->type == TYPE_PERCENT) {
-        return key->word == NULL ? "a percentage; write a number like 10 or 0.5"
-                                 : "a percentage; write a number like 50, or the word off";
+        return "a percentage; write a number like 10 or 0.5";
     }
     if (key->type == TYPE_DECIMAL || key->type == TYPE_JITTER_FACTOR) {
         return "a number; write one like 2.0";
@@ -91,7 +90,15 @@ static const char *number_should(const struct schema_key *key)
     if (key->type == TYPE_RATE) {
         return "a rate; write a number per second or minute, like 200/s";
     }
-    return key->word == NULL ? "a whole number; write one like 3" : "a whole number or the word auto";
+    return "a whole number; write one like 3";
+}
+
+static void not_a_number(const struct setting *s)
+{
+    char should[128];
+    (void)snprintf(should, sizeof should, "%s%s%s", number_example(s->key),
+                   s->key->word == NULL ? "" : ", or the word ", s->key->word == NULL ? "" : s->key->word);
+    wrong(s, should);
 }
 
 static bool number_parse(const struct schema_key *key, const char *text, uint64_t *value)
@@ -123,12 +130,13 @@ static bool is_wide(enum schema_type type)
 static bool set_number(const struct setting *s)
 {
     uint64_t value = s->key->stands_for;
-    if (!is_scalar(s, number_should(s->key))) {
+    if (s->node->kind != YAML_SCALAR) {
+        not_a_number(s);
         return false;
     }
     if (!is_off_word(s)) {
         if (!number_parse(s->key, s->node->text, &value)) {
-            wrong(s, number_should(s->key));
+            not_a_number(s);
             return false;
         }
         if (!in_range(s, value)) {
@@ -211,7 +219,7 @@ static bool set_text(const struct setting *s)
         wrong(s, "a text; it is empty");
         return false;
     }
-    const char *text = arena_text(&s->l->config->arena, s->node->text);
+    const char *text = arena_text(s->l->arena, s->node->text);
     *(const char **)s->field = text;
     return text != NULL || loader_no_memory(s->l);
 }
@@ -248,7 +256,7 @@ static const struct yaml_node *list_item(const struct yaml_node *node, uint32_t 
 static bool set_list(const struct setting *s)
 {
     uint32_t count = list_count(s->node);
-    const char **list = arena_take(&s->l->config->arena, (count + 1) * sizeof *list);
+    const char **list = arena_take(s->l->arena, (count + 1) * sizeof *list);
     if (list == NULL) {
         return loader_no_memory(s->l);
     }
@@ -260,7 +268,7 @@ static bool set_list(const struct setting *s)
     for (uint32_t i = 0; i < count; i++) {
         const struct yaml_node *item = list_item(s->node, i);
         fine = list_item_is_fine(s, item) && fine;
-        list[i] = item->kind == YAML_SCALAR ? arena_text(&s->l->config->arena, item->text) : "";
+        list[i] = item->kind == YAML_SCALAR ? arena_text(s->l->arena, item->text) : "";
         if (list[i] == NULL) {
             return loader_no_memory(s->l);
         }
@@ -322,8 +330,8 @@ static bool set_header(const struct setting *s)
         wrong(s, "one header and its value; write {name: value}");
         return false;
     }
-    match->header_name = arena_text(&s->l->config->arena, s->node->key[0]->text);
-    match->header_value = arena_text(&s->l->config->arena, s->node->item[0]->text);
+    match->header_name = arena_text(s->l->arena, s->node->key[0]->text);
+    match->header_value = arena_text(s->l->arena, s->node->item[0]->text);
     return (match->header_name != NULL && match->header_value != NULL) || loader_no_memory(s->l);
 }
 
@@ -466,15 +474,31 @@ static bool set_value(const struct setting *s)
     return false;
 }
 
-/* A key that resets its mapping makes the origins of the others what they were before anybody wrote them. */
-static void origins_reset(const struct space *space, const struct schema_key *key)
+static void origin_set(const struct space *space, const char *name, struct becalm_origin origin)
+{
+    const struct schema_key *key = schema_find(space->schema, name);
+    space->origins[key - space->schema->keys] = origin;
+}
+
+/* A key that brings others with it: a preset and a mode are where their values came from; a kind brings its own
+ * defaults, which nobody wrote. */
+static void origins_follow(const struct space *space, const struct schema_key *key, struct becalm_origin origin)
 {
     const char *dot = strchr(key->name, '.');
     size_t prefix = dot == NULL ? 0 : (size_t)(dot - key->name) + 1;
-    for (uint32_t i = 0; prefix > 0 && i < space->schema->count; i++) {
+    struct becalm_origin rest =
+        key->type == TYPE_PRESET ? origin : (struct becalm_origin){.level = BECALM_FROM_BUILT_IN};
+    for (uint32_t i = 0; prefix > 0 && brings_others(key) && i < space->schema->count; i++) {
         if (strncmp(space->schema->keys[i].name, key->name, prefix) == 0) {
-            space->origins[i] = (struct becalm_origin){.level = BECALM_FROM_BUILT_IN};
+            space->origins[i] = rest;
         }
+    }
+    if (key->type == TYPE_RETRY_MODE) {
+        origin_set(space, "budget.kind", origin);
+        origin_set(space, "jitter", origin);
+        origin_set(space, "rate.enabled", origin);
+    } else if (key->type == TYPE_JITTER_FACTOR) {
+        origin_set(space, "jitter", origin);
     }
 }
 
@@ -487,11 +511,10 @@ static void apply_key(struct loader *l, const struct place *place, const struct 
         return;
     }
     if (set_value(&s) && space->origins != NULL) {
-        if (brings_others(key)) {
-            origins_reset(space, key);
-        }
-        space->origins[key - space->schema->keys] = (struct becalm_origin){
+        struct becalm_origin origin = {
             .level = node->line == 0 ? BECALM_FROM_SET : place->level, .line = node->line, .column = node->column};
+        origins_follow(space, key, origin);
+        space->origins[key - space->schema->keys] = origin;
     }
 }
 
@@ -532,6 +555,33 @@ static void known_collect(struct known *known, const struct place *place, const 
     }
 }
 
+/* What other systems call it. */
+static const char *foreign_name(const char *key)
+{
+    static const struct {
+        const char *theirs;
+        const char *ours;
+    } names[] = {
+        {"timeout", "attemptTimeout for one attempt, deadline for the whole call"},
+        {"perTryTimeout", "attemptTimeout"},
+        {"retries", "maxRetries"},
+        {"attempts", "maxRetries, which is one less: it counts retries"},
+        {"maxAttempts", "maxRetries, which is one less: it counts retries"},
+        {"retryBudget", "budget"},
+        {"backoff", "initialDelay, maxDelay and multiplier"},
+        {"circuitBreaker", "breaker"},
+        {"outlierDetection", "outlier"},
+        {"loadShedding", "gate"},
+        {"hedging", "hedge"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(key, names[i].theirs) == 0) {
+            return names[i].ours;
+        }
+    }
+    return NULL;
+}
+
 static void unknown_key(struct loader *l, const struct place *place, const char *prefix, const struct yaml_node *key)
 {
     struct known known;
@@ -542,7 +592,10 @@ static void unknown_key(struct loader *l, const struct place *place, const char 
     enum becalm_severity severity = l->allow_unknown ? BECALM_WARNING : BECALM_ERROR;
     (void)snprintf(where, sizeof where, "%s%.*s", prefix[0] == '\0' ? place->what : "",
                    (int)(strlen(prefix) == 0 ? 0 : strlen(prefix) - 1), prefix);
-    if (near != NULL) {
+    const char *ours = foreign_name(key->text);
+    if (ours != NULL) {
+        (void)snprintf(list, sizeof list, "here it is %s", ours);
+    } else if (near != NULL) {
         (void)snprintf(list, sizeof list, "did you mean \"%s\"?", near);
     } else if (known.count <= 20) {
         known.at[known.count < SCHEMA_KEYS_MAX ? known.count : SCHEMA_KEYS_MAX - 1] = NULL;
@@ -643,4 +696,23 @@ bool apply_mapping(struct loader *l, const struct place *place, const struct yam
     uint32_t errors = l->diags->errors;
     apply_prefixed(l, place, "", node);
     return !l->no_memory && l->diags->errors == errors;
+}
+
+bool name_is_fine(struct loader *l, const struct yaml_node *key, const char *what)
+{
+    static const char *const more = "-_.:/";
+    for (const char *c = key->text; *c != '\0'; c++) {
+        bool fine = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
+        if (!fine && strchr(more, *c) == NULL) {
+            loader_error(l, key->line, key->column, "wrong-type",
+                         "the name of a %s is made of letters, digits, - _ . : and /; \"%.64s\" is not", what,
+                         key->text);
+            return false;
+        }
+    }
+    if (key->length == 0 || key->length > 128) {
+        loader_error(l, key->line, key->column, "wrong-type", "the name of a %s has 1 to 128 characters", what);
+        return false;
+    }
+    return true;
 }

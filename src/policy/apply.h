@@ -7,10 +7,12 @@
 #include "config_internal.h"
 
 struct loader {
-    struct becalm_config *config;
+    struct arena *arena;          /* of what is loaded: its texts and lists */
+    struct becalm_config *config; /* policies only; else NULL */
     const char *name;
     struct becalm_diags *diags;
     bool allow_unknown;
+    enum becalm_origin_level level; /* of the rules that are being checked */
     bool no_memory;
 };
 
@@ -32,6 +34,9 @@ struct place {
 
 /* False: not a mapping, which was reported, or no memory. */
 bool apply_mapping(struct loader *, const struct place *, const struct yaml_node *);
+
+/* Names of services, endpoints and the like: 1 to 128 letters, digits, - _ . : and /. False: reported. */
+bool name_is_fine(struct loader *, const struct yaml_node *key, const char *what);
 
 void loader_error(struct loader *, uint32_t line, uint32_t column, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

@@ -116,6 +116,21 @@ static bool contradiction_report(struct loader *l, const struct becalm_rules *ru
     return c->is;
 }
 
+/* A key that belongs to another kind than the one chosen does nothing, and whoever wrote it thinks that it does. */
+static void unused_warn(struct loader *l, const struct becalm_rules *rules, const char *whose)
+{
+    for (uint32_t i = 0; i < schema_rules.count; i++) {
+        const struct schema_key *key = &schema_rules.keys[i];
+        struct becalm_origin origin = rules->origins->key[i];
+        struct becalm_origin preset = becalm_rules_origin(rules, "breaker.preset");
+        bool implied = origin.line == preset.line && origin.column == preset.column;
+        if (origin.level == l->level && !implied && explain_hides(rules, key)) {
+            becalm_diag_add(l->diags, BECALM_WARNING, l->name, origin.line, origin.column, "unused-key",
+                            "%s: %s does nothing here: another kind or mode is chosen; take it out", whose, key->name);
+        }
+    }
+}
+
 static void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose, uint32_t line, uint32_t column)
 {
     struct becalm_policy *p = &rules->policy;
@@ -143,6 +158,7 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
     for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++) {
         found = contradiction_report(l, rules, whose, &contradictions[i]) || found;
     }
+    unused_warn(l, rules, whose);
     if (!found && becalm_policy_check(p, &complaint) != 0) {
         loader_error(l, line, column, "conflict", "%s: %s.%s", whose, complaint.part, complaint.sentence);
     }
@@ -151,7 +167,7 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
 /* Rules that begin as a copy of those they inherit from. */
 static bool rules_inherit(struct loader *l, struct becalm_rules *rules, const struct becalm_rules *from)
 {
-    struct becalm_origins *origins = arena_take(&l->config->arena, sizeof *origins);
+    struct becalm_origins *origins = arena_take(l->arena, sizeof *origins);
     if (origins == NULL) {
         return loader_no_memory(l);
     }
@@ -167,37 +183,20 @@ static struct space rules_space(struct becalm_rules *rules)
     return (struct space){&schema_rules, rules, ((struct becalm_origins *)(uintptr_t)rules->origins)->key};
 }
 
-static bool name_is_fine(struct loader *l, const struct yaml_node *key, const char *what)
-{
-    static const char *const more = "-_.:/";
-    for (const char *c = key->text; *c != '\0'; c++) {
-        bool fine = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
-        if (!fine && strchr(more, *c) == NULL) {
-            loader_error(l, key->line, key->column, "wrong-type",
-                         "the name of a %s is made of letters, digits, - _ . : and /; \"%.64s\" is not", what,
-                         key->text);
-            return false;
-        }
-    }
-    if (key->length == 0 || key->length > 128) {
-        loader_error(l, key->line, key->column, "wrong-type", "the name of a %s has 1 to 128 characters", what);
-        return false;
-    }
-    return true;
-}
-
 static bool endpoint_load(struct loader *l, struct becalm_endpoint *endpoint, const struct becalm_service *service,
                           const struct yaml_node *key, const struct yaml_node *value)
 {
-    endpoint->name = arena_text(&l->config->arena, key->text);
+    endpoint->name = arena_text(l->arena, key->text);
     endpoint->line = key->line;
     endpoint->column = key->column;
     if (endpoint->name == NULL || !rules_inherit(l, &endpoint->rules, &service->rules)) {
         return loader_no_memory(l);
     }
+    endpoint->rules.service_budget = &service->rules.policy.budget;
     struct space spaces[] = {rules_space(&endpoint->rules), {&schema_endpoint, endpoint, NULL}};
     struct place place = {.spaces = spaces, .space_count = 2, .level = BECALM_FROM_ENDPOINT, .what = "an endpoint"};
     if (name_is_fine(l, key, "endpoint") && apply_mapping(l, &place, value)) {
+        l->level = BECALM_FROM_ENDPOINT;
         rules_check(l, &endpoint->rules, endpoint->name, key->line, key->column);
     }
     return !l->no_memory;
@@ -212,7 +211,7 @@ static bool endpoints_load(struct loader *l, struct becalm_service *service, con
         loader_error(l, node->line, node->column, "wrong-type", "endpoints is a mapping of names; write name: {...}");
         return true;
     }
-    struct becalm_endpoint *endpoints = arena_take(&l->config->arena, (node->count + 1) * sizeof *endpoints);
+    struct becalm_endpoint *endpoints = arena_take(l->arena, (node->count + 1) * sizeof *endpoints);
     if (endpoints == NULL) {
         return loader_no_memory(l);
     }
@@ -231,8 +230,8 @@ static bool service_hosts(struct loader *l, struct becalm_service *service)
 {
     if (service->hosts == NULL) {
         size_t bytes = strlen(service->name) + sizeof ":80";
-        char *host = arena_take(&l->config->arena, bytes);
-        const char **hosts = arena_take(&l->config->arena, 2 * sizeof *hosts);
+        char *host = arena_take(l->arena, bytes);
+        const char **hosts = arena_take(l->arena, 2 * sizeof *hosts);
         if (host == NULL || hosts == NULL) {
             return loader_no_memory(l);
         }
@@ -258,18 +257,20 @@ static bool match_is_empty(const struct becalm_match *match)
 static bool service_load(struct loader *l, struct becalm_service *service, const struct yaml_node *key,
                          const struct yaml_node *value)
 {
-    service->name = arena_text(&l->config->arena, key->text);
+    service->name = arena_text(l->arena, key->text);
     service->line = key->line;
     service->column = key->column;
     service->instances = 1;
     if (service->name == NULL || !rules_inherit(l, &service->rules, &l->config->defaults)) {
         return loader_no_memory(l);
     }
+    service->rules.service_budget = &service->rules.policy.budget;
     struct space spaces[] = {rules_space(&service->rules), {&schema_service, service, NULL}};
     static const char *const beside[] = {"endpoints", NULL};
     struct place place = {
         .spaces = spaces, .space_count = 2, .level = BECALM_FROM_SERVICE, .what = "a service", .beside = beside};
     if (name_is_fine(l, key, "service") && apply_mapping(l, &place, value)) {
+        l->level = BECALM_FROM_SERVICE;
         rules_check(l, &service->rules, service->name, key->line, key->column);
     }
     if (!service_hosts(l, service)) {
@@ -316,8 +317,8 @@ static bool lint_load(struct loader *l, const struct yaml_node *node)
                      "lint has one key, ignore; write lint: {ignore: {RULE: \"the reason why\"}}");
         return true;
     }
-    const char **code = arena_take(&l->config->arena, (ignore->count + 1) * sizeof *code);
-    const char **reason = arena_take(&l->config->arena, (ignore->count + 1) * sizeof *reason);
+    const char **code = arena_take(l->arena, (ignore->count + 1) * sizeof *code);
+    const char **reason = arena_take(l->arena, (ignore->count + 1) * sizeof *reason);
     if (code == NULL || reason == NULL) {
         return loader_no_memory(l);
     }
@@ -328,8 +329,8 @@ static bool lint_load(struct loader *l, const struct yaml_node *node)
                          "%s is silenced without a reason; write %s: \"the reason why\"", ignore->key[i]->text,
                          ignore->key[i]->text);
         }
-        code[i] = arena_text(&l->config->arena, ignore->key[i]->text);
-        reason[i] = arena_text(&l->config->arena, why->kind == YAML_SCALAR ? why->text : "");
+        code[i] = arena_text(l->arena, ignore->key[i]->text);
+        reason[i] = arena_text(l->arena, why->kind == YAML_SCALAR ? why->text : "");
         if (code[i] == NULL || reason[i] == NULL) {
             return loader_no_memory(l);
         }
@@ -344,6 +345,31 @@ static void version_check(struct loader *l, const struct yaml_node *node)
     if (node != NULL && !yaml_is(node, "1")) {
         loader_error(l, node->line, node->column, "out-of-range",
                      "this Becalm knows version 1 of the format; write version: 1");
+    }
+}
+
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 ||
+           strncmp(address, "localhost:", 10) == 0 || strncmp(address, "unix:", 5) == 0;
+}
+
+/* What must not be switched on by a typing error. */
+static void settings_check(struct loader *l, const struct yaml_node *root)
+{
+    const struct becalm_settings *settings = &l->config->settings;
+    const struct yaml_node *admin = yaml_get(root, "admin");
+    const struct yaml_node *upgrades = yaml_get(root, "upgrades");
+    if (admin != NULL && !is_loopback(settings->admin) && settings->admin_token_file == NULL) {
+        loader_error(
+            l, admin->line, admin->column, "conflict",
+            "admin: beyond loopback it needs a token; write adminTokenFile: FILE, or an address like 127.0.0.1:9900");
+    }
+    for (size_t i = 0; upgrades != NULL && settings->upgrades[i] != NULL; i++) {
+        if (strcmp(settings->upgrades[i], "websocket") != 0) {
+            loader_error(l, upgrades->line, upgrades->column, "wrong-type",
+                         "upgrades: \"%.64s\" is not known here; write [websocket] or []", settings->upgrades[i]);
+        }
     }
 }
 
@@ -364,8 +390,10 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
         return !l->no_memory;
     }
     version_check(l, yaml_get(root, "version"));
+    settings_check(l, root);
     const struct yaml_node *node = yaml_get(root, "defaults"); /* whatever was wrong above: all errors in one run */
     if (node != NULL && apply_mapping(l, &defaults, node)) {
+        l->level = BECALM_FROM_DEFAULTS;
         rules_check(l, &config->defaults, "defaults", node->line, node->column);
     }
     return !l->no_memory && services_load(l, yaml_get(root, "services")) && lint_load(l, yaml_get(root, "lint"));
@@ -409,7 +437,8 @@ static struct yaml_tree *configmap_open(struct yaml_tree *outer, struct becalm_d
 static int config_build(struct becalm_config *config, const struct yaml_tree *tree,
                         const struct becalm_load_options *options, struct becalm_diags *diags)
 {
-    struct loader l = {.config = config,
+    struct loader l = {.arena = &config->arena,
+                       .config = config,
                        .name = config->name,
                        .diags = diags,
                        .allow_unknown = options != NULL && options->allow_unknown};
@@ -481,8 +510,7 @@ out:
     return rc;
 }
 
-/* The whole file, or NULL with errno. Longer than the loader's cap by a byte is enough to know that it is too long. */
-static char *file_read(const char *path, size_t *length)
+char *file_read(const char *path, size_t *length)
 {
     FILE *file = fopen(path, "rb");
     char *text = malloc(YAML_BYTES_MAX + 1);
@@ -571,7 +599,10 @@ void becalm_rules_policy(const struct becalm_config *config, const struct becalm
 {
     const struct becalm_settings *settings = &config->settings;
     *policy = rules->policy;
-    policy->service_budget = rules->policy.budget;
+    policy->service_budget = rules->service_budget == NULL ? rules->policy.budget : *rules->service_budget;
+    if (rules->level == BECALM_LEVEL_SERVICE) {
+        policy->budget = policy->service_budget; /* there is only the one */
+    }
     policy->retry_on = becalm_retry_on_outcomes(&rules->retry_on);
     if (rules->auto_limit) {
         policy->limit.kind = settings->role == BECALM_ROLE_GATEWAY ? BECALM_LIMIT_SLOTS : BECALM_LIMIT_AIMD;

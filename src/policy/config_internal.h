@@ -23,6 +23,10 @@ void *arena_take(struct arena *, size_t bytes); /* zeroed; NULL: no memory */
 char *arena_text(struct arena *, const char *text);
 void arena_free(struct arena *);
 
+/* The whole file, or NULL with errno; free it. It stops a byte behind the loader's cap: enough to know that a file is
+ * too long. */
+char *file_read(const char *path, size_t *length);
+
 struct becalm_config {
     struct arena arena;
     char *name;
@@ -35,6 +39,9 @@ struct becalm_config {
 /* Puts "key.path=value" into the tree, as if the file had said so; such nodes have line 0. False: a diagnostic was
  * added. */
 bool set_apply(struct yaml_tree *, struct arena *, const char *assignment, struct becalm_diags *);
+
+/* A key that the chosen kind of budget or mode of breaker does not use. */
+bool explain_hides(const struct becalm_rules *, const struct schema_key *);
 
 /* A number of this key's type, and the value of a key in its struct, as one would write them. */
 void explain_number(const struct schema_key *, uint64_t value, char *text, size_t size);

@@ -205,10 +205,23 @@ static bool key_matters(const struct becalm_rules *rules, const struct schema_ke
             return (uses[i].kinds >> rules->policy.budget.kind & 1u) != 0;
         }
     }
+    if (strcmp(key->name, "breaker.failureThreshold") == 0 || strcmp(key->name, "breaker.successThreshold") == 0) {
+        return rules->policy.breaker.mode == BECALM_BREAKER_CONSECUTIVE;
+    }
+    if (strcmp(key->name, "breaker.failureRateThreshold") == 0 ||
+        strcmp(key->name, "breaker.minimumNumberOfCalls") == 0) {
+        return rules->policy.breaker.mode == BECALM_BREAKER_RATE;
+    }
     if (strcmp(key->name, "jitterFactor") == 0) {
         return rules->policy.backoff.jitter == BECALM_JITTER_PROPORTIONAL;
     }
     return key->type != TYPE_PRESET && key->type != TYPE_RETRY_MODE && key->type != TYPE_NOT_YET;
+}
+
+bool explain_hides(const struct becalm_rules *rules, const struct schema_key *key)
+{
+    return key->type != TYPE_PRESET && key->type != TYPE_RETRY_MODE && key->type != TYPE_NOT_YET &&
+           !key_matters(rules, key);
 }
 
 void becalm_rules_explain(const struct becalm_rules *rules, becalm_explain_fn *each, void *data)

@@ -126,8 +126,10 @@ static struct bound bound_of(const struct becalm_budget_policy *budget, const st
     case BECALM_BUDGET_TOKENS:
         floor = share_of_traffic(service, budget->refill_per_second, buckets);
         return (struct bound){one + floor, one + floor};
-    case BECALM_BUDGET_CONCURRENCY:
-        return (struct bound){one + share, one + share};
+    case BECALM_BUDGET_CONCURRENCY: /* while calls fail fast few are in progress, and the minimum pays for every retry
+                                     */
+        return budget->min_concurrency > 0 ? (struct bound){UNBOUND, UNBOUND}
+                                           : (struct bound){one + share, one + share};
     case BECALM_BUDGET_ADAPTIVE:
         return (struct bound){one + budget->max_share_ppm, one + budget->min_share_ppm};
     case BECALM_BUDGET_GRPC: /* their tokens are absolute numbers, which bound nothing per call; */
@@ -455,7 +457,7 @@ static void edge_relax(struct graph *graph, const struct graph_edge *edge)
     bool first = to->begin == GRAPH_NONE;
     uint64_t unbudgeted = multiply(from->unbudgeted, hop->attempts * (uint64_t)GRAPH_ONE);
     uint64_t budgeted = multiply(from->budgeted, hop->budgeted);
-    if (first || unbudgeted > to->unbudgeted || (unbudgeted == to->unbudgeted && budgeted > to->budgeted)) {
+    if (first || budgeted > to->budgeted || (budgeted == to->budgeted && unbudgeted > to->unbudgeted)) {
         to->before = edge->from;
         to->begin = from->begin;
     }

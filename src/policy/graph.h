@@ -59,7 +59,7 @@ struct graph_node {
     uint64_t dead;
     uint64_t marked;
     struct graph_time time;
-    uint32_t before; /* the node before it on the path that gives `unbudgeted`; GRAPH_NONE at its begin */
+    uint32_t before; /* the node before it on the path that gives `budgeted`; GRAPH_NONE at its begin */
     uint32_t begin;  /* the root of that path */
 
     uint32_t layers;        /* the most hops between services that retry, on one path */

@@ -52,7 +52,7 @@ const struct lint_rule lint_rules[] = {
 
 struct lint_finding *lint_append(struct lint_report *report)
 {
-    if (report->count == LINT_FINDINGS_MAX) {
+    if (report->count - report->silenced >= LINT_FINDINGS_MAX || report->silenced >= LINT_SILENCED_MAX) {
         report->cut = true;
         return NULL;
     }
@@ -244,6 +244,7 @@ struct lint_finding *lint_find(struct lint *l, const struct lint_target *target,
         finding->code = l->rule->code;
         finding->severity = l->rule->severity;
         finding->silenced = silenced(l, target->config);
+        l->report->silenced += finding->silenced;
         finding->order = order;
         finding->line = origin.line;
         finding->column = origin.column;

@@ -30,17 +30,20 @@ struct lint_finding {
     char file[256];
     char message[512];
     char remedy[512]; /* may be empty */
+    bool loading;     /* an error of the loader, which has what is wrong and what would be right in one line */
 };
 
-#define LINT_FINDINGS_MAX 500u
+#define LINT_FINDINGS_MAX 500u  /* that are not silenced */
+#define LINT_SILENCED_MAX 5000u /* that are */
 
 /* Zero it before the first use. */
 struct lint_report {
     struct lint_finding *findings;
     uint32_t count;
     uint32_t room;
-    bool no_memory; /* some findings were lost */
-    bool cut;       /* there are more than LINT_FINDINGS_MAX */
+    uint32_t silenced; /* of them */
+    bool no_memory;    /* some findings were lost */
+    bool cut;          /* there are more: not everything was judged, so nobody may call it fine */
 };
 
 /* Judges all files by all rules; findings of rules that a file silences are marked. The report is sorted by file and

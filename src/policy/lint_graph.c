@@ -78,7 +78,7 @@ static void stacked_at(struct lint *l, uint32_t node)
 
 void lint_stacked_retries(struct lint *l)
 {
-    for (uint32_t n = 0; n < l->graph->node_count; n++) {
+    for (uint32_t n = 0; n < l->graph->node_count && !l->report->cut; n++) {
         const struct graph_node *node = &l->graph->nodes[n];
         if (node->layers >= 2 && node->layers_last && !node->below) { /* the end of its chain; once is enough */
             stacked_at(l, n);

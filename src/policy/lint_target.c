@@ -97,9 +97,10 @@ void lint_no_slow_call_rate(struct lint *l, const struct lint_target *target)
 void lint_post_retry(struct lint *l, const struct lint_target *target)
 {
     const struct becalm_rules *rules = target->rules;
-    const char *method = target->endpoint != NULL  ? target->endpoint->match.method
-                         : target->service != NULL ? target->service->match.method
-                                                   : NULL;
+    const char *method = target->endpoint != NULL ? target->endpoint->match.method : NULL;
+    if (method == NULL && target->service != NULL) {
+        method = target->service->match.method; /* what is for GET alone has endpoints for GET alone */
+    }
     struct lint_finding *finding = NULL;
     if (!rules->policy.idempotent || rules->key == BECALM_KEY_REQUIRED ||
         (!retries(target) && !rules->policy.hedge.enabled)) {
@@ -240,9 +241,13 @@ void lint_concurrency_budget(struct lint *l, const struct lint_target *target)
              "%s: a concurrency budget drifts: %s %% of the calls in progress are more retries when calls are slow, "
              "and when they fail fast only minConcurrency (%u) counts",
              l->who, share.text, budget->min_concurrency);
-    lint_remedy(finding,
-                "write `budget: {kind: ratio, percent: %s}`: a share of calls, at any latency; or `kind: earned`",
-                share.text);
+    if (budget->share_ppm == 0) {
+        lint_remedy(finding, "write `budget: {kind: earned}`, which is the default");
+    } else {
+        lint_remedy(finding,
+                    "write `budget: {kind: ratio, percent: %s}`: a share of calls, at any latency; or `kind: earned`",
+                    share.text);
+    }
 }
 
 void lint_hedge_and_retry(struct lint *l, const struct lint_target *target)

@@ -207,6 +207,7 @@ static const struct schema_key service[] = {
     {"calls", FIELD(LIST, calls), .sentence = "the services that this one calls"},
     {"traffic", FIELD(RATE, traffic_milli), RANGE(1, UINT64_MAX / 2), .sentence = "calls a second over all instances"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, MILLION), .sentence = "how many instances call it"},
+    {"tls", .type = TYPE_NOT_YET, .sentence = "TLS"},
 };
 #undef ROW
 

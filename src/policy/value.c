@@ -516,7 +516,8 @@ const char *value_nearest(const char *text, const char *const *names, size_t cou
             continue;
         }
         uint32_t distance = name_distance(wanted, wanted_length, name, length);
-        if (distance <= longer / 3 && distance < nearest_distance) {
+        bool begins = wanted_length == shorter && memcmp(name, wanted, shorter) == 0;
+        if (distance <= longer / 3 && (distance < nearest_distance || (distance == nearest_distance && begins))) {
             nearest = names[i];
             nearest_distance = distance;
         }

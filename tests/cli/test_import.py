@@ -399,3 +399,30 @@ def test_import__a_large_file_takes_no_time(becalm):
     done = becalm("import", "istio", "-", stdin=services, timeout=20)
     assert done.returncode == 0
     assert done.stdout.count("deadline: 1s") == 2000
+
+
+def test_import__the_inside_of_a_grpc_retry_policy_is_enough(becalm, tmp_path):
+    fragment = tmp_path / "fragment.json"
+    fragment.write_text('{"maxAttempts": 3, "initialBackoff": ".1s", "maxBackoff": "1s", "backoffMultiplier": 2,'
+                        ' "retryableStatusCodes": ["UNAVAILABLE"]}')
+    done = becalm("import", "grpc", fragment)
+    assert done.returncode == 0
+    assert "maxRetries: 2" in done.stdout
+    assert "initialDelay: 100ms" in done.stdout
+
+
+def test_import__a_file_of_another_system_is_refused_and_the_right_command_named(becalm, tmp_path):
+    config = tmp_path / "service.json"
+    config.write_text('{"methodConfig": []}')
+    done = becalm("import", "istio", config)
+    assert done.returncode == 1
+    assert f"{config}:1:1: error: this is configuration of gRPC, not of Istio; write becalm import grpc [dialect]" in done.stderr
+
+
+def test_import__a_file_without_a_word_about_retries_is_an_error(becalm, tmp_path):
+    config = tmp_path / "other.yaml"
+    config.write_text("foo: bar\n")
+    done = becalm("import", "istio", config)
+    assert done.returncode == 1
+    assert "error: there is nothing about retries of Istio in it" in done.stderr
+    assert done.stdout == ""

@@ -647,6 +647,23 @@ static void test_story__the_client_side_rate_holds_calls_back_after_a_429(void *
     world_close(&w);
 }
 
+static void test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_any_method(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct reply unavailable = reply_kind(10 * MS, BECALM_OUTCOME_REJECTED);
+    unavailable.outcome.safe = true; /* gRPC UNAVAILABLE, listed by name */
+    world_call(&w, &(struct plan){.request = post, .reply = {unavailable, reply_ok(10 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected on 0 -> wait 100ms (backoff)\n"
+                     "[110ms] call 1 wakes -> send 1\n"
+                     "[120ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_test(test_story__the_budget_is_empty),
              cmocka_unit_test(test_story__both_levels_pay_or_none),
              cmocka_unit_test(test_story__the_breaker_opens_in_mid_call_and_stops_retries),
@@ -675,4 +692,5 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__a_hedged_call_that_is_asked_to_wait_sends_nothing_at_once),
              cmocka_unit_test(test_story__an_attempt_that_the_host_gave_up_ends_the_call_as_cancelled),
              cmocka_unit_test(test_story__a_shadow_policy_marks_nothing_and_refuses_nothing),
-             cmocka_unit_test(test_story__the_client_side_rate_holds_calls_back_after_a_429))
+             cmocka_unit_test(test_story__the_client_side_rate_holds_calls_back_after_a_429),
+             cmocka_unit_test(test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_any_method))

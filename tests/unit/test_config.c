@@ -292,6 +292,69 @@ static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void
         "yet; take the key out [not-yet]\n");
 }
 
+static void test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused(void **state)
+{
+    (void)state;
+    check_refused("admin: 0.0.0.0:9900\n", "policy.yaml:1:8: error: admin: beyond loopback it needs a token; write "
+                                           "adminTokenFile: FILE, or an address like 127.0.0.1:9900 [conflict]\n");
+    check_refused(
+        "upgrades: [websocket, h2c]\n",
+        "policy.yaml:1:11: error: upgrades: \"h2c\" is not known here; write [websocket] or [] [wrong-type]\n");
+    struct becalm_config *config = parse("admin: 0.0.0.0:9900\nadminTokenFile: /etc/becalm/token\nupgrades: []\n");
+    becalm_config_free(config);
+}
+
+static void test_config__a_key_of_another_kind_is_a_warning(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("services:\n"
+                                         "  a: {budget: {minPerSecond: 10}}\n"
+                                         "  b: {breaker: {failureThreshold: 3}}\n"
+                                         "  c: {breaker: {preset: resilience4j}}\n");
+    check_eq_u64(diags.warnings, 2);
+    check_eq_str(diags.diag[0].code, "unused-key");
+    check_eq_u64(diags.diag[0].line, 2);
+    check_eq_u64(diags.diag[1].line, 3);
+    becalm_config_free(config);
+}
+
+static void test_config__values_that_another_key_brought_say_which(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("services:\n"
+                                         "  a: {breaker: {preset: resilience4j}}\n"
+                                         "  b: {retryMode: adaptive}\n"
+                                         "  c: {jitterFactor: 0.5}\n");
+    const struct becalm_rules *a = &becalm_config_find(config, "a")->rules;
+    const struct becalm_rules *b = &becalm_config_find(config, "b")->rules;
+    const struct becalm_rules *c = &becalm_config_find(config, "c")->rules;
+    check_eq_u64(becalm_rules_origin(a, "breaker.failureRateThreshold").line, 2);
+    check_eq_u64(becalm_rules_origin(b, "budget.kind").line, 3);
+    check_eq_u64(becalm_rules_origin(b, "rate.enabled").line, 3);
+    check_eq_u64(becalm_rules_origin(c, "jitter").line, 4);
+    becalm_config_free(config);
+}
+
+static void test_config__an_endpoint_may_need_its_services_budget_too(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_config *config = parse("services:\n"
+                                         "  a:\n"
+                                         "    budget: {kind: ratio, percent: 10, level: both}\n"
+                                         "    endpoints:\n"
+                                         "      x: {budget: {kind: none}}\n"
+                                         "      y: {budget: {percent: 90, level: service}}\n");
+    const struct becalm_service *a = becalm_config_find(config, "a");
+    becalm_rules_policy(config, &a->endpoints[0].rules, &policy);
+    check_eq_u64(policy.budget.kind, BECALM_BUDGET_NONE);
+    check_eq_u64(policy.service_budget.kind, BECALM_BUDGET_RATIO);
+    check_eq_u64(policy.service_budget.share_ppm, 100000);
+    becalm_rules_policy(config, &a->endpoints[1].rules, &policy);
+    check_eq_u64(policy.budget.share_ppm, 100000);
+    becalm_config_free(config);
+}
+
 static void test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade(void **state)
 {
     (void)state;
@@ -377,6 +440,10 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__errors_come_in_the_order_of_the_file),
              cmocka_unit_test(test_config__what_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
+             cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),
+             cmocka_unit_test(test_config__a_key_of_another_kind_is_a_warning),
+             cmocka_unit_test(test_config__values_that_another_key_brought_say_which),
+             cmocka_unit_test(test_config__an_endpoint_may_need_its_services_budget_too),
              cmocka_unit_test(test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade),
              cmocka_unit_test(test_config__set_overrides_the_file_by_its_own_rules),
              cmocka_unit_test(test_config__a_file_that_is_not_there_is_one_clear_line),

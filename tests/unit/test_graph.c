@@ -166,7 +166,9 @@ static void test_graph__each_kind_of_budget_has_its_bound(void **state)
         {"{kind: ratio, percent: 20, of: attempts, minPerSecond: 5}", 1500000, 1500000},
         {"{kind: tokens, refillPerSecond: 20}", 1800000, 1800000},
         {"{kind: tokens, refillPerSecond: 1000}", 3000000, 3000000},
-        {"{kind: concurrency, percent: 20}", 1200000, 1200000},
+        {"{kind: concurrency, percent: 20}", 3000000,
+         3000000}, /* its minimum of 3 pays for all, when calls fail fast */
+        {"{kind: concurrency, percent: 20, minConcurrency: 0}", 1200000, 1200000},
         {"{kind: adaptive}", 1300000, 1100000},
         {"{kind: grpc}", 3000000, 1000000},
         {"{kind: aws}", 3000000, 1000000},

@@ -487,6 +487,11 @@ static void target_print(struct emit *e, FILE *out, unsigned indent, const struc
     }
 }
 
+bool emit_is_empty(const struct emit *e)
+{
+    return e->defaults.values == NULL && e->services.first == NULL && !e->failed;
+}
+
 char *emit_print(const struct emit *source)
 {
     struct emit *e = source->defaults.emit; /* the lines are put together in its arena */

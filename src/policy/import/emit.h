@@ -53,6 +53,9 @@ const char *emit_quote(struct emit *, const char *text);
 /* A comment under the target's keys, or, for a NULL target, at the top of the file. */
 void emit_note(struct emit *, struct emit_target *, const char *text);
 
+/* Has nothing been put anywhere? */
+bool emit_is_empty(const struct emit *);
+
 /* The whole policy, zero-terminated; the caller frees it. NULL: out of memory. */
 char *emit_print(const struct emit *);
 

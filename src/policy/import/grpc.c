@@ -323,6 +323,18 @@ static const struct neutral unwritten[] = {{"maxRetries", "0", "without a retryP
                                            {"hedge.enabled", "false", "nothing is hedged there"},
                                            {NULL, NULL, NULL}};
 
+/* The inside of a retryPolicy or hedgingPolicy alone, as documentation often prints it. */
+static bool bare_block(struct source *s, const struct yaml_node *root)
+{
+    if (source_get(root, "maxAttempts") == NULL) {
+        return false;
+    }
+    bool hedges = source_get(root, "hedgingDelay") != NULL || source_get(root, "nonFatalStatusCodes") != NULL;
+    const struct from block = {root, hedges ? "hedgingPolicy" : "retryPolicy", NULL};
+    (hedges ? hedging_policy : retry_policy)(s, emit_defaults(s->emit), &block);
+    return true;
+}
+
 void grpc_read(struct source *s, const struct documents *documents)
 {
     for (uint32_t i = 0; i < documents->count; i++) {
@@ -330,7 +342,7 @@ void grpc_read(struct source *s, const struct documents *documents)
         s->file = documents->tree[i]->name;
         if (root->kind == YAML_SEQUENCE) {
             choices_read(s, root);
-        } else if (source_is(s, &(struct from){root, "the document", NULL}, YAML_MAPPING)) {
+        } else if (source_is(s, &(struct from){root, "the document", NULL}, YAML_MAPPING) && !bare_block(s, root)) {
             config_read(s, root);
         }
     }

@@ -8,14 +8,16 @@
 
 #define LIST_DEPTH    4
 #define DOCUMENTS_MAX 10000u
+#define DIALECTS      ((enum import_dialect)(sizeof dialects / sizeof *dialects))
 
 static const struct {
     const char *product;
+    const char *word; /* on the command line */
     void (*read)(struct source *, const struct documents *);
-} dialects[] = {[IMPORT_ISTIO] = {"Istio", istio_read},
-                [IMPORT_GRPC] = {"gRPC", grpc_read},
-                [IMPORT_ENVOY] = {"Envoy", envoy_read},
-                [IMPORT_GATEWAY_API] = {"the Gateway API", gateway_api_read}};
+} dialects[] = {[IMPORT_ISTIO] = {"Istio", "istio", istio_read},
+                [IMPORT_GRPC] = {"gRPC", "grpc", grpc_read},
+                [IMPORT_ENVOY] = {"Envoy", "envoy", envoy_read},
+                [IMPORT_GATEWAY_API] = {"the Gateway API", "gateway-api", gateway_api_read}};
 
 struct import {
     enum import_dialect dialect;
@@ -177,6 +179,56 @@ void objects_each(struct source *s, const struct yaml_node *root, object_fn *eac
     }
 }
 
+/* What a document looks like, by the words that only one of the dialects has; DIALECTS if nobody can tell. */
+static enum import_dialect dialect_guess(const struct yaml_node *root)
+{
+    static const struct {
+        enum import_dialect dialect;
+        const char *kind; /* an object's kind, or */
+        const char *key;  /* a key at the top */
+    } signs[] = {
+        {IMPORT_ISTIO, "VirtualService", NULL},
+        {IMPORT_ISTIO, "DestinationRule", NULL},
+        {IMPORT_GATEWAY_API, "HTTPRoute", NULL},
+        {IMPORT_GATEWAY_API, "GRPCRoute", NULL},
+        {IMPORT_GATEWAY_API, "XBackendTrafficPolicy", NULL},
+        {IMPORT_GATEWAY_API, "BackendTrafficPolicy", NULL},
+        {IMPORT_GRPC, NULL, "methodConfig"},
+        {IMPORT_GRPC, NULL, "retryThrottling"},
+        {IMPORT_GRPC, NULL, "retryPolicy"},
+        {IMPORT_GRPC, NULL, "hedgingPolicy"},
+        {IMPORT_ENVOY, NULL, "static_resources"},
+        {IMPORT_ENVOY, NULL, "virtual_hosts"},
+        {IMPORT_ENVOY, NULL, "retry_policy"},
+        {IMPORT_ENVOY, NULL, "route_config"},
+        {IMPORT_ENVOY, NULL, "circuit_breakers"},
+    };
+    const struct yaml_node *kind = root->kind == YAML_MAPPING ? yaml_get(root, "kind") : NULL;
+    for (size_t i = 0; root->kind == YAML_MAPPING && i < sizeof signs / sizeof *signs; i++) {
+        bool is =
+            signs[i].kind != NULL ? kind != NULL && yaml_is(kind, signs[i].kind) : yaml_get(root, signs[i].key) != NULL;
+        if (is) {
+            return signs[i].dialect;
+        }
+    }
+    return DIALECTS;
+}
+
+/* A file of another system, translated word by word, would give an empty policy and look like success. */
+static void dialects_check(struct import *import)
+{
+    for (uint32_t i = 0; i < import->count; i++) {
+        const struct yaml_tree *tree = import->tree[i];
+        enum import_dialect guess = dialect_guess(tree->root);
+        if (guess != DIALECTS && guess != import->dialect) {
+            import_make_room(import->diags);
+            becalm_diag_add(import->diags, BECALM_ERROR, tree->name, tree->root->line, tree->root->column, "dialect",
+                            "this is configuration of %s, not of %s; write becalm import %s", dialects[guess].product,
+                            dialects[import->dialect].product, dialects[guess].word);
+        }
+    }
+}
+
 char *import_finish(struct import *import)
 {
     char *text = NULL;
@@ -187,8 +239,15 @@ char *import_finish(struct import *import)
         goto out;
     }
     struct source source = {.emit = emit, .diags = import->diags, .product = product};
+    dialects_check(import);
     emit_note(emit, NULL, emit_text(emit, "What the configuration of %s means as a Becalm policy.", product));
     dialects[import->dialect].read(&source, &(struct documents){import->tree, import->count});
+    if (import->diags->errors == 0 && emit_is_empty(emit) && import->count > 0) {
+        import_make_room(import->diags);
+        becalm_diag_add(import->diags, BECALM_ERROR, import->tree[0]->name, 1, 1, "nothing",
+                        "there is nothing about retries of %s in it; give a whole object, or the block that holds them",
+                        product);
+    }
     if (import->diags->errors > 0) {
         goto out;
     }

@@ -172,7 +172,7 @@ static const char *decimal_read(const char *text, uint64_t scale, uint64_t *out)
         }
         value = value * 10 + digit;
     }
-    if (c == text) {
+    if (c == text && *c != '.') { /* ".01s" is how people write it, grpc-go's own example too */
         return NULL;
     }
     if (*c == '.') {
