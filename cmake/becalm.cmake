@@ -46,6 +46,16 @@ function(becalm_module name)
     target_link_libraries(becalm_${name} PUBLIC ${arg_DEPS})
 endfunction()
 
+# becalm_scenarios(TARGET FOLDER): builds FOLDER/*.yaml into the target, each under its file's name.
+function(becalm_scenarios target folder)
+    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.yaml)
+    set(output ${PROJECT_BINARY_DIR}/scenarios.c)
+    set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+    add_custom_command(OUTPUT ${output} DEPENDS ${files} ${script} VERBATIM
+                       COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} "-DFILES=${files}" -P ${script})
+    target_sources(${target} PRIVATE ${output})
+endfunction()
+
 # becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, and what shells need to
 # complete it, which the program prints itself.
 function(becalm_command name)

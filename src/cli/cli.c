@@ -27,10 +27,11 @@ static const struct cli_option root_options[] = {
 const struct cli_command cli_root = {
     .name = "becalm",
     .usage = "COMMAND [options] ...",
-    .purpose = "Retries that calm a storm instead of feeding it: checks, plans and imports the\n"
-               "policy file that says how every service retries.",
+    .purpose = "Retries that calm a storm instead of feeding it: simulates, checks, plans and\n"
+               "imports the policy file that says how every service retries.",
     .options = root_options,
-    .examples = "  becalm check policy.yaml\n"
+    .examples = "  becalm sim metastable --compare all\n"
+                "  becalm check policy.yaml\n"
                 "  becalm plan amplification --services 10 --rps 100 --retries 1\n"
                 "  becalm help plan budget\n",
 };

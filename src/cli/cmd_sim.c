@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L
+
+#include "cmd_sim.h"
+#include "cli.h"
+
+#include "policy/value.h"
+#include "sim/builtin.h"
+#include "sim/reference.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEED_MAX     ((UINT64_C(1) << 53) - 1) /* what every reader of JSON keeps exactly */
+#define SEEDS_MAX    1000u
+#define POLICIES_MAX 64u
+
+/* A policy that the scenario is run with. */
+struct choice {
+    const char *name;
+    struct becalm_policy hop;
+    struct becalm_policy gate;
+    struct world_options options;        /* points at the others: a choice does not move */
+    struct becalm_policy *own;           /* of the services that a policy file names, by the scenario's order */
+    const struct becalm_policy **own_to; /* NULL where there is none */
+};
+
+struct sim {
+    const struct cli_command *command;
+    const struct cli_args *args;
+    struct becalm_diags *diags;
+    const char **scenario_set; /* both end with NULL */
+    const char **policy_set;
+    struct scenario_file *file;
+    const struct scenario *plan;
+    char *compare; /* the names of --compare, cut at the commas */
+    struct choice *choices;
+    uint32_t choice_count;
+    uint64_t seed;
+    uint32_t seeds;
+    struct report_figures *figures; /* by policy, then by seed */
+    uint64_t events;
+};
+
+static bool has(const struct sim *s, const char *option)
+{
+    return cli_has(s->command, s->args, option);
+}
+
+static int no_memory(const struct sim *s)
+{
+    return cli_fail(s->command, "there is not enough memory");
+}
+
+static struct report_style page_style(void)
+{
+    struct cli_style style = cli_style(stdout);
+    return (struct report_style){cli_utf8(), style.bold, style.dim, style.red, style.green, style.reset};
+}
+
+/* A name that holds a slash or ends in .yaml is a file. */
+static bool is_path(const char *name)
+{
+    size_t length = strlen(name);
+    return strchr(name, '/') != NULL || (length > 5 && strcmp(name + length - 5, ".yaml") == 0);
+}
+
+/* Says what was found wrong with a file, or only strange; returns the exit code. */
+static int diags_tell(struct sim *s, int rc)
+{
+    for (uint32_t i = 0; i < s->diags->count; i++) {
+        char line[1024];
+        becalm_diag_write(&s->diags->diag[i], line, sizeof line);
+        fprintf(stderr, "%s\n", line);
+    }
+    uint32_t all = s->diags->errors + s->diags->warnings;
+    if (all > s->diags->count) {
+        fprintf(stderr, "and %" PRIu32 " more\n", all - s->diags->count);
+    }
+    memset(s->diags, 0, sizeof *s->diags);
+    return rc == 0 ? 0 : rc == BECALM_ENOMEM ? no_memory(s) : 1;
+}
+
+/* ---- the scenario ---- */
+
+static int scenario_open(struct sim *s, const char *name)
+{
+    const struct becalm_load_options options = {.set = s->scenario_set};
+    const struct builtin *builtin = builtin_find(name);
+    int rc = 0;
+    if (is_path(name)) {
+        rc = scenario_load(&s->file, name, &options, s->diags);
+    } else if (builtin != NULL) {
+        rc = scenario_parse(&s->file, name, (const char *)builtin->text, builtin->length, &options, s->diags);
+    } else if (builtin_nearest(name) != NULL) {
+        return cli_usage(s->command, "there is no scenario '%s'; did you mean '%s'?", name, builtin_nearest(name));
+    } else {
+        return cli_usage(s->command, "there is no scenario '%s'; --list names them, and files end in .yaml", name);
+    }
+    rc = diags_tell(s, rc);
+    s->plan = rc == 0 ? scenario_of(s->file) : NULL;
+    return rc;
+}
+
+/* ---- policies ---- */
+
+/* The rules as callers run them: what `limit: auto` means for a caller, since every hop of the world is one. The gates
+ * in front of services have the slots. */
+static void caller_policy(const struct becalm_config *config, const struct becalm_rules *rules,
+                          struct becalm_policy *policy)
+{
+    becalm_rules_policy(config, rules, policy);
+    if (rules->auto_limit) {
+        policy->limit.kind = BECALM_LIMIT_AIMD;
+    }
+}
+
+/* Services of the scenario that the file knows by name have their own rules there. */
+static bool choice_own(const struct sim *s, struct choice *choice, const struct becalm_config *config)
+{
+    choice->own = calloc(s->plan->service_count, sizeof *choice->own);
+    choice->own_to = calloc(s->plan->service_count, sizeof *choice->own_to);
+    if (choice->own == NULL || choice->own_to == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < s->plan->service_count; i++) {
+        const struct becalm_service *service = becalm_config_find(config, s->plan->services[i].name);
+        if (service != NULL) {
+            caller_policy(config, &service->rules, &choice->own[i]);
+            choice->own_to[i] = &choice->own[i];
+        }
+    }
+    choice->options.policy_to = choice->own_to;
+    return true;
+}
+
+static int choice_from_file(struct sim *s, struct choice *choice)
+{
+    const struct becalm_load_options options = {.set = s->policy_set};
+    struct becalm_config *config = NULL;
+    int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
+    if (rc == 0) {
+        struct becalm_policy policy;
+        caller_policy(config, becalm_config_defaults(config), &policy);
+        reference_own(&policy, s->plan, &choice->hop, &choice->gate, &choice->options);
+        rc = choice_own(s, choice, config) ? 0 : no_memory(s);
+    }
+    becalm_config_free(config);
+    return rc;
+}
+
+/* Our default policy with --set. Timeouts that it does not touch stay the scenario's, as without it. */
+static int choice_from_set(struct sim *s, struct choice *choice)
+{
+    static const char text[] = "version: 1\n";
+    const struct becalm_load_options options = {.set = s->policy_set};
+    struct becalm_config *config = NULL;
+    int rc = becalm_config_parse(&config, "becalm", text, sizeof text - 1, &options, s->diags);
+    rc = diags_tell(s, rc);
+    if (rc == 0) {
+        const struct becalm_rules *rules = becalm_config_defaults(config);
+        struct becalm_policy policy;
+        caller_policy(config, rules, &policy);
+        reference_own(&policy, s->plan, &choice->hop, &choice->gate, &choice->options);
+        if (becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
+            choice->hop.attempt_timeout = s->plan->timeout;
+        }
+        if (becalm_rules_origin(rules, "deadline").level == BECALM_FROM_BUILT_IN) {
+            choice->hop.deadline = BECALM_NEVER;
+        }
+    }
+    becalm_config_free(config);
+    return rc;
+}
+
+static int unknown_policy(const struct sim *s, const char *name)
+{
+    const char *names[POLICIES_MAX];
+    uint32_t count = 0;
+    for (const struct reference *each; (each = reference_at(count)) != NULL && count < POLICIES_MAX;) {
+        names[count++] = each->name;
+    }
+    const char *nearest = value_nearest(name, names, count);
+    if (nearest == NULL) {
+        return cli_usage(s->command, "there is no policy '%s'; --list names them, and files end in .yaml", name);
+    }
+    return cli_usage(s->command, "there is no policy '%s'; did you mean '%s'?", name, nearest);
+}
+
+static bool is_changeable(const struct choice *choice)
+{
+    return is_path(choice->name) || strcmp(choice->name, "becalm") == 0;
+}
+
+static int choice_load(struct sim *s, struct choice *choice)
+{
+    if (is_path(choice->name)) {
+        return choice_from_file(s, choice);
+    }
+    if (s->policy_set[0] != NULL && is_changeable(choice)) {
+        return choice_from_set(s, choice);
+    }
+    bool known = reference_options(choice->name, s->plan, &choice->hop, &choice->gate, &choice->options);
+    return known ? 0 : unknown_policy(s, choice->name);
+}
+
+static int choice_add(struct sim *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->choice_count; i++) {
+        if (strcmp(s->choices[i].name, name) == 0) {
+            return 0;
+        }
+    }
+    if (s->choice_count == POLICIES_MAX) {
+        return cli_usage(s->command, "too many policies: at most %u", POLICIES_MAX);
+    }
+    s->choices[s->choice_count++].name = name;
+    return 0;
+}
+
+static int choices_named(struct sim *s, const char *compare)
+{
+    int rc = 0;
+    s->compare = strdup(compare);
+    if (s->compare == NULL) {
+        return no_memory(s);
+    }
+    for (char *name = s->compare, *next; rc == 0 && name != NULL; name = next) {
+        next = strchr(name, ',');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        if (name[0] == '\0') {
+            rc = cli_usage(s->command, "--compare is 'all' or names with commas between them; '%s' is not", compare);
+        } else if (strcmp(name, "all") == 0) {
+            const struct reference *each;
+            for (unsigned i = 0; rc == 0 && (each = reference_at(i)) != NULL; i++) {
+                rc = choice_add(s, each->name);
+            }
+        } else {
+            rc = choice_add(s, name);
+        }
+    }
+    return rc;
+}
+
+/* Those of --compare, then that of --policy; without either, ours. */
+static int choices_load(struct sim *s)
+{
+    const char *compare = cli_value(s->command, s->args, "compare");
+    const char *policy = cli_value(s->command, s->args, "policy");
+    bool changeable = false;
+    int rc = 0;
+    s->choices = calloc(POLICIES_MAX, sizeof *s->choices);
+    if (s->choices == NULL) {
+        return no_memory(s);
+    }
+    rc = compare == NULL ? 0 : choices_named(s, compare);
+    if (rc == 0 && (policy != NULL || compare == NULL)) {
+        rc = choice_add(s, policy != NULL ? policy : "becalm");
+    }
+    for (uint32_t i = 0; rc == 0 && i < s->choice_count; i++) {
+        changeable |= is_changeable(&s->choices[i]);
+        rc = choice_load(s, &s->choices[i]);
+    }
+    if (rc == 0 && s->policy_set[0] != NULL && !changeable) {
+        rc = cli_usage(s->command, "--set %s changes becalm or a policy file, and '%s' is neither", s->policy_set[0],
+                       s->choices[0].name);
+    }
+    return rc;
+}
+
+/* ---- running ---- */
+
+/* On a line of its own that goes away again: only for people. */
+static void progress_show(const struct sim *s, uint32_t done, const char *policy)
+{
+    uint32_t all = s->choice_count * s->seeds;
+    if (isatty(STDERR_FILENO) != 1) {
+        return;
+    }
+    if (policy == NULL) {
+        fputs("\r\033[K", stderr);
+    } else {
+        fprintf(stderr, "\r\033[Ksimulating %" PRIu64 " s with %.40s, %" PRIu32 " of %" PRIu32,
+                s->plan->length / BECALM_S, policy, done + 1, all);
+    }
+    fflush(stderr);
+}
+
+static bool is_many(const struct sim *s)
+{
+    return has(s, "compare") || has(s, "seeds");
+}
+
+static void run_show(const struct sim *s, struct json *json, const struct report_run *run)
+{
+    if (json != NULL) {
+        sim_json_run(json, s->plan, run, has(s, "series"));
+    } else if (!is_many(s)) {
+        struct report_style style = page_style();
+        report_summary(stdout, &style, s->plan, run);
+    }
+}
+
+/* One run; its figures are kept, the rest is shown and forgotten. */
+static int run_one(struct sim *s, struct json *json, uint32_t choice, uint32_t seed)
+{
+    struct choice *with = &s->choices[choice];
+    uint32_t index = choice * s->seeds + seed;
+    struct world_result result = {0};
+    struct measure measure = {0};
+    progress_show(s, index, with->name);
+    with->options.seed = s->seed + seed;
+    int rc = world_run(s->plan, &with->options, &result);
+    progress_show(s, index, NULL);
+    if (rc == 0) {
+        rc = measure_take(s->plan, &result, &measure);
+    }
+    if (rc == 0) {
+        struct report_run run = {with->name, with->options.seed, &result, &measure};
+        s->events += result.events;
+        report_figures_take(s->plan, &measure, &s->figures[index]);
+        run_show(s, json, &run);
+    }
+    measure_free(&measure);
+    world_result_free(s->plan, &result);
+    return rc == 0 ? 0 : no_memory(s);
+}
+
+static int run_all(struct sim *s, struct json *json)
+{
+    int rc = 0;
+    for (uint32_t choice = 0; rc == 0 && choice < s->choice_count; choice++) {
+        for (uint32_t seed = 0; rc == 0 && seed < s->seeds; seed++) {
+            rc = run_one(s, json, choice, seed);
+        }
+    }
+    return rc;
+}
+
+static int run_json(struct sim *s)
+{
+    struct json json;
+    json_begin(&json, stdout);
+    if (is_many(s)) {
+        json_array(&json, NULL);
+    }
+    int rc = run_all(s, &json);
+    if (rc == 0 && is_many(s)) {
+        json_array_end(&json);
+    }
+    if (rc == 0) {
+        json_end(&json);
+    }
+    return rc;
+}
+
+static int run_text(struct sim *s)
+{
+    const char *names[POLICIES_MAX];
+    struct report_style style = page_style();
+    int rc = run_all(s, NULL);
+    if (rc != 0 || !is_many(s)) {
+        return rc;
+    }
+    for (uint32_t i = 0; i < s->choice_count; i++) {
+        names[i] = s->choices[i].name;
+    }
+    struct report_table table = {names, s->choice_count, s->figures, s->seed, s->seeds};
+    report_compare(stdout, &style, s->plan, &table);
+    return 0;
+}
+
+static int run_timed(struct sim *s)
+{
+    s->figures = calloc((size_t)s->choice_count * s->seeds, sizeof *s->figures);
+    if (s->figures == NULL) {
+        return no_memory(s);
+    }
+    clock_t from = clock();
+    int rc = has(s, "json") ? run_json(s) : run_text(s);
+    double spent = (double)(clock() - from) / CLOCKS_PER_SEC;
+    if (rc == 0 && has(s, "timing")) {
+        fprintf(stderr, "%" PRIu64 " events in %.3f s of CPU, %.2f million a second\n", s->events, spent,
+                spent > 0 ? (double)s->events / spent / 1e6 : 0);
+    }
+    return rc;
+}
+
+/* ---- what was typed ---- */
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* defaults.KEY and policy.KEY are of the policy, all other keys of the scenario. */
+static bool sets_sort(struct sim *s)
+{
+    const char *const *all = cli_values(s->command, s->args, "set");
+    size_t count = 0;
+    while (all[count] != NULL) {
+        count++;
+    }
+    s->scenario_set = calloc(count + 1, sizeof *s->scenario_set);
+    s->policy_set = calloc(count + 1, sizeof *s->policy_set);
+    if (s->scenario_set == NULL || s->policy_set == NULL) {
+        return false;
+    }
+    size_t scenario = 0;
+    size_t policy = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (starts_with(all[i], "policy.")) {
+            s->policy_set[policy++] = all[i] + strlen("policy.");
+        } else if (starts_with(all[i], "defaults.")) {
+            s->policy_set[policy++] = all[i];
+        } else {
+            s->scenario_set[scenario++] = all[i];
+        }
+    }
+    return true;
+}
+
+static int integer_read(const struct sim *s, const char *option, uint64_t least, uint64_t most, uint64_t *value)
+{
+    const char *text = cli_value(s->command, s->args, option);
+    if (text != NULL && (!value_integer(text, value) || *value < least || *value > most)) {
+        return cli_usage(s->command, "--%s is an integer from %" PRIu64 " to %" PRIu64 "; '%s' is not", option, least,
+                         most, text);
+    }
+    return 0;
+}
+
+static int options_read(struct sim *s)
+{
+    uint64_t seeds = 1;
+    int rc = integer_read(s, "seed", 0, SEED_MAX - SEEDS_MAX, &s->seed);
+    if (rc == 0) {
+        rc = integer_read(s, "seeds", 1, SEEDS_MAX, &seeds);
+    }
+    s->seeds = (uint32_t)seeds;
+    if (rc == 0 && has(s, "series") && !has(s, "json")) {
+        rc = cli_usage(s->command, "--series needs --json");
+    }
+    if (rc == 0 && !sets_sort(s)) {
+        rc = no_memory(s);
+    }
+    return rc;
+}
+
+/* ---- --list ---- */
+
+/* The sentence about a built-in scenario is in its file. */
+static struct scenario_file *builtin_open(struct sim *s, const struct builtin *builtin)
+{
+    struct scenario_file *file = NULL;
+    int rc = scenario_parse(&file, builtin->name, (const char *)builtin->text, builtin->length, NULL, s->diags);
+    return diags_tell(s, rc) == 0 ? file : NULL;
+}
+
+static void list_row(struct json *json, const struct report_style *style, const char *name, const char *about)
+{
+    if (json == NULL) {
+        report_term(stdout, style, name, about);
+        return;
+    }
+    json_object(json, NULL);
+    json_text(json, "name", name);
+    json_text(json, "about", about);
+    json_object_end(json);
+}
+
+static void list_scenarios(struct sim *s, struct json *json, const struct report_style *style)
+{
+    for (const struct builtin *each = builtin_scenarios; each->name != NULL; each++) {
+        struct scenario_file *file = builtin_open(s, each);
+        const char *about = file == NULL ? NULL : scenario_of(file)->about;
+        list_row(json, style, each->name, about == NULL ? "" : about);
+        scenario_free(file);
+    }
+}
+
+static void list_policies(struct json *json, const struct report_style *style)
+{
+    const struct reference *each;
+    for (unsigned i = 0; (each = reference_at(i)) != NULL; i++) {
+        list_row(json, style, each->name, each->about);
+    }
+}
+
+static int list(struct sim *s)
+{
+    struct report_style style = page_style();
+    if (has(s, "json")) {
+        struct json json;
+        json_begin(&json, stdout);
+        json_object(&json, NULL);
+        json_array(&json, "scenarios");
+        list_scenarios(s, &json, &style);
+        json_array_end(&json);
+        json_array(&json, "policies");
+        list_policies(&json, &style);
+        json_array_end(&json);
+        json_object_end(&json);
+        json_end(&json);
+        return 0;
+    }
+    puts("Scenarios:");
+    list_scenarios(s, NULL, &style);
+    puts("\nPolicies:");
+    list_policies(NULL, &style);
+    return 0;
+}
+
+/* ---- the command ---- */
+
+static void sim_free(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->choice_count; i++) {
+        free(s->choices[i].own);
+        free(s->choices[i].own_to);
+    }
+    free(s->figures);
+    free(s->choices);
+    free(s->compare);
+    scenario_free(s->file);
+    free(s->scenario_set);
+    free(s->policy_set);
+    free(s->diags);
+}
+
+static int sim_run(const struct cli_command *command, const struct cli_args *args)
+{
+    struct sim s = {.command = command, .args = args, .seed = 1};
+    uint32_t wanted = cli_has(command, args, "list") ? 0 : 1;
+    int rc = 0;
+    if (args->word_count > wanted) {
+        return cli_usage(command, "unexpected argument '%s'", args->words[wanted]);
+    }
+    if (args->word_count < wanted) {
+        return cli_usage(command, "which scenario? 'becalm sim --list' names those that are built in");
+    }
+    s.diags = calloc(1, sizeof *s.diags);
+    rc = s.diags == NULL ? no_memory(&s) : wanted == 0 ? list(&s) : options_read(&s);
+    if (rc == 0 && wanted == 1) {
+        rc = scenario_open(&s, args->words[0]);
+        rc = rc == 0 ? choices_load(&s) : rc;
+        rc = rc == 0 ? run_timed(&s) : rc;
+    }
+    sim_free(&s);
+    return rc;
+}
+
+#define POLICY_WORDS "none naive jitter breaker envoy finagle grpc sre sre-throttle aws becalm"
+
+static const struct cli_option options_of_sim[] = {
+    {.name = "policy",
+     .argument = "NAME|FILE",
+     .help = "the policy of every hop; a file holds a / or ends in .yaml (default: becalm)",
+     .complete = CLI_WORDS,
+     .words = POLICY_WORDS},
+    {.name = "compare",
+     .argument = "NAME,...",
+     .help = "run these policies, or 'all', and print one table",
+     .complete = CLI_WORDS,
+     .words = "all " POLICY_WORDS},
+    {.name = "seed", .argument = "N", .help = "where chance begins (default: 1)"},
+    {.name = "seeds", .argument = "N", .help = "run N seeds from there on, and print the spread"},
+    {.name = "set",
+     .argument = "KEY=VALUE",
+     .help = "override a key of the scenario, or of the policy: defaults.KEY; may be repeated",
+     .many = true},
+    {.name = "json", .help = "print the figures as JSON"},
+    {.name = "series", .help = "with --json: also what happened in each second"},
+    {.name = "timing", .help = "print the speed of the simulator on standard error"},
+    {.name = "list", .help = "print the scenarios and policies that are built in"},
+    {.name = NULL},
+};
+
+const struct cli_command cmd_sim = {
+    .name = "sim",
+    .summary = "run an incident in virtual time, and see what a policy does",
+    .usage = "sim [options] SCENARIO",
+    .purpose = "Runs clients, services and faults in virtual time, with the engine and the\n"
+               "policy that production runs: how much load retries make, how many calls succeed,\n"
+               "and when all is well again. SCENARIO is a built-in name or a file: one that\n"
+               "holds a / or ends in .yaml. The same seed gives the same result everywhere.",
+    .options = options_of_sim,
+    .examples = "  becalm sim metastable\n"
+                "  becalm sim metastable --compare all\n"
+                "  becalm sim ./checkout.yaml --policy policy.yaml --seeds 10\n"
+                "  becalm sim chain --set defaults.budget.percent=5 --json\n",
+    .complete = CLI_WORDS,
+    .words = builtin_words,
+    .run = sim_run,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd_sim.h"
+
+/* Six decimals of a double are exactly the parts per million that it was made of. */
+static void json_ppm(struct json *json, const char *key, uint64_t ppm)
+{
+    json_number(json, key, (double)ppm / 1e6, 6);
+}
+
+/* Null where there were no calls to have a share of. */
+static void json_share(struct json *json, const char *key, bool known, uint64_t ppm)
+{
+    if (known) {
+        json_ppm(json, key, ppm);
+    } else {
+        json_null(json, key);
+    }
+}
+
+static void json_after(struct json *json, const char *key, uint32_t seconds)
+{
+    if (seconds == MEASURE_NEVER) {
+        json_null(json, key);
+    } else {
+        json_integer(json, key, seconds);
+    }
+}
+
+static void json_services(struct json *json, const struct scenario *plan, const struct measure *measure)
+{
+    json_object(json, "services");
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        json_object(json, plan->services[i].name);
+        json_object(json, "amplification");
+        json_ppm(json, "mean", measure->service[i].mean_ppm);
+        json_ppm(json, "peak_1s", measure->service[i].peak_1s_ppm);
+        json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
+        json_object_end(json);
+        json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+static void json_clients(struct json *json, const struct scenario *plan, const struct measure *measure)
+{
+    json_object(json, "clients");
+    json_integer(json, "calls", measure->calls);
+    json_ppm(json, "success", measure->success_ppm);
+    json_share(json, "success_before_fault", report_has_before(plan), measure->success_before_ppm);
+    json_share(json, "success_in_fault", plan->fault_count > 0, measure->success_in_fault_ppm);
+    json_share(json, "success_after_fault", report_has_after(plan), measure->success_after_ppm);
+    json_after(json, "recovered_after_s", measure->recovered_after_s);
+    json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
+    json_number(json, "latency_mean_ms", (double)measure->latency_mean_us / 1e3, 3);
+    json_object_end(json);
+}
+
+static void json_targets(struct json *json, const struct scenario *plan, const struct report_run *run)
+{
+    json_object(json, "targets");
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        const struct world_service *service = &run->result->service[i];
+        json_object(json, plan->services[i].name);
+        json_ppm(json, "retry_ratio", run->measure->service[i].retry_ratio_ppm);
+        json_object(json, "refused");
+        for (int why = 0; why < BECALM_REASON_COUNT; why++) {
+            if (why != BECALM_WHY_OK && service->ended[why] > 0) {
+                json_integer(json, becalm_reason_word((enum becalm_reason)why), service->ended[why]);
+            }
+        }
+        json_object_end(json);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+/* The sum over all clients of one of their counts, by the second. */
+static void json_client_series(struct json *json, const char *key, const struct scenario *plan,
+                               const struct world_result *result, bool good)
+{
+    json_array(json, key);
+    for (uint32_t s = 0; s < result->seconds; s++) {
+        uint64_t sum = 0;
+        for (uint32_t c = 0; c < plan->client_count; c++) {
+            sum += good ? result->client[c].good[s] : result->client[c].begun[s];
+        }
+        json_integer(json, NULL, sum);
+    }
+    json_array_end(json);
+}
+
+static void json_series(struct json *json, const struct scenario *plan, const struct world_result *result)
+{
+    json_object(json, "series");
+    json_object(json, "clients");
+    json_client_series(json, "calls", plan, result, false);
+    json_client_series(json, "successes", plan, result, true);
+    json_object_end(json);
+    json_object(json, "services");
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        json_object(json, plan->services[i].name);
+        json_array(json, "arrivals");
+        for (uint32_t s = 0; s < result->seconds; s++) {
+            json_integer(json, NULL, result->service[i].arrivals[s]);
+        }
+        json_array_end(json);
+        json_object_end(json);
+    }
+    json_object_end(json);
+    json_object_end(json);
+}
+
+void sim_json_run(struct json *json, const struct scenario *plan, const struct report_run *run, bool series)
+{
+    json_object(json, NULL);
+    json_text(json, "scenario", plan->name);
+    json_integer(json, "seed", run->seed);
+    json_text(json, "policy", run->policy);
+    json_integer(json, "events", run->result->events);
+    json_services(json, plan, run->measure);
+    json_clients(json, plan, run->measure);
+    json_targets(json, plan, run);
+    if (series) {
+        json_series(json, plan, run->result);
+    }
+    json_object_end(json);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_MEASURE_H
+#define BECALM_SIM_MEASURE_H
+
+/* What a run showed, in the figures that people compare. Shares and factors are in parts per million, so that the same
+ * run prints the same digits on every machine.
+ *
+ *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, per such call; of all calls
+ *              where there is no fault
+ *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
+ *   success    by the second in which a call began
+ *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end */
+
+#include "world.h"
+
+#define MEASURE_NEVER UINT32_MAX
+
+struct measure_service {
+    uint64_t offered_milli; /* arrivals per second if every hop made one attempt, in thousandths */
+    uint64_t mean_ppm;
+    uint64_t peak_1s_ppm;
+    uint64_t peak_5s_ppm;
+    uint64_t retry_ratio_ppm; /* retries per first attempt sent to it */
+};
+
+struct measure {
+    uint64_t calls;
+    uint64_t success_ppm;        /* over the whole run */
+    uint64_t success_before_ppm; /* before the first fault */
+    uint64_t success_in_fault_ppm;
+    uint64_t success_after_ppm; /* in the 60 s after it */
+    uint32_t recovered_after_s; /* MEASURE_NEVER: not in this run */
+    uint32_t
+        retries_stop_after_s; /* when, after the fault's end, arrivals are back at 1.02 of offered for good; or never */
+    uint64_t latency_mean_us; /* of calls that succeeded */
+    struct measure_service *service; /* one per service of the scenario */
+};
+
+/* 0 or BECALM_ENOMEM. */
+int measure_take(const struct scenario *, const struct world_result *, struct measure *);
+void measure_free(struct measure *);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_REFERENCE_H
+#define BECALM_SIM_REFERENCE_H
+
+/* The policies that the field uses, by name, to compare with. The scenario fixes their attempts and timeout; `becalm`
+ * keeps its own attempts. */
+
+#include "world.h"
+
+struct reference {
+    const char *name;
+    const char *about;
+};
+
+/* NULL after the last. */
+const struct reference *reference_at(unsigned index);
+
+/* Fills the policies of a run with a named policy. False: no such name. The options point into *hop and *gate. */
+bool reference_options(const char *name, const struct scenario *, struct becalm_policy *hop, struct becalm_policy *gate,
+                       struct world_options *);
+
+/* The same for a policy of the user's: a policy file's rules for the services of the scenario by name come later; here
+ * one policy for all hops. */
+void reference_own(const struct becalm_policy *policy, const struct scenario *, struct becalm_policy *hop,
+                   struct becalm_policy *gate, struct world_options *);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "scenario_schema.h"
+
+#include <becalm/outlier.h>
+
+#define HOUR    (3600 * BECALM_S)
+#define MILLION 1000000u
+
+/* clang-format off */
+#define RANGE(low, high) .min = (low), .max = (high)
+#define FIELD(what, field) .type = TYPE_##what, .offset = offsetof(ROW, field)
+
+static const char *const hang_words[] = {"all", "first", NULL};
+
+#define ROW struct scenario
+static const struct schema_key top[] = {
+    {"name", FIELD(TEXT, name), .sentence = "what the scenario is called"},
+    {"about", FIELD(TEXT, about), .sentence = "what it shows, in a sentence"},
+    {"length", FIELD(DURATION, length), RANGE(BECALM_S, HOUR), .sentence = "how long clients call"},
+    {"attempts", FIELD(INTEGER, attempts), RANGE(1, 100), .sentence = "attempts of the reference policies"},
+    {"timeout", FIELD(DURATION, timeout), RANGE(BECALM_MS, HOUR), .word = "none", .stands_for = BECALM_NEVER,
+     .sentence = "of each attempt"},
+    {"link.latency", FIELD(DURATION, link), RANGE(0, 10 * BECALM_S), .sentence = "of each message, one way"},
+};
+#undef ROW
+
+#define ROW struct scenario_service
+static const struct schema_key service[] = {
+    {"workers", FIELD(INTEGER, workers), RANGE(1, MILLION), .word = "any", .stands_for = 0,
+     .sentence = "requests that one host serves at once"},
+    {"hosts", FIELD(INTEGER, hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "behind a balancer"},
+    {"queue.max", FIELD(INTEGER, queue_max), RANGE(0, 100 * MILLION), .word = "none", .stands_for = UINT32_MAX,
+     .sentence = "requests that wait at one host; more are refused"},
+    {"queue.expiry", FIELD(BOOLEAN, expiry), .sentence = "whether what nobody waits for any more is left out"},
+    {"gate", FIELD(BOOLEAN, gate), .sentence = "whether a gateway of ours stands in front"},
+    {"instances", FIELD(INTEGER, instances), RANGE(1, 10000), .sentence = "as a caller: each with its own budget, breaker and limit"},
+    {"errors", FIELD(PERCENT, error_ppm), RANGE(0, MILLION), .sentence = "of its own answers"},
+    {"hangs.percent", FIELD(PERCENT, hang_ppm), RANGE(0, MILLION), .sentence = "of its attempts that hang"},
+    {"hangs.time", FIELD(DURATION, hang), RANGE(1, HOUR), .sentence = "that a hang adds"},
+    {"hangs.only", FIELD(EITHER, hang_first), .words = hang_words, .sentence = "which attempts may hang"},
+    {"calls", FIELD(LIST, calls), .sentence = "the services that it calls for each request, all at once"},
+    {"fanOut", FIELD(INTEGER, fan_out), RANGE(1, 10000), .sentence = "how many times it calls each of them"},
+};
+#undef ROW
+
+#define ROW struct time_keys
+static const struct schema_key time_of[] = {
+    {"time.constant", FIELD(DURATION, constant), RANGE(0, HOUR), .sentence = "always the same"},
+    {"time.exponential", FIELD(DURATION, exponential), RANGE(1, HOUR), .sentence = "its mean"},
+    {"time.lognormal.median", FIELD(DURATION, median), RANGE(1, HOUR), .sentence = "the median"},
+    {"time.lognormal.sigma", FIELD(DECIMAL, sigma), RANGE(1, 4000), .scale = 1000, .sentence = "of the logarithm"},
+    {"time.pareto.least", FIELD(DURATION, least), RANGE(1, HOUR), .sentence = "the least"},
+    {"time.pareto.alpha", FIELD(DECIMAL, alpha), RANGE(500, 100000), .scale = 1000, .sentence = "how fast the tail falls"},
+    {"time.normal.mean", FIELD(DURATION, mean), RANGE(1, HOUR), .sentence = "the mean"},
+    {"time.normal.deviation", FIELD(DURATION, deviation), RANGE(0, HOUR), .sentence = "the standard deviation"},
+};
+#undef ROW
+
+#define ROW struct scenario_client
+static const struct schema_key client[] = {
+    {"to", FIELD(TEXT, to), .sentence = "the service that is called"},
+    {"rate", FIELD(RATE, rate_milli), RANGE(1, UINT64_C(1000) * MILLION), .sentence = "calls per second of all callers together"},
+    {"callers", FIELD(INTEGER, callers), RANGE(1, MILLION), .sentence = "instances, each with its own budget, breaker and limit"},
+    {"retries", FIELD(BOOLEAN, retries), .sentence = "false: one attempt, whatever the policy says"},
+};
+#undef ROW
+
+#define ROW struct scenario_fault
+static const struct schema_key fault[] = {
+    {"at", FIELD(DURATION, at), RANGE(0, HOUR), .sentence = "when it begins"},
+    {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
+    {"service", FIELD(TEXT, service), .sentence = "whom it hits"},
+};
+#undef ROW
+
+#define ROW struct fault_keys
+static const struct schema_key effect[] = {
+    {"capacity", FIELD(DECIMAL, capacity), RANGE(0, MILLION), .scale = MILLION, .sentence = "what is left of its capacity"},
+    {"errors", FIELD(PERCENT, errors), RANGE(0, MILLION), .sentence = "of its own answers"},
+    {"dead", FIELD(BOOLEAN, dead), .sentence = "every attempt fails at once"},
+    {"latency", FIELD(DURATION, latency), RANGE(1, HOUR), .sentence = "added to its time"},
+    {"hangs", FIELD(PERCENT, hangs), RANGE(0, MILLION), .sentence = "of its attempts"},
+    {"badHosts", FIELD(INTEGER, bad_hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "hosts that fail every attempt"},
+    {"cutCallers", FIELD(PERCENT, cut_callers), RANGE(0, MILLION), .sentence = "of the callers, who can't reach it"},
+};
+#undef ROW
+/* clang-format on */
+
+#define SCHEMA(table)                                             \
+    {                                                             \
+        .keys = (table), .count = sizeof(table) / sizeof *(table) \
+    }
+
+const struct schema schema_scenario = SCHEMA(top);
+const struct schema schema_scenario_service = SCHEMA(service);
+const struct schema schema_scenario_time = SCHEMA(time_of);
+const struct schema schema_scenario_client = SCHEMA(client);
+const struct schema schema_scenario_fault = SCHEMA(fault);
+const struct schema schema_scenario_effect = SCHEMA(effect);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_SCENARIO_SCHEMA_H
+#define BECALM_SIM_SCENARIO_SCHEMA_H
+
+/* What may stand in a scenario file, in the tables that policies use too. */
+
+#include "policy/schema.h"
+#include "scenario.h"
+
+/* A service's time, before it is known which distribution it is. */
+struct time_keys {
+    becalm_ns constant;
+    becalm_ns exponential;
+    becalm_ns median;
+    uint32_t sigma;
+    becalm_ns least;
+    uint32_t alpha;
+    becalm_ns mean;
+    becalm_ns deviation;
+};
+
+/* What a fault does, before it is known which one it is. */
+struct fault_keys {
+    uint32_t capacity;
+    uint32_t errors;
+    bool dead;
+    becalm_ns latency;
+    uint32_t hangs;
+    uint32_t bad_hosts;
+    uint32_t cut_callers;
+};
+
+extern const struct schema schema_scenario;         /* struct scenario */
+extern const struct schema schema_scenario_service; /* struct scenario_service */
+extern const struct schema schema_scenario_time;    /* struct time_keys, beside it in a service */
+extern const struct schema schema_scenario_client;  /* struct scenario_client */
+extern const struct schema schema_scenario_fault;   /* struct scenario_fault */
+extern const struct schema schema_scenario_effect;  /* struct fault_keys, beside it in a fault */
+
+#endif

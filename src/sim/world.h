@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_WORLD_H
+#define BECALM_SIM_WORLD_H
+
+/* Runs a scenario in virtual time. The world is a host like any other: it feeds the engine events and does what its
+ * actions say. There is no policy arithmetic in this folder. */
+
+#include "scenario.h"
+
+/* What happened, by the second. */
+struct world_service {
+    uint64_t *arrivals;      /* attempts that reached it */
+    uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
+                                all calls */
+    uint64_t first;          /* first attempts sent to it, and retries */
+    uint64_t retries;
+    uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
+};
+
+struct world_client {
+    uint64_t *begun;
+    uint64_t *good; /* by the second in which the call began */
+    uint64_t calls;
+    uint64_t calls_fault; /* begun in that same window */
+};
+
+struct world_result {
+    uint32_t seconds;
+    uint64_t events;
+    uint64_t latency_sum_us; /* of successful client calls */
+    uint64_t latency_count;
+    struct world_service *service;
+    struct world_client *client;
+};
+
+/* Every hop runs `policy`, or that of the service it leads to; hops that must not retry get it with retries off; gates
+ * get `gate_policy`. 0 or BECALM_ENOMEM. */
+struct world_options {
+    const struct becalm_policy *policy;
+    const struct becalm_policy *const *policy_to; /* by service; NULL, also of one service: `policy` */
+    const struct becalm_policy *gate_policy;
+    bool carries_deadlines; /* down the graph, and marks up: what only Becalm does */
+    bool carries_marks;
+    bool marks_always; /* every mark is obeyed as one of overload is: what Becalm does not do */
+    uint64_t seed;
+};
+
+/* Clients call until the scenario's length; then the calls in progress end, within WORLD_DRAIN, while faults stay as
+ * they are. What happens in that time is in no second, but in every sum. */
+#define WORLD_DRAIN (60 * BECALM_S)
+
+int world_run(const struct scenario *, const struct world_options *, struct world_result *);
+void world_result_free(const struct scenario *, struct world_result *);
+
+#endif

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: MIT
+"""becalm sim, as it is typed. That its worlds are true is tested elsewhere; here is what is printed of them."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+
+from conftest import environment
+
+SHORT = """\
+name: short
+about: a service that is dead for four seconds
+length: 20s
+attempts: 3
+timeout: 1s
+link: {latency: 1ms}
+services:
+  front: {time: {constant: 1ms}, calls: [back]}
+  back: {time: {constant: 2ms}}
+clients:
+  users: {to: front, rate: 50/s, retries: false}
+faults:
+  outage: {at: 4s, for: 4s, service: back, dead: true}
+"""
+NAIVE = """\
+short: a service that is dead for four seconds
+policy naive, seed 1: 20 s, 1,055 calls, 10,592 events
+
+Success               before  in the fault    60 s after     all calls
+                       100 %           0 %         100 %       79.24 %
+Recovered 0 s after the fault's end: 99 % success from there on.
+The load was no more than what is offered from the fault's end on.
+Calls that succeeded took 7.000 ms on average.
+
+Load                 offered mean in fault     worst 5 s  worst second
+front                   50/s        1.000x        1.104x        1.320x
+back                    50/s        3.000x        2.328x        3.960x
+
+Retries              allowed  per first   calls without success, by reason
+front                      0        0 %   retries_off 219
+back                     438    41.51 %   attempts_spent 219
+
+By the second 0               20 s
+fault             ====
+success       ████    ████████████  to 100 %
+front         ▄▃▄▄▅▄▄▄▅▅▅▃▅▄▄▄▅▃▄▅  to 2x
+back          ▂▂▂▂█▆▆▆▃▂▃▂▃▂▂▂▂▂▂▂  to 3.960x
+A column is 1 s; below success is the load on each service.
+"""
+COMPARED = """\
+short: a service that is dead for four seconds
+20 s, load on back, seed 1
+
+                ---------- load -----------  -------- success --------
+policy             mean worst 5 s worst 1 s   before in fault    after  recovers
+none             1.000x    1.104x    1.320x    100 %      0 %    100 %       0 s
+naive            3.000x    2.328x    3.960x    100 %      0 %    100 %       0 s
+"""
+TRY = "Try 'becalm sim --help'.\n"
+
+
+@pytest.fixture
+def short(tmp_path):
+    (tmp_path / "short.yaml").write_text(SHORT)
+    return "short.yaml"
+
+
+def fine(done):
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_sim__shows_a_run_at_once(becalm, short):
+    assert fine(becalm("sim", short, "--policy", "naive")) == NAIVE
+
+
+def test_sim__draws_in_ascii_where_the_locale_asks_for_it(becalm, short, tmp_path):
+    line = [becalm.program, "sim", short, "--policy", "naive"]
+    text = subprocess.check_output(line, cwd=tmp_path, env={**environment(), "LC_ALL": "C"}, encoding="utf-8")
+    assert text.isascii()
+    assert text.split("By the second")[0] == NAIVE.split("By the second")[0]
+    assert "\nsuccess       ####    ############  to 100 %\nfront         =-==+===+++-+===+-=+  to 2x\n" in text
+
+
+def test_sim__without_a_fault_says_so_by_silence(becalm, tmp_path):
+    (tmp_path / "calm.yaml").write_text(SHORT.split("faults:")[0])
+    text = fine(becalm("sim", "calm.yaml"))
+    assert "fault" not in text and "Recovered" not in text
+    assert re.search(r"^Load +offered +mean +worst 5 s +worst second\nfront +50/s +1\.000x", text, re.M)
+    run = json.loads(fine(becalm("sim", "calm.yaml", "--json")))
+    assert run["clients"]["success"] == 1 and run["clients"]["success_in_fault"] is None
+    assert run["services"]["back"]["amplification"]["mean"] == pytest.approx(1, abs=0.002)
+
+
+def test_sim__a_fault_to_the_end_has_no_after(becalm, short):
+    args = "sim", short, "--policy", "none", "--set", "faults.outage.for=16s"
+    text = fine(becalm(*args))
+    assert "The fault lasts until the end of the run.\n" in text and "ecovered" not in text
+    assert re.search(r"^ +100 % +0 % +- +\d", text, re.M)
+    assert json.loads(fine(becalm(*args, "--json")))["clients"]["success_after_fault"] is None
+
+
+def test_sim__fits_80_columns(becalm, short):
+    always = "--set", "faults.outage.at=0s", "--set", "faults.outage.for=20s"
+    many = "--compare", "all"
+    for args in (), always, many, many + always, many + ("--seeds", "2"), ("--list",):
+        for line in fine(becalm("sim", *args, *(() if "--list" in args else (short,)))).splitlines():
+            assert len(line) <= 80 and line == line.rstrip(), line
+
+
+def test_sim__long_names_are_cut_and_control_characters_defused(becalm, tmp_path):
+    name = "a-service-with-a-very-long-name"
+    text = SHORT.replace("back", name).replace("a service that", '"red \\e[31m" #')
+    (tmp_path / "long.yaml").write_text(text)
+    out = fine(becalm("sim", "long.yaml"))
+    assert "\x1b" not in out and "short: red ?[31m\n" in out
+    assert out.count("\n~ry-long-name ") == 3
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_sim__the_same_seed_gives_the_same_bytes(becalm, short):
+    runs = [fine(becalm("sim", short, "--json", "--series", "--seed", seed)) for seed in (7, 7, 8)]
+    assert runs[0] == runs[1] != runs[2]
+    assert fine(becalm("sim", short, "--compare", "all")) == fine(becalm("sim", short, "--compare", "all"))
+
+
+def test_sim__timing_is_on_stderr_alone(becalm, short):
+    done = becalm("sim", short, "--policy", "naive", "--timing")
+    assert (done.returncode, done.stdout) == (0, NAIVE)
+    assert re.fullmatch(r"10592 events in \d+\.\d{3} s of CPU, \d+\.\d\d million a second\n", done.stderr)
+
+
+def test_sim__progress_is_for_terminals(becalm, short, tmp_path):
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [becalm.program, "sim", short, "--compare", "none,naive"],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        cwd=tmp_path,
+        env=environment(TERM="xterm"),
+        encoding="utf-8",
+    )
+    os.close(theirs)
+    shown = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert done.stdout == COMPARED
+    assert shown.startswith("\r\x1b[Ksimulating 20 s with none, 1 of 2\r\x1b[K")
+    assert shown.endswith("simulating 20 s with naive, 2 of 2\r\x1b[K")
+
+
+def test_json__has_the_fields_and_nothing_drifts(becalm, short):
+    run = json.loads(fine(becalm("sim", short, "--policy", "naive", "--json")))
+    assert run == {
+        "scenario": "short",
+        "seed": 1,
+        "policy": "naive",
+        "events": 10592,
+        "services": {
+            "front": {"amplification": {"mean": 1, "peak_1s": 1.32, "peak_5s": 1.104}, "offered": 50},
+            "back": {"amplification": {"mean": 3, "peak_1s": 3.96, "peak_5s": 2.328}, "offered": 50},
+        },
+        "clients": {
+            "calls": 1055,
+            "success": 0.792417,
+            "success_before_fault": 1,
+            "success_in_fault": 0,
+            "success_after_fault": 1,
+            "recovered_after_s": 0,
+            "retries_stop_after_s": 0,
+            "latency_mean_ms": 7,
+        },
+        "targets": {
+            "front": {"retry_ratio": 0, "refused": {"retries_off": 219}},
+            "back": {"retry_ratio": 0.415165, "refused": {"attempts_spent": 219}},
+        },
+    }
+
+
+def test_json__never_is_null(becalm, short):
+    clients = json.loads(fine(becalm("sim", short, "--policy", "breaker", "--json", "--set", "length=10s")))["clients"]
+    assert clients["recovered_after_s"] is None
+
+
+def test_json__series_add_up(becalm, short):
+    run = json.loads(fine(becalm("sim", short, "--policy", "naive", "--json", "--series")))
+    clients = run["series"]["clients"]
+    arrivals = {name: service["arrivals"] for name, service in run["series"]["services"].items()}
+    assert {len(series) for series in [*clients.values(), *arrivals.values()]} == {20}
+    assert sum(clients["calls"]) == run["clients"]["calls"] == sum(arrivals["front"])
+    assert sum(clients["successes"]) == 1055 - 219
+    assert sum(arrivals["back"]) == 1055 + 438
+    assert max(arrivals["back"]) == 3.96 * 50
+
+
+def test_compare__prints_one_table(becalm, short):
+    assert fine(becalm("sim", short, "--compare", "none,naive")) == COMPARED
+
+
+def test_compare__all_is_every_policy_of_the_list_and_ours_beside_them(becalm, short, tmp_path):
+    (tmp_path / "mine.yaml").write_text("defaults: {maxRetries: 0}\n")
+    listed = [row["name"] for row in json.loads(fine(becalm("sim", "--list", "--json")))["policies"]]
+    assert listed[0] == "none" and listed[-1] == "becalm" and len(listed) == 11
+    runs = json.loads(fine(becalm("sim", short, "--compare", "all", "--policy", "mine.yaml", "--json")))
+    assert [run["policy"] for run in runs] == listed + ["mine.yaml"]
+    assert {run["clients"]["calls"] for run in runs} == {1055}, "every policy meets the same calls"
+    rows = fine(becalm("sim", short, "--compare", "all", "--policy", "mine.yaml")).splitlines()[5:]
+    assert [row.split()[0] for row in rows] == listed + ["mine.yaml"]
+
+
+def test_compare__names_a_policy_once(becalm, short):
+    assert fine(becalm("sim", short, "--compare", "none,naive,none", "--policy", "naive")) == COMPARED
+
+
+def test_seeds__show_the_spread(becalm, short):
+    rows = fine(becalm("sim", short, "--policy", "naive", "--seeds", "3", "--seed", "5")).splitlines()
+    assert rows[1] == "20 s, load on back, seeds 5 to 7"
+    assert [row.split()[0] for row in rows[5:]] == ["naive", "lowest", "highest"]
+    runs = json.loads(fine(becalm("sim", short, "--policy", "naive", "--seeds", "3", "--seed", "5", "--json")))
+    assert [run["seed"] for run in runs] == [5, 6, 7]
+    peaks = [run["services"]["back"]["amplification"]["peak_1s"] for run in runs]
+    shown = [float(row.split("x")[2]) for row in rows[5:]]
+    assert shown == pytest.approx([sum(peaks) / 3, min(peaks), max(peaks)], abs=0.0006)
+
+
+def test_seeds__one_is_an_array_of_one(becalm, short):
+    assert len(json.loads(fine(becalm("sim", short, "--seeds", "1", "--json")))) == 1
+
+
+def test_policy__a_file_is_run_as_written(becalm, short, tmp_path):
+    (tmp_path / "file.yaml").write_text(
+        "defaults: {maxRetries: 1, initialDelay: 1ms, maxDelay: 1ms, jitter: none, limit: {kind: none},\n"
+        "           budget: {kind: none}, breaker: {enabled: false}}\n"
+    )
+    args = "--policy", "file.yaml", "--set", "clients.users.retries=true"
+    run = json.loads(fine(becalm("sim", short, *args, "--json")))
+    assert run["policy"] == "file.yaml"
+    # Marks travel up, so that the client's own hop does not repeat what the one below it has repeated.
+    assert run["services"]["back"]["amplification"]["mean"] == pytest.approx(2, abs=0.05)
+
+
+def test_policy__services_of_the_same_name_have_their_own_rules(becalm, short, tmp_path):
+    (tmp_path / "file.yaml").write_text("services: {back: {maxRetries: 0}}\n")
+    run = json.loads(fine(becalm("sim", short, "--policy", "file.yaml", "--json")))
+    assert run["targets"]["back"]["retry_ratio"] == 0
+    args = "--policy", "./file.yaml", "--set", "policy.services.back.maxRetries=2"
+    run = json.loads(fine(becalm("sim", short, *args, "--json")))
+    assert run["targets"]["back"]["retry_ratio"] > 0
+
+
+def test_set__changes_the_scenario_and_the_policy(becalm, short):
+    run = json.loads(fine(becalm("sim", short, "--json", "--set", "length=10s", "--set", "defaults.maxRetries=0")))
+    assert run["clients"]["calls"] < 600
+    assert run["targets"]["back"]["retry_ratio"] == 0
+    assert json.loads(fine(becalm("sim", short, "--json")))["targets"]["back"]["retry_ratio"] > 0
+
+
+def test_set__of_nothing_new_changes_nothing(becalm, short):
+    assert fine(becalm("sim", short, "--set", "defaults.maxRetries=2")) == fine(becalm("sim", short))
+
+
+def test_set__does_not_touch_what_the_field_defines(becalm, short):
+    done = becalm("sim", short, "--policy", "naive", "--set", "defaults.maxRetries=0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "becalm sim: --set defaults.maxRetries=0 changes becalm or a policy file, and 'naive' is neither\n" + TRY
+    )
+    rows = fine(becalm("sim", short, "--compare", "naive,becalm", "--set", "defaults.maxRetries=0")).splitlines()
+    assert rows[5] == COMPARED.splitlines()[6]
+
+
+def test_list__names_what_is_built_in(becalm):
+    text = fine(becalm("sim", "--list"))
+    names = [path.stem for path in sorted((becalm.root / "policies/scenarios").glob("*.yaml"), key=lambda p: p.stem)]
+    assert re.findall(r"^  (\S+)", text.split("\nPolicies:\n")[0], re.M) == names
+    scenarios = json.loads(fine(becalm("sim", "--list", "--json")))["scenarios"]
+    assert [row["name"] for row in scenarios] == names
+    assert all(row["about"] for row in scenarios)
+
+
+def test_list__is_what_shells_complete(becalm):
+    listed = json.loads(fine(becalm("sim", "--list", "--json")))
+    script = fine(becalm("completion", "bash"))
+    assert "'" + " ".join(row["name"] for row in listed["scenarios"]) + "'" in script
+    assert "'" + " ".join(row["name"] for row in listed["policies"]) + "'" in script
+
+
+def test_builtin__runs_from_anywhere(becalm):
+    text = fine(becalm("sim", "chain", "--policy", "none", "--set", "length=65s"))
+    assert text.startswith("chain: ten services in a row") and "\ns9 " in text
+
+
+def test_builtin__and_its_file_are_the_same(becalm):
+    path = becalm.root / "policies/scenarios/chain.yaml"
+    args = "--policy", "sre", "--set", "length=62s"
+    assert fine(becalm("sim", path, *args)) == fine(becalm("sim", "chain", *args))
+
+
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        ((), "which scenario? 'becalm sim --list' names those that are built in"),
+        (("chain", "layers"), "unexpected argument 'layers'"),
+        (("--list", "chain"), "unexpected argument 'chain'"),
+        (("chian",), "there is no scenario 'chian'; did you mean 'chain'?"),
+        (("xyzzy",), "there is no scenario 'xyzzy'; --list names them, and files end in .yaml"),
+        (("chain", "--policy", "beclam"), "there is no policy 'beclam'; did you mean 'becalm'?"),
+        (("chain", "--policy", "xyzzy"), "there is no policy 'xyzzy'; --list names them, and files end in .yaml"),
+        (("chain", "--compare", "none,navie"), "there is no policy 'navie'; did you mean 'naive'?"),
+        (("chain", "--compare", "none,"), "--compare is 'all' or names with commas between them; 'none,' is not"),
+        (("chain", "--seeds", "0"), "--seeds is an integer from 1 to 1000; '0' is not"),
+        (("chain", "--seeds", "1001"), "--seeds is an integer from 1 to 1000; '1001' is not"),
+        (("chain", "--seed", "-1"), "--seed is an integer from 0 to 9007199254739991; '-1' is not"),
+        (("chain", "--series"), "--series needs --json"),
+    ],
+)
+def test_usage__says_what_is_wrong(becalm, args, said):
+    done = becalm("sim", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"becalm sim: {said}\n{TRY}")
+
+
+def test_broken_scenario__says_where(becalm, tmp_path):
+    (tmp_path / "broken.yaml").write_text(SHORT.replace("attempts: 3", "atempts: 3").replace("[back]", "[bakc]"))
+    done = becalm("sim", "broken.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.match(r'broken\.yaml:4:1: error: .*"atempts".*"attempts".*\[unknown-key\]\n', done.stderr)
+    assert re.search(r"^broken\.yaml:8:\d+: error: .*bakc.*back", done.stderr, re.M)
+
+
+def test_broken_policy__says_where(becalm, short, tmp_path):
+    (tmp_path / "policy.yaml").write_text("defaults:\n  maxRetires: 1\n")
+    for args in ("--policy", "policy.yaml"), ("--compare", "none,policy.yaml"):
+        done = becalm("sim", short, *args)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("policy.yaml:2:3: error: ") and '"maxRetries"' in done.stderr
+
+
+def test_broken_set__says_what_would_be_right(becalm, short):
+    done = becalm("sim", short, "--set", "length=long")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith('--set:1:1: error: length: "long" is not a duration')
+
+
+def test_no_such_file__is_a_failure_with_a_line(becalm, short):
+    for args in ("nowhere.yaml",), ("./nowhere",), (short, "--policy", "nowhere.yaml"):
+        done = becalm("sim", *args)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert "nowhere" in done.stderr and "No such file or directory" in done.stderr
