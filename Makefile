@@ -20,8 +20,9 @@ help: ## print this list (the default)
 run: ## run the demonstration: a retry storm in virtual time, and how it is calmed
 	@tools/setup build
 	@mkdir -p build && echo "building (the log is build/run.log)"
-	@($(call build,dev,--target storm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
-	@build/dev/examples/storm
+	@($(call build,release,--target storm becalm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
+	@build/release/examples/storm
+	@echo && echo "More incidents: build/release/becalm sim --list"
 
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test
