@@ -664,6 +664,27 @@ static void test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_a
     world_close(&w);
 }
 
+/* A gateway behind callers with the same timeout: what is left of it on arrival is a little less, and still all the
+ * time in the world. */
+static void test_story__a_deadline_that_left_nearly_the_whole_timeout_is_a_timeout(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.attempt_timeout = BECALM_S;
+    world_open(&w, 0);
+    w.quiet = true;
+    for (unsigned i = 0; i < 20; i++) {
+        struct becalm_request passed_on = {.idempotent = true, .deadline_at = w.now + BECALM_S - MS};
+        world_call(&w, &(struct plan){.request = passed_on, .reply = {{.hangs = true}}});
+        world_run(&w, w.now + 2 * BECALM_S);
+    }
+    assert_int_equal(w.call[0]->call.record.attempt[0].outcome, BECALM_OUTCOME_TIMED_OUT);
+    assert_int_equal(w.call[0]->call.record.reason, BECALM_WHY_DEADLINE);
+    assert_true(becalm_limit_now(w.target.limit, &w.policy.limit) < 1000);
+    world_close(&w);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_test(test_story__the_budget_is_empty),
              cmocka_unit_test(test_story__both_levels_pay_or_none),
              cmocka_unit_test(test_story__the_breaker_opens_in_mid_call_and_stops_retries),
@@ -693,4 +714,5 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__an_attempt_that_the_host_gave_up_ends_the_call_as_cancelled),
              cmocka_unit_test(test_story__a_shadow_policy_marks_nothing_and_refuses_nothing),
              cmocka_unit_test(test_story__the_client_side_rate_holds_calls_back_after_a_429),
-             cmocka_unit_test(test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_any_method))
+             cmocka_unit_test(test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_any_method),
+             cmocka_unit_test(test_story__a_deadline_that_left_nearly_the_whole_timeout_is_a_timeout))
