@@ -569,3 +569,45 @@ def test_check__a_hostile_graph_takes_no_time(becalm, tmp_path):
     done = becalm("check", "--json", "long.yaml", timeout=20)
     assert done.returncode == 1
     assert len(json.loads(done.stdout)["amplification"]) == 2 * count + 1
+
+
+def test_check__what_was_not_judged_is_not_fine(check):
+    """More findings than are kept: the cycle behind them must not turn into success."""
+    many = "".join(f"  s{i}: {{jitter: none}}\n" for i in range(600))
+    done = check("services:\n" + many)
+    assert done.returncode == 1
+    assert "there are more than 500 findings, and the rest was not judged" in done.stdout
+    assert json.loads(check("services:\n" + many, "--json").stdout)["summary"]["truncated"] is True
+
+
+def test_check__silenced_findings_hide_no_error(check):
+    many = "".join(f"  s{i}: {{jitter: none}}\n" for i in range(600))
+    silence = 'lint: {ignore: {no-jitter: "a test"}}\n'
+    done = check("services:\n  a: {calls: [b]}\n  b: {calls: [a]}\n" + many + silence)
+    assert done.returncode == 1
+    assert "[cycle]" in done.stdout
+
+
+def test_check__a_semicolon_in_the_users_own_text_is_no_border(check):
+    done = check('defaults: {jitter: "a; b"}\n')
+    assert 'jitter: "a; b" is not known here; write full' in done.stdout
+    finding = json.loads(check('defaults: {jitter: "a; b"}\n', "--json").stdout)["findings"][0]
+    assert finding["message"].endswith('"a; b" is not known here')
+    assert finding["remedy"].startswith("write full")
+
+
+def test_check__the_path_is_the_one_that_the_budgets_do_not_hold(check):
+    done = check(
+        "gatewayRetries: false\n"
+        "services:\n"
+        "  r: {calls: [x, y]}\n"
+        "  x: {maxRetries: 3, calls: [z]}\n"
+        "  y: {maxRetries: 2, budget: {kind: none}, calls: [z]}\n"
+        "  z: {maxRetries: 0}\n"
+    )
+    assert "client > r > y x3 > z" in done.stdout
+
+
+def test_check__an_endpoint_of_a_service_for_get_alone_repeats_no_post(check):
+    done = check("services: {a: {match: {method: GET}, idempotent: true, endpoints: {x: {match: {path: /x}}}}}\n")
+    assert "post-retry" not in done.stdout
