@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_LOG_H
+#define BECALM_PROXY_LOG_H
+
+/* Lines for people and machines. Workers never wait for a disk: each has a ring of bytes of its own, one thread writes
+ * them out, and what does not fit is dropped and counted. Text ("2026-01-02T03:04:05.678Z info  message key=value") or
+ * JSON, one object a line; values are escaped, so that nobody's header can forge a line. */
+
+#include <becalm/config.h>
+
+struct log;        /* the gateway's: one writer thread, one or two files */
+struct log_source; /* one thread's ring */
+
+struct log_settings {
+    enum becalm_log_level level;
+    enum becalm_log_format format;
+    enum becalm_log_access access;
+    int fd;        /* where lines go: usually 2 */
+    int access_fd; /* where access lines go: usually 1 */
+};
+
+/* NULL: no memory or thread. */
+struct log *log_make(const struct log_settings *, uint32_t sources);
+void log_free(struct log *); /* writes what is left, within a second */
+struct log_source *log_source_of(struct log *, uint32_t index);
+/* Settings may change at a reload; any thread. */
+void log_change(struct log *, const struct log_settings *);
+uint64_t log_dropped(const struct log *);
+
+/* One key and its value, for a line. */
+enum log_type { LOG_TEXT, LOG_NUMBER, LOG_MS, LOG_BOOL };
+struct log_pair {
+    const char *key;
+    enum log_type type;
+    struct becalm_text text; /* LOG_TEXT; absent: the pair is left out */
+    uint64_t number;         /* LOG_NUMBER, LOG_BOOL; LOG_MS: nanoseconds, written in ms with three decimals */
+};
+
+bool log_wants(const struct log_source *, enum becalm_log_level);
+bool log_wants_access(const struct log_source *);
+
+/* `wall` is nanoseconds since 1970. The message is a constant. Never blocks. */
+void log_line(struct log_source *, enum becalm_log_level, uint64_t wall, const char *message,
+              const struct log_pair *pairs, size_t count);
+
+/* One request, in the form that the settings say: JSON, or Apache's "combined". */
+struct log_access {
+    uint64_t wall; /* of its beginning */
+    struct becalm_text peer;
+    struct becalm_text method;
+    struct becalm_text target;
+    struct becalm_text host;
+    struct becalm_text referer;
+    struct becalm_text user_agent;
+    struct becalm_text request_id;
+    struct becalm_text service;
+    struct becalm_text endpoint;
+    uint32_t minor;
+    uint32_t status;
+    uint64_t body_bytes; /* sent to the client */
+    uint64_t took;       /* ns */
+    uint32_t attempts;
+    const char *reason;
+};
+void log_access_line(struct log_source *, const struct log_access *);
+
+#endif
