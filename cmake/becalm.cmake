@@ -86,13 +86,16 @@ function(becalm_command name)
     install(FILES ${folder}/${name}.fish DESTINATION ${share}/fish/vendor_completions.d)
 endfunction()
 
-# becalm_programs(FOLDER): every FOLDER/*.c is a program of its own. Such folders are the only ones that are globbed.
+# becalm_programs(FOLDER [LIBS ...]): every FOLDER/*.c is a program of its own. Such folders are the only ones that are
+# globbed.
 function(becalm_programs folder)
+    cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
         add_executable(${name} ${source})
-        target_link_libraries(${name} PRIVATE becalm_engine Threads::Threads)
+        target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine Threads::Threads)
+        target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
     endforeach()
 endfunction()

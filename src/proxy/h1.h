@@ -3,7 +3,7 @@
 #define BECALM_PROXY_H1_H
 
 /* The HTTP/1 codec: bytes into heads and bodies, strictly. It knows no sockets and allocates nothing. Whatever is
- * ambiguous is refused, never guessed: docs/gateway.md lists what and with which status.
+ * ambiguous is refused, never guessed: docs/http1.md lists what, and with which status.
  *
  * A head is parsed whole: h1_head_end() finds where it may end as bytes arrive, each byte looked at once; then
  * h1_parse_request() or h1_parse_answer() takes all of it. So there is no parser state between reads, and an idle
@@ -46,7 +46,7 @@ struct h1_field {
     uint32_t value_length;
     uint16_t name_length;
     uint8_t id; /* enum h1_name */
-    bool hop;   /* named in Connection, or hop-by-hop by itself: not passed on */
+    bool hop;   /* named in Connection, or hop-by-hop by itself, or of no meaning here: not passed on */
 };
 
 enum h1_framing {
@@ -97,7 +97,11 @@ size_t h1_head_end(const char *bytes, size_t length, size_t seen);
 /* Empty lines before a request are allowed (RFC 9112, 2.2): how many bytes of them, at most four, to leave out. */
 size_t h1_leading_blank(const char *bytes, size_t length);
 
-/* `length` is what h1_head_end() said. H1_OK or H1_BAD. The answer's framing depends on the request's method. */
+/* What to say when the bytes have reached the limit and there is no end of a head: 414 or 431. */
+struct h1_verdict h1_too_large(const char *bytes, size_t length);
+
+/* `length` is what h1_head_end() said. H1_OK or H1_BAD. The answer's framing depends on the request's method. Only what
+ * is said to be filled for H1_OK may be read, and of the fields only the first field_count. */
 struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struct h1_limits *, struct h1_head *);
 struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct h1_limits *, bool to_head,
                                   bool to_connect, struct h1_head *);
@@ -113,22 +117,28 @@ static inline bool h1_has(const struct h1_head *head, enum h1_name name)
     return (head->seen >> name & 1) != 0;
 }
 
+struct becalm_text h1_method(const char *bytes, const struct h1_head *);
+
 /* The request's target in parts. Origin form: path. Absolute form (http://host/path): authority and path. Authority
- * form (CONNECT): authority. Asterisk: path "*". False: none of these, or another scheme than http. */
+ * form (CONNECT): authority. Asterisk: path "*". False: none of these, another scheme than http, a fragment, or an
+ * authority that is not host[:port]; never for the target of a request that h1_parse_request() took. */
 struct h1_target {
     struct becalm_text authority; /* host[:port]; absent in origin form */
     struct becalm_text path;      /* "/" if there is none in absolute form; with the query */
 };
 bool h1_target_split(struct becalm_text target, bool connect, struct h1_target *);
 
-/* A body as it arrives. Small, and valid when zeroed by h1_body_init(). */
+/* Who is asked: the target's authority, which wins (RFC 9112, 3.2.2) and has to replace Host in what is passed on; else
+ * Host, which may be empty; absent only on HTTP/1.0. */
+struct becalm_text h1_authority(const char *bytes, const struct h1_head *);
+
+/* A body as it arrives: 16 bytes, filled by h1_body_init(). */
 struct h1_body {
+    uint64_t left;       /* LENGTH, CHUNKED: payload bytes missing of the body or the chunk */
+    uint16_t line_bytes; /* CHUNKED: of the present size, extension or trailers, which have limits */
     uint8_t framing;
-    uint8_t state;     /* of the chunk decoder; its own */
-    uint8_t extension; /* bytes of the present chunk's extension, in units of its own choice */
+    uint8_t state; /* of the chunk decoder; its own */
     bool ended;
-    uint16_t trailer_bytes; /* so far */
-    uint64_t left;          /* LENGTH, CHUNKED: payload bytes missing of the body or the chunk */
 };
 
 #define H1_TRAILER_BYTES   8192u
@@ -140,7 +150,7 @@ void h1_body_init(struct h1_body *, const struct h1_head *);
 enum h1_piece_kind {
     H1_PIECE_NONE,    /* all input used: more is needed */
     H1_PIECE_DATA,    /* payload */
-    H1_PIECE_TRAILER, /* bytes of the trailer section, as they came: collect them (at most H1_TRAILER_BYTES) */
+    H1_PIECE_TRAILER, /* bytes of the trailers, as they came, with the empty line: collect H1_TRAILER_BYTES */
     H1_PIECE_END,     /* the message is over; what is left of the input belongs to the next one */
     H1_PIECE_BAD      /* malformed; `what` says how */
 };
@@ -152,7 +162,8 @@ struct h1_piece {
     const char *what; /* BAD */
 };
 
-/* Takes the next piece from *at .. end and moves *at behind it. With H1_UNTIL_CLOSE the end never comes from here. */
+/* Takes the next piece from *at .. end and moves *at behind it. A body without trailers has no H1_PIECE_TRAILER. Behind
+ * H1_PIECE_BAD nothing more may be taken. With H1_UNTIL_CLOSE the end never comes from here. */
 struct h1_piece h1_body_next(struct h1_body *, const char **at, const char *end);
 
 /* The end of the connection: is the body whole by that? Only H1_UNTIL_CLOSE, or one that had ended. */

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "proxy/h1_internal.h"
+
+/* What the fields of a head mean: how long its body is, what becomes of its connection, which fields go no further. */
+
+#define BIT(id) (UINT64_C(1) << (id))
+
+/* For one connection only (RFC 9110, 7.6.1), and the credentials for a proxy, which a service must not see. */
+#define HOP                                                                                              \
+    (BIT(H1_CONNECTION) | BIT(H1_KEEP_ALIVE) | BIT(H1_PROXY_CONNECTION) | BIT(H1_TE) | BIT(H1_UPGRADE) | \
+     BIT(H1_TRANSFER_ENCODING) | BIT(H1_HTTP2_SETTINGS) | BIT(H1_PROXY_AUTHORIZATION) | BIT(H1_PROXY_AUTHENTICATE))
+
+/* What Connection can't take away: whoever drops these changes who is asked, by whom, for what, or how often. */
+#define END_TO_END                                                                                          \
+    (BIT(H1_HOST) | BIT(H1_CONTENT_LENGTH) | BIT(H1_TRANSFER_ENCODING) | BIT(H1_TRAILER) | BIT(H1_EXPECT) | \
+     BIT(H1_CONTENT_TYPE) | BIT(H1_AUTHORIZATION) | BIT(H1_COOKIE) | BIT(H1_VIA) | BIT(H1_DATE) |           \
+     BIT(H1_IDEMPOTENCY_KEY))
+
+/* Each option that names a field is compared with all fields, so there is a bound on them. */
+#define OPTIONS_MAX 32u
+
+static bool has_bit(uint64_t bits, uint32_t id)
+{
+    return (bits >> id & 1) != 0;
+}
+
+/* ---- Connection ---- */
+
+struct options {
+    uint32_t named; /* that may be names of fields */
+    bool close;
+    bool keep_alive;
+    bool upgrade;
+};
+
+static void drop_named(const char *bytes, struct h1_head *head, struct becalm_text name)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct h1_field *field = &head->field[i];
+        if (field->name_length == name.length && !has_bit(END_TO_END, field->id)) {
+            struct becalm_text rest = h1_name(bytes, field);
+            while (!text_ended(rest) && to_lower(rest.at[0]) == to_lower(name.at[name.length - rest.length])) {
+                text_skip(&rest, 1);
+            }
+            field->hop = field->hop || text_ended(rest);
+        }
+    }
+}
+
+static void read_option(const char *bytes, struct h1_head *head, struct becalm_text option, struct options *options)
+{
+    if (text_is_word(option, "keep-alive")) {
+        options->keep_alive = true;
+    } else if (text_is_word(option, "close")) {
+        options->close = true;
+    } else if (text_is_word(option, "upgrade")) {
+        options->upgrade = true;
+    } else if (!text_ended(option) && ++options->named <= OPTIONS_MAX) {
+        drop_named(bytes, head, option);
+    }
+}
+
+static void read_options(const char *bytes, struct h1_head *head, struct becalm_text list, struct options *options)
+{
+    while (!text_ended(list)) {
+        struct becalm_text option = {list.at, 0};
+        while (option.length < list.length && list.at[option.length] != ',') {
+            option.length++;
+        }
+        text_skip(&list, option.length);
+        text_take(&list, ',');
+        read_option(bytes, head, text_trim(option), options);
+    }
+}
+
+static bool is_websocket(const char *bytes, const struct h1_head *head, uint64_t repeated)
+{
+    return !has_bit(repeated, H1_UPGRADE) && text_is_word(h1_find(bytes, head, H1_UPGRADE), "websocket");
+}
+
+static struct h1_verdict settle_connection(const char *bytes, struct h1_head *head, uint64_t repeated)
+{
+    struct options options = {0};
+    if (h1_has(head, H1_CONNECTION)) {
+        for (uint32_t i = 0; i < head->field_count; i++) {
+            if (head->field[i].id == H1_CONNECTION) {
+                read_options(bytes, head, h1_value(bytes, &head->field[i]), &options);
+            }
+        }
+    }
+    if (options.named > OPTIONS_MAX) {
+        return h1__bad(400, "Connection names too many fields");
+    }
+    head->close = options.close;
+    head->keep_alive = !options.close && (head->minor == 1 || options.keep_alive);
+    if (h1_has(head, H1_UPGRADE)) {
+        head->upgrades = options.upgrade && head->minor == 1;
+        head->websocket = head->upgrades && is_websocket(bytes, head, repeated);
+    }
+    return h1__ok();
+}
+
+/* ---- framing ---- */
+
+/* Digits and nothing else, and not more than 64 bits hold. */
+static bool read_length(struct becalm_text text, uint64_t *length)
+{
+    return text_take_number(&text, length) > 0 && text_ended(text) && *length < UINT64_MAX;
+}
+
+/* "gzip, chunked" is well framed, but by a coding that nobody here undoes: 501 (RFC 9112, 6.1). */
+static bool ends_chunked(struct becalm_text coding)
+{
+    struct becalm_text last = coding;
+    if (coding.length < sizeof ",chunked" - 1) {
+        return false;
+    }
+    text_skip(&last, coding.length - (sizeof "chunked" - 1));
+    return text_is_word(last, "chunked") && strchr(" \t,", last.at[-1]) != NULL;
+}
+
+static struct h1_verdict settle_chunked(const char *bytes, struct h1_head *head, uint64_t repeated)
+{
+    struct becalm_text coding = h1_find(bytes, head, H1_TRANSFER_ENCODING);
+    if (h1_has(head, H1_CONTENT_LENGTH)) {
+        return h1__bad(400, "Content-Length and Transfer-Encoding exclude each other");
+    }
+    if (head->minor == 0) {
+        return h1__bad(400, "HTTP/1.0 has no Transfer-Encoding");
+    }
+    if (has_bit(repeated, H1_TRANSFER_ENCODING)) {
+        return h1__bad(400, "Transfer-Encoding is there twice");
+    }
+    if (!text_is_word(coding, "chunked")) {
+        return h1__bad(ends_chunked(coding) ? 501 : 400, "Transfer-Encoding is not chunked");
+    }
+    head->framing = H1_CHUNKED;
+    return h1__ok();
+}
+
+/* Leaves framing alone if the head says nothing about it. */
+static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head, uint64_t repeated)
+{
+    if (h1_has(head, H1_TRANSFER_ENCODING)) {
+        return settle_chunked(bytes, head, repeated);
+    }
+    if (!h1_has(head, H1_CONTENT_LENGTH)) {
+        return h1__ok();
+    }
+    if (has_bit(repeated, H1_CONTENT_LENGTH)) {
+        return h1__bad(400, "Content-Length is there twice");
+    }
+    if (!read_length(h1_find(bytes, head, H1_CONTENT_LENGTH), &head->content_length)) {
+        return h1__bad(400, "Content-Length is not a number");
+    }
+    head->framing = H1_LENGTH;
+    return h1__ok();
+}
+
+static void settle_hop(struct h1_head *head)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        head->field[i].hop = has_bit(HOP, head->field[i].id);
+    }
+}
+
+/* ---- requests ---- */
+
+static struct h1_verdict settle_host(const char *bytes, const struct h1_head *head, uint64_t repeated)
+{
+    if (has_bit(repeated, H1_HOST)) {
+        return h1__bad(400, "Host is there twice");
+    }
+    if (!h1_has(head, H1_HOST)) {
+        return head->minor == 0 ? h1__ok() : h1__bad(400, "Host is missing");
+    }
+    struct becalm_text host = h1_find(bytes, head, H1_HOST);
+    if (!text_ended(host) && !h1__authority_valid(host)) { /* empty: RFC 9112, 3.2 wants it so where there is none */
+        return h1__bad(400, "Host is not the name of a host");
+    }
+    return h1__ok();
+}
+
+static struct h1_verdict settle_target(const char *bytes, const struct h1_head *head)
+{
+    struct h1_target target;
+    struct becalm_text method = h1_method(bytes, head);
+    bool connect = text_is(method, "CONNECT");
+    if (!h1_target_split((struct becalm_text){bytes + head->target, head->target_length}, connect, &target)) {
+        return h1__bad(400,
+                       connect ? "the target of CONNECT is not host:port" : "the target is no path and no http URL");
+    }
+    if (text_is(target.path, "*") && !text_is(method, "OPTIONS")) {
+        return h1__bad(400, "the target * is for OPTIONS only");
+    }
+    if (connect && (head->framing == H1_CHUNKED || head->content_length > 0)) {
+        return h1__bad(400, "CONNECT has no body");
+    }
+    return h1__ok();
+}
+
+struct h1_verdict h1__settle_request(const char *bytes, struct h1_head *head, uint64_t repeated)
+{
+    struct h1_verdict verdict = settle_host(bytes, head, repeated);
+    if (verdict.kind == H1_OK) {
+        verdict = settle_framing(bytes, head, repeated);
+    }
+    if (verdict.kind == H1_OK) {
+        verdict = settle_target(bytes, head);
+    }
+    if (verdict.kind == H1_OK) {
+        settle_hop(head);
+        verdict = settle_connection(bytes, head, repeated);
+    }
+    head->expects_continue = head->minor == 1 && text_is_word(h1_find(bytes, head, H1_EXPECT), "100-continue");
+    return verdict;
+}
+
+/* ---- answers ---- */
+
+/* If the fields of an answer that can't have a body announce one, then its sender may send it, too: so nothing more is
+ * read from there. */
+static void settle_bodiless(struct h1_head *head)
+{
+    if (head->framing == H1_CHUNKED || head->content_length > 0) {
+        head->keep_alive = false;
+    }
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        head->field[i].hop = head->field[i].hop || head->field[i].id == H1_CONTENT_LENGTH;
+    }
+}
+
+struct h1_verdict h1__settle_answer(const char *bytes, struct h1_head *head, uint64_t repeated, enum h1__body body)
+{
+    head->framing = H1_UNTIL_CLOSE;
+    struct h1_verdict verdict = settle_framing(bytes, head, repeated);
+    if (verdict.kind != H1_OK) {
+        return verdict;
+    }
+    settle_hop(head);
+    verdict = settle_connection(bytes, head, repeated);
+    switch (body) {
+    case H1__NEVER:
+        settle_bodiless(head);
+        head->framing = H1_NO_BODY;
+        break;
+    case H1__DESCRIBED:
+        head->framing = H1_NO_BODY;
+        break;
+    case H1__FRAMED:
+        head->keep_alive = head->keep_alive && head->framing != H1_UNTIL_CLOSE;
+        break;
+    }
+    return verdict;
+}
