@@ -221,7 +221,9 @@ static struct h1_verdict read_fields(struct parse *p, llhttp_t *parser, size_t l
     if (error == HPE_USER) {
         return p->refused;
     }
-    if (p->head->field_count == 0 && (error == HPE_INVALID_METHOD || error == HPE_INVALID_CONSTANT)) {
+    /* The line itself was read before, so its version is no more in question: llhttp minds it only behind PRI. */
+    if (p->head->field_count == 0 &&
+        (error == HPE_INVALID_METHOD || error == HPE_INVALID_CONSTANT || error == HPE_INVALID_VERSION)) {
         return h1__bad(501, "the method is unknown");
     }
     if (error != HPE_PAUSED) {

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* A host's bytes: head and body. The first byte says what was asked, and how they are cut. */
+#include "lib/h1_cut.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_rebuilt(const char *bytes, const struct h1_head *head, bool to_head, bool to_connect)
+{
+    static struct h1_head copy;
+    size_t length;
+    char line[64] = {0};
+    struct h1_out out = {.at = line, .size = sizeof line - 1};
+    h1_put_status(&out, head->status);
+    BECALM_ASSERT(!out.full);
+    char *again = rebuild(line, bytes, head, &length);
+    const struct h1_limits twice = {.head_bytes = 2 * HEAD_BYTES + 128};
+    struct h1_verdict verdict = h1_parse_answer(again, length, &twice, to_head, to_connect, &copy);
+    BECALM_ASSERT(verdict.kind == H1_OK);
+    check_same_fields(bytes, head, again, &copy);
+    BECALM_ASSERT(copy.framing == head->framing && copy.status == head->status);
+    free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct h1_head head;
+    if (size == 0) {
+        return 0;
+    }
+    const char *bytes = (const char *)data + 1;
+    size_t length = size - 1;
+    bool to_head = (data[0] & 1) != 0;
+    bool to_connect = (data[0] & 2) != 0;
+    size_t end = head_end(bytes, length, data[0]);
+    char *copy = bytes_copy(bytes, end);
+    struct h1_verdict verdict = h1_parse_answer(copy, end, &limits, to_head, to_connect, &head);
+    if (verdict.kind == H1_OK) {
+        check_head(copy, end, &head);
+        BECALM_ASSERT(head.status >= 100 && head.status <= 599);
+        BECALM_ASSERT(head.framing != H1_UNTIL_CLOSE || !head.keep_alive);
+        check_rebuilt(copy, &head, to_head, to_connect);
+        check_body(&head, bytes + end, length - end, data[0]);
+    } else {
+        BECALM_ASSERT(verdict.what != NULL && verdict.status == 502);
+    }
+    free(copy);
+    return 0;
+}

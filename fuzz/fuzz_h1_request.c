@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* A client's bytes: head and body. The first byte says how they are cut. */
+#include "lib/h1_cut.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The line as it came, then the fields that are passed on: the same request to whoever reads it. */
+static void check_rebuilt(const char *bytes, const struct h1_head *head)
+{
+    static struct h1_head copy;
+    size_t length;
+    size_t line_length = head->target + head->target_length + sizeof " HTTP/1.1\r\n" - 1;
+    char *line = malloc(line_length + 1);
+    BECALM_ASSERT(line != NULL);
+    memcpy(line, bytes, line_length);
+    line[line_length] = '\0';
+    char *again = rebuild(line, bytes, head, &length);
+    const struct h1_limits twice = {.head_bytes = 2 * HEAD_BYTES + 64};
+    struct h1_verdict verdict = h1_parse_request(again, length, &twice, &copy);
+    BECALM_ASSERT(verdict.kind == H1_OK);
+    check_same_fields(bytes, head, again, &copy);
+    BECALM_ASSERT(copy.framing == head->framing && copy.content_length == head->content_length);
+    BECALM_ASSERT(copy.minor == head->minor);
+    BECALM_ASSERT(same_text(h1_method(again, &copy), h1_method(bytes, head)));
+    BECALM_ASSERT(same_text(h1_authority(again, &copy), h1_authority(bytes, head)));
+    free(again);
+    free(line);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct h1_head head;
+    if (size == 0) {
+        return 0;
+    }
+    const char *bytes = (const char *)data + 1;
+    size_t length = size - 1;
+    size_t blank = h1_leading_blank(bytes, length);
+    bytes += blank;
+    length -= blank;
+    size_t end = head_end(bytes, length, data[0]);
+    char *copy = bytes_copy(bytes, end);
+    struct h1_verdict verdict = h1_parse_request(copy, end, &limits, &head);
+    if (verdict.kind == H1_OK) {
+        check_head(copy, end, &head);
+        BECALM_ASSERT(head.framing != H1_UNTIL_CLOSE);
+        check_rebuilt(copy, &head);
+        check_body(&head, bytes + end, length - end, data[0]);
+    } else {
+        BECALM_ASSERT(verdict.what != NULL && verdict.status >= 400 && verdict.status <= 505);
+    }
+    free(copy);
+    return 0;
+}
