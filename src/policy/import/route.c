@@ -97,11 +97,23 @@ struct reach {
     const char *prefix;
 };
 
+static bool segment_ends(const char *path, size_t at)
+{
+    return path[at] == '\0' || path[at] == '/';
+}
+
+/* What both lie under. A prefix of ours ends with a segment: of /charge and /check it is /, and not /ch. */
 static const char *common_prefix(struct source *s, const char *a, const char *b)
 {
     size_t length = 0;
     while (a[length] != '\0' && a[length] == b[length]) {
         length++;
+    }
+    if (!segment_ends(a, length) || !segment_ends(b, length)) {
+        while (length > 0 && a[length - 1] != '/') {
+            length--;
+        }
+        length -= length > 1; /* the slash, which belongs to the next segment */
     }
     return emit_text(s->emit, "%.*s", (int)length, a);
 }
