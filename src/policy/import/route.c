@@ -3,6 +3,20 @@
 
 #include <string.h>
 
+#include "policy/value.h"
+
+static bool is_absent(const char *text)
+{
+    return text == NULL || text[0] == '\0';
+}
+
+bool match_is_possible(const struct route_match *m)
+{
+    const char *path = m->path == NULL ? m->prefix : m->path;
+    return !m->impossible && (is_absent(m->host) || value_match_host(m->host)) &&
+           (is_absent(path) || value_path(path)) && (is_absent(m->method) || value_method(m->method));
+}
+
 bool match_is_everything(const struct route_match *m)
 {
     bool any_path = m->path == NULL && (m->prefix == NULL || strcmp(m->prefix, "/") == 0);
