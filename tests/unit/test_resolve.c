@@ -349,6 +349,41 @@ static void test_resolve__localhost_needs_no_server(void **state)
     lab_close(&lab);
 }
 
+/* A name of this machine's /etc/hosts, other than localhost, which c-ares knows by itself. */
+static bool hosts_file_name(char name[64])
+{
+    char line[256];
+    FILE *file = fopen("/etc/hosts", "r");
+    bool found = false;
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
+        char ip[64];
+        struct in_addr v4;
+        found = sscanf(line, "%63s %63s", ip, name) == 2 && inet_pton(AF_INET, ip, &v4) == 1 &&
+                strcmp(name, "localhost") != 0;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return found;
+}
+
+static void test_resolve__the_hosts_file_comes_before_the_server(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char name[64];
+    if (!hosts_file_name(name)) {
+        skip(); /* nothing is in it here */
+    }
+    lab_open(&lab, 0);
+    lab_start(&lab, name);
+    lab_await(&lab, 1);
+    check_true(!lab.failed);
+    check_eq_u64(lab.questions, 0);
+    check_eq_u64(lab.wait, RESOLVE_TTL_MIN); /* the file may change */
+    lab_close(&lab);
+}
+
 static void test_resolve__who_was_stopped_hears_nothing_more(void **state)
 {
     (void)state;
@@ -396,5 +431,6 @@ BECALM_TESTS(cmocka_unit_test(test_resolve__a_resolver_without_names_sleeps_for_
              cmocka_unit_test(test_resolve__a_name_that_never_was_has_no_addresses),
              cmocka_unit_test(test_resolve__a_silent_server_is_a_failure_in_the_end),
              cmocka_unit_test(test_resolve__localhost_needs_no_server),
+             cmocka_unit_test(test_resolve__the_hosts_file_comes_before_the_server),
              cmocka_unit_test(test_resolve__who_was_stopped_hears_nothing_more),
              cmocka_unit_test(test_resolve__can_be_freed_with_questions_in_flight))
