@@ -206,17 +206,36 @@ static bool set_word(const struct setting *s)
     return true;
 }
 
+/* What a text of this type should have been; NULL: it is that. */
+static const char *text_should(enum schema_type type, const char *text)
+{
+    if (type == TYPE_ADDRESS && !value_address(text)) {
+        return "an address; write host:port, [ipv6]:port or unix:/path";
+    }
+    if (type == TYPE_HOST && !value_match_host(text)) {
+        return "a host; write a name like pay.local, with a port or not, *.example.com, or *";
+    }
+    if (type == TYPE_PATH && !value_path(text)) {
+        return "a path; write one that begins with a slash and has no query and no dot segments, like /pay";
+    }
+    if (type == TYPE_METHOD && !value_method(text)) {
+        return "a method; write one in capital letters, like POST";
+    }
+    return NULL;
+}
+
 static bool set_text(const struct setting *s)
 {
     if (!is_scalar(s, "a text")) {
         return false;
     }
-    if (s->key->type == TYPE_ADDRESS && !value_address(s->node->text)) {
-        wrong(s, "an address; write host:port, [ipv6]:port or unix:/path");
-        return false;
-    }
     if (s->node->length == 0) {
         wrong(s, "a text; it is empty");
+        return false;
+    }
+    const char *should = text_should(s->key->type, s->node->text);
+    if (should != NULL) {
+        wrong(s, should);
         return false;
     }
     const char *text = arena_text(s->l->arena, s->node->text);
@@ -443,6 +462,9 @@ static bool set_value(const struct setting *s)
         return set_word(s);
     case TYPE_TEXT:
     case TYPE_ADDRESS:
+    case TYPE_HOST:
+    case TYPE_PATH:
+    case TYPE_METHOD:
         return set_text(s);
     case TYPE_LIST:
     case TYPE_ADDRESSES:

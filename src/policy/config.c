@@ -8,6 +8,7 @@
 
 #include "apply.h"
 #include "config_internal.h"
+#include "value.h"
 
 struct arena_block {
     struct arena_block *next;
@@ -183,6 +184,14 @@ static struct space rules_space(struct becalm_rules *rules)
     return (struct space){&schema_rules, rules, ((struct becalm_origins *)(uintptr_t)rules->origins)->key};
 }
 
+static void match_check(struct loader *l, const struct becalm_match *match, const struct yaml_node *key)
+{
+    if (match->path != NULL && match->prefix != NULL) {
+        loader_error(l, key->line, key->column, "conflict",
+                     "%s: match.path is the whole path and match.prefix its beginning; write one of them", key->text);
+    }
+}
+
 static bool endpoint_load(struct loader *l, struct becalm_endpoint *endpoint, const struct becalm_service *service,
                           const struct yaml_node *key, const struct yaml_node *value)
 {
@@ -198,6 +207,7 @@ static bool endpoint_load(struct loader *l, struct becalm_endpoint *endpoint, co
     if (name_is_fine(l, key, "endpoint") && apply_mapping(l, &place, value)) {
         l->level = BECALM_FROM_ENDPOINT;
         rules_check(l, &endpoint->rules, endpoint->name, key->line, key->column);
+        match_check(l, &endpoint->match, key);
     }
     return !l->no_memory;
 }
@@ -248,6 +258,28 @@ static bool service_hosts(struct loader *l, struct becalm_service *service)
     return true;
 }
 
+/* What an address of a host must be, beyond what every address is. `node` is what the file says; NULL: nothing. */
+static void hosts_check(struct loader *l, const struct becalm_service *service, const struct yaml_node *key,
+                        const struct yaml_node *node)
+{
+    if (node == NULL) {
+        if (!value_address(service->hosts[0])) {
+            loader_error(l, key->line, key->column, "missing",
+                         "%s has no hosts, and its name is no DNS name; write hosts: [\"name:80\"]", service->name);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < service->host_count; i++) {
+        const struct yaml_node *item = node->kind == YAML_SEQUENCE ? node->item[i] : node;
+        const char *port = strrchr(service->hosts[i], ':');
+        if (strcmp(port, ":0") == 0) {
+            loader_error(l, item->line, item->column, "out-of-range",
+                         "hosts: \"%.64s\" has port 0, which is for listeners; write the port that it listens on",
+                         service->hosts[i]);
+        }
+    }
+}
+
 static bool match_is_empty(const struct becalm_match *match)
 {
     return match->host == NULL && match->prefix == NULL && match->path == NULL && match->method == NULL &&
@@ -269,12 +301,17 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
     static const char *const beside[] = {"endpoints", NULL};
     struct place place = {
         .spaces = spaces, .space_count = 2, .level = BECALM_FROM_SERVICE, .what = "a service", .beside = beside};
-    if (name_is_fine(l, key, "service") && apply_mapping(l, &place, value)) {
+    bool fine = name_is_fine(l, key, "service") && apply_mapping(l, &place, value);
+    if (fine) {
         l->level = BECALM_FROM_SERVICE;
         rules_check(l, &service->rules, service->name, key->line, key->column);
+        match_check(l, &service->match, key);
     }
     if (!service_hosts(l, service)) {
         return false;
+    }
+    if (fine) {
+        hosts_check(l, service, key, yaml_get(value, "hosts"));
     }
     if (match_is_empty(&service->match)) {
         service->match.host = service->name;

@@ -145,6 +145,9 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
         break;
     case TYPE_TEXT:
     case TYPE_ADDRESS:
+    case TYPE_HOST:
+    case TYPE_PATH:
+    case TYPE_METHOD:
         (void)snprintf(text, size, "%s", *(const char *const *)field == NULL ? "" : *(const char *const *)field);
         break;
     case TYPE_LIST:

@@ -194,10 +194,10 @@ static const struct schema_key rules[] = {
 #undef ROW
 
 #define MATCH_ROWS \
-    {"match.host", FIELD(TEXT, match.host), .sentence = "the request's host"}, \
-    {"match.prefix", FIELD(TEXT, match.prefix), .sentence = "what the path begins with"}, \
-    {"match.path", FIELD(TEXT, match.path), .sentence = "the whole path"}, \
-    {"match.method", FIELD(TEXT, match.method), .sentence = "the method"}, \
+    {"match.host", FIELD(HOST, match.host), .sentence = "the request's host"}, \
+    {"match.prefix", FIELD(PATH, match.prefix), .sentence = "what the path begins with"}, \
+    {"match.path", FIELD(PATH, match.path), .sentence = "the whole path"}, \
+    {"match.method", FIELD(METHOD, match.method), .sentence = "the method"}, \
     {"match.header", FIELD(HEADER, match), .sentence = "a header and its value"}
 
 #define ROW becalm_service

@@ -20,6 +20,9 @@ enum schema_type {
     TYPE_EITHER,        /* bool: words[0] is false, words[1] is true */
     TYPE_TEXT,          /* const char * */
     TYPE_ADDRESS,       /* const char *: host:port or unix:/path */
+    TYPE_HOST,          /* const char *: match.host */
+    TYPE_PATH,          /* const char *: match.path, match.prefix */
+    TYPE_METHOD,        /* const char *: match.method */
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
     TYPE_ADDRESSES,     /* the same, of addresses */
     TYPE_NETWORKS,      /* the same, of networks */

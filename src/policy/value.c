@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "http/path.h"
+
 #define DURATION_MAX      (10u * 365u * 24u * 3600u * BECALM_S) /* ten years */
 #define RATE_MAX          UINT64_C(1000000000000)               /* thousandths per second: 10^9 a second */
 #define NAME_MAX_LENGTH   64u                                   /* what value_nearest looks at */
@@ -348,6 +350,39 @@ bool value_address(const char *text)
     }
     const char *colon = strchr(text, ':');
     return colon != NULL && is_host(text, (size_t)(colon - text)) && is_port(colon + 1);
+}
+
+bool value_match_host(const char *text)
+{
+    struct in6_addr v6;
+    if (strcmp(text, "*") == 0 || inet_pton(AF_INET6, text, &v6) == 1) {
+        return true;
+    }
+    if (strncmp(text, "*.", 2) == 0) {
+        text += 2;
+    }
+    char with_port[320];
+    bool has_port = text[0] == '[' ? strstr(text, "]:") != NULL : strchr(text, ':') != NULL;
+    size_t length = strlen(text);
+    if (has_port || length + sizeof ":80" > sizeof with_port) {
+        return value_address(text) && strncmp(text, "unix:/", 6) != 0;
+    }
+    memcpy(with_port, text, length);
+    memcpy(with_port + length, ":80", sizeof ":80");
+    return value_address(with_port);
+}
+
+bool value_path(const char *text)
+{
+    struct becalm__path path;
+    size_t length = strlen(text);
+    return text[0] == '/' && becalm__path_read((struct becalm_text){text, length}, &path) && path.text.length == length;
+}
+
+bool value_method(const char *text)
+{
+    size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
+    return length > 0 && text[length] == 0;
 }
 
 bool value_cidr(const char *text)

@@ -2,69 +2,140 @@
 #ifndef BECALM_PROXY_STORE_H
 #define BECALM_PROXY_STORE_H
 
-/* Answers by idempotency key, for endpoints with `idempotencyKey: required`. The interface is one that a store shared
- * by several gateways can implement too, so every question may be answered later; the one in memory answers at once.
+/* Answers by idempotency key, for endpoints with `idempotencyKey: required`. Shared by all workers.
  *
- * A key is (endpoint, key, hash of Authorization and Cookie); its fingerprint is (method, path, hash of the body). The
- * first call with a key begins it; when it ends with an answer of the service below 500 (and not 429) that is stored;
- * anything else releases the key. Shared by all workers. */
+ * A key is (endpoint, key, Authorization and Cookie); its fingerprint is (method, path, body). The first call with a
+ * key begins it; when it ends with an answer that store_keeps() that is stored; anything else releases the key.
+ *
+ * `struct store` is what a store can do, and the one in memory is one of them. One that several gateways share can be
+ * another: it asks over a network, so a question may be answered later. The one in memory answers at once. */
 
 #include <becalm/http.h>
 
-#define STORE_ID 32u /* SHA-256, or another hash that nobody can make collide on purpose */
+#define STORE_HASH 32u /* SHA-256: nobody can make two requests collide on purpose */
 
 struct store_key {
-    unsigned char id[STORE_ID];          /* of endpoint, key, credentials */
-    unsigned char fingerprint[STORE_ID]; /* of method, path, body */
+    unsigned char id[STORE_HASH];          /* of endpoint, key, credentials */
+    unsigned char fingerprint[STORE_HASH]; /* of method, path, body */
+    uint64_t ticket;                       /* the store's own: which beginning of the key this is */
 };
 
-/* Hashes; the texts may be absent. */
-void store_key_make(struct store_key *, struct becalm_text target_name, struct becalm_text key,
-                    struct becalm_text authorization, struct becalm_text cookie, struct becalm_text method,
-                    struct becalm_text path, struct becalm_text body);
-
-enum store_verdict {
-    STORE_BEGUN,     /* nobody had it: make the call, then _end it exactly once */
-    STORE_ANSWERED,  /* the stored answer is in *answer: store_answer_free() it */
-    STORE_IN_FLIGHT, /* 409 */
-    STORE_MISMATCH,  /* another payload: 422 */
-    STORE_FULL       /* no room: 503, rather than a promise that can't be kept */
+/* What a key is made of. Texts may be absent, which is not the same as empty. */
+struct store_request {
+    struct becalm_text target; /* "service/endpoint" */
+    struct becalm_text key;
+    struct becalm_text authorization;
+    struct becalm_text cookie;
+    struct becalm_text method;
+    struct becalm_text path; /* with its query */
+    struct becalm_text body;
 };
 
-/* A stored answer: its status, its fields rebuilt as "name: value\r\n" lines, its body. One block of memory. */
+/* False: no memory. */
+bool store_key_make(struct store_key *, const struct store_request *);
+
+/* Is an answer of the service worth keeping? Errors of the service and refusals are to be tried again. */
+static inline bool store_keeps(uint32_t status)
+{
+    return status < 500 && status != 429;
+}
+
+/* An answer: its status, its fields rebuilt as "name: value\r\n" lines, its body. */
+struct store_result {
+    uint32_t status;
+    struct becalm_text fields;
+    struct becalm_text body;
+};
+
+/* A stored one, which all who ask for it share; one block of memory. */
 struct store_answer {
+    BECALM_ATOMIC(uint32_t) holders;
     uint32_t status;
     size_t fields_length;
     size_t body_length;
     char bytes[]; /* fields, then body */
 };
 
+/* Gives it back; it is freed when nobody has it. Takes NULL. */
+void store_answer_free(struct store_answer *);
+
+enum store_verdict {
+    STORE_BEGUN,     /* nobody had it: make the call, then store_end() it exactly once */
+    STORE_ANSWERED,  /* the stored answer is in ask->answer: store_answer_free() it */
+    STORE_IN_FLIGHT, /* 409 */
+    STORE_MISMATCH,  /* another payload: 422 */
+    STORE_FULL,      /* no room: 503, rather than a promise that can't be kept */
+    STORE_LATER      /* ask->then() will come */
+};
+
+/* A question, and where its answer goes. It stays where it is until the answer is there. */
+struct store_ask {
+    enum store_verdict verdict;
+    struct store_answer *answer;      /* STORE_ANSWERED; else NULL */
+    void (*then)(struct store_ask *); /* after STORE_LATER: called once, on the thread that asked */
+    void *data;                       /* the asker's own */
+};
+
 struct store_settings {
     becalm_ns ttl;
     uint32_t max_entries;
-    uint64_t max_bytes;
+    uint64_t max_bytes; /* of answers */
 };
-
-struct store; /* the store in memory */
-
-struct store *store_make(const struct store_settings *); /* NULL: no memory */
-void store_free(struct store *);
-/* A reload: keeps what it has, and forgets the oldest beyond the new bounds. */
-void store_resize(struct store *, const struct store_settings *);
-
-/* Begins a key or says why not. Each STORE_BEGUN is followed by one store_end() with the same key. `now` is monotonic.
- */
-enum store_verdict store_begin(struct store *, const struct store_key *, becalm_ns now, struct store_answer **answer);
-
-/* Keeps the answer, or with NULL releases the key. The answer is copied; too large for max_bytes: released. */
-void store_end(struct store *, const struct store_key *, becalm_ns now, uint32_t status, struct becalm_text fields,
-               struct becalm_text body, bool keep);
-
-void store_answer_free(struct store_answer *);
 
 struct store_counts {
-    uint64_t entries, bytes, begun, answered, in_flight, mismatches, full, expired;
+    uint64_t entries, bytes;                             /* now */
+    uint64_t begun, answered, in_flight, mismatch, full; /* verdicts */
+    uint64_t stored, released, too_large;                /* ends */
+    uint64_t expired, evicted;
 };
-void store_count(struct store *, struct store_counts *);
+
+/* What a store can do; struct store is the first thing in it. */
+struct store {
+    enum store_verdict (*begin)(struct store *, struct store_key *, becalm_ns now, struct store_ask *);
+    void (*end)(struct store *, const struct store_key *, becalm_ns now, const struct store_result *);
+    void (*resize)(struct store *, const struct store_settings *);
+    void (*count)(struct store *, struct store_counts *);
+    void (*free)(struct store *);
+};
+
+/* Begins a key, or says why not; fills key->ticket. `now` is monotonic. */
+static inline enum store_verdict store_begin(struct store *store, struct store_key *key, becalm_ns now,
+                                             struct store_ask *ask)
+{
+    ask->answer = NULL;
+    ask->verdict = store->begin(store, key, now, ask);
+    return ask->verdict;
+}
+
+/* After STORE_BEGUN: keeps a copy of the result, or with NULL releases the key. A result too large for the store is
+ * released as well. */
+static inline void store_end(struct store *store, const struct store_key *key, becalm_ns now,
+                             const struct store_result *result)
+{
+    store->end(store, key, now, result);
+}
+
+/* A reload: keeps what there is, and forgets the oldest beyond the new bounds. */
+static inline void store_resize(struct store *store, const struct store_settings *settings)
+{
+    store->resize(store, settings);
+}
+
+static inline void store_count(struct store *store, struct store_counts *counts)
+{
+    store->count(store, counts);
+}
+
+static inline void store_free(struct store *store)
+{
+    if (store != NULL) {
+        store->free(store);
+    }
+}
+
+/* The store in memory, safe from any thread. An entry lives for `ttl` after its beginning, and again after its end; so
+ * a call that never ends does not hold its key for ever. Over a bound, the answers that were not asked for the longest
+ * are forgotten; keys in flight never are. NULL: no memory. */
+struct store *store_memory_make(const struct store_settings *);
 
 #endif

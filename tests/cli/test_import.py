@@ -160,9 +160,20 @@ def test_import__names_that_no_policy_may_have_are_changed_and_told_apart(import
 
 
 def test_import__strange_texts_stay_one_value(imported):
-    path = json.dumps('/a: #b"c\\d\u2028e\n- f\u00e9\x85', ensure_ascii=True)
-    done = imported("istio", f"hosts: [a]\nhttp:\n- match: [{{uri: {{exact: {path}}}}}]\n  timeout: 1s\n")
-    assert 'path: "/a: #b\\"c\\\\d\\u2028e\\x0a- f\u00e9\\x85"' in done.stdout
+    value = json.dumps('/a: #b"c\\d\u2028e\n- f\u00e9\x85', ensure_ascii=True)
+    done = imported("istio", f"hosts: [a]\nhttp:\n- match: [{{headers: {{x: {{exact: {value}}}}}}}]\n  timeout: 1s\n")
+    assert 'header: {x: "/a: #b\\"c\\\\d\\u2028e\\x0a- f\u00e9\\x85"}' in done.stdout
+
+
+def test_import__a_match_that_no_request_can_fit_is_left_out(imported):
+    done = imported("istio", "hosts: [a]\nhttp:\n- match: [{uri: {exact: /a/../b}}]\n  timeout: 1s\n")
+    assert "is left out: its match can't be said" in done.stdout
+
+
+def test_import__a_service_is_reached_by_whole_segments(imported):
+    routes = "".join(f"- match: {{path: {path}}}\n  route: {{cluster: pay}}\n" for path in ("/v1/charge", "/v1/check"))
+    done = imported("envoy", "name: x\nvirtual_hosts:\n- name: v\n  domains: ['*']\n  routes:\n  " + routes.replace("\n", "\n  "))
+    assert "prefix: /v1" in done.values
 
 
 # ---- whose rules ----

@@ -284,6 +284,36 @@ static void test_address__has_the_lengths_of_dns_and_of_sockets(void **state)
     check_true(!value_address(text));
 }
 
+static void test_match__hosts_paths_and_methods_are_those_that_a_request_can_have(void **state)
+{
+    (void)state;
+    static const struct {
+        bool (*is)(const char *);
+        const char *right[8];
+        const char *wrong[8];
+    } rows[] = {
+        {value_match_host,
+         {"pay.local", "PAY.local:80", "*.x.y", "*", "10.0.0.1", "[::1]", "[::1]:80", "::1"},
+         {"", "a b", "http://a", "a/b", "a.*", "*a", "unix:/x", "a:65536"}},
+        {value_path,
+         {"/", "/a", "/a/b/", "/%70", "/a%2fb", "/a;v=1", "//", "/\xc3\xa9"},
+         {"", "a", "/a?b", "/a/../b", "/%2e", "/%", "/a#b", "*"}},
+        {value_method,
+         {"GET", "M-SEARCH", "X", "GET", "PUT", "PATCH", "A1", "A_B"},
+         {"", "get", "Get", "GET ", "GET,PUT", "*", "G\xc3", "G/T"}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (size_t j = 0; j < 8; j++) {
+            if (!rows[i].is(rows[i].right[j])) {
+                fail_msg("refused %s", rows[i].right[j]);
+            }
+            if (rows[i].is(rows[i].wrong[j])) {
+                fail_msg("accepted \"%s\"", rows[i].wrong[j]);
+            }
+        }
+    }
+}
+
 static void test_cidr__is_an_address_with_or_without_a_prefix(void **state)
 {
     (void)state;
@@ -433,6 +463,7 @@ BECALM_TESTS(cmocka_unit_test(test_duration__of_nothing_is_refused_and_zero_need
              cmocka_unit_test(test_boolean__has_six_words), cmocka_unit_test(test_rate__is_thousandths_per_second),
              cmocka_unit_test(test_address__is_a_host_and_a_port_or_a_unix_path),
              cmocka_unit_test(test_address__has_the_lengths_of_dns_and_of_sockets),
+             cmocka_unit_test(test_match__hosts_paths_and_methods_are_those_that_a_request_can_have),
              cmocka_unit_test(test_cidr__is_an_address_with_or_without_a_prefix),
              cmocka_unit_test(test_write_duration__picks_the_shortest_exact_form),
              cmocka_unit_test(test_write_duration__is_cut_at_the_size),

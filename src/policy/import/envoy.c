@@ -292,7 +292,7 @@ static void route_read(struct envoy *in, const struct yaml_node *route, const st
         return;
     }
     const struct from from = match.node == NULL ? (struct from){route, "route", NULL} : match;
-    if (m.impossible) {
+    if (!match_is_possible(&m)) {
         route_left_out(s, service, from.node);
         return;
     }

@@ -227,7 +227,7 @@ static void rule_target(struct gateway *in, struct emit_target *service, const s
                         const struct route_match *m, const char *host, const struct from *from)
 {
     struct source *s = in->s;
-    if (m->impossible) {
+    if (!match_is_possible(m)) {
         route_left_out(s, service, from->node);
         return;
     }

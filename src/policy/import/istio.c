@@ -249,7 +249,7 @@ static void route_target(struct istio *in, struct emit_target *service, const st
                          const struct route_match *m, const struct from *from)
 {
     struct source *s = in->s;
-    if (m->impossible) {
+    if (!match_is_possible(m)) {
         route_left_out(s, service, from->node);
         return;
     }

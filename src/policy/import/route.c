@@ -3,6 +3,20 @@
 
 #include <string.h>
 
+#include "policy/value.h"
+
+static bool is_absent(const char *text)
+{
+    return text == NULL || text[0] == '\0';
+}
+
+bool match_is_possible(const struct route_match *m)
+{
+    const char *path = m->path == NULL ? m->prefix : m->path;
+    return !m->impossible && (is_absent(m->host) || value_match_host(m->host)) &&
+           (is_absent(path) || value_path(path)) && (is_absent(m->method) || value_method(m->method));
+}
+
 bool match_is_everything(const struct route_match *m)
 {
     bool any_path = m->path == NULL && (m->prefix == NULL || strcmp(m->prefix, "/") == 0);
@@ -97,11 +111,23 @@ struct reach {
     const char *prefix;
 };
 
+static bool segment_ends(const char *path, size_t at)
+{
+    return path[at] == '\0' || path[at] == '/';
+}
+
+/* What both lie under. A prefix of ours ends with a segment: of /charge and /check it is /, and not /ch. */
 static const char *common_prefix(struct source *s, const char *a, const char *b)
 {
     size_t length = 0;
     while (a[length] != '\0' && a[length] == b[length]) {
         length++;
+    }
+    if (!segment_ends(a, length) || !segment_ends(b, length)) {
+        while (length > 0 && a[length - 1] != '/') {
+            length--;
+        }
+        length -= length > 1; /* the slash, which belongs to the next segment */
     }
     return emit_text(s->emit, "%.*s", (int)length, a);
 }

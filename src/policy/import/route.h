@@ -16,6 +16,9 @@ struct route_match {
     bool impossible; /* it has a condition that no endpoint can have; it was reported */
 };
 
+/* Can a policy say it, and can a request fit it? The loader has the same opinion of hosts, paths and methods. */
+bool match_is_possible(const struct route_match *);
+
 bool match_is_everything(const struct route_match *);
 void match_put(struct source *, struct emit_target *, const struct route_match *, const struct from *);
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_TRUST_H
+#define BECALM_PROXY_TRUST_H
+
+/* Whose deadline, attempt and mark headers count: `trust:` of the policy. An IPv4 address inside of an IPv6 one
+ * (::ffff:10.0.0.1, as a listener for both sees it) is that IPv4 address. Who can open a Unix socket has been let in by
+ * its file's rights, and is trusted. */
+
+#include <becalm/base.h>
+
+#include <sys/socket.h>
+
+struct trust;
+
+/* Of networks that the loader has checked; the list ends with NULL. Returns NULL without memory. */
+struct trust *trust_make(const char *const *networks);
+void trust_free(struct trust *);
+
+bool trust_has(const struct trust *, const struct sockaddr *peer);
+
+#endif

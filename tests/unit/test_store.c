@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "proxy/store.h"
+
+#include "unit/http_lab.h"
+
+static const struct store_settings wide = {.ttl = 60 * BECALM_S, .max_entries = 100, .max_bytes = 1 << 20};
+
+static struct store *store_of(becalm_ns ttl, uint32_t entries, uint64_t bytes)
+{
+    struct store *store =
+        store_memory_make(&(struct store_settings){.ttl = ttl, .max_entries = entries, .max_bytes = bytes});
+    assert_non_null(store);
+    return store;
+}
+
+static struct store_key key_of(const char *key, const char *body)
+{
+    struct store_key made;
+    struct store_request request = {.target = text("pay/charge"),
+                                    .key = text(key),
+                                    .method = text("POST"),
+                                    .path = text("/charge"),
+                                    .body = text(body)};
+    check_true(store_key_make(&made, &request));
+    return made;
+}
+
+static enum store_verdict begin(struct store *store, struct store_key *key, becalm_ns now)
+{
+    struct store_ask ask;
+    enum store_verdict verdict = store_begin(store, key, now, &ask);
+    check_eq_u64(verdict, ask.verdict);
+    check_true((ask.answer != NULL) == (verdict == STORE_ANSWERED));
+    store_answer_free(ask.answer);
+    return verdict;
+}
+
+static void end(struct store *store, const struct store_key *key, becalm_ns now, const char *body)
+{
+    struct store_result result = {.status = 201, .fields = text("a: b\r\n"), .body = text(body)};
+    store_end(store, key, now, &result);
+}
+
+static struct store_counts counts_of(struct store *store)
+{
+    struct store_counts counts;
+    store_count(store, &counts);
+    return counts;
+}
+
+static void test_store__an_empty_one_begins_and_can_be_freed(void **state)
+{
+    (void)state;
+    struct store *store = store_memory_make(&wide);
+    struct store_key key = key_of("k", "x");
+    check_eq_u64(counts_of(store).entries, 0);
+    check_eq_u64(begin(store, &key, 0), STORE_BEGUN);
+    check_eq_u64(counts_of(store).entries, 1);
+    store_free(store); /* with a key in flight */
+    store_free(NULL);
+    store_answer_free(NULL);
+}
+
+static void test_store__a_key_in_flight_is_refused_and_then_answered(void **state)
+{
+    (void)state;
+    struct store *store = store_memory_make(&wide);
+    struct store_key first = key_of("k", "x");
+    struct store_key second = key_of("k", "x");
+    struct store_ask ask;
+    check_eq_u64(begin(store, &first, 0), STORE_BEGUN);
+    check_eq_u64(begin(store, &second, 0), STORE_IN_FLIGHT);
+    end(store, &first, 1, "done");
+    check_eq_u64(store_begin(store, &second, 2, &ask), STORE_ANSWERED);
+    store_free(store); /* who has an answer keeps it */
+    check_eq_u64(ask.answer->status, 201);
+    check_eq_u64(ask.answer->fields_length, 6);
+    check_eq_u64(ask.answer->body_length, 4);
+    assert_memory_equal(ask.answer->bytes, "a: b\r\ndone", 10);
+    store_answer_free(ask.answer);
+}
+
+static void test_store__another_payload_is_a_mismatch_in_flight_or_not(void **state)
+{
+    (void)state;
+    struct store *store = store_memory_make(&wide);
+    struct store_key key = key_of("k", "x");
+    struct store_key other = key_of("k", "y");
+    check_eq_u64(begin(store, &key, 0), STORE_BEGUN);
+    check_eq_u64(begin(store, &other, 0), STORE_MISMATCH);
+    end(store, &key, 0, "");
+    check_eq_u64(begin(store, &other, 0), STORE_MISMATCH);
+    check_eq_u64(begin(store, &key, 0), STORE_ANSWERED);
+    check_eq_u64(counts_of(store).mismatch, 2);
+    store_free(store);
+}
+
+static void test_store__a_released_key_can_begin_again_with_any_payload(void **state)
+{
+    (void)state;
+    struct store *store = store_memory_make(&wide);
+    struct store_key key = key_of("k", "x");
+    struct store_key other = key_of("k", "y");
+    check_eq_u64(begin(store, &key, 0), STORE_BEGUN);
+    store_end(store, &key, 0, NULL);
+    check_eq_u64(counts_of(store).entries, 0);
+    check_eq_u64(counts_of(store).released, 1);
+    check_eq_u64(begin(store, &other, 0), STORE_BEGUN);
+    store_free(store);
+}
+
+static void test_store__only_answers_worth_it_are_kept(void **state)
+{
+    (void)state;
+    static const uint32_t kept[] = {200, 201, 204, 301, 400, 404, 409, 422, 499};
+    static const uint32_t released[] = {429, 500, 502, 503, 504, 599};
+    for (size_t i = 0; i < COUNT(kept); i++) {
+        check_true(store_keeps(kept[i]));
+    }
+    for (size_t i = 0; i < COUNT(released); i++) {
+        check_true(!store_keeps(released[i]));
+    }
+}
+
+static void test_store__every_part_of_a_key_counts_and_absent_is_not_empty(void **state)
+{
+    (void)state;
+    static const char *const rows[][7] = {
+        {"t", "k", NULL, NULL, "POST", "/", "b"},  {"u", "k", NULL, NULL, "POST", "/", "b"},
+        {"t", "l", NULL, NULL, "POST", "/", "b"},  {"t", "k", "a", NULL, "POST", "/", "b"},
+        {"t", "k", NULL, "a", "POST", "/", "b"},   {"t", "k", "", NULL, "POST", "/", "b"},
+        {"tk", "", NULL, NULL, "POST", "/", "b"},  {"t", "k", NULL, NULL, "PUT", "/", "b"},
+        {"t", "k", NULL, NULL, "POST", "/x", "b"}, {"t", "k", NULL, NULL, "POST", "/", "c"},
+        {"t", "k", NULL, NULL, "POST", "/b", ""}};
+    struct store_key keys[COUNT(rows)];
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *const *r = rows[i];
+        struct store_request request = {text(r[0]), text(r[1]), text(r[2]), text(r[3]),
+                                        text(r[4]), text(r[5]), text(r[6])};
+        check_true(store_key_make(&keys[i], &request));
+        for (size_t j = 0; j < i; j++) {
+            bool same_id = memcmp(keys[i].id, keys[j].id, STORE_HASH) == 0;
+            bool same_payload = memcmp(keys[i].fingerprint, keys[j].fingerprint, STORE_HASH) == 0;
+            check_true(!same_id || !same_payload);
+            check_true(i != 1 || (!same_id && same_payload));
+            check_true(i != 9 || j != 0 || (same_id && !same_payload));
+        }
+    }
+}
+
+static void test_store__an_answer_lives_for_its_ttl_from_its_end(void **state)
+{
+    (void)state;
+    struct store *store = store_of(10 * BECALM_S, 100, 1 << 20);
+    struct store_key key = key_of("k", "x");
+    check_eq_u64(begin(store, &key, 0), STORE_BEGUN);
+    end(store, &key, 5 * BECALM_S, "");
+    check_eq_u64(begin(store, &key, 15 * BECALM_S - 1), STORE_ANSWERED);
+    check_eq_u64(begin(store, &key, 15 * BECALM_S), STORE_BEGUN);
+    check_eq_u64(counts_of(store).expired, 1);
+    store_free(store);
+}
+
+static void test_store__a_key_in_flight_expires_too_and_its_late_end_harms_nobody(void **state)
+{
+    (void)state;
+    struct store *store = store_of(10 * BECALM_S, 100, 1 << 20);
+    struct store_key lost = key_of("k", "x");
+    struct store_key next = key_of("k", "x");
+    check_eq_u64(begin(store, &lost, 0), STORE_BEGUN);
+    check_eq_u64(begin(store, &next, 10 * BECALM_S), STORE_BEGUN);
+    store_end(store, &lost, 11 * BECALM_S, NULL); /* it has been given to another call */
+    struct store_key third = key_of("k", "x");
+    check_eq_u64(begin(store, &third, 11 * BECALM_S), STORE_IN_FLIGHT);
+    end(store, &lost, 11 * BECALM_S, "old");
+    check_eq_u64(begin(store, &third, 11 * BECALM_S), STORE_IN_FLIGHT);
+    end(store, &next, 12 * BECALM_S, "new");
+    check_eq_u64(begin(store, &third, 12 * BECALM_S), STORE_ANSWERED);
+    end(store, &next, 13 * BECALM_S + 10 * BECALM_S, "nobody has it"); /* and one that is gone altogether */
+    store_free(store);
+}
+
+static void test_store__expired_entries_leave_without_being_asked_for(void **state)
+{
+    (void)state;
+    struct store *store = store_of(10 * BECALM_S, 100, 1 << 20);
+    for (unsigned i = 0; i < 5; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+        struct store_key key = key_of(name, "x");
+        check_eq_u64(begin(store, &key, i), STORE_BEGUN);
+        end(store, &key, i, "");
+    }
+    struct store_key other = key_of("z", "x");
+    check_eq_u64(begin(store, &other, 20 * BECALM_S), STORE_BEGUN);
+    check_eq_u64(counts_of(store).entries, 1);
+    check_eq_u64(counts_of(store).bytes, 0);
+    store_free(store);
+}
+
+static void test_store__the_least_used_answer_makes_room_and_those_in_flight_stay(void **state)
+{
+    (void)state;
+    struct store *store = store_of(60 * BECALM_S, 3, 1 << 20);
+    struct store_key a = key_of("a", "x");
+    struct store_key b = key_of("b", "x");
+    struct store_key c = key_of("c", "x");
+    struct store_key d = key_of("d", "x");
+    struct store_key e = key_of("e", "x");
+    check_eq_u64(begin(store, &a, 0), STORE_BEGUN);
+    check_eq_u64(begin(store, &b, 0), STORE_BEGUN);
+    check_eq_u64(begin(store, &c, 0), STORE_BEGUN);
+    check_eq_u64(begin(store, &d, 0), STORE_FULL);
+    end(store, &b, 1, "");
+    end(store, &c, 2, "");
+    check_eq_u64(begin(store, &b, 3), STORE_ANSWERED); /* now c is the one that nobody asked for */
+    check_eq_u64(begin(store, &d, 4), STORE_BEGUN);
+    check_eq_u64(begin(store, &b, 5), STORE_ANSWERED);
+    check_eq_u64(begin(store, &a, 5), STORE_IN_FLIGHT);
+    check_eq_u64(begin(store, &e, 6), STORE_BEGUN); /* in b's place */
+    check_eq_u64(begin(store, &b, 7), STORE_FULL);
+    check_eq_u64(counts_of(store).evicted, 2);
+    check_eq_u64(counts_of(store).full, 2);
+    check_eq_u64(counts_of(store).entries, 3);
+    store_free(store);
+}
+
+static void test_store__bytes_are_bounded_and_a_too_large_answer_is_released(void **state)
+{
+    (void)state;
+    const size_t one = sizeof(struct store_answer) + 6 + 10;
+    struct store *store = store_of(60 * BECALM_S, 100, 2 * one);
+    struct store_key a = key_of("a", "x");
+    struct store_key b = key_of("b", "x");
+    struct store_key c = key_of("c", "x");
+    check_eq_u64(begin(store, &a, 0), STORE_BEGUN);
+    end(store, &a, 0, "0123456789");
+    check_eq_u64(begin(store, &b, 0), STORE_BEGUN);
+    end(store, &b, 0, "0123456789");
+    check_eq_u64(counts_of(store).bytes, 2 * one);
+    check_eq_u64(begin(store, &c, 0), STORE_BEGUN);
+    end(store, &c, 0, "0");
+    check_eq_u64(counts_of(store).bytes, 2 * one - 9); /* a is gone */
+    check_eq_u64(begin(store, &a, 0), STORE_BEGUN);
+    char large[256];
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    end(store, &a, 0, large);
+    check_eq_u64(counts_of(store).too_large, 1);
+    check_eq_u64(begin(store, &a, 0), STORE_BEGUN);
+    check_eq_u64(begin(store, &b, 0), STORE_ANSWERED); /* and made nobody leave */
+    store_free(store);
+}
+
+static void test_store__a_reload_forgets_the_oldest_beyond_the_new_bounds(void **state)
+{
+    (void)state;
+    struct store *store = store_memory_make(&wide);
+    struct store_key keys[4];
+    for (unsigned i = 0; i < 4; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+        keys[i] = key_of(name, "x");
+        check_eq_u64(begin(store, &keys[i], i), STORE_BEGUN);
+        if (i > 0) {
+            end(store, &keys[i], i, "");
+        }
+    }
+    store_resize(store, &(struct store_settings){.ttl = BECALM_S, .max_entries = 2, .max_bytes = 1 << 20});
+    check_eq_u64(counts_of(store).entries, 2);
+    check_eq_u64(begin(store, &keys[0], 5), STORE_IN_FLIGHT);
+    check_eq_u64(begin(store, &keys[3], 5), STORE_ANSWERED);
+    end(store, &keys[0], 5, "");
+    check_eq_u64(begin(store, &keys[0], 5 + BECALM_S), STORE_BEGUN); /* by the new ttl */
+    store_resize(store, &wide);
+    check_eq_u64(begin(store, &keys[1], 6), STORE_BEGUN);
+    store_free(store);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_store__an_empty_one_begins_and_can_be_freed),
+             cmocka_unit_test(test_store__a_key_in_flight_is_refused_and_then_answered),
+             cmocka_unit_test(test_store__another_payload_is_a_mismatch_in_flight_or_not),
+             cmocka_unit_test(test_store__a_released_key_can_begin_again_with_any_payload),
+             cmocka_unit_test(test_store__only_answers_worth_it_are_kept),
+             cmocka_unit_test(test_store__every_part_of_a_key_counts_and_absent_is_not_empty),
+             cmocka_unit_test(test_store__an_answer_lives_for_its_ttl_from_its_end),
+             cmocka_unit_test(test_store__a_key_in_flight_expires_too_and_its_late_end_harms_nobody),
+             cmocka_unit_test(test_store__expired_entries_leave_without_being_asked_for),
+             cmocka_unit_test(test_store__the_least_used_answer_makes_room_and_those_in_flight_stay),
+             cmocka_unit_test(test_store__bytes_are_bounded_and_a_too_large_answer_is_released),
+             cmocka_unit_test(test_store__a_reload_forgets_the_oldest_beyond_the_new_bounds))

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "proxy/trust.h"
+
+#include "check.h"
+#include "proxy/address.h"
+
+static bool trusts(const char *const *networks, const char *peer)
+{
+    struct address address;
+    struct trust *trust = trust_make(networks);
+    assert_non_null(trust);
+    check_true(address_parse(peer, &address));
+    bool has = trust_has(trust, &address.socket.any);
+    trust_free(trust);
+    return has;
+}
+
+#define TRUSTS(peer, ...) trusts((const char *const[]){__VA_ARGS__, NULL}, (peer))
+
+static void test_trust__an_empty_list_trusts_unix_sockets_alone(void **state)
+{
+    (void)state;
+    const char *const none[] = {NULL};
+    check_true(!trusts(none, "127.0.0.1:1"));
+    check_true(!trusts(none, "[::1]:1"));
+    check_true(trusts(none, "unix:/x"));
+    trust_free(NULL);
+}
+
+static void test_trust__counts_the_bits_of_a_network(void **state)
+{
+    (void)state;
+    check_true(TRUSTS("10.255.0.1:1", "10.0.0.0/8"));
+    check_true(!TRUSTS("11.0.0.1:1", "10.0.0.0/8"));
+    check_true(TRUSTS("10.0.0.5:1", "10.0.0.4/30"));
+    check_true(TRUSTS("10.0.0.7:1", "10.0.0.4/30"));
+    check_true(!TRUSTS("10.0.0.8:1", "10.0.0.4/30"));
+    check_true(!TRUSTS("10.0.0.3:1", "10.0.0.4/30"));
+    check_true(TRUSTS("10.9.9.9:1", "10.1.2.3/8")); /* the bits behind the prefix say nothing */
+    check_true(TRUSTS("1.2.3.4:1", "0.0.0.0/0"));
+    check_true(TRUSTS("[2001:db8:7fff::1]:1", "2001:db8::/33"));
+    check_true(!TRUSTS("[2001:db8:8000::1]:1", "2001:db8::/33"));
+}
+
+static void test_trust__an_address_alone_is_itself(void **state)
+{
+    (void)state;
+    check_true(TRUSTS("10.0.0.1:1", "10.0.0.1"));
+    check_true(!TRUSTS("10.0.0.2:1", "10.0.0.1"));
+    check_true(TRUSTS("[::1]:1", "::1"));
+    check_true(!TRUSTS("[::2]:1", "::1"));
+    check_true(TRUSTS("[::2]:1", "10.0.0.0/8", "::1", "::2"));
+}
+
+static void test_trust__ipv4_inside_ipv6_is_ipv4(void **state)
+{
+    (void)state;
+    check_true(TRUSTS("[::ffff:10.0.0.1]:1", "10.0.0.0/8"));
+    check_true(TRUSTS("10.0.0.1:1", "::ffff:10.0.0.0/104"));
+    check_true(!TRUSTS("11.0.0.1:1", "::ffff:10.0.0.0/104"));
+    check_true(TRUSTS("10.0.0.1:1", "::ffff:10.0.0.1"));
+    check_true(!TRUSTS("10.0.0.1:1", "::/0")); /* all of IPv6, and nothing else */
+    check_true(!TRUSTS("10.0.0.1:1", "::ffff:0:0/80"));
+    check_true(!TRUSTS("[::1]:1", "0.0.0.0/0"));
+}
+
+static void test_trust__another_family_is_nobody(void **state)
+{
+    (void)state;
+    const char *const all[] = {"0.0.0.0/0", "::/0", NULL};
+    struct trust *trust = trust_make(all);
+    struct sockaddr_storage packet = {.ss_family = AF_UNSPEC};
+    check_true(!trust_has(trust, (const struct sockaddr *)&packet));
+    trust_free(trust);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_trust__an_empty_list_trusts_unix_sockets_alone),
+             cmocka_unit_test(test_trust__counts_the_bits_of_a_network),
+             cmocka_unit_test(test_trust__an_address_alone_is_itself),
+             cmocka_unit_test(test_trust__ipv4_inside_ipv6_is_ipv4),
+             cmocka_unit_test(test_trust__another_family_is_nobody))
