@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "log_text.h"
 
-#include "buffer.h"
-
 #include <string.h>
 
 #define VALUE_MAX 1024u /* of a line, what one value may take */
@@ -43,8 +41,7 @@ static void put_clock(struct buffer *b, const struct civil *at)
     buffer_padded(b, at->second, 2);
 }
 
-/* 2026-01-02T03:04:05.678Z */
-static void put_time(struct buffer *b, uint64_t wall)
+void log_text_time(struct buffer *b, uint64_t wall)
 {
     struct civil at = civil_of(wall);
     buffer_padded(b, at.year, 4);
@@ -141,7 +138,7 @@ size_t log_text_line(char text[LOG_LINE_MAX], enum becalm_log_format format, enu
     const char *word = level_word(level);
     struct becalm_text said = {message, strlen(message)};
     buffer_chars(&b, format == BECALM_LOG_JSON ? "{\"time\":\"" : "");
-    put_time(&b, wall);
+    log_text_time(&b, wall);
     if (format == BECALM_LOG_JSON) {
         buffer_chars(&b, "\",\"level\":\"");
         buffer_chars(&b, word);
@@ -185,7 +182,7 @@ static size_t access_json(struct buffer *b, const struct log_access *access)
         {"user_agent", LOG_TEXT, access->user_agent, 0},
     };
     buffer_chars(b, "{\"time\":\"");
-    put_time(b, access->wall);
+    log_text_time(b, access->wall);
     buffer_chars(b, "\"");
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         put_pair(b, BECALM_LOG_JSON, &pairs[i]);

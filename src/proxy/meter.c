@@ -18,6 +18,7 @@ void meter_observe(struct meter_histogram *histogram, becalm_ns value)
 void meter_code(struct meter *meter, uint32_t status)
 {
     unsigned i = 0;
+    BECALM_ASSERT(status > 0);
     for (; i < METER_CODES - 1; i++) {
         uint32_t number = atomic_load_explicit(&meter->code_number[i], memory_order_relaxed);
         if (number == 0) { /* a reader may see the number before the count, which is then 0 */
