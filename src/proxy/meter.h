@@ -33,6 +33,7 @@ struct meter {
     meter_count calls[METER_RESULT_COUNT][BECALM_REASON_COUNT];
     meter_count overflow[BECALM_REASON_COUNT]; /* retries that were not made, by reason */
     meter_count shed[BECALM_REASON_COUNT];     /* calls refused before their first attempt */
+    meter_count would[BECALM_REASON_COUNT];    /* mode shadow: what the policy would have said instead */
     meter_count hedges[METER_HEDGE_COUNT];
     meter_count transitions[METER_STATES][METER_STATES];
     meter_count active;              /* calls in progress: a gauge, of this worker */
@@ -49,10 +50,25 @@ static inline void meter_add(meter_count *count, uint64_t n)
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
+/* A request was answered to the client with this status. METER_CLIENT_LEFT: it did not wait for one. */
+#define METER_CLIENT_LEFT 499u /* nginx's number */
 void meter_code(struct meter *, uint32_t status);
-void meter_observe(struct meter_histogram *, becalm_ns);
 
-/* A call has ended: calls, overflow, shed, duration from its record. */
+/* An attempt has ended on the wire, as judged. A cancelled one without an answer counts as an error too: it was sent.
+ */
+void meter_attempt(struct meter *, const struct becalm_outcome *);
+
+/* Retry number `retry` (1 is the first) was sent after waiting so long. */
+void meter_retry(struct meter *, uint32_t retry, becalm_ns waited);
+
+/* A step of the engine moved the breaker, or not (from == to). */
+void meter_breaker(struct meter *, enum becalm_breaker_state from, enum becalm_breaker_state to);
+
+/* A call has ended: calls, overflow, shed, would, duration from its record. */
 void meter_call(struct meter *, const struct becalm_record *);
+
+/* The histograms' bounds in microseconds, all but +Inf; and one more value for a histogram. */
+extern const uint32_t meter_bound_us[METER_BUCKETS - 1];
+void meter_observe(struct meter_histogram *, becalm_ns);
 
 #endif

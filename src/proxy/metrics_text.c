@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "metrics_text.h"
+
+#define TOTAL "_total"
+
+static void put_header(struct metrics_text *m, const char *keyword, const char *type, const char *text)
+{
+    size_t length = strlen(m->name);
+    if (m->open_metrics && strcmp(type, "counter") == 0) {
+        BECALM_ASSERT(length > strlen(TOTAL) && strcmp(m->name + length - strlen(TOTAL), TOTAL) == 0);
+        length -= strlen(TOTAL);
+    }
+    buffer_chars(m->out, keyword);
+    buffer_bytes(m->out, m->name, length);
+    buffer_chars(m->out, " ");
+    buffer_chars(m->out, text);
+    buffer_chars(m->out, "\n");
+}
+
+void metrics_family(struct metrics_text *m, const char *name, const char *type, const char *help)
+{
+    m->name = name;
+    put_header(m, "# HELP ", type, help);
+    put_header(m, "# TYPE ", type, type);
+}
+
+void metrics_sample(struct metrics_text *m, const char *suffix)
+{
+    buffer_chars(m->out, m->name);
+    buffer_chars(m->out, suffix);
+    m->labelled = false;
+}
+
+void metrics_label(struct metrics_text *m, const char *name, const char *value)
+{
+    buffer_chars(m->out, m->labelled ? "," : "{");
+    m->labelled = true;
+    buffer_chars(m->out, name);
+    buffer_chars(m->out, "=\"");
+    for (const char *c = value; *c != '\0'; c++) {
+        if (*c == '\n') {
+            buffer_chars(m->out, "\\n");
+        } else {
+            buffer_chars(m->out, *c == '"' || *c == '\\' ? "\\" : "");
+            buffer_bytes(m->out, c, 1);
+        }
+    }
+    buffer_chars(m->out, "\"");
+}
+
+static void put_gap(struct metrics_text *m)
+{
+    buffer_chars(m->out, m->labelled ? "} " : " ");
+}
+
+void metrics_number(struct metrics_text *m, uint64_t value)
+{
+    put_gap(m);
+    buffer_number(m->out, value);
+    buffer_chars(m->out, "\n");
+}
+
+void metrics_decimal(struct metrics_text *m, uint64_t value, unsigned decimals)
+{
+    put_gap(m);
+    buffer_decimal(m->out, value, decimals);
+    buffer_chars(m->out, "\n");
+}
+
+void metrics_infinity(struct metrics_text *m)
+{
+    put_gap(m);
+    buffer_chars(m->out, "+Inf\n");
+}
+
+void metrics_end(struct metrics_text *m)
+{
+    buffer_chars(m->out, m->open_metrics ? "# EOF\n" : "");
+}
