@@ -459,8 +459,8 @@ static void write_store(struct metrics_text *w, const struct store_counts *store
         const char *result;
         uint64_t count;
     } requests[] = {
-        {"begun", store->begun},         {"answered", store->answered}, {"in_flight", store->in_flight},
-        {"mismatch", store->mismatches}, {"full", store->full},
+        {"begun", store->begun},       {"answered", store->answered}, {"in_flight", store->in_flight},
+        {"mismatch", store->mismatch}, {"full", store->full},
     };
     write_single(w, "becalm_store_entries", "gauge", "Idempotency keys in the store.", store->entries);
     write_single(w, "becalm_store_bytes", "gauge", "Memory of the stored answers.", store->bytes);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* becalm proxy: runs the gateway, and passes on what signals and a changed file ask of it. */
+#define _GNU_SOURCE
+#include "cli.h"
+#include "proxy/gateway.h"
+#include "proxy/notify.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define SETTLE_MS 100 /* after a change: editors and Kubernetes make several */
+
+static void print_diags(const struct becalm_diags *diags)
+{
+    for (uint32_t i = 0; i < diags->count; i++) {
+        char line[1024];
+        becalm_diag_write(&diags->diag[i], line, sizeof line);
+        fprintf(stderr, "%s\n", line);
+    }
+}
+
+/* The directory, not the file: a link that is swapped, or an editor's new file, is another inode. */
+static int watch_directory(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (copy != NULL && fd >= 0) {
+        inotify_add_watch(fd, dirname(copy), IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_ATTRIB);
+    }
+    free(copy);
+    return fd;
+}
+
+static bool drained(int fd)
+{
+    char events[4096];
+    return read(fd, events, sizeof events) <= 0;
+}
+
+static void take_changes(int fd)
+{
+    while (!drained(fd)) {
+    }
+}
+
+static char *read_file(const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "rbe");
+    char *text = NULL;
+    *length = 0;
+    if (file != NULL) {
+        text = malloc(2u << 20);
+        *length = text == NULL ? 0 : fread(text, 1, 2u << 20, file);
+        fclose(file);
+    }
+    return text;
+}
+
+/* A directory has other files too: only a policy that reads differently is worth a reload. */
+static bool changed(const char *path, char **text, size_t *length)
+{
+    size_t now_length;
+    char *now = read_file(path, &now_length);
+    bool differs = now != NULL && (*text == NULL || now_length != *length || memcmp(now, *text, *length) != 0);
+    if (differs) {
+        free(*text);
+        *text = now;
+        *length = now_length;
+    } else {
+        free(now);
+    }
+    return differs;
+}
+
+/* Returns when the gateway has been told to end. */
+static void serve(struct gateway *gateway, const char *path, int signals)
+{
+    int changes = watch_directory(path);
+    size_t length = 0;
+    char *text = read_file(path, &length);
+    becalm_ns watchdog = notify_watchdog();
+    bool settling = false;
+    bool ending = false;
+    for (;;) {
+        struct pollfd fds[3] = {
+            {.fd = signals, .events = POLLIN},
+            {.fd = settling || ending ? -1 : changes, .events = POLLIN},
+            {.fd = gateway_end_fd(gateway), .events = POLLIN},
+        };
+        int timeout = settling ? SETTLE_MS : watchdog == BECALM_NEVER ? -1 : (int)(watchdog / BECALM_MS);
+        int count = poll(fds, 3, timeout);
+        if (count < 0 && errno != EINTR) {
+            break;
+        }
+        if (watchdog != BECALM_NEVER) {
+            notify("WATCHDOG=1");
+        }
+        if (settling && count == 0) {
+            settling = false;
+            take_changes(changes);
+            if (changed(path, &text, &length)) {
+                gateway_order_reload(gateway);
+            }
+        }
+        if ((fds[1].revents & POLLIN) != 0) {
+            settling = true;
+            take_changes(changes);
+        }
+        if ((fds[2].revents & POLLIN) != 0) {
+            break;
+        }
+        struct signalfd_siginfo signal;
+        if ((fds[0].revents & POLLIN) == 0 || read(signals, &signal, sizeof signal) != (ssize_t)sizeof signal) {
+            continue;
+        }
+        if (signal.ssi_signo == SIGHUP) {
+            notify_reloading();
+            free(text);
+            text = read_file(path, &length);
+            gateway_order_reload(gateway);
+            notify("READY=1");
+        } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
+            notify("STOPPING=1");
+            ending = true;
+            gateway_order_drain(gateway);
+        }
+    }
+    free(text);
+    if (changes >= 0) {
+        close(changes);
+    }
+}
+
+static int block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGUSR1);
+    signal(SIGPIPE, SIG_IGN);
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) {
+        return -1;
+    }
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* As many descriptors as the system allows: each connection is one. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void greet(const struct gateway *gateway, bool quiet)
+{
+    const struct becalm_settings *settings = gateway->snapshot->settings;
+    if (quiet) {
+        return;
+    }
+    fprintf(stderr, "becalm proxy: %u service%s from %s, %u worker%s\n", gateway->snapshot->service_count,
+            gateway->snapshot->service_count == 1 ? "" : "s", gateway->path, gateway->worker_count,
+            gateway->worker_count == 1 ? "" : "s");
+    for (uint32_t i = 0; settings->listen[i] != NULL; i++) {
+        fprintf(stderr, "  listening on %s\n", settings->listen[i]);
+    }
+    if (settings->admin != NULL) {
+        fprintf(stderr, "  admin on http://%s/\n", settings->admin);
+    }
+}
+
+static int run(const struct cli_command *command, const struct cli_args *args)
+{
+    struct becalm_load_options load = {
+        .allow_unknown = cli_has(command, args, "allow-unknown"),
+        .set = cli_values(command, args, "set"),
+    };
+    if (args->word_count != 1) {
+        return cli_usage(command, args->word_count == 0 ? "which policy?" : "one policy at a time");
+    }
+    struct becalm_diags *diags = calloc(1, sizeof *diags);
+    if (diags == NULL) {
+        return cli_fail(command, "out of memory");
+    }
+    int first;
+    int handed[256];
+    uint32_t handed_count = notify_descriptors(&first);
+    for (uint32_t i = 0; i < handed_count; i++) {
+        handed[i] = first + (int)i;
+    }
+    struct gateway_options options = {
+        .path = args->words[0],
+        .load = &load,
+        .handed_fd = handed,
+        .handed_count = handed_count,
+        .log_fd = STDERR_FILENO,
+        .access_fd = STDOUT_FILENO,
+    };
+    struct gateway *gateway = NULL;
+    int signals = block_signals();
+    raise_descriptor_limit();
+    int rc = gateway_make(&gateway, &options, diags);
+    print_diags(diags);
+    free(diags);
+    if (rc != 0) {
+        return rc == BECALM_ENOMEM ? cli_fail(command, "out of memory") : 1;
+    }
+    greet(gateway, cli_has(command, args, "quiet"));
+    if (signals < 0 || gateway_start(gateway) != 0) {
+        rc = cli_fail(command, "can't start: %s", strerror(errno));
+    } else {
+        notify("READY=1");
+        serve(gateway, args->words[0], signals);
+        gateway_wait(gateway);
+    }
+    gateway_free(gateway);
+    close(signals);
+    return rc;
+}
+
+static const struct cli_option options[] = {
+    {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the policy: role=sidecar", .many = true},
+    {.name = "allow-unknown", .help = "unknown keys are warnings, for rolling upgrades"},
+    {.name = "quiet", .letter = 'q', .help = "do not say where it listens"},
+    {.name = NULL},
+};
+
+const struct cli_command cmd_proxy = {
+    .name = "proxy",
+    .summary = "run the gateway",
+    .usage = "proxy [options] POLICY",
+    .purpose = "Runs the gateway or sidecar that the policy describes: listens, routes,\n"
+               "balances, and applies budgets, breakers, limits and deadlines to every call.\n"
+               "HUP or a changed file reloads the policy; a bad one keeps the one before.\n"
+               "TERM or INT drains: what is in flight is finished; a second one ends at once.",
+    .options = options,
+    .examples = "  becalm proxy becalm.yaml\n"
+                "  becalm proxy --set role=sidecar --set listen=127.0.0.1:8081 becalm.yaml\n",
+    .complete = CLI_FILE,
+    .run = run,
+};

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "exchange.h"
+#include "gateway.h"
+#include "tunnel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TURN_READS 8 /* then others have their turn */
+
+static void attempt_write(struct attempt *);
+static bool attempt_read(struct attempt *);
+
+void attempt_free(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    upstream_leave(attempt);
+    loop_not_later(&exchange->worker->loop, &attempt->task);
+    bytes_free(&attempt->unsent);
+    bytes_free(&attempt->got);
+    bytes_free(&attempt->trailers);
+    exchange->attempt[attempt->slot] = NULL;
+    if (attempt->state != ATTEMPT_NONE) {
+        meter_add(&exchange->meter->in_flight, UINT64_MAX);
+        attempt->state = ATTEMPT_NONE;
+    }
+    if (attempt != &exchange->first) {
+        free(attempt);
+    }
+}
+
+/* Gives the connection back, to be used again if the exchange on it ended well. */
+static void release(struct attempt *attempt, bool clean)
+{
+    struct upstream *upstream = attempt->upstream;
+    attempt->upstream = NULL;
+    if (upstream == NULL) {
+        return;
+    }
+    upstream->attempt = NULL;
+    if (upstream->state == UPSTREAM_CONNECTING_NOW) {
+        return; /* it goes on, for the next one who wants it, or until its timeout */
+    }
+    if (clean && attempt->keep_alive && attempt->through) {
+        upstream_put(upstream);
+    } else {
+        upstream_close(upstream);
+    }
+}
+
+void attempt_abandon(struct attempt *attempt)
+{
+    release(attempt, false);
+    attempt_free(attempt);
+}
+
+static void fail(struct attempt *attempt, enum becalm_http_failure failure)
+{
+    struct exchange *exchange = attempt->exchange;
+    release(attempt, false);
+    struct becalm_outcome outcome;
+    becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
+    outcome.delivered = attempt->state == ATTEMPT_PASSING;
+    exchange_done(exchange, attempt->slot, &outcome);
+}
+
+/* A pooled connection was found dead before the first byte of an answer: that is nobody's failure, and is mended on a
+ * fresh one, if nothing can be done twice by that. */
+static bool redo(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct upstream *upstream = attempt->upstream;
+    if (attempt->redone || upstream == NULL || !upstream->reused || bytes_left(&attempt->got) > 0 ||
+        attempt->state != ATTEMPT_SENT || (attempt->wrote && !exchange_may_repeat(exchange))) {
+        return false;
+    }
+    attempt->redone = true;
+    attempt->wrote = attempt->through = false;
+    attempt->state = ATTEMPT_CONNECTING;
+    bytes_free(&attempt->unsent);
+    release(attempt, false);
+    meter_add(&exchange->meter->redone, 1);
+    switch (upstream_get(attempt->host, attempt, attempt->connect_timeout, true, false)) {
+    case UPSTREAM_READY:
+        attempt_connected(attempt);
+        break;
+    case UPSTREAM_LATER:
+        break;
+    case UPSTREAM_REFUSED:
+        fail(attempt, BECALM_HTTP_CONNECT);
+        break;
+    }
+    return true;
+}
+
+static void broken(struct attempt *attempt)
+{
+    if (!redo(attempt)) {
+        bool answering = attempt->state == ATTEMPT_HOLDING || attempt->state == ATTEMPT_PASSING;
+        fail(attempt, answering         ? BECALM_HTTP_CUT
+                      : !attempt->wrote ? BECALM_HTTP_RESET_BEFORE_REQUEST
+                                        : BECALM_HTTP_RESET);
+    }
+}
+
+/* Beginning. */
+
+static void go_on_reading(struct task *task)
+{
+    struct attempt *attempt = (struct attempt *)((char *)task - offsetof(struct attempt, task));
+    attempt_read(attempt);
+}
+
+void attempt_start(struct exchange *exchange, const struct becalm_action *action)
+{
+    const struct view *view = exchange->view;
+    bool spare = exchange->first.state == ATTEMPT_NONE;
+    struct attempt *attempt = spare ? &exchange->first : malloc(sizeof *attempt);
+    if (attempt == NULL) {
+        struct becalm_outcome nothing_sent = {.kind = BECALM_OUTCOME_CANCELLED};
+        exchange_done(exchange, action->slot, &nothing_sent);
+        return;
+    }
+    memset(attempt, 0, sizeof *attempt);
+    attempt->exchange = exchange;
+    attempt->task.run = go_on_reading;
+    attempt->slot = action->slot;
+    attempt->number = action->attempt;
+    attempt->timeout_at = action->timeout_at;
+    attempt->state = ATTEMPT_CONNECTING;
+    exchange->attempt[action->slot] = attempt;
+    meter_add(&exchange->meter->in_flight, 1);
+    uint32_t host = action->host == BECALM_NO_HOST ? 0 : action->host;
+    attempt->host = view->host[view->first_host[exchange->target->service_index] + host];
+    if (attempt->host == NULL) {
+        fail(attempt, BECALM_HTTP_DNS);
+        return;
+    }
+    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, false,
+                         !exchange_may_repeat(exchange))) {
+    case UPSTREAM_READY:
+        attempt_connected(attempt);
+        break;
+    case UPSTREAM_LATER:
+        break;
+    case UPSTREAM_REFUSED:
+        fail(attempt, BECALM_HTTP_CONNECT);
+        break;
+    }
+}
+
+void attempt_not_connected(struct attempt *attempt, bool timed_out)
+{
+    attempt->exchange->connect_late = timed_out;
+    fail(attempt, BECALM_HTTP_CONNECT);
+}
+
+void attempt_connected(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    attempt->state = ATTEMPT_SENT;
+    if (exchange_is_connect(exchange)) {
+        attempt->status = 200;
+        tunnel_open(exchange, attempt, NULL, 0);
+        return;
+    }
+    attempt_write(attempt);
+}
+
+/* Writing the request. */
+
+static bool keep_unsent(struct attempt *attempt, const struct iovec *part, int count, size_t written)
+{
+    for (int i = 0; i < count; i++) {
+        size_t skip = written < part[i].iov_len ? written : part[i].iov_len;
+        written -= skip;
+        if (!bytes_add(&attempt->unsent, (const char *)part[i].iov_base + skip, part[i].iov_len - skip)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Writes all, or keeps the rest for later. False: the connection is broken, or there is no memory for the rest. */
+static bool attempt_put(struct attempt *attempt, struct iovec *part, int count)
+{
+    size_t total = 0;
+    for (int i = 0; i < count; i++) {
+        total += part[i].iov_len;
+    }
+    if (total == 0) {
+        return true;
+    }
+    ssize_t written = 0;
+    if (bytes_left(&attempt->unsent) == 0) {
+        struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
+        do {
+            written = sendmsg(attempt->upstream->source.fd, &message, MSG_NOSIGNAL);
+        } while (written < 0 && errno == EINTR);
+        if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+            return false;
+        }
+        written = written < 0 ? 0 : written;
+        attempt->wrote |= written > 0;
+    }
+    return (size_t)written == total || keep_unsent(attempt, part, count, (size_t)written);
+}
+
+/* The collected body: as it is, or as a chunk where its length was not known beforehand. */
+static int body_parts(struct exchange *exchange, char *chunk_head, struct iovec *part)
+{
+    size_t length = bytes_left(&exchange->body);
+    char *at = exchange->body.at + exchange->body.from;
+    bool chunked = exchange->body_streams && exchange->head->framing == H1_CHUNKED;
+    int count = 0;
+    if (chunked && length > 0) {
+        part[count++] = (struct iovec){chunk_head, h1_chunk_head(chunk_head, length)};
+    }
+    if (length > 0) {
+        part[count++] = (struct iovec){at, length};
+    }
+    if (chunked && exchange->body_in.ended) {
+        part[count++] = length > 0 ? (struct iovec){(char *)(uintptr_t) "\r\n0\r\n\r\n", 7}
+                                   : (struct iovec){(char *)(uintptr_t) "0\r\n\r\n", 5};
+    } else if (chunked && length > 0) {
+        part[count++] = (struct iovec){(char *)(uintptr_t) "\r\n", 2};
+    }
+    return count;
+}
+
+static void attempt_write(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct worker *worker = exchange->worker;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    struct iovec part[4];
+    char chunk_head[20];
+    exchange_write_request(exchange, attempt, &out);
+    if (out.full) {
+        fail(attempt, BECALM_HTTP_RESET_BEFORE_REQUEST);
+        return;
+    }
+    part[0] = (struct iovec){out.at, out.length};
+    int count = 1 + body_parts(exchange, chunk_head, part + 1);
+    if (!attempt_put(attempt, part, count)) {
+        broken(attempt);
+        return;
+    }
+    attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
+    if (exchange->body_streams) {
+        bytes_free(&exchange->body);
+        if (exchange_wants_body(exchange)) {
+            client_resume(exchange->client);
+        }
+    }
+}
+
+void attempt_body(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct iovec part[3];
+    char chunk_head[20];
+    if (attempt->state < ATTEMPT_SENT || attempt->through || attempt->upstream == NULL) {
+        return;
+    }
+    int count = body_parts(exchange, chunk_head, part);
+    if (!attempt_put(attempt, part, count)) {
+        broken(attempt);
+        return;
+    }
+    bytes_free(&exchange->body);
+    attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
+}
+
+/* True: all is written. */
+static bool flush_unsent(struct attempt *attempt)
+{
+    struct bytes *unsent = &attempt->unsent;
+    while (bytes_left(unsent) > 0) {
+        ssize_t written =
+            send(attempt->upstream->source.fd, unsent->at + unsent->from, bytes_left(unsent), MSG_NOSIGNAL);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                attempt->upstream->readable = true; /* reading tells what happened, and whether there was an answer */
+            }
+            return false;
+        }
+        attempt->wrote = true;
+        unsent->from += (size_t)written;
+    }
+    bytes_free(unsent);
+    attempt->through = attempt->exchange->body_in.ended;
+    return true;
+}
+
+void attempt_ready(struct attempt *attempt, uint32_t events)
+{
+    struct exchange *exchange = attempt->exchange;
+    if ((events & EPOLLOUT) != 0 && bytes_left(&attempt->unsent) > 0 && flush_unsent(attempt) &&
+        exchange->body_streams && exchange_wants_body(exchange)) {
+        client_resume(exchange->client); /* may bring this attempt to its end */
+        return;
+    }
+    if (attempt->upstream != NULL && attempt->upstream->readable) {
+        attempt_read(attempt);
+    }
+}
+
+void attempt_resume(struct attempt *attempt)
+{
+    if (attempt->upstream != NULL && attempt->upstream->readable) {
+        attempt_read(attempt);
+    }
+}
+
+/* Reading the answer. */
+
+/* Takes pieces until there are no more, or no more room for them. False: malformed. */
+static bool collect(struct attempt *attempt, const char **at, const char *end, struct pieces *pieces)
+{
+    pieces->count = 0;
+    pieces->bytes = 0;
+    while (pieces->count < PIECES_MAX) {
+        struct h1_piece piece = h1_body_next(&attempt->body, at, end);
+        switch (piece.kind) {
+        case H1_PIECE_NONE:
+        case H1_PIECE_END:
+            return true;
+        case H1_PIECE_DATA:
+            pieces->piece[pieces->count++] = (struct becalm_text){piece.at, piece.length};
+            pieces->bytes += piece.length;
+            break;
+        case H1_PIECE_TRAILER:
+            if (!bytes_add(&attempt->trailers, piece.at, piece.length)) {
+                return false;
+            }
+            break;
+        case H1_PIECE_BAD:
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool tell(struct attempt *attempt, enum becalm_event_kind kind, const struct offer *offer,
+                 const struct becalm_outcome *outcome)
+{
+    struct exchange *exchange = attempt->exchange;
+    exchange->offer = offer;
+    return exchange_event(exchange, kind, attempt->slot, outcome);
+}
+
+/* Passes more of the body on. False: the client is gone, and the exchange with it. */
+static bool pass(struct attempt *attempt, const struct pieces *pieces)
+{
+    struct exchange *exchange = attempt->exchange;
+    if (!answer_more(exchange, pieces, attempt->body.ended)) {
+        client_close(exchange->client);
+        return false;
+    }
+    return true;
+}
+
+/* A failed answer that may be retried is kept back, as long as it is small: its connection can then be used again, and
+ * the client gets it if nothing better comes. True: go on reading. */
+static bool hold(struct attempt *attempt, const struct pieces *pieces, bool ended, bool clean)
+{
+    struct exchange *exchange = attempt->exchange;
+    for (int i = 0; i < pieces->count; i++) {
+        if (!bytes_add(&attempt->got, pieces->piece[i].at, pieces->piece[i].length)) {
+            fail(attempt, BECALM_HTTP_CUT);
+            return false;
+        }
+    }
+    size_t length = bytes_left(&attempt->got) - attempt->fields_length;
+    if (!ended && length <= KEEP_BYTES) {
+        return true;
+    }
+    struct pieces all = {.count = length > 0, .bytes = length};
+    all.piece[0] = (struct becalm_text){attempt->got.at + attempt->fields_length, length};
+    struct offer offer = {
+        .attempt = attempt,
+        .fields = {attempt->got.at, attempt->fields_length},
+        .pieces = &all,
+        .ended = ended,
+    };
+    struct becalm_outcome outcome = attempt->held;
+    answer_keep(exchange, &offer);
+    if (ended) {
+        release(attempt, clean);
+        tell(attempt, BECALM_EVENT_DONE, &offer, &outcome);
+        return false;
+    }
+    return tell(attempt, BECALM_EVENT_HEAD, &offer, &outcome) && exchange->passing == attempt;
+}
+
+/* The head is here: `bytes` .. `end`. True: go on reading. */
+static bool take_answer(struct attempt *attempt, const char *bytes, const char *end, const struct h1_head *head)
+{
+    struct exchange *exchange = attempt->exchange;
+    const char *at = bytes + head->length;
+    struct pieces pieces;
+    attempt->status = head->status;
+    attempt->keep_alive = head->keep_alive;
+    attempt->framing = head->framing;
+    attempt->content_length = head->content_length;
+    h1_body_init(&attempt->body, head);
+    bytes_free(&attempt->got);
+    if (!collect(attempt, &at, end, &pieces)) {
+        fail(attempt, BECALM_HTTP_BAD_ANSWER);
+        return false;
+    }
+    bool ended = attempt->body.ended;
+    struct becalm_outcome outcome;
+    struct offer offer = {.attempt = attempt, .bytes = bytes, .head = head, .pieces = &pieces, .ended = ended};
+    answer_classify(attempt, bytes, head, &outcome);
+    bool good = outcome.kind == BECALM_OUTCOME_OK || outcome.kind == BECALM_OUTCOME_PERMANENT;
+    if (!good && !(ended && pieces.bytes > KEEP_BYTES)) {
+        attempt->state = ATTEMPT_HOLDING;
+        attempt->held = outcome;
+        if (!answer_fields(bytes, head, &attempt->got)) {
+            fail(attempt, BECALM_HTTP_CUT);
+            return false;
+        }
+        attempt->fields_length = bytes_left(&attempt->got);
+        return hold(attempt, &pieces, ended, at == end);
+    }
+    if (ended) {
+        release(attempt, at == end);
+        if (!good) {
+            answer_keep(exchange, &offer);
+        }
+        tell(attempt, BECALM_EVENT_DONE, &offer, &outcome);
+        return false;
+    }
+    if (!tell(attempt, BECALM_EVENT_HEAD, &offer, &outcome) || exchange->passing != attempt) {
+        return false;
+    }
+    while (at < end) { /* more pieces than one list holds */
+        if (!collect(attempt, &at, end, &pieces)) {
+            fail(attempt, BECALM_HTTP_CUT);
+            return false;
+        }
+        if (!pass(attempt, &pieces)) {
+            return false;
+        }
+        if (attempt->body.ended) {
+            struct becalm_outcome done = outcome;
+            release(attempt, at == end);
+            tell(attempt, BECALM_EVENT_DONE, NULL, &done);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Part of an answer, from its beginning. True: go on reading. */
+static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct worker *worker = exchange->worker;
+    struct h1_limits limits = {.head_bytes = GATEWAY_ANSWER_HEAD};
+    const char *end = bytes + length;
+    for (;;) {
+        size_t head_length = h1_head_end(bytes, (size_t)(end - bytes), attempt->scanned);
+        if (head_length == 0) {
+            if ((size_t)(end - bytes) > limits.head_bytes) {
+                fail(attempt, BECALM_HTTP_BAD_ANSWER);
+                return false;
+            }
+            attempt->scanned = (size_t)(end - bytes);
+            bytes_free(&attempt->got);
+            if (!bytes_add(&attempt->got, bytes, (size_t)(end - bytes))) {
+                fail(attempt, BECALM_HTTP_RESET);
+                return false;
+            }
+            return true;
+        }
+        attempt->scanned = 0;
+        struct h1_head *head = &worker->head;
+        if (h1_parse_answer(bytes, head_length, &limits, exchange->is_head, false, head).kind != H1_OK) {
+            fail(attempt, BECALM_HTTP_BAD_ANSWER);
+            return false;
+        }
+        if (head->status == 101) {
+            if (!exchange->head->websocket || !head->websocket) {
+                fail(attempt, BECALM_HTTP_BAD_ANSWER);
+                return false;
+            }
+            attempt->status = 101;
+            tunnel_open(exchange, attempt, bytes, (size_t)(end - bytes));
+            return false;
+        }
+        if (head->status >= 200) {
+            return take_answer(attempt, bytes, end, head);
+        }
+        bytes += head_length; /* 100 and its like are between the host and us */
+        bytes_free(&attempt->got);
+    }
+}
+
+/* More of the body of an answer whose head is through. True: go on reading. */
+static bool take_body(struct attempt *attempt, const char *bytes, size_t length)
+{
+    const char *at = bytes;
+    const char *end = bytes + length;
+    struct pieces pieces;
+    do {
+        if (!collect(attempt, &at, end, &pieces)) {
+            fail(attempt, BECALM_HTTP_CUT);
+            return false;
+        }
+        bool ended = attempt->body.ended;
+        if (attempt->state == ATTEMPT_HOLDING) {
+            if (!hold(attempt, &pieces, ended, at == end)) {
+                return false;
+            }
+            continue;
+        }
+        if (!pass(attempt, &pieces)) {
+            return false;
+        }
+        if (ended) {
+            struct becalm_outcome done = {.status = attempt->status};
+            release(attempt, at == end);
+            tell(attempt, BECALM_EVENT_DONE, NULL, &done);
+            return false;
+        }
+    } while (at < end);
+    return true;
+}
+
+/* The host has closed the connection. */
+static void ended(struct attempt *attempt)
+{
+    bool answering = attempt->state == ATTEMPT_HOLDING || attempt->state == ATTEMPT_PASSING;
+    if (!answering || !h1_body_closed(&attempt->body)) {
+        broken(attempt);
+        return;
+    }
+    struct pieces none = {.count = 0};
+    if (attempt->state == ATTEMPT_HOLDING) {
+        hold(attempt, &none, true, false);
+        return;
+    }
+    struct becalm_outcome done = {.status = attempt->status};
+    if (!pass(attempt, &none)) {
+        return;
+    }
+    release(attempt, false);
+    tell(attempt, BECALM_EVENT_DONE, NULL, &done);
+}
+
+/* Reads until there is no more, or the client does not take more. False: the attempt is over and gone. */
+static bool attempt_read(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct worker *worker = exchange->worker;
+    for (int turn = 0; attempt->upstream != NULL && attempt->upstream->readable; turn++) {
+        struct upstream *upstream = attempt->upstream;
+        if (attempt->state == ATTEMPT_PASSING && exchange->client != NULL && client_blocked(exchange->client)) {
+            return true; /* attempt_resume() */
+        }
+        if (turn == TURN_READS) {
+            loop_later(&worker->loop, &attempt->task);
+            return true;
+        }
+        size_t had = attempt->state == ATTEMPT_SENT ? bytes_left(&attempt->got) : 0;
+        if (had > 0) {
+            memcpy(worker->in, attempt->got.at + attempt->got.from, had);
+        }
+        ssize_t got = recv(upstream->source.fd, worker->in + had, WORKER_IN - had, 0);
+        if (got < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            if (errno == EAGAIN || errno == EWOULDBLOCK) {
+                upstream->readable = false;
+                return true;
+            }
+            broken(attempt);
+            return false;
+        }
+        if (got == 0) {
+            upstream->ended = true;
+            ended(attempt);
+            return false;
+        }
+        upstream->readable = upstream->ended || (size_t)got == WORKER_IN - had;
+        size_t length = had + (size_t)got;
+        bool more = attempt->state == ATTEMPT_SENT ? take_head(attempt, worker->in, length)
+                                                   : take_body(attempt, worker->in, length);
+        if (!more) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "client.h"
+
+#include "exchange.h"
+#include "gateway.h"
+#include "own.h"
+#include "tunnel.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LINGER (2 * BECALM_S)
+
+static void client_read(struct client *);
+
+bool bytes_add(struct bytes *bytes, const char *at, size_t length)
+{
+    if (length == 0) {
+        return true;
+    }
+    if (bytes->from == bytes->length) {
+        bytes->from = bytes->length = 0;
+    }
+    if (bytes->size - bytes->length < length) {
+        size_t size = bytes->size == 0 ? 512 : bytes->size;
+        while (size - bytes->length < length) {
+            size *= 2;
+        }
+        char *larger = realloc(bytes->at, size);
+        if (larger == NULL) {
+            return false;
+        }
+        bytes->at = larger;
+        bytes->size = size;
+    }
+    memcpy(bytes->at + bytes->length, at, length);
+    bytes->length += length;
+    return true;
+}
+
+void bytes_free(struct bytes *bytes)
+{
+    free(bytes->at);
+    *bytes = (struct bytes){0};
+}
+
+/* Coming and going. */
+
+static const struct becalm_settings *settings_of(const struct client *client)
+{
+    return client->worker->view->snapshot->settings;
+}
+
+/* How long it may go on without progress. */
+static becalm_ns patience(const struct client *client)
+{
+    const struct becalm_settings *settings = settings_of(client);
+    switch (client->state) {
+    case CLIENT_HEAD:
+        return settings->header_timeout;
+    case CLIENT_LINGER:
+        return LINGER;
+    case CLIENT_BUSY:
+        return client_blocked(client) || client->exchange == NULL ? settings->idle_timeout : BECALM_NEVER;
+    case CLIENT_IDLE:
+    case CLIENT_BODY:
+    case CLIENT_TUNNEL:
+        return settings->idle_timeout;
+    }
+    return settings->idle_timeout;
+}
+
+/* An answer to a request that never became an exchange; the connection ends with it. */
+static void refuse(struct client *client, uint32_t status, const char *reason, const char *what)
+{
+    struct worker *worker = client->worker;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    own_write(&out, &(struct own){
+                        .status = status,
+                        .error = status == 503 ? "connection_limit_reached" : "http_request_error",
+                        .reason = reason,
+                        .title = h1_status_phrase(status),
+                        .detail = what,
+                        .retry_after = BECALM_NEVER,
+                        .random = becalm_rand_next(&worker->loop.random),
+                        .grpc_status = BECALM_GRPC_NONE,
+                        .date = worker_date(worker),
+                        .close = true,
+                    });
+    gateway_count_refusal(worker->gateway, status);
+    if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
+        client_done(client, false);
+    } else {
+        client_close(client);
+    }
+}
+
+static void timer_fires(struct timer *timer)
+{
+    struct client *client = (struct client *)((char *)timer - offsetof(struct client, timer));
+    struct loop *loop = &client->worker->loop;
+    becalm_ns limit = patience(client);
+    becalm_ns due = becalm_ns_after(client->since, limit);
+    if (due > loop->now) {
+        /* Nothing is due while the engine times the call, but look again: the state will change. */
+        becalm_ns look = becalm_ns_after(loop->now, settings_of(client)->header_timeout);
+        wheel_arm(&loop->wheel, timer, becalm_ns_min(due, look));
+        return;
+    }
+    wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, LINGER));
+    if (client->state == CLIENT_HEAD) {
+        refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
+    } else if (client->state == CLIENT_BODY) {
+        exchange_cancel(client->exchange);
+        refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+    } else if (client->state == CLIENT_BUSY || client->state == CLIENT_TUNNEL) {
+        client_abort(client);
+    } else {
+        client_close(client);
+    }
+}
+
+/* The socket takes bytes again. */
+static void unblock(struct client *client)
+{
+    if (!client_write(client, NULL, 0)) {
+        client_close(client);
+    } else if (!client_blocked(client) && client->state == CLIENT_BUSY) {
+        if (client->exchange != NULL) {
+            exchange_unblocked(client->exchange);
+        } else {
+            client_done(client, !client->close_after);
+        }
+    }
+}
+
+static void ready(struct source *source, uint32_t events)
+{
+    struct client *client = (struct client *)source;
+    client->readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    client->ended |= (events & EPOLLRDHUP) != 0;
+    if ((events & (EPOLLERR | EPOLLHUP)) != 0 && client->state != CLIENT_LINGER && client->state != CLIENT_TUNNEL) {
+        client_close(client); /* reset: nobody will read an answer */
+        return;
+    }
+    if (client->state == CLIENT_TUNNEL) {
+        tunnel_ready(client->tunnel, events);
+        return;
+    }
+    if ((events & EPOLLOUT) != 0 && client_blocked(client)) {
+        unblock(client);
+    }
+    if (client->source.fd >= 0 && client->readable) {
+        client_read(client);
+    }
+}
+
+static void next_request(struct task *);
+
+void client_accept(struct worker *worker, int fd, const union address_socket *peer)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (client == NULL) {
+        close(fd);
+        return;
+    }
+    int on = 1;
+    if (peer->any.sa_family != AF_UNIX) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    client->source = (struct source){.ready = ready, .fd = fd};
+    client->timer.fire = timer_fires;
+    client->task.run = next_request;
+    client->worker = worker;
+    client->since = worker->loop.now;
+    client->state = CLIENT_HEAD; /* who connects says something soon */
+    client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
+    client->next = worker->clients;
+    client->link = &worker->clients;
+    if (client->next != NULL) {
+        client->next->link = &client->next;
+    }
+    worker->clients = client;
+    uint32_t count = atomic_fetch_add_explicit(&worker->gateway->connections, 1, memory_order_relaxed) + 1;
+    if (loop_watch(&worker->loop, &client->source) != 0) {
+        client_close(client);
+        return;
+    }
+    wheel_arm(&worker->loop.wheel, &client->timer, becalm_ns_after(client->since, patience(client)));
+    if (count > settings_of(client)->max_connections) {
+        refuse(client, 503, "connections", "too many connections");
+    }
+}
+
+void client_close(struct client *client)
+{
+    struct worker *worker = client->worker;
+    if (client->exchange != NULL) {
+        struct exchange *exchange = client->exchange;
+        client->exchange = NULL;
+        exchange_cancel(exchange);
+    }
+    if (client->tunnel != NULL) {
+        tunnel_free(client->tunnel);
+        client->tunnel = NULL;
+    }
+    timer_disarm(&client->timer);
+    loop_not_later(&worker->loop, &client->task);
+    bytes_free(&client->in);
+    bytes_free(&client->out);
+    *client->link = client->next;
+    if (client->next != NULL) {
+        client->next->link = client->link;
+    }
+    atomic_fetch_sub_explicit(&worker->gateway->connections, 1, memory_order_relaxed);
+    loop_bury(&worker->loop, &client->source);
+}
+
+void client_abort(struct client *client)
+{
+    struct linger now = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(client->source.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    client_close(client);
+}
+
+void client_quiet(struct client *client)
+{
+    if (client->state == CLIENT_IDLE || (client->state == CLIENT_HEAD && bytes_left(&client->in) == 0)) {
+        client_close(client);
+    }
+}
+
+struct becalm_text client_peer(const struct client *client, char *text, size_t size)
+{
+    union address_socket peer = {0};
+    socklen_t length = sizeof peer;
+    if (getpeername(client->source.fd, &peer.any, &length) != 0) {
+        return (struct becalm_text){0};
+    }
+    return (struct becalm_text){text, address_write_ip(&peer, text, size)};
+}
+
+/* Writing. */
+
+bool client_blocked(const struct client *client)
+{
+    return bytes_left(&client->out) > 0;
+}
+
+static ssize_t put(const struct client *client, struct iovec *part, int count)
+{
+    struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
+    ssize_t written;
+    do {
+        written = sendmsg(client->source.fd, &message, MSG_NOSIGNAL);
+    } while (written < 0 && errno == EINTR);
+    return written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : written;
+}
+
+static bool flush(struct client *client)
+{
+    struct bytes *out = &client->out;
+    struct iovec rest = {out->at + out->from, bytes_left(out)};
+    ssize_t written = put(client, &rest, 1);
+    if (written < 0) {
+        return false;
+    }
+    out->from += (size_t)written;
+    if (written > 0) {
+        client->since = client->worker->loop.now;
+    }
+    if (bytes_left(out) == 0) {
+        bytes_free(out);
+    }
+    return true;
+}
+
+bool client_write(struct client *client, struct iovec *part, int count)
+{
+    if (client_blocked(client) && !flush(client)) {
+        return false;
+    }
+    if (count == 0) {
+        return true;
+    }
+    ssize_t written = 0;
+    if (!client_blocked(client)) {
+        written = put(client, part, count);
+        if (written < 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        size_t skip = (size_t)written < part[i].iov_len ? (size_t)written : part[i].iov_len;
+        written -= (ssize_t)skip;
+        if (!bytes_add(&client->out, (const char *)part[i].iov_base + skip, part[i].iov_len - skip)) {
+            return false;
+        }
+    }
+    client->since = client->worker->loop.now;
+    return true;
+}
+
+/* Reading. */
+
+static void next_request(struct task *task)
+{
+    struct client *client = (struct client *)((char *)task - offsetof(struct client, task));
+    if (bytes_left(&client->in) > 0 || client->readable) {
+        client->readable = true;
+        client_read(client);
+    }
+}
+
+static void linger(struct client *client)
+{
+    client->state = CLIENT_LINGER;
+    client->since = client->worker->loop.now;
+    wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, LINGER));
+    shutdown(client->source.fd, SHUT_WR);
+    if (client->ended) {
+        client_close(client);
+    }
+}
+
+void client_done(struct client *client, bool keep)
+{
+    client->exchange = NULL;
+    client->since = client->worker->loop.now;
+    client->close_after = !keep;
+    if (client_blocked(client)) {
+        client->state = CLIENT_BUSY; /* ready() comes back here */
+        return;
+    }
+    if (!keep || (client->worker->closing && bytes_left(&client->in) == 0)) {
+        linger(client);
+        return;
+    }
+    client->state = CLIENT_IDLE;
+    if (bytes_left(&client->in) > 0 || client->readable || client->ended) {
+        client->readable = true;
+        loop_later(&client->worker->loop, &client->task);
+    }
+}
+
+/* Empty lines, then a head, or the beginning of one. Returns false if there is nothing more to be done now. */
+static bool take_head(struct client *client, const char **at, const char *end)
+{
+    struct worker *worker = client->worker;
+    struct h1_limits limits = {.head_bytes = (uint32_t)settings_of(client)->max_header_bytes};
+    *at += client->scanned == 0 ? h1_leading_blank(*at, (size_t)(end - *at)) : 0;
+    size_t length = (size_t)(end - *at);
+    if (length == 0) {
+        return false;
+    }
+    if (client->state == CLIENT_IDLE) {
+        client->state = CLIENT_HEAD;
+        client->since = worker->loop.now;
+    }
+    size_t head_length = h1_head_end(*at, length, client->scanned);
+    client->scanned = (uint32_t)length;
+    if (head_length == 0 && length <= limits.head_bytes) {
+        wheel_arm(&worker->loop.wheel, &client->timer, becalm_ns_after(client->since, patience(client)));
+        return false;
+    }
+    client->scanned = 0;
+    struct h1_verdict verdict = h1_parse_request(*at, head_length == 0 ? length : head_length, &limits, &worker->head);
+    if (verdict.kind != H1_OK) {
+        *at = end;
+        refuse(client, verdict.status, "bad_request", verdict.what);
+        return false;
+    }
+    const char *bytes = *at;
+    *at += head_length;
+    exchange_open(client, bytes, &worker->head);
+    return true;
+}
+
+/* Uses the bytes up, as far as the state of things allows; returns how far. */
+static const char *take(struct client *client, const char *at, const char *end)
+{
+    struct loop *loop = &client->worker->loop;
+    int fd = client->source.fd;
+    while (at < end) {
+        switch (client->state) {
+        case CLIENT_IDLE:
+        case CLIENT_HEAD:
+            if (!take_head(client, &at, end)) {
+                return at;
+            }
+            break;
+        case CLIENT_BODY:
+            client->since = loop->now;
+            if (!exchange_take_body(client->exchange, &at, end)) {
+                return end;
+            }
+            break;
+        case CLIENT_BUSY:
+            if (client->exchange == NULL || !exchange_wants_body(client->exchange)) {
+                return at;
+            }
+            client->since = loop->now;
+            if (!exchange_take_body(client->exchange, &at, end)) {
+                return end;
+            }
+            break;
+        case CLIENT_TUNNEL:
+            return at;
+        case CLIENT_LINGER:
+            return end;
+        }
+        if (client->source.fd != fd) {
+            return NULL; /* it was closed on the way */
+        }
+    }
+    return at;
+}
+
+static bool wants_bytes(const struct client *client)
+{
+    switch (client->state) {
+    case CLIENT_IDLE:
+    case CLIENT_HEAD:
+    case CLIENT_BODY:
+    case CLIENT_LINGER:
+        return true;
+    case CLIENT_BUSY:
+        return client->exchange != NULL && exchange_wants_body(client->exchange);
+    case CLIENT_TUNNEL:
+        return false;
+    }
+    return false;
+}
+
+/* The peer has sent its last byte. */
+static void read_ended(struct client *client)
+{
+    client->ended = true;
+    client->readable = false;
+    if (client->state == CLIENT_BODY || (client->state == CLIENT_BUSY && wants_bytes(client))) {
+        client_close(client); /* in the middle of a body */
+    } else if (client->state != CLIENT_BUSY) {
+        client_close(client);
+    }
+}
+
+static void client_read(struct client *client)
+{
+    struct worker *worker = client->worker;
+    int fd = client->source.fd;
+    while (client->readable && wants_bytes(client)) {
+        size_t had = bytes_left(&client->in);
+        if (had > 0) {
+            memcpy(worker->in, client->in.at + client->in.from, had);
+        }
+        bool reads = had == 0 || client->scanned > 0; /* else there is enough to go on with */
+        ssize_t got = reads ? recv(fd, worker->in + had, WORKER_IN - had, 0) : 0;
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            client->readable = false;
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                client_close(client);
+            }
+            return;
+        }
+        if (got == 0 && reads) {
+            read_ended(client);
+            return;
+        }
+        if (reads) {
+            client->readable = client->ended || (size_t)got == WORKER_IN - had;
+        }
+        bytes_free(&client->in);
+        const char *end = worker->in + had + got;
+        const char *at = take(client, worker->in, end);
+        if (at == NULL || client->source.fd != fd) {
+            return;
+        }
+        if (at < end && !bytes_add(&client->in, at, (size_t)(end - at))) {
+            client_close(client);
+            return;
+        }
+    }
+}
+
+void client_resume(struct client *client)
+{
+    if (client->readable || bytes_left(&client->in) > 0) {
+        client->readable = true;
+        loop_later(&client->worker->loop, &client->task);
+    }
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_CLIENT_H
+#define BECALM_PROXY_CLIENT_H
+
+/* A client's connection. Between requests it owns no buffer; while a request is answered it is not read, so that one
+ * who sends much waits, and its kernel with it. */
+
+#include "address.h"
+
+#include "loop.h"
+#include <becalm/http.h>
+
+#include <sys/uio.h>
+
+struct worker;
+struct exchange;
+struct tunnel;
+
+enum client_state {
+    CLIENT_IDLE,   /* between requests */
+    CLIENT_HEAD,   /* part of a head has come */
+    CLIENT_BODY,   /* a body is coming, and is collected */
+    CLIENT_BUSY,   /* a request is being answered */
+    CLIENT_TUNNEL, /* bytes go both ways */
+    CLIENT_LINGER  /* answered for the last time: waits for the peer to close, so that it can read the answer */
+};
+
+/* Bytes that wait. */
+struct bytes {
+    char *at;
+    size_t from; /* what is before it has gone */
+    size_t length;
+    size_t size;
+};
+
+bool bytes_add(struct bytes *, const char *, size_t); /* false: no memory */
+void bytes_free(struct bytes *);
+static inline size_t bytes_left(const struct bytes *bytes)
+{
+    return bytes->length - bytes->from;
+}
+
+struct client {
+    struct source source; /* first */
+    struct timer timer;   /* left armed: when it fires, `since` says what is due */
+    struct task task;     /* look for the next request */
+    struct worker *worker;
+    struct client *next;
+    struct client **link;
+    struct exchange *exchange;
+    struct tunnel *tunnel;
+    struct bytes in;  /* part of a head, or requests that came early */
+    struct bytes out; /* what the socket did not take yet */
+    becalm_ns since;  /* the latest progress of what it waits for */
+    uint32_t scanned; /* bytes of `in` that hold no head's end */
+    enum client_state state;
+    uint16_t family; /* of its address */
+    bool trusted;
+    bool readable;    /* there may be more to read */
+    bool ended;       /* it will send no more */
+    bool close_after; /* when all is written */
+};
+
+/* Takes over a connected descriptor. */
+void client_accept(struct worker *, int fd, const union address_socket *peer);
+
+/* Writes; what the socket does not take waits in `out`. False: the connection is broken, and the caller must not touch
+ * the exchange's client any more than to cancel. */
+bool client_write(struct client *, struct iovec *, int count);
+bool client_blocked(const struct client *);
+
+/* The request is answered: next one, or goodbye. */
+void client_done(struct client *, bool keep);
+
+/* Resumes reading a body that goes on to the host as it comes. */
+void client_resume(struct client *);
+
+void client_close(struct client *);
+/* Breaks the connection off so that nobody takes what was sent for a whole answer. */
+void client_abort(struct client *);
+
+/* Closes it if it is idle. */
+void client_quiet(struct client *);
+
+struct becalm_text client_peer(const struct client *, char *text, size_t size);
+
+#endif

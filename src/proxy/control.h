@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_CONTROL_H
+#define BECALM_PROXY_CONTROL_H
+
+/* The gateway's control thread: reloads, draining, names, the CPU's share, and the admin address. Workers never wait
+ * for it. */
+
+#include "loop.h"
+#include "snapshot.h"
+
+struct gateway;
+struct control;
+
+struct control *control_make(struct gateway *); /* NULL: no memory or descriptors, with errno */
+int control_start(struct control *);
+void control_free(struct control *);
+
+enum control_order { CONTROL_RELOAD = 1, CONTROL_DRAIN = 2, CONTROL_STOP = 4 };
+void control_order(struct control *, unsigned orders); /* from any thread */
+void control_wait(struct control *);
+int control_end_fd(const struct control *); /* becomes readable at the end */
+
+/* Opens the admin address. 0, or BECALM_EIO with a diagnostic. */
+int control_listen(struct control *, struct becalm_diags *);
+
+/* The addresses that names have, for snapshots; starts asking for those that are new. */
+struct snapshot_names control_names(struct control *);
+
+#endif

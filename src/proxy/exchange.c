@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: MIT */
+#include "exchange.h"
+
+#include "buffer.h"
+#include "gateway.h"
+#include "own.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPARE_MAX 256u
+
+/* Memory: exchanges are all of one size, and used again. */
+
+static void timer_fires(struct timer *timer)
+{
+    struct exchange *exchange = (struct exchange *)((char *)timer - offsetof(struct exchange, timer));
+    exchange_event(exchange, BECALM_EVENT_TIMER, 0, NULL);
+}
+
+static struct exchange *exchange_make(struct client *client)
+{
+    struct worker *worker = client->worker;
+    struct exchange *exchange = worker->spare;
+    if (exchange != NULL) {
+        worker->spare = exchange->next;
+        worker->spare_count--;
+    } else {
+        exchange = malloc(EXCHANGE_BYTES);
+    }
+    if (exchange == NULL) {
+        return NULL;
+    }
+    memset(exchange, 0, offsetof(struct exchange, call));
+    memset((char *)exchange + offsetof(struct exchange, in_step), 0,
+           sizeof *exchange - offsetof(struct exchange, in_step));
+    exchange->timer.fire = timer_fires;
+    exchange->client = client;
+    exchange->worker = worker;
+    exchange->arrived_at = worker->loop.now;
+    exchange->arrived_wall = worker->loop.wall;
+    client->exchange = exchange;
+    atomic_fetch_add_explicit(&worker->exchange_count, 1, memory_order_relaxed);
+    return exchange;
+}
+
+static void exchange_free(struct exchange *exchange)
+{
+    struct worker *worker = exchange->worker;
+    timer_disarm(&exchange->timer);
+    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+        if (exchange->attempt[i] != NULL) {
+            attempt_abandon(exchange->attempt[i]);
+        }
+    }
+    key_end(exchange, false);
+    exchange_release_body(exchange);
+    bytes_free(&exchange->kept.bytes);
+    bytes_free(&exchange->stored);
+    if (exchange->large != NULL) {
+        free(exchange->large);
+    }
+    if (exchange->view != NULL) {
+        view_leave(worker, exchange->view);
+    }
+    atomic_fetch_sub_explicit(&worker->exchange_count, 1, memory_order_relaxed);
+    if (worker->spare_count < SPARE_MAX) {
+        exchange->next = worker->spare;
+        worker->spare = exchange;
+        worker->spare_count++;
+    } else {
+        free(exchange);
+    }
+}
+
+/* What is told of a call when it is over. */
+
+static struct becalm_text request_id(const struct exchange *exchange)
+{
+    return h1_find(exchange->bytes, exchange->head, H1_REQUEST_ID);
+}
+
+static const char *endpoint_name(const struct exchange *exchange)
+{
+    return exchange->target->endpoint == NULL ? NULL : exchange->target->endpoint->name;
+}
+
+static void copy_text(char *to, size_t size, struct becalm_text from)
+{
+    size_t length = from.length < size - 1 ? from.length : size - 1;
+    if (length > 0) {
+        memcpy(to, from.at, length);
+    }
+    to[length] = '\0';
+}
+
+static void keep_decision(struct exchange *exchange)
+{
+    struct decision decision = {
+        .wall = exchange->arrived_wall,
+        .status = exchange->status,
+        .record = exchange->call.record,
+    };
+    const struct snapshot_target *target = exchange->target;
+    copy_text(decision.service, sizeof decision.service, text_of(target->service->name));
+    copy_text(decision.endpoint, sizeof decision.endpoint, text_of(endpoint_name(exchange)));
+    copy_text(decision.method, sizeof decision.method, exchange_method(exchange));
+    copy_text(decision.path, sizeof decision.path, exchange->path);
+    copy_text(decision.request_id, sizeof decision.request_id, request_id(exchange));
+    decisions_keep(&exchange->worker->decisions, &decision);
+}
+
+static void log_exchange(struct exchange *exchange)
+{
+    char peer[ADDRESS_TEXT_MAX];
+    const struct snapshot_target *target = exchange->target;
+    const char *bytes = exchange->bytes;
+    const struct h1_head *head = exchange->head;
+    struct log_access line = {
+        .wall = exchange->arrived_wall,
+        .method = exchange_method(exchange),
+        .target = {bytes + head->target, head->target_length},
+        .host = exchange->host_name,
+        .referer = h1_find(bytes, head, H1_REFERER),
+        .user_agent = h1_find(bytes, head, H1_USER_AGENT),
+        .request_id = request_id(exchange),
+        .service = text_of(target->service->name),
+        .endpoint = text_of(endpoint_name(exchange)),
+        .minor = head->minor,
+        .status = exchange->status,
+        .body_bytes = exchange->answer_bytes,
+        .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
+        .attempts = exchange->call.record.attempts,
+        .reason = becalm_reason_word(exchange->call.record.reason),
+    };
+    if (exchange->client != NULL) {
+        line.peer = client_peer(exchange->client, peer, sizeof peer);
+    }
+    log_access_line(exchange->worker->log, &line);
+}
+
+/* The call and its answer are over: counts, tells, and lets the client go on. */
+static void exchange_end(struct exchange *exchange)
+{
+    struct worker *worker = exchange->worker;
+    struct client *client = exchange->client;
+    const struct becalm_record *record = &exchange->call.record;
+    meter_call(exchange->meter, record);
+    meter_add(&exchange->meter->active, UINT64_MAX);
+    meter_code(exchange->meter, exchange->status == 0 ? METER_CLIENT_LEFT : exchange->status);
+    if (decisions_want(&worker->decisions, record)) {
+        keep_decision(exchange);
+    }
+    if (log_wants_access(worker->log)) {
+        log_exchange(exchange);
+    }
+    bool keep = !exchange->wants_close && exchange->body_in.ended;
+    bool cut = exchange->answer_begun && !exchange->answer_ended;
+    bool tunnels = exchange->tunnels;
+    bool broken = exchange->cancelled;
+    exchange_free(exchange);
+    if (client == NULL) {
+        return;
+    }
+    client->exchange = NULL;
+    if (broken) {
+        client_close(client);
+    } else if (cut) {
+        client_abort(client);
+    } else if (!tunnels) {
+        client_done(client, keep);
+    }
+}
+
+/* Steps. */
+
+static void log_retry_line(struct exchange *exchange, const struct becalm_action *action)
+{
+    struct worker *worker = exchange->worker;
+    if (!log_wants(worker->log, BECALM_LOG_INFO)) {
+        return;
+    }
+    const struct becalm_record *record = &exchange->call.record;
+    const struct becalm_policy *policy = &exchange->target->state->policy;
+    uint32_t last = record->attempts == 0                   ? 0
+                    : record->attempts <= BECALM_RECORD_MAX ? record->attempts - 1
+                                                            : BECALM_RECORD_MAX - 1;
+    const struct becalm_record_attempt *attempt = &record->attempt[last];
+    const struct snapshot_service *service = &exchange->view->snapshot->service[exchange->target->service_index];
+    const char *host = attempt->host < service->host_count ? service->host[attempt->host].name : NULL;
+    log_retry(worker->log, &(struct log_retry){
+                               .wall = worker->loop.wall,
+                               .method = exchange_method(exchange),
+                               .service = text_of(exchange->target->service->name),
+                               .endpoint = text_of(endpoint_name(exchange)),
+                               .host = text_of(host),
+                               .retry = exchange->call.retries,
+                               .of = policy->max_retries,
+                               .wait = action->wait,
+                               .slept = action->wait.wait,
+                               .outcome = attempt->outcome,
+                               .status = attempt->status,
+                               .grpc_status = BECALM_GRPC_NONE,
+                               .request_id = request_id(exchange),
+                               .reason = action->why,
+                           });
+}
+
+static void note_action(struct exchange *exchange, const struct becalm_action *action)
+{
+    struct meter *meter = exchange->meter;
+    meter_breaker(meter, action->breaker_from, action->breaker_to);
+    if (action->breaker_from != action->breaker_to) {
+        gateway_breaker_moved(exchange->worker, exchange->target, action->breaker_from, action->breaker_to);
+    }
+    if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
+        log_retry_line(exchange, action);
+        exchange->waited = action->wait.wait;
+    }
+    if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
+        meter_retry(meter, action->attempt, exchange->waited);
+        exchange->waited = 0;
+    }
+}
+
+static void act(struct exchange *exchange, const struct becalm_action *action)
+{
+    for (uint32_t slot = 0; action->cancel >> slot != 0; slot++) {
+        if ((action->cancel >> slot & 1) != 0 && exchange->attempt[slot] != NULL) {
+            attempt_abandon(exchange->attempt[slot]);
+            exchange->pending &= ~(1u << slot);
+        }
+    }
+    if ((action->flags & BECALM_DO_SEND) != 0) {
+        attempt_start(exchange, action);
+    }
+    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->client != NULL && exchange->offer != NULL) {
+        exchange->passing = exchange->attempt[action->slot];
+        answer_begin(exchange, exchange->offer, action);
+    }
+    if ((action->flags & BECALM_DO_FINISH) != 0) {
+        if (!exchange->answer_begun && exchange->client != NULL) {
+            answer_finish(exchange, action);
+        }
+        exchange->over = true;
+    }
+}
+
+static void step(struct exchange *exchange, struct becalm_event *event, bool *serve)
+{
+    struct becalm_action action;
+    bool done = event->kind == BECALM_EVENT_DONE;
+    struct attempt *attempt = done ? exchange->attempt[event->slot] : NULL;
+    if (done) {
+        meter_attempt(exchange->meter, &event->outcome);
+    }
+    event->at = worker_moment(exchange->worker);
+    becalm_call_step(&exchange->call, event, &action);
+    note_action(exchange, &action);
+    if (attempt != NULL && (action.flags & BECALM_DO_ANSWER) == 0) {
+        attempt_free(attempt); /* it is over, and its slot may be needed again */
+        attempt = NULL;
+    }
+    act(exchange, &action);
+    if (attempt != NULL) {
+        exchange->passing = NULL;
+        attempt_free(attempt);
+    }
+    if (!exchange->over && action.wake_at != exchange->timer_at) {
+        exchange->timer_at = action.wake_at;
+        wheel_arm(&exchange->worker->loop.wheel, &exchange->timer, action.wake_at);
+    }
+    *serve |= (action.flags & BECALM_DO_SERVE) != 0;
+}
+
+bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint32_t slot,
+                    const struct becalm_outcome *outcome)
+{
+    struct worker *worker = exchange->worker;
+    struct view *view = exchange->view;
+    uint32_t target = exchange->target_index;
+    bool serve = false;
+    struct becalm_event event = {.kind = kind, .slot = slot};
+    if (outcome != NULL) {
+        event.outcome = *outcome;
+    }
+    if (kind == BECALM_EVENT_TIMER) {
+        exchange->timer_at = BECALM_NEVER; /* it has fired */
+    }
+    exchange->in_step = true;
+    step(exchange, &event, &serve);
+    exchange->offer = NULL;
+    while (exchange->pending != 0 && !exchange->over) {
+        uint32_t failed = (uint32_t)__builtin_ctz(exchange->pending);
+        exchange->pending &= exchange->pending - 1;
+        event = (struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = failed, .outcome = exchange->end[failed]};
+        step(exchange, &event, &serve);
+    }
+    if (exchange->cancelled && !exchange->over) {
+        event = (struct becalm_event){.kind = BECALM_EVENT_CANCEL};
+        step(exchange, &event, &serve);
+    }
+    exchange->in_step = false;
+    bool over = exchange->over;
+    if (serve) {
+        view_enter(view); /* the end of this call must not take the view away */
+    }
+    if (over) {
+        exchange_end(exchange);
+    }
+    if (serve) {
+        worker_serve(worker, view, target);
+        view_leave(worker, view);
+    }
+    return !over;
+}
+
+void exchange_discard(struct exchange *exchange)
+{
+    exchange->client->exchange = NULL;
+    exchange_free(exchange);
+}
+
+void exchange_done(struct exchange *exchange, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    if (exchange->in_step) {
+        exchange->end[slot] = *outcome;
+        exchange->pending |= 1u << slot;
+    } else {
+        exchange_event(exchange, BECALM_EVENT_DONE, slot, outcome);
+    }
+}
+
+void exchange_serve(struct exchange *exchange)
+{
+    exchange_event(exchange, BECALM_EVENT_SERVE, 0, NULL);
+}
+
+void exchange_cancel(struct exchange *exchange)
+{
+    if (exchange->client != NULL) {
+        exchange->client->exchange = NULL;
+        exchange->client = NULL;
+    }
+    BECALM_ASSERT(!exchange->in_step);
+    if (exchange->begun) {
+        exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
+    } else {
+        exchange_free(exchange);
+    }
+}
+
+void exchange_unblocked(struct exchange *exchange)
+{
+    if (exchange->passing != NULL) {
+        attempt_resume(exchange->passing);
+    }
+}
+
+/* Beginning. */
+
+static struct becalm_queue *queue_of(struct exchange *exchange)
+{
+    return &exchange->view->queue[exchange->target_index];
+}
+
+static void read_deadline(struct exchange *exchange, struct becalm_request *request)
+{
+    const char *bytes = exchange->bytes;
+    const struct h1_head *head = exchange->head;
+    if (!exchange->client->trusted) {
+        return;
+    }
+    struct becalm_deadline_headers headers = {
+        .grpc_timeout = h1_find(bytes, head, H1_GRPC_TIMEOUT),
+        .request_deadline_ms = h1_find(bytes, head, H1_DEADLINE_MS),
+        .envoy_expected_ms = h1_find(bytes, head, H1_ENVOY_EXPECTED_MS),
+        .baggage = h1_find(bytes, head, H1_BAGGAGE),
+    };
+    becalm_ns left = becalm_deadline_read(&headers, &exchange->dialects);
+    if (left != BECALM_NEVER) {
+        request->deadline_at = becalm_ns_max(1, becalm_ns_after(exchange->arrived_at, left));
+    }
+    request->retry_from_above = exchange_attempt_from_above(exchange) > 1;
+}
+
+/* The request is here, or as much of it as is needed: the call begins. */
+static void exchange_begin(struct exchange *exchange)
+{
+    const struct snapshot_target *target = exchange->target;
+    struct becalm_request request = {
+        .deadline_at = BECALM_NEVER,
+        .idempotent = becalm_http_idempotent(exchange_method(exchange)),
+        .keyed = exchange->keyed,
+        .not_replayable = exchange->body_streams || exchange->head->upgrades,
+        .queue = queue_of(exchange),
+        .owner = exchange,
+    };
+    read_deadline(exchange, &request);
+    exchange->begun = true;
+    exchange->client->state = CLIENT_BUSY;
+    exchange->timer_at = BECALM_NEVER;
+    becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
+    meter_add(&exchange->meter->active, 1);
+    exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
+}
+
+/* An answer of our own, before there is a call. */
+static void refuse(struct exchange *exchange, uint32_t status, const char *error, const char *reason,
+                   const char *detail)
+{
+    struct worker *worker = exchange->worker;
+    struct client *client = exchange->client;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    bool keep = !exchange->wants_close && exchange->body_in.ended;
+    own_write(&out, &(struct own){
+                        .status = status,
+                        .error = error,
+                        .reason = reason,
+                        .title = h1_status_phrase(status),
+                        .detail = detail,
+                        .retry_after = BECALM_NEVER,
+                        .random = becalm_rand_next(&worker->loop.random),
+                        .grpc_status = BECALM_GRPC_NONE,
+                        .date = worker_date(worker),
+                        .close = !keep,
+                        .head_only = exchange->is_head,
+                    });
+    if (exchange->meter != NULL) {
+        meter_code(exchange->meter, status);
+    } else {
+        gateway_count_refusal(worker->gateway, status);
+    }
+    exchange_free(exchange);
+    client->exchange = NULL;
+    client->state = CLIENT_BUSY;
+    if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
+        client_done(client, keep);
+    } else {
+        client_close(client);
+    }
+}
+
+/* May the body be kept in full? Counts it towards the gateway's total. */
+static bool reserve_body(struct exchange *exchange, size_t length)
+{
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    struct gateway *gateway = exchange->worker->gateway;
+    if (length > settings->replay_per_request) {
+        return false;
+    }
+    if (length <= exchange->body_reserved) {
+        return true;
+    }
+    uint64_t more = length - exchange->body_reserved;
+    if (atomic_fetch_add_explicit(&gateway->replay_bytes, more, memory_order_relaxed) + more > settings->replay_total) {
+        atomic_fetch_sub_explicit(&gateway->replay_bytes, more, memory_order_relaxed);
+        return false;
+    }
+    exchange->body_reserved = length;
+    return true;
+}
+
+void exchange_release_body(struct exchange *exchange)
+{
+    if (exchange->body_reserved > 0) {
+        atomic_fetch_sub_explicit(&exchange->worker->gateway->replay_bytes, exchange->body_reserved,
+                                  memory_order_relaxed);
+        exchange->body_reserved = 0;
+    }
+    bytes_free(&exchange->body);
+}
+
+static void refuse_body(struct exchange *exchange)
+{
+    refuse(exchange, 413, "http_request_error", "body_too_large", "the request's body is larger than maxBody allows");
+}
+
+/* The body is here in full: then a key can be looked up, too. */
+static void body_ended(struct exchange *exchange)
+{
+    if (exchange->target->rules->key == BECALM_KEY_REQUIRED) {
+        switch (key_begin(exchange)) {
+        case KEY_GO:
+            break;
+        case KEY_ANSWERED:
+            return;
+        case KEY_IN_FLIGHT:
+            refuse(exchange, 409, "http_request_denied", "key_in_flight",
+                   "a request with this idempotency key is being answered");
+            return;
+        case KEY_MISMATCH:
+            refuse(exchange, 422, "http_request_denied", "key_mismatch",
+                   "this idempotency key belongs to another request");
+            return;
+        case KEY_FULL:
+            refuse(exchange, 503, "proxy_internal_response", "key_store_full",
+                   "no room to remember this idempotency key");
+            return;
+        }
+    }
+    exchange_begin(exchange);
+}
+
+bool exchange_wants_body(const struct exchange *exchange)
+{
+    if (exchange->body_in.ended || exchange->over) {
+        return false;
+    }
+    if (!exchange->begun) {
+        return true;
+    }
+    const struct attempt *attempt = exchange->attempt[0];
+    return exchange->body_streams && attempt != NULL && attempt->state >= ATTEMPT_SENT &&
+           bytes_left(&attempt->unsent) == 0 && bytes_left(&exchange->body) == 0;
+}
+
+bool exchange_take_body(struct exchange *exchange, const char **at, const char *end)
+{
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    for (;;) {
+        struct h1_piece piece = h1_body_next(&exchange->body_in, at, end);
+        if (piece.kind == H1_PIECE_NONE || piece.kind == H1_PIECE_END) {
+            break;
+        }
+        if (piece.kind == H1_PIECE_TRAILER) {
+            continue; /* nobody waits for a request's trailers */
+        }
+        if (piece.kind == H1_PIECE_BAD) {
+            *at = end;
+            exchange->wants_close = true;
+            if (exchange->begun) {
+                client_abort(exchange->client);
+            } else {
+                refuse(exchange, 400, "http_request_error", "bad_request", piece.what);
+            }
+            return false;
+        }
+        exchange->body_bytes += piece.length;
+        if (exchange->body_bytes > settings->max_body) {
+            *at = end;
+            exchange->wants_close = true;
+            if (exchange->begun) {
+                client_abort(exchange->client);
+            } else {
+                refuse_body(exchange);
+            }
+            return false;
+        }
+        if (!bytes_add(&exchange->body, piece.at, piece.length)) {
+            client_abort(exchange->client);
+            return false;
+        }
+    }
+    if (exchange->begun) {
+        if (exchange->attempt[0] != NULL) {
+            attempt_body(exchange->attempt[0]); /* may end the exchange */
+        }
+        return true;
+    }
+    if (exchange->body_in.ended) {
+        body_ended(exchange);
+        return true;
+    }
+    if (!reserve_body(exchange, bytes_left(&exchange->body))) {
+        if (exchange->target->rules->key == BECALM_KEY_REQUIRED) {
+            *at = end;
+            exchange->wants_close = true;
+            refuse(exchange, 413, "http_request_error", "body_too_large",
+                   "the body is too large to be remembered with its idempotency key");
+            return false;
+        }
+        exchange->body_streams = true;
+        exchange_begin(exchange);
+    }
+    return true;
+}
+
+/* What can be said of a request by its head alone. True: go on. */
+static bool check_request(struct exchange *exchange)
+{
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    const struct h1_head *head = exchange->head;
+    if (exchange_is_connect(exchange) && !settings->connect) {
+        refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
+        return false;
+    }
+    if (exchange_loops(exchange)) {
+        refuse(exchange, 508, "proxy_loop_detected", "loop", "this request has passed here before");
+        return false;
+    }
+    if (head->framing == H1_LENGTH && head->content_length > settings->max_body) {
+        exchange->wants_close = true;
+        refuse_body(exchange);
+        return false;
+    }
+    if (exchange->target->rules->key != BECALM_KEY_OFF) {
+        struct becalm_text key;
+        exchange->keyed = becalm_key_parse(h1_find(exchange->bytes, head, H1_IDEMPOTENCY_KEY), &key);
+    }
+    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !exchange->keyed &&
+        !becalm_http_idempotent(exchange_method(exchange))) {
+        refuse(exchange, 400, "http_request_denied", "key_required", "this endpoint wants an Idempotency-Key");
+        return false;
+    }
+    return true;
+}
+
+static void say_continue(struct exchange *exchange)
+{
+    static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct iovec part = {(char *)(uintptr_t)answer, sizeof answer - 1};
+    if (exchange->head->minor >= 1 && !exchange->body_in.ended) {
+        client_write(exchange->client, &part, 1); /* a broken connection shows at the next read */
+    }
+}
+
+void exchange_open(struct client *client, const char *bytes, const struct h1_head *head)
+{
+    struct worker *worker = client->worker;
+    struct exchange *exchange = exchange_make(client);
+    if (exchange == NULL || !exchange_copy_request(exchange, bytes, head)) {
+        if (exchange != NULL) {
+            exchange_free(exchange);
+        }
+        client->exchange = NULL;
+        client_abort(client);
+        return;
+    }
+    exchange->view = worker->view;
+    view_enter(exchange->view);
+    h1_body_init(&exchange->body_in, exchange->head);
+    exchange->wants_close = !head->keep_alive || worker->closing;
+    client->state = CLIENT_BODY;
+    struct route route;
+    if (!exchange_route(exchange, &route)) {
+        refuse(exchange, 400, "http_request_error", "bad_path", "the request's target is not a proper path");
+        return;
+    }
+    if (route.service == ROUTE_NONE) {
+        refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
+        return;
+    }
+    exchange->target_index = snapshot_target_of(exchange->view->snapshot, &route);
+    exchange->target = &exchange->view->snapshot->target[exchange->target_index];
+    exchange->meter = exchange->target->meters->meter[worker->number];
+    meter_add(&exchange->meter->arrivals, 1);
+    if (!check_request(exchange)) {
+        return;
+    }
+    if (head->expects_continue) {
+        say_continue(exchange);
+    }
+    if (exchange->body_in.ended) {
+        body_ended(exchange);
+    }
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_EXCHANGE_H
+#define BECALM_PROXY_EXCHANGE_H
+
+/* One request of a client and its answer: the host of one becalm_call. The engine says what to do; this does it.
+ *
+ *   exchange.c          events in, actions out; beginning and end
+ *   exchange_request.c  what a client asked, and what is written to a host
+ *   exchange_answer.c   what a host answered, and what is passed on
+ *   attempt.c           one attempt on a connection
+ *   exchange_key.c      idempotency keys and stored answers */
+
+#include "client.h"
+#include "store.h"
+#include "worker.h"
+
+#define EXCHANGE_BYTES 4096u /* a request's head and small body live in the exchange itself */
+#define KEEP_BYTES     4096u /* of a failed answer's body, while a retry may still bring a better one */
+
+enum attempt_state {
+    ATTEMPT_NONE,
+    ATTEMPT_CONNECTING, /* or in line for a connection */
+    ATTEMPT_SENT,       /* the request is on its way, or through: waits for the answer's head */
+    ATTEMPT_HOLDING,    /* a failed answer: its body is kept back while it is small */
+    ATTEMPT_PASSING     /* its answer goes to the client */
+};
+
+struct attempt {
+    struct exchange *exchange;
+    struct upstream *upstream; /* NULL: none (yet) */
+    struct attempt *next;      /* in line for a connection */
+    struct attempt **link;     /* NULL: not in line */
+    struct upstream_host *host;
+    struct task task; /* goes on reading, after others had their turn */
+    uint32_t slot;
+    uint32_t number;
+    becalm_ns timeout_at;
+    becalm_ns connect_timeout;
+    enum attempt_state state;
+    bool redone;                /* on a fresh connection, because the pooled one was dead */
+    bool wrote;                 /* a byte of the request may have reached the host */
+    bool through;               /* the request is written to its end */
+    struct becalm_outcome held; /* HOLDING: what the answer means */
+    struct bytes unsent;        /* of the request */
+    struct bytes got;           /* part of the answer's head; HOLDING: the answer's fields and body */
+    size_t scanned;             /* bytes of `got` that hold no head's end */
+    size_t fields_length;       /* HOLDING: how much of `got` are fields */
+    struct bytes trailers;      /* of the answer, as they came */
+    uint32_t status;            /* of the answer */
+    bool keep_alive;            /* of the answer */
+    enum h1_framing framing;    /* of the answer */
+    uint64_t content_length;    /* of the answer */
+    struct h1_body body;        /* of the answer */
+};
+
+/* A piece list that is written to the client in one go. */
+#define PIECES_MAX 64
+struct pieces {
+    struct becalm_text piece[PIECES_MAX];
+    int count;
+    size_t bytes;
+};
+
+/* An answer that the engine is asked about: its head as parsed or, of one that was held back, its fields as text. */
+struct offer {
+    struct attempt *attempt;
+    const char *bytes;
+    const struct h1_head *head; /* NULL: `fields` */
+    struct becalm_text fields;
+    const struct pieces *pieces;
+    bool ended; /* the pieces are all of its body */
+};
+
+/* The latest failed answer, for the case that no better one comes. */
+struct kept {
+    uint32_t status;
+    bool whole; /* its body is here in full */
+    size_t fields_length;
+    struct bytes bytes; /* fields as "name: value\r\n" lines, then the body */
+};
+
+struct exchange {
+    struct timer timer; /* the call's */
+    struct exchange *next;
+    struct client *client; /* NULL: gone */
+    struct worker *worker;
+    struct view *view;
+    const struct snapshot_target *target;
+    uint32_t target_index;
+    struct meter *meter;
+    struct becalm_call call;
+    bool in_step;     /* failures that arise while the engine's actions are done wait their turn */
+    uint32_t pending; /* bit n: slot n is over, as end[n] says */
+    struct becalm_outcome end[BECALM_SLOTS];
+    bool begun; /* the call is */
+    bool over;
+    bool cancelled; /* the client's connection broke in the middle of a step */
+    becalm_ns timer_at;
+    becalm_ns waited;  /* before the retry that is sent next */
+    bool connect_late; /* it was the latest attempt's connect that timed out */
+    becalm_ns arrived_at;
+    uint64_t arrived_wall;
+
+    /* The request. */
+    struct h1_head *head; /* as long as its fields */
+    char *bytes;          /* of the head */
+    struct becalm_text path;
+    struct becalm_text host_name;
+    struct bytes body;      /* collected, chunks undone */
+    struct h1_body body_in; /* what comes from the client */
+    bool body_streams;      /* too large to keep: goes on as it comes */
+    size_t body_reserved;   /* of the gateway's total */
+    uint64_t body_bytes;    /* that have come */
+    unsigned dialects;      /* of the deadline that came in */
+    bool is_head;
+    bool keyed;
+    bool wants_close; /* the client's wish, or our own: no further request on this connection */
+
+    /* The answer. */
+    uint32_t status; /* told to the client; 0: not yet */
+    bool answer_begun;
+    bool answer_ended;
+    bool answer_chunked;
+    uint64_t answer_bytes;
+    bool tunnels; /* the answer was 101, or CONNECT's: from now on bytes go both ways */
+    struct attempt *passing;
+    const struct offer *offer; /* while the engine is asked about it */
+    struct kept kept;
+
+    /* The key that it holds in the store, and the answer that will be stored. */
+    bool holds_key;
+    bool storing;
+    struct store_key key;
+    struct bytes stored;
+    size_t stored_fields;
+
+    struct attempt first;
+    struct attempt *attempt[BECALM_SLOTS];
+    void *large;  /* a request's head that does not fit into `space`; NULL: it does */
+    char space[]; /* up to EXCHANGE_BYTES in all */
+};
+
+/* A head has been parsed: answers it, or makes an exchange that collects its body and begins. `bytes` is the head. */
+void exchange_open(struct client *, const char *bytes, const struct h1_head *);
+
+/* More of the request's body: takes from *at .. end what belongs to it. False: malformed, and answered. */
+bool exchange_take_body(struct exchange *, const char **at, const char *end);
+/* May more of the body be read from the client now? */
+bool exchange_wants_body(const struct exchange *);
+
+/* The client is gone. */
+void exchange_cancel(struct exchange *);
+/* The client's socket takes bytes again. */
+void exchange_unblocked(struct exchange *);
+/* The gate calls this one. */
+void exchange_serve(struct exchange *);
+
+/* For attempt.c: false: the exchange is over, and gone with all its attempts. */
+bool exchange_event(struct exchange *, enum becalm_event_kind, uint32_t slot, const struct becalm_outcome *);
+/* An attempt ended without an answer to be passed on. If the exchange is in the middle of a step, it is told
+ * afterwards.
+ */
+void exchange_done(struct exchange *, uint32_t slot, const struct becalm_outcome *);
+void exchange_discard(struct exchange *); /* before there is a call: answered, or given up */
+
+/* exchange_request.c */
+bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1_head *);
+void exchange_write_request(struct exchange *, const struct attempt *, struct h1_out *);
+bool exchange_may_repeat(const struct exchange *);
+bool exchange_is_connect(const struct exchange *);
+bool exchange_loops(const struct exchange *);                  /* by Via: it has passed this very gateway before */
+bool exchange_route(struct exchange *, struct route *);        /* false: its target is malformed */
+uint32_t exchange_attempt_from_above(const struct exchange *); /* x-envoy-attempt-count; 0: none */
+struct becalm_text exchange_method(const struct exchange *);
+void exchange_release_body(struct exchange *);
+
+/* exchange_answer.c */
+void answer_classify(const struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
+void answer_keep(struct exchange *, const struct offer *); /* in case that no better one comes */
+/* Writes the head of an answer, and what there is of its body. */
+void answer_begin(struct exchange *, const struct offer *, const struct becalm_action *);
+/* More of its body. False: the client's connection is broken; close it. */
+bool answer_more(struct exchange *, const struct pieces *, bool ended);
+void answer_finish(struct exchange *, const struct becalm_action *); /* without an answer: the kept one, or our own */
+/* Rebuilds the answer's fields for keeping or storing. */
+bool answer_fields(const char *bytes, const struct h1_head *, struct bytes *);
+
+/* attempt.c */
+void attempt_start(struct exchange *, const struct becalm_action *);
+void attempt_abandon(struct attempt *);
+void attempt_free(struct attempt *);
+void attempt_connected(struct attempt *);
+void attempt_not_connected(struct attempt *, bool timed_out);
+void attempt_ready(struct attempt *, uint32_t events);
+void attempt_resume(struct attempt *); /* the client takes bytes again */
+void attempt_body(struct attempt *);   /* there is more of the request's body */
+
+/* exchange_key.c: begins the key that an endpoint requires; all but KEY_GO and KEY_ANSWERED are to be refused. */
+enum key_verdict { KEY_GO, KEY_ANSWERED, KEY_IN_FLIGHT, KEY_MISMATCH, KEY_FULL };
+enum key_verdict key_begin(struct exchange *);
+void key_store_begin(struct exchange *, const struct offer *);
+void key_store_more(struct exchange *, const struct pieces *);
+void key_end(struct exchange *, bool whole);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "exchange.h"
+
+#include "explain_header.h"
+#include "gateway.h"
+#include "own.h"
+
+#include <string.h>
+
+#define BIT(name) (UINT64_C(1) << (name))
+
+/* Of an answer: what we write ourselves, and what was said to us alone. */
+#define OURS                                                                                             \
+    (BIT(H1_CONTENT_LENGTH) | BIT(H1_BECALM_RETRY) | BIT(H1_BECALM_EXPLAIN) | BIT(H1_ENVOY_OVERLOADED) | \
+     BIT(H1_TRAILER) | BIT(H1_VIA))
+
+void answer_classify(const struct attempt *attempt, const char *bytes, const struct h1_head *head,
+                     struct becalm_outcome *outcome)
+{
+    const struct exchange *exchange = attempt->exchange;
+    const struct becalm_retry_on *retry_on = &exchange->target->rules->retry_on;
+    const uint64_t hints = BIT(H1_RETRY_AFTER) | BIT(H1_GRPC_STATUS) | BIT(H1_GRPC_PUSHBACK) | BIT(H1_BECALM_RETRY) |
+                           BIT(H1_ENVOY_OVERLOADED);
+    struct becalm_http_answer answer = {.status = head->status, .grpc_status = BECALM_GRPC_NONE};
+    if ((head->seen & hints) != 0) {
+        struct becalm_text code = h1_find(bytes, head, H1_GRPC_STATUS);
+        answer.retry_after = h1_find(bytes, head, H1_RETRY_AFTER);
+        answer.date = h1_find(bytes, head, H1_DATE);
+        answer.pushback = h1_find(bytes, head, H1_GRPC_PUSHBACK);
+        answer.wall = (int64_t)(exchange->worker->loop.wall / BECALM_S);
+        if (code.length == 1 || code.length == 2) {
+            uint32_t number = 0;
+            for (size_t i = 0; i < code.length; i++) {
+                number = number * 10 + (uint32_t)(unsigned char)(code.at[i] - '0');
+            }
+            answer.grpc_status = number < BECALM_GRPC_COUNT ? number : BECALM_GRPC_UNKNOWN;
+        }
+        if (trust_has(exchange->view->snapshot->trust, &attempt->host->address.any)) {
+            answer.mark = h1_find(bytes, head, H1_BECALM_RETRY);
+            answer.overloaded = h1_find(bytes, head, H1_ENVOY_OVERLOADED);
+        }
+    }
+    becalm_http_classify(retry_on, &answer, outcome);
+}
+
+bool answer_fields(const char *bytes, const struct h1_head *head, struct bytes *to)
+{
+    char space[4096];
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct h1_field *field = &head->field[i];
+        struct becalm_text name = h1_name(bytes, field);
+        struct becalm_text value = h1_value(bytes, field);
+        if (field->hop || (OURS >> field->id & 1) != 0) {
+            continue;
+        }
+        size_t length = name.length + value.length + 4;
+        if (length <= sizeof space) {
+            memcpy(space, name.at, name.length);
+            memcpy(space + name.length, ": ", 2);
+            memcpy(space + name.length + 2, value.at, value.length);
+            memcpy(space + length - 2, "\r\n", 2);
+            if (!bytes_add(to, space, length)) {
+                return false;
+            }
+        } else if (!bytes_add(to, name.at, name.length) || !bytes_add(to, ": ", 2) ||
+                   !bytes_add(to, value.at, value.length) || !bytes_add(to, "\r\n", 2)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void answer_keep(struct exchange *exchange, const struct offer *offer)
+{
+    struct kept *kept = &exchange->kept;
+    bytes_free(&kept->bytes);
+    kept->status = offer->attempt->status;
+    kept->whole = offer->ended && offer->pieces->bytes <= KEEP_BYTES;
+    bool fields = offer->head == NULL ? bytes_add(&kept->bytes, offer->fields.at, offer->fields.length)
+                                      : answer_fields(offer->bytes, offer->head, &kept->bytes);
+    kept->fields_length = kept->bytes.length;
+    for (int i = 0; fields && kept->whole && i < offer->pieces->count; i++) {
+        fields = bytes_add(&kept->bytes, offer->pieces->piece[i].at, offer->pieces->piece[i].length);
+    }
+    kept->whole &= fields;
+}
+
+/* The head. */
+
+static void put_ours(struct h1_out *out, struct exchange *exchange, const struct becalm_action *action)
+{
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    char value[EXPLAIN_HEADER_MAX];
+    size_t length = becalm_mark_write(gateway_mark(settings, action->mark), action->why, value, sizeof value);
+    if (length > 0) {
+        h1_put_field(out, "becalm-retry", (struct becalm_text){value, length});
+    }
+    if (settings->explain) {
+        length = explain_header(&(struct explain){.record = &exchange->call.record}, value);
+        h1_put_field(out, "becalm-explain", (struct becalm_text){value, length});
+    }
+}
+
+/* What the body's end will be known by. Returns false if only the connection's end can say it. */
+static bool put_framing(struct h1_out *out, struct exchange *exchange, const struct offer *offer)
+{
+    const struct attempt *attempt = offer->attempt;
+    uint32_t status = attempt->status;
+    if (exchange->is_head || status == 304) {
+        const struct h1_head *head = offer->head;
+        struct becalm_text length =
+            head == NULL ? (struct becalm_text){0} : h1_find(offer->bytes, head, H1_CONTENT_LENGTH);
+        if (length.at != NULL) {
+            h1_put_field(out, "content-length", length);
+        }
+        return true;
+    }
+    if (status == 204 || status < 200) {
+        return true;
+    }
+    if (attempt->framing == H1_LENGTH || attempt->framing == H1_NO_BODY) {
+        h1_put_chars(out, "content-length: ");
+        h1_put_number(out, attempt->framing == H1_LENGTH ? attempt->content_length : 0);
+        h1_put_chars(out, "\r\n");
+        return true;
+    }
+    if (offer->ended && bytes_left(&attempt->trailers) == 0) {
+        h1_put_chars(out, "content-length: ");
+        h1_put_number(out, offer->pieces->bytes);
+        h1_put_chars(out, "\r\n");
+        return true;
+    }
+    if (exchange->head->minor >= 1) {
+        exchange->answer_chunked = true;
+        h1_put_chars(out, "transfer-encoding: chunked\r\n");
+        return true;
+    }
+    return false;
+}
+
+static void put_head(struct h1_out *out, struct exchange *exchange, const struct offer *offer,
+                     const struct becalm_action *action)
+{
+    struct worker *worker = exchange->worker;
+    h1_put_status(out, offer->attempt->status);
+    if (offer->head != NULL) {
+        h1_put_fields(out, offer->bytes, offer->head, OURS);
+    } else {
+        h1_put(out, offer->fields);
+    }
+    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->closing;
+    exchange->wants_close |= !exchange->body_in.ended; /* answered before all was asked: the rest is not read */
+    h1_put_chars(out, "via: 1.1 becalm\r\n");
+    put_ours(out, exchange, action);
+    if (exchange->wants_close) {
+        h1_put_chars(out, "connection: close\r\n\r\n");
+    } else if (exchange->head->minor == 0) {
+        h1_put_chars(out, "connection: keep-alive\r\n\r\n");
+    } else {
+        h1_put_chars(out, "\r\n");
+    }
+}
+
+/* The body. */
+
+struct gather {
+    struct iovec part[3 * PIECES_MAX + 4];
+    int count;
+    char chunk[PIECES_MAX][20];
+};
+
+static void gather_add(struct gather *gather, const char *at, size_t length)
+{
+    if (length > 0) {
+        gather->part[gather->count++] = (struct iovec){(char *)(uintptr_t)at, length};
+    }
+}
+
+static void gather_pieces(struct gather *gather, const struct exchange *exchange, const struct pieces *pieces)
+{
+    for (int i = 0; i < pieces->count; i++) {
+        const struct becalm_text *piece = &pieces->piece[i];
+        if (exchange->answer_chunked) {
+            gather_add(gather, gather->chunk[i], h1_chunk_head(gather->chunk[i], piece->length));
+        }
+        gather_add(gather, piece->at, piece->length);
+        if (exchange->answer_chunked) {
+            gather_add(gather, "\r\n", 2);
+        }
+    }
+}
+
+/* The trailers that may be passed on, and the last empty line. */
+static void gather_end(struct gather *gather, struct exchange *exchange, const struct attempt *attempt)
+{
+    struct worker *worker = exchange->worker;
+    const struct bytes *trailers = &attempt->trailers;
+    exchange->answer_ended = true;
+    if (!exchange->answer_chunked) {
+        return;
+    }
+    gather_add(gather, "0\r\n", 3);
+    if (bytes_left(trailers) > 0 &&
+        h1_parse_trailers(trailers->at, bytes_left(trailers), &worker->head).kind == H1_OK) {
+        struct h1_out out = {.at = worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
+        h1_put_fields(&out, trailers->at, &worker->head, 0);
+        gather_add(gather, out.at, out.length);
+    }
+    gather_add(gather, "\r\n", 2);
+}
+
+static bool gather_write(struct gather *gather, struct exchange *exchange)
+{
+    return gather->count == 0 || client_write(exchange->client, gather->part, gather->count);
+}
+
+void answer_begin(struct exchange *exchange, const struct offer *offer, const struct becalm_action *action)
+{
+    struct worker *worker = exchange->worker;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT / 2};
+    struct gather gather;
+    gather.count = 0;
+    exchange->status = offer->attempt->status;
+    exchange->answer_begun = true;
+    if (exchange->holds_key) {
+        key_store_begin(exchange, offer);
+        key_store_more(exchange, offer->pieces);
+    }
+    put_head(&out, exchange, offer, action);
+    if (out.full) {
+        exchange->cancelled = true; /* a head that large was not let in */
+        return;
+    }
+    gather_add(&gather, out.at, out.length);
+    if (!exchange->is_head) {
+        gather_pieces(&gather, exchange, offer->pieces);
+        exchange->answer_bytes += offer->pieces->bytes;
+    }
+    offer->attempt->state = ATTEMPT_PASSING;
+    if (offer->ended) {
+        gather_end(&gather, exchange, offer->attempt);
+        key_end(exchange, true);
+    }
+    exchange->cancelled = !gather_write(&gather, exchange);
+}
+
+bool answer_more(struct exchange *exchange, const struct pieces *pieces, bool ended)
+{
+    struct gather gather;
+    gather.count = 0;
+    gather_pieces(&gather, exchange, pieces);
+    exchange->answer_bytes += pieces->bytes;
+    if (exchange->holds_key) {
+        key_store_more(exchange, pieces);
+    }
+    if (ended) {
+        gather_end(&gather, exchange, exchange->passing);
+        key_end(exchange, true);
+    }
+    return gather_write(&gather, exchange);
+}
+
+/* Without a new answer. */
+
+static void answer_kept(struct exchange *exchange, const struct becalm_action *action)
+{
+    struct worker *worker = exchange->worker;
+    const struct kept *kept = &exchange->kept;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    size_t length = kept->bytes.length - kept->fields_length;
+    const struct becalm_text body = {kept->bytes.at + kept->fields_length, length};
+    exchange->status = kept->status;
+    h1_put_status(&out, kept->status);
+    h1_put(&out, (struct becalm_text){kept->bytes.at, kept->fields_length});
+    h1_put_chars(&out, "content-length: ");
+    h1_put_number(&out, length);
+    h1_put_chars(&out, "\r\nvia: 1.1 becalm\r\nproxy-status: becalm; received-status=");
+    h1_put_number(&out, kept->status);
+    h1_put_chars(&out, "; details=\"");
+    h1_put_chars(&out, becalm_reason_word(action->why));
+    h1_put_chars(&out, "\"\r\n");
+    put_ours(&out, exchange, action);
+    h1_put_chars(&out, exchange->wants_close ? "connection: close\r\n\r\n" : "\r\n");
+    struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, exchange->is_head ? 0 : body.length}};
+    exchange->answer_bytes += part[1].iov_len;
+    exchange->cancelled = out.full || !client_write(exchange->client, part, 2);
+}
+
+static void answer_own(struct exchange *exchange, const struct becalm_action *action)
+{
+    struct worker *worker = exchange->worker;
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    const struct becalm_record *record = &exchange->call.record;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    struct becalm_own_answer usual;
+    char explain[EXPLAIN_HEADER_MAX];
+    becalm_own_answer_for(action->why, exchange->call.last, &usual);
+    if (exchange->connect_late && exchange->call.last == BECALM_OUTCOME_REFUSED && usual.status == 502) {
+        usual.status = 504;
+        usual.error = "connection_timeout";
+    }
+    struct becalm_text type = h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE);
+    bool grpc = type.length >= 16 && memcmp(type.at, "application/grpc", 16) == 0;
+    struct own own = {
+        .status = usual.status,
+        .error = usual.error,
+        .reason = becalm_reason_word(action->why),
+        .title = usual.title,
+        .last_status = exchange->kept.status,
+        .attempts = record->attempts,
+        .retry_after = action->retry_after,
+        .random = becalm_rand_next(&worker->loop.random),
+        .mark = gateway_mark(settings, action->mark),
+        .mark_reason = action->why,
+        .grpc_status = grpc ? becalm_grpc_status_for(action->why) : BECALM_GRPC_NONE,
+        .date = worker_date(worker),
+        .close = exchange->wants_close,
+        .head_only = exchange->is_head,
+    };
+    if (settings->explain) {
+        own.explain = (struct becalm_text){explain, explain_header(&(struct explain){.record = record}, explain)};
+    }
+    exchange->status = usual.status;
+    own_write(&out, &own);
+    exchange->cancelled = !client_write(exchange->client, &(struct iovec){out.at, out.length}, 1);
+}
+
+void answer_finish(struct exchange *exchange, const struct becalm_action *action)
+{
+    exchange->wants_close |= exchange->worker->closing || !exchange->body_in.ended;
+    exchange->answer_begun = exchange->answer_ended = true;
+    if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
+        answer_kept(exchange, action);
+    } else {
+        answer_own(exchange, action);
+    }
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "exchange.h"
+
+#include "gateway.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BIT(name) (UINT64_C(1) << (name))
+
+/* Never passed on as they came: what we write ourselves, and what only a trusted peer may say. */
+#define OURS                                                                                                           \
+    (BIT(H1_HOST) | BIT(H1_CONTENT_LENGTH) | BIT(H1_EXPECT) | BIT(H1_VIA) | BIT(H1_DEADLINE_MS) |                      \
+     BIT(H1_GRPC_TIMEOUT) | BIT(H1_ENVOY_EXPECTED_MS) | BIT(H1_ENVOY_ATTEMPT_COUNT) | BIT(H1_GRPC_PREVIOUS_ATTEMPTS) | \
+     BIT(H1_BECALM_RETRY) | BIT(H1_BECALM_EXPLAIN) | BIT(H1_BAGGAGE))
+
+struct becalm_text exchange_method(const struct exchange *exchange)
+{
+    return (struct becalm_text){exchange->bytes + exchange->head->method, exchange->head->method_length};
+}
+
+static bool text_is(struct becalm_text text, const char *chars)
+{
+    return text.length == strlen(chars) && memcmp(text.at, chars, text.length) == 0;
+}
+
+bool exchange_is_connect(const struct exchange *exchange)
+{
+    return text_is(exchange_method(exchange), "CONNECT");
+}
+
+/* The head's bytes and its fields, in the exchange itself if they fit. */
+bool exchange_copy_request(struct exchange *exchange, const char *bytes, const struct h1_head *head)
+{
+    size_t fields = offsetof(struct h1_head, field) + head->field_count * sizeof head->field[0];
+    size_t total = fields + head->length;
+    size_t room = EXCHANGE_BYTES - offsetof(struct exchange, space);
+    char *at = exchange->space;
+    at += (size_t)(-(uintptr_t)at % _Alignof(struct h1_head));
+    if (total + (size_t)(at - exchange->space) > room) {
+        at = exchange->large = malloc(total);
+        if (at == NULL) {
+            return false;
+        }
+    }
+    exchange->head = memcpy(at, head, fields);
+    exchange->bytes = memcpy(at + fields, bytes, head->length);
+    exchange->is_head = text_is(exchange_method(exchange), "HEAD");
+    return true;
+}
+
+bool exchange_route(struct exchange *exchange, struct route *route)
+{
+    const struct h1_head *head = exchange->head;
+    struct becalm_text target = {exchange->bytes + head->target, head->target_length};
+    struct h1_target parts;
+    if (!h1_target_split(target, exchange_is_connect(exchange), &parts)) {
+        return false;
+    }
+    exchange->path = parts.path;
+    exchange->host_name = parts.authority.at != NULL ? parts.authority : h1_find(exchange->bytes, head, H1_HOST);
+    *route = route_find(exchange->view->snapshot->routes, &(struct route_request){
+                                                              .host = exchange->host_name,
+                                                              .path = exchange->path,
+                                                              .method = exchange_method(exchange),
+                                                              .bytes = exchange->bytes,
+                                                              .head = head,
+                                                          });
+    return !route->bad_path;
+}
+
+bool exchange_may_repeat(const struct exchange *exchange)
+{
+    const struct becalm_request *request = &exchange->call.request;
+    return !exchange->body_streams &&
+           (request->idempotent || request->keyed || exchange->target->state->policy.idempotent);
+}
+
+uint32_t exchange_attempt_from_above(const struct exchange *exchange)
+{
+    struct becalm_text value = h1_find(exchange->bytes, exchange->head, H1_ENVOY_ATTEMPT_COUNT);
+    uint32_t count = 0;
+    for (size_t i = 0; i < value.length; i++) {
+        if (value.at[i] < '0' || value.at[i] > '9' || count > 100000) {
+            return 0;
+        }
+        count = count * 10 + (uint32_t)(value.at[i] - '0');
+    }
+    return count;
+}
+
+/* Our own mark in Via is "1.1 becalm (id)". */
+bool exchange_loops(const struct exchange *exchange)
+{
+    const char *id = exchange->worker->gateway->id;
+    if (!h1_has(exchange->head, H1_VIA)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < exchange->head->field_count; i++) {
+        const struct h1_field *field = &exchange->head->field[i];
+        struct becalm_text value = h1_value(exchange->bytes, field);
+        if (field->id == H1_VIA && memmem(value.at, value.length, id, strlen(id)) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_via(struct h1_out *out, const struct exchange *exchange)
+{
+    const struct h1_head *head = exchange->head;
+    h1_put_chars(out, "via: ");
+    for (uint32_t i = 0; h1_has(head, H1_VIA) && i < head->field_count; i++) {
+        if (head->field[i].id == H1_VIA) {
+            h1_put(out, h1_value(exchange->bytes, &head->field[i]));
+            h1_put_chars(out, ", ");
+        }
+    }
+    h1_put_chars(out, head->minor == 0 ? "1.0 becalm (" : "1.1 becalm (");
+    h1_put_chars(out, exchange->worker->gateway->id);
+    h1_put_chars(out, ")\r\n");
+}
+
+static void put_deadline(struct h1_out *out, const char *name, enum becalm_deadline_dialect dialect, becalm_ns left)
+{
+    char value[24];
+    h1_put_field(out, name, (struct becalm_text){value, becalm_deadline_write(dialect, left, value, sizeof value)});
+}
+
+/* The members of baggage as they came, with the deadline made anew if there was one. */
+static void put_baggage(struct h1_out *out, const struct exchange *exchange, becalm_ns left)
+{
+    const struct h1_head *head = exchange->head;
+    static const char member[] = "deadline-ms";
+    for (uint32_t i = 0; h1_has(head, H1_BAGGAGE) && i < head->field_count; i++) {
+        if (head->field[i].id != H1_BAGGAGE) {
+            continue;
+        }
+        struct becalm_text value = h1_value(exchange->bytes, &head->field[i]);
+        const char *at = value.at;
+        const char *end = value.at + value.length;
+        bool any = false;
+        while (at < end) {
+            const char *comma = memchr(at, ',', (size_t)(end - at));
+            const char *stop = comma == NULL ? end : comma;
+            const char *name = at;
+            while (name < stop && (*name == ' ' || *name == '\t')) {
+                name++;
+            }
+            size_t length = (size_t)(stop - name);
+            bool deadline = length >= sizeof member - 1 && memcmp(name, member, sizeof member - 1) == 0 &&
+                            (length == sizeof member - 1 || memchr("= \t;", name[sizeof member - 1], 4) != NULL);
+            if (!deadline && length > 0) {
+                h1_put_chars(out, any ? "," : "baggage: ");
+                h1_put(out, (struct becalm_text){name, length});
+                any = true;
+            }
+            at = comma == NULL ? end : comma + 1;
+        }
+        if ((exchange->dialects & BECALM_DEADLINE_BAGGAGE) != 0) {
+            char text[24];
+            size_t length = becalm_deadline_write(BECALM_DEADLINE_BAGGAGE, left, text, sizeof text);
+            h1_put_chars(out, any ? ",deadline-ms=" : "baggage: deadline-ms=");
+            h1_put(out, (struct becalm_text){text, length});
+            any = true;
+        }
+        if (any) {
+            h1_put_chars(out, "\r\n");
+        }
+    }
+}
+
+static void put_time_left(struct h1_out *out, const struct exchange *exchange, const struct attempt *attempt)
+{
+    becalm_ns left = becalm_ns_left(exchange->worker->loop.now, attempt->timeout_at);
+    if (left != BECALM_NEVER) {
+        put_deadline(out, "x-request-deadline-ms", BECALM_DEADLINE_REQUEST, left);
+        if ((exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
+            put_deadline(out, "grpc-timeout", BECALM_DEADLINE_GRPC, left);
+        }
+        if ((exchange->dialects & BECALM_DEADLINE_ENVOY) != 0) {
+            put_deadline(out, "x-envoy-expected-rq-timeout-ms", BECALM_DEADLINE_ENVOY, left);
+        }
+    }
+    put_baggage(out, exchange, left);
+}
+
+/* How long the body is. One that was collected is sent with its length, however it came. */
+static void put_framing(struct h1_out *out, const struct exchange *exchange)
+{
+    const struct h1_head *head = exchange->head;
+    if (head->framing == H1_NO_BODY) {
+        if (h1_has(head, H1_CONTENT_LENGTH)) {
+            h1_put_chars(out, "content-length: 0\r\n");
+        }
+    } else if (exchange->body_streams && head->framing == H1_CHUNKED) {
+        h1_put_chars(out, "transfer-encoding: chunked\r\n");
+    } else {
+        h1_put_chars(out, "content-length: ");
+        h1_put_number(out, exchange->body_streams ? head->content_length : bytes_left(&exchange->body));
+        h1_put_chars(out, "\r\n");
+    }
+}
+
+void exchange_write_request(struct exchange *exchange, const struct attempt *attempt, struct h1_out *out)
+{
+    const struct h1_head *head = exchange->head;
+    h1_put(out, exchange_method(exchange));
+    h1_put_chars(out, " ");
+    h1_put(out, exchange->path);
+    h1_put_chars(out, " HTTP/1.1\r\nhost: ");
+    if (exchange->host_name.length > 0) {
+        h1_put(out, exchange->host_name);
+    } else {
+        h1_put_chars(out, exchange->target->service->name);
+    }
+    h1_put_chars(out, "\r\n");
+    h1_put_fields(out, exchange->bytes, head, OURS);
+    put_framing(out, exchange);
+    put_via(out, exchange);
+    put_time_left(out, exchange, attempt);
+    h1_put_chars(out, "x-envoy-attempt-count: ");
+    h1_put_number(out, attempt->number + 1);
+    h1_put_chars(out, "\r\n");
+    if (attempt->number > 0 && (exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
+        h1_put_chars(out, "grpc-previous-rpc-attempts: ");
+        h1_put_number(out, attempt->number);
+        h1_put_chars(out, "\r\n");
+    }
+    h1_put_chars(out, head->websocket ? "connection: upgrade\r\nupgrade: websocket\r\n\r\n" : "\r\n");
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "gateway.h"
+
+#include "control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORKERS_MAX 64u
+
+/* What workers ask. */
+
+struct snapshot *gateway_snapshot(struct gateway *gateway)
+{
+    pthread_mutex_lock(&gateway->lock);
+    struct snapshot *snapshot = gateway->snapshot;
+    snapshot_use(snapshot);
+    pthread_mutex_unlock(&gateway->lock);
+    return snapshot;
+}
+
+void gateway_wake_others(struct gateway *gateway, uint32_t worker)
+{
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        if (i != worker) {
+            worker_order(&gateway->worker[i], WORKER_SERVE);
+        }
+    }
+}
+
+void gateway_order_all(struct gateway *gateway, unsigned orders)
+{
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        worker_order(&gateway->worker[i], orders);
+    }
+}
+
+void gateway_count_refusal(struct gateway *gateway, uint32_t status)
+{
+    uint32_t hundreds = status / 100 < 6 ? status / 100 : 5;
+    atomic_fetch_add_explicit(&gateway->refused[hundreds], 1, memory_order_relaxed);
+}
+
+void gateway_breaker_moved(struct worker *worker, const struct snapshot_target *target, enum becalm_breaker_state from,
+                           enum becalm_breaker_state to)
+{
+    const char *endpoint = target->endpoint == NULL ? NULL : target->endpoint->name;
+    struct log_pair pairs[] = {
+        {.key = "service", .type = LOG_TEXT, .text = {target->service->name, strlen(target->service->name)}},
+        {.key = "endpoint", .type = LOG_TEXT, .text = {endpoint, endpoint == NULL ? 0 : strlen(endpoint)}},
+        {.key = "from", .type = LOG_TEXT, .text = {becalm_breaker_word(from), strlen(becalm_breaker_word(from))}},
+        {.key = "to", .type = LOG_TEXT, .text = {becalm_breaker_word(to), strlen(becalm_breaker_word(to))}},
+    };
+    log_line(worker->log, to == BECALM_BREAKER_OPEN ? BECALM_LOG_WARN : BECALM_LOG_INFO, worker->loop.wall,
+             "breaker moved", pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+enum becalm_mark_kind gateway_mark(const struct becalm_settings *settings, enum becalm_mark_kind mark)
+{
+    bool sidecar = settings->role == BECALM_ROLE_SIDECAR;
+    return mark == BECALM_MARK_OVERLOADED && sidecar ? BECALM_MARK_OVERLOADED_HOST : mark;
+}
+
+/* Orders to the control thread. */
+
+void gateway_order_reload(struct gateway *gateway)
+{
+    control_order(gateway->control, CONTROL_RELOAD);
+}
+
+void gateway_order_drain(struct gateway *gateway)
+{
+    control_order(gateway->control, CONTROL_DRAIN);
+}
+
+void gateway_order_stop(struct gateway *gateway)
+{
+    control_order(gateway->control, CONTROL_STOP);
+}
+
+void gateway_wait(struct gateway *gateway)
+{
+    control_wait(gateway->control);
+}
+
+int gateway_end_fd(const struct gateway *gateway)
+{
+    return control_end_fd(gateway->control);
+}
+
+/* Snapshots. */
+
+static uint64_t wall_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (uint64_t)time.tv_sec * BECALM_S + (uint64_t)time.tv_nsec;
+}
+
+static int load(const struct gateway *gateway, struct becalm_config **config, struct becalm_diags *diags)
+{
+    struct becalm_load_options options = {
+        .allow_unknown = gateway->allow_unknown,
+        .set = (const char *const *)gateway->set,
+    };
+    return becalm_config_load(config, gateway->path, &options, diags);
+}
+
+static void publish(struct gateway *gateway, struct snapshot *snapshot)
+{
+    pthread_mutex_lock(&gateway->lock);
+    struct snapshot *old = gateway->snapshot;
+    gateway->snapshot = snapshot;
+    pthread_mutex_unlock(&gateway->lock);
+    snapshot_drop(old);
+    gateway_order_all(gateway, WORKER_SNAPSHOT);
+}
+
+static struct store_settings store_settings_of(const struct becalm_settings *settings)
+{
+    return (struct store_settings){
+        .ttl = settings->store_ttl,
+        .max_entries = settings->store_max_entries,
+        .max_bytes = settings->store_max_bytes,
+    };
+}
+
+static struct log_settings log_settings_of(const struct gateway *gateway, const struct becalm_settings *settings)
+{
+    return (struct log_settings){
+        .level = settings->log_level,
+        .format = settings->log_format,
+        .access = settings->log_access,
+        .fd = gateway->log_fd,
+        .access_fd = gateway->access_fd,
+    };
+}
+
+static int snapshot_of(struct gateway *gateway, struct shared_config *config, struct snapshot *before, becalm_ns now,
+                       struct snapshot **snapshot)
+{
+    *snapshot = snapshot_make(&(struct snapshot_plan){
+        .config = config,
+        .before = before,
+        .names = control_names(gateway->control),
+        .workers = gateway->worker_count,
+        .now = now,
+    });
+    return *snapshot == NULL ? BECALM_ENOMEM : 0;
+}
+
+/* The steps of a reload that can fail come first; then it is published. */
+static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns now)
+{
+    struct becalm_config *config = NULL;
+    struct snapshot *snapshot = NULL;
+    char why[512];
+    int rc = load(gateway, &config, diags);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct becalm_settings *settings = becalm_config_settings(config);
+    struct shared_config *shared = shared_config_make(config);
+    if (shared == NULL) {
+        return BECALM_ENOMEM;
+    }
+    rc = listening_open(gateway, settings->listen, why, sizeof why);
+    if (rc != 0) {
+        becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
+    } else {
+        rc = snapshot_of(gateway, shared, gateway->snapshot, now, &snapshot);
+    }
+    if (rc == 0) {
+        struct store_settings store = store_settings_of(settings);
+        struct log_settings log = log_settings_of(gateway, settings);
+        store_resize(gateway->store, &store);
+        log_change(gateway->log, &log);
+        publish(gateway, snapshot);
+    }
+    listening_forget(gateway, gateway->snapshot->settings->listen);
+    shared_config_drop(shared);
+    return rc;
+}
+
+int gateway_reload_now(struct gateway *gateway, struct becalm_diags *diags, becalm_ns now)
+{
+    int rc = reload(gateway, diags, now);
+    pthread_mutex_lock(&gateway->lock);
+    gateway->reload.successful = rc == 0;
+    gateway->reload.wall = wall_now();
+    gateway->reload.count++;
+    gateway->reload.why[0] = '\0';
+    for (uint32_t i = 0; rc != 0 && i < diags->count; i++) {
+        if (diags->diag[i].severity == BECALM_ERROR) {
+            becalm_diag_write(&diags->diag[i], gateway->reload.why, sizeof gateway->reload.why);
+            break;
+        }
+    }
+    if (rc == BECALM_ENOMEM) {
+        snprintf(gateway->reload.why, sizeof gateway->reload.why, "%s: no memory", gateway->path);
+    }
+    pthread_mutex_unlock(&gateway->lock);
+    return rc;
+}
+
+int gateway_readdress(struct gateway *gateway, becalm_ns now)
+{
+    struct snapshot *snapshot;
+    int rc = snapshot_of(gateway, gateway->snapshot->shared, gateway->snapshot, now, &snapshot);
+    if (rc == 0) {
+        publish(gateway, snapshot);
+    }
+    return rc;
+}
+
+/* Beginning and end. */
+
+static uint32_t workers_of(const struct becalm_settings *settings)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t count = settings->workers > 0 ? settings->workers : cores > 0 ? (uint32_t)cores : 1;
+    return count < WORKERS_MAX ? count : WORKERS_MAX;
+}
+
+static char **copy_list(const char *const *list)
+{
+    size_t count = 0;
+    while (list != NULL && list[count] != NULL) {
+        count++;
+    }
+    char **copy = calloc(count + 1, sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = strdup(list[i]);
+    }
+    return copy;
+}
+
+static int set_up(struct gateway *gateway, struct becalm_diags *diags)
+{
+    struct becalm_config *config = NULL;
+    char why[512];
+    int rc = load(gateway, &config, diags);
+    if (rc != 0) {
+        return rc;
+    }
+    struct shared_config *shared = shared_config_make(config);
+    if (shared == NULL) {
+        return BECALM_ENOMEM;
+    }
+    const struct becalm_settings *settings = becalm_config_settings(config);
+    struct log_settings log = log_settings_of(gateway, settings);
+    struct store_settings store = store_settings_of(settings);
+    gateway->worker_count = workers_of(settings);
+    gateway->log = log_make(&log, gateway->worker_count + 1);
+    gateway->store = store_memory_make(&store);
+    gateway->control = gateway->log == NULL ? NULL : control_make(gateway);
+    rc = gateway->store == NULL || gateway->control == NULL ? BECALM_ENOMEM
+                                                            : snapshot_of(gateway, shared, NULL, 0, &gateway->snapshot);
+    if (rc == 0) {
+        rc = listening_open(gateway, settings->listen, why, sizeof why);
+        if (rc != 0) {
+            becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
+        }
+    }
+    if (rc == 0) {
+        rc = control_listen(gateway->control, diags);
+    }
+    shared_config_drop(shared);
+    return rc;
+}
+
+static int workers_make(struct gateway *gateway)
+{
+    uint32_t count = gateway->worker_count;
+    gateway->worker = calloc(count, sizeof *gateway->worker);
+    if (gateway->worker == NULL) {
+        gateway->worker_count = 0;
+        return BECALM_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        int rc = worker_init(&gateway->worker[i], gateway, i, log_source_of(gateway->log, i));
+        if (rc != 0) {
+            return rc;
+        }
+        listeners_update(&gateway->worker[i]);
+    }
+    return 0;
+}
+
+int gateway_make(struct gateway **made, const struct gateway_options *options, struct becalm_diags *diags)
+{
+    unsigned char random[8] = {0};
+    struct gateway *gateway = calloc(1, sizeof *gateway);
+    *made = NULL;
+    if (gateway == NULL) {
+        return BECALM_ENOMEM;
+    }
+    pthread_mutex_init(&gateway->lock, NULL);
+    gateway->path = strdup(options->path);
+    gateway->set = copy_list(options->load == NULL ? NULL : options->load->set);
+    gateway->allow_unknown = options->load != NULL && options->load->allow_unknown;
+    gateway->log_fd = options->log_fd;
+    gateway->access_fd = options->access_fd;
+    gateway->handed_fd = malloc((options->handed_count + 1) * sizeof *gateway->handed_fd);
+    gateway->started_wall = gateway->reload.wall = wall_now();
+    gateway->reload.successful = true;
+    int rc = gateway->path == NULL || gateway->set == NULL || gateway->handed_fd == NULL ? BECALM_ENOMEM : 0;
+    if (rc == 0) {
+        for (uint32_t i = 0; i < options->handed_count; i++) {
+            gateway->handed_fd[gateway->handed_count++] = options->handed_fd[i];
+        }
+        if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+            memcpy(random, &gateway->started_wall, sizeof random);
+        }
+        for (size_t i = 0; i < sizeof random; i++) {
+            snprintf(gateway->id + 2 * i, 3, "%02x", random[i]);
+        }
+        rc = set_up(gateway, diags);
+    }
+    if (rc == 0) {
+        rc = workers_make(gateway);
+    }
+    if (rc != 0) {
+        gateway_free(gateway);
+        return rc;
+    }
+    *made = gateway;
+    return 0;
+}
+
+int gateway_start(struct gateway *gateway)
+{
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        if (worker_start(&gateway->worker[i]) != 0) {
+            return BECALM_EIO;
+        }
+    }
+    return control_start(gateway->control);
+}
+
+void gateway_free(struct gateway *gateway)
+{
+    if (gateway == NULL) {
+        return;
+    }
+    control_free(gateway->control); /* first: it orders the workers about */
+    if (gateway->worker != NULL) {
+        gateway_order_all(gateway, WORKER_STOP);
+        for (uint32_t i = 0; i < gateway->worker_count; i++) {
+            worker_join(&gateway->worker[i]);
+        }
+        for (uint32_t i = 0; i < gateway->worker_count; i++) {
+            worker_free(&gateway->worker[i]);
+        }
+    }
+    if (gateway->listening != NULL) {
+        listening_free(gateway);
+    }
+    free(gateway->worker);
+    snapshot_drop(gateway->snapshot);
+    store_free(gateway->store);
+    log_free(gateway->log);
+    for (char **set = gateway->set; set != NULL && *set != NULL; set++) {
+        free(*set);
+    }
+    free(gateway->set);
+    free(gateway->handed_fd);
+    free(gateway->path);
+    pthread_mutex_destroy(&gateway->lock);
+    free(gateway);
+}

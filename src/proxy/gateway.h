@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_GATEWAY_H
+#define BECALM_PROXY_GATEWAY_H
+
+/* A gateway: workers, a control thread, and what they share. No process globals: a program may run several. */
+
+#include "listener.h"
+#include "log.h"
+#include "snapshot.h"
+#include "store.h"
+#include "worker.h"
+
+#include <pthread.h>
+
+#define GATEWAY_REQUEST_HEAD (64u * 1024) /* the most that maxHeaderBytes can ask for */
+#define GATEWAY_ANSWER_HEAD  (64u * 1024)
+
+struct control;
+
+struct gateway_options {
+    const char *path; /* of the policy */
+    const struct becalm_load_options *load;
+    const int *handed_fd; /* by systemd */
+    uint32_t handed_count;
+    int log_fd;
+    int access_fd;
+};
+
+/* How the latest reload went. */
+struct gateway_reload {
+    bool successful;
+    uint64_t wall;  /* ns since 1970 */
+    uint64_t count; /* of all */
+    char why[1024]; /* the first diagnostic of one that failed */
+};
+
+struct gateway {
+    char id[17]; /* in Via, against loops */
+    char *path;
+    char **set; /* overrides; ends with NULL */
+    bool allow_unknown;
+    int log_fd;
+    int access_fd;
+    int *handed_fd;
+    uint32_t handed_count;
+    pthread_mutex_t lock; /* snapshot, listening, reload */
+    struct snapshot *snapshot;
+    struct listening *listening;
+    struct gateway_reload reload;
+    struct log *log;
+    struct store *store;
+    struct worker *worker;
+    uint32_t worker_count;
+    struct control *control;
+    uint64_t started_wall;
+    BECALM_ATOMIC(uint32_t) connections;
+    BECALM_ATOMIC(uint64_t) replay_bytes;
+    BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
+    BECALM_ATOMIC(bool) draining;
+};
+
+/* Loads the policy and opens the listeners, but serves nobody yet. 0; BECALM_EPARSE or BECALM_EIO with diagnostics; or
+ * BECALM_ENOMEM. */
+int gateway_make(struct gateway **, const struct gateway_options *, struct becalm_diags *);
+/* Starts its threads. 0, or BECALM_EIO with errno. */
+int gateway_start(struct gateway *);
+void gateway_free(struct gateway *); /* ends everything at once, if it has not ended */
+
+/* From any thread. They return at once; gateway_wait() waits for the end. */
+void gateway_order_reload(struct gateway *);
+void gateway_order_drain(struct gateway *);
+void gateway_order_stop(struct gateway *);
+void gateway_wait(struct gateway *);
+int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for who has other things to wait for */
+
+/* Loads the policy again and publishes it, or keeps the old one and says why. The control thread's. */
+int gateway_reload_now(struct gateway *, struct becalm_diags *, becalm_ns now);
+/* The same config with other addresses of its names. */
+int gateway_readdress(struct gateway *, becalm_ns now);
+
+/* For workers and the control thread. */
+struct snapshot *gateway_snapshot(struct gateway *); /* with a use of the caller's */
+void gateway_wake_others(struct gateway *, uint32_t worker);
+void gateway_order_all(struct gateway *, unsigned orders);
+void gateway_count_refusal(struct gateway *, uint32_t status);
+void gateway_breaker_moved(struct worker *, const struct snapshot_target *, enum becalm_breaker_state from,
+                           enum becalm_breaker_state to);
+/* A gate in role sidecar speaks for its host alone. */
+enum becalm_mark_kind gateway_mark(const struct becalm_settings *, enum becalm_mark_kind);
+
+#endif

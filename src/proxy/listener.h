@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_LISTENER_H
+#define BECALM_PROXY_LISTENER_H
+
+/* Sockets that clients come in by. Every worker has one of its own per TCP address (SO_REUSEPORT); Unix sockets and
+ * those that systemd hands over are shared. Opened by the gateway before a snapshot that names them is published, so
+ * that an address in use is an error of the reload and not a surprise. */
+
+#include "address.h"
+#include "loop.h"
+
+struct worker;
+struct gateway;
+
+/* One address, and a descriptor for every worker. */
+struct listening {
+    struct listening *next;
+    char *text; /* as in the policy */
+    union address_socket address;
+    bool handed_over; /* by systemd: never closed for others */
+    int *fd;          /* by worker; -1: that worker has taken it */
+};
+
+/* One worker's. */
+struct listener {
+    struct source source; /* first */
+    struct listener *next;
+    struct worker *worker;
+    struct timer pause; /* out of descriptors: looks again later */
+    char *text;
+};
+
+/* Opens what the settings name and is not open yet. 0, or BECALM_EIO with a sentence in `why`. */
+int listening_open(struct gateway *, const char *const *addresses, char *why, size_t size);
+void listening_free(struct gateway *);
+/* Closes what was opened for a snapshot that was not published in the end. */
+void listening_forget(struct gateway *, const char *const *addresses);
+
+/* Makes a listening socket. -1 with errno. Also for the admin address. */
+int listen_on(const union address_socket *, bool reuse_port);
+
+/* The worker's listeners become those that its snapshot names. */
+void listeners_update(struct worker *);
+/* Takes in who is waiting already, then closes. */
+void listeners_close(struct worker *);
+
+#endif

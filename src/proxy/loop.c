@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "loop.h"
+
+#include <becalm/rand.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH 256
+
+static becalm_ns clock_read(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (becalm_ns)time.tv_sec * BECALM_S + (becalm_ns)time.tv_nsec;
+}
+
+/* The wall clock is looked at once a second: it is for dates and logs. */
+static void loop_read_clock(struct loop *loop)
+{
+    loop->now = clock_read(CLOCK_MONOTONIC);
+    if (loop->now - loop->wall_read_at >= BECALM_S || loop->wall_read_at == 0) {
+        loop->wall_read_at = loop->now;
+        loop->wall_offset = clock_read(CLOCK_REALTIME) - loop->now;
+    }
+    loop->wall = loop->now + loop->wall_offset;
+}
+
+static void wake_ready(struct source *source, uint32_t events)
+{
+    struct loop *loop = (struct loop *)((char *)source - offsetof(struct loop, wake));
+    uint64_t count;
+    (void)events;
+    while (read(source->fd, &count, sizeof count) < 0 && errno == EINTR) {
+    }
+    loop->woken(loop);
+}
+
+int loop_init(struct loop *loop, void (*woken)(struct loop *))
+{
+    memset(loop, 0, sizeof *loop);
+    loop->woken = woken;
+    loop->last_task = &loop->first_task;
+    loop->wake = (struct source){.ready = wake_ready, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (loop->wake.fd < 0 || loop->epoll_fd < 0 || loop_watch(loop, &loop->wake) != 0) {
+        loop_close(loop);
+        return BECALM_EIO;
+    }
+    loop_read_clock(loop);
+    wheel_init(&loop->wheel, loop->now);
+    if (getrandom(&loop->random, sizeof loop->random, 0) != (ssize_t)sizeof loop->random) {
+        loop->random = loop->now ^ (uint64_t)(uintptr_t)loop;
+    }
+    return 0;
+}
+
+void loop_close(struct loop *loop)
+{
+    int error = errno;
+    if (loop->wake.fd >= 0) {
+        close(loop->wake.fd);
+    }
+    if (loop->epoll_fd >= 0) {
+        close(loop->epoll_fd);
+    }
+    loop->wake.fd = loop->epoll_fd = -1;
+    errno = error;
+}
+
+void loop_wake(struct loop *loop)
+{
+    uint64_t one = 1;
+    ssize_t written = write(loop->wake.fd, &one, sizeof one); /* full means that it is awake already */
+    (void)written;
+}
+
+static int watch(struct loop *loop, struct source *source, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = source};
+    return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, source->fd, &event) == 0 ? 0 : BECALM_EIO;
+}
+
+int loop_watch(struct loop *loop, struct source *source)
+{
+    return watch(loop, source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+int loop_watch_level(struct loop *loop, struct source *source, bool exclusive)
+{
+    return watch(loop, source, EPOLLIN | (exclusive ? EPOLLEXCLUSIVE : 0));
+}
+
+void loop_forget(struct loop *loop, struct source *source)
+{
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+}
+
+void loop_free_later(struct loop *loop, void *memory)
+{
+    *(void **)memory = loop->dead;
+    loop->dead = memory;
+}
+
+void loop_bury(struct loop *loop, struct source *source)
+{
+    if (source->fd >= 0) {
+        close(source->fd);
+    }
+    source->fd = -1;
+    loop_free_later(loop, source);
+}
+
+void loop_later(struct loop *loop, struct task *task)
+{
+    if (!task->queued) {
+        task->queued = true;
+        task->next = NULL;
+        *loop->last_task = task;
+        loop->last_task = &task->next;
+    }
+}
+
+void loop_not_later(struct loop *loop, struct task *task)
+{
+    if (!task->queued) {
+        return;
+    }
+    struct task **link = &loop->first_task;
+    while (*link != task) {
+        link = &(*link)->next;
+    }
+    *link = task->next;
+    if (task->next == NULL) {
+        loop->last_task = link;
+    }
+    task->queued = false;
+}
+
+static void run_tasks(struct loop *loop)
+{
+    while (loop->first_task != NULL) {
+        struct task *task = loop->first_task;
+        loop_not_later(loop, task);
+        task->run(task);
+    }
+}
+
+static void free_dead(struct loop *loop)
+{
+    while (loop->dead != NULL) {
+        void *memory = loop->dead;
+        loop->dead = *(void **)memory;
+        free(memory);
+    }
+}
+
+/* How long epoll may sleep: rounded up, since timers are never early. */
+static int sleep_ms(struct loop *loop)
+{
+    becalm_ns next = wheel_next(&loop->wheel);
+    if (next == BECALM_NEVER) {
+        return -1;
+    }
+    becalm_ns left = becalm_ns_left(loop->now, next);
+    return left > 3600 * BECALM_S ? 3600 * 1000 : (int)((left + BECALM_MS - 1) / BECALM_MS);
+}
+
+void loop_run(struct loop *loop)
+{
+    struct epoll_event event[BATCH];
+    while (!loop->stop) {
+        int count = epoll_wait(loop->epoll_fd, event, BATCH, sleep_ms(loop));
+        loop_read_clock(loop);
+        for (int i = 0; i < count; i++) {
+            struct source *source = event[i].data.ptr;
+            if (source->fd >= 0) { /* else it was buried by an event before it in this batch */
+                source->ready(source, event[i].events);
+            }
+        }
+        wheel_run(&loop->wheel, loop->now);
+        run_tasks(loop);
+        free_dead(loop);
+    }
+    free_dead(loop);
+}

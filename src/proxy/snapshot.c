@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE 64u
+
+static bool last_user(void *users)
+{
+    BECALM_ATOMIC(uint32_t) *count = users;
+    return atomic_fetch_sub_explicit(count, 1, memory_order_acq_rel) == 1;
+}
+
+static void add_user(void *users)
+{
+    BECALM_ATOMIC(uint32_t) *count = users;
+    atomic_fetch_add_explicit(count, 1, memory_order_relaxed); /* the adder has one already, so it can't go away */
+}
+
+struct shared_config *shared_config_make(struct becalm_config *config)
+{
+    struct shared_config *shared = malloc(sizeof *shared);
+    if (shared == NULL) {
+        becalm_config_free(config);
+        return NULL;
+    }
+    atomic_init(&shared->users, 1);
+    shared->config = config;
+    return shared;
+}
+
+void shared_config_drop(struct shared_config *shared)
+{
+    if (shared != NULL && last_user(&shared->users)) {
+        becalm_config_free(shared->config);
+        free(shared);
+    }
+}
+
+static void state_drop(struct state *state)
+{
+    if (state != NULL && last_user(&state->users)) {
+        state_drop(state->service);
+        free(state->memory);
+        free(state);
+    }
+}
+
+static void meters_drop(struct meters *meters)
+{
+    if (meters != NULL && last_user(&meters->users)) {
+        for (uint32_t i = 0; i < meters->count; i++) {
+            free(meters->meter[i]);
+        }
+        free(meters);
+    }
+}
+
+static struct meters *meters_make(uint32_t workers)
+{
+    struct meters *meters = calloc(1, sizeof *meters + workers * sizeof meters->meter[0]);
+    if (meters == NULL) {
+        return NULL;
+    }
+    atomic_init(&meters->users, 1);
+    meters->count = workers;
+    for (uint32_t i = 0; i < workers; i++) {
+        size_t bytes = (sizeof(struct meter) + LINE - 1) / LINE * LINE;
+        meters->meter[i] = aligned_alloc(LINE, bytes);
+        if (meters->meter[i] == NULL) {
+            meters_drop(meters);
+            return NULL;
+        }
+        memset(meters->meter[i], 0, bytes);
+    }
+    return meters;
+}
+
+/* Which parts of its service an endpoint shares: the hosts and their marks always; the limit and its gate unless it
+ * writes its own; the budget where `level` says so. */
+static void state_borrow(struct state *state, const struct becalm_rules *rules)
+{
+    const struct state *service = state->service;
+    const struct becalm_target *from = &service->target;
+    struct becalm_target *to = &state->target;
+    to->hosts = from->hosts;
+    to->mark = from->mark;
+    if (memcmp(&state->policy.limit, &service->policy.limit, sizeof state->policy.limit) == 0 &&
+        memcmp(&state->policy.gate, &service->policy.gate, sizeof state->policy.gate) == 0) {
+        to->limit = from->limit;
+        to->gate = from->gate;
+    }
+    if (rules->level == BECALM_LEVEL_SERVICE) {
+        to->budget = from->budget;
+    } else if (rules->level == BECALM_LEVEL_BOTH) {
+        to->service_budget = from->budget;
+    }
+}
+
+struct state_plan {
+    const struct becalm_rules *rules;
+    const struct becalm_policy *policy;
+    struct state *service; /* NULL: this is a service's own */
+    struct state *before;  /* of the same name in the snapshot before; NULL: none */
+    uint32_t hosts;
+    uint32_t workers;
+    becalm_ns now;
+};
+
+static bool state_fits(const struct state_plan *plan)
+{
+    const struct state *before = plan->before;
+    return before != NULL && before->service == plan->service &&
+           memcmp(&before->policy, plan->policy, sizeof *plan->policy) == 0 &&
+           before->target.hosts->count == plan->hosts;
+}
+
+/* The state of before if nothing changed, else a new one that goes on from there. NULL: no memory. */
+static struct state *state_make(const struct state_plan *plan)
+{
+    if (state_fits(plan)) {
+        add_user(&plan->before->users);
+        return plan->before;
+    }
+    struct state *state = calloc(1, sizeof *state);
+    size_t bytes = becalm_target_bytes(plan->policy, plan->hosts, plan->workers);
+    void *memory = aligned_alloc(LINE, bytes);
+    if (state == NULL || memory == NULL) {
+        free(state);
+        free(memory);
+        return NULL;
+    }
+    atomic_init(&state->users, 1);
+    state->memory = memory;
+    state->policy = *plan->policy;
+    int rc = becalm_target_init(&state->target, memory, plan->policy, plan->hosts, plan->workers);
+    BECALM_ASSERT(rc == 0); /* the loader checked the policy */
+    if (plan->before != NULL) {
+        becalm_target_carry(&state->target, plan->policy, &plan->before->target, &plan->before->policy, plan->now);
+    }
+    if (plan->service != NULL) {
+        state->service = plan->service;
+        add_user(&plan->service->users);
+        state_borrow(state, plan->rules);
+    }
+    return state;
+}
+
+static const struct snapshot_target *target_before(const struct snapshot *before, const char *service,
+                                                   const char *endpoint)
+{
+    for (uint32_t i = 0; before != NULL && i < before->target_count; i++) {
+        const struct snapshot_target *target = &before->target[i];
+        const char *name = target->endpoint == NULL ? NULL : target->endpoint->name;
+        if (strcmp(target->service->name, service) == 0 &&
+            (name == NULL ? endpoint == NULL : endpoint != NULL && strcmp(name, endpoint) == 0)) {
+            return target;
+        }
+    }
+    return NULL;
+}
+
+static bool target_make(const struct snapshot_plan *plan, struct snapshot *snapshot, uint32_t service_index,
+                        const struct becalm_endpoint *endpoint)
+{
+    struct snapshot_service *service = &snapshot->service[service_index];
+    struct snapshot_target *target = &snapshot->target[snapshot->target_count];
+    const struct snapshot_target *before =
+        target_before(plan->before, service->service->name, endpoint == NULL ? NULL : endpoint->name);
+    struct becalm_policy policy;
+    target->service = service->service;
+    target->endpoint = endpoint;
+    target->rules = endpoint == NULL ? &service->service->rules : &endpoint->rules;
+    target->service_index = service_index;
+    memset(&policy, 0, sizeof policy);
+    becalm_rules_policy(snapshot->config, target->rules, &policy);
+    target->state = state_make(&(struct state_plan){
+        .rules = target->rules,
+        .policy = &policy,
+        .service = endpoint == NULL ? NULL : snapshot->target[service->first_target].state,
+        .before = before == NULL ? NULL : before->state,
+        .hosts = service->host_count,
+        .workers = plan->workers,
+        .now = plan->now,
+    });
+    if (before != NULL) {
+        target->meters = before->meters;
+        add_user(&target->meters->users);
+    } else {
+        target->meters = meters_make(plan->workers);
+    }
+    snapshot->target_count++; /* from here on freed with the snapshot */
+    return target->state != NULL && target->meters != NULL;
+}
+
+static bool host_add(struct snapshot_service *service, uint32_t *size, const struct snapshot_host *host)
+{
+    if (service->host_count == BECALM_HOSTS_MAX) {
+        return true; /* more are left out */
+    }
+    if (service->host_count == *size) {
+        *size = *size == 0 ? 4 : *size * 2;
+        struct snapshot_host *larger = realloc(service->host, *size * sizeof *larger);
+        if (larger == NULL) {
+            return false;
+        }
+        service->host = larger;
+    }
+    service->host[service->host_count++] = *host;
+    return true;
+}
+
+/* A host that is a name becomes as many hosts as it has addresses; unknown yet, it holds its place. */
+static bool hosts_make(const struct snapshot_plan *plan, struct snapshot_service *service)
+{
+    uint32_t size = 0;
+    for (uint32_t i = 0; i < service->service->host_count; i++) {
+        struct snapshot_host host = {.name = service->service->hosts[i]};
+        struct address address;
+        bool parsed = address_parse(host.name, &address);
+        BECALM_ASSERT(parsed); /* the loader checked it */
+        const union address_socket *list = &address.socket;
+        uint32_t count = 1;
+        if (address.kind == ADDRESS_NAME) {
+            count = plan->names.find(plan->names.self, address.name, address.port, &list);
+        }
+        host.known = count > 0;
+        for (uint32_t k = 0; k < count || k == 0; k++) {
+            if (count > 0) {
+                host.address = list[k];
+            }
+            if (!host_add(service, &size, &host)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool service_make(const struct snapshot_plan *plan, struct snapshot *snapshot, uint32_t index)
+{
+    struct snapshot_service *service = &snapshot->service[index];
+    service->service = becalm_config_service(snapshot->config, index);
+    service->first_target = snapshot->target_count;
+    snapshot->service_count = index + 1;
+    if (!hosts_make(plan, service) || !target_make(plan, snapshot, index, NULL)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < service->service->endpoint_count; i++) {
+        if (!target_make(plan, snapshot, index, &service->service->endpoints[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct snapshot *snapshot_make(const struct snapshot_plan *plan)
+{
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (snapshot == NULL) {
+        return NULL;
+    }
+    atomic_init(&snapshot->users, 1);
+    add_user(&plan->config->users);
+    snapshot->shared = plan->config;
+    snapshot->config = plan->config->config;
+    snapshot->settings = becalm_config_settings(snapshot->config);
+    snapshot->number = plan->before == NULL ? 1 : plan->before->number + 1;
+    uint32_t services = becalm_config_services(snapshot->config);
+    size_t targets = services;
+    for (uint32_t i = 0; i < services; i++) {
+        targets += becalm_config_service(snapshot->config, i)->endpoint_count;
+    }
+    snapshot->service = calloc(services > 0 ? services : 1, sizeof *snapshot->service);
+    snapshot->target = calloc(targets > 0 ? targets : 1, sizeof *snapshot->target);
+    snapshot->routes = route_table_make(snapshot->config);
+    snapshot->trust = trust_make(snapshot->settings->trust);
+    bool made =
+        snapshot->service != NULL && snapshot->target != NULL && snapshot->routes != NULL && snapshot->trust != NULL;
+    for (uint32_t i = 0; made && i < services; i++) {
+        made = service_make(plan, snapshot, i);
+    }
+    if (!made) {
+        snapshot_drop(snapshot);
+        return NULL;
+    }
+    return snapshot;
+}
+
+void snapshot_use(struct snapshot *snapshot)
+{
+    add_user(&snapshot->users);
+}
+
+void snapshot_drop(struct snapshot *snapshot)
+{
+    if (snapshot == NULL || !last_user(&snapshot->users)) {
+        return;
+    }
+    for (uint32_t i = snapshot->target_count; i > 0; i--) {
+        state_drop(snapshot->target[i - 1].state);
+        meters_drop(snapshot->target[i - 1].meters);
+    }
+    for (uint32_t i = 0; i < snapshot->service_count; i++) {
+        free(snapshot->service[i].host);
+    }
+    free(snapshot->service);
+    free(snapshot->target);
+    route_table_free(snapshot->routes);
+    trust_free(snapshot->trust);
+    shared_config_drop(snapshot->shared);
+    free(snapshot);
+}

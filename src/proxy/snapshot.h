@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_SNAPSHOT_H
+#define BECALM_PROXY_SNAPSHOT_H
+
+/* All that a reload changes, in one immutable piece: the config, its routes, the addresses of its hosts, and for every
+ * target its policy and its state. Workers move from one snapshot to the next between two wake-ups, and a call keeps
+ * the one that it began with.
+ *
+ * State outlives snapshots: a target whose policy did not change is shared by the old and the new one; else its budget,
+ * breaker, limit and so on are carried over into the new shape. What was counted (its meters) always goes on. */
+
+#include "address.h"
+#include "meter.h"
+#include "route.h"
+#include "trust.h"
+
+/* The config and how many snapshots use it: an address that changed makes a new snapshot of the same file. */
+struct shared_config {
+    BECALM_ATOMIC(uint32_t) users;
+    struct becalm_config *config;
+};
+
+/* What all calls to a target share, and the policy that it was made for. */
+struct state {
+    BECALM_ATOMIC(uint32_t) users;
+    struct state *service; /* whose parts it borrows; NULL: a service's own */
+    struct becalm_policy policy;
+    struct becalm_target target;
+    void *memory;
+};
+
+/* One per worker. They live as long as the name does. */
+struct meters {
+    BECALM_ATOMIC(uint32_t) users;
+    uint32_t count;
+    struct meter *meter[]; /* each in cache lines of its own */
+};
+
+/* A service's own rules, or one endpoint of it. */
+struct snapshot_target {
+    const struct becalm_service *service;
+    const struct becalm_endpoint *endpoint; /* NULL: the service's own rules */
+    const struct becalm_rules *rules;
+    uint32_t service_index;
+    struct state *state;
+    struct meters *meters;
+};
+
+struct snapshot_host {
+    union address_socket address;
+    bool known;       /* false: a name that has not been resolved (yet) */
+    const char *name; /* as in the file */
+};
+
+struct snapshot_service {
+    const struct becalm_service *service;
+    uint32_t first_target; /* its own; then its endpoints' */
+    struct snapshot_host *host;
+    uint32_t host_count; /* at least 1 */
+};
+
+struct snapshot {
+    BECALM_ATOMIC(uint32_t) users;
+    uint64_t number; /* counts up */
+    struct shared_config *shared;
+    const struct becalm_config *config;
+    const struct becalm_settings *settings;
+    struct route_table *routes;
+    struct trust *trust;
+    struct snapshot_service *service;
+    uint32_t service_count;
+    struct snapshot_target *target;
+    uint32_t target_count;
+};
+
+/* What names are known to be, asked for every host that is a name: the addresses, in an order that does not change by
+ * itself, and how many; 0: not known. */
+struct snapshot_names {
+    uint32_t (*find)(void *self, const char *name, uint16_t port, const union address_socket **list);
+    void *self;
+};
+
+struct snapshot_plan {
+    struct shared_config *config;
+    const struct snapshot *before; /* the one that is replaced; NULL: none */
+    struct snapshot_names names;
+    uint32_t workers;
+    becalm_ns now;
+};
+
+struct shared_config *shared_config_make(struct becalm_config *); /* takes it over; NULL: no memory, and it is freed */
+void shared_config_drop(struct shared_config *);
+
+/* NULL: no memory. Has one user, the caller. */
+struct snapshot *snapshot_make(const struct snapshot_plan *);
+void snapshot_use(struct snapshot *);
+void snapshot_drop(struct snapshot *); /* frees it with its last user; any thread */
+
+/* The target of a route. */
+static inline uint32_t snapshot_target_of(const struct snapshot *snapshot, const struct route *route)
+{
+    return snapshot->service[route->service].first_target + (route->endpoint == ROUTE_NONE ? 0 : route->endpoint + 1);
+}
+
+#endif

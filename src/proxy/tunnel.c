@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tunnel.h"
+
+#include "exchange.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct tunnel {
+    struct source far; /* first */
+    struct client *client;
+    struct bytes unsent; /* to the far end */
+    bool far_readable;
+    bool far_ended; /* it will send no more */
+    bool far_shut;  /* we told it that we won't */
+    bool client_shut;
+};
+
+void tunnel_free(struct tunnel *tunnel)
+{
+    bytes_free(&tunnel->unsent);
+    loop_bury(&tunnel->client->worker->loop, &tunnel->far);
+}
+
+/* One read of a socket. >0: bytes; 0: the end; -1: nothing now; -2: broken. */
+static ssize_t read_some(int fd, char *at, size_t size)
+{
+    ssize_t got;
+    do {
+        got = recv(fd, at, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got >= 0 ? got : errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -2;
+}
+
+/* False: broken. */
+static bool send_far(struct tunnel *tunnel, const char *at, size_t length)
+{
+    ssize_t sent = 0;
+    if (bytes_left(&tunnel->unsent) > 0) {
+        return bytes_add(&tunnel->unsent, at, length);
+    }
+    do {
+        sent = send(tunnel->far.fd, at, length, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+        return false;
+    }
+    sent = sent < 0 ? 0 : sent;
+    return bytes_add(&tunnel->unsent, at + sent, length - (size_t)sent);
+}
+
+static bool flush_far(struct tunnel *tunnel)
+{
+    struct bytes rest = tunnel->unsent;
+    if (bytes_left(&rest) == 0) {
+        return true;
+    }
+    tunnel->unsent = (struct bytes){0};
+    bool fine = send_far(tunnel, rest.at + rest.from, bytes_left(&rest));
+    bytes_free(&rest);
+    return fine;
+}
+
+/* Client to far end, as far as it goes. False: broken. */
+static bool pump_out(struct tunnel *tunnel)
+{
+    struct client *client = tunnel->client;
+    struct worker *worker = client->worker;
+    while (client->readable && bytes_left(&tunnel->unsent) == 0) {
+        ssize_t got = read_some(client->source.fd, worker->in, WORKER_IN);
+        if (got == -2) {
+            return false;
+        }
+        client->readable = got > 0;
+        client->ended |= got == 0;
+        client->since = worker->loop.now;
+        if (got > 0 && !send_far(tunnel, worker->in, (size_t)got)) {
+            return false;
+        }
+    }
+    if (client->ended && !client->readable && bytes_left(&tunnel->unsent) == 0 && !tunnel->far_shut) {
+        tunnel->far_shut = true;
+        shutdown(tunnel->far.fd, SHUT_WR);
+    }
+    return true;
+}
+
+/* Far end to client. False: broken. */
+static bool pump_in(struct tunnel *tunnel)
+{
+    struct client *client = tunnel->client;
+    struct worker *worker = client->worker;
+    while (tunnel->far_readable && !client_blocked(client)) {
+        ssize_t got = read_some(tunnel->far.fd, worker->in, WORKER_IN);
+        if (got == -2) {
+            return false;
+        }
+        tunnel->far_readable = got > 0;
+        tunnel->far_ended |= got == 0;
+        client->since = worker->loop.now;
+        if (got > 0 && !client_write(client, &(struct iovec){worker->in, (size_t)got}, 1)) {
+            return false;
+        }
+    }
+    if (tunnel->far_ended && !client_blocked(client) && !tunnel->client_shut) {
+        tunnel->client_shut = true;
+        shutdown(client->source.fd, SHUT_WR);
+    }
+    return true;
+}
+
+static void pump(struct tunnel *tunnel)
+{
+    struct client *client = tunnel->client;
+    bool fine = flush_far(tunnel) && (!client_blocked(client) || client_write(client, NULL, 0)) && pump_out(tunnel) &&
+                pump_in(tunnel);
+    if (!fine || (tunnel->far_shut && tunnel->client_shut)) {
+        client_close(client);
+    }
+}
+
+void tunnel_ready(struct tunnel *tunnel, uint32_t events)
+{
+    (void)events; /* the client has noted that it is readable */
+    pump(tunnel);
+}
+
+static void far_ready(struct source *source, uint32_t events)
+{
+    struct tunnel *tunnel = (struct tunnel *)source;
+    tunnel->far_readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    pump(tunnel);
+}
+
+/* The answer to the client: 101 with the host's fields and the first bytes behind them, or CONNECT's. */
+static bool put_answer(struct exchange *exchange, const char *bytes, size_t length)
+{
+    struct worker *worker = exchange->worker;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    size_t head_length = 0;
+    if (bytes == NULL) {
+        h1_put_chars(&out, "HTTP/1.1 200 Connection established\r\n\r\n");
+    } else {
+        head_length = worker->head.length;
+        h1_put_status(&out, 101);
+        h1_put_fields(&out, bytes, &worker->head, 0);
+        h1_put_chars(&out, "via: 1.1 becalm\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+    }
+    struct iovec part[2] = {
+        {out.at, out.length},
+        {(char *)(uintptr_t)(bytes == NULL ? "" : bytes + head_length), length - head_length},
+    };
+    return client_write(exchange->client, part, 2);
+}
+
+void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char *bytes, size_t length)
+{
+    struct client *client = exchange->client;
+    struct loop *loop = &exchange->worker->loop;
+    struct upstream *upstream = attempt->upstream;
+    struct tunnel *tunnel = calloc(1, sizeof *tunnel);
+    struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_OK, .status = attempt->status};
+    bool fine = tunnel != NULL;
+    loop_forget(loop, &upstream->source);
+    if (fine) {
+        *tunnel = (struct tunnel){.far = {.ready = far_ready, .fd = upstream->source.fd}, .client = client};
+        tunnel->far_readable = true;
+        upstream->source.fd = -1;
+        fine = put_answer(exchange, bytes, length);
+    }
+    upstream->attempt = NULL;
+    attempt->upstream = NULL;
+    upstream_close(upstream);
+    exchange->status = attempt->status;
+    exchange->answer_begun = exchange->answer_ended = exchange->tunnels = true;
+    client->tunnel = tunnel;
+    client->state = CLIENT_TUNNEL;
+    /* What the client sent early goes first. */
+    fine = fine && send_far(tunnel, client->in.at + client->in.from, bytes_left(&client->in));
+    bytes_free(&client->in);
+    exchange_done(exchange, attempt->slot, &outcome);
+    if (!fine || loop_watch(loop, &tunnel->far) != 0) {
+        client_close(client);
+        return;
+    }
+    client->readable = true;
+    pump(tunnel);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "upstream.h"
+
+#include "exchange.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct loop *loop_of(const struct upstream_host *host)
+{
+    return &host->worker->loop;
+}
+
+struct upstream_host *upstream_host_use(struct worker *worker, const union address_socket *address, uint32_t max,
+                                        becalm_ns idle)
+{
+    struct upstream_host *host = worker->hosts;
+    while (host != NULL && !address_equal(&host->address, address)) {
+        host = host->next;
+    }
+    if (host == NULL) {
+        host = calloc(1, sizeof *host);
+        if (host == NULL) {
+            return NULL;
+        }
+        host->worker = worker;
+        host->address = *address;
+        host->last_waiting = &host->waiting;
+        host->next = worker->hosts;
+        worker->hosts = host;
+    }
+    host->max = max;
+    host->idle_limit = idle;
+    host->users++;
+    return host;
+}
+
+static void host_free_if_unused(struct upstream_host *host)
+{
+    if (host->users > 0 || host->count > 0) {
+        return;
+    }
+    struct upstream_host **link = &host->worker->hosts;
+    while (*link != host) {
+        link = &(*link)->next;
+    }
+    *link = host->next;
+    free(host);
+}
+
+void upstream_host_drop(struct upstream_host *host)
+{
+    if (host == NULL) {
+        return;
+    }
+    host->users--;
+    if (host->users == 0) {
+        upstream_host_quiet(host); /* frees it with its last connection */
+    } else {
+        host_free_if_unused(host);
+    }
+}
+
+/* The idle list: the latest used first, so that the others grow old and are closed. */
+
+static void idle_add(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    upstream->state = UPSTREAM_IDLE;
+    upstream->idle_since = loop_of(host)->now;
+    upstream->previous = NULL;
+    upstream->next = host->idle;
+    if (host->idle != NULL) {
+        host->idle->previous = upstream;
+    } else {
+        host->oldest = upstream;
+    }
+    host->idle = upstream;
+}
+
+static void idle_remove(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    *(upstream->previous == NULL ? &host->idle : &upstream->previous->next) = upstream->next;
+    *(upstream->next == NULL ? &host->oldest : &upstream->next->previous) = upstream->previous;
+    upstream->next = upstream->previous = NULL;
+}
+
+/* Those being connected: they go on when whoever wanted them has left. */
+
+static void dialing_add(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    upstream->next = host->dialing;
+    if (host->dialing != NULL) {
+        host->dialing->previous = upstream;
+    }
+    host->dialing = upstream;
+    host->count++;
+    host->connecting++;
+}
+
+static void dialing_remove(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    *(upstream->previous == NULL ? &host->dialing : &upstream->previous->next) = upstream->next;
+    if (upstream->next != NULL) {
+        upstream->next->previous = upstream->previous;
+    }
+    upstream->next = upstream->previous = NULL;
+    host->connecting--;
+}
+
+static void destroy(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    if (upstream->state == UPSTREAM_IDLE) {
+        idle_remove(upstream);
+    } else if (upstream->state == UPSTREAM_CONNECTING_NOW) {
+        dialing_remove(upstream);
+    }
+    timer_disarm(&upstream->timer);
+    host->count--;
+    loop_bury(loop_of(host), &upstream->source);
+}
+
+/* One timer per connection: while connecting it is the timeout; later it is left armed and looks, when it fires,
+ * whether the connection has been idle for long enough. */
+static void timer_fires(struct timer *timer)
+{
+    struct upstream *upstream = (struct upstream *)((char *)timer - offsetof(struct upstream, timer));
+    struct upstream_host *host = upstream->host;
+    struct loop *loop = loop_of(host);
+    struct attempt *attempt = upstream->attempt;
+    switch (upstream->state) {
+    case UPSTREAM_CONNECTING_NOW:
+        upstream->attempt = NULL;
+        upstream_close(upstream);
+        if (attempt != NULL) {
+            attempt->upstream = NULL;
+            attempt_not_connected(attempt, true);
+        }
+        break;
+    case UPSTREAM_IDLE:
+        if (becalm_ns_since(loop->now, upstream->idle_since) >= host->idle_limit) {
+            upstream_close(upstream);
+        } else {
+            wheel_arm(&loop->wheel, timer, becalm_ns_after(upstream->idle_since, host->idle_limit));
+        }
+        break;
+    case UPSTREAM_BUSY:
+        wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, host->idle_limit));
+        break;
+    }
+}
+
+static void ready(struct source *source, uint32_t events)
+{
+    struct upstream *upstream = (struct upstream *)source;
+    struct upstream_host *host = upstream->host;
+    struct attempt *attempt = upstream->attempt;
+    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        upstream->readable = true;
+    }
+    upstream->ended |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    if (upstream->state == UPSTREAM_IDLE) {
+        if (upstream->readable) { /* closed by its peer, or saying what nobody asked */
+            upstream_close(upstream);
+        }
+        return;
+    }
+    if (upstream->state == UPSTREAM_CONNECTING_NOW) {
+        if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+            upstream->attempt = NULL;
+            upstream_close(upstream);
+            if (attempt != NULL) {
+                attempt->upstream = NULL;
+                attempt_not_connected(attempt, false);
+            }
+            return;
+        }
+        if ((events & EPOLLOUT) == 0) {
+            return;
+        }
+        dialing_remove(upstream);
+        upstream->state = UPSTREAM_BUSY;
+        wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->idle_limit));
+        if (attempt == NULL) {
+            upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
+        } else {
+            attempt_connected(attempt);
+        }
+        return;
+    }
+    if (attempt != NULL) {
+        attempt_ready(attempt, events);
+    }
+}
+
+static struct upstream *upstream_connect(struct upstream_host *host, becalm_ns timeout)
+{
+    struct loop *loop = loop_of(host);
+    const union address_socket *address = &host->address;
+    struct upstream *upstream = calloc(1, sizeof *upstream);
+    if (upstream == NULL) {
+        return NULL;
+    }
+    int on = 1;
+    upstream->source.ready = ready;
+    upstream->source.fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    upstream->host = host;
+    upstream->state = UPSTREAM_CONNECTING_NOW;
+    upstream->timer.fire = timer_fires;
+    if (upstream->source.fd < 0) {
+        goto fail;
+    }
+    if (address->any.sa_family != AF_UNIX) {
+        setsockopt(upstream->source.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    if (connect(upstream->source.fd, &address->any, address_length(address)) != 0 && errno != EINPROGRESS) {
+        goto fail;
+    }
+    if (loop_watch(loop, &upstream->source) != 0) {
+        goto fail;
+    }
+    dialing_add(upstream);
+    wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, timeout));
+    return upstream;
+fail:
+    if (upstream->source.fd >= 0) {
+        close(upstream->source.fd);
+    }
+    free(upstream);
+    return NULL;
+}
+
+/* A pooled connection may have been closed by its peer a moment ago, with the event still to come. */
+static bool alive(const struct upstream *upstream)
+{
+    char byte;
+    return recv(upstream->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+static struct upstream *take_idle(struct upstream_host *host, bool careful)
+{
+    while (host->idle != NULL) {
+        struct upstream *upstream = host->idle;
+        if (!careful || alive(upstream)) {
+            idle_remove(upstream);
+            upstream->state = UPSTREAM_BUSY;
+            upstream->reused = true;
+            return upstream;
+        }
+        destroy(upstream);
+    }
+    return NULL;
+}
+
+static void line_up(struct upstream_host *host, struct attempt *attempt)
+{
+    attempt->next = NULL;
+    attempt->link = host->last_waiting;
+    *host->last_waiting = attempt;
+    host->last_waiting = &attempt->next;
+}
+
+void upstream_leave(struct attempt *attempt)
+{
+    if (attempt->link == NULL) {
+        return;
+    }
+    *attempt->link = attempt->next;
+    if (attempt->next != NULL) {
+        attempt->next->link = attempt->link;
+    } else {
+        attempt->host->last_waiting = attempt->link;
+    }
+    attempt->link = NULL;
+}
+
+enum upstream_result upstream_get(struct upstream_host *host, struct attempt *attempt, becalm_ns connect_timeout,
+                                  bool fresh, bool careful)
+{
+    struct upstream *upstream = fresh ? NULL : take_idle(host, careful);
+    attempt->host = host;
+    attempt->connect_timeout = connect_timeout;
+    if (upstream != NULL) {
+        upstream->attempt = attempt;
+        attempt->upstream = upstream;
+        return UPSTREAM_READY;
+    }
+    if (host->count >= host->max && host->idle != NULL) {
+        destroy(host->oldest); /* a fresh one is wanted, and the pool is full of used ones */
+    }
+    if (host->count >= host->max || host->connecting >= UPSTREAM_CONNECTING) {
+        line_up(host, attempt);
+        return UPSTREAM_LATER;
+    }
+    upstream = upstream_connect(host, connect_timeout);
+    if (upstream == NULL) {
+        return UPSTREAM_REFUSED;
+    }
+    upstream->attempt = attempt;
+    attempt->upstream = upstream;
+    return UPSTREAM_LATER;
+}
+
+/* A place came free: the first in line gets it. */
+static void serve_line(struct upstream_host *host)
+{
+    while (host->waiting != NULL) {
+        struct attempt *attempt = host->waiting;
+        bool room = host->count < host->max && host->connecting < UPSTREAM_CONNECTING;
+        if (host->idle == NULL && !room) {
+            return;
+        }
+        upstream_leave(attempt);
+        switch (upstream_get(host, attempt, attempt->connect_timeout, false, false)) {
+        case UPSTREAM_READY:
+            attempt_connected(attempt);
+            break;
+        case UPSTREAM_LATER:
+            break;
+        case UPSTREAM_REFUSED:
+            attempt_not_connected(attempt, false);
+            break;
+        }
+    }
+}
+
+void upstream_put(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    upstream->attempt = NULL;
+    if (upstream->ended || host->users == 0 || host->worker->closing) {
+        upstream_close(upstream);
+        return;
+    }
+    upstream->readable = false;
+    idle_add(upstream);
+    serve_line(host);
+}
+
+void upstream_close(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    destroy(upstream);
+    if (host->waiting != NULL) {
+        serve_line(host);
+    }
+    host_free_if_unused(host);
+}
+
+void upstream_host_quiet(struct upstream_host *host)
+{
+    host->users++; /* stay until the end of this */
+    while (host->idle != NULL) {
+        destroy(host->idle);
+    }
+    for (struct upstream *upstream = host->dialing, *next; upstream != NULL; upstream = next) {
+        next = upstream->next;
+        if (upstream->attempt == NULL) {
+            destroy(upstream);
+        }
+    }
+    host->users--;
+    host_free_if_unused(host);
+}

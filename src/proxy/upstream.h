@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_UPSTREAM_H
+#define BECALM_PROXY_UPSTREAM_H
+
+/* Connections to hosts, kept and used again. Each worker has its own, by address, across snapshots. At most so many
+ * per host, and at most UPSTREAM_CONNECTING being made at once: a host that comes back is not trampled by its friends.
+ * Who finds none free waits for one, as long as its attempt may take. */
+
+#include "address.h"
+#include "loop.h"
+
+#define UPSTREAM_CONNECTING 16u
+
+struct worker;
+struct attempt;
+
+enum upstream_state { UPSTREAM_CONNECTING_NOW, UPSTREAM_BUSY, UPSTREAM_IDLE };
+
+/* One connection. */
+struct upstream {
+    struct source source; /* first */
+    struct timer timer;   /* connecting: its timeout; idle: when it is closed */
+    struct upstream_host *host;
+    struct attempt *attempt; /* whose it is; NULL while idle or nobody's */
+    struct upstream *next;   /* among the idle ones, or those being connected */
+    struct upstream *previous;
+    becalm_ns idle_since;
+    enum upstream_state state;
+    bool reused;
+    bool readable; /* there may be more to read */
+    bool ended;    /* the peer will send no more */
+};
+
+/* One address. */
+struct upstream_host {
+    struct upstream_host *next;
+    struct worker *worker;
+    union address_socket address;
+    uint32_t users; /* views that name it; without any it goes with its last connection */
+    uint32_t count; /* connections */
+    uint32_t connecting;
+    uint32_t max;
+    becalm_ns idle_limit;
+    struct upstream *idle; /* the latest used first */
+    struct upstream *oldest;
+    struct upstream *dialing; /* being connected */
+    struct attempt *waiting;  /* for a connection, in order */
+    struct attempt **last_waiting;
+};
+
+struct upstream_host *upstream_host_use(struct worker *, const union address_socket *, uint32_t max, becalm_ns idle);
+void upstream_host_drop(struct upstream_host *);
+
+enum upstream_result {
+    UPSTREAM_READY,  /* attempt->upstream is connected: write */
+    UPSTREAM_LATER,  /* being connected, or in line: attempt_connected() or attempt_not_connected() will be called */
+    UPSTREAM_REFUSED /* could not even be tried */
+};
+
+/* Finds a connection for an attempt. `fresh`: not one that was used before. `careful`: look whether a used one is still
+ * alive, since the request can't be sent twice. */
+enum upstream_result upstream_get(struct upstream_host *, struct attempt *, becalm_ns connect_timeout, bool fresh,
+                                  bool careful);
+
+/* The attempt is through with its connection: it may be used again, or not. Also leaves the line, if it waits. */
+void upstream_put(struct upstream *);
+void upstream_close(struct upstream *);
+void upstream_leave(struct attempt *);
+
+/* Closes all idle ones. */
+void upstream_host_quiet(struct upstream_host *);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_WORKER_H
+#define BECALM_PROXY_WORKER_H
+
+/* One thread of the gateway: its loop, its view of the snapshot, its connections. Workers share the state of targets
+ * and nothing else. */
+
+#include "decisions.h"
+#include "h1.h"
+#include "log.h"
+#include "loop.h"
+#include "snapshot.h"
+#include "upstream.h"
+
+#include <pthread.h>
+
+#define WORKER_IN                                                                                      \
+    (192u * 1024) /* one read takes at most this much: the largest body that is passed on in one piece \
+                   */
+#define WORKER_OUT                                                                                     \
+    (192u * 1024) /* heads that are being written: twice the largest that comes in, and our own fields \
+                   */
+
+struct gateway;
+struct client;
+struct listener;
+
+/* A snapshot, as one worker uses it. */
+struct view {
+    struct view *next;
+    struct snapshot *snapshot;
+    uint64_t calls;              /* in progress */
+    struct upstream_host **host; /* by service and host: host[first_host[service] + index] */
+    uint32_t *first_host;        /* by service */
+    struct becalm_queue *queue;  /* by target */
+};
+
+/* What other threads ask of a worker, as bits. */
+enum worker_order {
+    WORKER_SNAPSHOT = 1, /* there is a new one */
+    WORKER_SERVE = 2,    /* a slot of some gate came free */
+    WORKER_CLOSE = 4,    /* stop accepting; close what is idle, and the rest after its answer */
+    WORKER_STOP = 8      /* end now */
+};
+
+struct worker {
+    struct loop loop; /* first: the loop's callbacks find the worker by it */
+    struct gateway *gateway;
+    uint32_t number;
+    pthread_t thread;
+    bool running;
+    BECALM_ATOMIC(uint32_t) orders;
+    struct view *view; /* the present one; older ones with calls follow it */
+    struct log_source *log;
+    struct decisions decisions;
+    char *in;
+    char *out;
+    struct h1_head head; /* of the message that is being read */
+    struct upstream_host *hosts;
+    struct listener *listeners;
+    struct client *clients;
+    BECALM_ATOMIC(uint32_t) client_count;
+    BECALM_ATOMIC(uint32_t) exchange_count;
+    struct exchange *spare; /* exchanges to be used again */
+    uint32_t spare_count;
+    bool closing; /* no new requests */
+    char date[30];
+    int64_t date_second;
+};
+
+/* 0, BECALM_ENOMEM, or BECALM_EIO with errno. */
+int worker_init(struct worker *, struct gateway *, uint32_t number, struct log_source *);
+int worker_start(struct worker *);
+void worker_join(struct worker *);
+void worker_free(struct worker *);
+
+/* From any thread. */
+void worker_order(struct worker *, unsigned orders);
+
+struct becalm_moment worker_moment(struct worker *);
+
+/* A slot of the target's limit came free: serves this worker's queue, then wakes others if theirs wait. */
+void worker_serve(struct worker *, struct view *, uint32_t target);
+
+void view_enter(struct view *);                  /* a call begins */
+void view_leave(struct worker *, struct view *); /* and ends: an old view goes with its last call */
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT". */
+struct becalm_text worker_date(struct worker *);
+
+#endif
