@@ -37,10 +37,11 @@ quick: ## build and test with gcc alone
 	$(call build,dev)
 	$(call check,dev)
 
-bench: ## measure the hot paths, ns per operation
-	tools/setup build
-	$(call build,release,--target bench_engine)
+bench: ## measure the hot paths, ns per operation; then race the gateway against HAProxy and nginx
+	tools/setup build bench
+	$(call build,release,--target bench_engine becalm backend relay load)
 	build/release/bench/bench_engine
+	python3 -B bench/gateway/race.py
 
 install: ## install the command, headers and libraries (PREFIX=/usr/local, DESTDIR=)
 	tools/setup build
