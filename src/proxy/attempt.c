@@ -490,7 +490,7 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
             return false;
         }
         if (head->status == 101) {
-            if (!exchange->head->websocket || !head->websocket) {
+            if (!exchange->upgrades || !head->websocket) {
                 fail(attempt, BECALM_HTTP_BAD_ANSWER);
                 return false;
             }

@@ -147,6 +147,7 @@ static void exchange_end(struct exchange *exchange)
     const struct becalm_record *record = &exchange->call.record;
     meter_call(exchange->meter, record);
     meter_add(&exchange->meter->active, UINT64_MAX);
+    meter_add(&exchange->meter->active_retries, exchange->retries ? UINT64_MAX : 0);
     meter_code(exchange->meter, exchange->status == 0 ? METER_CLIENT_LEFT : exchange->status);
     if (decisions_want(&worker->decisions, record)) {
         keep_decision(exchange);
@@ -216,6 +217,8 @@ static void note_action(struct exchange *exchange, const struct becalm_action *a
     if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
         log_retry_line(exchange, action);
         exchange->waited = action->wait.wait;
+        meter_add(&meter->active_retries, exchange->retries ? 0 : 1);
+        exchange->retries = true;
     }
     if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
         meter_retry(meter, action->attempt, exchange->waited);
@@ -278,7 +281,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
 {
     struct worker *worker = exchange->worker;
     struct view *view = exchange->view;
-    uint32_t target = exchange->target_index;
+    const struct becalm_gate *gate = exchange->target->state->target.gate;
     bool serve = false;
     struct becalm_event event = {.kind = kind, .slot = slot};
     if (outcome != NULL) {
@@ -309,7 +312,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
         exchange_end(exchange);
     }
     if (serve) {
-        worker_serve(worker, view, target);
+        worker_serve(worker, gate);
         view_leave(worker, view);
     }
     return !over;
@@ -392,7 +395,7 @@ static void exchange_begin(struct exchange *exchange)
         .deadline_at = BECALM_NEVER,
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
         .keyed = exchange->keyed,
-        .not_replayable = exchange->body_streams || exchange->head->upgrades,
+        .not_replayable = exchange->body_streams || exchange->upgrades,
         .queue = queue_of(exchange),
         .owner = exchange,
     };
@@ -558,19 +561,17 @@ bool exchange_take_body(struct exchange *exchange, const char **at, const char *
         }
         return true;
     }
+    exchange->body_streams = !reserve_body(exchange, bytes_left(&exchange->body));
+    if (exchange->body_streams && exchange->target->rules->key == BECALM_KEY_REQUIRED) {
+        *at = end;
+        exchange->wants_close = true;
+        refuse(exchange, 413, "http_request_error", "body_too_large",
+               "the body is too large to be remembered with its idempotency key");
+        return false;
+    }
     if (exchange->body_in.ended) {
         body_ended(exchange);
-        return true;
-    }
-    if (!reserve_body(exchange, bytes_left(&exchange->body))) {
-        if (exchange->target->rules->key == BECALM_KEY_REQUIRED) {
-            *at = end;
-            exchange->wants_close = true;
-            refuse(exchange, 413, "http_request_error", "body_too_large",
-                   "the body is too large to be remembered with its idempotency key");
-            return false;
-        }
-        exchange->body_streams = true;
+    } else if (exchange->body_streams) {
         exchange_begin(exchange);
     }
     return true;
@@ -606,6 +607,16 @@ static bool check_request(struct exchange *exchange)
     return true;
 }
 
+static bool allows_websocket(const struct becalm_settings *settings)
+{
+    for (uint32_t i = 0; settings->upgrades[i] != NULL; i++) {
+        if (strcmp(settings->upgrades[i], "websocket") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void say_continue(struct exchange *exchange)
 {
     static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -631,6 +642,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     view_enter(exchange->view);
     h1_body_init(&exchange->body_in, exchange->head);
     exchange->wants_close = !head->keep_alive || worker->closing;
+    exchange->upgrades = head->websocket && allows_websocket(exchange->view->snapshot->settings);
     client->state = CLIENT_BODY;
     struct route route;
     if (!exchange_route(exchange, &route)) {

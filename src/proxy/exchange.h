@@ -113,6 +113,8 @@ struct exchange {
     uint64_t body_bytes;    /* that have come */
     unsigned dialects;      /* of the deadline that came in */
     bool is_head;
+    bool upgrades; /* to websocket, and that is allowed */
+    bool retries;  /* it has been retried, or is going to be */
     bool keyed;
     bool wants_close; /* the client's wish, or our own: no further request on this connection */
 

@@ -95,6 +95,13 @@ static void put_ours(struct h1_out *out, struct exchange *exchange, const struct
     if (length > 0) {
         h1_put_field(out, "becalm-retry", (struct becalm_text){value, length});
     }
+    if (action->why != BECALM_WHY_OK && action->why != BECALM_WHY_PERMANENT && exchange->status > 0) {
+        h1_put_chars(out, "proxy-status: becalm; received-status=");
+        h1_put_number(out, exchange->status);
+        h1_put_chars(out, "; details=\"");
+        h1_put_chars(out, becalm_reason_word(action->why));
+        h1_put_chars(out, "\"\r\n");
+    }
     if (settings->explain) {
         length = explain_header(&(struct explain){.record = &exchange->call.record}, value);
         h1_put_field(out, "becalm-explain", (struct becalm_text){value, length});
@@ -274,11 +281,7 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     h1_put(&out, (struct becalm_text){kept->bytes.at, kept->fields_length});
     h1_put_chars(&out, "content-length: ");
     h1_put_number(&out, length);
-    h1_put_chars(&out, "\r\nvia: 1.1 becalm\r\nproxy-status: becalm; received-status=");
-    h1_put_number(&out, kept->status);
-    h1_put_chars(&out, "; details=\"");
-    h1_put_chars(&out, becalm_reason_word(action->why));
-    h1_put_chars(&out, "\"\r\n");
+    h1_put_chars(&out, "\r\nvia: 1.1 becalm\r\n");
     put_ours(&out, exchange, action);
     h1_put_chars(&out, exchange->wants_close ? "connection: close\r\n\r\n" : "\r\n");
     struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, exchange->is_head ? 0 : body.length}};

@@ -228,5 +228,5 @@ void exchange_write_request(struct exchange *exchange, const struct attempt *att
         h1_put_number(out, attempt->number);
         h1_put_chars(out, "\r\n");
     }
-    h1_put_chars(out, head->websocket ? "connection: upgrade\r\nupgrade: websocket\r\n\r\n" : "\r\n");
+    h1_put_chars(out, exchange->upgrades ? "connection: upgrade\r\nupgrade: websocket\r\n\r\n" : "\r\n");
 }

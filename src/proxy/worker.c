@@ -117,29 +117,39 @@ static void take_snapshot(struct worker *worker)
 
 /* Gates. */
 
-void worker_serve(struct worker *worker, struct view *view, uint32_t index)
+/* Endpoints share their service's gate, and so do a snapshot and the one before it: whoever of this view waits at it.
+ * True: somebody still does. */
+static bool view_serve(struct worker *worker, struct view *view, const struct becalm_gate *gate)
 {
-    const struct state *state = view->snapshot->target[index].state;
-    const struct becalm_target *target = &state->target;
     struct becalm_moment at = worker_moment(worker);
-    if (target->gate == NULL || becalm_gate_waiting(target->gate) == 0) {
-        return;
-    }
-    /* Endpoints share their service's gate: whoever waits at it may have the slot. */
     bool waits = false;
     for (uint32_t i = 0; i < view->snapshot->target_count; i++) {
         struct becalm_queue *queue = &view->queue[i];
         const struct becalm_policy *policy = &view->snapshot->target[i].state->policy;
         struct becalm_ticket *ticket;
-        if (queue->gate != target->gate) {
-            continue;
-        }
-        while ((ticket = becalm_queue_next(queue, &policy->gate, &policy->limit, &at)) != NULL) {
+        while (queue->gate == gate && (ticket = becalm_queue_next(queue, &policy->gate, &policy->limit, &at)) != NULL) {
             exchange_serve(ticket->owner);
         }
-        waits |= becalm_queue_busy(queue);
+        waits |= queue->gate == gate && becalm_queue_busy(queue);
     }
-    if (!waits && becalm_gate_waiting(target->gate) > 0) {
+    return waits;
+}
+
+void worker_serve(struct worker *worker, const struct becalm_gate *gate)
+{
+    bool waits = false;
+    if (gate == NULL || worker->serving || becalm_gate_waiting(gate) == 0) {
+        return;
+    }
+    worker->serving = true; /* those that are served may free slots in turn: they are seen to here */
+    for (struct view *view = worker->view, *next; view != NULL; view = next) {
+        view_enter(view);
+        waits |= view_serve(worker, view, gate);
+        next = view->next;
+        view_leave(worker, view);
+    }
+    worker->serving = false;
+    if (!waits && becalm_gate_waiting(gate) > 0) {
         gateway_wake_others(worker->gateway, worker->number);
     }
 }
@@ -147,18 +157,15 @@ void worker_serve(struct worker *worker, struct view *view, uint32_t index)
 /* Another worker freed a slot that one of ours may wait for. */
 static void serve_all(struct worker *worker)
 {
-    for (struct view *view = worker->view; view != NULL; view = view->next) {
+    for (struct view *view = worker->view, *next; view != NULL; view = next) {
         view_enter(view);
         for (uint32_t i = 0; i < view->snapshot->target_count; i++) {
             if (becalm_queue_busy(&view->queue[i])) {
-                worker_serve(worker, view, i);
+                view_serve(worker, view, view->queue[i].gate);
             }
         }
-        if (--view->calls == 0 && view != worker->view) {
-            view->calls++;
-            view_leave(worker, view);
-            break; /* the list has changed; the next wake-up looks again */
-        }
+        next = view->next;
+        view_leave(worker, view);
     }
 }
 

@@ -64,6 +64,7 @@ struct worker {
     struct exchange *spare; /* exchanges to be used again */
     uint32_t spare_count;
     bool closing; /* no new requests */
+    bool serving; /* a gate's queues */
     char date[30];
     int64_t date_second;
 };
@@ -79,8 +80,8 @@ void worker_order(struct worker *, unsigned orders);
 
 struct becalm_moment worker_moment(struct worker *);
 
-/* A slot of the target's limit came free: serves this worker's queue, then wakes others if theirs wait. */
-void worker_serve(struct worker *, struct view *, uint32_t target);
+/* A slot behind this gate came free: serves this worker's queues at it, then wakes others if theirs wait. */
+void worker_serve(struct worker *, const struct becalm_gate *);
 
 void view_enter(struct view *);                  /* a call begins */
 void view_leave(struct worker *, struct view *); /* and ends: an old view goes with its last call */
