@@ -143,6 +143,7 @@ struct becalm_call {
     bool begun;                    /* the budgets count this call as in progress */
     bool answered;                 /* some attempt ended with a real answer, which the host may have kept */
     bool accepted;                 /* the throttle has counted this call as accepted */
+    bool undecided;                /* the throttle counts this call as one that waits */
     bool rate_held;                /* a token of the client-side rate limit is taken and not yet used */
     bool retried_once;             /* an outcome that may be retried only once was */
     becalm_ns deadline_at;

@@ -5,7 +5,8 @@
 /* Adaptive throttling (SRE book, chapter 21): a caller whose calls are turned away stops sending some of them, with
  * probability max(0, (requests - K * accepts) / (requests + 1)) over a window. Every call counts as a request at its
  * start, locally rejected ones included; the probability stays below 1, so probes always pass. A call is judged by the
- * requests before it: one that comes alone is never rejected. */
+ * requests before it that have been decided: one that comes alone is never rejected, and neither is a burst to a callee
+ * that is only slow, since who still waits for an answer was not turned away. */
 
 #include <becalm/outcome.h>
 #include <becalm/rand.h>
@@ -20,7 +21,8 @@ struct becalm_throttle_policy {
 };
 
 struct becalm_throttle {
-    struct becalm_window *window; /* lanes: requests, accepts */
+    struct becalm_window *window;    /* lanes: requests, accepts */
+    BECALM_ATOMIC(uint64_t) waiting; /* calls that were sent and are neither accepted nor turned away yet */
 };
 
 BECALM_API void becalm_throttle_defaults(struct becalm_throttle_policy *);
@@ -36,6 +38,11 @@ BECALM_API struct becalm_throttle *becalm_throttle_init(void *memory, const stru
 /* Counts a call, whatever comes of it, and says whether to send it. */
 BECALM_API bool becalm_throttle_admit(struct becalm_throttle *, const struct becalm_throttle_policy *,
                                       const struct becalm_moment *);
+
+/* An admitted call waits for what the callee says to it, and is told, or gives up: each _wait is followed by one
+ * _decided. Who waits is left out of the requests. */
+BECALM_API void becalm_throttle_wait(struct becalm_throttle *);
+BECALM_API void becalm_throttle_decided(struct becalm_throttle *);
 
 /* An attempt ended: counts an accept if the outcome is one. At most one accept per call: the caller sees to that. */
 BECALM_API void becalm_throttle_note(struct becalm_throttle *, const struct becalm_moment *,

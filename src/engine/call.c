@@ -22,6 +22,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->begun = false;
     call->answered = false;
     call->accepted = false;
+    call->undecided = false;
     call->rate_held = false;
     call->retried_once = false;
     call->deadline_at = BECALM_NEVER;
@@ -153,6 +154,14 @@ static void action_advise(struct step *s, enum becalm_reason why)
     s->action->retry_after = s->call->retry_after;
 }
 
+void becalm__call_decided(struct becalm_call *call)
+{
+    if (call->undecided) {
+        call->undecided = false;
+        becalm_throttle_decided(call->target->throttle);
+    }
+}
+
 void becalm__call_finish(struct step *s, enum becalm_reason why)
 {
     struct becalm_call *call = s->call;
@@ -164,6 +173,7 @@ void becalm__call_finish(struct step *s, enum becalm_reason why)
     unsent_give(s);
     permit_end(s);
     budgets_end(call);
+    becalm__call_decided(call);
     s->action->last_answer = call->answered && call->phase != BECALM_PHASE_ANSWERED && why != BECALM_WHY_CANCELLED;
     call->phase = BECALM_PHASE_ENDED;
     call->record.reason = why;

@@ -17,7 +17,12 @@ static bool throttle_passes(struct step *s)
 {
     struct becalm_call *call = s->call;
     struct becalm_throttle *throttle = call->target->throttle;
-    if (throttle == NULL || becalm_throttle_admit(throttle, &call->policy->throttle, s->at)) {
+    if (throttle == NULL) {
+        return true;
+    }
+    if (becalm_throttle_admit(throttle, &call->policy->throttle, s->at)) {
+        call->undecided = true;
+        becalm_throttle_wait(throttle);
         return true;
     }
     becalm__call_explain(s, becalm_throttle_chance(throttle, &call->policy->throttle, s->at->now), 0);

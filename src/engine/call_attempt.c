@@ -228,6 +228,9 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
     if (live->slot.held) {
         becalm_limit_note(target->limit, &call->policy->limit, s->at, &live->slot, traits->evidence);
     }
+    if (traits->acceptance != BECALM_ACCEPTANCE_NONE) {
+        becalm__call_decided(call);
+    }
     if (target->throttle != NULL && traits->acceptance == BECALM_ACCEPTANCE_YES && !call->accepted) {
         call->accepted = true;
         becalm_throttle_note(target->throttle, s->at, outcome);

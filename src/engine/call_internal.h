@@ -20,6 +20,9 @@ struct step {
 /* call.c */
 
 /* Ends the call: the only way into ENDED. */
+/* The callee has said something to this call: the throttle may count it. */
+void becalm__call_decided(struct becalm_call *);
+
 void becalm__call_finish(struct step *s, enum becalm_reason why);
 
 /* The numbers behind the reason that comes next. */

@@ -68,6 +68,7 @@ struct becalm_throttle *becalm_throttle_init(void *memory, const struct becalm_t
     BECALM_ASSERT((uintptr_t)memory % LINE == 0);
     struct becalm_window_shape shape = shape_of(policy, cells);
     struct becalm_throttle *throttle = memory;
+    atomic_init(&throttle->waiting, 0);
     throttle->window = becalm_window_init((unsigned char *)memory + WINDOW_OFFSET, &shape);
     return throttle;
 }
@@ -97,7 +98,19 @@ uint32_t becalm_throttle_chance(const struct becalm_throttle *throttle, const st
 {
     struct becalm_window_sums sums;
     becalm_window_read(throttle->window, now, &sums);
-    return chance_of(sums.lane[LANE_REQUESTS], sums.lane[LANE_ACCEPTS], policy->k_milli);
+    uint64_t waiting = atomic_load_explicit(&throttle->waiting, memory_order_relaxed); /* a statistic, as the others */
+    uint64_t requests = sums.lane[LANE_REQUESTS];
+    return chance_of(requests > waiting ? requests - waiting : 0, sums.lane[LANE_ACCEPTS], policy->k_milli);
+}
+
+void becalm_throttle_wait(struct becalm_throttle *throttle)
+{
+    atomic_fetch_add_explicit(&throttle->waiting, 1, memory_order_relaxed);
+}
+
+void becalm_throttle_decided(struct becalm_throttle *throttle)
+{
+    atomic_fetch_sub_explicit(&throttle->waiting, 1, memory_order_relaxed);
 }
 
 bool becalm_throttle_admit(struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy,

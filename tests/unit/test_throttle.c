@@ -151,6 +151,24 @@ static void test_throttle__draws_with_its_own_lane_and_the_probability_before_th
     throttle_free(throttle);
 }
 
+static void test_throttle__who_still_waits_is_no_evidence(void **state)
+{
+    (void)state;
+    struct becalm_throttle_policy policy = policy_of();
+    struct becalm_throttle *throttle = throttle_new(&policy, 1);
+    struct becalm_moment at = moment_at(BECALM_S);
+    for (unsigned i = 0; i < 64; i++) { /* a burst to a callee that takes its time */
+        assert_true(becalm_throttle_admit(throttle, &policy, &at));
+        becalm_throttle_wait(throttle);
+        check_eq_u64(becalm_throttle_chance(throttle, &policy, at.now), 0);
+    }
+    for (unsigned i = 0; i < 64; i++) { /* and turns all of them away in the end */
+        becalm_throttle_decided(throttle);
+    }
+    check_eq_u64(becalm_throttle_chance(throttle, &policy, at.now), 64 * 1000000 / 65);
+    throttle_free(throttle);
+}
+
 static void test_throttle__rejected_calls_count_as_requests(void **state)
 {
     (void)state;
@@ -348,7 +366,8 @@ BECALM_TESTS(cmocka_unit_test(test_throttle__an_empty_window_rejects_nothing),
              cmocka_unit_test(test_throttle__the_probability_is_the_books),
              cmocka_unit_test(test_throttle__the_probability_stays_below_one_whatever_happens),
              cmocka_unit_test(test_throttle__draws_with_its_own_lane_and_the_probability_before_the_call),
-             cmocka_unit_test(test_throttle__rejected_calls_count_as_requests),
+             cmocka_unit_test(test_throttle__who_still_waits_is_no_evidence),
+        cmocka_unit_test(test_throttle__rejected_calls_count_as_requests),
              cmocka_unit_test(test_throttle__answers_of_the_application_are_accepts_and_refusals_are_not),
              cmocka_unit_test(test_throttle__forgets_what_is_older_than_the_window),
              cmocka_unit_test(test_throttle__an_older_now_forgets_nothing),
