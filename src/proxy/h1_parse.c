@@ -50,7 +50,7 @@ static struct h1_verdict read_request_line(struct parse *p, size_t length)
     struct h1_head *head = p->head;
     const char *end = p->bytes + length;
     const char *at = p->bytes;
-    while (is_token_char(*at)) {
+    while (*at != ' ' && is_token_char(*at)) {
         at++;
     }
     head->method_length = (uint32_t)(at - p->bytes);
