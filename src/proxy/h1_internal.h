@@ -17,6 +17,12 @@ static inline struct h1_verdict h1__bad(uint32_t status, const char *what)
     return (struct h1_verdict){.kind = H1_BAD, .status = status, .what = what};
 }
 
+/* Of equal length: is the text this word of letters, digits and hyphens, in upper or lower case? The text has no
+ * control bytes. */
+bool h1__is_known(const char *text, const char *known, size_t length);
+
+bool h1__has_name(const char *bytes, const struct h1_field *, struct becalm_text name);
+
 /* Which field this is, by a name that is known to be a token; H1_OTHER if nobody here cares. */
 enum h1_name h1__name_find(const char *name, size_t length);
 

@@ -16,27 +16,27 @@ static const struct name_text names[H1_NAME_COUNT] = {
 #undef NAME_TEXT
 };
 
-/* A bit that tells upper from lower case in letters, and is set in digits and the hyphen anyway. No other character of
- * a token becomes a letter, a digit or a hyphen by it, so that names may be compared with it set in all their bytes. */
+/* A bit that tells upper from lower case in letters, and is set in digits and the hyphen anyway. */
 #define CASE_BIT UINT64_C(0x2020202020202020)
 
-static uint64_t load(const char *bytes, size_t count)
+static uint64_t load(const char *bytes)
 {
-    uint64_t word = 0;
-    memcpy(&word, bytes, count);
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
     return word | CASE_BIT;
 }
 
-static bool same_name(const char *a, const char *b, size_t length)
+/* Nothing but control bytes becomes a letter, a digit or a hyphen by the bit, and those were refused before. */
+bool h1__is_known(const char *text, const char *known, size_t length)
 {
     size_t at = 0;
     for (; at + 8 <= length; at += 8) {
-        if (load(a + at, 8) != load(b + at, 8)) {
+        if (load(text + at) != load(known + at)) {
             return false;
         }
     }
     for (; at < length; at++) {
-        if ((a[at] | 0x20) != (b[at] | 0x20)) {
+        if ((text[at] | 0x20) != (known[at] | 0x20)) {
             return false;
         }
     }
@@ -101,7 +101,7 @@ enum h1_name h1__name_find(const char *name, size_t length)
         return H1_OTHER;
     }
     enum h1_name id = candidate(name, length);
-    return id != H1_OTHER && names[id].length == length && same_name(name, names[id].at, length) ? id : H1_OTHER;
+    return id != H1_OTHER && names[id].length == length && h1__is_known(name, names[id].at, length) ? id : H1_OTHER;
 }
 
 struct becalm_text h1_name(const char *bytes, const struct h1_field *field)
@@ -112,6 +112,19 @@ struct becalm_text h1_name(const char *bytes, const struct h1_field *field)
 struct becalm_text h1_value(const char *bytes, const struct h1_field *field)
 {
     return (struct becalm_text){bytes + field->value, field->value_length};
+}
+
+bool h1__has_name(const char *bytes, const struct h1_field *field, struct becalm_text name)
+{
+    if (field->name_length != name.length) {
+        return false;
+    }
+    for (size_t i = 0; i < name.length; i++) {
+        if (to_lower(bytes[field->name + i]) != to_lower(name.at[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 struct becalm_text h1_find(const char *bytes, const struct h1_head *head, enum h1_name name)
@@ -129,9 +142,8 @@ struct becalm_text h1_find(const char *bytes, const struct h1_head *head, enum h
 struct becalm_text h1_find_other(const char *bytes, const struct h1_head *head, struct becalm_text name)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
-        const struct h1_field *field = &head->field[i];
-        if (field->name_length == name.length && same_name(bytes + field->name, name.at, name.length)) {
-            return h1_value(bytes, field);
+        if (h1__has_name(bytes, &head->field[i], name)) {
+            return h1_value(bytes, &head->field[i]);
         }
     }
     return (struct becalm_text){0};

@@ -20,7 +20,6 @@ struct parse {
     uint64_t repeated;         /* bit n: there is a second field with id n */
     uint32_t at;               /* where the next line has to begin */
     bool open;                 /* a field's name was seen, and its line has not ended */
-    bool valued;               /* its value, too */
 };
 
 /* ---- the first line ---- */
@@ -50,7 +49,7 @@ static struct h1_verdict read_request_line(struct parse *p, size_t length)
     struct h1_head *head = p->head;
     const char *end = p->bytes + length;
     const char *at = p->bytes;
-    while (is_token_char(*at)) {
+    while (*at != ' ' && is_token_char(*at)) {
         at++;
     }
     head->method_length = (uint32_t)(at - p->bytes);
@@ -155,7 +154,6 @@ static int on_name(llhttp_t *parser, const char *at, size_t length)
         .id = (uint8_t)id,
     };
     p->open = true;
-    p->valued = false;
     return 0;
 }
 
@@ -165,10 +163,11 @@ static int on_value(llhttp_t *parser, const char *at, size_t length)
     if (length == 0) {
         return 0;
     }
-    if (!p->open || p->valued) {
+    if (!p->open) {
         return refuse(p, 400, "a field is malformed or goes over several lines");
     }
     struct h1_field *field = &p->head->field[p->head->field_count - 1];
+    /* From the colon on; if this is the rest of a folded value, from its first byte on, which is no blank. */
     for (const char *c = p->bytes + field->value; c < at; c++) {
         if (!is_blank(*c)) {
             return refuse(p, 400, "a field is malformed or goes over several lines");
@@ -179,7 +178,6 @@ static int on_value(llhttp_t *parser, const char *at, size_t length)
     }
     field->value = (uint32_t)(at - p->bytes);
     field->value_length = (uint32_t)length;
-    p->valued = true;
     return 0;
 }
 
@@ -237,7 +235,7 @@ static struct h1_verdict read_fields(struct parse *p, llhttp_t *parser, size_t l
 
 static void begin(struct parse *p, llhttp_t *parser, const char *bytes, struct h1_head *head)
 {
-    memset(head, 0, offsetof(struct h1_head, field)); /* not the fields: they are 2.5 KiB */
+    memset(head, 0, offsetof(struct h1_head, field)); /* not the fields: they are 2 KiB */
     *p = (struct parse){.bytes = bytes, .head = head};
     parser->data = p;
 }

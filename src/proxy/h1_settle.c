@@ -37,23 +37,25 @@ static void drop_named(const char *bytes, struct h1_head *head, struct becalm_te
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
         struct h1_field *field = &head->field[i];
-        if (field->name_length == name.length && !has_bit(END_TO_END, field->id)) {
-            struct becalm_text rest = h1_name(bytes, field);
-            while (!text_ended(rest) && to_lower(rest.at[0]) == to_lower(name.at[name.length - rest.length])) {
-                text_skip(&rest, 1);
-            }
-            field->hop = field->hop || text_ended(rest);
+        if (!has_bit(END_TO_END, field->id) && h1__has_name(bytes, field, name)) {
+            field->hop = true;
         }
     }
 }
 
+static bool is_option(struct becalm_text option, const char *known)
+{
+    size_t length = strlen(known);
+    return option.length == length && h1__is_known(option.at, known, length);
+}
+
 static void read_option(const char *bytes, struct h1_head *head, struct becalm_text option, struct options *options)
 {
-    if (text_is_word(option, "keep-alive")) {
+    if (is_option(option, "keep-alive")) {
         options->keep_alive = true;
-    } else if (text_is_word(option, "close")) {
+    } else if (is_option(option, "close")) {
         options->close = true;
-    } else if (text_is_word(option, "upgrade")) {
+    } else if (is_option(option, "upgrade")) {
         options->upgrade = true;
     } else if (!text_ended(option) && ++options->named <= OPTIONS_MAX) {
         drop_named(bytes, head, option);

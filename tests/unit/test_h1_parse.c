@@ -226,6 +226,8 @@ static void test_h1_request__malformed_fields_are_refused(void **state)
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X:\r\n b\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\r\n \r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X:\r\n \r\n\r\n")},
+        {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\r\n \r\nY: b\r\n\r\n")},
+        {400, BYTES("GET / HTTP/1.1\r\n" HOST "X:\r\n\t\r\nY: b\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\nHost:\r\n a\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "Connection: close\r\n , x\r\n\r\n")},
@@ -307,6 +309,25 @@ static void test_h1_request__ambiguous_framing_is_refused(void **state)
     };
     (void)state;
     check_all_refused(rows, COUNT(rows));
+}
+
+/* llhttp refuses these, too, and first; so the rules are asked without it. */
+static void test_h1_settle__refuses_two_framings_by_itself(void **state)
+{
+    static const char length[] = "Content-Length: 1";
+    static const struct h1_field one = {.name_length = 14, .value = 16, .value_length = 1, .id = H1_CONTENT_LENGTH};
+    struct h1_head head = {.minor = 1, .seen = UINT64_C(1) << H1_CONTENT_LENGTH, .field_count = 2, .field = {one, one}};
+    (void)state;
+    check_eq_u64(h1__settle_answer(length, &head, 0, H1__FRAMED).kind, H1_OK);
+    check_eq_u64(h1__settle_answer(length, &head, UINT64_C(1) << H1_CONTENT_LENGTH, H1__FRAMED).kind, H1_BAD);
+
+    static const char both[] = "Content-Length: 1\r\nTransfer-Encoding: chunked";
+    head.field[1] =
+        (struct h1_field){.name = 19, .name_length = 17, .value = 38, .value_length = 7, .id = H1_TRANSFER_ENCODING};
+    head.seen = UINT64_C(1) << H1_TRANSFER_ENCODING;
+    check_eq_u64(h1__settle_answer(both, &head, 0, H1__FRAMED).kind, H1_OK);
+    head.seen |= UINT64_C(1) << H1_CONTENT_LENGTH;
+    check_eq_u64(h1__settle_answer(both, &head, 0, H1__FRAMED).kind, H1_BAD);
 }
 
 /* "GET /aaa HTTP/1.1 CRLF Host: a CRLF (X: y CRLF) * fields CRLF" */
@@ -790,6 +811,7 @@ BECALM_TESTS(cmocka_unit_test(test_h1_request__a_plain_request_in_its_parts),
              cmocka_unit_test(test_h1_request__ambiguous_hosts_are_refused),
              cmocka_unit_test(test_h1_request__malformed_fields_are_refused),
              cmocka_unit_test(test_h1_request__ambiguous_framing_is_refused),
+             cmocka_unit_test(test_h1_settle__refuses_two_framings_by_itself),
              cmocka_unit_test(test_h1_request__the_last_field_that_fits_fits),
              cmocka_unit_test(test_h1_request__large_heads_are_414_or_431),
              cmocka_unit_test(test_h1_request__a_length_that_is_no_head_is_refused),
