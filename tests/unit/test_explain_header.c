@@ -47,6 +47,17 @@ static void test_explain_header__a_call_that_went_well(void **state)
     check_header(&r, "call; reason=ok; attempts=1; took=5.000, attempt; n=0; outcome=ok; status=200; took=5.000");
 }
 
+/* The header is written when the answer's head is passed on, before the call is over. */
+static void test_explain_header__an_answer_on_its_way_has_the_reason_that_the_end_will_have(void **state)
+{
+    (void)state;
+    struct becalm_record r = {.began_at = 1 * BECALM_MS};
+    struct explain e = {.record = &r, .why = BECALM_WHY_OK, .now = 5 * BECALM_MS};
+    char text[EXPLAIN_HEADER_MAX + 1];
+    text[explain_header(&e, text)] = '\0';
+    check_eq_str(text, "call; reason=ok; attempts=0; took=4.000");
+}
+
 static void test_explain_header__each_attempt_and_each_wait(void **state)
 {
     (void)state;
@@ -181,6 +192,7 @@ static void test_explain_header__every_refusal_says_what_would_have_to_change(vo
 }
 
 BECALM_TESTS(cmocka_unit_test(test_explain_header__a_call_that_went_well),
+             cmocka_unit_test(test_explain_header__an_answer_on_its_way_has_the_reason_that_the_end_will_have),
              cmocka_unit_test(test_explain_header__each_attempt_and_each_wait),
              cmocka_unit_test(test_explain_header__the_numbers_have_the_unit_of_their_reason),
              cmocka_unit_test(test_explain_header__is_bounded), cmocka_unit_test(test_explain_header__the_same_as_json),
