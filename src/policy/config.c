@@ -204,6 +204,10 @@ static bool endpoint_load(struct loader *l, struct becalm_endpoint *endpoint, co
     endpoint->rules.service_budget = &service->rules.policy.budget;
     struct space spaces[] = {rules_space(&endpoint->rules), {&schema_endpoint, endpoint, NULL}};
     struct place place = {.spaces = spaces, .space_count = 2, .level = BECALM_FROM_ENDPOINT, .what = "an endpoint"};
+    if (strcmp(endpoint->name, "default") == 0) { /* metrics and logs call the service's own rules so */
+        loader_error(l, key->line, key->column, "conflict",
+                     "the name default stands for requests that belong to no endpoint; choose another name");
+    }
     if (name_is_fine(l, key, "endpoint") && apply_mapping(l, &place, value)) {
         l->level = BECALM_FROM_ENDPOINT;
         rules_check(l, &endpoint->rules, endpoint->name, key->line, key->column);

@@ -125,6 +125,16 @@ static size_t json_character(struct becalm_text text, char out[6], size_t *used)
     return length;
 }
 
+size_t buffer_plain_run(struct becalm_text text, size_t most)
+{
+    size_t length = 0;
+    while (length < text.length && length < most && text.at[length] >= ' ' && text.at[length] <= '~' &&
+           text.at[length] != '"' && text.at[length] != '\\') {
+        length++;
+    }
+    return length;
+}
+
 void buffer_json_text(struct buffer *b, struct becalm_text text, size_t room)
 {
     size_t written = 2; /* the quotes */
@@ -133,14 +143,19 @@ void buffer_json_text(struct buffer *b, struct becalm_text text, size_t room)
     buffer_chars(b, "\"");
     while (text.length > 0) {
         char out[6];
-        size_t used;
-        size_t length = json_character(text, out, &used);
+        size_t used = buffer_plain_run(text, written + 3 < room ? room - written - 3 : 0); /* most text, in one piece */
+        size_t length = used;
+        const char *from = text.at;
+        if (used == 0) {
+            length = json_character(text, out, &used);
+            from = out;
+        }
         if (written + length > room) { /* back to where the dots still fit */
             b->length = b->full ? b->length : safe;
             buffer_chars(b, "...");
             break;
         }
-        buffer_bytes(b, out, length);
+        buffer_bytes(b, from, length);
         written += length;
         safe = written + 3 <= room ? b->length : safe;
         text.at += used;

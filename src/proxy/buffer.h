@@ -44,6 +44,10 @@ void buffer_padded(struct buffer *, uint64_t, unsigned digits); /* at least so m
 /* value / 10^decimals with all its decimals: (1234, 3) is 1.234. */
 void buffer_decimal(struct buffer *, uint64_t value, unsigned decimals);
 
+/* How many bytes at the front of a text stand for themselves in every format: visible ASCII and blanks, without " and
+ * \. At most `most`. */
+size_t buffer_plain_run(struct becalm_text, size_t most);
+
 /* A JSON string with its quotes, of whatever bytes: control characters, line and paragraph separators and marks that
  * change the direction of writing are escaped, invalid UTF-8 becomes \ufffd. What would take more than `room` bytes
  * with its quotes is cut and ends with "..."; `room` is at least 8. */

@@ -6,6 +6,17 @@
 #define HOST_MAX    64u
 #define INTEGER_MAX 999999999999u /* of a decimal in RFC 8941, before the point */
 
+/* The record as it will be when the call is over. */
+static struct becalm_record settled(const struct explain *e)
+{
+    struct becalm_record r = *e->record;
+    if (r.reason == BECALM_WHY_NONE) {
+        r.reason = e->why;
+        r.ended_at = e->now;
+    }
+    return r;
+}
+
 /* ---- the numbers behind the reason, in units that people use ---- */
 
 struct figures {
@@ -163,11 +174,12 @@ static void put_attempt(struct buffer *b, const struct explain *e, const struct 
 size_t explain_header(const struct explain *e, char text[EXPLAIN_HEADER_MAX])
 {
     struct buffer b = {.at = text, .size = EXPLAIN_HEADER_MAX};
-    put_call(&b, e->record);
+    struct becalm_record r = settled(e);
+    put_call(&b, &r);
     BECALM_ASSERT(!b.full);
     size_t whole = b.length;
-    for (uint32_t i = 0; i < kept_attempts(e->record) && !b.full; i++) {
-        put_attempt(&b, e, &e->record->attempt[i]);
+    for (uint32_t i = 0; i < kept_attempts(&r) && !b.full; i++) {
+        put_attempt(&b, e, &r.attempt[i]);
         whole = b.full ? whole : b.length;
     }
     return whole;
@@ -338,6 +350,7 @@ void record_json(struct buffer *b, const char *key, const struct explain *e)
 {
     char text[24];
     struct buffer time = {.at = text, .size = sizeof text};
+    struct becalm_record r = settled(e);
     log_text_time(&time, e->wall);
     buffer_json_open(b, key, '{');
     buffer_json_string(b, "time", (struct becalm_text){time.at, time.length});
@@ -349,10 +362,10 @@ void record_json(struct buffer *b, const char *key, const struct explain *e)
     if (e->status != 0) {
         buffer_json_number(b, "status", e->status);
     }
-    decision_json(b, e->record);
+    decision_json(b, &r);
     buffer_json_open(b, "attempt", '[');
-    for (uint32_t i = 0; i < kept_attempts(e->record); i++) {
-        attempt_json(b, e, &e->record->attempt[i]);
+    for (uint32_t i = 0; i < kept_attempts(&r); i++) {
+        attempt_json(b, e, &r.attempt[i]);
     }
     buffer_json_close(b, ']');
     buffer_json_close(b, '}');

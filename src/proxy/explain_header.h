@@ -15,6 +15,9 @@ struct explain {
     const struct becalm_record *record;
     const char *const *hosts; /* names by the record's numbers; may be NULL */
     uint32_t host_count;
+    /* While the answer is on its way the record has no reason and no end yet: then it is the action's, and now. */
+    enum becalm_reason why;
+    becalm_ns now;
     /* JSON only; what is absent is left out. */
     uint64_t wall; /* of its beginning, nanoseconds since 1970 */
     struct becalm_text service;

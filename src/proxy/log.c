@@ -88,8 +88,9 @@ static enum becalm_log_access access_now(const struct log *log)
 void log_change(struct log *log, const struct log_settings *settings)
 {
     atomic_store_explicit(&log->settings, settings_word(settings), memory_order_relaxed);
-    atomic_store_explicit(&log->stream[STREAM_LINES].fd, settings->fd, memory_order_relaxed);
-    atomic_store_explicit(&log->stream[STREAM_ACCESS].fd, settings->access_fd, memory_order_relaxed);
+    /* release: the writer uses a file only after it was opened */
+    atomic_store_explicit(&log->stream[STREAM_LINES].fd, settings->fd, memory_order_release);
+    atomic_store_explicit(&log->stream[STREAM_ACCESS].fd, settings->access_fd, memory_order_release);
 }
 
 bool log_wants(const struct log_source *source, enum becalm_log_level level)
@@ -175,6 +176,11 @@ static becalm_ns clock_now(clockid_t clock)
     return (becalm_ns)now.tv_sec * BECALM_S + (becalm_ns)now.tv_nsec;
 }
 
+static int stream_fd(const struct stream *stream)
+{
+    return atomic_load_explicit(&stream->fd, memory_order_acquire); /* pairs with log_change() */
+}
+
 static char byte_at(const struct iovec piece[2], size_t at)
 {
     return at < piece[0].iov_len ? ((const char *)piece[0].iov_base)[at]
@@ -240,7 +246,7 @@ static enum flow source_write(struct log *log, enum stream_name name, uint32_t i
 {
     struct stream *stream = &log->stream[name];
     struct ring *ring = &log->source[index].ring[name];
-    int fd = atomic_load_explicit(&stream->fd, memory_order_relaxed);
+    int fd = stream_fd(stream);
     struct iovec piece[2];
     size_t length = ring_peek(ring, piece);
     if (length == 0) {
@@ -279,7 +285,7 @@ static enum flow source_drain(struct log *log, enum stream_name name, uint32_t i
 static enum flow stream_drain(struct log *log, enum stream_name name)
 {
     struct stream *stream = &log->stream[name];
-    bool regular = is_regular(atomic_load_explicit(&stream->fd, memory_order_relaxed));
+    bool regular = is_regular(stream_fd(stream));
     enum flow flow = FLOW_IDLE;
     if (stream->cut != NO_SOURCE) { /* half a line is written: no other may come in between */
         flow = source_drain(log, name, stream->cut, regular);
@@ -365,7 +371,7 @@ static void writer_sleep(struct log *log)
     int timeout = -1;
     for (enum stream_name name = 0; name < STREAM_COUNT; name++) {
         bool blocked = log->stream[name].flow == FLOW_BLOCKED;
-        int own = atomic_load_explicit(&log->stream[name].fd, memory_order_relaxed);
+        int own = stream_fd(&log->stream[name]);
         fd[1 + name] = (struct pollfd){.fd = blocked ? own : -1, .events = POLLOUT};
         if (blocked || log->stream[name].cut != NO_SOURCE || is_untold(log, name)) {
             timeout = PATIENCE;

@@ -196,21 +196,22 @@ static void put_apache(struct buffer *b, struct becalm_text text)
     static const char digit[] = "0123456789abcdef";
     static const char short_form[] = "\bb\nn\rr\tt\vv\"\"\\\\";
     size_t end = b->length + VALUE_MAX - 4;
-    for (size_t i = 0; i < text.length; i++) {
-        unsigned char c = (unsigned char)text.at[i];
+    while (text.length > 0 && b->length <= end) {
+        unsigned char c = (unsigned char)text.at[0];
         const char *brief = c == 0 ? NULL : strchr(short_form, c);
-        if (b->length > end) {
-            buffer_chars(b, "...");
-            return;
-        }
-        if (brief != NULL && (brief - short_form) % 2 == 0) {
+        size_t used = buffer_plain_run(text, end + 1 - b->length);
+        if (used > 0) {
+            buffer_bytes(b, text.at, used);
+        } else if (brief != NULL && (brief - short_form) % 2 == 0) {
             buffer_bytes(b, (char[]){'\\', brief[1]}, 2);
-        } else if (c < 0x20 || c >= 0x7f) {
-            buffer_bytes(b, (char[]){'\\', 'x', digit[c >> 4], digit[c & 15]}, 4);
         } else {
-            buffer_bytes(b, &text.at[i], 1);
+            buffer_bytes(b, (char[]){'\\', 'x', digit[c >> 4], digit[c & 15]}, 4);
         }
+        used = used > 0 ? used : 1;
+        text.at += used;
+        text.length -= used;
     }
+    buffer_chars(b, text.length > 0 ? "..." : "");
 }
 
 static void put_quoted(struct buffer *b, struct becalm_text text)

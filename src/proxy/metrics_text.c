@@ -37,13 +37,15 @@ void metrics_label(struct metrics_text *m, const char *name, const char *value)
     m->labelled = true;
     buffer_chars(m->out, name);
     buffer_chars(m->out, "=\"");
-    for (const char *c = value; *c != '\0'; c++) {
-        if (*c == '\n') {
-            buffer_chars(m->out, "\\n");
-        } else {
-            buffer_chars(m->out, *c == '"' || *c == '\\' ? "\\" : "");
-            buffer_bytes(m->out, c, 1);
+    for (;;) {
+        size_t plain = strcspn(value, "\"\\\n");
+        buffer_bytes(m->out, value, plain);
+        value += plain;
+        if (*value == '\0') {
+            break;
         }
+        buffer_chars(m->out, *value == '\n' ? "\\n" : *value == '"' ? "\\\"" : "\\\\");
+        value++;
     }
     buffer_chars(m->out, "\"");
 }

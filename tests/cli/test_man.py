@@ -57,6 +57,15 @@ def test_man__every_option_is_on_its_command_s_page(commands):
                 assert re.search(rf"-{letter}\b", text), f"{path} -{letter}"
 
 
+def test_man__becalm_metrics_knows_every_metric():
+    text = page("becalm-metrics.7")
+    source = (ROOT / "src/proxy/metrics.c").read_text()
+    names = re.findall(r'"((?:becalm|http|circuit|process)_[a-z_]+)"', source)
+    assert len(names) > 30
+    for name in names:
+        assert re.search(rf"\b{name}\b", text), name
+
+
 def test_man__pages_refer_to_pages_that_exist():
     names = {path.name for path in PAGES}
     for path in PAGES:
