@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Envoy: routes say how requests are retried, clusters how many go there at once and which hosts are left out. A
  * cluster becomes a service and a route to it an endpoint. Whole bootstrap files are read, and any piece of them. */
+#include "../value.h"
 #include "dialect.h"
 #include "mesh.h"
 #include "route.h"
@@ -318,8 +319,8 @@ static const char *domains_read(struct source *s, const struct from *domains)
             continue;
         }
         const struct from named = {item.node, emit_text(s->emit, "domains \"%s\"", text), NULL};
-        if (strchr(text, '*') != NULL) {
-            source_no_equal(s, NULL, &named, "a host is matched whole");
+        if (!value_match_host(text)) {
+            source_no_equal(s, NULL, &named, "a host is matched whole, or by what stands behind *.");
         } else if (first != NULL) {
             source_no_equal(s, NULL, &named, "a service matches one host; repeat the service for this one");
         } else {

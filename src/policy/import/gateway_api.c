@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kubernetes' Gateway API: HTTPRoute with retry and timeouts (GEP-1731, GEP-1742), and the retryConstraint of a
  * BackendTrafficPolicy (GEP-3388). A backend becomes a service and a rule that leads to it an endpoint. */
+#include "../value.h"
 #include "dialect.h"
 #include "route.h"
 
@@ -290,8 +291,8 @@ static void route_read(struct gateway *in, const struct yaml_node *spec)
             continue;
         }
         item.path = emit_text(s->emit, "hostnames \"%s\"", text);
-        if (text[0] == '*') {
-            source_no_equal(s, NULL, &item, "a host is matched whole");
+        if (!value_match_host(text)) {
+            source_no_equal(s, NULL, &item, "a host is matched whole, or by what stands behind *.");
         } else if (host != NULL) {
             source_no_equal(s, NULL, &item, "a service matches one host; repeat the service for this one");
         } else {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "route.h"
 
-#include <string.h>
+#include "../value.h"
 
-#include "policy/value.h"
+#include <string.h>
 
 static bool is_absent(const char *text)
 {
