@@ -256,12 +256,13 @@ static struct route_match match_read(struct source *s, struct emit_target *servi
     m.impossible = source_rest(s, service, from->node, "match", fields);
     const struct from separated = {source_get(from->node, "path_separated_prefix"), "match.path_separated_prefix",
                                    NULL};
+    const struct from prefix = {source_get(from->node, "prefix"), "match.prefix", NULL};
     const struct from headers = {source_get(from->node, "headers"), "match.headers", NULL};
     m.path = source_text(s, &(struct from){source_get(from->node, "path"), "match.path", NULL});
-    m.prefix = source_text(s, &(struct from){source_get(from->node, "prefix"), "match.prefix", NULL});
+    m.prefix = source_text(s, &prefix);
+    match_whole_segments(s, service, &prefix, m.prefix);
     if (separated.node != NULL) {
         m.prefix = source_text(s, &separated);
-        match_whole_names(s, service, &separated, m.prefix);
     }
     for (uint32_t i = 0; source_is(s, &headers, YAML_SEQUENCE) && i < headers.node->count; i++) {
         header_match(s, service, headers.node->item[i], &m);

@@ -113,8 +113,8 @@ static void path_match(struct source *s, struct emit_target *service, const stru
     const struct from value = {source_get(from->node, "value"), "matches.path.value", NULL};
     const char *text = source_text(s, &value);
     if (type == NULL || yaml_is(type, "PathPrefix")) {
-        m->prefix = text;
-        match_whole_names(s, service, from, text);
+        size_t length = text == NULL ? 0 : strlen(text); /* a slash at its end means nothing there */
+        m->prefix = length > 1 && text[length - 1] == '/' ? emit_text(s->emit, "%.*s", (int)length - 1, text) : text;
     } else if (yaml_is(type, "Exact")) {
         m->path = text;
     } else {
