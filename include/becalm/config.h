@@ -148,7 +148,8 @@ struct becalm_service {
     const char *name;
     uint32_t line; /* of its key */
     uint32_t column;
-    const char *const *hosts; /* "host:port"; never empty: without `hosts` the service's own name, port 80 */
+    const char *const *hosts; /* "host:port"; never empty: without `hosts` the service's own name, port 80, even if
+                               * that is no DNS name, which is a warning */
     uint32_t host_count;
     struct becalm_match match;
     struct becalm_rules rules; /* of requests that belong to no endpoint */

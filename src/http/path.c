@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "path.h"
 
-#include <string.h>
-
 #include "text_internal.h"
 
 /* What the bytes since the last slash were: 0 to 2 dots, or anything else. */
@@ -26,11 +24,15 @@ static int escape_value(const char *at, size_t length)
     return hex_value(at[1]) * 16 + hex_value(at[2]);
 }
 
+static bool is_letter_or_digit(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 /* RFC 3986, 2.3 */
 static bool is_unreserved(int c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_' || c == '~';
+    return is_letter_or_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 /* Moves on by one character. False: a dot segment has ended here. */
@@ -54,6 +56,11 @@ bool becalm__path_read(struct becalm_text target, struct becalm__path *path)
     while (i < target.length && target.at[i] != '?') {
         int c = (unsigned char)target.at[i];
         size_t width = 1;
+        if (is_letter_or_digit(c)) { /* most are */
+            dots = NO_DOTS;
+            i++;
+            continue;
+        }
         if (c <= ' ' || c == 0x7f || c == '#') {
             return false;
         }
@@ -96,58 +103,19 @@ static size_t unit_read(struct becalm_text rest, char unit[3], size_t *length)
     return 3;
 }
 
-size_t becalm__path_normalize(const struct becalm__path *path, char *text)
+struct becalm_text becalm__path_normalize(const struct becalm__path *path, char normal[BECALM__PATH_NORMAL_MAX])
 {
     struct becalm_text rest = path->text;
     size_t written = 0;
-    while (!text_ended(rest)) {
+    if (!path->escaped) {
+        return path->text;
+    }
+    while (!text_ended(rest) && written <= BECALM__PATH_RULE_MAX) {
         char unit[3];
         size_t length;
         text_skip(&rest, unit_read(rest, unit, &length));
-        memcpy(text + written, unit, length);
+        memcpy(normal + written, unit, length);
         written += length;
     }
-    return written;
-}
-
-/* Takes the rule off the front of *rest. */
-static bool rule_take(struct becalm_text *rest, bool escaped, struct becalm_text rule)
-{
-    if (!escaped) {
-        if (rest->length < rule.length || (rule.length > 0 && memcmp(rest->at, rule.at, rule.length) != 0)) {
-            return false;
-        }
-        text_skip(rest, rule.length);
-        return true;
-    }
-    while (rule.length > 0) {
-        char unit[3];
-        size_t length;
-        if (text_ended(*rest)) {
-            return false;
-        }
-        size_t width = unit_read(*rest, unit, &length);
-        if (rule.length < length || memcmp(rule.at, unit, length) != 0) {
-            return false;
-        }
-        text_skip(&rule, length);
-        text_skip(rest, width);
-    }
-    return true;
-}
-
-bool becalm__path_is(const struct becalm__path *path, struct becalm_text rule)
-{
-    struct becalm_text rest = path->text;
-    return rule_take(&rest, path->escaped, rule) && text_ended(rest);
-}
-
-bool becalm__path_under(const struct becalm__path *path, struct becalm_text rule)
-{
-    struct becalm_text rest = path->text;
-    if (text_is(rule, "/")) {
-        return true;
-    }
-    return rule_take(&rest, path->escaped, rule) &&
-           (text_ended(rest) || rest.at[0] == '/' || rule.at[rule.length - 1] == '/');
+    return (struct becalm_text){normal, written};
 }

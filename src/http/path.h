@@ -13,6 +13,8 @@
 
 #include <becalm/http.h>
 
+#include <string.h>
+
 /* A path that was read. It points into the request's bytes. */
 struct becalm__path {
     struct becalm_text text; /* without the query */
@@ -23,14 +25,29 @@ struct becalm__path {
  * False: it is refused, for the above or for a blank, a control character, a fragment, or no slash in front. */
 bool becalm__path_read(struct becalm_text target, struct becalm__path *);
 
-/* The path in its normal form, as the functions below want a rule. `text` has room for path->text.length bytes, and
- * gets no zero. Returns the length. */
-size_t becalm__path_normalize(const struct becalm__path *, char *text);
+#define BECALM__PATH_RULE_MAX   1024u /* no rule is longer, so that this much of a path's normal form is enough */
+#define BECALM__PATH_NORMAL_MAX (BECALM__PATH_RULE_MAX + 3)
 
-bool becalm__path_is(const struct becalm__path *, struct becalm_text rule);
+/* The path in its normal form: itself, if it has no escapes, else in `normal`, and no more of it than a rule can see.
+ */
+struct becalm_text becalm__path_normalize(const struct becalm__path *, char normal[BECALM__PATH_NORMAL_MAX]);
+
+/* A rule is a path in its normal form, and not longer than BECALM__PATH_RULE_MAX; so is `path`, of any length. */
+static inline bool becalm__path_is(struct becalm_text path, struct becalm_text rule)
+{
+    return path.length == rule.length && (rule.length == 0 || memcmp(path.at, rule.at, rule.length) == 0);
+}
 
 /* Does it begin with the rule, up to the end of a segment? /pay/x is under /pay, and /payment is not. A rule that ends
  * with a slash has said where its segment ends: /pay is not under /pay/. Everything is under "/", even "*". */
-bool becalm__path_under(const struct becalm__path *, struct becalm_text rule);
+static inline bool becalm__path_under(struct becalm_text path, struct becalm_text rule)
+{
+    if (path.length <= rule.length || rule.length <= 1) {
+        return becalm__path_is(path, rule) || (rule.length == 1 && rule.at[0] == '/');
+    }
+    /* Where the segment ends is asked first: it is one byte, and of many rules few get further. */
+    return (path.at[rule.length] == '/' || rule.at[rule.length - 1] == '/') &&
+           memcmp(path.at, rule.at, rule.length) == 0;
+}
 
 #endif

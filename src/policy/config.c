@@ -268,8 +268,9 @@ static void hosts_check(struct loader *l, const struct becalm_service *service, 
 {
     if (node == NULL) {
         if (!value_address(service->hosts[0])) {
-            loader_error(l, key->line, key->column, "missing",
-                         "%s has no hosts, and its name is no DNS name; write hosts: [\"name:80\"]", service->name);
+            becalm_diag_add(l->diags, BECALM_WARNING, l->name, key->line, key->column, "missing",
+                            "%s has no hosts, and its name is no DNS name; a gateway needs hosts: [\"name:80\"]",
+                            service->name);
         }
         return;
     }

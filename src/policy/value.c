@@ -376,7 +376,8 @@ bool value_path(const char *text)
 {
     struct becalm__path path;
     size_t length = strlen(text);
-    return text[0] == '/' && becalm__path_read((struct becalm_text){text, length}, &path) && path.text.length == length;
+    return text[0] == '/' && length <= BECALM__PATH_RULE_MAX &&
+           becalm__path_read((struct becalm_text){text, length}, &path) && path.text.length == length;
 }
 
 bool value_method(const char *text)

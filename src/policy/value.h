@@ -31,7 +31,8 @@ bool value_rate(const char *text, uint64_t *milli);
 bool value_address(const char *text);
 
 /* What a request is matched by. A host: pay.local, pay.local:8080, 10.0.0.1, [::1]:80, ::1, *.example.com, or * alone.
- * A path as http/path.h reads it, from its slash, without a query. A method in the capital letters that all have. */
+ * A path as http/path.h reads it, from its slash, without a query, at most 1024 bytes. A method in the capital letters
+ * that all have. */
 bool value_match_host(const char *text);
 bool value_path(const char *text);
 bool value_method(const char *text);

@@ -19,7 +19,7 @@ struct row {
     size_t host_length;
     enum host_rank rank;
     uint32_t port; /* or NO_PORT: any */
-    char *path;    /* in its normal form; NULL: any */
+    char *path;    /* a rule of http/path.h; NULL: any */
     size_t path_length;
     bool exact; /* the whole path, not its beginning */
     const char *method;
@@ -215,6 +215,7 @@ static bool row_set_host(struct row *row, const char *text, bool *no_memory)
 /* The loader allows one of path and prefix. */
 static bool row_set_path(struct row *row, const struct becalm_match *match, bool *no_memory)
 {
+    char memory[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
     row->exact = match->path != NULL;
     const char *text = row->exact ? match->path : match->prefix;
@@ -224,13 +225,14 @@ static bool row_set_path(struct row *row, const struct becalm_match *match, bool
     if (!becalm__path_read((struct becalm_text){text, strlen(text)}, &path) || path.text.length != strlen(text)) {
         return false;
     }
-    row->path = malloc(path.text.length + 1);
-    if (row->path == NULL) {
-        *no_memory = true;
+    struct becalm_text rule = becalm__path_normalize(&path, memory);
+    if (rule.length > BECALM__PATH_RULE_MAX) {
         return false;
     }
-    row->path_length = becalm__path_normalize(&path, row->path);
-    return true;
+    row->path = bytes_copy(rule.at, rule.length);
+    row->path_length = rule.length;
+    *no_memory = row->path == NULL;
+    return row->path != NULL;
 }
 
 static void row_free(struct row *row)
@@ -391,7 +393,7 @@ void route_table_free(struct route_table *table)
 /* A request, ready to be compared. */
 struct seeker {
     const struct route_request *request;
-    struct becalm__path path;
+    struct becalm_text path; /* in its normal form */
     struct host host;
 };
 
@@ -410,7 +412,7 @@ static bool header_fits(const struct row *row, const struct route_request *reque
     return false;
 }
 
-static bool path_fits(const struct row *row, const struct becalm__path *path)
+static bool path_fits(const struct row *row, struct becalm_text path)
 {
     struct becalm_text rule = {row->path, row->path_length};
     return row->path == NULL || (row->exact ? becalm__path_is(path, rule) : becalm__path_under(path, rule));
@@ -427,7 +429,7 @@ static bool row_fits(const struct row *row, const struct seeker *seeker)
         (row->method_length != method->length || memcmp(row->method, method->at, method->length) != 0)) {
         return false;
     }
-    return path_fits(row, &seeker->path) && (row->header_name == NULL || header_fits(row, seeker->request));
+    return path_fits(row, seeker->path) && (row->header_name == NULL || header_fits(row, seeker->request));
 }
 
 static uint32_t range_find(const struct route_table *table, struct range range, const struct seeker *seeker)
@@ -493,12 +495,15 @@ static uint32_t endpoint_find(const struct route_table *table, struct range rang
 struct route route_find(const struct route_table *table, const struct route_request *request)
 {
     struct route route = {.service = ROUTE_NONE, .endpoint = ROUTE_NONE};
+    char normal[BECALM__PATH_NORMAL_MAX];
+    struct becalm__path path;
     struct seeker seeker; /* not zeroed: the host's text is long */
     seeker.request = request;
-    if (!becalm__path_read(request->path, &seeker.path)) {
+    if (!becalm__path_read(request->path, &path)) {
         route.bad_path = true;
         return route;
     }
+    seeker.path = becalm__path_normalize(&path, normal);
     if (!host_read(request->host, &seeker.host)) {
         seeker.host.length = 0; /* it is nobody's name; who takes any host takes this one too */
     }

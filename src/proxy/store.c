@@ -289,6 +289,7 @@ static void memory_end(struct store *store, const struct store_key *key, becalm_
     if (entry == NULL || entry->ticket != key->ticket) { /* it has expired, and may be somebody else's by now */
         goto out;
     }
+    BECALM_ASSERT(entry->answer == NULL); /* a key ends once */
     uint64_t bytes = answer_bytes(answer);
     if (bytes > memory->settings.max_bytes) {
         memory->counts.too_large++;

@@ -35,6 +35,7 @@ static void test_address__is_an_ip_a_path_or_a_name(void **state)
     check_eq_u64(ntohl(v4.socket.v4.sin_addr.s_addr), 0x0a010203);
     check_eq_u64(ntohs(v4.socket.v4.sin_port), 8080);
     check_eq_u64(v4.port, 8080);
+    check_eq_str(v4.name, "");
     struct address v6 = parse("[2001:db8::1]:0");
     check_eq_u64(v6.kind, ADDRESS_IP);
     check_eq_u64(v6.socket.any.sa_family, AF_INET6);

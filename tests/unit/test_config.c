@@ -304,6 +304,19 @@ static void test_config__what_must_not_be_switched_on_by_a_typing_error_is_refus
     becalm_config_free(config);
 }
 
+static void test_config__a_service_without_hosts_has_a_dns_name(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("services:\n"
+                                         "  pay: {maxRetries: 1}\n"
+                                         "  team/pay: {maxRetries: 1}\n"
+                                         "  team/far: {hosts: [\"far:80\"]}\n");
+    check_eq_u64(diags.warnings, 1);
+    check_eq_str(diags.diag[0].code, "missing");
+    check_eq_u64(diags.diag[0].line, 3);
+    becalm_config_free(config);
+}
+
 static void test_config__a_key_of_another_kind_is_a_warning(void **state)
 {
     (void)state;
@@ -441,6 +454,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__what_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
              cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),
+             cmocka_unit_test(test_config__a_service_without_hosts_has_a_dns_name),
              cmocka_unit_test(test_config__a_key_of_another_kind_is_a_warning),
              cmocka_unit_test(test_config__values_that_another_key_brought_say_which),
              cmocka_unit_test(test_config__an_endpoint_may_need_its_services_budget_too),

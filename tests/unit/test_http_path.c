@@ -19,14 +19,16 @@ static bool is_read(const char *target)
 
 static bool is_under(const char *target, const char *rule)
 {
+    char normal[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
-    return reads(target, &path) && becalm__path_under(&path, text(rule));
+    return reads(target, &path) && becalm__path_under(becalm__path_normalize(&path, normal), text(rule));
 }
 
 static bool is_exactly(const char *target, const char *rule)
 {
+    char normal[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
-    return reads(target, &path) && becalm__path_is(&path, text(rule));
+    return reads(target, &path) && becalm__path_is(becalm__path_normalize(&path, normal), text(rule));
 }
 
 static void test_path__none_and_the_asterisk_are_paths(void **state)
@@ -38,7 +40,9 @@ static void test_path__none_and_the_asterisk_are_paths(void **state)
     check_true(is_exactly("*", "*"));
     check_true(is_under("*", "/"));
     check_true(!is_under("*", "/x"));
-    check_true(becalm__path_is(&path, (struct becalm_text){NULL, 0}));
+    check_true(becalm__path_is(path.text, (struct becalm_text){NULL, 0}));
+    check_true(!becalm__path_under(path.text, text("/x")));
+    check_true(becalm__path_under(path.text, text("/")));
 }
 
 static void test_path__the_query_is_no_part_of_it(void **state)
@@ -77,12 +81,12 @@ static void test_path__what_may_mean_another_path_is_refused(void **state)
 static void test_path__escapes_of_plain_letters_are_undone(void **state)
 {
     (void)state;
-    char normal[32];
+    char memory[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
     check_true(reads("/%70%61%79%2d%7E/%2f%c3%A9%20x", &path));
-    size_t length = becalm__path_normalize(&path, normal);
-    normal[length] = '\0';
-    check_eq_str(normal, "/pay-~/%2F%C3%A9%20x");
+    struct becalm_text normal = becalm__path_normalize(&path, memory);
+    check_eq_u64(normal.length, 20);
+    assert_memory_equal(normal.at, "/pay-~/%2F%C3%A9%20x", 20);
     check_true(is_exactly("/%70%61y", "/pay"));
     check_true(!is_exactly("/%70%61y", "/pa"));
     check_true(!is_exactly("/%70%61", "/pay"));
@@ -111,8 +115,33 @@ static void test_path__a_prefix_ends_with_a_segment(void **state)
     check_true(!is_under("//pay", "/pay"));
 }
 
+static void test_path__of_any_length_is_compared_as_far_as_rules_go(void **state)
+{
+    (void)state;
+    static char target[3 * BECALM__PATH_RULE_MAX + 16];
+    static char rule[BECALM__PATH_RULE_MAX + 1];
+    char *at = target + 1;
+    target[0] = '/';
+    rule[0] = '/';
+    for (size_t i = 1; i < BECALM__PATH_RULE_MAX; i++) {
+        memcpy(at, "%61", 3);
+        at += 3;
+        rule[i] = 'a';
+    }
+    *at = '\0';
+    check_true(is_exactly(target, rule));
+    check_true(is_under(target, rule));
+    memcpy(at, "%2F", 4); /* three bytes more, and no end of the segment */
+    check_true(!is_exactly(target, rule));
+    check_true(!is_under(target, rule));
+    memcpy(at, "/", 2);
+    check_true(!is_exactly(target, rule));
+    check_true(is_under(target, rule));
+}
+
 BECALM_TESTS(cmocka_unit_test(test_path__none_and_the_asterisk_are_paths),
              cmocka_unit_test(test_path__the_query_is_no_part_of_it),
              cmocka_unit_test(test_path__what_may_mean_another_path_is_refused),
              cmocka_unit_test(test_path__escapes_of_plain_letters_are_undone),
-             cmocka_unit_test(test_path__a_prefix_ends_with_a_segment))
+             cmocka_unit_test(test_path__a_prefix_ends_with_a_segment),
+             cmocka_unit_test(test_path__of_any_length_is_compared_as_far_as_rules_go))

@@ -176,7 +176,11 @@ static void test_store__a_key_in_flight_expires_too_and_its_late_end_harms_nobod
     check_eq_u64(begin(store, &third, 11 * BECALM_S), STORE_IN_FLIGHT);
     end(store, &next, 12 * BECALM_S, "new");
     check_eq_u64(begin(store, &third, 12 * BECALM_S), STORE_ANSWERED);
-    end(store, &next, 13 * BECALM_S + 10 * BECALM_S, "nobody has it"); /* and one that is gone altogether */
+    struct store_key gone = key_of("gone", "x");
+    check_eq_u64(begin(store, &gone, 12 * BECALM_S), STORE_BEGUN);
+    check_eq_u64(begin(store, &third, 30 * BECALM_S), STORE_BEGUN); /* which sweeps */
+    end(store, &gone, 30 * BECALM_S, "nobody has it");
+    check_eq_u64(counts_of(store).entries, 1);
     store_free(store);
 }
 

@@ -61,6 +61,7 @@ static void test_trust__ipv4_inside_ipv6_is_ipv4(void **state)
     check_true(TRUSTS("10.0.0.1:1", "::ffff:10.0.0.1"));
     check_true(!TRUSTS("10.0.0.1:1", "::/0")); /* all of IPv6, and nothing else */
     check_true(!TRUSTS("10.0.0.1:1", "::ffff:0:0/80"));
+    check_true(TRUSTS("[::1]:1", "::ffff:0:0/80"));
     check_true(!TRUSTS("[::1]:1", "0.0.0.0/0"));
 }
 

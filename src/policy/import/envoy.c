@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Envoy: routes say how requests are retried, clusters how many go there at once and which hosts are left out. A
  * cluster becomes a service and a route to it an endpoint. Whole bootstrap files are read, and any piece of them. */
+#include "../value.h"
 #include "dialect.h"
 #include "mesh.h"
 #include "route.h"
@@ -255,12 +256,13 @@ static struct route_match match_read(struct source *s, struct emit_target *servi
     m.impossible = source_rest(s, service, from->node, "match", fields);
     const struct from separated = {source_get(from->node, "path_separated_prefix"), "match.path_separated_prefix",
                                    NULL};
+    const struct from prefix = {source_get(from->node, "prefix"), "match.prefix", NULL};
     const struct from headers = {source_get(from->node, "headers"), "match.headers", NULL};
     m.path = source_text(s, &(struct from){source_get(from->node, "path"), "match.path", NULL});
-    m.prefix = source_text(s, &(struct from){source_get(from->node, "prefix"), "match.prefix", NULL});
+    m.prefix = source_text(s, &prefix);
+    match_whole_segments(s, service, &prefix, m.prefix);
     if (separated.node != NULL) {
         m.prefix = source_text(s, &separated);
-        match_whole_names(s, service, &separated, m.prefix);
     }
     for (uint32_t i = 0; source_is(s, &headers, YAML_SEQUENCE) && i < headers.node->count; i++) {
         header_match(s, service, headers.node->item[i], &m);
@@ -318,8 +320,8 @@ static const char *domains_read(struct source *s, const struct from *domains)
             continue;
         }
         const struct from named = {item.node, emit_text(s->emit, "domains \"%s\"", text), NULL};
-        if (strchr(text, '*') != NULL) {
-            source_no_equal(s, NULL, &named, "a host is matched whole");
+        if (!value_match_host(text)) {
+            source_no_equal(s, NULL, &named, "a host is matched whole, or by what stands behind *.");
         } else if (first != NULL) {
             source_no_equal(s, NULL, &named, "a service matches one host; repeat the service for this one");
         } else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kubernetes' Gateway API: HTTPRoute with retry and timeouts (GEP-1731, GEP-1742), and the retryConstraint of a
  * BackendTrafficPolicy (GEP-3388). A backend becomes a service and a rule that leads to it an endpoint. */
+#include "../value.h"
 #include "dialect.h"
 #include "route.h"
 
@@ -112,8 +113,8 @@ static void path_match(struct source *s, struct emit_target *service, const stru
     const struct from value = {source_get(from->node, "value"), "matches.path.value", NULL};
     const char *text = source_text(s, &value);
     if (type == NULL || yaml_is(type, "PathPrefix")) {
-        m->prefix = text;
-        match_whole_names(s, service, from, text);
+        size_t length = text == NULL ? 0 : strlen(text); /* a slash at its end means nothing there */
+        m->prefix = length > 1 && text[length - 1] == '/' ? emit_text(s->emit, "%.*s", (int)length - 1, text) : text;
     } else if (yaml_is(type, "Exact")) {
         m->path = text;
     } else {
@@ -290,8 +291,8 @@ static void route_read(struct gateway *in, const struct yaml_node *spec)
             continue;
         }
         item.path = emit_text(s->emit, "hostnames \"%s\"", text);
-        if (text[0] == '*') {
-            source_no_equal(s, NULL, &item, "a host is matched whole");
+        if (!value_match_host(text)) {
+            source_no_equal(s, NULL, &item, "a host is matched whole, or by what stands behind *.");
         } else if (host != NULL) {
             source_no_equal(s, NULL, &item, "a service matches one host; repeat the service for this one");
         } else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gRPC: a service config (gRFC A6, service_config.proto). A method's config becomes an endpoint, a service's a service,
  * one for everything the defaults. */
+#include "../value.h"
 #include "dialect.h"
 #include "route.h"
 
@@ -236,16 +237,26 @@ static void method_name(struct source *s, const struct yaml_node *config, const 
         return;
     }
     if (named) {
-        struct from prefix = {service.node, "name.service", NULL};
-        target = emit_service(s->emit, service_text, source_where(s, &prefix));
+        struct from from = {service.node, "name.service", NULL};
+        const char *prefix = emit_text(s->emit, "/%s/", service_text);
+        if (!value_path(prefix)) {
+            source_error(s, service.node, "wrong-type", "name.service is no name that a path can have");
+            return;
+        }
+        target = emit_service(s->emit, service_text, source_where(s, &from));
         if (emit_get(target, "match.prefix") == NULL) {
-            source_put_text(s, target, "match.prefix", emit_text(s->emit, "/%s/", service_text), &prefix);
+            source_put_text(s, target, "match.prefix", prefix, &from);
             emit_note(s->emit, target, "A service config does not say where the service is: add `hosts`.");
         }
     }
     if (named && method_text != NULL && method_text[0] != '\0') {
+        const char *path = emit_text(s->emit, "/%s/%s", service_text, method_text);
+        if (!value_path(path)) {
+            source_error(s, method.node, "wrong-type", "name.method is no name that a path can have");
+            return;
+        }
         target = emit_endpoint(target, method_text, source_where(s, &method));
-        source_put_text(s, target, "match.path", emit_text(s->emit, "/%s/%s", service_text, method_text), &method);
+        source_put_text(s, target, "match.path", path, &method);
     }
     source_rest(s, target, name, "name", fields);
     method_rules(s, target, config);

@@ -235,7 +235,9 @@ static struct route_match match_read(struct istio *in, struct emit_target *servi
         return m;
     }
     m.impossible = source_rest(in->s, service, node, "match", fields);
-    string_match(in, service, &(struct from){source_get(node, "uri"), "match.uri", NULL}, &m.path, &m.prefix, &m);
+    const struct from uri = {source_get(node, "uri"), "match.uri", NULL};
+    string_match(in, service, &uri, &m.path, &m.prefix, &m);
+    match_whole_segments(in->s, service, &uri, m.prefix);
     string_match(in, service, &(struct from){source_get(node, "method"), "match.method", NULL}, &m.method, NULL, &m);
     string_match(in, service, &(struct from){source_get(node, "authority"), "match.authority", NULL}, &m.host, NULL,
                  &m);

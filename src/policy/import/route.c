@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "route.h"
 
-#include <string.h>
+#include "../value.h"
 
-#include "policy/value.h"
+#include <string.h>
 
 static bool is_absent(const char *text)
 {
@@ -50,13 +50,13 @@ const char *match_name(struct source *s, const struct route_match *m)
                      path[0] == '/' ? path + 1 : path, header[0] != '\0' ? "-" : "", header);
 }
 
-void match_whole_names(struct source *s, struct emit_target *service, const struct from *from, const char *prefix)
+void match_whole_segments(struct source *s, struct emit_target *service, const struct from *from, const char *prefix)
 {
     size_t length = prefix == NULL ? 0 : strlen(prefix);
     if (length > 0 && prefix[length - 1] != '/') {
         source_no_equal(
             s, service, from,
-            emit_text(s->emit, "a prefix may end inside a name, so that %s also matches %ss", prefix, prefix));
+            emit_text(s->emit, "a prefix ends with a segment, so that %s does not match %ss", prefix, prefix));
     }
 }
 

@@ -25,8 +25,9 @@ void match_put(struct source *, struct emit_target *, const struct route_match *
 /* A name for an endpoint that nobody named. */
 const char *match_name(struct source *, const struct route_match *);
 
-/* The prefix matches whole names only there: a warning, unless it ends with one. `prefix` may be NULL. */
-void match_whole_names(struct source *, struct emit_target *, const struct from *, const char *prefix);
+/* There a prefix may end inside a segment, here it can't: a warning, unless it ends with a slash. `prefix` may be
+ * NULL. */
+void match_whole_segments(struct source *, struct emit_target *, const struct from *, const char *prefix);
 
 /* Says under the service's keys that one of its routes could not be said. */
 void route_left_out(struct source *, struct emit_target *service, const struct yaml_node *route);
