@@ -269,7 +269,9 @@ void attempt_body(struct attempt *attempt)
     }
     int count = body_parts(exchange, chunk_head, part);
     if (!attempt_put(attempt, part, count)) {
-        broken(attempt);
+        /* A host that has heard enough answers and closes: reading tells whether there is an answer. */
+        attempt->upstream->readable = true;
+        loop_later(&exchange->worker->loop, &attempt->task);
         return;
     }
     bytes_free(&exchange->body);
