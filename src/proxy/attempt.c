@@ -63,6 +63,7 @@ static void fail(struct attempt *attempt, enum becalm_http_failure failure)
     struct exchange *exchange = attempt->exchange;
     release(attempt, false);
     struct becalm_outcome outcome;
+    exchange->failure = failure;
     becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
     outcome.delivered = attempt->state == ATTEMPT_PASSING;
     exchange_done(exchange, attempt->slot, &outcome);
