@@ -63,6 +63,7 @@ static void fail(struct attempt *attempt, enum becalm_http_failure failure)
     struct exchange *exchange = attempt->exchange;
     release(attempt, false);
     struct becalm_outcome outcome;
+    exchange->failure = failure;
     becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
     outcome.delivered = attempt->state == ATTEMPT_PASSING;
     exchange_done(exchange, attempt->slot, &outcome);
@@ -269,7 +270,9 @@ void attempt_body(struct attempt *attempt)
     }
     int count = body_parts(exchange, chunk_head, part);
     if (!attempt_put(attempt, part, count)) {
-        broken(attempt);
+        /* A host that has heard enough answers and closes: reading tells whether there is an answer. */
+        attempt->upstream->readable = true;
+        loop_later(&exchange->worker->loop, &attempt->task);
         return;
     }
     bytes_free(&exchange->body);

@@ -75,6 +75,13 @@ static becalm_ns patience(const struct client *client)
     return settings->idle_timeout;
 }
 
+/* Timers are left armed while states change, and look again when they fire: this is how late they may be. */
+static becalm_ns look_after(const struct client *client)
+{
+    const struct becalm_settings *settings = settings_of(client);
+    return becalm_ns_min(settings->header_timeout, settings->idle_timeout);
+}
+
 /* An answer to a request that never became an exchange; the connection ends with it. */
 static void refuse(struct client *client, uint32_t status, const char *reason, const char *what)
 {
@@ -108,7 +115,7 @@ static void timer_fires(struct timer *timer)
     becalm_ns due = becalm_ns_after(client->since, limit);
     if (due > loop->now) {
         /* Nothing is due while the engine times the call, but look again: the state will change. */
-        becalm_ns look = becalm_ns_after(loop->now, settings_of(client)->header_timeout);
+        becalm_ns look = becalm_ns_after(loop->now, look_after(client));
         wheel_arm(&loop->wheel, timer, becalm_ns_min(due, look));
         return;
     }
@@ -191,7 +198,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
         client_close(client);
         return;
     }
-    wheel_arm(&worker->loop.wheel, &client->timer, becalm_ns_after(client->since, patience(client)));
+    wheel_arm(&worker->loop.wheel, &client->timer, becalm_ns_after(client->since, look_after(client)));
     if (count > settings_of(client)->max_connections) {
         refuse(client, 503, "connections", "too many connections");
     }

@@ -96,8 +96,9 @@ struct exchange {
     bool over;
     bool cancelled; /* the client's connection broke in the middle of a step */
     becalm_ns timer_at;
-    becalm_ns waited;  /* before the retry that is sent next */
-    bool connect_late; /* it was the latest attempt's connect that timed out */
+    becalm_ns waited;                 /* before the retry that is sent next */
+    bool connect_late;                /* it was the latest attempt's connect that timed out */
+    enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
     becalm_ns arrived_at;
     uint64_t arrived_wall;
 

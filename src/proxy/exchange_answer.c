@@ -292,6 +292,25 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     exchange->cancelled = out.full || !client_write(exchange->client, part, 2);
 }
 
+/* The wire says more than the engine's outcome: RFC 9209 has a word for each. */
+static void name_failure(const struct exchange *exchange, struct becalm_own_answer *usual)
+{
+    enum becalm_outcome_kind last = exchange->call.last;
+    if (usual->status != 502) {
+        return;
+    }
+    if (last == BECALM_OUTCOME_REFUSED && exchange->connect_late) {
+        usual->status = 504;
+        usual->error = "connection_timeout";
+    } else if (last == BECALM_OUTCOME_REFUSED && exchange->failure == BECALM_HTTP_DNS) {
+        usual->error = "dns_error";
+    } else if (last == BECALM_OUTCOME_BROKEN && exchange->failure == BECALM_HTTP_BAD_ANSWER) {
+        usual->error = "http_protocol_error";
+    } else if (last == BECALM_OUTCOME_BROKEN && exchange->failure == BECALM_HTTP_CUT) {
+        usual->error = "http_response_incomplete";
+    }
+}
+
 static void answer_own(struct exchange *exchange, const struct becalm_action *action)
 {
     struct worker *worker = exchange->worker;
@@ -301,10 +320,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     struct becalm_own_answer usual;
     char explain[EXPLAIN_HEADER_MAX];
     becalm_own_answer_for(action->why, exchange->call.last, &usual);
-    if (exchange->connect_late && exchange->call.last == BECALM_OUTCOME_REFUSED && usual.status == 502) {
-        usual.status = 504;
-        usual.error = "connection_timeout";
-    }
+    name_failure(exchange, &usual);
     struct becalm_text type = h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE);
     bool grpc = type.length >= 16 && memcmp(type.at, "application/grpc", 16) == 0;
     struct own own = {

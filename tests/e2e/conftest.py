@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""What the end-to-end tests share: real gateway processes and hosts that misbehave, on loopback and in bounded time.
+The program is the one named by BECALM. Every gateway must end with 0 when told to, without a sanitizer's report."""
+
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PROGRAM = os.environ.get("BECALM", str(ROOT / "build/dev/becalm"))
+sys.path.insert(0, str(HERE))
+
+from host import Host, wait_until  # noqa: E402
+from wire import Wire, ask  # noqa: E402
+
+START_SECONDS = 30
+END_SECONDS = 40
+
+
+def free_port():
+    """Below the kernel's own range, so that no outgoing connection takes it in the meantime."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+class Gateway:
+    """One process. `policy` is its text; settings that a test does not care about are chosen to make it fast."""
+
+    def __init__(self, folder, policy, sets=(), wrapper=(), workers=1, delay="0s", env=None):
+        self.folder = folder
+        self.path = folder / "becalm.yaml"
+        self.path.write_text(policy)
+        self.sets = list(sets)
+        self.wrapper = list(wrapper)
+        self.workers = workers
+        self.delay = delay
+        self.env = env or {}
+        self.process = None
+        self.ended = False
+        for _ in range(5):
+            if self._start():
+                return
+        raise AssertionError("can't start: " + self.log())
+
+    def _start(self):
+        self.port, self.admin = free_port(), free_port()
+        fixed = [f"listen=127.0.0.1:{self.port}", f"admin=127.0.0.1:{self.admin}", f"workers={self.workers}"]
+        fixed.append(f"drain.delay={self.delay}")
+        command = [*self.wrapper, PROGRAM, "proxy"]
+        for each in fixed + self.sets:
+            command += ["--set", each]
+        self.err = open(self.folder / "stderr", "wb")
+        self.out = open(self.folder / "stdout", "wb")
+        self.process = subprocess.Popen(
+            [*command, str(self.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=self.out,
+            stderr=self.err,
+            env={**os.environ, "NO_COLOR": "1", "LC_ALL": "C.UTF-8", **self.env},
+        )
+        until = time.monotonic() + START_SECONDS
+        while self.process.poll() is None and time.monotonic() < until:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return True
+            except OSError:
+                time.sleep(0.01)
+        if self.process.poll() is None or "in use" not in self.log():
+            self.kill()
+            raise AssertionError("does not listen: " + self.log())
+        return False
+
+    # What it says.
+
+    def log(self):
+        """What it wrote to stderr: its log."""
+        return (self.folder / "stderr").read_text(errors="replace")
+
+    def access(self):
+        """Its access log, line by line."""
+        return (self.folder / "stdout").read_text(errors="replace").splitlines()
+
+    def log_lines(self, word):
+        return [line for line in self.log().splitlines() if word in line]
+
+    def resident_kib(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", self._proc("status")).group(1))
+
+    def cpu_seconds(self):
+        user, system = self._proc("stat").rsplit(")", 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def open_fds(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def sanitized(self):
+        """Memory and speed mean nothing then."""
+        return re.search(r"lib[at]san", self._proc("maps")) is not None
+
+    def _proc(self, name):
+        return pathlib.Path(f"/proc/{self.process.pid}/{name}").read_text()
+
+    def metrics(self):
+        """{name with its labels: value}."""
+        answer = ask(self.admin, path="/metrics", host=f"127.0.0.1:{self.admin}")
+        assert answer.status == 200, answer.body
+        rows = [line.rsplit(" ", 1) for line in answer.body.decode().splitlines() if line and line[0] != "#"]
+        return {name: float(value) for name, value in rows}
+
+    def metric(self, name, **labels):
+        """The sum of the rows of that name with these labels."""
+        found = 0.0
+        for row, value in self.metrics().items():
+            if row.split("{")[0] == name and all(f'{key}="{word}"' in row for key, word in labels.items()):
+                found += value
+        return found
+
+    # What it is told.
+
+    def ask(self, method="GET", path="/", **more):
+        return ask(self.port, method, path, **more)
+
+    def wire(self, **more):
+        return Wire(self.port, **more)
+
+    def reload(self, policy):
+        """As an editor or Kubernetes does it: a new file takes the old one's name."""
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(policy)
+        os.replace(fresh, self.path)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+        self.ended = True
+
+    def end(self):
+        """TERM, and what must hold of every end."""
+        if self.ended:
+            return
+        self.ended = True
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+            raise AssertionError(f"did not end within {END_SECONDS} s of TERM: " + self.log()) from None
+        self.check(code)
+
+    def check(self, code):
+        log = self.log()
+        for word in ("Sanitizer", "runtime error:", "assertion"):
+            assert word not in log, log
+        assert code == 0, f"ended with {code}: {log}"
+
+
+@pytest.fixture
+def gateway(tmp_path):
+    """gateway(policy, sets=["role=sidecar"]): a running one; ended, and its end judged, with the test."""
+    made = []
+
+    def make(policy, **more):
+        folder = tmp_path / f"gateway{len(made)}"
+        folder.mkdir()
+        made.append(Gateway(folder, policy, **more))
+        return made[-1]
+
+    yield make
+    problems = []
+    for each in made:
+        try:
+            each.end()
+        except AssertionError as problem:
+            problems.append(problem)
+    if problems:
+        raise problems[0]
+
+
+@pytest.fixture
+def host():
+    """host(): a running host of its own."""
+    made = []
+
+    def make(**more):
+        made.append(Host(**more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def pair(gateway, host):
+    """pair(more policy): a gateway and the one host of its service `a`, which takes everything."""
+
+    def make(text="", rules="", hosts=1, **more):
+        these = [host() for _ in range(hosts)]
+        return gateway(policy_of(these, text, rules), **more), these[0] if hosts == 1 else these
+
+    return make
+
+
+def policy_of(hosts, text="", rules=""):
+    """A policy with one service `a` for every path; `rules` are lines of that service."""
+    lines = [text, "services:", "  a:", f"    hosts: [{', '.join(each.address for each in hosts)}]"]
+    lines.append("    match: {prefix: /}")
+    lines += ["    " + line for line in rules.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+__all__ = ["policy_of", "wait_until"]

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""A host that misbehaves as it is told, commanded from the test in the same process."""
+
+import asyncio
+import dataclasses
+import socket
+import struct
+import threading
+import time
+
+from message import Message, signed
+
+
+@dataclasses.dataclass
+class Reply:
+    """What is done with one request."""
+
+    status: int = 200
+    body: bytes = b"fine"
+    fields: tuple = ()
+    delay: float = 0  # before the first byte
+    chunked: bool = False
+    trailers: tuple = ()
+    interim: bytes = b""  # sent before the answer, before the request's body is read
+    raw: bytes = None  # these bytes instead of an answer
+    cut: int = None  # only so many bytes of it
+    end: str = "keep"  # then: keep, close, reset, hang
+    early: bool = False  # do not wait for the request's body
+    unsized: bool = False  # the body ends with the connection
+    version: str = "HTTP/1.1"
+
+    def bytes(self, method):
+        if self.raw is not None:
+            return self.raw
+        fields = list(self.fields.items() if isinstance(self.fields, dict) else self.fields)
+        body = self.body
+        if self.chunked:
+            fields.append(("Transfer-Encoding", "chunked"))
+            pieces = [body[i : i + 1000] for i in range(0, len(body), 1000)]
+            body = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n"
+            body += "".join(f"{name}: {value}\r\n" for name, value in self.trailers).encode() + b"\r\n"
+        elif self.status not in (204, 304) and not self.unsized:
+            fields.append(("Content-Length", str(len(body))))
+        if method == "HEAD" or self.status in (204, 304):
+            body = b""
+        head = [f"{self.version} {self.status} Whatever"] + [f"{name}: {value}" for name, value in fields]
+        return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1") + body
+
+
+class Tunnel:
+    """A reply that answers 101 and then gives back what it gets."""
+
+    def __init__(self, fields=(("Connection", "Upgrade"), ("Upgrade", "websocket"))):
+        self.fields = fields
+
+
+class Host:
+    """Listens on a port of 127.0.0.1. on(path, reply...) says what to do: the last reply is repeated; a function gets
+    the request and returns a reply. `requests` are those whose head has come, in their order."""
+
+    def __init__(self, port=0):
+        self.port = port
+        self.requests = []
+        self.connections = 0
+        self.open = 0
+        self._rules = {}
+        self._writers = set()
+        self._server = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.start()
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def on(self, path, *replies):
+        self._rules[path] = [0, replies]
+        return self
+
+    def count(self, path=None):
+        return len(self.got(path))
+
+    def got(self, path=None):
+        return [request for request in list(self.requests) if path is None or request.target == path]
+
+    def forget(self):
+        self.requests = []
+
+    def wait(self, count, path=None, seconds=20):
+        """Until so many requests have come."""
+        wait_until(lambda: self.count(path) >= count, seconds)
+
+    # Its life.
+
+    def start(self):
+        self._do(self._start())
+
+    def stop(self):
+        """Stops listening, and resets its connections: what a killed process looks like."""
+        self._do(self._stop())
+
+    def drop_idle(self):
+        """Closes every connection, as a server does that has waited long enough."""
+        self._do(self._drop())
+
+    def close(self):
+        self.stop()
+        self._do(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def _do(self, what):
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(20)
+
+    async def _start(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024, reuse_address=True)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _stop(self):
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in list(self._writers):
+            _reset(writer)
+
+    async def _drop(self):
+        for writer in list(self._writers):
+            writer.close()
+
+    async def _end(self):
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    # One connection.
+
+    async def _serve(self, reader, writer):
+        self.connections += 1
+        self.open += 1
+        self._writers.add(writer)
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            rest = b""
+            while rest is not None:
+                rest = await self._exchange(reader, writer, rest)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.open -= 1
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _exchange(self, reader, writer, rest):
+        """One request and its answer. Returns what came behind it; None: the connection is over."""
+        request = Message()
+        request.connection = self.connections
+        rest = request.feed(rest)
+        while not request.head_ended:
+            rest = await _more(request, reader)
+            if rest is None:
+                return None
+        request.at = time.monotonic()
+        self.requests.append(request)
+        reply = self._reply(request)
+        if isinstance(reply, Tunnel):
+            return await _echo(reply, reader, writer, rest)
+        if reply.interim:
+            writer.write(reply.interim)
+        while not request.complete and not reply.early:
+            rest = await _more(request, reader)
+            if rest is None:
+                return None
+        if reply.delay:
+            await asyncio.sleep(reply.delay)
+        writer.write(reply.bytes(request.method)[: reply.cut])
+        await writer.drain()
+        if reply.end == "keep" and request.complete:
+            return rest
+        if reply.end == "reset":
+            await asyncio.sleep(0.001)  # what was written leaves first
+            _reset(writer)
+        elif reply.end == "hang" or reply.end == "keep":
+            while await reader.read(65536):
+                pass
+        return None
+
+    def _reply(self, request):
+        rule = self._rules.get(request.target) or self._rules.get("*")
+        if rule is None:
+            return Reply(body=signed(f"{request.method} {request.target}".encode()))
+        reply = rule[1][min(rule[0], len(rule[1]) - 1)]
+        rule[0] += 1
+        return reply(request) if callable(reply) else reply
+
+
+async def _more(message, reader):
+    data = await reader.read(65536)
+    return message.feed(data) if data else None
+
+
+async def _echo(reply, reader, writer, rest):
+    head = "HTTP/1.1 101 Switching Protocols\r\n" + "".join(f"{name}: {value}\r\n" for name, value in reply.fields)
+    writer.write(head.encode() + b"\r\n" + rest)
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    return None
+
+
+def _reset(writer):
+    sock = writer.get_extra_info("socket")
+    if sock is not None and sock.fileno() >= 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+def wait_until(true, seconds=20):
+    """Looks again and again; a test that waits for ever is worse than one that fails."""
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until, f"did not come true within {seconds} s"
+        time.sleep(0.005)

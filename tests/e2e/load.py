@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Many requests a second, sent at their times whether or not earlier ones were answered, on kept connections."""
+
+import asyncio
+import dataclasses
+import threading
+import time
+
+from message import Message, request
+
+PATIENCE = 60
+
+
+@dataclasses.dataclass
+class Result:
+    number: int
+    at: float  # when it was sent
+    took: float
+    answer: Message  # None: there was none
+    error: str = ""
+
+    @property
+    def status(self):
+        return self.answer.status if self.answer is not None else 0
+
+
+class Load(threading.Thread):
+    """Load(port, rate=100, seconds=5).run_through() gives the results; or start() it, do something, and stop() it.
+    make(n) gives method and bytes of the n-th request. Without a rate, `clients` ask one request after another."""
+
+    def __init__(self, port, rate=None, seconds=None, count=None, clients=None, make=None):
+        super().__init__(daemon=True)
+        self.port = port
+        self.rate = rate
+        self.seconds = seconds if seconds is not None else PATIENCE
+        self.most = count if count is not None else 10**9
+        self.clients = clients
+        self.make = make or (lambda number: ("GET", request(path="/")))
+        self.results = []
+        self.sent = 0
+        self.broken = None
+        self._free = []
+        self._stopping = False
+
+    def run(self):
+        try:
+            asyncio.run(self._main())
+        except Exception as error:  # told to the test by stop()
+            self.broken = error
+
+    def run_through(self):
+        self.start()
+        return self.finish()
+
+    def finish(self):
+        self.join(self.seconds + PATIENCE + 10)
+        assert not self.is_alive(), "the load did not come to its end"
+        if self.broken is not None:
+            raise self.broken
+        return self.results
+
+    def stop(self):
+        self._stopping = True
+        return self.finish()
+
+    def _over(self):
+        return self._stopping or self.sent >= self.most or time.monotonic() >= self._until
+
+    async def _main(self):
+        self._until = time.monotonic() + self.seconds
+        if self.rate is None:
+            await asyncio.gather(*(self._client() for _ in range(self.clients)))
+        else:
+            await self._at_rate()
+        for _, writer in self._free:
+            writer.close()
+
+    async def _client(self):
+        while not self._over():
+            await self._one(self._number())
+
+    async def _at_rate(self):
+        begin = time.monotonic()
+        open_ones = set()
+        while not self._over():
+            ahead = begin + self.sent / self.rate - time.monotonic()
+            if ahead > 0:
+                await asyncio.sleep(ahead)
+            task = asyncio.ensure_future(self._one(self._number()))
+            open_ones.add(task)
+            task.add_done_callback(open_ones.discard)
+        if open_ones:
+            await asyncio.wait(open_ones)
+
+    def _number(self):
+        self.sent += 1
+        return self.sent - 1
+
+    async def _one(self, number):
+        method, data = self.make(number)
+        at = time.monotonic()
+        answer, error = None, ""
+        try:
+            answer = await asyncio.wait_for(self._ask(method, data), PATIENCE)
+        except (OSError, EOFError, asyncio.TimeoutError) as problem:
+            error = repr(problem)
+        self.results.append(Result(number, at, time.monotonic() - at, answer, error))
+
+    async def _ask(self, method, data):
+        reader, writer = await self._connection()
+        try:
+            writer.write(data)
+            answer = Message(answers=method)
+            while not answer.complete:
+                piece = await reader.read(65536)
+                if not piece and not answer.closed():
+                    raise EOFError(f"cut after {answer.start!r} and {len(answer.body)} bytes of body")
+                answer.feed(piece)
+        except BaseException:
+            writer.close()
+            raise
+        if answer.get("connection") == "close" or answer.version == "HTTP/1.0":
+            writer.close()
+        else:
+            self._free.append((reader, writer))
+        return answer
+
+    async def _connection(self):
+        """A kept one unless it has ended meanwhile: a client looks before it asks, too."""
+        while self._free:
+            reader, writer = self._free.pop()
+            await asyncio.sleep(0)  # so that an end that has come is seen
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+
+def statuses(results):
+    """{status: how many}; 0 is no answer."""
+    counts = {}
+    for result in results:
+        counts[result.status] = counts.get(result.status, 0) + 1
+    return counts

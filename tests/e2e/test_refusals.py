@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""What the gateway does not take: ambiguous framing from either side, and more than its caps."""
+
+import json
+import time
+
+import pytest
+from host import Reply
+from message import request
+
+AMBIGUOUS = {
+    "length and chunked": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
+    "the same length twice": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nabcde",
+    "listed lengths": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5, 5\r\n\r\nabcde",
+    "a signed length": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: +5\r\n\r\nabcde",
+    "a negative length": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: -5\r\n\r\nabcde",
+    "a huge length": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999999999999\r\n\r\n",
+    "a hexadecimal length": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0x5\r\n\r\nabcde",
+    "identity": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: identity\r\n\r\n",
+    "gzip, chunked": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "chunked, chunked": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "chunked twice": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "xchunked": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunked on 1.0": b"POST / HTTP/1.0\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a blank before the colon": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length : 5\r\n\r\nabcde",
+    "a folded field": b"GET / HTTP/1.1\r\nhost: a\r\nx-a: 1\r\n 2\r\n\r\n",
+    "a leading blank": b"GET / HTTP/1.1\r\n host: a\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\nx-a: 1\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
+    "an empty name": b"GET / HTTP/1.1\r\nhost: a\r\n: 1\r\n\r\n",
+    "a bare line feed": b"GET / HTTP/1.1\nhost: a\n\n\r\n\r\n",
+    "a bare carriage return": b"GET / HTTP/1.1\r\nhost: a\r\nx-a: 1\rx-b: 2\r\n\r\n",
+    "a nul byte": b"GET / HTTP/1.1\r\nhost: a\r\nx-a: 1\x002\r\n\r\n",
+    "two blanks in the first line": b"GET  / HTTP/1.1\r\nhost: a\r\n\r\n",
+    "a blank in the target": b"GET /a b HTTP/1.1\r\nhost: a\r\n\r\n",
+    "HTTP/0.9": b"GET /\r\n\r\n",
+    "HTTP/1.1 in small letters": b"GET / http/1.1\r\nhost: a\r\n\r\n",
+    "a field without a colon": b"GET / HTTP/1.1\r\nhost: a\r\nnonsense\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "a chunk of nonsense size": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\nabc\r\n0\r\n\r\n",
+    "a chunk size of 0x5": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n0x5\r\nabcde\r\n0\r\n\r\n",
+    "a chunk without its end": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabcde\r\n0\r\n\r\n",
+    "a chunk size too large": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+    "a chunk with a bare line feed": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\nabc\n0\n\n",
+}
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory):
+    """One gateway for all of them: what one client sends must not matter to the next."""
+    from conftest import Gateway, policy_of
+    from host import Host
+
+    there = Host()
+    made = Gateway(tmp_path_factory.mktemp("refusing"), policy_of([there]))
+    yield made, there
+    made.end()
+    there.close()
+
+
+@pytest.mark.parametrize("what", AMBIGUOUS)
+def test_an_ambiguous_request_gets_400_and_the_connection_ends(refusing, what):
+    gateway, host = refusing
+    before = host.count("/smuggled")
+    seen = host.count()
+    with gateway.wire() as wire:
+        wire.send(AMBIGUOUS[what] + request(path="/smuggled"))
+        answer = wire.answer()
+        status = (505, 400) if "HTTP" in what else (501, 400) if what in ("identity", "gzip, chunked") else (400, 413)
+        assert answer.status in status, (what, answer.start)
+        assert answer.get("connection") == "close" and wire.at_end()
+        assert answer.get("content-type") == "application/problem+json"
+        assert json.loads(answer.body)["status"] == answer.status
+        assert "becalm" in answer.get("proxy-status")
+    assert host.count("/smuggled") == before, "what came behind it was taken for a request"
+    assert host.count() == seen, "it reached the host"
+    assert gateway.ask().status == 200
+
+
+BAD_ANSWERS = {
+    "garbage": b"\x00\x01\x02 nonsense\r\n\r\n",
+    "no status": b"HTTP/1.1 OK\r\n\r\n",
+    "another protocol": b"220 mail.example ESMTP\r\n\r\n",
+    "HTTP/2": b"HTTP/2.0 200 OK\r\ncontent-length: 0\r\n\r\n",
+    "length and chunked": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
+    "a signed length": b"HTTP/1.1 200 OK\r\ncontent-length: +5\r\n\r\nabcde",
+    "xchunked": b"HTTP/1.1 200 OK\r\ntransfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a folded field": b"HTTP/1.1 200 OK\r\nx-a: 1\r\n 2\r\ncontent-length: 0\r\n\r\n",
+    "a blank before the colon": b"HTTP/1.1 200 OK\r\ncontent-length : 0\r\n\r\n",
+    "a bare line feed": b"HTTP/1.1 200 OK\ncontent-length: 0\n\n\r\n\r\n",
+    "a nul byte": b"HTTP/1.1 200 OK\r\nx: a\x00b\r\ncontent-length: 0\r\n\r\n",
+    "a bad first chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
+    "a head without end": b"HTTP/1.1 200 OK\r\n" + b"x-a: " + b"a" * 200000,
+}
+
+
+@pytest.mark.parametrize("what", BAD_ANSWERS)
+def test_an_ambiguous_answer_becomes_502(pair, what):
+    gateway, host = pair(rules="maxRetries: 0")
+    host.on("/bad", Reply(raw=BAD_ANSWERS[what], end="hang"))
+    with gateway.wire() as wire:
+        answer = wire.ask(path="/bad")
+        assert answer.status == 502, answer.start
+        assert "http_protocol_error" in answer.get("proxy-status")
+        assert wire.ask(path="/good").status == 200, "the client's connection lives on"
+    assert host.connections == 2, "the bad connection must not be used again"
+
+
+def test_bytes_behind_an_answer_are_not_the_next_ones(pair):
+    gateway, host = pair()
+    host.on("/a", Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong"))
+    host.on("/b", Reply(body=b"right"))
+    with gateway.wire() as wire:
+        for _ in range(10):
+            assert wire.ask(path="/a").body == b"ok"
+            assert wire.ask(path="/b").body == b"right"
+
+
+def test_bytes_that_come_late_behind_an_answer_are_not_the_next_ones(pair):
+    import asyncio
+
+    gateway, host = pair()
+    host.on("/a", Reply(body=b"ok"))
+    host.on("/b", Reply(body=b"right"))
+
+    async def talk():
+        for writer in list(host._writers):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
+
+    with gateway.wire() as wire:
+        for _ in range(20):
+            assert wire.ask(path="/a").body == b"ok"
+            asyncio.run_coroutine_threadsafe(talk(), host._loop).result(10)
+            assert wire.ask(path="/b").body == b"right"
+
+
+def test_no_route_is_404_and_never_an_open_proxy(gateway, host):
+    there = host()
+    made = gateway(f"services:\n  a.test:\n    hosts: [{there.address}]\n    match: {{prefix: /a}}\n")
+    for target, name in (("/b", "a.test"), (f"http://{there.address}/b", "x"), ("/", "elsewhere.test")):
+        answer = made.ask(path=target, host=name)
+        assert answer.status == 404 and "destination_not_found" in answer.get("proxy-status")
+        assert json.loads(answer.body)["reason"] == "no_route"
+    assert there.connections == 0
+
+
+def test_a_path_is_matched_as_the_host_would_read_it(gateway, host):
+    """A route must not be got around with dots or escapes."""
+    public, secret = host(), host()
+    made = gateway(
+        f"services:\n  public:\n    hosts: [{public.address}]\n    match: {{prefix: /public}}\n"
+        f"  secret:\n    hosts: [{secret.address}]\n    match: {{prefix: /secret}}\n"
+    )
+    for path in ("/public/../secret/x", "/public/%2e%2e/secret/x", "/public/./../secret/x", "//secret/x"):
+        made.ask(path=path)
+    assert not [got.target for got in public.requests if "secret" in got.target and ".." in got.target]
+
+
+def test_a_body_above_the_cap_gets_413(pair):
+    gateway, host = pair("maxBody: 1000")
+    assert gateway.ask("POST", body=b"x" * 1000).status == 200
+    with gateway.wire() as wire:
+        answer = wire.send(request("POST", body=b"x" * 1001)).answer("POST")
+        assert answer.status == 413 and answer.get("connection") == "close" and wire.at_end()
+    with gateway.wire() as wire:
+        wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n" + b"200\r\n" + b"x" * 512 + b"\r\n")
+        wire.send(b"200\r\n" + b"x" * 512 + b"\r\n")
+        assert wire.answer("POST").status == 413 and wire.at_end()
+    assert host.count() == 1
+
+
+def test_a_client_that_sends_on_after_its_refusal_still_reads_it(pair):
+    """A close with bytes unread would make its kernel throw the answer away."""
+    gateway, host = pair("maxBody: 1000")
+    with gateway.wire() as wire:
+        wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3000000\r\n\r\n")
+        for _ in range(30):
+            wire.send(b"x" * 100000)
+        assert wire.answer("POST").status == 413
+
+
+def test_a_large_head_gets_431_and_a_long_target_414(pair):
+    gateway, host = pair("maxHeaderBytes: 4KiB")
+    for lines, status in (((b"x-a: " + b"a" * 5000), 431), (b"\r\n".join(b"x-%d: 1" % n for n in range(600)), 431)):
+        with gateway.wire() as wire:
+            answer = wire.send(b"GET / HTTP/1.1\r\nhost: a\r\n" + lines + b"\r\n\r\n").answer()
+            assert answer.status == status and answer.get("connection") == "close" and wire.at_end()
+    with gateway.wire() as wire:
+        assert wire.send(b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nhost: a\r\n\r\n").answer().status in (414, 431)
+    with gateway.wire() as wire:
+        assert wire.send(b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"a" * 100000).answer().status == 431, "no end in sight"
+    assert gateway.ask(fields={"x-a": "a" * 3000}).status == 200
+    assert host.count() == 1
+
+
+def test_long_trailers_and_chunk_extensions_are_refused(pair):
+    gateway, host = pair()
+    for tail in (b"3;" + b"e" * 100000 + b"\r\nabc\r\n0\r\n\r\n", b"3\r\nabc\r\n0\r\n" + b"x-t: a\r\n" * 20000 + b"\r\n"):
+        with gateway.wire() as wire:
+            wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+            wire.send(tail)
+            assert wire.answer("PUT").status in (400, 413, 431)
+            assert wire.at_end()
+
+
+def test_framing_in_trailers_does_not_reach_the_host(pair):
+    gateway, host = pair()
+    with gateway.wire() as wire:
+        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ncontent-length: 9\r\n\r\n")
+        status = wire.answer("PUT").status
+    assert status in (200, 400)
+    assert all(got.get("content-length") in (None, "3") and got.body == b"abc" for got in host.requests)
+
+
+def test_a_head_that_does_not_come_gets_408(pair):
+    gateway, host = pair("headerTimeout: 300ms")
+    with gateway.wire() as wire:
+        answer = wire.send(b"GET / HTTP/1.1\r\nhos").answer()
+        assert answer.status == 408 and wire.at_end()
+    with gateway.wire() as wire:
+        assert wire.ask().status == 200
+        answer = wire.send(b"GET / HT").answer()
+        assert answer.status == 408, "on a connection that was used before, too"
+
+
+def test_a_head_that_drips_gets_408_as_well(pair):
+    gateway, host = pair("headerTimeout: 500ms")
+    with gateway.wire() as wire:
+        try:
+            for byte in b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x: 1\r\n" * 1000:
+                wire.send(bytes([byte]))
+                if not wire.says_nothing(0.05):
+                    break
+        except OSError:
+            pass
+        assert wire.answer().status == 408
+
+
+def test_a_body_that_does_not_come_gets_408(pair):
+    gateway, host = pair("idleTimeout: 300ms")
+    with gateway.wire() as wire:
+        wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc")
+        assert wire.answer("POST").status == 408 and wire.at_end()
+    assert host.count() == 0
+
+
+def test_idle_connections_are_closed_after_their_time(pair):
+    gateway, host = pair("idleTimeout: 300ms")
+    with gateway.wire() as wire:
+        assert wire.ask().status == 200
+        assert wire.at_end()
+
+
+def test_more_connections_than_allowed_get_503(pair):
+    gateway, host = pair("maxConnections: 5")
+    wires = []
+    try:
+        while len(wires) < 5:
+            wires.append(gateway.wire())
+            assert wires[-1].ask().status == 200
+        with gateway.wire() as sixth:
+            answer = sixth.send(request()).answer()
+            assert answer.status == 503 and int(answer.get("retry-after")) >= 0
+        assert wires[0].ask().status == 200
+        wires.pop().close()
+        until = time.monotonic() + 20
+        while gateway.ask().status != 200:
+            assert time.monotonic() < until
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+def test_an_unknown_method_is_passed_on_or_refused_but_never_retried(pair):
+    gateway, host = pair()
+    host.on("/", Reply(503))
+    assert gateway.ask("BREW").status in (501, 503)
+    assert host.count() <= 1
+
+
