@@ -103,10 +103,9 @@ static void put_ours(struct h1_out *out, struct exchange *exchange, const struct
         h1_put_chars(out, "\"\r\n");
     }
     if (settings->explain) {
-        length = explain_header(&(struct explain){.record = &exchange->call.record,
-                                                  .why = action->why,
-                                                  .now = exchange->worker->loop.now},
-                                value);
+        length = explain_header(
+            &(struct explain){.record = &exchange->call.record, .why = action->why, .now = exchange->worker->loop.now},
+            value);
         h1_put_field(out, "becalm-explain", (struct becalm_text){value, length});
     }
 }
