@@ -5,11 +5,20 @@
 /* Runs a scenario in virtual time. The world is a host like any other: it feeds the engine events and does what its
  * actions say. There is no policy arithmetic in this folder. */
 
+#include <becalm/call.h>
+
 #include "scenario.h"
 
 /* What happened, by the second. */
 struct world_service {
-    uint64_t *arrivals;      /* attempts that reached it */
+    uint64_t *arrivals; /* attempts that reached it */
+    uint64_t *good;     /* attempts whose callers got their answer, by its time; and those that got a failure */
+    uint64_t *failed;
+    /* At the end of each second: */
+    uint64_t *queue;            /* requests that wait, in its own queues and in the gate */
+    uint64_t *budget_ppm;       /* how full the budgets of its callers are, in the mean */
+    uint64_t *breaker_open_ppm; /* the share of its callers whose breaker lets not everything through */
+    uint64_t *limit;            /* the gate's, or else the mean of its callers'; UINT32_MAX: none */
     uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
                                 all calls */
     uint64_t first;          /* first attempts sent to it, and retries */
@@ -33,6 +42,19 @@ struct world_result {
     struct world_client *client;
 };
 
+/* One step of one call: what came, and what the engine said. Pointers last until the callback returns. */
+struct world_trace {
+    uint64_t call;                    /* the client's call that it is part of, the n-th of the run */
+    uint64_t op;                      /* the call itself, the n-th on all hops */
+    const char *from;                 /* a client or a service */
+    const char *to;                   /* a service */
+    bool is_gate;                     /* it is the call of the gate in front of `to` */
+    uint32_t attempt;                 /* HEAD, DONE: which one */
+    const struct becalm_event *event; /* event->at.now is the instant */
+    const struct becalm_action *action;
+    const struct becalm_record *record;
+};
+
 /* Every hop runs `policy`, or that of the service it leads to; hops that must not retry get it with retries off; gates
  * get `gate_policy`. 0 or BECALM_ENOMEM. */
 struct world_options {
@@ -43,6 +65,10 @@ struct world_options {
     bool carries_marks;
     bool marks_always; /* every mark is obeyed as one of overload is: what Becalm does not do */
     uint64_t seed;
+    void (*trace)(void *self, const struct world_trace *); /* NULL: none; called for every step of every call */
+    void *trace_self;
+    void (*progress)(void *self, becalm_ns now); /* NULL: none; called once for every virtual second */
+    void *progress_self;
 };
 
 /* Clients call until the scenario's length; then the calls in progress end, within WORLD_DRAIN, while faults stay as

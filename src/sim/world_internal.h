@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_WORLD_INTERNAL_H
+#define BECALM_SIM_WORLD_INTERNAL_H
+
+/* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
+ * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (who calls), fault.c (what
+ * goes wrong), series.c (what is counted), world.c (all of it together). */
+
+#include "world.h"
+
+#include <becalm/call.h>
+
+#define NOTHING UINT32_MAX
+
+/* ---- clock.c ---- */
+
+enum event_kind { CLIENT_CALLS, JOB_ARRIVES, JOB_SERVED, JOB_ANSWERED, CALL_WAKES, FAULT_TURNS };
+
+struct event {
+    becalm_ns at;
+    uint64_t order; /* the earlier of two events at the same instant is the one that was planned first */
+    enum event_kind kind;
+    uint32_t id;
+    uint32_t generation;
+};
+
+struct clock {
+    becalm_ns now;
+    becalm_ns end_at;
+    uint64_t order;
+    struct event *heap;
+    size_t count, size;
+    bool no_memory;
+};
+
+/* What lies beyond the end is forgotten. */
+void clock_plan(struct clock *, struct event);
+/* Takes the next event and moves `now` to it. False: there is none. */
+bool clock_next(struct clock *, struct event *);
+void clock_free(struct clock *);
+
+/* ---- pool.c ---- */
+
+struct pool {
+    size_t item;
+    void **chunk;
+    uint32_t chunks;
+    uint32_t used; /* ever; below that, those in `free` are free again */
+    uint32_t *free;
+    uint32_t free_count;
+};
+
+/* NOTHING: no memory. Places never move: a gate's queue links the calls themselves. */
+uint32_t pool_take(struct pool *);
+void pool_give(struct pool *, uint32_t id);
+void *pool_at(const struct pool *, uint32_t id);
+void pool_free(struct pool *);
+
+/* ---- hop.c ---- */
+
+/* A place from which a service is called: a client group, an instance group of another service, or a gate. */
+struct hop {
+    uint32_t to;
+    uint32_t callers;
+    bool is_gate;
+    const char *from; /* the client's or service's name */
+    struct becalm_policy policy;
+    struct becalm_target *target; /* one per caller */
+    struct becalm_queue *queue;   /* gates only */
+    void *memory;
+};
+
+/* One logical call on one hop. */
+struct op {
+    struct becalm_call call;
+    uint64_t number; /* the n-th of the run, from 1 */
+    uint64_t root;   /* the client's call that it is part of, from 1 */
+    uint32_t generation;
+    uint32_t hop;
+    uint32_t caller;
+    uint32_t job; /* whose work it is part of; NOTHING: a client's */
+    uint32_t client;
+    becalm_ns root_at; /* when the client's call began */
+    becalm_ns wake_at;
+    uint32_t flight[BECALM_SLOTS]; /* jobs */
+};
+
+struct op_origin {
+    uint32_t hop;
+    uint32_t caller;
+    uint32_t client;
+    uint32_t job; /* NOTHING: a client's call */
+};
+
+struct world;
+
+bool hops_make(struct world *);
+void hops_free(struct world *);
+void op_begin(struct world *, const struct op_origin *);
+void op_wakes(struct world *, uint32_t id, uint32_t generation);
+
+/* The attempt of a job is over. */
+void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
+
+/* ---- server.c ---- */
+
+/* One attempt at a service. */
+struct job {
+    uint32_t generation;
+    uint32_t op; /* NOTHING: nobody waits for it any more */
+    uint32_t slot;
+    uint32_t attempt;
+    uint32_t service;
+    uint32_t host;
+    uint32_t pending; /* calls of its own */
+    bool failed;
+    bool through_gate;
+    enum becalm_mark_kind mark;
+    uint64_t root;
+    becalm_ns root_at;
+    becalm_ns deadline_at;
+    struct becalm_outcome outcome;
+};
+
+struct ring {
+    uint32_t *job;
+    uint32_t size; /* a power of two */
+    uint32_t first;
+    uint32_t count;
+};
+
+struct host {
+    uint32_t busy;
+    struct ring queue;
+};
+
+struct service {
+    const struct scenario_service *plan;
+    struct host *host;
+    uint32_t first_hop; /* its own calls: hops first_hop .. first_hop + hop_count */
+    uint32_t hop_count;
+    uint32_t gate; /* the hop of its gate; NOTHING: none */
+    uint32_t capacity_ppm;
+    uint32_t error_ppm;
+    uint32_t hang_ppm;
+    uint32_t bad_hosts;
+    uint32_t cut_ppm;
+    becalm_ns latency;
+    bool dead;
+};
+
+bool services_make(struct world *);
+void services_free(struct world *);
+uint32_t service_find(const struct scenario *, const char *name);
+
+/* Free workers of all hosts take the next requests: after a fault has turned. */
+void service_work(struct world *, struct service *);
+
+/* Sends an attempt on its way; it may be refused at once. */
+void job_send(struct world *, uint32_t op, const struct becalm_action *);
+void job_arrives(struct world *, uint32_t id);
+void job_served(struct world *, uint32_t id);
+void job_answered(struct world *, uint32_t id);
+
+/* A call that this job made has ended. */
+void job_child_done(struct world *, uint32_t id, bool good, enum becalm_mark_kind mark);
+
+/* ---- client.c ---- */
+
+void clients_begin(struct world *);
+void client_calls(struct world *, uint32_t id);
+
+/* ---- fault.c ---- */
+
+void faults_begin(struct world *);
+void fault_turns(struct world *, uint32_t id);
+
+/* ---- series.c ---- */
+
+bool series_make(const struct scenario *, struct world_result *);
+/* Writes down how things stand at the end of a second. */
+void series_second(struct world *, uint32_t second);
+
+/* ---- world.c ---- */
+
+struct world {
+    const struct scenario *plan;
+    const struct world_options *options;
+    struct world_result *result;
+    struct dist_tables tables;
+    struct clock clock;
+    becalm_ns fault_from; /* the window of the mean amplification */
+    becalm_ns fault_to;
+    uint64_t arrival_state; /* streams of their own, so that two policies meet the same calls */
+    uint64_t service_state;
+    uint64_t policy_state;
+    uint64_t op_number;
+    uint64_t root_number;
+    struct pool ops;
+    struct pool jobs;
+    struct hop *hop; /* those of clients first, then those of services, then gates */
+    uint32_t hop_count;
+    struct service *service;
+    bool no_memory;
+};
+
+static inline struct op *op_at(const struct world *w, uint32_t id)
+{
+    return pool_at(&w->ops, id);
+}
+
+static inline struct job *job_at(const struct world *w, uint32_t id)
+{
+    return pool_at(&w->jobs, id);
+}
+
+static inline uint32_t second_of(const struct world *w, becalm_ns at)
+{
+    uint32_t second = (uint32_t)(at / BECALM_S);
+    return second < w->result->seconds ? second : w->result->seconds - 1;
+}
+
+static inline bool in_fault(const struct world *w, becalm_ns root_at)
+{
+    return root_at >= w->fault_from && root_at < w->fault_to;
+}
+
+#endif
