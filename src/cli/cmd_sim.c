@@ -180,8 +180,11 @@ static int unknown_policy(const struct sim *s, const char *name)
 {
     const char *names[POLICIES_MAX];
     uint32_t count = 0;
-    for (const struct reference *each; (each = reference_at(count)) != NULL && count < POLICIES_MAX;) {
-        names[count++] = each->name;
+    for (unsigned i = 0; reference_name(s->plan, i) != NULL && count < POLICIES_MAX; i++) {
+        names[count++] = reference_name(s->plan, i);
+    }
+    for (unsigned i = 0; s->plan->policy_count > 0 && reference_at(i) != NULL && count < POLICIES_MAX; i++) {
+        names[count++] = reference_at(i)->name;
     }
     const char *nearest = value_nearest(name, names, count);
     if (nearest == NULL) {
@@ -236,9 +239,9 @@ static int choices_named(struct sim *s, const char *compare)
         if (name[0] == '\0') {
             rc = cli_usage(s->command, "--compare is 'all' or names with commas between them; '%s' is not", compare);
         } else if (strcmp(name, "all") == 0) {
-            const struct reference *each;
-            for (unsigned i = 0; rc == 0 && (each = reference_at(i)) != NULL; i++) {
-                rc = choice_add(s, each->name);
+            const char *each;
+            for (unsigned i = 0; rc == 0 && (each = reference_name(s->plan, i)) != NULL; i++) {
+                rc = choice_add(s, each);
             }
         } else {
             rc = choice_add(s, name);
@@ -247,7 +250,17 @@ static int choices_named(struct sim *s, const char *compare)
     return rc;
 }
 
-/* Those of --compare, then that of --policy; without either, ours. */
+/* What the scenario is about where it brings policies along, else ours. */
+static const char *default_policy(const struct sim *s)
+{
+    unsigned last = 0;
+    while (reference_name(s->plan, last + 1) != NULL) {
+        last++;
+    }
+    return reference_name(s->plan, last);
+}
+
+/* Those of --compare, then that of --policy; without either, the default one. */
 static int choices_load(struct sim *s)
 {
     const char *compare = cli_value(s->command, s->args, "compare");
@@ -260,7 +273,7 @@ static int choices_load(struct sim *s)
     }
     rc = compare == NULL ? 0 : choices_named(s, compare);
     if (rc == 0 && (policy != NULL || compare == NULL)) {
-        rc = choice_add(s, policy != NULL ? policy : "becalm");
+        rc = choice_add(s, policy != NULL ? policy : default_policy(s));
     }
     for (uint32_t i = 0; rc == 0 && i < s->choice_count; i++) {
         changeable |= is_changeable(&s->choices[i]);
@@ -560,7 +573,7 @@ static int sim_run(const struct cli_command *command, const struct cli_args *arg
 static const struct cli_option options_of_sim[] = {
     {.name = "policy",
      .argument = "NAME|FILE",
-     .help = "the policy of every hop; a file holds a / or ends in .yaml (default: becalm)",
+     .help = "the policy of every hop; a file holds a / or ends in .yaml (default: becalm, or the scenario's last)",
      .complete = CLI_WORDS,
      .words = POLICY_WORDS},
     {.name = "compare",

@@ -8,11 +8,13 @@
 
 #include "policy/apply.h"
 #include "policy/value.h"
+#include "scenario_policy.h"
 #include "scenario_schema.h"
 
 #define SERVICES_MAX 1000u
 #define CLIENTS_MAX  1000u
 #define FAULTS_MAX   1000u
+#define POLICIES_MAX 64u
 #define CALLS_MAX    100000u /* that one request may cause below a service, retries aside */
 
 struct scenario_file {
@@ -21,6 +23,7 @@ struct scenario_file {
     struct scenario_service *services; /* the same as in the scenario, while they are being filled */
     struct scenario_client *clients;
     struct scenario_fault *faults;
+    struct scenario_policy *policies;
 };
 
 /* The file while it is being read: the mappings by name, or NULL. */
@@ -30,6 +33,7 @@ struct reading {
     const struct yaml_node *services;
     const struct yaml_node *clients;
     const struct yaml_node *faults;
+    const struct yaml_node *policies;
 };
 
 /* The value of a key, or NULL if there is none, whatever the node is. */
@@ -48,7 +52,7 @@ static void need(struct loader *l, const struct yaml_node *name, const struct ya
     }
 }
 
-/* One of the three mappings by name, with as many entries as there may be; or NULL. */
+/* One of the mappings by name, with as many entries as there may be; or NULL. */
 static const struct yaml_node *named(struct loader *l, const struct yaml_node *root, const char *key, uint32_t max)
 {
     const struct yaml_node *node = value_of(root, key);
@@ -445,7 +449,7 @@ static char *name_from_path(struct arena *arena, const char *path)
 
 static bool top_load(struct reading *r, const struct yaml_node *root)
 {
-    static const char *const beside[] = {"services", "clients", "faults", NULL};
+    static const char *const beside[] = {"services", "clients", "faults", "policies", NULL};
     struct scenario *scenario = &r->file->scenario;
     struct space spaces[] = {{&schema_scenario, scenario, NULL}};
     struct place place = {.spaces = spaces, .space_count = 1, .what = "the top of a scenario", .beside = beside};
@@ -462,6 +466,7 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     r->services = named(&r->l, root, "services", SERVICES_MAX);
     r->clients = named(&r->l, root, "clients", CLIENTS_MAX);
     r->faults = named(&r->l, root, "faults", FAULTS_MAX);
+    r->policies = named(&r->l, root, "policies", POLICIES_MAX);
     if (value_of(root, "services") == NULL || (r->services != NULL && r->services->count == 0)) {
         loader_error(&r->l, root->line, root->column, "missing",
                      "a scenario has at least one service; write services: {api: {time: {exponential: 10ms}}}");
@@ -479,12 +484,16 @@ static bool parts_load(struct reading *r)
     scenario->service_count = r->services == NULL ? 0 : r->services->count;
     scenario->client_count = r->clients == NULL ? 0 : r->clients->count;
     scenario->fault_count = r->faults == NULL ? 0 : r->faults->count;
+    scenario->policy_count = r->policies == NULL ? 0 : r->policies->count;
     scenario->services = r->file->services =
         arena_take(r->l.arena, (scenario->service_count + 1) * sizeof *scenario->services);
     scenario->clients = r->file->clients =
         arena_take(r->l.arena, (scenario->client_count + 1) * sizeof *scenario->clients);
     scenario->faults = r->file->faults = arena_take(r->l.arena, (scenario->fault_count + 1) * sizeof *scenario->faults);
-    if (scenario->services == NULL || scenario->clients == NULL || scenario->faults == NULL) {
+    scenario->policies = r->file->policies =
+        arena_take(r->l.arena, (scenario->policy_count + 1) * sizeof *scenario->policies);
+    if (scenario->services == NULL || scenario->clients == NULL || scenario->faults == NULL ||
+        scenario->policies == NULL) {
         return loader_no_memory(&r->l);
     }
     bool fine = true;
@@ -496,6 +505,9 @@ static bool parts_load(struct reading *r)
     }
     for (uint32_t i = 0; fine && i < scenario->fault_count; i++) {
         fine = fault_load(r, &r->file->faults[i], i);
+    }
+    for (uint32_t i = 0; fine && i < scenario->policy_count; i++) {
+        fine = scenario_policy_load(&r->l, &r->file->policies[i], r->policies->key[i], r->policies->item[i]);
     }
     return fine;
 }

@@ -57,6 +57,15 @@ struct scenario_fault {
     becalm_ns latency; /* added */
 };
 
+/* A policy that the scenario brings along, to be run by name: what is interesting here is seldom what the field's
+ * reference policies differ in. */
+struct scenario_policy {
+    const char *name;
+    struct becalm_policy policy;
+    bool has_timeout; /* it is written there; else the scenario's */
+    bool has_deadline;
+};
+
 struct scenario {
     const char *name;
     const char *about;
@@ -70,6 +79,8 @@ struct scenario {
     uint32_t client_count;
     const struct scenario_fault *faults;
     uint32_t fault_count;
+    const struct scenario_policy *policies;
+    uint32_t policy_count;
 };
 
 /* A loaded file, and the memory of the scenario in it. */
