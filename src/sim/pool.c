@@ -45,6 +45,33 @@ void pool_give(struct pool *pool, uint32_t id)
     pool->free[pool->free_count++] = id;
 }
 
+#define LINE 64u
+
+void *slab_take(struct slab *slab, size_t bytes)
+{
+    BECALM_ASSERT(bytes <= SLAB_MAX - LINE);
+    if (slab->chunk == NULL || SLAB_MAX - slab->used < bytes) {
+        void *chunk = aligned_alloc(LINE, SLAB_MAX);
+        if (chunk == NULL) {
+            return NULL;
+        }
+        *(void **)chunk = slab->chunk;
+        slab->chunk = chunk;
+        slab->used = LINE;
+    }
+    void *taken = (unsigned char *)slab->chunk + slab->used;
+    slab->used += (bytes + LINE - 1) / LINE * LINE;
+    return taken;
+}
+
+void slab_free(struct slab *slab)
+{
+    for (void *chunk = slab->chunk, *before; chunk != NULL; chunk = before) {
+        before = *(void **)chunk;
+        free(chunk);
+    }
+}
+
 void pool_free(struct pool *pool)
 {
     for (uint32_t i = 0; i < pool->chunks; i++) {

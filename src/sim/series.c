@@ -60,6 +60,48 @@ void world_result_free(const struct scenario *plan, struct world_result *result)
     result->client = NULL;
 }
 
+/* 64 buckets for every power of two of microseconds: a quantile is off by 1/128 at most. */
+static uint32_t latency_bucket(uint64_t us)
+{
+    if (us < 64) {
+        return (uint32_t)us;
+    }
+    uint32_t power = 63 - (uint32_t)__builtin_clzll(us);
+    uint32_t bucket = (power - 5) * 64 + (uint32_t)(us >> (power - 6)) - 64;
+    return bucket < WORLD_LATENCIES ? bucket : WORLD_LATENCIES - 1;
+}
+
+static uint64_t bucket_middle(uint32_t bucket)
+{
+    if (bucket < 128) {
+        return bucket;
+    }
+    uint32_t power = bucket / 64 + 5;
+    uint64_t width = UINT64_C(1) << (power - 6);
+    return (64 + bucket % 64) * width + width / 2;
+}
+
+void series_latency(struct world_result *result, becalm_ns latency)
+{
+    uint64_t us = latency / BECALM_US;
+    result->latency_sum_us += us;
+    result->latency_count++;
+    result->latency[latency_bucket(us)]++;
+}
+
+uint64_t world_latency_us(const struct world_result *result, uint32_t ppm)
+{
+    uint64_t rank = (result->latency_count * ppm + MILLION - 1) / MILLION;
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < WORLD_LATENCIES; i++) {
+        seen += result->latency[i];
+        if (seen >= rank && seen > 0) {
+            return bucket_middle(i);
+        }
+    }
+    return 0;
+}
+
 /* What the callers of one service have, added up. */
 struct look {
     uint64_t callers;
@@ -70,13 +112,18 @@ struct look {
 
 static void hop_look(const struct world *w, const struct hop *hop, struct look *look)
 {
-    uint32_t step = (hop->callers + SAMPLES_MAX - 1) / SAMPLES_MAX;
-    for (uint32_t i = 0; i < hop->callers; i += step) {
-        const struct becalm_target *target = &hop->target[i];
+    uint32_t step = (hop->callers * hop->kinds + SAMPLES_MAX - 1) / SAMPLES_MAX;
+    for (uint32_t i = 0; i < hop->callers * hop->kinds; i += step) {
+        const struct becalm_target *target = hop->target[i];
+        const struct becalm_policy *policy = &hop->rules[i % hop->kinds].policy;
+        if (target == NULL) {
+            continue; /* who has not called yet has lost nothing yet */
+        }
         look->callers++;
-        look->fill_ppm += becalm_budget_fill_ppm(target->budget, &hop->policy.budget, w->clock.now);
-        look->open += !becalm_breaker_closed(target->breaker);
-        look->limit += becalm_limit_now(target->limit, &hop->policy.limit);
+        look->fill_ppm +=
+            target->budget == NULL ? MILLION : becalm_budget_fill_ppm(target->budget, &policy->budget, w->clock.now);
+        look->open += target->breaker != NULL && !becalm_breaker_closed(target->breaker);
+        look->limit += target->limit == NULL ? UINT32_MAX : becalm_limit_now(target->limit, &policy->limit);
     }
 }
 

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "world_internal.h"
 
+static bool is_of_job(const struct event *event)
+{
+    return event->kind == JOB_ARRIVES || event->kind == JOB_SERVED || event->kind == JOB_ANSWERED;
+}
+
 static void happen(struct world *w, const struct event *event)
 {
+    if (is_of_job(event) && job_at(w, event->id)->generation != event->generation) {
+        return; /* its host was killed meanwhile */
+    }
     switch (event->kind) {
     case CLIENT_CALLS:
-        client_calls(w, event->id);
+        client_calls(w, event->id, event->generation);
+        break;
+    case CALLER_CALLS:
+        caller_calls(w, event->generation, event->id);
         break;
     case JOB_ARRIVES:
         job_arrives(w, event->id);
@@ -37,18 +48,33 @@ static void seconds_pass(struct world *w, uint32_t *done, becalm_ns until)
     }
 }
 
+/* What the scenario does by itself, which ends with its length. */
+static bool is_of_plan(enum event_kind kind)
+{
+    return kind == CLIENT_CALLS || kind == CALLER_CALLS || kind == FAULT_TURNS;
+}
+
 static void pass(struct world *w)
 {
     struct event event;
     uint32_t done = 0;
     while (!w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event)) {
         seconds_pass(w, &done, event.at);
-        if (event.at < w->plan->length || (event.kind != CLIENT_CALLS && event.kind != FAULT_TURNS)) {
+        if (event.at < w->plan->length || !is_of_plan(event.kind)) {
             w->result->events++;
             happen(w, &event);
         }
     }
     seconds_pass(w, &done, BECALM_NEVER);
+}
+
+uint32_t world_target(const struct scenario *plan, uint32_t service, uint32_t endpoint)
+{
+    uint32_t target = endpoint;
+    for (uint32_t i = 0; i < service; i++) {
+        target += 1 + plan->services[i].endpoint_count;
+    }
+    return target;
 }
 
 int world_run(const struct scenario *plan, const struct world_options *options, struct world_result *result)
@@ -61,7 +87,7 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     w.policy_state = options->seed * 3 + 3;
     w.clock.end_at = becalm_ns_after(plan->length, WORLD_DRAIN);
     dist_init(&w.tables);
-    bool made = series_make(plan, result) && services_make(&w) && hops_make(&w);
+    bool made = series_make(plan, result) && services_make(&w) && clients_make(&w) && hops_make(&w);
     if (made) {
         clients_begin(&w);
         faults_begin(&w);
@@ -72,6 +98,7 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
         world_result_free(plan, result);
     }
     hops_free(&w);
+    clients_free(&w);
     services_free(&w);
     clock_free(&w.clock);
     pool_free(&w.ops);

@@ -33,11 +33,14 @@ struct world_client {
     uint64_t calls_fault; /* begun in that same window */
 };
 
+#define WORLD_LATENCIES 2048u /* buckets of a histogram */
+
 struct world_result {
     uint32_t seconds;
     uint64_t events;
     uint64_t latency_sum_us; /* of successful client calls */
     uint64_t latency_count;
+    uint64_t latency[WORLD_LATENCIES]; /* read it by world_latency_us() */
     struct world_service *service;
     struct world_client *client;
 };
@@ -48,6 +51,7 @@ struct world_trace {
     uint64_t op;                      /* the call itself, the n-th on all hops */
     const char *from;                 /* a client or a service */
     const char *to;                   /* a service */
+    const char *endpoint;             /* NULL: the service itself */
     bool is_gate;                     /* it is the call of the gate in front of `to` */
     uint32_t attempt;                 /* HEAD, DONE: which one */
     const struct becalm_event *event; /* event->at.now is the instant */
@@ -59,9 +63,12 @@ struct world_trace {
  * get `gate_policy`. 0 or BECALM_ENOMEM. */
 struct world_options {
     const struct becalm_policy *policy;
-    const struct becalm_policy *const *policy_to; /* by service; NULL, also of one service: `policy` */
+    const struct becalm_policy *const *policy_to; /* by world_target(); NULL, also one of them: `policy` */
     const struct becalm_policy *gate_policy;
-    bool carries_deadlines; /* down the graph, and marks up: what only Becalm does */
+    const struct becalm_policy *const *gate_policy_to; /* by service; NULL, also one of them: `gate_policy` */
+    enum becalm_budget_level level;                    /* whether endpoints share their service's budget */
+    const enum becalm_budget_level *level_to;          /* by world_target(); NULL: `level` */
+    bool carries_deadlines;                            /* down the graph, and marks up: what only Becalm does */
     bool carries_marks;
     bool marks_always; /* every mark is obeyed as one of overload is: what Becalm does not do */
     uint64_t seed;
@@ -74,6 +81,13 @@ struct world_options {
 /* Clients call until the scenario's length; then the calls in progress end, within WORLD_DRAIN, while faults stay as
  * they are. What happens in that time is in no second, but in every sum. */
 #define WORLD_DRAIN (60 * BECALM_S)
+
+/* Services and their endpoints in one row: the number of one of them; endpoint 0 is the service itself, and the number
+ * behind the last service is how many there are. */
+uint32_t world_target(const struct scenario *, uint32_t service, uint32_t endpoint);
+
+/* The latency that `ppm` of the calls that succeeded do not exceed; 0 without any. */
+uint64_t world_latency_us(const struct world_result *, uint32_t ppm);
 
 int world_run(const struct scenario *, const struct world_options *, struct world_result *);
 void world_result_free(const struct scenario *, struct world_result *);

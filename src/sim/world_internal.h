@@ -14,14 +14,14 @@
 
 /* ---- clock.c ---- */
 
-enum event_kind { CLIENT_CALLS, JOB_ARRIVES, JOB_SERVED, JOB_ANSWERED, CALL_WAKES, FAULT_TURNS };
+enum event_kind { CLIENT_CALLS, CALLER_CALLS, JOB_ARRIVES, JOB_SERVED, JOB_ANSWERED, CALL_WAKES, FAULT_TURNS };
 
 struct event {
     becalm_ns at;
     uint64_t order; /* the earlier of two events at the same instant is the one that was planned first */
     enum event_kind kind;
     uint32_t id;
-    uint32_t generation;
+    uint32_t generation; /* of what the id names: an event of an older one is void. CALLER_CALLS: the client */
 };
 
 struct clock {
@@ -56,7 +56,30 @@ void pool_give(struct pool *, uint32_t id);
 void *pool_at(const struct pool *, uint32_t id);
 void pool_free(struct pool *);
 
+/* Memory that is given out in pieces of any size, 64-aligned, and freed all at once. */
+struct slab {
+    void *chunk; /* the latest; each begins with a pointer to the one before */
+    size_t used;
+};
+
+/* NULL: no memory. At most SLAB_MAX bytes. */
+#define SLAB_MAX (UINT64_C(1) << 24)
+void *slab_take(struct slab *, size_t bytes);
+void slab_free(struct slab *);
+
 /* ---- hop.c ---- */
+
+struct link {
+    becalm_ns latency; /* one way */
+    uint32_t loss_ppm;
+    bool cut; /* a partition: nothing comes through */
+};
+
+/* What a caller runs towards a service, or one endpoint of it. */
+struct rules {
+    struct becalm_policy policy;
+    enum becalm_budget_level level;
+};
 
 /* A place from which a service is called: a client group, an instance group of another service, or a gate. */
 struct hop {
@@ -64,10 +87,12 @@ struct hop {
     uint32_t callers;
     bool is_gate;
     const char *from; /* the client's or service's name */
-    struct becalm_policy policy;
-    struct becalm_target *target; /* one per caller */
-    struct becalm_queue *queue;   /* gates only */
-    void *memory;
+    struct link link;
+    uint32_t hosts;                /* that its callers choose from; 0: they have no choice */
+    uint32_t kinds;                /* of requests: of the service itself, then of its endpoints; gates know only one */
+    struct rules *rules;           /* by kind */
+    struct becalm_target **target; /* by caller, then by kind; NULL: not used yet */
+    struct becalm_queue *queue;    /* gates only */
 };
 
 /* One logical call on one hop. */
@@ -80,15 +105,17 @@ struct op {
     uint32_t caller;
     uint32_t job; /* whose work it is part of; NOTHING: a client's */
     uint32_t client;
+    uint32_t endpoint; /* 0: the service itself */
     becalm_ns root_at; /* when the client's call began */
     becalm_ns wake_at;
-    uint32_t flight[BECALM_SLOTS]; /* jobs */
+    uint32_t flight[BECALM_SLOTS]; /* jobs; NOTHING: lost */
 };
 
 struct op_origin {
     uint32_t hop;
     uint32_t caller;
     uint32_t client;
+    uint32_t endpoint;
     uint32_t job; /* NOTHING: a client's call */
 };
 
@@ -99,10 +126,24 @@ void hops_free(struct world *);
 void op_begin(struct world *, const struct op_origin *);
 void op_wakes(struct world *, uint32_t id, uint32_t generation);
 
+/* A message on a link: does it vanish? */
+bool link_loses(struct world *, const struct link *);
+
 /* The attempt of a job is over. */
 void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
 
 /* ---- server.c ---- */
+
+enum job_stage {
+    JOB_NONE,
+    JOB_TRAVELS,
+    JOB_AT_GATE,
+    JOB_WAITS,
+    JOB_SERVED_NOW,
+    JOB_CALLS,
+    JOB_RETURNS,
+    JOB_FORGOTTEN /* answered when its host was killed, while its calls go on */
+};
 
 /* One attempt at a service. */
 struct job {
@@ -110,15 +151,19 @@ struct job {
     uint32_t op; /* NOTHING: nobody waits for it any more */
     uint32_t slot;
     uint32_t attempt;
+    uint32_t hop;
     uint32_t service;
+    uint32_t endpoint;
     uint32_t host;
     uint32_t pending; /* calls of its own */
+    enum job_stage stage;
     bool failed;
     bool through_gate;
     enum becalm_mark_kind mark;
     uint64_t root;
     becalm_ns root_at;
     becalm_ns deadline_at;
+    becalm_ns queued_at;
     struct becalm_outcome outcome;
 };
 
@@ -132,6 +177,7 @@ struct ring {
 struct host {
     uint32_t busy;
     struct ring queue;
+    becalm_ns waited_since; /* since when somebody waits */
 };
 
 struct service {
@@ -139,14 +185,19 @@ struct service {
     struct host *host;
     uint32_t first_hop; /* its own calls: hops first_hop .. first_hop + hop_count */
     uint32_t hop_count;
-    uint32_t gate; /* the hop of its gate; NOTHING: none */
+    uint32_t gate;                      /* the hop of its gate; NOTHING: none */
+    struct scenario_endpoint *endpoint; /* the service itself, then its endpoints */
+    /* What faults have made of it: */
     uint32_t capacity_ppm;
-    uint32_t error_ppm;
-    uint32_t hang_ppm;
+    uint32_t error_ppm; /* NOTHING: as planned */
+    uint32_t hang_ppm;  /* likewise */
     uint32_t bad_hosts;
+    uint32_t killed_hosts;
+    uint32_t rolling_host; /* the one that is down; NOTHING: none */
     uint32_t cut_ppm;
     becalm_ns latency;
     bool dead;
+    bool refuses;
 };
 
 bool services_make(struct world *);
@@ -155,6 +206,12 @@ uint32_t service_find(const struct scenario *, const char *name);
 
 /* Free workers of all hosts take the next requests: after a fault has turned. */
 void service_work(struct world *, struct service *);
+
+/* Which of its endpoints a request is for, by the shares of the requests; NULL: as the service says. */
+uint32_t endpoint_draw(const struct service *, const uint32_t *share_ppm, uint64_t *state);
+
+/* The host goes down, and takes what it has with it. */
+void host_killed(struct world *, uint32_t service, uint32_t host);
 
 /* Sends an attempt on its way; it may be refused at once. */
 void job_send(struct world *, uint32_t op, const struct becalm_action *);
@@ -167,8 +224,24 @@ void job_child_done(struct world *, uint32_t id, bool good, enum becalm_mark_kin
 
 /* ---- client.c ---- */
 
+struct client {
+    uint32_t generation;   /* of its next call */
+    uint32_t factor_milli; /* a surge: so many times as many */
+    uint64_t made;         /* calls, of all callers */
+    uint32_t *made_by;     /* the same by caller, where each has a loop and an end; else NULL */
+};
+
+bool clients_make(struct world *);
+void clients_free(struct world *);
 void clients_begin(struct world *);
-void client_calls(struct world *, uint32_t id);
+void client_calls(struct world *, uint32_t id, uint32_t generation);
+void caller_calls(struct world *, uint32_t id, uint32_t caller);
+
+/* A call of its own has ended. */
+void caller_answered(struct world *, uint32_t id, uint32_t caller);
+
+/* It calls so many times as often from now on. */
+void client_surges(struct world *, uint32_t id, uint32_t factor_milli);
 
 /* ---- fault.c ---- */
 
@@ -178,6 +251,7 @@ void fault_turns(struct world *, uint32_t id);
 /* ---- series.c ---- */
 
 bool series_make(const struct scenario *, struct world_result *);
+void series_latency(struct world_result *, becalm_ns latency);
 /* Writes down how things stand at the end of a second. */
 void series_second(struct world *, uint32_t second);
 
@@ -198,9 +272,11 @@ struct world {
     uint64_t root_number;
     struct pool ops;
     struct pool jobs;
-    struct hop *hop; /* those of clients first, then those of services, then gates */
+    struct slab memory; /* of the engine's objects */
+    struct hop *hop;    /* those of clients first, then those of services, then gates */
     uint32_t hop_count;
     struct service *service;
+    struct client *client;
     bool no_memory;
 };
 
