@@ -41,7 +41,7 @@ struct sim {
     uint32_t choice_count;
     uint64_t seed;
     uint32_t seeds;
-    struct report_figures *figures; /* by policy, then by seed */
+    struct figures *figures; /* by policy, then by seed */
     uint64_t events;
 };
 
@@ -334,9 +334,9 @@ static int run_one(struct sim *s, struct json *json, uint32_t choice, uint32_t s
         rc = measure_take(s->plan, &result, &measure);
     }
     if (rc == 0) {
-        struct report_run run = {with->name, with->options.seed, &result, &measure};
+        struct report_run run = {with->name, with->options.seed, &with->options, &result, &measure};
         s->events += result.events;
-        report_figures_take(s->plan, &measure, &s->figures[index]);
+        figures_take(s->plan, &measure, &s->figures[index]);
         run_show(s, json, &run);
     }
     measure_free(&measure);

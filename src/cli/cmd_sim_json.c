@@ -47,9 +47,9 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_object(json, "clients");
     json_integer(json, "calls", measure->calls);
     json_ppm(json, "success", measure->success_ppm);
-    json_share(json, "success_before_fault", report_has_before(plan), measure->success_before_ppm);
+    json_share(json, "success_before_fault", figures_has_before(plan), measure->success_before_ppm);
     json_share(json, "success_in_fault", plan->fault_count > 0, measure->success_in_fault_ppm);
-    json_share(json, "success_after_fault", report_has_after(plan), measure->success_after_ppm);
+    json_share(json, "success_after_fault", figures_has_after(plan), measure->success_after_ppm);
     json_after(json, "recovered_after_s", measure->recovered_after_s);
     json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
     json_number(json, "latency_mean_ms", (double)measure->latency_mean_us / 1e3, 3);

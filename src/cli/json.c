@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "json.h"
 
+#include "policy/utf8.h"
+
 #include <becalm/base.h>
 
 #include <inttypes.h>
@@ -26,39 +28,6 @@ static void line(struct json *json)
     }
 }
 
-/* The length of the UTF-8 sequence at `text`, 0 if there is none: overlong forms, surrogates and what lies beyond
- * U+10FFFF are none. The zero byte at the end continues nothing, so this never reads past it. */
-static size_t sequence(const unsigned char *text)
-{
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    size_t length = 0;
-    if (text[0] < 0x80) {
-        return 1;
-    }
-    if (text[0] >= 0xc2 && text[0] <= 0xdf) {
-        length = 2;
-    } else if (text[0] >= 0xe0 && text[0] <= 0xef) {
-        length = 3;
-        low = text[0] == 0xe0 ? 0xa0 : low;
-        high = text[0] == 0xed ? 0x9f : high;
-    } else if (text[0] >= 0xf0 && text[0] <= 0xf4) {
-        length = 4;
-        low = text[0] == 0xf0 ? 0x90 : low;
-        high = text[0] == 0xf4 ? 0x8f : high;
-    } else {
-        return 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if (text[i] < low || text[i] > high) {
-            return 0;
-        }
-        low = 0x80;
-        high = 0xbf;
-    }
-    return length;
-}
-
 static void escaped(FILE *out, unsigned char c)
 {
     static const char short_form[] = "\bb\tt\nn\ff\rr\"\"\\\\";
@@ -78,19 +47,18 @@ static void escaped(FILE *out, unsigned char c)
 
 static void string(FILE *out, const char *value)
 {
-    const unsigned char *at = (const unsigned char *)value;
     putc('"', out);
-    while (*at != '\0') {
-        size_t length = sequence(at);
+    while (*value != '\0') {
+        size_t length = utf8_sequence(value);
         if (length == 0) {
             fputs("\xef\xbf\xbd", out); /* U+FFFD, the replacement character */
-            at++;
+            value++;
         } else if (length == 1) {
-            escaped(out, *at);
-            at++;
+            escaped(out, (unsigned char)*value);
+            value++;
         } else {
-            fwrite(at, 1, length, out);
-            at += length;
+            fwrite(value, 1, length, out);
+            value += length;
         }
     }
     putc('"', out);

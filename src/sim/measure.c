@@ -86,6 +86,13 @@ static uint64_t offered_milli(const struct span *span, uint32_t service, uint32_
     return sum;
 }
 
+uint64_t measure_offered_milli(const struct scenario *plan, const struct world_result *result, uint32_t service,
+                               uint32_t from, uint32_t to)
+{
+    const struct span span = {plan, result, from, to};
+    return offered_milli(&span, service, plan->service_count);
+}
+
 static uint64_t arrivals(const struct world_result *result, uint32_t service)
 {
     uint64_t sum = 0;
@@ -116,8 +123,7 @@ static uint32_t retries_stop(const struct scenario *plan, const struct world_res
     uint32_t stop = from;
     for (uint32_t service = 0; service < plan->service_count; service++) {
         for (uint32_t s = from; s + 5 <= result->seconds; s += 5) {
-            const struct span span = {plan, result, s, s + 5};
-            uint64_t offered = offered_milli(&span, service, plan->service_count);
+            uint64_t offered = measure_offered_milli(plan, result, service, s, s + 5);
             uint64_t sum = 0;
             for (uint32_t i = 0; i < 5; i++) {
                 sum += result->service[service].arrivals[s + i];

@@ -40,4 +40,9 @@ struct measure {
 int measure_take(const struct scenario *, const struct world_result *, struct measure *);
 void measure_free(struct measure *);
 
+/* What would have reached a service in the seconds [from, to) if every hop had made one attempt for the calls that
+ * clients did begin in them; in thousandths. */
+uint64_t measure_offered_milli(const struct scenario *, const struct world_result *, uint32_t service, uint32_t from,
+                               uint32_t to);
+
 #endif

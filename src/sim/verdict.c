@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "verdict.h"
+
+#include "chart.h"
+#include "svg.h"
+
+#include <inttypes.h>
+
+struct verdict {
+    FILE *out;
+    const struct scenario *plan;
+    const struct report_run *run;
+    uint32_t count;
+};
+
+bool verdict_short(const struct scenario *plan, const struct measure *measure, char *text, size_t size)
+{
+    char share[CHART_FIGURE_MAX];
+    if (!figures_has_after(plan)) {
+        bool faulty = plan->fault_count > 0;
+        chart_share(faulty ? measure->success_in_fault_ppm : measure->success_ppm, share, sizeof share);
+        (void)snprintf(text, size, faulty ? "%s in the fault" : "%s of all calls", share);
+        return true;
+    }
+    if (measure->recovered_after_s == MEASURE_NEVER) {
+        (void)snprintf(text, size, "never recovers");
+        return false;
+    }
+    (void)snprintf(text, size, "recovers after %" PRIu32 " s", measure->recovered_after_s);
+    return true;
+}
+
+/* The next run in the order of recovery, behind `last`, with NULL for the first; runs of the same second in the order
+ * in which they were named. */
+static const struct report_run *next_recovered(const struct verdict *v, const struct report_run *last)
+{
+    const struct report_run *next = NULL;
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        uint32_t after = run->measure->recovered_after_s;
+        bool behind = last == NULL || after > last->measure->recovered_after_s ||
+                      (after == last->measure->recovered_after_s && run > last);
+        if (behind && (next == NULL || after < next->measure->recovered_after_s)) {
+            next = run;
+        }
+    }
+    return next;
+}
+
+static void put_never(const struct verdict *v, const struct report_run *first)
+{
+    const struct report_run *run = first;
+    while (run != NULL) {
+        const struct report_run *next = next_recovered(v, run);
+        svg_escape(v->out, run->policy);
+        fputs(next == NULL ? "" : next_recovered(v, next) == NULL ? " and " : ", ", v->out);
+        run = next;
+    }
+    fprintf(v->out, " never recover%s", next_recovered(v, first) == NULL ? "s" : "");
+}
+
+static void put_recoveries(const struct verdict *v)
+{
+    const struct report_run *run = next_recovered(v, NULL);
+    fputs("After the fault's end ", v->out);
+    for (bool first = true; run != NULL; first = false) {
+        if (run->measure->recovered_after_s == MEASURE_NEVER) {
+            fputs(first ? "" : "; ", v->out);
+            put_never(v, run);
+            break;
+        }
+        fputs(first ? "" : ", ", v->out);
+        svg_escape(v->out, run->policy);
+        fprintf(v->out, "%s in %" PRIu32 " s", first ? " recovers" : "", run->measure->recovered_after_s);
+        run = next_recovered(v, run);
+    }
+    fputs(". ", v->out);
+}
+
+static uint64_t load_of(const struct verdict *v, const struct report_run *run)
+{
+    const struct measure_service *service = &run->measure->service[figures_focus(v->plan)];
+    return figures_has_after(v->plan) ? service->peak_5s_ppm : service->mean_ppm;
+}
+
+static void put_load(const struct verdict *v)
+{
+    const struct report_run *least = v->run;
+    const struct report_run *most = v->run;
+    char text[CHART_FIGURE_MAX];
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        least = load_of(v, run) < load_of(v, least) ? run : least;
+        most = load_of(v, run) > load_of(v, most) ? run : most;
+    }
+    fputs(figures_has_after(v->plan) ? "In its worst five seconds "
+          : v->plan->fault_count > 0 ? "In the fault, in the mean, "
+                                     : "In the mean ",
+          v->out);
+    svg_escape(v->out, v->plan->services[figures_focus(v->plan)].name);
+    chart_factor(load_of(v, most), text, sizeof text);
+    fprintf(v->out, " gets %s of what is offered with ", text);
+    svg_escape(v->out, most->policy);
+    if (load_of(v, most) > load_of(v, least)) {
+        chart_factor(load_of(v, least), text, sizeof text);
+        fprintf(v->out, " and %s with ", text);
+        svg_escape(v->out, least->policy);
+    }
+    fputs(".", v->out);
+}
+
+static uint64_t success_of(const struct verdict *v, const struct report_run *run)
+{
+    return v->plan->fault_count > 0 ? run->measure->success_in_fault_ppm : run->measure->success_ppm;
+}
+
+static void put_success(const struct verdict *v)
+{
+    const struct report_run *best = v->run;
+    char text[CHART_FIGURE_MAX];
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        best = success_of(v, run) > success_of(v, best) ? run : best;
+    }
+    chart_share(success_of(v, best), text, sizeof text);
+    fprintf(v->out, "%s %s of the calls succeed%s with ", v->plan->fault_count > 0 ? "In the fault" : "In all", text,
+            v->count > 1 ? " at best," : "");
+    svg_escape(v->out, best->policy);
+    fputs(". ", v->out);
+}
+
+void verdict_write(FILE *out, const struct scenario *plan, const struct report_run *run, uint32_t count)
+{
+    const struct verdict v = {out, plan, run, count};
+    if (figures_has_after(plan)) {
+        put_recoveries(&v);
+    }
+    put_success(&v);
+    put_load(&v);
+}
