@@ -14,52 +14,53 @@ static void put_style(FILE *out)
 {
     fputs("<style>\n", out);
     plot_style(out, ":root");
-    fputs(":root{color-scheme:light dark}\n"
-          "*{box-sizing:border-box}\n"
-          "body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.5 system-ui,-apple-system,\"Segoe "
-          "UI\",Roboto,sans-serif}\n"
-          "header,main,footer{max-width:76rem;margin:0 auto;padding:0 1rem}\n"
-          "header{padding-top:1.5rem}\n"
-          "h1{margin:0;font-size:1.75rem;line-height:1.2}\n"
-          "h2{margin:0 0 .25rem;font-size:1.2rem}\n"
-          "p{margin:.25rem 0;max-width:46rem}\n"
-          ".dim,figcaption span,footer{color:var(--dim)}\n"
-          ".verdict{border-left:.25rem solid var(--curve);padding:.25rem 0 .25rem .9rem;margin:1rem 0;"
-          "font-size:1.1rem}\n"
-          "section{margin:2rem 0}\n"
-          ".grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1rem;"
-          "margin-top:.75rem}\n"
-          ".few{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}\n"
-          ".few>.wide{grid-column:1/-1}\n"
-          "figure{margin:0;padding:.6rem .6rem .3rem;background:var(--card);border:1px solid var(--rule);"
-          "border-radius:.5rem;min-width:0}\n"
-          "figcaption{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 .75rem;font-size:.9rem;"
-          "overflow-wrap:anywhere}\n"
-          "figcaption .yes{color:var(--good)}\n"
-          "figcaption .no{color:var(--bad)}\n"
-          "figure svg,.key svg{display:block;width:100%;height:auto}\n"
-          ".key{display:flex;flex-wrap:wrap;gap:0 1.25rem;font-size:.9rem;margin:.25rem 0 0;padding:0;list-style:none}\n"
-          ".key li{display:flex;align-items:center;gap:.4rem}\n"
-          ".key svg{width:30px;height:12px}\n"
-          "table{border-collapse:collapse;width:100%;font-size:.9rem;margin-top:.75rem;"
-          "font-variant-numeric:tabular-nums}\n"
-          "th,td{padding:.3rem .5rem;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top}\n"
-          "th:first-child,td.words{text-align:left;overflow-wrap:anywhere}\n"
-          "thead th{color:var(--dim);font-weight:500;vertical-align:bottom}\n"
-          "td small{display:block;color:var(--dim)}\n"
-          "footer{padding-bottom:2rem;font-size:.85rem}\n"
-          "@media(max-width:46rem){\n"
-          "thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
-          "table,tbody,tr,th,td{display:block}\n"
-          "tr{border:1px solid var(--rule);border-radius:.5rem;background:var(--card);margin:.6rem 0;padding:.3rem "
-          ".6rem}\n"
-          "th,td{border:0;padding:.15rem 0}\n"
-          "td,td.words{display:flex;justify-content:space-between;gap:1rem;text-align:right}\n"
-          "td::before{content:attr(data-name);color:var(--dim);text-align:left}\n"
-          "}\n"
-          "@media print{figure,tr{break-inside:avoid}}\n"
-          "</style>\n",
-          out);
+    fputs(
+        ":root{color-scheme:light dark}\n"
+        "*{box-sizing:border-box}\n"
+        "body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.5 system-ui,-apple-system,\"Segoe "
+        "UI\",Roboto,sans-serif}\n"
+        "header,main,footer{max-width:76rem;margin:0 auto;padding:0 1rem}\n"
+        "header{padding-top:1.5rem}\n"
+        "h1{margin:0;font-size:1.75rem;line-height:1.2}\n"
+        "h2{margin:0 0 .25rem;font-size:1.2rem}\n"
+        "p{margin:.25rem 0;max-width:46rem}\n"
+        ".dim,figcaption span,footer{color:var(--dim)}\n"
+        ".verdict{border-left:.25rem solid var(--curve);padding:.25rem 0 .25rem .9rem;margin:1rem 0;"
+        "font-size:1.1rem}\n"
+        "section{margin:2rem 0}\n"
+        ".grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1rem;"
+        "margin-top:.75rem}\n"
+        ".few{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}\n"
+        ".few>.wide{grid-column:1/-1}\n"
+        "figure{margin:0;padding:.6rem .6rem .3rem;background:var(--card);border:1px solid var(--rule);"
+        "border-radius:.5rem;min-width:0}\n"
+        "figcaption{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 .75rem;font-size:.9rem;"
+        "overflow-wrap:anywhere}\n"
+        "figcaption .yes{color:var(--good)}\n"
+        "figcaption .no{color:var(--bad)}\n"
+        "figure svg,.key svg{display:block;width:100%;height:auto}\n"
+        ".key{display:flex;flex-wrap:wrap;gap:0 1.25rem;font-size:.9rem;margin:.25rem 0 0;padding:0;list-style:none}\n"
+        ".key li{display:flex;align-items:center;gap:.4rem}\n"
+        ".key svg{width:30px;height:12px}\n"
+        "table{border-collapse:collapse;width:100%;font-size:.9rem;margin-top:.75rem;"
+        "font-variant-numeric:tabular-nums}\n"
+        "th,td{padding:.3rem .5rem;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top}\n"
+        "th:first-child,td.words{text-align:left;overflow-wrap:anywhere}\n"
+        "thead th{color:var(--dim);font-weight:500;vertical-align:bottom}\n"
+        "td small{display:block;color:var(--dim)}\n"
+        "footer{padding-bottom:2rem;font-size:.85rem}\n"
+        "@media(max-width:46rem){\n"
+        "thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
+        "table,tbody,tr,th,td{display:block}\n"
+        "tr{border:1px solid var(--rule);border-radius:.5rem;background:var(--card);margin:.6rem 0;padding:.3rem "
+        ".6rem}\n"
+        "th,td{border:0;padding:.15rem 0}\n"
+        "td,td.words{display:flex;justify-content:space-between;gap:1rem;text-align:right}\n"
+        "td::before{content:attr(data-name);color:var(--dim);text-align:left}\n"
+        "}\n"
+        "@media print{figure,tr{break-inside:avoid}}\n"
+        "</style>\n",
+        out);
 }
 
 static void put_head(FILE *out, const struct page *page)
@@ -94,7 +95,8 @@ static void put_head(FILE *out, const struct page *page)
 
 /* ---- tables: on a narrow screen each row becomes a card, and each cell says its column ---- */
 
-static const char *const kind_word[] = {[FIGURES_LOAD] = "load, ", [FIGURES_SUCCESS] = "success ", [FIGURES_RECOVERY] = ""};
+static const char *const kind_word[] = {
+    [FIGURES_LOAD] = "load, ", [FIGURES_SUCCESS] = "success ", [FIGURES_RECOVERY] = ""};
 
 static void column_name(const struct figures_column *column, char *text, size_t size)
 {
@@ -177,10 +179,11 @@ static void put_refusals(FILE *out, const struct page_panels *panels)
           "<p>Of all calls to the service, those of other services and of a gate included. The words are the engine's "
           "reasons.</p>\n<table>\n<thead><tr><th scope=\"col\">",
           out);
-    fprintf(out, "%s</th><th scope=\"col\">client calls</th><th scope=\"col\">retries sent</th>"
-                 "<th scope=\"col\">per first attempt</th><th scope=\"col\">calls without success, by reason</th>"
-                 "</tr></thead>\n<tbody>\n",
-          panels->by_policy ? "policy" : "service");
+    fprintf(out,
+            "%s</th><th scope=\"col\">client calls</th><th scope=\"col\">retries sent</th>"
+            "<th scope=\"col\">per first attempt</th><th scope=\"col\">calls without success, by reason</th>"
+            "</tr></thead>\n<tbody>\n",
+            panels->by_policy ? "policy" : "service");
     for (uint32_t i = 0; i < panels->count; i++) {
         put_refusals_row(out, &panels->panel[i]);
     }

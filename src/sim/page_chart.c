@@ -28,11 +28,11 @@ struct view {
 /* ---- what each chart is about ---- */
 
 static const struct about {
-    const char *heading;    /* before " at SERVICE" where there is one service */
+    const char *heading; /* before " at SERVICE" where there is one service */
     const char *sentence;
-    const char *missing;    /* what stands in a panel without a curve */
+    const char *missing; /* what stands in a panel without a curve */
     enum plot_unit unit;
-    bool of_clients;        /* and not of a service */
+    bool of_clients; /* and not of a service */
 } abouts[PAGE_CHARTS] = {
     [PAGE_SUCCESS] = {"Success", "The share of the calls that clients began in each second and that succeeded.", "",
                       PLOT_SHARE, true},
@@ -40,10 +40,14 @@ static const struct about {
                    PLOT_FACTOR, false},
     [PAGE_QUEUE] = {"Queue", "Requests that wait: in the service's own queue, and in the gate if one stands in front.",
                     "", PLOT_COUNT, false},
-    [PAGE_BUDGET] = {"Retry budget", "How full the callers' budgets are, in the mean. From an empty one no retry is "
-                     "paid.", "no budget", PLOT_SHARE, false},
-    [PAGE_BREAKER] = {"Breaker", "The share of the callers whose breaker is open or half-open, and so holds calls "
-                      "back.", "no breaker", PLOT_SHARE, false},
+    [PAGE_BUDGET] = {"Retry budget",
+                     "How full the callers' budgets are, in the mean. From an empty one no retry is "
+                     "paid.",
+                     "no budget", PLOT_SHARE, false},
+    [PAGE_BREAKER] = {"Breaker",
+                      "The share of the callers whose breaker is open or half-open, and so holds calls "
+                      "back.",
+                      "no breaker", PLOT_SHARE, false},
     [PAGE_AMPLIFICATION] = {"Amplification along the chain", "", "", PLOT_FACTOR, true},
 };
 

@@ -201,12 +201,14 @@ void plot_curve(FILE *out, const struct plot *plot, const char *class, const str
 /* Contrast of words against the ground is at least 4.5 in both. Curves differ by their dashes too. */
 void plot_style(FILE *out, const char *scope)
 {
-    fprintf(out, "%s{--ground:#ffffff;--card:#f6f7f9;--ink:#1b2129;--dim:#57616e;--rule:#dde1e6;--good:#0f6b46;"
-                 "--bad:#b3261e;--curve:#1d5fa8;--wash:#1d5fa826;--fault:#b3261e1f}\n",
-          scope);
-    fprintf(out, "@media(prefers-color-scheme:dark){%s{--ground:#11151a;--card:#1a2027;--ink:#e6e9ed;--dim:#a3adb9;"
-                 "--rule:#303943;--good:#5fd3a0;--bad:#ff8f85;--curve:#7db7f5;--wash:#7db7f52e;--fault:#ff8f852b}}\n",
-          scope);
+    fprintf(out,
+            "%s{--ground:#ffffff;--card:#f6f7f9;--ink:#1b2129;--dim:#57616e;--rule:#dde1e6;--good:#0f6b46;"
+            "--bad:#b3261e;--curve:#1d5fa8;--wash:#1d5fa826;--fault:#b3261e1f}\n",
+            scope);
+    fprintf(out,
+            "@media(prefers-color-scheme:dark){%s{--ground:#11151a;--card:#1a2027;--ink:#e6e9ed;--dim:#a3adb9;"
+            "--rule:#303943;--good:#5fd3a0;--bad:#ff8f85;--curve:#7db7f5;--wash:#7db7f52e;--fault:#ff8f852b}}\n",
+            scope);
     fputs("svg{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,sans-serif}\n"
           "text{fill:var(--ink);font-size:11px}\n"
           ".tick{fill:var(--dim);font-size:10px}\n"

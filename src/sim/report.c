@@ -22,7 +22,6 @@ struct page {
 
 /* ---- text ---- */
 
-/* Names and sentences come from files: what would drive a terminal becomes a question mark. */
 static void put_plain(FILE *out, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -33,6 +32,11 @@ static void put_plain(FILE *out, const char *text, size_t length)
     }
 }
 
+void report_plain(FILE *out, const char *text)
+{
+    put_plain(out, text, strlen(text));
+}
+
 /* A name in its column; of a longer one the end is shown, because that is where names and paths differ. */
 static void put_name(FILE *out, const char *name)
 {
@@ -40,7 +44,7 @@ static void put_name(FILE *out, const char *name)
     bool cut = length > NAME - 1;
     const char *from = cut ? name + length - (NAME - 2) : name;
     fputs(cut ? "~" : "", out);
-    put_plain(out, from, strlen(from));
+    report_plain(out, from);
     fprintf(out, "%*s", (int)(NAME - strlen(from) - cut), "");
 }
 
@@ -93,7 +97,7 @@ static void put_about(const struct page *page)
 {
     const struct scenario *plan = page->plan;
     fputs(page->style->bold, page->out);
-    put_plain(page->out, plan->name, strlen(plan->name));
+    report_plain(page->out, plan->name);
     fputs(page->style->reset, page->out);
     if (plan->about != NULL && plan->about[0] != '\0') {
         fputs(": ", page->out);
@@ -113,7 +117,7 @@ static void put_title(const struct page *page, const struct report_run *run)
     chart_count(run->result->events, events, sizeof events);
     put_about(page);
     fputs("policy ", page->out);
-    put_plain(page->out, run->policy, strlen(run->policy));
+    report_plain(page->out, run->policy);
     fprintf(page->out, ", seed %" PRIu64 ": %" PRIu32 " s, %s calls, %s events\n", run->seed, seconds(page->plan),
             calls, events);
 }
@@ -297,6 +301,21 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_charts(&page, run);
 }
 
+void report_story_title(FILE *out, const struct report_style *style, const struct scenario *plan, const char *policy,
+                        uint32_t calls)
+{
+    const struct page page = {out, style, plan};
+    put_about(&page);
+    fputs("policy ", out);
+    report_plain(out, policy);
+    if (is_faulty(plan)) {
+        fprintf(out, ": the first %" PRIu32 " calls of the fault, which begins at %" PRIu64 ".%03" PRIu64 " s\n\n",
+                calls, plan->faults[0].at / BECALM_S, plan->faults[0].at % BECALM_S / BECALM_MS);
+    } else {
+        fprintf(out, ": the first %" PRIu32 " calls\n\n", calls);
+    }
+}
+
 /* ---- the table of many ---- */
 
 static void put_row(const struct page *page, const struct figures *figures, uint32_t count, enum figures_spread spread)
@@ -316,7 +335,7 @@ static void put_compare_title(const struct page *page, const struct report_table
     const char *focus = plan->services[figures_focus(plan)].name;
     put_about(page);
     fprintf(page->out, "%" PRIu32 " s, load on ", seconds(plan));
-    put_plain(page->out, focus, strlen(focus));
+    report_plain(page->out, focus);
     if (table->seeds == 1) {
         fprintf(page->out, ", seed %" PRIu64 "\n\n", table->first_seed);
     } else {

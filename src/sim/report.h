@@ -25,6 +25,13 @@ struct report_run {
 
 void report_summary(FILE *, const struct report_style *, const struct scenario *, const struct report_run *);
 
+/* What stands above a timeline of so many calls. */
+void report_story_title(FILE *, const struct report_style *, const struct scenario *, const char *policy,
+                        uint32_t calls);
+
+/* Names and sentences come from files: what would drive a terminal becomes a question mark. */
+void report_plain(FILE *, const char *text);
+
 /* One row per policy; with several seeds the mean, and below it the lowest and the highest. */
 struct report_table {
     const char *const *policy;

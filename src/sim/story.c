@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "story.h"
 
+#include "report.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -206,7 +208,11 @@ static void put_line(FILE *out, const struct world_trace *trace, uint64_t call, 
     if (part > 1) {
         fprintf(out, ".%" PRIu32, part);
     }
-    fprintf(out, " %s > %s %s%s\n", trace->is_gate ? "gate" : trace->from, trace->to, event, action);
+    putc(' ', out);
+    report_plain(out, trace->is_gate ? "gate" : trace->from);
+    fputs(" > ", out);
+    report_plain(out, trace->to);
+    fprintf(out, " %s%s\n", event, action);
 }
 
 void story_step(void *self, const struct world_trace *trace)
