@@ -28,7 +28,7 @@ static void put_style(FILE *out)
         ".verdict{border-left:.25rem solid var(--curve);padding:.25rem 0 .25rem .9rem;margin:1rem 0;"
         "font-size:1.1rem}\n"
         "section{margin:2rem 0}\n"
-        ".grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1rem;"
+        ".panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1rem;"
         "margin-top:.75rem}\n"
         ".few{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}\n"
         ".few>.wide{grid-column:1/-1}\n"
@@ -45,7 +45,7 @@ static void put_style(FILE *out)
         "table{border-collapse:collapse;width:100%;font-size:.9rem;margin-top:.75rem;"
         "font-variant-numeric:tabular-nums}\n"
         "th,td{padding:.3rem .5rem;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top}\n"
-        "th:first-child,td.words{text-align:left;overflow-wrap:anywhere}\n"
+        "th:first-child,.words{text-align:left;overflow-wrap:anywhere}\n"
         "thead th{color:var(--dim);font-weight:500;vertical-align:bottom}\n"
         "td small{display:block;color:var(--dim)}\n"
         "footer{padding-bottom:2rem;font-size:.85rem}\n"
@@ -181,7 +181,8 @@ static void put_refusals(FILE *out, const struct page_panels *panels)
           out);
     fprintf(out,
             "%s</th><th scope=\"col\">client calls</th><th scope=\"col\">retries sent</th>"
-            "<th scope=\"col\">per first attempt</th><th scope=\"col\">calls without success, by reason</th>"
+            "<th scope=\"col\">per first attempt</th><th scope=\"col\" class=\"words\">calls without success, by "
+            "reason</th>"
             "</tr></thead>\n<tbody>\n",
             panels->by_policy ? "policy" : "service");
     for (uint32_t i = 0; i < panels->count; i++) {

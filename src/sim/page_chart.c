@@ -5,6 +5,7 @@
 #include "verdict.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Tenths of a pixel. */
 #define PANEL_WIDTH  3600u
@@ -14,6 +15,7 @@
 #define BAR_PITCH    200u
 #define BAR_NAME     900u /* the column of names */
 #define BAR_LENGTH   1950u
+#define NAME_SHOWN   14u /* of a longer name the end is shown, because that is where names differ */
 
 static const struct svg_box curves = {.x = 480, .y = 180, .width = 3020, .height = 1200};
 
@@ -30,7 +32,7 @@ struct view {
 static const struct about {
     const char *heading; /* before " at SERVICE" where there is one service */
     const char *sentence;
-    const char *missing; /* what stands in a panel without a curve */
+    const char *missing; /* what stands before the names of those that have no such thing */
     enum plot_unit unit;
     bool of_clients; /* and not of a service */
 } abouts[PAGE_CHARTS] = {
@@ -43,12 +45,12 @@ static const struct about {
     [PAGE_BUDGET] = {"Retry budget",
                      "How full the callers' budgets are, in the mean. From an empty one no retry is "
                      "paid.",
-                     "no budget", PLOT_SHARE, false},
+                     "Without a budget: ", PLOT_SHARE, false},
     [PAGE_BREAKER] = {"Breaker",
                       "The share of the callers whose breaker is open or half-open, and so holds calls "
                       "back.",
-                      "no breaker", PLOT_SHARE, false},
-    [PAGE_AMPLIFICATION] = {"Amplification along the chain", "", "", PLOT_FACTOR, true},
+                      "Without a breaker: ", PLOT_SHARE, false},
+    [PAGE_AMPLIFICATION] = {"Amplification", "", "", PLOT_FACTOR, true},
 };
 
 static const struct becalm_policy *policy_of(const struct page_panel *panel)
@@ -56,6 +58,15 @@ static const struct becalm_policy *policy_of(const struct page_panel *panel)
     const struct world_options *options = panel->run->options;
     const struct becalm_policy *own = options->policy_to == NULL ? NULL : options->policy_to[panel->service];
     return own == NULL ? options->policy : own;
+}
+
+/* Does the policy of a panel have what the chart is about? */
+static bool has_it(const struct page_panel *panel, enum page_chart chart)
+{
+    const struct becalm_policy *policy = policy_of(panel);
+    return chart == PAGE_BUDGET    ? policy->budget.kind != BECALM_BUDGET_NONE
+           : chart == PAGE_BREAKER ? policy->breaker.enabled
+                                   : true;
 }
 
 static void least_take(struct view *view)
@@ -71,7 +82,7 @@ static void view_take(const struct page_panels *panels, const struct page_panel 
 {
     const struct world_result *result = panel->run->result;
     const struct world_service *service = &result->service[panel->service];
-    view->known = true;
+    view->known = has_it(panel, chart);
     switch (chart) {
     case PAGE_SUCCESS:
         view->most = bins_success(&view->bins, panels->plan, result, PANEL_BINS);
@@ -83,11 +94,9 @@ static void view_take(const struct page_panels *panels, const struct page_panel 
         view->most = bins_mean(&view->bins, service->queue, result->seconds, PANEL_BINS);
         break;
     case PAGE_BUDGET:
-        view->known = policy_of(panel)->budget.kind != BECALM_BUDGET_NONE;
         view->most = bins_mean(&view->bins, service->budget_ppm, result->seconds, PANEL_BINS);
         break;
     case PAGE_BREAKER:
-        view->known = policy_of(panel)->breaker.enabled;
         view->most = bins_mean(&view->bins, service->breaker_open_ppm, result->seconds, PANEL_BINS);
         break;
     case PAGE_AMPLIFICATION:
@@ -165,22 +174,21 @@ static void put_panel(FILE *out, const struct page_panels *panels, uint32_t inde
     char id[32];
     const char *mark;
     view_take(panels, panel, chart, &view);
+    if (!view.known) {
+        return;
+    }
     panel_words(panels, panel, chart, &view, words, sizeof words, &mark);
     (void)snprintf(id, sizeof id, "c%d-%" PRIu32, (int)chart, index);
-    const char *said = view.known ? words : abouts[chart].missing;
-    figure_open(out, chart == PAGE_SUCCESS ? panel->run->policy : panel->label, said, view.known ? mark : NULL);
-    frame_open(out, abouts[chart].heading, panel->label, said, id, PANEL_HEIGHT);
+    figure_open(out, chart == PAGE_SUCCESS ? panel->run->policy : panel->label, words, mark);
+    frame_open(out, abouts[chart].heading, panel->label, words, id, PANEL_HEIGHT);
     plot_frame(out, plot);
-    if (!view.known) {
-        svg_text(out, "none", curves.x + curves.width / 2, curves.y + curves.height / 2, SVG_MIDDLE, said);
-    } else {
-        plot_curve(out, plot, "area", &view.bins, true);
-        plot_curve(out, plot, "real", &view.bins, false);
-    }
+    plot_curve(out, plot, "area", &view.bins, true);
     if (chart == PAGE_LOAD) {
-        bins_offered(&view.bins, panels->plan, panel->run->result, panel->run->measure, panel->service, PANEL_BINS);
-        plot_curve(out, plot, "offered", &view.bins, false);
+        struct bins offered;
+        bins_offered(&offered, panels->plan, panel->run->result, panel->run->measure, panel->service, PANEL_BINS);
+        plot_curve(out, plot, "offered", &offered, false);
     }
+    plot_curve(out, plot, "real", &view.bins, false);
     svg_close(out);
     fputs("</figure>\n", out);
 }
@@ -191,13 +199,10 @@ static void put_bar(FILE *out, const char *name, const struct measure_service *s
                     uint32_t y)
 {
     struct svg_box bar = {BAR_NAME + 60, y, plot_length(scale, service->peak_1s_ppm, BAR_LENGTH), BAR_HEIGHT};
-    char text[2 * CHART_FIGURE_MAX];
-    char mean[CHART_FIGURE_MAX];
-    char peak[CHART_FIGURE_MAX];
-    chart_factor(service->mean_ppm, mean, sizeof mean);
-    chart_factor(service->peak_1s_ppm, peak, sizeof peak);
-    (void)snprintf(text, sizeof text, "%s", mean);
-    svg_text(out, "tick", BAR_NAME, y + 95, SVG_END, name);
+    size_t length = strlen(name);
+    char text[CHART_FIGURE_MAX];
+    chart_factor(service->mean_ppm, text, sizeof text);
+    svg_text(out, "tick", BAR_NAME, y + 95, SVG_END, length > NAME_SHOWN ? name + length - NAME_SHOWN : name);
     svg_rect(out, "peak", &bar);
     bar.width = plot_length(scale, service->mean_ppm, BAR_LENGTH);
     svg_rect(out, "bar", &bar);
@@ -243,11 +248,27 @@ static void section_open(FILE *out, const struct page_panels *panels, enum page_
 {
     const struct about *about = &abouts[chart];
     fprintf(out, "<section>\n<h2>%s", about->heading);
+    fputs(chart == PAGE_AMPLIFICATION && panels->plan->service_count > 1 ? " along the chain" : "", out);
     if (panels->by_policy && !about->of_clients) {
         fputs(" at ", out);
         svg_escape(out, panels->plan->services[panels->panel[0].service].name);
     }
     fprintf(out, "</h2>\n<p>%s", about->sentence);
+}
+
+/* Panels without a curve are named, not drawn. */
+static void put_missing(FILE *out, const struct page_panels *panels, enum page_chart chart)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < panels->count; i++) {
+        if (!has_it(&panels->panel[i], chart)) {
+            fputs(first ? "<p class=\"dim\">" : ", ", out);
+            fputs(first ? abouts[chart].missing : "", out);
+            svg_escape(out, panels->panel[i].label);
+            first = false;
+        }
+    }
+    fputs(first ? "" : ".</p>\n", out);
 }
 
 static void put_curves(FILE *out, const struct page_panels *panels, enum page_chart chart)
@@ -273,11 +294,13 @@ static void put_curves(FILE *out, const struct page_panels *panels, enum page_ch
         put_key(out, "offered", "is offered");
         fputs("</ul>\n", out);
     }
-    fputs("<div class=\"grid\">\n", out);
+    fputs("<div class=\"panels\">\n", out);
     for (uint32_t i = 0; i < count; i++) {
         put_panel(out, panels, i, chart, &plot);
     }
-    fputs("</div>\n</section>\n", out);
+    fputs("</div>\n", out);
+    put_missing(out, panels, chart);
+    fputs("</section>\n", out);
 }
 
 static void put_amplification(FILE *out, const struct page_panels *panels)
@@ -299,7 +322,7 @@ static void put_amplification(FILE *out, const struct page_panels *panels)
     put_key(out, "bar", "mean, and its figure");
     put_key(out, "peak", "worst second of the run");
     put_key(out, "offered", "1x: what is offered");
-    fputs("</ul>\n<div class=\"grid\">\n", out);
+    fputs("</ul>\n<div class=\"panels\">\n", out);
     for (uint32_t i = 0; i < count; i++) {
         put_bars(out, panels, i, &scale);
     }

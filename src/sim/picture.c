@@ -4,6 +4,8 @@
 #include "plot.h"
 #include "verdict.h"
 
+#include <string.h>
+
 /* Tenths of a pixel. A panel is a name, a word on the outcome, and the chart below them. */
 #define COLUMNS      4u
 #define MARGIN       160u
@@ -11,6 +13,7 @@
 #define PANEL_WIDTH  2140u
 #define PANEL_HEIGHT 1560u
 #define PANEL_BINS   170u
+#define NAME_SHOWN   26u /* of a longer name the end is shown: that is where paths differ */
 
 static const struct svg_box curves = {.x = 370, .y = 420, .width = 1650, .height = 820};
 
@@ -22,7 +25,9 @@ static void put_panel(FILE *out, const struct scenario *plan, const struct repor
     char line[80];
     bool fine = verdict_short(plan, run->measure, text, sizeof text);
     (void)snprintf(line, sizeof line, "%s %s", fine ? "\u2713" : "\u2717", text);
-    svg_text(out, "name", curves.x, 130, SVG_START, run->policy);
+    size_t length = strlen(run->policy);
+    svg_text(out, "name", curves.x, 130, SVG_START,
+             length > NAME_SHOWN ? run->policy + length - NAME_SHOWN : run->policy);
     svg_text(out, fine ? "good" : "bad", curves.x, 270, SVG_START, line);
     plot_frame(out, &plot);
     bins_success(&bins, plan, run->result, PANEL_BINS);

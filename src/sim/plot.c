@@ -95,7 +95,7 @@ void plot_tick(const struct plot_scale *scale, uint64_t value, char *text, size_
 {
     switch (scale->unit) {
     case PLOT_SHARE:
-        chart_share(value, text, size);
+        (void)snprintf(text, size, "%" PRIu64 " %%", value / (CHART_PPM / 100));
         break;
     case PLOT_FACTOR:
         if (value % CHART_PPM == 0) {
@@ -152,9 +152,10 @@ static void put_time_axis(FILE *out, const struct plot *plot)
     for (uint64_t s = 0; s <= seconds; s += step) {
         char text[CHART_FIGURE_MAX];
         uint32_t x = at_second(plot, s * BECALM_S);
-        (void)snprintf(text, sizeof text, s + step > seconds ? "%" PRIu64 " s" : "%" PRIu64, s);
+        bool last = s + step > seconds;
+        (void)snprintf(text, sizeof text, last ? "%" PRIu64 " s" : "%" PRIu64, s);
         svg_line(out, "axis", x, bottom, x, bottom + 40);
-        svg_text(out, "tick", x, bottom + 150, SVG_MIDDLE, text);
+        svg_text(out, "tick", x + (last ? TICK_GAP : 0), bottom + 150, last ? SVG_END : SVG_MIDDLE, text);
     }
     svg_line(out, "axis", box->x, bottom, box->x + box->width, bottom);
 }
@@ -225,7 +226,6 @@ void plot_style(FILE *out, const char *scope)
           ".peak{fill:var(--wash);stroke:var(--curve);stroke-width:.8;stroke-dasharray:2 2}\n"
           ".name{font-size:12px;font-weight:600}\n"
           ".good{fill:var(--good)}\n"
-          ".bad{fill:var(--bad)}\n"
-          ".none{fill:var(--dim);font-style:italic}\n",
+          ".bad{fill:var(--bad)}\n",
           out);
 }

@@ -88,7 +88,7 @@ static void put_load(const struct verdict *v)
     const struct report_run *most = v->run;
     char text[CHART_FIGURE_MAX];
     for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
-        least = load_of(v, run) < load_of(v, least) ? run : least;
+        least = load_of(v, run) <= load_of(v, least) ? run : least;
         most = load_of(v, run) > load_of(v, most) ? run : most;
     }
     fputs(figures_has_after(v->plan) ? "In its worst five seconds "
@@ -97,8 +97,11 @@ static void put_load(const struct verdict *v)
           v->out);
     svg_escape(v->out, v->plan->services[figures_focus(v->plan)].name);
     chart_factor(load_of(v, most), text, sizeof text);
-    fprintf(v->out, " gets %s of what is offered with ", text);
-    svg_escape(v->out, most->policy);
+    fprintf(v->out, " gets %s of what is offered", text);
+    if (v->count > 1) {
+        fputs(" with ", v->out);
+        svg_escape(v->out, most->policy);
+    }
     if (load_of(v, most) > load_of(v, least)) {
         chart_factor(load_of(v, least), text, sizeof text);
         fprintf(v->out, " and %s with ", text);
@@ -119,10 +122,17 @@ static void put_success(const struct verdict *v)
     for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
         best = success_of(v, run) > success_of(v, best) ? run : best;
     }
+    fputs(v->plan->fault_count > 0 ? "In the fault " : "In all ", v->out);
+    if (success_of(v, best) == 0) {
+        fputs("no call succeeds. ", v->out);
+        return;
+    }
     chart_share(success_of(v, best), text, sizeof text);
-    fprintf(v->out, "%s %s of the calls succeed%s with ", v->plan->fault_count > 0 ? "In the fault" : "In all", text,
-            v->count > 1 ? " at best," : "");
-    svg_escape(v->out, best->policy);
+    fprintf(v->out, "%s of the calls succeed", text);
+    if (v->count > 1) {
+        fputs(" at best, with ", v->out);
+        svg_escape(v->out, best->policy);
+    }
     fputs(". ", v->out);
 }
 
