@@ -26,8 +26,45 @@ static void json_after(struct json *json, const char *key, uint32_t seconds)
     }
 }
 
-static void json_services(struct json *json, const struct scenario *plan, const struct measure *measure)
+/* What must be done once, and how often it was done. */
+static void json_effects(struct json *json, const struct scenario_service *service, const struct world_effects *effects)
 {
+    if (service->effect) {
+        json_object(json, "effects");
+        json_integer(json, "operations", effects->operations);
+        json_integer(json, "executed", effects->executed);
+        json_integer(json, "more_than_once", effects->repeated);
+        json_integer(json, "most_often", effects->most);
+        json_object_end(json);
+    }
+}
+
+/* What came each time that the service was up again, where that can bring it down. */
+static void json_recoveries(struct json *json, const struct scenario_service *service,
+                            const struct world_service *counts)
+{
+    if (service->accept_max == SCENARIO_NONE) {
+        return;
+    }
+    json_array(json, "recoveries");
+    for (uint32_t i = 0; i < counts->recovery_count; i++) {
+        const struct world_recovery *recovery = &counts->recovery[i];
+        json_object(json, NULL);
+        json_number(json, "at_s", (double)recovery->at / 1e9, 3);
+        json_integer(json, "worst_100ms", recovery->worst_100ms);
+        if (recovery->fell_at == BECALM_NEVER) {
+            json_null(json, "fell_after_s");
+        } else {
+            json_number(json, "fell_after_s", (double)(recovery->fell_at - recovery->at) / 1e9, 3);
+        }
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void json_services(struct json *json, const struct scenario *plan, const struct report_run *run)
+{
+    const struct measure *measure = run->measure;
     json_object(json, "services");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
@@ -37,6 +74,9 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
+        json_integer(json, "attempts", measure->service[i].attempts);
+        json_effects(json, &plan->services[i], &measure->service[i].effects);
+        json_recoveries(json, &plan->services[i], &run->result->service[i]);
         json_object_end(json);
     }
     json_object_end(json);
@@ -53,6 +93,11 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_after(json, "recovered_after_s", measure->recovered_after_s);
     json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
     json_number(json, "latency_mean_ms", (double)measure->latency_mean_us / 1e3, 3);
+    if (measure_is_bounded(plan) && measure->completed_us != MEASURE_NEVER_US) {
+        json_number(json, "completed_after_ms", (double)measure->completed_us / 1e3, 3);
+    } else {
+        json_null(json, "completed_after_ms");
+    }
     json_object_end(json);
 }
 
@@ -118,7 +163,7 @@ void sim_json_run(struct json *json, const struct scenario *plan, const struct r
     json_integer(json, "seed", run->seed);
     json_text(json, "policy", run->policy);
     json_integer(json, "events", run->result->events);
-    json_services(json, plan, run->measure);
+    json_services(json, plan, run);
     json_clients(json, plan, run->measure);
     json_targets(json, plan, run);
     if (series) {

@@ -43,6 +43,9 @@ static void loop_begins(struct world *w, uint32_t id)
 void clients_begin(struct world *w)
 {
     for (uint32_t i = 0; i < w->plan->client_count; i++) {
+        if (w->plan->clients[i].connections > 0) {
+            continue; /* it does not call */
+        }
         if (w->plan->clients[i].rate_milli > 0) {
             clock_plan(&w->clock, (struct event){.at = 0, .kind = CLIENT_CALLS, .id = i});
         } else {
@@ -105,6 +108,9 @@ void caller_answered(struct world *w, uint32_t id, uint32_t caller)
 {
     const struct scenario_client *plan = &w->plan->clients[id];
     const struct client *client = &w->client[id];
+    struct world_client *counts = &w->result->client[id];
+    counts->ended_at = w->clock.now;
+    counts->ended++;
     if (plan->rate_milli > 0 || (client->made_by != NULL && client->made_by[caller] >= plan->calls)) {
         return;
     }

@@ -59,6 +59,19 @@ static void surge(struct world *w, const struct scenario_fault *fault, bool on)
     }
 }
 
+/* Nobody gets through any more, or again: whoever is connected notices at once. */
+static void down_turns(struct world *w, uint32_t id, bool *fault, bool on)
+{
+    bool was_down = service_is_down(&w->service[id]);
+    *fault = on;
+    bool is_down = service_is_down(&w->service[id]);
+    if (!was_down && is_down) {
+        service_falls(w, id);
+    } else if (was_down && !is_down) {
+        service_rises(w, id);
+    }
+}
+
 static void fault_set(struct world *w, const struct scenario_fault *fault, bool on)
 {
     uint32_t index = service_find(w->plan, fault->service);
@@ -71,7 +84,7 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
         service->error_ppm = on ? fault->ppm : NOTHING;
         break;
     case FAULT_DEAD:
-        service->dead = on;
+        down_turns(w, index, &service->dead, on);
         break;
     case FAULT_LATENCY:
         service->latency = on ? fault->latency : 0;
@@ -86,7 +99,7 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
         service->cut_ppm = on ? fault->ppm : 0;
         break;
     case FAULT_REFUSE:
-        service->refuses = on;
+        down_turns(w, index, &service->refuses, on);
         break;
     case FAULT_KILL_HOSTS:
         hosts_kill(w, index, on ? fault->count : 0);

@@ -7,12 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_any(const struct scenario *plan)
-{
-    (void)plan;
-    return true;
-}
-
 static bool is_faulty(const struct scenario *plan)
 {
     return plan->fault_count > 0;
@@ -32,6 +26,37 @@ bool figures_has_after(const struct scenario *plan)
 bool figures_has_before(const struct scenario *plan)
 {
     return is_faulty(plan) && plan->faults[0].at >= BECALM_S;
+}
+
+bool figures_has_connections(const struct scenario *plan)
+{
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        if (plan->clients[i].connections > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool figures_has_effects(const struct scenario *plan)
+{
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        if (plan->services[i].effect) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool figures_has_load(const struct scenario *plan)
+{
+    return !measure_is_bounded(plan) && !figures_has_connections(plan);
+}
+
+/* For one more column about the load: 80 are not enough for all. */
+static bool has_room(const struct scenario *plan)
+{
+    return figures_has_load(plan) && !figures_has_effects(plan);
 }
 
 uint32_t figures_focus(const struct scenario *plan)
@@ -56,18 +81,30 @@ void figures_take(const struct scenario *plan, const struct measure *measure, st
         .in_fault_ppm = measure->success_in_fault_ppm,
         .after_ppm = measure->success_after_ppm,
         .recovered_after_s = measure->recovered_after_s,
+        .attempts = service->attempts,
+        .completed_us = measure->completed_us,
+        .falls = service->falls,
+        .worst_100ms = service->worst_100ms,
     };
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        figures->repeated += measure->service[i].effects.repeated;
+    }
 }
 
 static const struct figures_column columns[] = {
-    {"mean", 9, FIGURES_LOAD, offsetof(struct figures, mean_ppm), is_any},
-    {"worst 5 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_5s_ppm), is_any},
-    {"worst 1 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_1s_ppm), is_any},
+    {"mean", 9, FIGURES_LOAD, offsetof(struct figures, mean_ppm), figures_has_load},
+    {"worst 5 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_5s_ppm), figures_has_load},
+    {"worst 1 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_1s_ppm), has_room},
+    {"attempts", 11, FIGURES_COUNT, offsetof(struct figures, attempts), measure_is_bounded},
+    {"done after", 14, FIGURES_TIME, offsetof(struct figures, completed_us), measure_is_bounded},
+    {"worst 100 ms", 13, FIGURES_COUNT, offsetof(struct figures, worst_100ms), figures_has_connections},
+    {"falls", 7, FIGURES_COUNT, offsetof(struct figures, falls), figures_has_connections},
     {"before", 9, FIGURES_SUCCESS, offsetof(struct figures, before_ppm), figures_has_before},
     {"in fault", 9, FIGURES_SUCCESS, offsetof(struct figures, in_fault_ppm), is_faulty},
     {"after", 9, FIGURES_SUCCESS, offsetof(struct figures, after_ppm), figures_has_after},
     {"success", 9, FIGURES_SUCCESS, offsetof(struct figures, success_ppm), is_healthy},
     {"recovers", 10, FIGURES_RECOVERY, 0, figures_has_after},
+    {"repeated", 10, FIGURES_COUNT, offsetof(struct figures, repeated), figures_has_effects},
 };
 
 const struct figures_column *figures_column(const struct scenario *plan, uint32_t index)
@@ -137,6 +174,20 @@ static void recovery_text(const struct figures *figures, uint32_t count, enum fi
     }
 }
 
+/* Milliseconds; never, if one of the runs did not get so far. */
+static void time_text(const struct figures *figures, uint32_t count, enum figures_spread spread, char *text,
+                      size_t size)
+{
+    char ms[CHART_FIGURE_MAX];
+    size_t offset = offsetof(struct figures, completed_us);
+    if (spread_of(figures, count, offset, FIGURES_HIGHEST) == MEASURE_NEVER_US) {
+        (void)snprintf(text, size, "never");
+        return;
+    }
+    chart_count((spread_of(figures, count, offset, spread) + 500) / 1000, ms, sizeof ms);
+    (void)snprintf(text, size, "%s ms", ms);
+}
+
 void figures_text(const struct figures_column *column, const struct figures *figures, uint32_t count,
                   enum figures_spread spread, char *text, size_t size)
 {
@@ -146,6 +197,12 @@ void figures_text(const struct figures_column *column, const struct figures *fig
         break;
     case FIGURES_SUCCESS:
         chart_share(spread_of(figures, count, column->offset, spread), text, size);
+        break;
+    case FIGURES_COUNT:
+        chart_count(spread_of(figures, count, column->offset, spread), text, size);
+        break;
+    case FIGURES_TIME:
+        time_text(figures, count, spread, text, size);
         break;
     case FIGURES_RECOVERY:
         recovery_text(figures, count, spread, text, size);

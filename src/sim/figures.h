@@ -16,6 +16,11 @@ struct figures {
     uint64_t in_fault_ppm;
     uint64_t after_ppm;
     uint32_t recovered_after_s; /* or MEASURE_NEVER */
+    uint64_t attempts;
+    uint64_t completed_us; /* or MEASURE_NEVER_US */
+    uint64_t falls;
+    uint64_t worst_100ms;
+    uint64_t repeated; /* operations executed more than once, at all services */
 };
 
 void figures_take(const struct scenario *, const struct measure *, struct figures *);
@@ -27,7 +32,12 @@ uint32_t figures_focus(const struct scenario *);
 bool figures_has_before(const struct scenario *);
 bool figures_has_after(const struct scenario *);
 
-enum figures_kind { FIGURES_LOAD, FIGURES_SUCCESS, FIGURES_RECOVERY };
+/* Do clients keep connections; must something not be done twice; is there an offered load to compare with? */
+bool figures_has_connections(const struct scenario *);
+bool figures_has_effects(const struct scenario *);
+bool figures_has_load(const struct scenario *);
+
+enum figures_kind { FIGURES_LOAD, FIGURES_COUNT, FIGURES_TIME, FIGURES_SUCCESS, FIGURES_RECOVERY };
 
 struct figures_column {
     const char *title;

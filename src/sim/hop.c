@@ -14,6 +14,11 @@ bool link_loses(struct world *w, const struct link *link)
     return link->cut || (link->loss_ppm > 0 && becalm_rand_chance(becalm_rand_next(&w->service_state), link->loss_ppm));
 }
 
+becalm_ns link_takes(struct world *w, const struct link *link)
+{
+    return dist_draw(&w->tables, &link->latency, &w->service_state);
+}
+
 /* What a caller keeps about a target, made when it is first used. */
 
 /* Latencies matter to whoever hedges or has a deadline; they take more room than all the rest. */
@@ -111,6 +116,13 @@ static struct becalm_target *target_of(struct world *w, const struct hop *hop, u
     return mine[kind] = target_make(w, hop, rules, kind > 0 ? mine[0] : NULL);
 }
 
+struct becalm_limit *hop_limit(struct world *w, const struct hop *hop, uint32_t caller)
+{
+    const struct becalm_target *target = target_of(w, hop, caller, 0);
+    w->no_memory |= target == NULL;
+    return target == NULL ? NULL : target->limit;
+}
+
 /* Calls. */
 
 static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event);
@@ -140,6 +152,7 @@ static void op_end(struct world *w, uint32_t id, const struct becalm_action *act
         if (good) {
             series_latency(w->result, w->clock.now - op->root_at);
         }
+        effect_end(w, op->client, op->caller, &op->operation, good);
     }
     op->generation++;
     pool_give(&w->ops, id);
@@ -223,8 +236,10 @@ void op_begin(struct world *w, const struct op_origin *origin)
     op->job = origin->job;
     op->root_at = parent == NULL ? w->clock.now : parent->root_at;
     op->wake_at = BECALM_NEVER;
+    op->operation = parent == NULL ? effect_begin(w, origin->client, origin->caller) : parent->operation;
     struct becalm_request request = {
-        .idempotent = true,
+        .idempotent = !w->service[hop->to].has_effect,
+        .keyed = op->operation.keyed,
         .deadline_at = parent == NULL || !w->options->carries_deadlines ? BECALM_NEVER : parent->deadline_at,
         .retry_from_above = parent != NULL && parent->attempt > 0,
         .queue = hop->queue == NULL ? NULL : &hop->queue[origin->caller],
@@ -252,14 +267,23 @@ void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, cons
 
 /* Making and unmaking hops. */
 
+static struct dist latency_dist(const struct scenario *plan, becalm_ns mean)
+{
+    if (plan->link_deviation == 0 || mean == 0) {
+        return (struct dist){.kind = DIST_CONSTANT, .mean = mean};
+    }
+    return (struct dist){.kind = DIST_NORMAL, .mean = mean, .shape = (uint32_t)(plan->link_deviation * 1000000 / mean)};
+}
+
 static struct link link_between(const struct scenario *plan, const char *from, const char *to)
 {
     for (uint32_t i = 0; i < plan->link_count; i++) {
         if (strcmp(plan->links[i].from, from) == 0 && strcmp(plan->links[i].to, to) == 0) {
-            return (struct link){.latency = plan->links[i].latency, .loss_ppm = plan->links[i].loss_ppm};
+            return (struct link){.latency = latency_dist(plan, plan->links[i].latency),
+                                 .loss_ppm = plan->links[i].loss_ppm};
         }
     }
-    return (struct link){.latency = plan->link, .loss_ppm = plan->loss_ppm};
+    return (struct link){.latency = latency_dist(plan, plan->link), .loss_ppm = plan->loss_ppm};
 }
 
 /* What the file says of the service and its endpoints, or else what holds for all. */

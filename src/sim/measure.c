@@ -48,22 +48,28 @@ static uint32_t recovered(const struct scenario *plan, const struct world_result
     return MEASURE_NEVER;
 }
 
-/* Some seconds of a run; without a result one second as it is planned. */
+/* Some seconds of a run; or one second as it is planned. */
 struct span {
     const struct scenario *plan;
     const struct world_result *result;
     uint32_t from;
     uint32_t to;
+    bool planned;
 };
 
 static uint64_t begun_milli(const struct span *span, uint32_t client)
 {
+    const struct scenario_client *plan = &span->plan->clients[client];
+    const struct world_client *counts = &span->result->client[client];
     uint64_t sum = 0;
-    if (span->result == NULL) {
-        return span->plan->clients[client].rate_milli;
+    if (plan->connections > 0) {
+        return 0; /* it does not call */
+    }
+    if (span->planned) { /* the pace of a loop is what came of it */
+        return plan->rate_milli > 0 ? plan->rate_milli : counts->calls * 1000 / span->result->seconds;
     }
     for (uint32_t s = span->from; s < span->to; s++) {
-        sum += span->result->client[client].begun[s] * 1000;
+        sum += counts->begun[s] * 1000;
     }
     return sum;
 }
@@ -89,7 +95,7 @@ static uint64_t offered_milli(const struct span *span, uint32_t service, uint32_
 uint64_t measure_offered_milli(const struct scenario *plan, const struct world_result *result, uint32_t service,
                                uint32_t from, uint32_t to)
 {
-    const struct span span = {plan, result, from, to};
+    const struct span span = {.plan = plan, .result = result, .from = from, .to = to};
     return offered_milli(&span, service, plan->service_count);
 }
 
@@ -136,6 +142,37 @@ static uint32_t retries_stop(const struct scenario *plan, const struct world_res
     return stop + 5 > result->seconds ? MEASURE_NEVER : stop - from;
 }
 
+bool measure_is_bounded(const struct scenario *plan)
+{
+    bool bounded = true;
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        bounded = bounded && plan->clients[c].rate_milli == 0 && plan->clients[c].calls > 0;
+    }
+    return bounded;
+}
+
+static uint64_t completed_us(const struct scenario *plan, const struct world_result *result)
+{
+    becalm_ns last = 0;
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        if (result->client[c].ended < (uint64_t)plan->clients[c].calls * plan->clients[c].callers) {
+            return MEASURE_NEVER_US;
+        }
+        last = becalm_ns_max(last, result->client[c].ended_at);
+    }
+    return last / BECALM_US;
+}
+
+static void recoveries(const struct world_service *counts, struct measure_service *service)
+{
+    for (uint32_t i = 0; i < counts->recovery_count; i++) {
+        const struct world_recovery *recovery = &counts->recovery[i];
+        service->falls += recovery->fell_at != BECALM_NEVER;
+        service->worst_100ms =
+            recovery->worst_100ms > service->worst_100ms ? recovery->worst_100ms : service->worst_100ms;
+    }
+}
+
 int measure_take(const struct scenario *plan, const struct world_result *result, struct measure *measure)
 {
     memset(measure, 0, sizeof *measure);
@@ -143,12 +180,11 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
     if (measure->service == NULL) {
         return BECALM_ENOMEM;
     }
-    const struct span planned = {.plan = plan};
+    const struct span planned = {.plan = plan, .result = result, .planned = true};
     bool faulty = plan->fault_count > 0;
     uint32_t from = faulty ? (uint32_t)(plan->faults[0].at / BECALM_S) : result->seconds;
     becalm_ns over_at = faulty ? becalm_ns_after(plan->faults[0].at, plan->faults[0].length) : 0;
     uint32_t to = faulty ? (uint32_t)(becalm_ns_min(over_at, plan->length) / BECALM_S) : result->seconds;
-    measure->calls = tally(plan, result, 0, result->seconds).begun;
     measure->success_ppm = success(plan, result, 0, result->seconds);
     measure->success_before_ppm = success(plan, result, 0, from);
     measure->success_in_fault_ppm = success(plan, result, from, to);
@@ -156,9 +192,12 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
     measure->recovered_after_s = faulty ? recovered(plan, result, to) : 0;
     measure->retries_stop_after_s = faulty ? retries_stop(plan, result, to) : 0;
     measure->latency_mean_us = result->latency_count == 0 ? 0 : result->latency_sum_us / result->latency_count;
+    measure->completed_us = measure_is_bounded(plan) ? completed_us(plan, result) : MEASURE_NEVER_US;
     uint64_t calls_fault = 0;
     for (uint32_t c = 0; c < plan->client_count; c++) {
         calls_fault += result->client[c].calls_fault;
+        measure->calls += result->client[c].calls;
+        measure->connections += (uint64_t)plan->clients[c].connections * plan->clients[c].callers;
     }
     for (uint32_t i = 0; i < plan->service_count; i++) {
         struct measure_service *service = &measure->service[i];
@@ -168,6 +207,9 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
             faulty ? share(result->service[i].arrivals_fault, calls_fault) : share(arrivals(result, i), measure->calls);
         service->peak_1s_ppm = peak(result, i, 1, offered);
         service->peak_5s_ppm = peak(result, i, 5, offered);
+        service->effects = result->service[i].effects;
+        recoveries(&result->service[i], service);
+        service->attempts = result->service[i].first + result->service[i].retries;
         service->retry_ratio_ppm = share(result->service[i].retries, result->service[i].first);
     }
     return 0;

@@ -9,11 +9,13 @@
  *              where there is no fault
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
  *   success    by the second in which a call began
- *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end */
+ *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end
+ *   completed  when the last call of clients that make so many and no more has ended */
 
 #include "world.h"
 
-#define MEASURE_NEVER UINT32_MAX
+#define MEASURE_NEVER    UINT32_MAX
+#define MEASURE_NEVER_US UINT64_MAX
 
 struct measure_service {
     uint64_t offered_milli; /* arrivals per second if every hop made one attempt, in thousandths */
@@ -21,10 +23,15 @@ struct measure_service {
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
     uint64_t retry_ratio_ppm; /* retries per first attempt sent to it */
+    uint64_t attempts;        /* sent to it in the whole run */
+    uint64_t falls;           /* recoveries after which it fell over again */
+    uint64_t worst_100ms;     /* the most connections that reached it in 100 ms, after a recovery */
+    struct world_effects effects;
 };
 
 struct measure {
     uint64_t calls;
+    uint64_t connections;        /* that clients keep; success is then the share that is there */
     uint64_t success_ppm;        /* over the whole run */
     uint64_t success_before_ppm; /* before the first fault */
     uint64_t success_in_fault_ppm;
@@ -33,8 +40,12 @@ struct measure {
     uint32_t
         retries_stop_after_s; /* when, after the fault's end, arrivals are back at 1.02 of offered for good; or never */
     uint64_t latency_mean_us; /* of calls that succeeded */
+    uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
     struct measure_service *service; /* one per service of the scenario */
 };
+
+/* Is every client a loop of a certain number of calls, and then no more? */
+bool measure_is_bounded(const struct scenario *);
 
 /* 0 or BECALM_ENOMEM. */
 int measure_take(const struct scenario *, const struct world_result *, struct measure *);

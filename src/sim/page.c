@@ -95,8 +95,11 @@ static void put_head(FILE *out, const struct page *page)
 
 /* ---- tables: on a narrow screen each row becomes a card, and each cell says its column ---- */
 
-static const char *const kind_word[] = {
-    [FIGURES_LOAD] = "load, ", [FIGURES_SUCCESS] = "success ", [FIGURES_RECOVERY] = ""};
+static const char *const kind_word[] = {[FIGURES_LOAD] = "load, ",
+                                        [FIGURES_COUNT] = "",
+                                        [FIGURES_TIME] = "",
+                                        [FIGURES_SUCCESS] = "success ",
+                                        [FIGURES_RECOVERY] = ""};
 
 static void column_name(const struct figures_column *column, char *text, size_t size)
 {

@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE        80u
-#define NAME        14u /* the column of names */
-#define CHART       54u /* columns of a chart */
-#define CHART_BYTES (CHART * 3 + 1)
-#define LOAD_TOP    (2 * CHART_PPM) /* charts of a load reach at least this high, so that 1x is in the middle */
+#define LINE             80u
+#define RECOVERIES_SHOWN 8u
+#define NAME             14u /* the column of names */
+#define CHART            54u /* columns of a chart */
+#define CHART_BYTES      (CHART * 3 + 1)
+#define LOAD_TOP         (2 * CHART_PPM) /* charts of a load reach at least this high, so that 1x is in the middle */
 
 struct page {
     FILE *out;
@@ -113,13 +114,14 @@ static void put_title(const struct page *page, const struct report_run *run)
 {
     char calls[CHART_FIGURE_MAX];
     char events[CHART_FIGURE_MAX];
-    chart_count(run->measure->calls, calls, sizeof calls);
+    bool calling = run->measure->calls > 0 || run->measure->connections == 0;
+    chart_count(calling ? run->measure->calls : run->measure->connections, calls, sizeof calls);
     chart_count(run->result->events, events, sizeof events);
     put_about(page);
     fputs("policy ", page->out);
     report_plain(page->out, run->policy);
-    fprintf(page->out, ", seed %" PRIu64 ": %" PRIu32 " s, %s calls, %s events\n", run->seed, seconds(page->plan),
-            calls, events);
+    fprintf(page->out, ", seed %" PRIu64 ": %" PRIu32 " s, %s %s, %s events\n", run->seed, seconds(page->plan), calls,
+            calling ? "calls" : "connections", events);
 }
 
 static void put_share(const struct page *page, bool known, uint64_t ppm)
@@ -135,11 +137,11 @@ static void put_success(const struct page *page, const struct measure *measure)
 {
     const struct scenario *plan = page->plan;
     putc('\n', page->out);
-    put_heading(page, "Success       ");
+    put_heading(page, figures_has_connections(plan) ? "Connected     " : "Success       ");
     if (is_faulty(plan)) {
         fprintf(page->out, "%14s%14s%14s", "before", "in the fault", "60 s after");
     }
-    fprintf(page->out, "%14s\n%*s", "all calls", (int)NAME, "");
+    fprintf(page->out, "%14s\n%*s", figures_has_connections(plan) ? "all the time" : "all calls", (int)NAME, "");
     if (is_faulty(plan)) {
         put_share(page, figures_has_before(plan), measure->success_before_ppm);
         put_share(page, true, measure->success_in_fault_ppm);
@@ -159,12 +161,16 @@ static void put_recovery(const struct page *page, const struct measure *measure)
         fputs("The fault lasts until the end of the run.\n", page->out);
         return;
     }
+    const char *well = figures_has_connections(page->plan) ? "connected" : "success";
     if (measure->recovered_after_s == MEASURE_NEVER) {
-        fprintf(page->out, "%sNever recovered%s: no ten seconds in a row with 99 %% success after the fault.\n",
-                style->red, style->reset);
+        fprintf(page->out, "%sNever recovered%s: no ten seconds in a row with 99 %% %s after the fault.\n", style->red,
+                style->reset, well);
     } else {
-        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% success from there on.\n",
-                style->green, style->reset, measure->recovered_after_s);
+        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% %s from there on.\n", style->green,
+                style->reset, measure->recovered_after_s, well);
+    }
+    if (!figures_has_load(page->plan)) {
+        return;
     }
     if (measure->retries_stop_after_s == MEASURE_NEVER) {
         fputs("The load never came back to what is offered.\n", page->out);
@@ -181,13 +187,104 @@ static void put_latency(const struct page *page, const struct measure *measure)
     uint64_t us = measure->latency_mean_us;
     char whole[CHART_FIGURE_MAX];
     chart_count(us / 1000, whole, sizeof whole);
-    if (measure->success_ppm > 0) {
+    if (us > 0) {
         fprintf(page->out, "Calls that succeeded took %s.%03" PRIu64 " ms on average.\n", whole, us % 1000);
+    }
+}
+
+/* Of clients that make so many calls and no more. */
+static void put_completion(const struct page *page, const struct measure *measure)
+{
+    char ms[CHART_FIGURE_MAX];
+    if (!measure_is_bounded(page->plan)) {
+        return;
+    }
+    if (measure->completed_us == MEASURE_NEVER_US) {
+        fprintf(page->out, "%sNot all calls have ended%s in this time.\n", page->style->red, page->style->reset);
+        return;
+    }
+    chart_count((measure->completed_us + 500) / 1000, ms, sizeof ms);
+    uint32_t focus = figures_focus(page->plan);
+    char attempts[CHART_FIGURE_MAX];
+    chart_count(measure->service[focus].attempts, attempts, sizeof attempts);
+    fprintf(page->out, "All calls had ended after %s ms, with %s attempts at ", ms, attempts);
+    report_plain(page->out, page->plan->services[focus].name);
+    fputs(".\n", page->out);
+}
+
+/* What must be done once, and how often it was done. */
+static void put_effects(const struct page *page, const struct measure *measure)
+{
+    if (!figures_has_effects(page->plan)) {
+        return;
+    }
+    putc('\n', page->out);
+    put_heading(page, "Done once?    ");
+    fprintf(page->out, "%14s%14s%18s%18s\n", "operations", "executed", "more than once", "most often");
+    for (uint32_t i = 0; i < page->plan->service_count; i++) {
+        const struct world_effects *effects = &measure->service[i].effects;
+        const uint64_t count[] = {effects->operations, effects->executed, effects->repeated, effects->most};
+        static const int width[] = {14, 14, 18, 18};
+        if (!page->plan->services[i].effect) {
+            continue;
+        }
+        put_name(page->out, page->plan->services[i].name);
+        fputs(effects->repeated > 0 ? page->style->red : page->style->green, page->out);
+        for (size_t c = 0; c < sizeof count / sizeof *count; c++) {
+            char text[CHART_FIGURE_MAX];
+            chart_count(count[c], text, sizeof text);
+            fprintf(page->out, "%*s", width[c], text);
+        }
+        fprintf(page->out, "%s\n", page->style->reset);
+    }
+}
+
+static void put_recovery_row(const struct page *page, const struct scenario_service *service,
+                             const struct world_recovery *recovery)
+{
+    const struct report_style *style = page->style;
+    char worst[CHART_FIGURE_MAX];
+    char most[CHART_FIGURE_MAX];
+    chart_count(recovery->worst_100ms, worst, sizeof worst);
+    chart_count(service->accept_max, most, sizeof most);
+    put_name(page->out, service->name);
+    fprintf(page->out, "%9" PRIu64 ".%" PRIu64 " s%17s%12s   ", recovery->at / BECALM_S,
+            recovery->at % BECALM_S / (100 * BECALM_MS), worst, most);
+    if (recovery->fell_at == BECALM_NEVER) {
+        fprintf(page->out, "%sstayed up%s\n", style->green, style->reset);
+    } else {
+        becalm_ns after = becalm_ns_since(recovery->fell_at, recovery->at);
+        fprintf(page->out, "%sfell over%s after %" PRIu64 ".%" PRIu64 " s\n", style->red, style->reset,
+                after / BECALM_S, after % BECALM_S / (100 * BECALM_MS));
+    }
+}
+
+/* What came each time that a service was up again. */
+static void put_recoveries(const struct page *page, const struct world_result *result)
+{
+    if (!figures_has_connections(page->plan)) {
+        return;
+    }
+    putc('\n', page->out);
+    put_heading(page, "Recoveries    ");
+    fprintf(page->out, "%13s%17s%12s   %s\n", "up at", "in worst 100 ms", "bears", "then");
+    for (uint32_t i = 0; i < page->plan->service_count; i++) {
+        uint32_t count = result->service[i].recovery_count;
+        for (uint32_t r = 0; r < count && r < RECOVERIES_SHOWN; r++) {
+            put_recovery_row(page, &page->plan->services[i], &result->service[i].recovery[r]);
+        }
+        if (count > RECOVERIES_SHOWN) {
+            put_name(page->out, page->plan->services[i].name);
+            fprintf(page->out, "and %" PRIu32 " more\n", count - RECOVERIES_SHOWN);
+        }
     }
 }
 
 static void put_load(const struct page *page, const struct measure *measure)
 {
+    if (!figures_has_load(page->plan)) {
+        return;
+    }
     putc('\n', page->out);
     put_heading(page, "Load          ");
     fprintf(page->out, "%14s%14s%14s%14s\n", "offered", is_faulty(page->plan) ? "mean in fault" : "mean", "worst 5 s",
@@ -211,7 +308,8 @@ static void put_refusals(const struct page *page, const struct report_run *run)
 {
     putc('\n', page->out);
     put_heading(page, "Retries       ");
-    fprintf(page->out, "%14s%11s   %s\n", "allowed", "per first", "calls without success, by reason");
+    bool calling = run->measure->calls > 0;
+    fprintf(page->out, "%14s%11s%s\n", "allowed", "per first", calling ? "   calls without success, by reason" : "");
     for (uint32_t i = 0; i < page->plan->service_count; i++) {
         const struct world_service *service = &run->result->service[i];
         char reasons[FIGURES_REASONS_MAX];
@@ -220,9 +318,11 @@ static void put_refusals(const struct page *page, const struct report_run *run)
         chart_count(service->retries, text, sizeof text);
         fprintf(page->out, "%14s", text);
         chart_share(run->measure->service[i].retry_ratio_ppm, text, sizeof text);
-        fprintf(page->out, "%11s   ", text);
-        figures_reasons(service->ended, reasons, sizeof reasons);
-        put_wrapped(page->out, reasons, NAME + 28, NAME + 28);
+        fprintf(page->out, "%11s%s", text, calling ? "   " : "\n");
+        if (calling) {
+            figures_reasons(service->ended, reasons, sizeof reasons);
+            put_wrapped(page->out, reasons, NAME + 28, NAME + 28);
+        }
     }
 }
 
@@ -276,16 +376,16 @@ static void put_charts(const struct page *page, const struct report_run *run)
     bins_success(&bins, plan, run->result, CHART);
     put_scale(page, bins.count);
     put_faults(page, &bins);
-    put_spark(page, "success", &bins, CHART_PPM, "100 %");
-    for (uint32_t i = 0; i < plan->service_count; i++) {
+    put_spark(page, figures_has_connections(plan) ? "connected" : "success", &bins, CHART_PPM, "100 %");
+    for (uint32_t i = 0; figures_has_load(plan) && i < plan->service_count; i++) {
         char text[CHART_FIGURE_MAX];
         uint64_t most = bins_load(&bins, run->result, run->measure, i, CHART);
         uint64_t top = most > LOAD_TOP ? most : LOAD_TOP;
         chart_factor(top, text, sizeof text);
         put_spark(page, plan->services[i].name, &bins, top, most > LOAD_TOP ? text : "2x");
     }
-    fprintf(page->out, "%sA column is %" PRIu32 " s; below success is the load on each service.%s\n", page->style->dim,
-            bins.bin, page->style->reset);
+    fprintf(page->out, "%sA column is %" PRIu32 " s%s.%s\n", page->style->dim, bins.bin,
+            figures_has_load(plan) ? "; below success is the load on each service" : "", page->style->reset);
 }
 
 void report_summary(FILE *out, const struct report_style *style, const struct scenario *plan,
@@ -296,9 +396,14 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_success(&page, run->measure);
     put_recovery(&page, run->measure);
     put_latency(&page, run->measure);
+    put_completion(&page, run->measure);
+    put_effects(&page, run->measure);
+    put_recoveries(&page, run->result);
     put_load(&page, run->measure);
     put_refusals(&page, run);
-    put_charts(&page, run);
+    if (!measure_is_bounded(plan)) { /* else it is over in the first seconds */
+        put_charts(&page, run);
+    }
 }
 
 void report_story_title(FILE *out, const struct report_style *style, const struct scenario *plan, const char *policy,
@@ -334,7 +439,7 @@ static void put_compare_title(const struct page *page, const struct report_table
     const struct scenario *plan = page->plan;
     const char *focus = plan->services[figures_focus(plan)].name;
     put_about(page);
-    fprintf(page->out, "%" PRIu32 " s, load on ", seconds(plan));
+    fprintf(page->out, "%" PRIu32 " s, %s ", seconds(plan), figures_has_load(plan) ? "load on" : "attempts at");
     report_plain(page->out, focus);
     if (table->seeds == 1) {
         fprintf(page->out, ", seed %" PRIu64 "\n\n", table->first_seed);
@@ -359,17 +464,20 @@ static void put_group(FILE *out, const char *title, int width)
 
 static void put_compare_head(const struct page *page)
 {
-    int width[] = {[FIGURES_LOAD] = 0, [FIGURES_SUCCESS] = 0, [FIGURES_RECOVERY] = 0};
+    int width[] = {
+        [FIGURES_LOAD] = 0, [FIGURES_COUNT] = 0, [FIGURES_TIME] = 0, [FIGURES_SUCCESS] = 0, [FIGURES_RECOVERY] = 0};
     const struct figures_column *column;
     for (uint32_t c = 0; (column = figures_column(page->plan, c)) != NULL; c++) {
         width[column->kind] += column->width;
     }
-    fprintf(page->out, "%*s", (int)NAME, "");
-    put_group(page->out, "load", width[FIGURES_LOAD]);
-    if (is_faulty(page->plan)) { /* else there is one column, and no room for a word above it */
-        put_group(page->out, "success", width[FIGURES_SUCCESS]);
+    if (figures_has_load(page->plan)) { /* else the columns speak for themselves */
+        fprintf(page->out, "%*s", (int)NAME, "");
+        put_group(page->out, "load", width[FIGURES_LOAD]);
+        if (is_faulty(page->plan)) { /* else there is one column, and no room for a word above it */
+            put_group(page->out, "success", width[FIGURES_SUCCESS]);
+        }
+        putc('\n', page->out);
     }
-    putc('\n', page->out);
     put_heading(page, "policy        ");
     for (uint32_t c = 0; (column = figures_column(page->plan, c)) != NULL; c++) {
         fprintf(page->out, "%*s", column->width, column->title);

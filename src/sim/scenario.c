@@ -92,6 +92,8 @@ static bool service_load(struct reading *r, struct scenario_service *service, ui
         .queue_max = UINT32_MAX,
         .instances = 1,
         .hang = 10 * BECALM_S,
+        .accept_max = SCENARIO_NONE,
+        .restart = 5 * BECALM_S,
         .fan_out = 1,
     };
     if (service->name == NULL) {
@@ -311,6 +313,14 @@ static void length_check(struct reading *r, const struct yaml_node *root)
     }
 }
 
+static void deviation_check(struct reading *r, const struct yaml_node *root)
+{
+    const struct yaml_node *link = value_of(root, "link");
+    if (link != NULL && r->file->scenario.link_deviation > r->file->scenario.link) {
+        loader_error(&r->l, link->line, link->column, "conflict", "link: deviation must not be above latency");
+    }
+}
+
 /* "policies/scenarios/chain.yaml" -> "chain" */
 static char *name_from_path(struct arena *arena, const char *path)
 {
@@ -339,6 +349,7 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     }
     (void)apply_mapping(&r->l, &place, root);
     length_check(r, root);
+    deviation_check(r, root);
     r->services = named(&r->l, root, "services", SERVICES_MAX);
     r->clients = named(&r->l, root, "clients", CLIENTS_MAX);
     r->faults = named(&r->l, root, "faults", FAULTS_MAX);

@@ -37,6 +37,10 @@ struct scenario_service {
     uint32_t hang_ppm;  /* of the attempts that reach it: `hang` is added */
     bool hang_first;    /* only first attempts hang */
     becalm_ns hang;
+    bool row;                 /* one versioned row: an attempt reads it, then writes with the version that it saw */
+    uint32_t accept_max;      /* connections that it takes in 100 ms; more, and it falls over; SCENARIO_NONE: any */
+    becalm_ns restart;        /* how long it is down then */
+    bool effect;              /* what it does for a request must not be done twice */
     const char *const *calls; /* services that it calls for each request, all at once; ends with NULL; may be NULL */
     uint32_t fan_out;         /* so many times each */
     const struct scenario_endpoint *endpoints; /* the rest of the requests is as the service itself says */
@@ -46,12 +50,16 @@ struct scenario_service {
 struct scenario_client {
     const char *name;
     const char *to;
-    uint64_t rate_milli;       /* calls per second of all callers, in thousandths, Poisson; 0: each has a loop */
+    uint64_t
+        rate_milli; /* calls per second of all callers, in thousandths, Poisson; 0: each has a loop, or connections */
     struct dist think;         /* loop: from an answer to the same caller's next call */
     uint32_t calls;            /* of each caller, then it stops (with a rate: as many in all); 0: no end */
     uint32_t callers;          /* instances, chosen at random */
     const uint32_t *share_ppm; /* of its calls to each endpoint of the service; NULL: as the service says */
     bool retries;              /* false: this hop makes one attempt, whatever the policy */
+    uint32_t connections;      /* that each caller keeps open, instead of calling; 0: it calls */
+    bool key;                  /* its requests carry an idempotency key, one for each operation */
+    bool repeats; /* a caller's next call after a failed one is the same operation; false: each is its own */
 };
 
 /* Where the messages of one link differ from the rest. */
@@ -110,7 +118,8 @@ struct scenario {
     becalm_ns length;
     uint32_t attempts; /* of the reference policies */
     becalm_ns timeout; /* of an attempt; BECALM_NEVER: none */
-    becalm_ns link;    /* one way */
+    becalm_ns link;    /* one way: the mean, and the standard deviation; 0: always the same */
+    becalm_ns link_deviation;
     uint32_t loss_ppm; /* of all messages */
     const struct scenario_link *links;
     uint32_t link_count;

@@ -23,6 +23,30 @@ static void loop_load(struct reading *r, const struct yaml_node *loop, struct di
     }
 }
 
+/* A client calls at a rate, or each caller calls again when it has its answer, or keeps connections open. */
+static void pace_load(struct reading *r, struct scenario_client *client, const struct yaml_node *name,
+                      const struct yaml_node *node)
+{
+    const struct yaml_node *loop = value_of(node, "loop");
+    bool has_rate = value_of(node, "rate") != NULL;
+    if (has_rate + (loop != NULL) + (client->connections > 0) > 1) {
+        loader_error(&r->l, name->line, name->column, "conflict",
+                     "%.64s has more than one of rate, loop and connections; write one of them", name->text);
+    } else if (loop != NULL) {
+        loop_load(r, loop, &client->think);
+    } else if (client->connections == 0) {
+        need(&r->l, name, node, "rate", "rate: 100/s");
+    }
+    if (client->connections > 0 && value_of(node, "calls") != NULL) {
+        loader_error(&r->l, name->line, name->column, "conflict",
+                     "%.64s keeps connections and makes no calls; take calls out", name->text);
+    }
+    if (client->connections > 0 && client->callers > CONNECTIONS_MAX / client->connections) {
+        loader_error(&r->l, name->line, name->column, "out-of-range",
+                     "%.64s keeps more than %u connections; lower callers or connections", name->text, CONNECTIONS_MAX);
+    }
+}
+
 bool client_load(struct reading *r, struct scenario_client *client, uint32_t i)
 {
     static const char *const beside[] = {"loop", "endpoints", NULL};
@@ -37,15 +61,7 @@ bool client_load(struct reading *r, struct scenario_client *client, uint32_t i)
     (void)name_is_fine(&r->l, key, "client");
     (void)apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "to", "to: and the name of a service");
-    const struct yaml_node *loop = value_of(value, "loop");
-    if (loop == NULL) {
-        need(&r->l, key, value, "rate", "rate: 100/s");
-    } else if (value_of(value, "rate") != NULL) {
-        loader_error(&r->l, loop->line, loop->column, "conflict", "%.64s has a rate and a loop; write one of them",
-                     key->text);
-    } else {
-        loop_load(r, loop, &client->think);
-    }
+    pace_load(r, client, key, value);
     return !r->l.no_memory;
 }
 
@@ -98,6 +114,11 @@ bool client_check(struct reading *r, uint32_t i)
     const struct yaml_node *to = text_of(entry, "to");
     uint32_t service = to == NULL ? SCENARIO_NONE : service_named(r, to, "to");
     const struct yaml_node *endpoints = named(&r->l, entry, "endpoints", ENDPOINTS_MAX);
+    if (service != SCENARIO_NONE && r->file->clients[i].connections > 0 &&
+        (r->file->services[service].gate || r->file->services[service].hosts > 1)) {
+        loader_error(&r->l, to->line, to->column, "conflict",
+                     "connections are to a service of one host without a gate; \"%.64s\" is not", to->text);
+    }
     return service == SCENARIO_NONE || endpoints == NULL ||
            shares_load(r, &r->file->clients[i], &r->file->services[service], endpoints);
 }

@@ -7,14 +7,15 @@
 #include "policy/apply.h"
 #include "scenario_schema.h"
 
-#define SERVICES_MAX  1000u
-#define CLIENTS_MAX   1000u
-#define FAULTS_MAX    1000u
-#define LINKS_MAX     1000u
-#define POLICIES_MAX  64u
-#define ENDPOINTS_MAX 100u    /* of one service */
-#define PARTS_MAX     100u    /* of one mixture */
-#define CALLS_MAX     100000u /* that one request may cause below a service, retries aside */
+#define SERVICES_MAX    1000u
+#define CLIENTS_MAX     1000u
+#define FAULTS_MAX      1000u
+#define LINKS_MAX       1000u
+#define POLICIES_MAX    64u
+#define ENDPOINTS_MAX   100u     /* of one service */
+#define PARTS_MAX       100u     /* of one mixture */
+#define CONNECTIONS_MAX 1000000u /* of one client */
+#define CALLS_MAX       100000u  /* that one request may cause below a service, retries aside */
 
 struct scenario_file {
     struct arena arena;

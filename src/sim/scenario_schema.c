@@ -23,6 +23,7 @@ static const struct schema_key top[] = {
     {"timeout", FIELD(DURATION, timeout), RANGE(BECALM_MS, HOUR), .word = "none", .stands_for = BECALM_NEVER,
      .sentence = "of each attempt"},
     {"link.latency", FIELD(DURATION, link), RANGE(0, 10 * BECALM_S), .sentence = "of each message, one way"},
+    {"link.deviation", FIELD(DURATION, link_deviation), RANGE(0, 10 * BECALM_S), .sentence = "standard deviation of that"},
     {"link.loss", FIELD(PERCENT, loss_ppm), RANGE(0, MILLION), .sentence = "of all messages, which vanish"},
 };
 #undef ROW
@@ -43,6 +44,11 @@ static const struct schema_key service[] = {
     {"hangs.percent", FIELD(PERCENT, hang_ppm), RANGE(0, MILLION), .sentence = "of its attempts that hang"},
     {"hangs.time", FIELD(DURATION, hang), RANGE(1, HOUR), .sentence = "that a hang adds"},
     {"hangs.only", FIELD(EITHER, hang_first), .words = hang_words, .sentence = "which attempts may hang"},
+    {"row", FIELD(BOOLEAN, row), .sentence = "one versioned row: read it, then write with the version that was read"},
+    {"accept.max", FIELD(INTEGER, accept_max), RANGE(1, MILLION), .word = "any", .stands_for = SCENARIO_NONE,
+     .sentence = "connections that it takes in 100 ms; more, and it falls over"},
+    {"accept.restart", FIELD(DURATION, restart), RANGE(100 * BECALM_MS, HOUR), .sentence = "how long it is down then"},
+    {"effect", FIELD(BOOLEAN, effect), .sentence = "whether it does what must not be done twice, such as a charge"},
     {"calls", FIELD(LIST, calls), .sentence = "the services that it calls for each request, all at once"},
     {"fanOut", FIELD(INTEGER, fan_out), RANGE(1, 10000), .sentence = "how many times it calls each of them"},
 };
@@ -91,6 +97,9 @@ static const struct schema_key client[] = {
     {"calls", FIELD(INTEGER, calls), RANGE(1, MILLION), .sentence = "that each caller makes, before it stops"},
     {"callers", FIELD(INTEGER, callers), RANGE(1, MILLION), .sentence = "instances, each with its own budget, breaker and limit"},
     {"retries", FIELD(BOOLEAN, retries), .sentence = "false: one attempt, whatever the policy says"},
+    {"connections", FIELD(INTEGER, connections), RANGE(1, MILLION), .sentence = "that each caller keeps open, instead of calling"},
+    {"key", FIELD(BOOLEAN, key), .sentence = "whether requests carry an idempotency key"},
+    {"repeats", FIELD(BOOLEAN, repeats), .sentence = "whether the next call after a failed one is the same operation"},
 };
 #undef ROW
 

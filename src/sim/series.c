@@ -49,6 +49,7 @@ void world_result_free(const struct scenario *plan, struct world_result *result)
 {
     for (uint32_t i = 0; result->service != NULL && i < plan->service_count; i++) {
         free(result->service[i].arrivals); /* the block of all its series */
+        free(result->service[i].recovery);
     }
     for (uint32_t i = 0; result->client != NULL && i < plan->client_count; i++) {
         free(result->client[i].begun);

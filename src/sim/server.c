@@ -29,6 +29,14 @@ static void job_lost(struct world *w, uint32_t id)
     job_give(w, id);
 }
 
+static uint32_t status_of(enum becalm_outcome_kind kind)
+{
+    return kind == BECALM_OUTCOME_OK         ? 200
+           : kind == BECALM_OUTCOME_REFUSED  ? 0
+           : kind == BECALM_OUTCOME_CONFLICT ? 409
+                                             : 503;
+}
+
 static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
 {
     struct job *job = job_at(w, id);
@@ -38,13 +46,12 @@ static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind ki
     job->outcome = (struct becalm_outcome){
         .kind = kind,
         .mark = w->options->carries_marks ? mark : BECALM_MARK_NONE,
-        .status = kind == BECALM_OUTCOME_OK        ? 200
-                  : kind == BECALM_OUTCOME_REFUSED ? 0
-                                                   : 503,
+        .status = status_of(kind),
     };
-    clock_plan(&w->clock,
-               (struct event){
-                   .at = w->clock.now + w->plan->link, .kind = JOB_ANSWERED, .id = id, .generation = job->generation});
+    clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
+                                         .kind = JOB_ANSWERED,
+                                         .id = id,
+                                         .generation = job->generation});
 }
 
 void job_send(struct world *w, uint32_t op_id, const struct becalm_action *action)
@@ -74,6 +81,7 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
         .root_at = op->root_at,
         .deadline_at = action->timeout_at,
         .through_gate = hop->is_gate,
+        .operation = op->operation,
     };
     op->flight[action->slot] = id;
     counts->first += action->attempt == 0 && !hop->is_gate;
@@ -86,9 +94,10 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
         job_lost(w, id);
         return;
     }
-    clock_plan(&w->clock,
-               (struct event){
-                   .at = w->clock.now + hop->link.latency, .kind = JOB_ARRIVES, .id = id, .generation = generation});
+    clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &hop->link),
+                                         .kind = JOB_ARRIVES,
+                                         .id = id,
+                                         .generation = generation});
 }
 
 static void ring_push(struct world *w, struct ring *ring, uint32_t job)
@@ -218,6 +227,28 @@ void service_work(struct world *w, struct service *service)
     }
 }
 
+/* An attempt at a row reads it first; what the caller read is on its way to it and comes back as a write. */
+static void row_read(struct world *w, const struct service *service, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    const struct link *link = &w->hop[job->hop].link;
+    becalm_ns back = link_takes(w, link);
+    becalm_ns again = link_takes(w, link);
+    job->has_read = true;
+    job->version = service->version;
+    clock_plan(&w->clock,
+               (struct event){
+                   .at = w->clock.now + back + again, .kind = JOB_ARRIVES, .id = id, .generation = job->generation});
+}
+
+/* Whoever writes first after a read wins; the others have seen a version that is no more. */
+static bool row_write(struct service *service, const struct job *job)
+{
+    bool current = job->version == service->version;
+    service->version += current;
+    return current;
+}
+
 void job_arrives(struct world *w, uint32_t id)
 {
     struct job *job = job_at(w, id);
@@ -228,6 +259,14 @@ void job_arrives(struct world *w, uint32_t id)
         op_begin(w, &(struct op_origin){.hop = service->gate, .job = id, .client = NOTHING, .endpoint = job->endpoint});
         return;
     }
+    if (service->plan->row && !job->has_read && !service_is_down(service)) {
+        row_read(w, service, id);
+        return;
+    }
+    if (job->has_read && job->op == NOTHING) { /* whoever has given up meanwhile does not write */
+        job_give(w, id);
+        return;
+    }
     if (w->clock.now < w->plan->length) {
         counts->arrivals[second_of(w, w->clock.now)]++;
     }
@@ -235,7 +274,7 @@ void job_arrives(struct world *w, uint32_t id)
     struct host *host = &service->host[job->host];
     if (service->refuses || job->host < service->killed_hosts || job->host == service->rolling_host) {
         job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
-    } else if (service->dead) {
+    } else if (service_is_down(service)) {
         job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
     } else if (host->busy < host_workers(service)) {
         job_start(w, service, id);
@@ -273,12 +312,19 @@ void job_served(struct world *w, uint32_t id)
     struct host *host = &service->host[job->host];
     host->busy--;
     host_work(w, service, host);
+    if (service->plan->effect) { /* first the effect, then what may go wrong: that is how things are done twice */
+        effect_happens(w, job->service, &job->operation);
+    }
     const struct scenario_endpoint *endpoint = &service->endpoint[job->endpoint];
     uint32_t hang_ppm = service->hang_ppm == NOTHING ? endpoint->hang_ppm : service->hang_ppm;
     uint32_t error_ppm = service->error_ppm == NOTHING ? endpoint->error_ppm : service->error_ppm;
     bool bad = job->host < service->bad_hosts && hang_ppm == 0;
     if (bad || (error_ppm > 0 && becalm_rand_chance(becalm_rand_next(&w->service_state), error_ppm))) {
         job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+        return;
+    }
+    if (service->plan->row && !row_write(service, job)) {
+        job_answer(w, id, BECALM_OUTCOME_CONFLICT, BECALM_MARK_NONE);
         return;
     }
     if (service->hop_count == 0) {

@@ -124,11 +124,12 @@ static void put_success(const struct verdict *v)
     }
     fputs(v->plan->fault_count > 0 ? "In the fault " : "In all ", v->out);
     if (success_of(v, best) == 0) {
-        fputs("no call succeeds. ", v->out);
+        fputs(figures_has_connections(v->plan) ? "nobody is connected. " : "no call succeeds. ", v->out);
         return;
     }
     chart_share(success_of(v, best), text, sizeof text);
-    fprintf(v->out, "%s of the calls succeed", text);
+    fprintf(v->out, figures_has_connections(v->plan) ? "%s of the connections are there" : "%s of the calls succeed",
+            text);
     if (v->count > 1) {
         fputs(" at best, with ", v->out);
         svg_escape(v->out, best->policy);
@@ -143,5 +144,7 @@ void verdict_write(FILE *out, const struct scenario *plan, const struct report_r
         put_recoveries(&v);
     }
     put_success(&v);
-    put_load(&v);
+    if (figures_has_load(plan)) {
+        put_load(&v);
+    }
 }

@@ -33,6 +33,18 @@ static void happen(struct world *w, const struct event *event)
     case FAULT_TURNS:
         fault_turns(w, event->id);
         break;
+    case CONNECTION_TRIES:
+        connection_tries(w, event->generation, event->id);
+        break;
+    case CONNECTION_ARRIVES:
+        connection_arrives(w, event->generation, event->id);
+        break;
+    case CONNECTION_ANSWERED:
+        connection_answered(w, event->generation, event->id);
+        break;
+    case SERVICE_RISES:
+        service_restarted(w, event->id);
+        break;
     }
 }
 
@@ -41,6 +53,7 @@ static void seconds_pass(struct world *w, uint32_t *done, becalm_ns until)
 {
     while (*done < w->result->seconds && (*done + 1) * BECALM_S <= until) {
         series_second(w, *done);
+        connections_second(w, *done);
         (*done)++;
         if (w->options->progress != NULL) {
             w->options->progress(w->options->progress_self, *done * BECALM_S);
@@ -48,10 +61,25 @@ static void seconds_pass(struct world *w, uint32_t *done, becalm_ns until)
     }
 }
 
-/* What the scenario does by itself, which ends with its length. */
-static bool is_of_plan(enum event_kind kind)
+/* When the run is over, calls in progress may still end; nothing else happens. */
+static bool ends_a_call(enum event_kind kind)
 {
-    return kind == CLIENT_CALLS || kind == CALLER_CALLS || kind == FAULT_TURNS;
+    switch (kind) {
+    case JOB_ARRIVES:
+    case JOB_SERVED:
+    case JOB_ANSWERED:
+    case CALL_WAKES:
+        return true;
+    case CLIENT_CALLS:
+    case CALLER_CALLS:
+    case FAULT_TURNS:
+    case CONNECTION_TRIES:
+    case CONNECTION_ARRIVES:
+    case CONNECTION_ANSWERED:
+    case SERVICE_RISES:
+        return false;
+    }
+    BECALM_UNREACHABLE();
 }
 
 static void pass(struct world *w)
@@ -60,7 +88,7 @@ static void pass(struct world *w)
     uint32_t done = 0;
     while (!w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event)) {
         seconds_pass(w, &done, event.at);
-        if (event.at < w->plan->length || !is_of_plan(event.kind)) {
+        if (event.at < w->plan->length || ends_a_call(event.kind)) {
             w->result->events++;
             happen(w, &event);
         }
@@ -87,7 +115,8 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     w.policy_state = options->seed * 3 + 3;
     w.clock.end_at = becalm_ns_after(plan->length, WORLD_DRAIN);
     dist_init(&w.tables);
-    bool made = series_make(plan, result) && services_make(&w) && clients_make(&w) && hops_make(&w);
+    bool made = series_make(plan, result) && services_make(&w) && clients_make(&w) && hops_make(&w) &&
+                effects_make(&w) && connections_make(&w);
     if (made) {
         clients_begin(&w);
         faults_begin(&w);
@@ -97,6 +126,8 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     if (rc != 0) {
         world_result_free(plan, result);
     }
+    connections_free(&w);
+    effects_free(&w);
     hops_free(&w);
     clients_free(&w);
     services_free(&w);

@@ -9,6 +9,21 @@
 
 #include "scenario.h"
 
+/* What a service with effects did: each operation should have been executed once. */
+struct world_effects {
+    uint64_t operations; /* executed at least once */
+    uint64_t executed;   /* in all */
+    uint64_t repeated;   /* operations executed more than once */
+    uint64_t most;       /* the most often that one was */
+};
+
+/* A service is up again, and whoever was connected wants to be so again. */
+struct world_recovery {
+    becalm_ns at;
+    uint64_t worst_100ms; /* the most connections that reached it in 100 ms */
+    becalm_ns fell_at;    /* under them; BECALM_NEVER: it did not */
+};
+
 /* What happened, by the second. */
 struct world_service {
     uint64_t *arrivals; /* attempts that reached it */
@@ -24,6 +39,9 @@ struct world_service {
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
     uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
+    struct world_effects effects;        /* all 0 if it has none */
+    struct world_recovery *recovery;     /* of a service that clients keep connections to */
+    uint32_t recovery_count;
 };
 
 struct world_client {
@@ -31,6 +49,8 @@ struct world_client {
     uint64_t *good; /* by the second in which the call began */
     uint64_t calls;
     uint64_t calls_fault; /* begun in that same window */
+    uint64_t ended;       /* calls that have, well or not, and when the last of them did */
+    becalm_ns ended_at;
 };
 
 #define WORLD_LATENCIES 2048u /* buckets of a histogram */

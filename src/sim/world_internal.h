@@ -4,7 +4,8 @@
 
 /* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
  * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (who calls), fault.c (what
- * goes wrong), series.c (what is counted), world.c (all of it together). */
+ * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), series.c (what is counted),
+ * world.c (all of it together). */
 
 #include "world.h"
 
@@ -14,14 +15,27 @@
 
 /* ---- clock.c ---- */
 
-enum event_kind { CLIENT_CALLS, CALLER_CALLS, JOB_ARRIVES, JOB_SERVED, JOB_ANSWERED, CALL_WAKES, FAULT_TURNS };
+enum event_kind {
+    CLIENT_CALLS,
+    CALLER_CALLS,
+    JOB_ARRIVES,
+    JOB_SERVED,
+    JOB_ANSWERED,
+    CALL_WAKES,
+    FAULT_TURNS,
+    CONNECTION_TRIES,
+    CONNECTION_ARRIVES,
+    CONNECTION_ANSWERED,
+    SERVICE_RISES
+};
 
 struct event {
     becalm_ns at;
     uint64_t order; /* the earlier of two events at the same instant is the one that was planned first */
     enum event_kind kind;
     uint32_t id;
-    uint32_t generation; /* of what the id names: an event of an older one is void. CALLER_CALLS: the client */
+    uint32_t generation; /* of what the id names: an event of an older one is void. CALLER_CALLS, CONNECTION_*: the
+                            client */
 };
 
 struct clock {
@@ -70,7 +84,7 @@ void slab_free(struct slab *);
 /* ---- hop.c ---- */
 
 struct link {
-    becalm_ns latency; /* one way */
+    struct dist latency; /* one way */
     uint32_t loss_ppm;
     bool cut; /* a partition: nothing comes through */
 };
@@ -95,6 +109,12 @@ struct hop {
     struct becalm_queue *queue;    /* gates only */
 };
 
+/* What a caller wants done once, however many calls and attempts that takes: see effect.c. */
+struct operation {
+    uint32_t id;
+    bool keyed; /* its requests carry an idempotency key */
+};
+
 /* One logical call on one hop. */
 struct op {
     struct becalm_call call;
@@ -108,6 +128,7 @@ struct op {
     uint32_t endpoint; /* 0: the service itself */
     becalm_ns root_at; /* when the client's call began */
     becalm_ns wake_at;
+    struct operation operation;
     uint32_t flight[BECALM_SLOTS]; /* jobs; NOTHING: lost */
 };
 
@@ -128,6 +149,11 @@ void op_wakes(struct world *, uint32_t id, uint32_t generation);
 
 /* A message on a link: does it vanish? */
 bool link_loses(struct world *, const struct link *);
+/* If not: how long is it on its way? */
+becalm_ns link_takes(struct world *, const struct link *);
+
+/* The limit of a caller; NULL: none, or no memory. */
+struct becalm_limit *hop_limit(struct world *, const struct hop *, uint32_t caller);
 
 /* The attempt of a job is over. */
 void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
@@ -159,6 +185,9 @@ struct job {
     enum job_stage stage;
     bool failed;
     bool through_gate;
+    bool has_read; /* of a row, and the version that it saw */
+    uint64_t version;
+    struct operation operation;
     enum becalm_mark_kind mark;
     uint64_t root;
     becalm_ns root_at;
@@ -198,6 +227,15 @@ struct service {
     becalm_ns latency;
     bool dead;
     bool refuses;
+    /* What connections have made of it, see connection.c: */
+    bool fallen;
+    uint32_t falls;
+    uint32_t accepted; /* so far, in the 100 ms that are being counted */
+    uint64_t accept_bin;
+    uint64_t version;       /* of a row: how often it was written */
+    bool has_effect;        /* itself, or a service that it calls */
+    uint32_t *executed;     /* by operation, so often; only where plan->effect */
+    uint32_t executed_size; /* operations beyond have none */
 };
 
 bool services_make(struct world *);
@@ -221,6 +259,52 @@ void job_answered(struct world *, uint32_t id);
 
 /* A call that this job made has ended. */
 void job_child_done(struct world *, uint32_t id, bool good, enum becalm_mark_kind mark);
+
+/* ---- effect.c ---- */
+
+/* What callers want done once, and how often each service has done it. */
+struct effects {
+    bool any;           /* a service has effects; else nothing is kept here */
+    uint32_t count;     /* operations so far */
+    uint32_t **current; /* by client, by caller: the operation that has not succeeded yet, or NOTHING */
+};
+
+bool effects_make(struct world *); /* after the hops */
+void effects_free(struct world *);
+
+/* The operation that a client's call is part of. */
+struct operation effect_begin(struct world *, uint32_t client, uint32_t caller);
+/* A client's call of it has ended. */
+void effect_end(struct world *, uint32_t client, uint32_t caller, const struct operation *, bool good);
+/* The service does what the request asks for, unless it knows its key. */
+void effect_happens(struct world *, uint32_t service, const struct operation *);
+
+/* ---- connection.c ---- */
+
+struct connection;
+
+/* The connections of one client, those of a caller together. */
+struct connections {
+    struct connection *all;
+    uint32_t count;
+    struct line *line; /* by caller: those that wait for a place among the attempts in flight */
+};
+
+bool connections_make(struct world *);
+void connections_free(struct world *);
+
+void connection_tries(struct world *, uint32_t client, uint32_t id);
+void connection_arrives(struct world *, uint32_t client, uint32_t id);
+void connection_answered(struct world *, uint32_t client, uint32_t id);
+
+bool service_is_down(const struct service *);
+/* It was up and is not any more: its connections break. And the other way round. */
+void service_falls(struct world *, uint32_t service);
+void service_rises(struct world *, uint32_t service);
+void service_restarted(struct world *, uint32_t service);
+
+/* How many are connected at the end of a second: as many calls of which so many were good. */
+void connections_second(struct world *, uint32_t second);
 
 /* ---- client.c ---- */
 
@@ -277,6 +361,8 @@ struct world {
     uint32_t hop_count;
     struct service *service;
     struct client *client;
+    struct effects effects;
+    struct connections *connections; /* by client */
     bool no_memory;
 };
 
