@@ -98,6 +98,9 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     } else {
         json_null(json, "completed_after_ms");
     }
+    json_number(json, "latency_p50_ms", (double)measure->latency_p50_us / 1e3, 3);
+    json_number(json, "latency_p99_ms", (double)measure->latency_p99_us / 1e3, 3);
+    json_number(json, "latency_p999_ms", (double)measure->latency_p999_us / 1e3, 3);
     json_object_end(json);
 }
 

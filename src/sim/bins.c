@@ -84,15 +84,15 @@ uint64_t bins_load(struct bins *bins, const struct world_result *result, const s
     return most_of(bins);
 }
 
-uint64_t bins_offered(struct bins *bins, const struct scenario *plan, const struct world_result *result,
-                      const struct measure *measure, uint32_t service, uint32_t width)
+uint64_t bins_offered(struct bins *bins, const struct world_result *result, const struct measure *measure,
+                      uint32_t service, uint32_t width)
 {
     uint64_t offered = measure->service[service].offered_milli;
     bins_init(bins, result->seconds, width);
     for (uint32_t i = 0; i < bins->count; i++) {
         uint32_t from = first_of(bins, i);
         uint32_t to = end_of(bins, i, result->seconds);
-        uint64_t milli = measure_offered_milli(plan, result, service, from, to);
+        uint64_t milli = measure_offered_milli(measure, service, from, to);
         bins->value[i] = offered == 0 ? 0 : milli * CHART_PPM / ((to - from) * offered);
     }
     return most_of(bins);

@@ -22,7 +22,7 @@ uint64_t bins_mean(struct bins *, const uint64_t *by_second, uint32_t seconds, u
 /* Arrivals at a service, and what was offered to it, both against what is offered by plan: in parts per million. */
 uint64_t bins_load(struct bins *, const struct world_result *, const struct measure *, uint32_t service,
                    uint32_t width);
-uint64_t bins_offered(struct bins *, const struct scenario *, const struct world_result *, const struct measure *,
-                      uint32_t service, uint32_t width);
+uint64_t bins_offered(struct bins *, const struct world_result *, const struct measure *, uint32_t service,
+                      uint32_t width);
 
 #endif

@@ -74,7 +74,7 @@ static void down_turns(struct world *w, uint32_t id, bool *fault, bool on)
 
 static void fault_set(struct world *w, const struct scenario_fault *fault, bool on)
 {
-    uint32_t index = service_find(w->plan, fault->service);
+    uint32_t index = scenario_find(w->plan, fault->service);
     struct service *service = &w->service[index];
     switch (fault->kind) {
     case FAULT_CAPACITY:

@@ -352,7 +352,7 @@ static bool client_hops_make(struct world *w)
 {
     for (uint32_t i = 0; i < w->plan->client_count; i++) {
         const struct scenario_client *client = &w->plan->clients[i];
-        uint32_t to = service_find(w->plan, client->to);
+        uint32_t to = scenario_find(w->plan, client->to);
         struct hop *hop = hop_make(w, client->name, to, client->callers, 1 + w->plan->services[to].endpoint_count);
         if (hop == NULL) {
             return false;
@@ -369,7 +369,7 @@ static bool service_hops_make(struct world *w, uint32_t i)
     service->first_hop = w->hop_count;
     service->hop_count = calls_count(plan);
     for (uint32_t c = 0; c < service->hop_count; c++) {
-        uint32_t to = service_find(w->plan, plan->calls[c]);
+        uint32_t to = scenario_find(w->plan, plan->calls[c]);
         struct hop *hop = hop_make(w, plan->name, to, plan->instances, 1 + w->plan->services[to].endpoint_count);
         if (hop == NULL) {
             return false;

@@ -18,7 +18,8 @@
 #define MEASURE_NEVER_US UINT64_MAX
 
 struct measure_service {
-    uint64_t offered_milli; /* arrivals per second if every hop made one attempt, in thousandths */
+    uint64_t offered_milli;  /* arrivals per second if every hop made one attempt, in thousandths */
+    const uint64_t *offered; /* the same by the second, for the calls that clients did begin in it */
     uint64_t mean_ppm;
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
@@ -39,9 +40,13 @@ struct measure {
     uint32_t recovered_after_s; /* MEASURE_NEVER: not in this run */
     uint32_t
         retries_stop_after_s; /* when, after the fault's end, arrivals are back at 1.02 of offered for good; or never */
-    uint64_t latency_mean_us; /* of calls that succeeded */
     uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
+    uint64_t latency_mean_us; /* of calls that succeeded; and what so many of them did not exceed */
+    uint64_t latency_p50_us;
+    uint64_t latency_p99_us;
+    uint64_t latency_p999_us;
     struct measure_service *service; /* one per service of the scenario */
+    uint64_t *offered;               /* what theirs point into */
 };
 
 /* Is every client a loop of a certain number of calls, and then no more? */
@@ -53,7 +58,6 @@ void measure_free(struct measure *);
 
 /* What would have reached a service in the seconds [from, to) if every hop had made one attempt for the calls that
  * clients did begin in them; in thousandths. */
-uint64_t measure_offered_milli(const struct scenario *, const struct world_result *, uint32_t service, uint32_t from,
-                               uint32_t to);
+uint64_t measure_offered_milli(const struct measure *, uint32_t service, uint32_t from, uint32_t to);
 
 #endif

@@ -185,7 +185,7 @@ static void put_panel(FILE *out, const struct page_panels *panels, uint32_t inde
     plot_curve(out, plot, "area", &view.bins, true);
     if (chart == PAGE_LOAD) {
         struct bins offered;
-        bins_offered(&offered, panels->plan, panel->run->result, panel->run->measure, panel->service, PANEL_BINS);
+        bins_offered(&offered, panel->run->result, panel->run->measure, panel->service, PANEL_BINS);
         plot_curve(out, plot, "offered", &offered, false);
     }
     plot_curve(out, plot, "real", &view.bins, false);

@@ -182,13 +182,21 @@ static void put_recovery(const struct page *page, const struct measure *measure)
     }
 }
 
-static void put_latency(const struct page *page, const struct measure *measure)
+static void put_ms(const struct page *page, const char *before, uint64_t us)
 {
-    uint64_t us = measure->latency_mean_us;
     char whole[CHART_FIGURE_MAX];
     chart_count(us / 1000, whole, sizeof whole);
-    if (us > 0) {
-        fprintf(page->out, "Calls that succeeded took %s.%03" PRIu64 " ms on average.\n", whole, us % 1000);
+    fprintf(page->out, "%s%s.%03" PRIu64 " ms", before, whole, us % 1000);
+}
+
+static void put_latency(const struct page *page, const struct measure *measure)
+{
+    if (measure->latency_mean_us > 0) {
+        put_ms(page, "Calls that succeeded took ", measure->latency_mean_us);
+        put_ms(page, " on average;\nhalf took up to ", measure->latency_p50_us);
+        put_ms(page, ", 99 % up to ", measure->latency_p99_us);
+        put_ms(page, ", 99.9 % up to ", measure->latency_p999_us);
+        fputs(".\n", page->out);
     }
 }
 

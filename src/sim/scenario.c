@@ -136,10 +136,10 @@ static bool link_load(struct reading *r, struct scenario_link *link, uint32_t i)
 
 /* What is right by itself and must fit the rest. */
 
-static uint32_t service_index(const struct reading *r, const char *name)
+uint32_t scenario_find(const struct scenario *plan, const char *service)
 {
-    for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {
-        if (strcmp(r->file->services[i].name, name) == 0) {
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        if (strcmp(plan->services[i].name, service) == 0) {
             return i;
         }
     }
@@ -148,7 +148,7 @@ static uint32_t service_index(const struct reading *r, const char *name)
 
 uint32_t service_named(struct reading *r, const struct yaml_node *node, const char *key)
 {
-    uint32_t index = service_index(r, node->text);
+    uint32_t index = scenario_find(&r->file->scenario, node->text);
     const char *names[SERVICES_MAX];
     if (index == SCENARIO_NONE) {
         for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {

@@ -144,6 +144,9 @@ int scenario_parse(struct scenario_file **, const char *name, const char *text, 
                    const struct becalm_load_options *, struct becalm_diags *);
 void scenario_free(struct scenario_file *);
 
+/* The number of a service; SCENARIO_NONE: there is none of that name. */
+uint32_t scenario_find(const struct scenario *, const char *service);
+
 /* Valid as long as the file. */
 const struct scenario *scenario_of(const struct scenario_file *);
 

@@ -389,16 +389,6 @@ void job_answered(struct world *w, uint32_t id)
 
 /* Making and unmaking services. */
 
-uint32_t service_find(const struct scenario *plan, const char *name)
-{
-    for (uint32_t i = 0; i < plan->service_count; i++) {
-        if (strcmp(plan->services[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return NOTHING;
-}
-
 uint32_t endpoint_draw(const struct service *service, const uint32_t *share_ppm, uint64_t *state)
 {
     uint32_t count = service->plan->endpoint_count;

@@ -240,7 +240,6 @@ struct service {
 
 bool services_make(struct world *);
 void services_free(struct world *);
-uint32_t service_find(const struct scenario *, const char *name);
 
 /* Free workers of all hosts take the next requests: after a fault has turned. */
 void service_work(struct world *, struct service *);

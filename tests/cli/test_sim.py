@@ -34,7 +34,8 @@ Success               before  in the fault    60 s after     all calls
                        100 %           0 %         100 %       79.24 %
 Recovered 0 s after the fault's end: 99 % success from there on.
 The load was no more than what is offered from the fault's end on.
-Calls that succeeded took 7.000 ms on average.
+Calls that succeeded took 7.000 ms on average;
+half took up to 7.008 ms, 99 % up to 7.008 ms, 99.9 % up to 7.008 ms.
 
 Load                 offered mean in fault     worst 5 s  worst second
 front                   50/s        1.000x        1.104x        1.320x
@@ -172,6 +173,9 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
             "recovered_after_s": 0,
             "retries_stop_after_s": 0,
             "latency_mean_ms": 7,
+            "latency_p50_ms": 7.008,
+            "latency_p99_ms": 7.008,
+            "latency_p999_ms": 7.008,
         },
         "targets": {
             "front": {"retry_ratio": 0, "refused": {"retries_off": 219}},
