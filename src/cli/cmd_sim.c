@@ -70,35 +70,13 @@ static void caller_policy(const struct becalm_config *config, const struct becal
     }
 }
 
-/* Services of the scenario that the file knows by name have their own rules there. */
-static bool choice_own(const struct sim *s, struct choice *choice, const struct becalm_config *config)
-{
-    choice->own = calloc(s->plan->service_count, sizeof *choice->own);
-    choice->own_to = calloc(s->plan->service_count, sizeof *choice->own_to);
-    if (choice->own == NULL || choice->own_to == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < s->plan->service_count; i++) {
-        const struct becalm_service *service = becalm_config_find(config, s->plan->services[i].name);
-        if (service != NULL) {
-            caller_policy(config, &service->rules, &choice->own[i]);
-            choice->own_to[i] = &choice->own[i];
-        }
-    }
-    choice->options.policy_to = choice->own_to;
-    return true;
-}
-
 static int choice_from_file(struct sim *s, struct choice *choice)
 {
     const struct becalm_load_options options = {.set = s->policy_set};
     struct becalm_config *config = NULL;
     int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
     if (rc == 0) {
-        struct becalm_policy policy;
-        caller_policy(config, becalm_config_defaults(config), &policy);
-        reference_own(&policy, s->plan, &choice->hop, &choice->gate, &choice->options);
-        rc = choice_own(s, choice, config) ? 0 : sim_no_memory(s);
+        rc = own_make(&choice->own, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
     }
     becalm_config_free(config);
     return rc;
@@ -389,8 +367,7 @@ static int list(struct sim *s)
 static void sim_free(struct sim *s)
 {
     for (uint32_t i = 0; i < s->choice_count; i++) {
-        free(s->choices[i].own);
-        free(s->choices[i].own_to);
+        own_free(&s->choices[i].own);
     }
     free(s->choices);
     free(s->compare);

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "json.h"
 
+#include "sim/own.h"
 #include "sim/report.h"
 
 #define SIM_SEED_MAX     ((UINT64_C(1) << 53) - 1) /* what every reader of JSON keeps exactly */
@@ -18,9 +19,8 @@ struct choice {
     const char *name;
     struct becalm_policy hop;
     struct becalm_policy gate;
-    struct world_options options;        /* points at the others: a choice does not move */
-    struct becalm_policy *own;           /* of the services that a policy file names, by the scenario's order */
-    const struct becalm_policy **own_to; /* NULL where there is none */
+    struct own own;               /* a policy file's */
+    struct world_options options; /* points at the others: a choice does not move */
 };
 
 struct sim {

@@ -25,8 +25,7 @@ const char *reference_name(const struct scenario *, unsigned index);
 bool reference_options(const char *name, const struct scenario *, struct becalm_policy *hop, struct becalm_policy *gate,
                        struct world_options *);
 
-/* The same for a policy of the user's: a policy file's rules for the services of the scenario by name come later; here
- * one policy for all hops. */
+/* The same for one policy of the user's; own.h is for a whole file. */
 void reference_own(const struct becalm_policy *policy, const struct scenario *, struct becalm_policy *hop,
                    struct becalm_policy *gate, struct world_options *);
 
