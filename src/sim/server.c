@@ -48,6 +48,7 @@ static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind ki
         .mark = w->options->carries_marks ? mark : BECALM_MARK_NONE,
         .status = status_of(kind),
     };
+    job->stage = JOB_RETURNS;
     clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
                                          .kind = JOB_ANSWERED,
                                          .id = id,

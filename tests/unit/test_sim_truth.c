@@ -83,6 +83,7 @@ static struct shown show_plan(const struct scenario *plan, const struct run *run
     check_true(world_run(plan, &options, &result) == 0);
     check_true(measure_take(plan, &result, &shown.measure) == 0);
     shown.last = shown.measure.service[plan->service_count - 1];
+    shown.last.offered = NULL; /* it goes with the measure */
     shown.events = result.events;
     measure_free(&shown.measure);
     world_result_free(plan, &result);
