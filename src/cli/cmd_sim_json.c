@@ -104,6 +104,22 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_object_end(json);
 }
 
+/* Only of services that have any. */
+static void json_endpoints(struct json *json, const struct scenario_service *service,
+                           const struct world_service *counts)
+{
+    if (service->endpoint_count == 0) {
+        return;
+    }
+    json_object(json, "endpoints");
+    for (uint32_t i = 0; i < service->endpoint_count; i++) {
+        json_object(json, service->endpoints[i].name);
+        json_ppm(json, "retry_ratio", measure_retry_ratio_ppm(&counts->endpoint[i]));
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
 static void json_targets(struct json *json, const struct scenario *plan, const struct report_run *run)
 {
     json_object(json, "targets");
@@ -111,6 +127,7 @@ static void json_targets(struct json *json, const struct scenario *plan, const s
         const struct world_service *service = &run->result->service[i];
         json_object(json, plan->services[i].name);
         json_ppm(json, "retry_ratio", run->measure->service[i].retry_ratio_ppm);
+        json_endpoints(json, &plan->services[i], &run->result->service[i]);
         json_object(json, "refused");
         for (int why = 0; why < BECALM_REASON_COUNT; why++) {
             if (why != BECALM_WHY_OK && service->ended[why] > 0) {

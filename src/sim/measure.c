@@ -239,6 +239,11 @@ static uint32_t retries_stop(const struct scenario *plan, const struct world_res
     return stop + 5 > result->seconds ? MEASURE_NEVER : stop - from;
 }
 
+uint64_t measure_retry_ratio_ppm(const struct world_sent *sent)
+{
+    return share(sent->retries, sent->first);
+}
+
 bool measure_is_bounded(const struct scenario *plan)
 {
     bool bounded = true;

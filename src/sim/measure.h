@@ -49,6 +49,9 @@ struct measure {
     uint64_t *offered;               /* what theirs point into */
 };
 
+/* Retries per first attempt, in ppm. */
+uint64_t measure_retry_ratio_ppm(const struct world_sent *);
+
 /* Is every client a loop of a certain number of calls, and then no more? */
 bool measure_is_bounded(const struct scenario *);
 

@@ -100,6 +100,7 @@ static bool scenario_options(const char *name, const struct scenario *plan, stru
         if (strcmp(own->name, name) == 0) {
             reference_own(&own->policy, plan, hop, gate, options);
             hop->attempt_timeout = own->has_timeout ? hop->attempt_timeout : gate->attempt_timeout;
+            options->level = own->level;
             hop->deadline = own->has_deadline ? hop->deadline : gate->deadline;
             return true;
         }

@@ -312,6 +312,22 @@ static void put_load(const struct page *page, const struct measure *measure)
     }
 }
 
+/* The endpoints of a service have a row each, with their part of what is said of it. */
+static void put_endpoints(const struct page *page, const struct scenario_service *service,
+                          const struct world_service *counts)
+{
+    for (uint32_t i = 0; i < service->endpoint_count; i++) {
+        char name[NAME + 1];
+        char text[CHART_FIGURE_MAX];
+        (void)snprintf(name, sizeof name, "  %.*s", (int)NAME - 3, service->endpoints[i].name);
+        put_name(page->out, name);
+        chart_count(counts->endpoint[i].retries, text, sizeof text);
+        fprintf(page->out, "%14s", text);
+        chart_share(measure_retry_ratio_ppm(&counts->endpoint[i]), text, sizeof text);
+        fprintf(page->out, "%11s\n", text);
+    }
+}
+
 static void put_refusals(const struct page *page, const struct report_run *run)
 {
     putc('\n', page->out);
@@ -331,6 +347,7 @@ static void put_refusals(const struct page *page, const struct report_run *run)
             figures_reasons(service->ended, reasons, sizeof reasons);
             put_wrapped(page->out, reasons, NAME + 28, NAME + 28);
         }
+        put_endpoints(page, &page->plan->services[i], service);
     }
 }
 

@@ -108,6 +108,7 @@ struct scenario_fault {
 struct scenario_policy {
     const char *name;
     struct becalm_policy policy;
+    enum becalm_budget_level level;
     bool has_timeout; /* it is written there; else the scenario's */
     bool has_deadline;
 };

@@ -34,6 +34,7 @@ bool scenario_policy_load(struct loader *l, struct scenario_policy *policy, cons
         return false;
     }
     rules_caller_policy(&rules, &policy->policy);
+    policy->level = rules.level;
     policy->has_timeout = becalm_rules_origin(&rules, "attemptTimeout").level != BECALM_FROM_BUILT_IN;
     policy->has_deadline = becalm_rules_origin(&rules, "deadline").level != BECALM_FROM_BUILT_IN;
     return true;

@@ -31,7 +31,9 @@ bool series_make(const struct scenario *plan, struct world_result *result)
         return false;
     }
     for (uint32_t i = 0; i < plan->service_count; i++) {
-        if (!service_series(&result->service[i], result->seconds)) {
+        struct world_service *service = &result->service[i];
+        service->endpoint = calloc(1 + plan->services[i].endpoint_count, sizeof *service->endpoint);
+        if (service->endpoint == NULL || !service_series(service, result->seconds)) {
             return false;
         }
     }
@@ -48,6 +50,7 @@ bool series_make(const struct scenario *plan, struct world_result *result)
 void world_result_free(const struct scenario *plan, struct world_result *result)
 {
     for (uint32_t i = 0; result->service != NULL && i < plan->service_count; i++) {
+        free(result->service[i].endpoint);
         free(result->service[i].arrivals); /* the block of all its series */
         free(result->service[i].recovery);
     }

@@ -24,6 +24,12 @@ struct world_recovery {
     becalm_ns fell_at;    /* under them; BECALM_NEVER: it did not */
 };
 
+/* Attempts sent: first ones, and retries. */
+struct world_sent {
+    uint64_t first;
+    uint64_t retries;
+};
+
 /* What happened, by the second. */
 struct world_service {
     uint64_t *arrivals; /* attempts that reached it */
@@ -38,6 +44,7 @@ struct world_service {
                                 all calls */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
+    struct world_sent *endpoint;         /* the same for each of its endpoints, then for what belongs to none */
     uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
     struct world_effects effects;        /* all 0 if it has none */
     struct world_recovery *recovery;     /* of a service that clients keep connections to */
