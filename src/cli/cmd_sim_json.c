@@ -74,12 +74,27 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
-        json_integer(json, "attempts", measure->service[i].attempts);
+        if (measure_is_bounded(plan)) {
+            json_integer(json, "attempts", measure->service[i].attempts);
+        }
         json_effects(json, &plan->services[i], &measure->service[i].effects);
         json_recoveries(json, &plan->services[i], &run->result->service[i]);
         json_object_end(json);
     }
     json_object_end(json);
+}
+
+/* When clients that make so many calls and no more had made them; null for never. */
+static void json_completed(struct json *json, const struct scenario *plan, const struct measure *measure)
+{
+    if (!measure_is_bounded(plan)) {
+        return;
+    }
+    if (measure->completed_us == MEASURE_NEVER_US) {
+        json_null(json, "completed_after_ms");
+    } else {
+        json_number(json, "completed_after_ms", (double)measure->completed_us / 1e3, 3);
+    }
 }
 
 static void json_clients(struct json *json, const struct scenario *plan, const struct measure *measure)
@@ -93,11 +108,7 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_after(json, "recovered_after_s", measure->recovered_after_s);
     json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
     json_number(json, "latency_mean_ms", (double)measure->latency_mean_us / 1e3, 3);
-    if (measure_is_bounded(plan) && measure->completed_us != MEASURE_NEVER_US) {
-        json_number(json, "completed_after_ms", (double)measure->completed_us / 1e3, 3);
-    } else {
-        json_null(json, "completed_after_ms");
-    }
+    json_completed(json, plan, measure);
     json_number(json, "latency_p50_ms", (double)measure->latency_p50_us / 1e3, 3);
     json_number(json, "latency_p99_ms", (double)measure->latency_p99_us / 1e3, 3);
     json_number(json, "latency_p999_ms", (double)measure->latency_p999_us / 1e3, 3);

@@ -29,9 +29,12 @@ static void pace_load(struct reading *r, struct scenario_client *client, const s
 {
     const struct yaml_node *loop = value_of(node, "loop");
     bool has_rate = value_of(node, "rate") != NULL;
-    if (has_rate + (loop != NULL) + (client->connections > 0) > 1) {
+    if (client->connections > 0 && (has_rate || loop != NULL)) {
         loader_error(&r->l, name->line, name->column, "conflict",
-                     "%.64s has more than one of rate, loop and connections; write one of them", name->text);
+                     "%.64s keeps connections and makes no calls; take %s out", name->text, has_rate ? "rate" : "loop");
+    } else if (has_rate && loop != NULL) {
+        loader_error(&r->l, loop->line, loop->column, "conflict", "%.64s has a rate and a loop; write one of them",
+                     name->text);
     } else if (loop != NULL) {
         loop_load(r, loop, &client->think);
     } else if (client->connections == 0) {

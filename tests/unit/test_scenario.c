@@ -706,6 +706,91 @@ static void test_scenario__an_unreadable_file_is_reported(void **state)
     check_eq_str(said(), "/nowhere/at-all.yaml:1:1: error: No such file or directory [unreadable]\n");
 }
 
+static void test_scenario__rows_connections_and_effects_have_keys(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse("length: 10s\n"
+                                       "link: {latency: 10ms, deviation: 2ms}\n"
+                                       "services:\n"
+                                       "  row: {time: {constant: 0s}, row: true, effect: true}\n"
+                                       "  presence: {time: {constant: 50ms}, accept: {max: 1000, restart: 3s}}\n"
+                                       "clients:\n"
+                                       "  writers: {to: row, rate: 1/s, key: true, repeats: true}\n"
+                                       "  sessions: {to: presence, callers: 20, connections: 500}\n");
+    const struct scenario *plan = scenario_of(file);
+    check_eq_u64(plan->link_deviation, 2 * BECALM_MS);
+    check_true(plan->services[0].row && plan->services[0].effect);
+    check_true(!plan->services[1].row && !plan->services[1].effect);
+    check_eq_u64(plan->services[0].accept_max, SCENARIO_NONE);
+    check_eq_u64(plan->services[0].restart, 5 * BECALM_S);
+    check_eq_u64(plan->services[1].accept_max, 1000);
+    check_eq_u64(plan->services[1].restart, 3 * BECALM_S);
+    check_true(plan->clients[0].key && plan->clients[0].repeats);
+    check_true(!plan->clients[1].key && !plan->clients[1].repeats);
+    check_eq_u64(plan->clients[0].connections, 0);
+    check_eq_u64(plan->clients[1].connections, 500);
+    scenario_free(file);
+}
+
+static void test_scenario__whoever_keeps_connections_does_not_call(void **state)
+{
+    (void)state;
+    check_refused(
+        "length: 10s\n"
+        "link: {latency: 1ms, deviation: 2ms}\n"
+        "services: {api: {time: {constant: 10ms}}, wide: {time: {constant: 10ms}, hosts: 2}}\n"
+        "clients:\n"
+        "  a: {to: api, connections: 5, rate: 1/s}\n"
+        "  b: {to: api, connections: 5, loop: {think: 1s}}\n"
+        "  c: {to: api, connections: 5, calls: 3}\n"
+        "  d: {to: api, connections: 1000, callers: 1001}\n"
+        "  e: {to: wide, connections: 5}\n",
+        "test.yaml:2:7: error: link: deviation must not be above latency [conflict]\n"
+        "test.yaml:5:3: error: a keeps connections and makes no calls; take rate out [conflict]\n"
+        "test.yaml:6:3: error: b keeps connections and makes no calls; take loop out [conflict]\n"
+        "test.yaml:7:3: error: c keeps connections and makes no calls; take calls out [conflict]\n"
+        "test.yaml:8:3: error: d keeps more than 1000000 connections; lower callers or connections [out-of-range]\n"
+        "test.yaml:9:11: error: connections are to a service of one host without a gate; \"wide\" is not [conflict]\n");
+}
+
+static void test_scenario__brings_policies_along(void **state)
+{
+    (void)state;
+    struct scenario_file *file =
+        parse(SMALL "policies:\n"
+                    "  bare: {}\n"
+                    "  own: {maxRetries: 7, jitter: none, attemptTimeout: 3s, deadline: none}\n");
+    const struct scenario *plan = scenario_of(file);
+    struct becalm_policy ours;
+    becalm_policy_defaults(&ours);
+    check_eq_u64(plan->policy_count, 2);
+    check_eq_str(plan->policies[0].name, "bare");
+    check_eq_u64(plan->policies[0].policy.max_retries, ours.max_retries);
+    check_eq_u64(plan->policies[0].policy.limit.kind, BECALM_LIMIT_AIMD); /* it is a caller's */
+    check_true(!plan->policies[0].has_timeout && !plan->policies[0].has_deadline);
+    check_eq_u64(plan->policies[1].policy.max_retries, 7);
+    check_eq_u64(plan->policies[1].policy.backoff.jitter, BECALM_JITTER_NONE);
+    check_eq_u64(plan->policies[1].policy.attempt_timeout, 3 * BECALM_S);
+    check_true(plan->policies[1].has_timeout && plan->policies[1].has_deadline);
+    scenario_free(file);
+}
+
+static void test_scenario__policies_are_checked_as_those_of_a_file(void **state)
+{
+    (void)state;
+    check_refused(SMALL "policies:\n"
+                        "  a: {maxRetry: 7}\n"
+                        "  b: {initialDelay: 5s, maxDelay: 1s}\n"
+                        "  becalm: {}\n"
+                        "  x.yaml: {}\n",
+                  "test.yaml:5:7: error: a has no key \"maxRetry\"; did you mean \"maxRetries\"? [unknown-key]\n"
+                  "test.yaml:6:35: error: b: maxDelay is below initialDelay; the longest wait must be at least the "
+                  "first [conflict]\n"
+                  "test.yaml:7:3: error: policy \"becalm\": that name is taken; write another [conflict]\n"
+                  "test.yaml:8:3: error: policy \"x.yaml\" would be taken for a file; write a name without / and "
+                  ".yaml [conflict]\n");
+}
+
 BECALM_TESTS(cmocka_unit_test(test_scenario__the_smallest_has_the_documented_defaults),
              cmocka_unit_test(test_scenario__every_key_finds_its_field),
              cmocka_unit_test(test_scenario__a_time_is_one_distribution),
@@ -716,6 +801,10 @@ BECALM_TESTS(cmocka_unit_test(test_scenario__the_smallest_has_the_documented_def
              cmocka_unit_test(test_scenario__samples_come_from_a_file_beside_it),
              cmocka_unit_test(test_scenario__endpoints_have_what_their_service_has),
              cmocka_unit_test(test_scenario__a_client_has_a_rate_or_a_loop),
+             cmocka_unit_test(test_scenario__rows_connections_and_effects_have_keys),
+             cmocka_unit_test(test_scenario__whoever_keeps_connections_does_not_call),
+             cmocka_unit_test(test_scenario__brings_policies_along),
+             cmocka_unit_test(test_scenario__policies_are_checked_as_those_of_a_file),
              cmocka_unit_test(test_scenario__links_and_partitions_name_both_ends),
              cmocka_unit_test(test_scenario__faults_have_the_keys_of_their_kind),
              cmocka_unit_test(test_scenario__nothing_is_not_a_scenario),
