@@ -265,8 +265,13 @@ static int trace_read(struct sim *s)
 {
     static const char *const others[] = {"compare", "seeds", "json", "html", "picture"};
     uint64_t calls = 3;
-    if (sim_has(s, "trace-calls") && !sim_has(s, "trace")) {
-        return cli_usage(s->command, "--trace-calls needs --trace");
+    const char *from = cli_value(s->command, s->args, "trace-from");
+    if ((sim_has(s, "trace-calls") || from != NULL) && !sim_has(s, "trace")) {
+        return cli_usage(s->command, "--trace-calls and --trace-from need --trace");
+    }
+    s->trace_from = BECALM_NEVER;
+    if (from != NULL && !value_duration(from, &s->trace_from)) {
+        return cli_usage(s->command, "--trace-from is a time of the run, like 75s; '%s' is not", from);
     }
     for (size_t i = 0; sim_has(s, "trace") && i < sizeof others / sizeof *others; i++) {
         if (sim_has(s, others[i])) {
@@ -429,6 +434,7 @@ static const struct cli_option options_of_sim[] = {
      .help = "write one SVG picture: success over time, by policy",
      .complete = CLI_FILE},
     {.name = "trace", .help = "print the timeline of single calls: the first of the fault"},
+    {.name = "trace-from", .argument = "TIME", .help = "with --trace: the first from this time of the run on"},
     {.name = "trace-calls", .argument = "N", .help = "with --trace: of so many calls (default: 3)"},
     {.name = "timing", .help = "print the speed of the simulator on standard error"},
     {.name = "list", .help = "print the scenarios and policies that are built in"},

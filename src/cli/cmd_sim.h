@@ -36,7 +36,8 @@ struct sim {
     uint32_t choice_count;
     uint64_t seed;
     uint32_t seeds;
-    uint32_t trace_calls; /* that --trace tells of */
+    uint32_t trace_calls; /* that --trace tells of, from an instant on */
+    becalm_ns trace_from; /* BECALM_NEVER: the fault's start, or that of the run */
 };
 
 bool sim_has(const struct sim *, const char *option);

@@ -17,6 +17,11 @@ static void json_share(struct json *json, const char *key, bool known, uint64_t 
     }
 }
 
+static void json_ms(struct json *json, const char *key, uint64_t us)
+{
+    json_number(json, key, (double)us / 1e3, 3);
+}
+
 static void json_after(struct json *json, const char *key, uint32_t seconds)
 {
     if (seconds == MEASURE_NEVER) {
@@ -74,6 +79,7 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
+        json_integer(json, "queue_max", measure->service[i].queue_most);
         if (measure_is_bounded(plan)) {
             json_integer(json, "attempts", measure->service[i].attempts);
         }
@@ -107,11 +113,11 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_share(json, "success_after_fault", figures_has_after(plan), measure->success_after_ppm);
     json_after(json, "recovered_after_s", measure->recovered_after_s);
     json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
-    json_number(json, "latency_mean_ms", (double)measure->latency_mean_us / 1e3, 3);
+    json_ms(json, "latency_mean_ms", measure->latency_mean_us);
     json_completed(json, plan, measure);
-    json_number(json, "latency_p50_ms", (double)measure->latency_p50_us / 1e3, 3);
-    json_number(json, "latency_p99_ms", (double)measure->latency_p99_us / 1e3, 3);
-    json_number(json, "latency_p999_ms", (double)measure->latency_p999_us / 1e3, 3);
+    json_ms(json, "latency_p50_ms", measure->latency_p50_us);
+    json_ms(json, "latency_p99_ms", measure->latency_p99_us);
+    json_ms(json, "latency_p999_ms", measure->latency_p999_us);
     json_object_end(json);
 }
 
@@ -166,6 +172,49 @@ static void json_client_series(struct json *json, const char *key, const struct 
     json_array_end(json);
 }
 
+static void json_counts(struct json *json, const char *key, const uint64_t *by_second, uint32_t seconds)
+{
+    json_array(json, key);
+    for (uint32_t s = 0; s < seconds; s++) {
+        json_integer(json, NULL, by_second[s]);
+    }
+    json_array_end(json);
+}
+
+static void json_shares(struct json *json, const char *key, const uint64_t *by_second, uint32_t seconds)
+{
+    json_array(json, key);
+    for (uint32_t s = 0; s < seconds; s++) {
+        json_ppm(json, NULL, by_second[s]);
+    }
+    json_array_end(json);
+}
+
+static void json_limits(struct json *json, const uint64_t *by_second, uint32_t seconds)
+{
+    json_array(json, "limit");
+    for (uint32_t s = 0; s < seconds; s++) {
+        if (by_second[s] == UINT32_MAX) {
+            json_null(json, NULL);
+        } else {
+            json_integer(json, NULL, by_second[s]);
+        }
+    }
+    json_array_end(json);
+}
+
+static void json_service_series(struct json *json, const struct world_service *service, uint32_t seconds)
+{
+    json_counts(json, "arrivals", service->arrivals, seconds);
+    json_counts(json, "retries", service->retried, seconds);
+    json_counts(json, "good", service->good, seconds);
+    json_counts(json, "failed", service->failed, seconds);
+    json_counts(json, "queue", service->queue, seconds);
+    json_shares(json, "budget", service->budget_ppm, seconds);
+    json_shares(json, "breaker_open", service->breaker_open_ppm, seconds);
+    json_limits(json, service->limit, seconds);
+}
+
 static void json_series(struct json *json, const struct scenario *plan, const struct world_result *result)
 {
     json_object(json, "series");
@@ -176,11 +225,7 @@ static void json_series(struct json *json, const struct scenario *plan, const st
     json_object(json, "services");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
-        json_array(json, "arrivals");
-        for (uint32_t s = 0; s < result->seconds; s++) {
-            json_integer(json, NULL, result->service[i].arrivals[s]);
-        }
-        json_array_end(json);
+        json_service_series(json, &result->service[i], result->seconds);
         json_object_end(json);
     }
     json_object_end(json);

@@ -205,13 +205,15 @@ static int run_text(struct runs *runs)
 static int run_trace(struct runs *runs)
 {
     const struct scenario *plan = runs->sim->plan;
-    becalm_ns from = plan->fault_count > 0 ? plan->faults[0].at : 0;
+    becalm_ns from = runs->sim->trace_from != BECALM_NEVER ? runs->sim->trace_from
+                     : plan->fault_count > 0               ? plan->faults[0].at
+                                                           : 0;
     struct report_style style = sim_style();
     runs->story = story_new(stdout, from, runs->sim->trace_calls);
     if (runs->story == NULL) {
         return sim_no_memory(runs->sim);
     }
-    report_story_title(stdout, &style, plan, runs->sim->choices[0].name, runs->sim->trace_calls);
+    report_story_title(stdout, &style, plan, runs->sim->choices[0].name, from);
     int rc = run_all(runs);
     return rc == 0 && !story_whole(runs->story) ? sim_no_memory(runs->sim) : rc;
 }

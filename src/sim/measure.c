@@ -218,22 +218,39 @@ static uint64_t peak(const struct world_result *result, uint32_t service, uint32
     return offered == 0 ? 0 : worst * 1000 * PPM / (offered * bin);
 }
 
-/* Since when, after `from`, every 5 s stay within 1.02 of what is offered. It is compared with the calls that clients
- * did begin in these very seconds: their number varies by more than 2 %. */
+/* Retries to a service, and what is offered to it, in some seconds. */
+struct traffic {
+    uint64_t retries;
+    uint64_t offered;
+};
+
+static struct traffic traffic(const struct world_result *result, const struct measure *measure, uint32_t service,
+                              uint32_t from, uint32_t to)
+{
+    struct traffic sum = {0, measure_offered_milli(measure, service, from, to) / 1000};
+    for (uint32_t s = from; s < to; s++) {
+        sum.retries += result->service[service].retried[s];
+    }
+    return sum;
+}
+
+/* Poisson: the variance of a count is its mean. */
+static bool is_usual(const struct traffic *now, const struct traffic *before)
+{
+    uint64_t mean = before->offered == 0 ? 0 : before->retries * now->offered / before->offered;
+    uint64_t more = now->retries > mean ? now->retries - mean : 0;
+    return now->retries * 100 <= now->offered || more * more <= 9 * mean;
+}
+
 static uint32_t retries_stop(const struct scenario *plan, const struct world_result *result,
-                             const struct measure *measure, uint32_t from)
+                             const struct measure *measure, uint32_t fault_at, uint32_t from)
 {
     uint32_t stop = from;
     for (uint32_t service = 0; service < plan->service_count; service++) {
+        struct traffic before = traffic(result, measure, service, 0, fault_at);
         for (uint32_t s = from; s + 5 <= result->seconds; s += 5) {
-            uint64_t offered = measure_offered_milli(measure, service, s, s + 5);
-            uint64_t sum = 0;
-            for (uint32_t i = 0; i < 5; i++) {
-                sum += result->service[service].arrivals[s + i];
-            }
-            if (sum * 1000 * 100 > offered * 102 && s + 5 > stop) {
-                stop = s + 5;
-            }
+            struct traffic now = traffic(result, measure, service, s, s + 5);
+            stop = !is_usual(&now, &before) && s + 5 > stop ? s + 5 : stop;
         }
     }
     return stop + 5 > result->seconds ? MEASURE_NEVER : stop - from;
@@ -242,6 +259,16 @@ static uint32_t retries_stop(const struct scenario *plan, const struct world_res
 uint64_t measure_retry_ratio_ppm(const struct world_sent *sent)
 {
     return share(sent->retries, sent->first);
+}
+
+static uint64_t queue_most(const struct world_result *result, uint32_t service)
+{
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < result->seconds; s++) {
+        uint64_t queue = result->service[service].queue[s];
+        most = queue > most ? queue : most;
+    }
+    return most;
 }
 
 bool measure_is_bounded(const struct scenario *plan)
@@ -295,6 +322,7 @@ static void services_take(struct graph *graph, const struct world_result *result
         service->peak_5s_ppm = peak(result, i, 5, offered);
         service->effects = result->service[i].effects;
         recoveries(&result->service[i], service);
+        service->queue_most = queue_most(result, i);
         service->attempts = result->service[i].first + result->service[i].retries;
         service->retry_ratio_ppm = share(result->service[i].retries, result->service[i].first);
     }
@@ -320,7 +348,7 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
     measure->success_in_fault_ppm = success(plan, result, from, to);
     measure->success_after_ppm = success(plan, result, to, to + 60);
     measure->recovered_after_s = faulty ? recovered(plan, result, to) : 0;
-    measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, to) : 0;
+    measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, from, to) : 0;
     measure->latency_mean_us = result->latency_count == 0 ? 0 : result->latency_sum_us / result->latency_count;
     measure->completed_us = measure_is_bounded(plan) ? completed_us(plan, result) : MEASURE_NEVER_US;
     measure->latency_p50_us = world_latency_us(result, 500000);

@@ -10,6 +10,8 @@
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
  *   success    by the second in which a call began
  *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end
+ *   retries stop  since when, counted from there, no 5 s have more retries to any service than 1 % of what is offered
+ *              to it in these seconds, or than what chance makes of its usual share before the fault: 3 sigma above it
  *   completed  when the last call of clients that make so many and no more has ended */
 
 #include "world.h"
@@ -23,6 +25,7 @@ struct measure_service {
     uint64_t mean_ppm;
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
+    uint64_t queue_most;      /* requests that waited at the end of some second */
     uint64_t retry_ratio_ppm; /* retries per first attempt sent to it */
     uint64_t attempts;        /* sent to it in the whole run */
     uint64_t falls;           /* recoveries after which it fell over again */
@@ -38,8 +41,7 @@ struct measure {
     uint64_t success_in_fault_ppm;
     uint64_t success_after_ppm; /* in the 60 s after it */
     uint32_t recovered_after_s; /* MEASURE_NEVER: not in this run */
-    uint32_t
-        retries_stop_after_s; /* when, after the fault's end, arrivals are back at 1.02 of offered for good; or never */
+    uint32_t retries_stop_after_s;
     uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
     uint64_t latency_mean_us; /* of calls that succeeded; and what so many of them did not exceed */
     uint64_t latency_p50_us;

@@ -116,14 +116,14 @@ static void put_figures_head(FILE *out, const struct page *page)
         column_name(column, name, sizeof name);
         fprintf(out, "<th scope=\"col\">%s</th>", name);
     }
-    fputs("<th scope=\"col\">mean latency</th></tr></thead>\n", out);
+    fputs("<th scope=\"col\">latency, median</th><th scope=\"col\">latency, p99</th></tr></thead>\n", out);
 }
 
 static void put_figures_row(FILE *out, const struct page *page, uint32_t policy)
 {
     const struct figures *figures = &page->table->figures[(size_t)policy * page->table->seeds];
     const struct figures_column *column;
-    uint64_t us = page->run[policy].measure->latency_mean_us;
+    char latency[CHART_FIGURE_MAX];
     fputs("<tr><th scope=\"row\">", out);
     svg_escape(out, page->table->policy[policy]);
     fputs("</th>", out);
@@ -141,7 +141,10 @@ static void put_figures_row(FILE *out, const struct page *page, uint32_t policy)
         }
         fputs("</span></td>", out);
     }
-    fprintf(out, "<td data-name=\"mean latency\">%" PRIu64 ".%03" PRIu64 " ms</td></tr>\n", us / 1000, us % 1000);
+    chart_latency(page->run[policy].measure->latency_p50_us, latency, sizeof latency);
+    fprintf(out, "<td data-name=\"latency, median\">%s</td>", latency);
+    chart_latency(page->run[policy].measure->latency_p99_us, latency, sizeof latency);
+    fprintf(out, "<td data-name=\"latency, p99\">%s</td></tr>\n", latency);
 }
 
 static void put_figures(FILE *out, const struct page *page)

@@ -10,6 +10,7 @@
 #define FLOOR_PPM       (CHART_PPM / 4) /* where a scale of doublings begins */
 #define LOG_ONE         1024u           /* a doubling, in the units of log2_of() */
 #define TICK_GAP        40u             /* between a tick's text and the axis */
+#define TURNS_MAX       60u             /* of a fault that comes and goes, that can be told apart */
 #define TEXT_DROP       38u             /* from the middle of a digit to its base line */
 
 /* ---- scales ---- */
@@ -160,21 +161,37 @@ static void put_time_axis(FILE *out, const struct plot *plot)
     svg_line(out, "axis", box->x, bottom, box->x + box->width, bottom);
 }
 
-/* Shaded, with lines at both ends and the word above, so that it is seen without colours too. */
-static void put_faults(FILE *out, const struct plot *plot)
+static void put_span(FILE *out, const struct plot *plot, becalm_ns at, becalm_ns length)
 {
     const struct svg_box *box = &plot->box;
+    uint32_t from = at_second(plot, at);
+    uint32_t to = at_second(plot, becalm_ns_after(at, length));
+    const struct svg_box span = {from, box->y, to - from, box->height};
+    svg_rect(out, "fault", &span);
+    svg_line(out, "fault-edge", from, box->y, from, box->y + box->height);
+    svg_line(out, "fault-edge", to, box->y, to, box->y + box->height);
+}
+
+/* Shaded, with lines at both ends and the word above, so that it is seen without colours too. One that comes and goes
+ * is shaded where it is there, unless there would be nothing but lines. */
+static void put_faults(FILE *out, const struct plot *plot)
+{
     for (uint32_t i = 0; i < plot->plan->fault_count; i++) {
         const struct scenario_fault *fault = &plot->plan->faults[i];
-        uint32_t from = at_second(plot, fault->at);
-        uint32_t to = at_second(plot, becalm_ns_after(fault->at, fault->length));
-        const struct svg_box span = {from, box->y, to - from, box->height};
-        svg_rect(out, "fault", &span);
-        svg_line(out, "fault-edge", from, box->y, from, box->y + box->height);
-        svg_line(out, "fault-edge", to, box->y, to, box->y + box->height);
-        if (i == 0) {
-            svg_text(out, "fault-word", from + (to - from) / 2, box->y - 40, SVG_MIDDLE, "fault");
+        becalm_ns turn = fault->on == 0 ? fault->length : fault->on + fault->off;
+        if (fault->on == 0 || fault->length / turn > TURNS_MAX) {
+            put_span(out, plot, fault->at, fault->length);
+        } else {
+            for (becalm_ns past = 0; past < fault->length; past += turn) {
+                put_span(out, plot, becalm_ns_after(fault->at, past), becalm_ns_min(fault->on, fault->length - past));
+            }
         }
+    }
+    if (plot->plan->fault_count > 0) {
+        const struct scenario_fault *first = &plot->plan->faults[0];
+        uint32_t from = at_second(plot, first->at);
+        uint32_t to = at_second(plot, becalm_ns_after(first->at, first->length));
+        svg_text(out, "fault-word", from + (to - from) / 2, plot->box.y - 40, SVG_MIDDLE, "fault");
     }
 }
 

@@ -173,31 +173,28 @@ static void put_recovery(const struct page *page, const struct measure *measure)
         return;
     }
     if (measure->retries_stop_after_s == MEASURE_NEVER) {
-        fputs("The load never came back to what is offered.\n", page->out);
+        fputs("Retries never came back to what is usual.\n", page->out);
     } else if (measure->retries_stop_after_s == 0) {
-        fputs("The load was no more than what is offered from the fault's end on.\n", page->out);
+        fputs("No more retries than usual from the fault's end on.\n", page->out);
     } else {
-        fprintf(page->out, "The load was back at what is offered %" PRIu32 " s after it.\n",
+        fprintf(page->out, "No more retries than usual from %" PRIu32 " s after it on.\n",
                 measure->retries_stop_after_s);
     }
 }
 
-static void put_ms(const struct page *page, const char *before, uint64_t us)
-{
-    char whole[CHART_FIGURE_MAX];
-    chart_count(us / 1000, whole, sizeof whole);
-    fprintf(page->out, "%s%s.%03" PRIu64 " ms", before, whole, us % 1000);
-}
-
 static void put_latency(const struct page *page, const struct measure *measure)
 {
-    if (measure->latency_mean_us > 0) {
-        put_ms(page, "Calls that succeeded took ", measure->latency_mean_us);
-        put_ms(page, " on average;\nhalf took up to ", measure->latency_p50_us);
-        put_ms(page, ", 99 % up to ", measure->latency_p99_us);
-        put_ms(page, ", 99.9 % up to ", measure->latency_p999_us);
-        fputs(".\n", page->out);
+    const uint64_t us[] = {measure->latency_mean_us, measure->latency_p50_us, measure->latency_p99_us,
+                           measure->latency_p999_us};
+    char text[sizeof us / sizeof *us][CHART_FIGURE_MAX];
+    if (measure->latency_mean_us == 0) {
+        return;
     }
+    for (size_t i = 0; i < sizeof us / sizeof *us; i++) {
+        chart_latency(us[i], text[i], sizeof text[i]);
+    }
+    fprintf(page->out, "Calls that succeeded took %s on average;\nhalf took up to %s, 99 %% up to %s, 99.9 %% up to %s.\n",
+            text[0], text[1], text[2], text[3]);
 }
 
 /* Of clients that make so many calls and no more. */
@@ -295,20 +292,22 @@ static void put_load(const struct page *page, const struct measure *measure)
     }
     putc('\n', page->out);
     put_heading(page, "Load          ");
-    fprintf(page->out, "%14s%14s%14s%14s\n", "offered", is_faulty(page->plan) ? "mean in fault" : "mean", "worst 5 s",
-            "worst second");
+    fprintf(page->out, "%12s%14s%12s%14s%14s\n", "offered", is_faulty(page->plan) ? "mean in fault" : "mean",
+            "worst 5 s", "worst second", "longest queue");
     for (uint32_t i = 0; i < page->plan->service_count; i++) {
         const struct measure_service *service = &measure->service[i];
-        const uint64_t factor[] = {service->mean_ppm, service->peak_5s_ppm, service->peak_1s_ppm};
         char text[CHART_FIGURE_MAX];
         put_name(page->out, page->plan->services[i].name);
         chart_rate(service->offered_milli, text, sizeof text);
+        fprintf(page->out, "%12s", text);
+        chart_factor(service->mean_ppm, text, sizeof text);
         fprintf(page->out, "%14s", text);
-        for (size_t f = 0; f < sizeof factor / sizeof *factor; f++) {
-            chart_factor(factor[f], text, sizeof text);
-            fprintf(page->out, "%14s", text);
-        }
-        putc('\n', page->out);
+        chart_factor(service->peak_5s_ppm, text, sizeof text);
+        fprintf(page->out, "%12s", text);
+        chart_factor(service->peak_1s_ppm, text, sizeof text);
+        fprintf(page->out, "%14s", text);
+        chart_count(service->queue_most, text, sizeof text);
+        fprintf(page->out, "%14s\n", text);
     }
 }
 
@@ -432,18 +431,20 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
 }
 
 void report_story_title(FILE *out, const struct report_style *style, const struct scenario *plan, const char *policy,
-                        uint32_t calls)
+                        becalm_ns from)
 {
     const struct page page = {out, style, plan};
     put_about(&page);
     fputs("policy ", out);
     report_plain(out, policy);
+    fprintf(out, ": calls that begin from %" PRIu64 ".%03" PRIu64 " s on\n", from / BECALM_S,
+            from % BECALM_S / BECALM_MS);
     if (is_faulty(plan)) {
-        fprintf(out, ": the first %" PRIu32 " calls of the fault, which begins at %" PRIu64 ".%03" PRIu64 " s\n\n",
-                calls, plan->faults[0].at / BECALM_S, plan->faults[0].at % BECALM_S / BECALM_MS);
-    } else {
-        fprintf(out, ": the first %" PRIu32 " calls\n\n", calls);
+        const struct scenario_fault *fault = &plan->faults[0];
+        fprintf(out, "fault from %" PRIu64 ".%03" PRIu64 " s, for %" PRIu64 ".%03" PRIu64 " s\n", fault->at / BECALM_S,
+                fault->at % BECALM_S / BECALM_MS, fault->length / BECALM_S, fault->length % BECALM_S / BECALM_MS);
     }
+    putc('\n', out);
 }
 
 /* ---- the table of many ---- */

@@ -25,9 +25,9 @@ struct report_run {
 
 void report_summary(FILE *, const struct report_style *, const struct scenario *, const struct report_run *);
 
-/* What stands above a timeline of so many calls. */
+/* What stands above a timeline of calls from an instant on. */
 void report_story_title(FILE *, const struct report_style *, const struct scenario *, const char *policy,
-                        uint32_t calls);
+                        becalm_ns from);
 
 /* Names and sentences come from files: what would drive a terminal becomes a question mark. */
 void report_plain(FILE *, const char *text);

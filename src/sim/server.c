@@ -92,6 +92,9 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
             &counts->endpoint[op->endpoint == 0 ? service->plan->endpoint_count : op->endpoint - 1];
         *(action->attempt == 0 ? &sent->first : &sent->retries) += 1;
     }
+    if (w->clock.now < w->plan->length) {
+        counts->retried[second_of(w, w->clock.now)] += action->attempt > 0;
+    }
     if (!hop->is_gate && (uint64_t)op->caller * 1000000 < (uint64_t)service->cut_ppm * hop->callers) {
         job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
         return;

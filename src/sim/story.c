@@ -212,6 +212,10 @@ static void put_line(FILE *out, const struct world_trace *trace, uint64_t call, 
     report_plain(out, trace->is_gate ? "gate" : trace->from);
     fputs(" > ", out);
     report_plain(out, trace->to);
+    if (trace->endpoint != NULL) {
+        putc('/', out);
+        report_plain(out, trace->endpoint);
+    }
     fprintf(out, " %s%s\n", event, action);
 }
 

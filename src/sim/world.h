@@ -33,6 +33,7 @@ struct world_sent {
 /* What happened, by the second. */
 struct world_service {
     uint64_t *arrivals; /* attempts that reached it */
+    uint64_t *retried;  /* retries sent to it */
     uint64_t *good;     /* attempts whose callers got their answer, by its time; and those that got a failure */
     uint64_t *failed;
     /* At the end of each second: */
