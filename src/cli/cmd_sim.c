@@ -7,7 +7,7 @@
 #include "policy/value.h"
 #include "sim/builtin.h"
 #include "sim/reference.h"
-#include "sim/story.h"
+#include "sim/timeline.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -278,7 +278,7 @@ static int trace_read(struct sim *s)
             return cli_usage(s->command, "--trace shows calls of one run, without --%s", others[i]);
         }
     }
-    int rc = integer_read(s, "trace-calls", 1, STORY_CALLS_MAX, &calls);
+    int rc = integer_read(s, "trace-calls", 1, TIMELINE_CALLS_MAX, &calls);
     s->trace_calls = (uint32_t)calls;
     return rc;
 }

@@ -6,7 +6,7 @@
 
 #include "sim/page.h"
 #include "sim/picture.h"
-#include "sim/story.h"
+#include "sim/timeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -43,8 +43,8 @@ struct runs {
     struct kept *kept;       /* by policy: the first seed's; NULL: none is needed */
     struct replace page;
     struct replace picture;
-    struct story *story; /* --trace */
-    struct json *json;   /* --json */
+    struct timeline *timeline; /* --trace */
+    struct json *json;         /* --json */
     uint64_t events;
 };
 
@@ -91,12 +91,12 @@ static int run_world(struct runs *runs, uint32_t choice, uint32_t seed, struct w
     struct sim *s = runs->sim;
     struct choice *with = &s->choices[choice];
     struct progress progress = {s, with->name, choice * s->seeds + seed, 0};
-    bool watched = isatty(STDERR_FILENO) == 1 && runs->story == NULL;
+    bool watched = isatty(STDERR_FILENO) == 1 && runs->timeline == NULL;
     with->options.seed = s->seed + seed;
     with->options.progress = watched ? progress_show : NULL;
     with->options.progress_self = &progress;
-    with->options.trace = runs->story == NULL ? NULL : story_step;
-    with->options.trace_self = runs->story;
+    with->options.trace = runs->timeline == NULL ? NULL : timeline_step;
+    with->options.trace_self = runs->timeline;
     if (watched) {
         progress_show(&progress, 0);
     }
@@ -113,7 +113,7 @@ static void run_show(const struct runs *runs, const struct report_run *run)
     const struct sim *s = runs->sim;
     if (runs->json != NULL) {
         sim_json_run(runs->json, s->plan, run, sim_has(s, "series"));
-    } else if (!is_many(s) && runs->story == NULL) {
+    } else if (!is_many(s) && runs->timeline == NULL) {
         struct report_style style = sim_style();
         report_summary(stdout, &style, s->plan, run);
     }
@@ -209,13 +209,13 @@ static int run_trace(struct runs *runs)
                      : plan->fault_count > 0               ? plan->faults[0].at
                                                            : 0;
     struct report_style style = sim_style();
-    runs->story = story_new(stdout, from, runs->sim->trace_calls);
-    if (runs->story == NULL) {
+    runs->timeline = timeline_new(stdout, from, runs->sim->trace_calls);
+    if (runs->timeline == NULL) {
         return sim_no_memory(runs->sim);
     }
-    report_story_title(stdout, &style, plan, runs->sim->choices[0].name, from);
+    report_timeline_title(stdout, &style, plan, runs->sim->choices[0].name, from);
     int rc = run_all(runs);
-    return rc == 0 && !story_whole(runs->story) ? sim_no_memory(runs->sim) : rc;
+    return rc == 0 && !timeline_whole(runs->timeline) ? sim_no_memory(runs->sim) : rc;
 }
 
 /* ---- files ---- */
@@ -280,7 +280,7 @@ static void runs_free(struct runs *runs)
     }
     replace_close(&runs->page);
     replace_close(&runs->picture);
-    story_free(runs->story);
+    timeline_free(runs->timeline);
     free(runs->kept);
     free(runs->figures);
 }

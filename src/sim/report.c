@@ -193,7 +193,8 @@ static void put_latency(const struct page *page, const struct measure *measure)
     for (size_t i = 0; i < sizeof us / sizeof *us; i++) {
         chart_latency(us[i], text[i], sizeof text[i]);
     }
-    fprintf(page->out, "Calls that succeeded took %s on average;\nhalf took up to %s, 99 %% up to %s, 99.9 %% up to %s.\n",
+    fprintf(page->out,
+            "Calls that succeeded took %s on average;\nhalf took up to %s, 99 %% up to %s, 99.9 %% up to %s.\n",
             text[0], text[1], text[2], text[3]);
 }
 
@@ -430,8 +431,8 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     }
 }
 
-void report_story_title(FILE *out, const struct report_style *style, const struct scenario *plan, const char *policy,
-                        becalm_ns from)
+void report_timeline_title(FILE *out, const struct report_style *style, const struct scenario *plan, const char *policy,
+                           becalm_ns from)
 {
     const struct page page = {out, style, plan};
     put_about(&page);

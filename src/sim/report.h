@@ -26,8 +26,8 @@ struct report_run {
 void report_summary(FILE *, const struct report_style *, const struct scenario *, const struct report_run *);
 
 /* What stands above a timeline of calls from an instant on. */
-void report_story_title(FILE *, const struct report_style *, const struct scenario *, const char *policy,
-                        becalm_ns from);
+void report_timeline_title(FILE *, const struct report_style *, const struct scenario *, const char *policy,
+                           becalm_ns from);
 
 /* Names and sentences come from files: what would drive a terminal becomes a question mark. */
 void report_plain(FILE *, const char *text);
