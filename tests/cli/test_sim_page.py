@@ -68,6 +68,12 @@ def share(value):
     return f"{ppm // 10000} %" if ppm % 1000000 == 0 else f"{ppm // 100 / 100:.2f} %"
 
 
+def factor(value):
+    """As it is printed: a half is rounded up."""
+    thousandths = (round(value * 1e6) + 500) // 1000
+    return f"{thousandths // 1000}.{thousandths % 1000:03}x"
+
+
 def heights(path, count, left, bottom, width):
     """The heights of a curve of steps, in tenths of a pixel."""
     x, y = (round(float(n) * 10) for n in re.match(r"M([\d.]+) ([\d.]+)", path).groups())
@@ -121,9 +127,9 @@ def test_page__its_figures_are_those_of_json(becalm, draw, storm):
         after = clients["recovered_after_s"]
         assert row == {
             "policy": run["policy"],
-            "load, mean": f"{load['mean']:.3f}x",
-            "load, worst 5 s": f"{load['peak_5s']:.3f}x",
-            "load, worst 1 s": f"{load['peak_1s']:.3f}x",
+            "load, mean": factor(load["mean"]),
+            "load, worst 5 s": factor(load["peak_5s"]),
+            "load, worst 1 s": factor(load["peak_1s"]),
             "success before": share(clients["success_before_fault"]),
             "success in fault": share(clients["success_in_fault"]),
             "success after": share(clients["success_after_fault"]),
@@ -142,7 +148,7 @@ def test_page__seeds_have_a_spread(becalm, draw, short):
     peaks = [run["services"]["back"]["amplification"]["peak_1s"] for run in json.loads(fine(becalm("sim", *args, "--json")))]
     page = draw(*args)[1]
     cell = tables(page)[0][0]["load, worst 1 s"]
-    assert cell == f"{sum(peaks) / 3:.3f}x{min(peaks):.3f}x to {max(peaks):.3f}x"
+    assert cell == f"{factor(sum(peaks) / 3)}{factor(min(peaks))} to {factor(max(peaks))}"
     assert "seeds 1 to 3 in the first table" in words(page.find("body/header"))
 
 
@@ -188,7 +194,7 @@ def test_page__bars_are_the_amplification_of_every_service(becalm, draw, short):
     figures = section(draw(*args)[1], "Amplification along the chain").findall("div/figure")
     for run, figure in zip(runs, figures, strict=True):
         shown = [words(each) for each in figure.iter("text")]
-        wanted = [(name, f"{each['amplification']['mean']:.3f}x") for name, each in run["services"].items()]
+        wanted = [(name, factor(each["amplification"]["mean"])) for name, each in run["services"].items()]
         assert list(zip(shown[::2], shown[1::2])) == wanted
 
 
