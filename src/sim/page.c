@@ -116,14 +116,25 @@ static void put_figures_head(FILE *out, const struct page *page)
         column_name(column, name, sizeof name);
         fprintf(out, "<th scope=\"col\">%s</th>", name);
     }
-    fputs("<th scope=\"col\">latency, median</th><th scope=\"col\">latency, p99</th></tr></thead>\n", out);
+    if (!figures_has_connections(page->plan)) {
+        fputs("<th scope=\"col\">latency, median</th><th scope=\"col\">latency, p99</th>", out);
+    }
+    fputs("</tr></thead>\n", out);
+}
+
+static void put_latency(FILE *out, const struct measure *measure)
+{
+    char text[CHART_FIGURE_MAX];
+    chart_latency(measure->latency_p50_us, text, sizeof text);
+    fprintf(out, "<td data-name=\"latency, median\">%s</td>", text);
+    chart_latency(measure->latency_p99_us, text, sizeof text);
+    fprintf(out, "<td data-name=\"latency, p99\">%s</td>", text);
 }
 
 static void put_figures_row(FILE *out, const struct page *page, uint32_t policy)
 {
     const struct figures *figures = &page->table->figures[(size_t)policy * page->table->seeds];
     const struct figures_column *column;
-    char latency[CHART_FIGURE_MAX];
     fputs("<tr><th scope=\"row\">", out);
     svg_escape(out, page->table->policy[policy]);
     fputs("</th>", out);
@@ -141,19 +152,25 @@ static void put_figures_row(FILE *out, const struct page *page, uint32_t policy)
         }
         fputs("</span></td>", out);
     }
-    chart_latency(page->run[policy].measure->latency_p50_us, latency, sizeof latency);
-    fprintf(out, "<td data-name=\"latency, median\">%s</td>", latency);
-    chart_latency(page->run[policy].measure->latency_p99_us, latency, sizeof latency);
-    fprintf(out, "<td data-name=\"latency, p99\">%s</td></tr>\n", latency);
+    if (!figures_has_connections(page->plan)) {
+        put_latency(out, page->run[policy].measure);
+    }
+    fputs("</tr>\n", out);
 }
 
 static void put_figures(FILE *out, const struct page *page)
 {
-    fputs("<section class=\"wide\">\n<h2>In figures</h2>\n<p>Load is what reached ", out);
-    svg_escape(out, page->plan->services[figures_focus(page->plan)].name);
-    fputs(", against one attempt for each call. Success is that of the clients' calls, by the second in which they "
-          "began. Latency is that of calls that succeeded.</p>\n<table>\n",
+    const char *focus = page->plan->services[figures_focus(page->plan)].name;
+    fputs("<section class=\"wide\">\n<h2>In figures</h2>\n<p>", out);
+    fputs(figures_has_load(page->plan) ? "Load is what reached " : "Attempts are those at ", out);
+    svg_escape(out, focus);
+    fputs(figures_has_load(page->plan) ? ", against one attempt for each call. " : ". ", out);
+    fputs(figures_has_connections(page->plan)
+              ? "Success is the share of the clients' connections that are there."
+              : "Success is that of the clients' calls, by the second in which they began. Latency is that of calls "
+                "that succeeded.",
           out);
+    fputs("</p>\n<table>\n", out);
     put_figures_head(out, page);
     fputs("<tbody>\n", out);
     for (uint32_t i = 0; i < page->table->policy_count; i++) {

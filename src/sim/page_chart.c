@@ -32,25 +32,27 @@ struct view {
 static const struct about {
     const char *heading; /* before " at SERVICE" where there is one service */
     const char *sentence;
+    const char *nothing; /* said in place of curves that show nothing at all */
     const char *missing; /* what stands before the names of those that have no such thing */
     enum plot_unit unit;
     bool of_clients; /* and not of a service */
 } abouts[PAGE_CHARTS] = {
-    [PAGE_SUCCESS] = {"Success", "The share of the calls that clients began in each second and that succeeded.", "",
+    [PAGE_SUCCESS] = {"Success", "The share of the calls that clients began in each second and that succeeded.", "", "",
                       PLOT_SHARE, true},
-    [PAGE_LOAD] = {"Load", "Attempts that arrive, against what is offered: 1x is one attempt for each call.", "",
+    [PAGE_LOAD] = {"Load", "Attempts that arrive, against what is offered: 1x is one attempt for each call.", "", "",
                    PLOT_FACTOR, false},
+    [PAGE_ATTEMPTS] = {"Attempts", "Attempts that arrive in each second.", "", "", PLOT_COUNT, false},
     [PAGE_QUEUE] = {"Queue", "Requests that wait: in the service's own queue, and in the gate if one stands in front.",
-                    "", PLOT_COUNT, false},
+                    "Nothing waited at the end of any second.", "", PLOT_COUNT, false},
     [PAGE_BUDGET] = {"Retry budget",
                      "How full the callers' budgets are, in the mean. From an empty one no retry is "
                      "paid.",
-                     "Without a budget: ", PLOT_SHARE, false},
+                     "All were full all the time.", "Without a budget: ", PLOT_SHARE, false},
     [PAGE_BREAKER] = {"Breaker",
                       "The share of the callers whose breaker is open or half-open, and so holds calls "
                       "back.",
-                      "Without a breaker: ", PLOT_SHARE, false},
-    [PAGE_AMPLIFICATION] = {"Amplification", "", "", PLOT_FACTOR, true},
+                      "None opened.", "Without a breaker: ", PLOT_SHARE, false},
+    [PAGE_AMPLIFICATION] = {"Amplification", "", "", "", PLOT_FACTOR, true},
 };
 
 static const struct becalm_policy *policy_of(const struct page_panel *panel)
@@ -90,6 +92,9 @@ static void view_take(const struct page_panels *panels, const struct page_panel 
     case PAGE_LOAD:
         view->most = bins_load(&view->bins, result, panel->run->measure, panel->service, PANEL_BINS);
         break;
+    case PAGE_ATTEMPTS:
+        view->most = bins_mean(&view->bins, service->arrivals, result->seconds, PANEL_BINS);
+        break;
     case PAGE_QUEUE:
         view->most = bins_mean(&view->bins, service->queue, result->seconds, PANEL_BINS);
         break;
@@ -121,6 +126,7 @@ static void panel_words(const struct page_panels *panels, const struct page_pane
         chart_factor(panel->run->measure->service[panel->service].peak_5s_ppm, figure, sizeof figure);
         (void)snprintf(text, size, "%s in the worst 5 s", figure);
         return;
+    case PAGE_ATTEMPTS:
     case PAGE_QUEUE:
         chart_count(view->most, figure, sizeof figure);
         (void)snprintf(text, size, "up to %s", figure);
@@ -253,7 +259,8 @@ static void section_open(FILE *out, const struct page_panels *panels, enum page_
         fputs(" at ", out);
         svg_escape(out, panels->plan->services[panels->panel[0].service].name);
     }
-    fprintf(out, "</h2>\n<p>%s", about->sentence);
+    bool connected = chart == PAGE_SUCCESS && figures_has_connections(panels->plan);
+    fprintf(out, "</h2>\n<p>%s", connected ? "The share of the clients' connections that are there." : about->sentence);
 }
 
 /* Panels without a curve are named, not drawn. */
@@ -271,23 +278,17 @@ static void put_missing(FILE *out, const struct page_panels *panels, enum page_c
     fputs(first ? "" : ".</p>\n", out);
 }
 
-static void put_curves(FILE *out, const struct page_panels *panels, enum page_chart chart)
+/* Does a panel's curve show anything? */
+static bool is_eventful(const struct view *view, enum page_chart chart)
 {
-    uint32_t count = chart == PAGE_SUCCESS && !panels->by_policy ? 1 : panels->count;
-    uint64_t most = 0;
-    bool any = false;
-    for (uint32_t i = 0; i < count; i++) {
-        struct view view;
-        view_take(panels, &panels->panel[i], chart, &view);
-        most = view.most > most ? view.most : most;
-        any |= view.known && (chart != PAGE_QUEUE || view.most > 0);
-    }
-    if (!any) {
-        return;
-    }
-    const struct plot plot = {panels->plan, curves, plot_scale(abouts[chart].unit, most)};
-    section_open(out, panels, chart);
-    fputs(plot.scale.doublings ? " Each step of the scale is a doubling or more.</p>\n" : "</p>\n", out);
+    return chart == PAGE_BUDGET                           ? view->least < CHART_PPM
+           : chart == PAGE_QUEUE || chart == PAGE_BREAKER ? view->most > 0
+                                                          : true;
+}
+
+static void put_grid(FILE *out, const struct page_panels *panels, uint32_t count, enum page_chart chart,
+                     const struct plot *plot)
+{
     if (chart == PAGE_LOAD) {
         fputs("<ul class=\"key\">", out);
         put_key(out, "real", "arrives");
@@ -296,9 +297,35 @@ static void put_curves(FILE *out, const struct page_panels *panels, enum page_ch
     }
     fputs("<div class=\"panels\">\n", out);
     for (uint32_t i = 0; i < count; i++) {
-        put_panel(out, panels, i, chart, &plot);
+        put_panel(out, panels, i, chart, plot);
     }
     fputs("</div>\n", out);
+}
+
+static void put_curves(FILE *out, const struct page_panels *panels, enum page_chart chart)
+{
+    uint32_t count = chart == PAGE_SUCCESS && !panels->by_policy ? 1 : panels->count;
+    uint64_t most = 0;
+    bool known = false;
+    bool eventful = false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct view view;
+        view_take(panels, &panels->panel[i], chart, &view);
+        most = view.most > most ? view.most : most;
+        known |= view.known;
+        eventful |= view.known && is_eventful(&view, chart);
+    }
+    if (!known) {
+        return;
+    }
+    const struct plot plot = {panels->plan, curves, plot_scale(abouts[chart].unit, most)};
+    section_open(out, panels, chart);
+    if (eventful) {
+        fputs(plot.scale.doublings ? " Each step of the scale is a doubling or more.</p>\n" : "</p>\n", out);
+        put_grid(out, panels, count, chart, &plot);
+    } else {
+        fprintf(out, "</p>\n<p><strong>%s</strong></p>\n", abouts[chart].nothing);
+    }
     put_missing(out, panels, chart);
     fputs("</section>\n", out);
 }
@@ -331,6 +358,10 @@ static void put_amplification(FILE *out, const struct page_panels *panels)
 
 void page_chart(FILE *out, const struct page_panels *panels, enum page_chart chart)
 {
+    bool load = figures_has_load(panels->plan);
+    if (load ? chart == PAGE_ATTEMPTS : chart == PAGE_LOAD || chart == PAGE_AMPLIFICATION) {
+        return;
+    }
     if (chart == PAGE_AMPLIFICATION) {
         put_amplification(out, panels);
     } else {

@@ -26,6 +26,7 @@ struct page_panels {
 enum page_chart {
     PAGE_SUCCESS,
     PAGE_LOAD,
+    PAGE_ATTEMPTS, /* in its place where nothing is offered by plan: clients in a loop, or with connections */
     PAGE_QUEUE,
     PAGE_BUDGET,
     PAGE_BREAKER,
@@ -33,7 +34,7 @@ enum page_chart {
     PAGE_CHARTS, /* how many there are */
 };
 
-/* Writes nothing where there is nothing to see: budgets of policies that have none. */
+/* Writes nothing where there is nothing to see: budgets of policies that have none, load where none is offered. */
 void page_chart(FILE *, const struct page_panels *, enum page_chart);
 
 #endif

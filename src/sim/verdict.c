@@ -76,36 +76,50 @@ static void put_recoveries(const struct verdict *v)
     fputs(". ", v->out);
 }
 
-static uint64_t load_of(const struct verdict *v, const struct report_run *run)
+/* What reaches the service where the trouble is: a load against what is offered, or attempts where nothing is. */
+static uint64_t reach_of(const struct verdict *v, const struct report_run *run)
 {
     const struct measure_service *service = &run->measure->service[figures_focus(v->plan)];
-    return figures_has_after(v->plan) ? service->peak_5s_ppm : service->mean_ppm;
+    return !figures_has_load(v->plan)   ? service->attempts
+           : figures_has_after(v->plan) ? service->peak_5s_ppm
+                                        : service->mean_ppm;
 }
 
-static void put_load(const struct verdict *v)
+static void put_amount(const struct verdict *v, const struct report_run *run)
+{
+    char text[CHART_FIGURE_MAX];
+    if (figures_has_load(v->plan)) {
+        chart_factor(reach_of(v, run), text, sizeof text);
+        fprintf(v->out, "%s of what is offered", text);
+    } else {
+        chart_count(reach_of(v, run), text, sizeof text);
+        fprintf(v->out, "%s attempts", text);
+    }
+    if (v->count > 1) {
+        fputs(" with ", v->out);
+        svg_escape(v->out, run->policy);
+    }
+}
+
+static void put_reach(const struct verdict *v)
 {
     const struct report_run *least = v->run;
     const struct report_run *most = v->run;
-    char text[CHART_FIGURE_MAX];
     for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
-        least = load_of(v, run) <= load_of(v, least) ? run : least;
-        most = load_of(v, run) > load_of(v, most) ? run : most;
+        least = reach_of(v, run) <= reach_of(v, least) ? run : least;
+        most = reach_of(v, run) > reach_of(v, most) ? run : most;
     }
-    fputs(figures_has_after(v->plan) ? "In its worst five seconds "
-          : v->plan->fault_count > 0 ? "In the fault, in the mean, "
-                                     : "In the mean ",
+    fputs(!figures_has_load(v->plan)   ? "In all "
+          : figures_has_after(v->plan) ? "In its worst five seconds "
+          : v->plan->fault_count > 0   ? "In the fault, in the mean, "
+                                       : "In the mean ",
           v->out);
     svg_escape(v->out, v->plan->services[figures_focus(v->plan)].name);
-    chart_factor(load_of(v, most), text, sizeof text);
-    fprintf(v->out, " gets %s of what is offered", text);
-    if (v->count > 1) {
-        fputs(" with ", v->out);
-        svg_escape(v->out, most->policy);
-    }
-    if (load_of(v, most) > load_of(v, least)) {
-        chart_factor(load_of(v, least), text, sizeof text);
-        fprintf(v->out, " and %s with ", text);
-        svg_escape(v->out, least->policy);
+    fputs(" gets ", v->out);
+    put_amount(v, most);
+    if (reach_of(v, most) > reach_of(v, least)) {
+        fputs(" and ", v->out);
+        put_amount(v, least);
     }
     fputs(".", v->out);
 }
@@ -118,8 +132,10 @@ static uint64_t success_of(const struct verdict *v, const struct report_run *run
 static void put_success(const struct verdict *v)
 {
     const struct report_run *best = v->run;
+    bool differs = false;
     char text[CHART_FIGURE_MAX];
     for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        differs |= success_of(v, run) != success_of(v, v->run);
         best = success_of(v, run) > success_of(v, best) ? run : best;
     }
     fputs(v->plan->fault_count > 0 ? "In the fault " : "In all ", v->out);
@@ -130,7 +146,7 @@ static void put_success(const struct verdict *v)
     chart_share(success_of(v, best), text, sizeof text);
     fprintf(v->out, figures_has_connections(v->plan) ? "%s of the connections are there" : "%s of the calls succeed",
             text);
-    if (v->count > 1) {
+    if (differs) {
         fputs(" at best, with ", v->out);
         svg_escape(v->out, best->policy);
     }
@@ -144,7 +160,5 @@ void verdict_write(FILE *out, const struct scenario *plan, const struct report_r
         put_recoveries(&v);
     }
     put_success(&v);
-    if (figures_has_load(plan)) {
-        put_load(&v);
-    }
+    put_reach(&v);
 }

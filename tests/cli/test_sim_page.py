@@ -173,7 +173,7 @@ def test_page__says_what_came_of_it(draw, storm):
     text, page = draw(storm, "--compare", "naive,becalm")
     said = words(next(each for each in page.iter("p") if each.get("class") == "verdict"))
     assert re.match(r"After the fault's end becalm recovers in \d+ s; naive never recovers\. ", said), said
-    assert re.search(r"api gets \d\.\d{3}x of what is offered with naive and \d\.\d{3}x with becalm\.$", said), said
+    assert re.search(r"api gets \d\.\d{3}x of what is offered with naive and \d\.\d{3}x of what is offered with becalm\.$", said), said
     success = [words(each) for each in section(page, "Success").iterfind("div/figure/figcaption")]
     assert success[0] == "naive\u2717 never recovers"
     assert re.fullmatch(r"becalm\u2713 recovers after \d+ s", success[1]), "a word and a sign, not only a colour"
@@ -184,6 +184,8 @@ def test_page__draws_only_what_a_policy_has(draw, short):
     breaker = section(page, "Breaker at back")
     assert [words(each) for each in breaker.iter("strong")] == ["breaker", "becalm"]
     assert words(breaker.findall("p")[-1]) == "Without a breaker: none."
+    queue = section(page, "Queue at back")
+    assert not list(queue.iter("svg")) and words(queue.findall("p")[-1]) == "Nothing waited at the end of any second."
     headings = [words(each) for each in draw(short, "--policy", "none")[1].iter("h2")]
     assert "Breaker" not in headings and "Retry budget" not in headings
 
@@ -205,6 +207,20 @@ def test_page__a_run_without_a_fault_or_without_an_after(draw, short, tmp_path):
     text, page = draw(short, "--policy", "none", "--set", "faults.outage.for=16s")
     said = words(next(each for each in page.iter("p") if each.get("class") == "verdict"))
     assert said == "In the fault no call succeeds. In the fault, in the mean, back gets 1.000x of what is offered."
+
+
+def test_page__without_an_offered_load_shows_attempts(becalm, draw):
+    args = "contention", "--compare", "none,full"
+    runs = json.loads(fine(becalm("sim", *args, "--json", "--series")))
+    page = draw(*args)[1]
+    headings = [words(each) for each in page.iter("h2")]
+    assert "Attempts at row" in headings and "Load at row" not in headings and "Amplification" not in headings
+    most = [max(run["series"]["services"]["row"]["arrivals"]) for run in runs]
+    shown = [words(each) for each in section(page, "Attempts at row").iterfind("div/figure/figcaption")]
+    assert shown == [f"noneup to {most[0]:,}", f"fullup to {most[1]:,}"]
+    attempts = [run["services"]["row"]["attempts"] for run in runs]
+    said = words(next(each for each in page.iter("p") if each.get("class") == "verdict"))
+    assert said.endswith(f"In all row gets {attempts[0]:,} attempts with none and {attempts[1]:,} attempts with full.")
 
 
 def test_page__text_of_a_file_stays_text(draw, tmp_path):
