@@ -145,7 +145,8 @@ def test_page__its_figures_are_those_of_json(becalm, draw, storm):
 
 def test_page__seeds_have_a_spread(becalm, draw, short):
     args = short, "--policy", "naive", "--seeds", "3"
-    peaks = [run["services"]["back"]["amplification"]["peak_1s"] for run in json.loads(fine(becalm("sim", *args, "--json")))]
+    runs = json.loads(fine(becalm("sim", *args, "--json")))
+    peaks = [run["services"]["back"]["amplification"]["peak_1s"] for run in runs]
     page = draw(*args)[1]
     cell = tables(page)[0][0]["load, worst 1 s"]
     assert cell == f"{factor(sum(peaks) / 3)}{factor(min(peaks))} to {factor(max(peaks))}"
@@ -164,7 +165,8 @@ def test_page__curves_are_the_series(becalm, draw, short):
     load = section(page, "Load").findall("div/figure")
     assert [words(each.find("figcaption/strong")) for each in load] == ["front", "back"]
     curve = next(path.get("d") for path in load[1].iter("path") if path.get("class") == "real")
-    assert heights(curve, 20, 480, 1380, 3020) == [n * 20000 * 1200 // 4000000 for n in series["services"]["back"]["arrivals"]]
+    wanted = [count * 20000 * 1200 // 4000000 for count in series["services"]["back"]["arrivals"]]
+    assert heights(curve, 20, 480, 1380, 3020) == wanted
     fault = next(rect for rect in chart.iter("rect") if rect.get("class") == "fault")
     assert (fault.get("x"), fault.get("width")) == ("108.4", "60.4"), "from 4 s to 8 s of 20 s"
 
@@ -173,7 +175,8 @@ def test_page__says_what_came_of_it(draw, storm):
     text, page = draw(storm, "--compare", "naive,becalm")
     said = words(next(each for each in page.iter("p") if each.get("class") == "verdict"))
     assert re.match(r"After the fault's end becalm recovers in \d+ s; naive never recovers\. ", said), said
-    assert re.search(r"api gets \d\.\d{3}x of what is offered with naive and \d\.\d{3}x of what is offered with becalm\.$", said), said
+    load = r"\d\.\d{3}x of what is offered with"
+    assert re.search(rf"api gets {load} naive and {load} becalm\.$", said), said
     success = [words(each) for each in section(page, "Success").iterfind("div/figure/figcaption")]
     assert success[0] == "naive\u2717 never recovers"
     assert re.fullmatch(r"becalm\u2713 recovers after \d+ s", success[1]), "a word and a sign, not only a colour"
@@ -273,7 +276,8 @@ def test_picture__is_one_file_for_light_and_dark(becalm, storm, tmp_path):
     assert not re.search(r"https?:", texts[0].replace('xmlns="http://www.w3.org/2000/svg"', ""))
     shown = [each.text for each in picture.iter(SVG + "text")]
     assert shown[0] == "storm: success over time"
-    assert "\u2717 never recovers" in shown and any(re.fullmatch(r"\u2713 recovers after \d+ s", each) for each in shown)
+    assert "\u2717 never recovers" in shown
+    assert any(re.fullmatch(r"\u2713 recovers after \d+ s", each) for each in shown)
 
 
 NAIVE_STORY = """\
