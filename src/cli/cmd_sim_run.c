@@ -215,6 +215,9 @@ static int run_trace(struct runs *runs)
     }
     report_timeline_title(stdout, &style, plan, runs->sim->choices[0].name, from);
     int rc = run_all(runs);
+    if (rc == 0 && timeline_empty(runs->timeline)) {
+        puts("No call begins from then on.");
+    }
     return rc == 0 && !timeline_whole(runs->timeline) ? sim_no_memory(runs->sim) : rc;
 }
 

@@ -53,6 +53,11 @@ bool timeline_whole(const struct timeline *timeline)
     return !timeline->no_memory;
 }
 
+bool timeline_empty(const struct timeline *timeline)
+{
+    return timeline->first == 0;
+}
+
 /* The number of a part, from 1; 0: no memory. Parts that have ended are looked for no more, so the newest go first. */
 static uint32_t part_number(struct chapter *chapter, uint64_t op)
 {

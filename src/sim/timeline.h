@@ -23,7 +23,8 @@ void timeline_free(struct timeline *);
 /* For world_options.trace; `self` is a struct timeline. */
 void timeline_step(void *self, const struct world_trace *);
 
-/* Was there enough memory to tell all of it? */
+/* Was there enough memory to tell all of it; and was there nothing to tell? */
 bool timeline_whole(const struct timeline *);
+bool timeline_empty(const struct timeline *);
 
 #endif

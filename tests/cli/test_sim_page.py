@@ -324,6 +324,10 @@ def test_trace__without_a_fault_tells_of_the_first_calls_of_the_run(becalm, tmp_
     assert sum(line.endswith("-> answer, finish (ok)") for line in lines) == 4
 
 
+def test_trace__says_when_there_is_nothing_to_tell(becalm, short):
+    assert fine(becalm("sim", short, "--trace", "--trace-from", "20s")).endswith("\nNo call begins from then on.\n")
+
+
 @pytest.mark.parametrize(
     "args, said",
     [
