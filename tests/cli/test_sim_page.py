@@ -249,6 +249,9 @@ def test_page__is_whole_or_not_there(becalm, short, tmp_path):
     done = becalm("sim", short, "--html", "nowhere/page.html")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "becalm sim: --html nowhere/page.html: No such file or directory\n"
+    done = becalm("sim", short, "--html", "page.html", "--picture", "nowhere/picture.svg")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == left, "a page that was begun goes away again"
     done = becalm("sim", short, "--html", ".")
     assert (done.returncode, done.stderr) == (1, "becalm sim: --html .: Is a directory\n")
     done = becalm("sim", short, "--picture", "/dev/full")
