@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#define _DEFAULT_SOURCE /* madvise */
+
 #include "world_internal.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define CHUNK 1024u
 
@@ -45,16 +48,18 @@ void pool_give(struct pool *pool, uint32_t id)
     pool->free[pool->free_count++] = id;
 }
 
-#define LINE 64u
+#define LINE      64u
+#define HUGE_PAGE (UINT64_C(1) << 21)
 
 void *slab_take(struct slab *slab, size_t bytes)
 {
     BECALM_ASSERT(bytes <= SLAB_MAX - LINE);
     if (slab->chunk == NULL || SLAB_MAX - slab->used < bytes) {
-        void *chunk = aligned_alloc(LINE, SLAB_MAX);
+        void *chunk = aligned_alloc(HUGE_PAGE, SLAB_MAX);
         if (chunk == NULL) {
             return NULL;
         }
+        (void)madvise(chunk, SLAB_MAX, MADV_HUGEPAGE); /* only faster: callers are found at random */
         *(void **)chunk = slab->chunk;
         slab->chunk = chunk;
         slab->used = LINE;

@@ -42,15 +42,28 @@ struct clock {
     becalm_ns now;
     becalm_ns end_at;
     uint64_t order;
-    struct event *heap;
+    struct event *heap; /* what comes before slot `next_slot` */
     size_t count, size;
+    uint64_t next_slot; /* from 0 on, as long as the run */
+    uint64_t second;    /* of the first level: next_slot is in it, or at its end */
+    uint32_t *fine;     /* the slots of both levels: their latest block */
+    uint32_t *coarse;
+    uint64_t *fine_bits; /* which of them have any */
+    uint64_t *coarse_bits;
+    struct block *block;
+    uint32_t blocks, block_size;
+    uint32_t free; /* the first block that may be used again */
     bool no_memory;
 };
 
+/* False: no memory; clock_free() in both cases. */
+bool clock_make(struct clock *, becalm_ns end_at);
 /* What lies beyond the end is forgotten. */
 void clock_plan(struct clock *, struct event);
 /* Takes the next event and moves `now` to it. False: there is none. */
 bool clock_next(struct clock *, struct event *);
+/* What comes after that, if it comes soon: 0 is the next, 1 to 4 are those of which one follows it; NULL: not known. */
+const struct event *clock_peek(const struct clock *, size_t at);
 void clock_free(struct clock *);
 
 /* ---- pool.c ---- */
@@ -144,6 +157,8 @@ struct world;
 
 bool hops_make(struct world *);
 void hops_free(struct world *);
+/* This caller is about to call, or soon: asks for its memory, or for where that is, so that it is there by then. */
+void hop_foresee(const struct hop *, uint32_t caller, bool soon);
 void op_begin(struct world *, const struct op_origin *);
 void op_wakes(struct world *, uint32_t id, uint32_t generation);
 
