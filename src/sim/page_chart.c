@@ -23,7 +23,7 @@ static const struct svg_box curves = {.x = 480, .y = 180, .width = 3020, .height
 struct view {
     bool known; /* the policy has such a thing */
     uint64_t most;
-    uint64_t least;
+    uint64_t least; /* of a budget */
     struct bins bins;
 };
 
@@ -71,11 +71,15 @@ static bool has_it(const struct page_panel *panel, enum page_chart chart)
                                    : true;
 }
 
-static void least_take(struct view *view)
+/* A curve of means; but the most and the least are those of a second, as in every other figure. */
+static void view_mean(struct view *view, const uint64_t *by_second, uint32_t seconds)
 {
+    bins_mean(&view->bins, by_second, seconds, PANEL_BINS);
+    view->most = 0;
     view->least = UINT64_MAX;
-    for (uint32_t i = 0; i < view->bins.count; i++) {
-        view->least = view->bins.value[i] < view->least ? view->bins.value[i] : view->least;
+    for (uint32_t s = 0; s < seconds; s++) {
+        view->most = by_second[s] > view->most ? by_second[s] : view->most;
+        view->least = by_second[s] < view->least ? by_second[s] : view->least;
     }
 }
 
@@ -93,22 +97,21 @@ static void view_take(const struct page_panels *panels, const struct page_panel 
         view->most = bins_load(&view->bins, result, panel->run->measure, panel->service, PANEL_BINS);
         break;
     case PAGE_ATTEMPTS:
-        view->most = bins_mean(&view->bins, service->arrivals, result->seconds, PANEL_BINS);
+        view_mean(view, service->arrivals, result->seconds);
         break;
     case PAGE_QUEUE:
-        view->most = bins_mean(&view->bins, service->queue, result->seconds, PANEL_BINS);
+        view_mean(view, service->queue, result->seconds);
         break;
     case PAGE_BUDGET:
-        view->most = bins_mean(&view->bins, service->budget_ppm, result->seconds, PANEL_BINS);
+        view_mean(view, service->budget_ppm, result->seconds);
         break;
     case PAGE_BREAKER:
-        view->most = bins_mean(&view->bins, service->breaker_open_ppm, result->seconds, PANEL_BINS);
+        view_mean(view, service->breaker_open_ppm, result->seconds);
         break;
     case PAGE_AMPLIFICATION:
     case PAGE_CHARTS:
         BECALM_UNREACHABLE();
     }
-    least_take(view);
 }
 
 /* A few words on a panel; *mark is "yes" or "no" where it is a verdict. */

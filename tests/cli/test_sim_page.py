@@ -182,6 +182,12 @@ def test_page__says_what_came_of_it(draw, storm):
     assert re.fullmatch(r"becalm\u2713 recovers after \d+ s", success[1]), "a word and a sign, not only a colour"
 
 
+def test_page__the_most_is_that_of_a_second_however_long_the_run(becalm, draw, storm):
+    args = storm, "--policy", "none", "--set", "length=400s"
+    most = json.loads(fine(becalm("sim", *args, "--json")))["services"]["api"]["queue_max"]
+    assert words(section(draw(*args)[1], "Queue").find("div/figure/figcaption")) == f"apiup to {most:,}"
+
+
 def test_page__draws_only_what_a_policy_has(draw, short):
     page = draw(short, "--compare", "none,breaker,becalm")[1]
     breaker = section(page, "Breaker at back")
