@@ -11,7 +11,7 @@ NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
 check = $(NOASLR) ctest --preset $(1) -j $(JOBS)
 
-.PHONY: help run test quick bench install clean format
+.PHONY: help run test quick bench picture install clean format
 
 help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -42,6 +42,11 @@ bench: ## measure the hot paths, ns per operation; then race the gateway against
 	$(call build,release,--target bench_engine becalm backend relay load)
 	build/release/bench/bench_engine
 	python3 -B bench/gateway/race.py
+
+picture: ## draw the README's picture anew
+	tools/setup build
+	$(call build,release,--target becalm)
+	build/release/becalm sim metastable --compare all --picture docs/images/metastable.svg
 
 install: ## install the command, headers and libraries (PREFIX=/usr/local, DESTDIR=)
 	tools/setup build

@@ -126,6 +126,10 @@ BECALM_API void becalm_budget_give(struct becalm_budget *, const struct becalm_b
 BECALM_API uint64_t becalm_budget_left(const struct becalm_budget *, const struct becalm_budget_policy *,
                                        becalm_ns now);
 
+/* The same as a share of what would be left had no retry been made, in ppm, for display. */
+BECALM_API uint32_t becalm_budget_fill_ppm(const struct becalm_budget *, const struct becalm_budget_policy *,
+                                           becalm_ns now);
+
 /* Retries as a share of first attempts over the budget's window (10 s for kinds without one), in ppm. */
 BECALM_API uint32_t becalm_budget_retry_ratio(const struct becalm_budget *, becalm_ns now);
 

@@ -7,59 +7,11 @@
 #include "policy/value.h"
 #include "sim/builtin.h"
 #include "sim/reference.h"
+#include "sim/timeline.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#define SEED_MAX     ((UINT64_C(1) << 53) - 1) /* what every reader of JSON keeps exactly */
-#define SEEDS_MAX    1000u
-#define POLICIES_MAX 64u
-
-/* A policy that the scenario is run with. */
-struct choice {
-    const char *name;
-    struct becalm_policy hop;
-    struct becalm_policy gate;
-    struct world_options options;        /* points at the others: a choice does not move */
-    struct becalm_policy *own;           /* of the services that a policy file names, by the scenario's order */
-    const struct becalm_policy **own_to; /* NULL where there is none */
-};
-
-struct sim {
-    const struct cli_command *command;
-    const struct cli_args *args;
-    struct becalm_diags *diags;
-    const char **scenario_set; /* both end with NULL */
-    const char **policy_set;
-    struct scenario_file *file;
-    const struct scenario *plan;
-    char *compare; /* the names of --compare, cut at the commas */
-    struct choice *choices;
-    uint32_t choice_count;
-    uint64_t seed;
-    uint32_t seeds;
-    struct report_figures *figures; /* by policy, then by seed */
-    uint64_t events;
-};
-
-static bool has(const struct sim *s, const char *option)
-{
-    return cli_has(s->command, s->args, option);
-}
-
-static int no_memory(const struct sim *s)
-{
-    return cli_fail(s->command, "there is not enough memory");
-}
-
-static struct report_style page_style(void)
-{
-    struct cli_style style = cli_style(stdout);
-    return (struct report_style){cli_utf8(), style.bold, style.dim, style.red, style.green, style.reset};
-}
 
 /* A name that holds a slash or ends in .yaml is a file. */
 static bool is_path(const char *name)
@@ -81,7 +33,7 @@ static int diags_tell(struct sim *s, int rc)
         fprintf(stderr, "and %" PRIu32 " more\n", all - s->diags->count);
     }
     memset(s->diags, 0, sizeof *s->diags);
-    return rc == 0 ? 0 : rc == BECALM_ENOMEM ? no_memory(s) : 1;
+    return rc == 0 ? 0 : rc == BECALM_ENOMEM ? sim_no_memory(s) : 1;
 }
 
 /* ---- the scenario ---- */
@@ -118,35 +70,13 @@ static void caller_policy(const struct becalm_config *config, const struct becal
     }
 }
 
-/* Services of the scenario that the file knows by name have their own rules there. */
-static bool choice_own(const struct sim *s, struct choice *choice, const struct becalm_config *config)
-{
-    choice->own = calloc(s->plan->service_count, sizeof *choice->own);
-    choice->own_to = calloc(s->plan->service_count, sizeof *choice->own_to);
-    if (choice->own == NULL || choice->own_to == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < s->plan->service_count; i++) {
-        const struct becalm_service *service = becalm_config_find(config, s->plan->services[i].name);
-        if (service != NULL) {
-            caller_policy(config, &service->rules, &choice->own[i]);
-            choice->own_to[i] = &choice->own[i];
-        }
-    }
-    choice->options.policy_to = choice->own_to;
-    return true;
-}
-
 static int choice_from_file(struct sim *s, struct choice *choice)
 {
     const struct becalm_load_options options = {.set = s->policy_set};
     struct becalm_config *config = NULL;
     int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
     if (rc == 0) {
-        struct becalm_policy policy;
-        caller_policy(config, becalm_config_defaults(config), &policy);
-        reference_own(&policy, s->plan, &choice->hop, &choice->gate, &choice->options);
-        rc = choice_own(s, choice, config) ? 0 : no_memory(s);
+        rc = own_make(&choice->own, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
     }
     becalm_config_free(config);
     return rc;
@@ -178,10 +108,13 @@ static int choice_from_set(struct sim *s, struct choice *choice)
 
 static int unknown_policy(const struct sim *s, const char *name)
 {
-    const char *names[POLICIES_MAX];
+    const char *names[SIM_POLICIES_MAX];
     uint32_t count = 0;
-    for (const struct reference *each; (each = reference_at(count)) != NULL && count < POLICIES_MAX;) {
-        names[count++] = each->name;
+    for (unsigned i = 0; reference_name(s->plan, i) != NULL && count < SIM_POLICIES_MAX; i++) {
+        names[count++] = reference_name(s->plan, i);
+    }
+    for (unsigned i = 0; s->plan->policy_count > 0 && reference_at(i) != NULL && count < SIM_POLICIES_MAX; i++) {
+        names[count++] = reference_at(i)->name;
     }
     const char *nearest = value_nearest(name, names, count);
     if (nearest == NULL) {
@@ -214,8 +147,8 @@ static int choice_add(struct sim *s, const char *name)
             return 0;
         }
     }
-    if (s->choice_count == POLICIES_MAX) {
-        return cli_usage(s->command, "too many policies: at most %u", POLICIES_MAX);
+    if (s->choice_count == SIM_POLICIES_MAX) {
+        return cli_usage(s->command, "too many policies: at most %u", SIM_POLICIES_MAX);
     }
     s->choices[s->choice_count++].name = name;
     return 0;
@@ -226,7 +159,7 @@ static int choices_named(struct sim *s, const char *compare)
     int rc = 0;
     s->compare = strdup(compare);
     if (s->compare == NULL) {
-        return no_memory(s);
+        return sim_no_memory(s);
     }
     for (char *name = s->compare, *next; rc == 0 && name != NULL; name = next) {
         next = strchr(name, ',');
@@ -236,9 +169,9 @@ static int choices_named(struct sim *s, const char *compare)
         if (name[0] == '\0') {
             rc = cli_usage(s->command, "--compare is 'all' or names with commas between them; '%s' is not", compare);
         } else if (strcmp(name, "all") == 0) {
-            const struct reference *each;
-            for (unsigned i = 0; rc == 0 && (each = reference_at(i)) != NULL; i++) {
-                rc = choice_add(s, each->name);
+            const char *each;
+            for (unsigned i = 0; rc == 0 && (each = reference_name(s->plan, i)) != NULL; i++) {
+                rc = choice_add(s, each);
             }
         } else {
             rc = choice_add(s, name);
@@ -247,20 +180,30 @@ static int choices_named(struct sim *s, const char *compare)
     return rc;
 }
 
-/* Those of --compare, then that of --policy; without either, ours. */
+/* What the scenario is about where it brings policies along, else ours. */
+static const char *default_policy(const struct sim *s)
+{
+    unsigned last = 0;
+    while (reference_name(s->plan, last + 1) != NULL) {
+        last++;
+    }
+    return reference_name(s->plan, last);
+}
+
+/* Those of --compare, then that of --policy; without either, the default one. */
 static int choices_load(struct sim *s)
 {
     const char *compare = cli_value(s->command, s->args, "compare");
     const char *policy = cli_value(s->command, s->args, "policy");
     bool changeable = false;
     int rc = 0;
-    s->choices = calloc(POLICIES_MAX, sizeof *s->choices);
+    s->choices = calloc(SIM_POLICIES_MAX, sizeof *s->choices);
     if (s->choices == NULL) {
-        return no_memory(s);
+        return sim_no_memory(s);
     }
     rc = compare == NULL ? 0 : choices_named(s, compare);
     if (rc == 0 && (policy != NULL || compare == NULL)) {
-        rc = choice_add(s, policy != NULL ? policy : "becalm");
+        rc = choice_add(s, policy != NULL ? policy : default_policy(s));
     }
     for (uint32_t i = 0; rc == 0 && i < s->choice_count; i++) {
         changeable |= is_changeable(&s->choices[i]);
@@ -269,124 +212,6 @@ static int choices_load(struct sim *s)
     if (rc == 0 && s->policy_set[0] != NULL && !changeable) {
         rc = cli_usage(s->command, "--set %s changes becalm or a policy file, and '%s' is neither", s->policy_set[0],
                        s->choices[0].name);
-    }
-    return rc;
-}
-
-/* ---- running ---- */
-
-/* On a line of its own that goes away again: only for people. */
-static void progress_show(const struct sim *s, uint32_t done, const char *policy)
-{
-    uint32_t all = s->choice_count * s->seeds;
-    if (isatty(STDERR_FILENO) != 1) {
-        return;
-    }
-    if (policy == NULL) {
-        fputs("\r\033[K", stderr);
-    } else {
-        fprintf(stderr, "\r\033[Ksimulating %" PRIu64 " s with %.40s, %" PRIu32 " of %" PRIu32,
-                s->plan->length / BECALM_S, policy, done + 1, all);
-    }
-    fflush(stderr);
-}
-
-static bool is_many(const struct sim *s)
-{
-    return has(s, "compare") || has(s, "seeds");
-}
-
-static void run_show(const struct sim *s, struct json *json, const struct report_run *run)
-{
-    if (json != NULL) {
-        sim_json_run(json, s->plan, run, has(s, "series"));
-    } else if (!is_many(s)) {
-        struct report_style style = page_style();
-        report_summary(stdout, &style, s->plan, run);
-    }
-}
-
-/* One run; its figures are kept, the rest is shown and forgotten. */
-static int run_one(struct sim *s, struct json *json, uint32_t choice, uint32_t seed)
-{
-    struct choice *with = &s->choices[choice];
-    uint32_t index = choice * s->seeds + seed;
-    struct world_result result = {0};
-    struct measure measure = {0};
-    progress_show(s, index, with->name);
-    with->options.seed = s->seed + seed;
-    int rc = world_run(s->plan, &with->options, &result);
-    progress_show(s, index, NULL);
-    if (rc == 0) {
-        rc = measure_take(s->plan, &result, &measure);
-    }
-    if (rc == 0) {
-        struct report_run run = {with->name, with->options.seed, &result, &measure};
-        s->events += result.events;
-        report_figures_take(s->plan, &measure, &s->figures[index]);
-        run_show(s, json, &run);
-    }
-    measure_free(&measure);
-    world_result_free(s->plan, &result);
-    return rc == 0 ? 0 : no_memory(s);
-}
-
-static int run_all(struct sim *s, struct json *json)
-{
-    int rc = 0;
-    for (uint32_t choice = 0; rc == 0 && choice < s->choice_count; choice++) {
-        for (uint32_t seed = 0; rc == 0 && seed < s->seeds; seed++) {
-            rc = run_one(s, json, choice, seed);
-        }
-    }
-    return rc;
-}
-
-static int run_json(struct sim *s)
-{
-    struct json json;
-    json_begin(&json, stdout);
-    if (is_many(s)) {
-        json_array(&json, NULL);
-    }
-    int rc = run_all(s, &json);
-    if (rc == 0 && is_many(s)) {
-        json_array_end(&json);
-    }
-    if (rc == 0) {
-        json_end(&json);
-    }
-    return rc;
-}
-
-static int run_text(struct sim *s)
-{
-    const char *names[POLICIES_MAX];
-    struct report_style style = page_style();
-    int rc = run_all(s, NULL);
-    if (rc != 0 || !is_many(s)) {
-        return rc;
-    }
-    for (uint32_t i = 0; i < s->choice_count; i++) {
-        names[i] = s->choices[i].name;
-    }
-    struct report_table table = {names, s->choice_count, s->figures, s->seed, s->seeds};
-    report_compare(stdout, &style, s->plan, &table);
-    return 0;
-}
-
-static int run_timed(struct sim *s)
-{
-    s->figures = calloc((size_t)s->choice_count * s->seeds, sizeof *s->figures);
-    if (s->figures == NULL) {
-        return no_memory(s);
-    }
-    clock_t from = clock();
-    int rc = has(s, "json") ? run_json(s) : run_text(s);
-    double spent = (double)(clock() - from) / CLOCKS_PER_SEC;
-    if (rc == 0 && has(s, "timing")) {
-        fprintf(stderr, "%" PRIu64 " events in %.3f s of CPU, %.2f million a second\n", s->events, spent,
-                spent > 0 ? (double)s->events / spent / 1e6 : 0);
     }
     return rc;
 }
@@ -435,19 +260,45 @@ static int integer_read(const struct sim *s, const char *option, uint64_t least,
     return 0;
 }
 
+/* A timeline is that of one run, and text. */
+static int trace_read(struct sim *s)
+{
+    static const char *const others[] = {"compare", "seeds", "json", "html", "picture"};
+    uint64_t calls = 3;
+    const char *from = cli_value(s->command, s->args, "trace-from");
+    if ((sim_has(s, "trace-calls") || from != NULL) && !sim_has(s, "trace")) {
+        return cli_usage(s->command, "--trace-calls and --trace-from need --trace");
+    }
+    s->trace_from = BECALM_NEVER;
+    if (from != NULL && !value_duration(from, &s->trace_from)) {
+        return cli_usage(s->command, "--trace-from is a time of the run, like 75s; '%s' is not", from);
+    }
+    for (size_t i = 0; sim_has(s, "trace") && i < sizeof others / sizeof *others; i++) {
+        if (sim_has(s, others[i])) {
+            return cli_usage(s->command, "--trace shows calls of one run, without --%s", others[i]);
+        }
+    }
+    int rc = integer_read(s, "trace-calls", 1, TIMELINE_CALLS_MAX, &calls);
+    s->trace_calls = (uint32_t)calls;
+    return rc;
+}
+
 static int options_read(struct sim *s)
 {
     uint64_t seeds = 1;
-    int rc = integer_read(s, "seed", 0, SEED_MAX - SEEDS_MAX, &s->seed);
+    int rc = integer_read(s, "seed", 0, SIM_SEED_MAX - SIM_SEEDS_MAX, &s->seed);
     if (rc == 0) {
-        rc = integer_read(s, "seeds", 1, SEEDS_MAX, &seeds);
+        rc = integer_read(s, "seeds", 1, SIM_SEEDS_MAX, &seeds);
     }
     s->seeds = (uint32_t)seeds;
-    if (rc == 0 && has(s, "series") && !has(s, "json")) {
+    if (rc == 0) {
+        rc = trace_read(s);
+    }
+    if (rc == 0 && sim_has(s, "series") && !sim_has(s, "json")) {
         rc = cli_usage(s->command, "--series needs --json");
     }
     if (rc == 0 && !sets_sort(s)) {
-        rc = no_memory(s);
+        rc = sim_no_memory(s);
     }
     return rc;
 }
@@ -494,8 +345,8 @@ static void list_policies(struct json *json, const struct report_style *style)
 
 static int list(struct sim *s)
 {
-    struct report_style style = page_style();
-    if (has(s, "json")) {
+    struct report_style style = sim_style();
+    if (sim_has(s, "json")) {
         struct json json;
         json_begin(&json, stdout);
         json_object(&json, NULL);
@@ -521,10 +372,8 @@ static int list(struct sim *s)
 static void sim_free(struct sim *s)
 {
     for (uint32_t i = 0; i < s->choice_count; i++) {
-        free(s->choices[i].own);
-        free(s->choices[i].own_to);
+        own_free(&s->choices[i].own);
     }
-    free(s->figures);
     free(s->choices);
     free(s->compare);
     scenario_free(s->file);
@@ -545,11 +394,11 @@ static int sim_run(const struct cli_command *command, const struct cli_args *arg
         return cli_usage(command, "which scenario? 'becalm sim --list' names those that are built in");
     }
     s.diags = calloc(1, sizeof *s.diags);
-    rc = s.diags == NULL ? no_memory(&s) : wanted == 0 ? list(&s) : options_read(&s);
+    rc = s.diags == NULL ? sim_no_memory(&s) : wanted == 0 ? list(&s) : options_read(&s);
     if (rc == 0 && wanted == 1) {
         rc = scenario_open(&s, args->words[0]);
         rc = rc == 0 ? choices_load(&s) : rc;
-        rc = rc == 0 ? run_timed(&s) : rc;
+        rc = rc == 0 ? sim_runs(&s) : rc;
     }
     sim_free(&s);
     return rc;
@@ -560,7 +409,7 @@ static int sim_run(const struct cli_command *command, const struct cli_args *arg
 static const struct cli_option options_of_sim[] = {
     {.name = "policy",
      .argument = "NAME|FILE",
-     .help = "the policy of every hop; a file holds a / or ends in .yaml (default: becalm)",
+     .help = "the policy of every hop; a file holds a / or ends in .yaml (default: becalm, or the scenario's last)",
      .complete = CLI_WORDS,
      .words = POLICY_WORDS},
     {.name = "compare",
@@ -576,6 +425,17 @@ static const struct cli_option options_of_sim[] = {
      .many = true},
     {.name = "json", .help = "print the figures as JSON"},
     {.name = "series", .help = "with --json: also what happened in each second"},
+    {.name = "html",
+     .argument = "FILE",
+     .help = "write a page with charts, which needs no network",
+     .complete = CLI_FILE},
+    {.name = "picture",
+     .argument = "FILE",
+     .help = "write one SVG picture: success over time, by policy",
+     .complete = CLI_FILE},
+    {.name = "trace", .help = "print the timeline of single calls: the first of the fault"},
+    {.name = "trace-from", .argument = "TIME", .help = "with --trace: the first from this time of the run on"},
+    {.name = "trace-calls", .argument = "N", .help = "with --trace: of so many calls (default: 3)"},
     {.name = "timing", .help = "print the speed of the simulator on standard error"},
     {.name = "list", .help = "print the scenarios and policies that are built in"},
     {.name = NULL},
@@ -592,6 +452,8 @@ const struct cli_command cmd_sim = {
     .options = options_of_sim,
     .examples = "  becalm sim metastable\n"
                 "  becalm sim metastable --compare all\n"
+                "  becalm sim metastable --compare none,naive,becalm --html storm.html\n"
+                "  becalm sim metastable --policy breaker --trace\n"
                 "  becalm sim ./checkout.yaml --policy policy.yaml --seeds 10\n"
                 "  becalm sim chain --set defaults.budget.percent=5 --json\n",
     .complete = CLI_WORDS,

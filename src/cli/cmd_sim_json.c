@@ -17,6 +17,11 @@ static void json_share(struct json *json, const char *key, bool known, uint64_t 
     }
 }
 
+static void json_ms(struct json *json, const char *key, uint64_t us)
+{
+    json_number(json, key, (double)us / 1e3, 3);
+}
+
 static void json_after(struct json *json, const char *key, uint32_t seconds)
 {
     if (seconds == MEASURE_NEVER) {
@@ -26,8 +31,45 @@ static void json_after(struct json *json, const char *key, uint32_t seconds)
     }
 }
 
-static void json_services(struct json *json, const struct scenario *plan, const struct measure *measure)
+/* What must be done once, and how often it was done. */
+static void json_effects(struct json *json, const struct scenario_service *service, const struct world_effects *effects)
 {
+    if (service->effect) {
+        json_object(json, "effects");
+        json_integer(json, "operations", effects->operations);
+        json_integer(json, "executed", effects->executed);
+        json_integer(json, "more_than_once", effects->repeated);
+        json_integer(json, "most_often", effects->most);
+        json_object_end(json);
+    }
+}
+
+/* What came each time that the service was up again, where that can bring it down. */
+static void json_recoveries(struct json *json, const struct scenario_service *service,
+                            const struct world_service *counts)
+{
+    if (service->accept_max == SCENARIO_NONE) {
+        return;
+    }
+    json_array(json, "recoveries");
+    for (uint32_t i = 0; i < counts->recovery_count; i++) {
+        const struct world_recovery *recovery = &counts->recovery[i];
+        json_object(json, NULL);
+        json_number(json, "at_s", (double)recovery->at / 1e9, 3);
+        json_integer(json, "worst_100ms", recovery->worst_100ms);
+        if (recovery->fell_at == BECALM_NEVER) {
+            json_null(json, "fell_after_s");
+        } else {
+            json_number(json, "fell_after_s", (double)(recovery->fell_at - recovery->at) / 1e9, 3);
+        }
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void json_services(struct json *json, const struct scenario *plan, const struct report_run *run)
+{
+    const struct measure *measure = run->measure;
     json_object(json, "services");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
@@ -37,9 +79,28 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
+        json_integer(json, "queue_max", measure->service[i].queue_most);
+        if (measure_is_bounded(plan)) {
+            json_integer(json, "attempts", measure->service[i].attempts);
+        }
+        json_effects(json, &plan->services[i], &measure->service[i].effects);
+        json_recoveries(json, &plan->services[i], &run->result->service[i]);
         json_object_end(json);
     }
     json_object_end(json);
+}
+
+/* When clients that make so many calls and no more had made them; null for never. */
+static void json_completed(struct json *json, const struct scenario *plan, const struct measure *measure)
+{
+    if (!measure_is_bounded(plan)) {
+        return;
+    }
+    if (measure->completed_us == MEASURE_NEVER_US) {
+        json_null(json, "completed_after_ms");
+    } else {
+        json_number(json, "completed_after_ms", (double)measure->completed_us / 1e3, 3);
+    }
 }
 
 static void json_clients(struct json *json, const struct scenario *plan, const struct measure *measure)
@@ -47,12 +108,32 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_object(json, "clients");
     json_integer(json, "calls", measure->calls);
     json_ppm(json, "success", measure->success_ppm);
-    json_share(json, "success_before_fault", report_has_before(plan), measure->success_before_ppm);
+    json_share(json, "success_before_fault", figures_has_before(plan), measure->success_before_ppm);
     json_share(json, "success_in_fault", plan->fault_count > 0, measure->success_in_fault_ppm);
-    json_share(json, "success_after_fault", report_has_after(plan), measure->success_after_ppm);
+    json_share(json, "success_after_fault", figures_has_after(plan), measure->success_after_ppm);
     json_after(json, "recovered_after_s", measure->recovered_after_s);
     json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
-    json_number(json, "latency_mean_ms", (double)measure->latency_mean_us / 1e3, 3);
+    json_ms(json, "latency_mean_ms", measure->latency_mean_us);
+    json_completed(json, plan, measure);
+    json_ms(json, "latency_p50_ms", measure->latency_p50_us);
+    json_ms(json, "latency_p99_ms", measure->latency_p99_us);
+    json_ms(json, "latency_p999_ms", measure->latency_p999_us);
+    json_object_end(json);
+}
+
+/* Only of services that have any. */
+static void json_endpoints(struct json *json, const struct scenario_service *service,
+                           const struct world_service *counts)
+{
+    if (service->endpoint_count == 0) {
+        return;
+    }
+    json_object(json, "endpoints");
+    for (uint32_t i = 0; i < service->endpoint_count; i++) {
+        json_object(json, service->endpoints[i].name);
+        json_ppm(json, "retry_ratio", measure_retry_ratio_ppm(&counts->endpoint[i]));
+        json_object_end(json);
+    }
     json_object_end(json);
 }
 
@@ -63,6 +144,7 @@ static void json_targets(struct json *json, const struct scenario *plan, const s
         const struct world_service *service = &run->result->service[i];
         json_object(json, plan->services[i].name);
         json_ppm(json, "retry_ratio", run->measure->service[i].retry_ratio_ppm);
+        json_endpoints(json, &plan->services[i], &run->result->service[i]);
         json_object(json, "refused");
         for (int why = 0; why < BECALM_REASON_COUNT; why++) {
             if (why != BECALM_WHY_OK && service->ended[why] > 0) {
@@ -90,6 +172,49 @@ static void json_client_series(struct json *json, const char *key, const struct 
     json_array_end(json);
 }
 
+static void json_counts(struct json *json, const char *key, const uint64_t *by_second, uint32_t seconds)
+{
+    json_array(json, key);
+    for (uint32_t s = 0; s < seconds; s++) {
+        json_integer(json, NULL, by_second[s]);
+    }
+    json_array_end(json);
+}
+
+static void json_shares(struct json *json, const char *key, const uint64_t *by_second, uint32_t seconds)
+{
+    json_array(json, key);
+    for (uint32_t s = 0; s < seconds; s++) {
+        json_ppm(json, NULL, by_second[s]);
+    }
+    json_array_end(json);
+}
+
+static void json_limits(struct json *json, const uint64_t *by_second, uint32_t seconds)
+{
+    json_array(json, "limit");
+    for (uint32_t s = 0; s < seconds; s++) {
+        if (by_second[s] == UINT32_MAX) {
+            json_null(json, NULL);
+        } else {
+            json_integer(json, NULL, by_second[s]);
+        }
+    }
+    json_array_end(json);
+}
+
+static void json_service_series(struct json *json, const struct world_service *service, uint32_t seconds)
+{
+    json_counts(json, "arrivals", service->arrivals, seconds);
+    json_counts(json, "retries", service->retried, seconds);
+    json_counts(json, "good", service->good, seconds);
+    json_counts(json, "failed", service->failed, seconds);
+    json_counts(json, "queue", service->queue, seconds);
+    json_shares(json, "budget", service->budget_ppm, seconds);
+    json_shares(json, "breaker_open", service->breaker_open_ppm, seconds);
+    json_limits(json, service->limit, seconds);
+}
+
 static void json_series(struct json *json, const struct scenario *plan, const struct world_result *result)
 {
     json_object(json, "series");
@@ -100,11 +225,7 @@ static void json_series(struct json *json, const struct scenario *plan, const st
     json_object(json, "services");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
-        json_array(json, "arrivals");
-        for (uint32_t s = 0; s < result->seconds; s++) {
-            json_integer(json, NULL, result->service[i].arrivals[s]);
-        }
-        json_array_end(json);
+        json_service_series(json, &result->service[i], result->seconds);
         json_object_end(json);
     }
     json_object_end(json);
@@ -118,7 +239,7 @@ void sim_json_run(struct json *json, const struct scenario *plan, const struct r
     json_integer(json, "seed", run->seed);
     json_text(json, "policy", run->policy);
     json_integer(json, "events", run->result->events);
-    json_services(json, plan, run->measure);
+    json_services(json, plan, run);
     json_clients(json, plan, run->measure);
     json_targets(json, plan, run);
     if (series) {

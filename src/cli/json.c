@@ -47,19 +47,18 @@ static void escaped(FILE *out, unsigned char c)
 
 static void string(FILE *out, const char *value)
 {
-    const char *at = value;
     putc('"', out);
-    while (*at != '\0') {
-        size_t length = utf8_length(at, 4);
+    while (*value != '\0') {
+        size_t length = utf8_length(value, 4);
         if (length == 0) {
             fputs("\xef\xbf\xbd", out); /* U+FFFD, the replacement character */
-            at++;
+            value++;
         } else if (length == 1) {
-            escaped(out, (unsigned char)*at);
-            at++;
+            escaped(out, (unsigned char)*value);
+            value++;
         } else {
-            fwrite(at, 1, length, out);
-            at += length;
+            fwrite(value, 1, length, out);
+            value += length;
         }
     }
     putc('"', out);

@@ -662,6 +662,52 @@ uint32_t becalm_budget_retry_ratio(const struct becalm_budget *b, becalm_ns now)
     return first == 0 ? 0 : (uint32_t)least(millionths(retries) / first, UINT32_MAX);
 }
 
+/* have / full of `of`, to the nearest; have <= full. In steps of 2^-32, since only the product may have 128 bits. */
+static uint64_t in_proportion(uint64_t have, uint64_t full, uint64_t of)
+{
+    while (full > UINT32_MAX) {
+        full >>= 1;
+        have >>= 1;
+    }
+    uint64_t fraction = (have << 32) / full;
+    return (uint64_t)(((becalm__wide)fraction * of + (UINT64_C(1) << 31)) >> 32);
+}
+
+/* Retries that are counted now by a kind that has no stock. */
+static uint64_t counted(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    return policy->kind == BECALM_BUDGET_CONCURRENCY ? retries_in(word_load(b))
+                                                     : becalm_window_sum(b->window, now, RETRIED);
+}
+
+uint32_t becalm_budget_fill_ppm(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    uint64_t left = becalm_budget_left(b, policy, now);
+    uint64_t full = 0;
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        full = earned_peek_cap(b, now);
+        break;
+    case BECALM_BUDGET_TOKENS:
+        full = policy->capacity * MILLION;
+        break;
+    case BECALM_BUDGET_GRPC:
+        full = policy->max_tokens_milli * UINT64_C(500);
+        break;
+    case BECALM_BUDGET_AWS:
+        full = policy->capacity * MILLION / policy->retry_cost;
+        break;
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_ADAPTIVE:
+    case BECALM_BUDGET_CONCURRENCY:
+        full = left + least(millionths(counted(b, policy, now)), UINT64_MAX - left);
+        break;
+    case BECALM_BUDGET_NONE:
+        return MILLION;
+    }
+    return full == 0 ? 0 : (uint32_t)in_proportion(left, full, MILLION);
+}
+
 /* ------------------------------------------------------------------------------------------------------------ carry */
 
 /* Kinds that have no stock are as good as full: what they count begins anew in the other budget. */
@@ -679,17 +725,6 @@ static void fill_of(const struct becalm_budget *b, const struct becalm_budget_po
         *full = word_at_start(policy);
         *have = least(word_load(b), *full);
     }
-}
-
-/* have / full of `of`, to the nearest; have <= full. In steps of 2^-32, since only the product may have 128 bits. */
-static uint64_t in_proportion(uint64_t have, uint64_t full, uint64_t of)
-{
-    while (full > UINT32_MAX) {
-        full >>= 1;
-        have >>= 1;
-    }
-    uint64_t fraction = (have << 32) / full;
-    return (uint64_t)(((becalm__wide)fraction * of + (UINT64_C(1) << 31)) >> 32);
 }
 
 void becalm_budget_carry(struct becalm_budget *to, const struct becalm_budget_policy *to_policy,

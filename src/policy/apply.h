@@ -38,6 +38,13 @@ bool apply_mapping(struct loader *, const struct place *, const struct yaml_node
 /* Names of services, endpoints and the like: 1 to 128 letters, digits, - _ . : and /. False: reported. */
 bool name_is_fine(struct loader *, const struct yaml_node *key, const char *what);
 
+/* Rules that inherit from nobody, as those of `defaults:`: the built-in ones, then what is written, if anything is,
+ * checked together. False: no memory. */
+bool rules_load(struct loader *, struct becalm_rules *, const char *whose, const struct yaml_node *);
+
+/* The policy of these rules for a caller, which is not a gateway: `limit: auto` is aimd. */
+void rules_caller_policy(const struct becalm_rules *, struct becalm_policy *);
+
 void loader_error(struct loader *, uint32_t line, uint32_t column, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 bool loader_no_memory(struct loader *); /* notes it; returns false */

@@ -192,6 +192,22 @@ static void match_check(struct loader *l, const struct becalm_match *match, cons
     }
 }
 
+bool rules_load(struct loader *l, struct becalm_rules *rules, const char *whose, const struct yaml_node *node)
+{
+    struct becalm_origins *origins = arena_take(l->arena, sizeof *origins);
+    if (origins == NULL) {
+        return loader_no_memory(l);
+    }
+    rules_defaults(rules, origins);
+    struct space spaces[] = {rules_space(rules)};
+    struct place place = {.spaces = spaces, .space_count = 1, .level = BECALM_FROM_DEFAULTS, .what = whose};
+    if (node != NULL && apply_mapping(l, &place, node)) {
+        l->level = BECALM_FROM_DEFAULTS;
+        rules_check(l, rules, whose, node->line, node->column);
+    }
+    return !l->no_memory;
+}
+
 static bool endpoint_load(struct loader *l, struct becalm_endpoint *endpoint, const struct becalm_service *service,
                           const struct yaml_node *key, const struct yaml_node *value)
 {
@@ -425,20 +441,15 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
                         .level = BECALM_FROM_DEFAULTS,
                         .what = "the top of a policy",
                         .beside = beside};
-    struct space rules[] = {rules_space(&config->defaults)};
-    struct place defaults = {.spaces = rules, .space_count = 1, .level = BECALM_FROM_DEFAULTS, .what = "defaults"};
     (void)apply_mapping(l, &top, root);
     if (l->no_memory || root->kind != YAML_MAPPING) {
         return !l->no_memory;
     }
     version_check(l, yaml_get(root, "version"));
     settings_check(l, root);
-    const struct yaml_node *node = yaml_get(root, "defaults"); /* whatever was wrong above: all errors in one run */
-    if (node != NULL && apply_mapping(l, &defaults, node)) {
-        l->level = BECALM_FROM_DEFAULTS;
-        rules_check(l, &config->defaults, "defaults", node->line, node->column);
-    }
-    return !l->no_memory && services_load(l, yaml_get(root, "services")) && lint_load(l, yaml_get(root, "lint"));
+    /* Whatever was wrong above: all errors in one run. */
+    return rules_load(l, &config->defaults, "defaults", yaml_get(root, "defaults")) &&
+           services_load(l, yaml_get(root, "services")) && lint_load(l, yaml_get(root, "lint"));
 }
 
 /* A Kubernetes ConfigMap: the policy is a text inside. Returns the tree to load, which is `outer` itself if it is no
@@ -484,12 +495,7 @@ static int config_build(struct becalm_config *config, const struct yaml_tree *tr
                        .name = config->name,
                        .diags = diags,
                        .allow_unknown = options != NULL && options->allow_unknown};
-    struct becalm_origins *origins = arena_take(&config->arena, sizeof *origins);
-    if (origins == NULL) {
-        return BECALM_ENOMEM;
-    }
     settings_defaults(&config->settings);
-    rules_defaults(&config->defaults, origins);
     if (!top_load(&l, tree->root)) {
         return BECALM_ENOMEM;
     }
@@ -636,16 +642,30 @@ const struct becalm_service *becalm_config_find(const struct becalm_config *conf
     return NULL;
 }
 
-void becalm_rules_policy(const struct becalm_config *config, const struct becalm_rules *rules,
-                         struct becalm_policy *policy)
+/* What the engine runs, but for the role. */
+static void rules_settle(const struct becalm_rules *rules, struct becalm_policy *policy)
 {
-    const struct becalm_settings *settings = &config->settings;
     *policy = rules->policy;
     policy->service_budget = rules->service_budget == NULL ? rules->policy.budget : *rules->service_budget;
     if (rules->level == BECALM_LEVEL_SERVICE) {
         policy->budget = policy->service_budget; /* there is only the one */
     }
     policy->retry_on = becalm_retry_on_outcomes(&rules->retry_on);
+}
+
+void rules_caller_policy(const struct becalm_rules *rules, struct becalm_policy *policy)
+{
+    rules_settle(rules, policy);
+    if (rules->auto_limit) {
+        policy->limit.kind = BECALM_LIMIT_AIMD;
+    }
+}
+
+void becalm_rules_policy(const struct becalm_config *config, const struct becalm_rules *rules,
+                         struct becalm_policy *policy)
+{
+    const struct becalm_settings *settings = &config->settings;
+    rules_settle(rules, policy);
     if (rules->auto_limit) {
         policy->limit.kind = settings->role == BECALM_ROLE_GATEWAY ? BECALM_LIMIT_SLOTS : BECALM_LIMIT_AIMD;
     }

@@ -67,6 +67,13 @@ size_t chart_rate(uint64_t milli, char *text, size_t size)
     return written(snprintf(text, size, "%s.%03" PRIu64 "/s", whole, milli % 1000), size);
 }
 
+size_t chart_latency(uint64_t us, char *text, size_t size)
+{
+    char whole[CHART_FIGURE_MAX];
+    chart_count(us / 1000, whole, sizeof whole);
+    return written(snprintf(text, size, "%s.%03" PRIu64 " ms", whole, us % 1000), size);
+}
+
 uint32_t chart_bin(uint32_t count, uint32_t width)
 {
     return count == 0 ? 1 : (count + width - 1) / width;

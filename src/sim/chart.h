@@ -24,6 +24,9 @@ size_t chart_count(uint64_t count, char *text, size_t size);
 /* 850/s from thousandths. */
 size_t chart_rate(uint64_t milli, char *text, size_t size);
 
+/* 1,234.567 ms from microseconds. */
+size_t chart_latency(uint64_t us, char *text, size_t size);
+
 /* How many of `count` values stand in one of at most `width` columns; and how many columns that makes. */
 uint32_t chart_bin(uint32_t count, uint32_t width);
 uint32_t chart_columns(uint32_t count, uint32_t width);

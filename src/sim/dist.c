@@ -111,8 +111,21 @@ static int64_t normal(const struct dist_tables *tables, uint64_t *state)
     }
 }
 
+static const struct dist *part_draw(const struct dist *mixture, uint64_t *state)
+{
+    uint64_t at = becalm_rand_below(becalm_rand_next(state), mixture->parts[mixture->count - 1].below);
+    uint32_t i = 0;
+    while (at >= mixture->parts[i].below) {
+        i++;
+    }
+    return &mixture->parts[i].dist;
+}
+
 becalm_ns dist_draw(const struct dist_tables *tables, const struct dist *dist, uint64_t *state)
 {
+    if (dist->kind == DIST_MIXTURE) {
+        dist = part_draw(dist, state);
+    }
     switch (dist->kind) {
     case DIST_CONSTANT:
         return dist->mean;
@@ -131,6 +144,10 @@ becalm_ns dist_draw(const struct dist_tables *tables, const struct dist *dist, u
         int64_t value = (int64_t)dist->mean + spread / 1000000 * dist->shape + spread % 1000000 * dist->shape / 1000000;
         return (becalm_ns)(value < 0 ? -value : value);
     }
+    case DIST_SAMPLES:
+        return dist->samples[becalm_rand_below(becalm_rand_next(state), dist->count)];
+    case DIST_MIXTURE:
+        break; /* a part is none */
     }
     return 0;
 }

@@ -8,13 +8,29 @@
 
 #include <becalm/ns.h>
 
-enum dist_kind { DIST_CONSTANT, DIST_EXPONENTIAL, DIST_LOGNORMAL, DIST_PARETO, DIST_NORMAL };
+enum dist_kind {
+    DIST_CONSTANT,
+    DIST_EXPONENTIAL,
+    DIST_LOGNORMAL,
+    DIST_PARETO,
+    DIST_NORMAL,
+    DIST_MIXTURE,
+    DIST_SAMPLES
+};
 
 struct dist {
     enum dist_kind kind;
     becalm_ns mean; /* CONSTANT, EXPONENTIAL, NORMAL: the mean; LOGNORMAL: the median; PARETO: the least */
     uint32_t shape; /* LOGNORMAL: sigma; PARETO: alpha; in thousandths. NORMAL: the deviation as a share of the mean, in
                        ppm */
+    const struct dist_part *parts; /* MIXTURE: so many, of which one is drawn from */
+    const becalm_ns *samples;      /* SAMPLES: so many, of which one is drawn */
+    uint32_t count;
+};
+
+struct dist_part {
+    uint64_t below;   /* of `count` parts the first whose `below` is above a draw below that of the last one */
+    struct dist dist; /* no mixture itself */
 };
 
 struct dist_tables {

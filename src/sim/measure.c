@@ -48,40 +48,149 @@ static uint32_t recovered(const struct scenario *plan, const struct world_result
     return MEASURE_NEVER;
 }
 
-/* Some seconds of a run; without a result one second as it is planned. */
-struct span {
+/* Who calls whom, as numbers; services in an order in which callers come before those that they call. */
+struct graph {
     const struct scenario *plan;
-    const struct world_result *result;
-    uint32_t from;
-    uint32_t to;
+    uint32_t *first; /* of each service its first place in `callee`; one more than there are services */
+    uint32_t *callee;
+    uint32_t *order;
+    uint64_t *offered_milli; /* room for a figure of each service */
 };
 
-static uint64_t begun_milli(const struct span *span, uint32_t client)
+static uint32_t calls_count(const struct scenario *plan)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < plan->service_count; s++) {
+        for (uint32_t i = 0; plan->services[s].calls != NULL && plan->services[s].calls[i] != NULL; i++) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Kahn's: whoever has no caller left comes next. A scenario has no circles. */
+static void graph_sort(struct graph *graph, uint32_t *callers)
+{
+    uint32_t services = graph->plan->service_count;
+    uint32_t sorted = 0;
+    for (uint32_t i = 0; i < graph->first[services]; i++) {
+        callers[graph->callee[i]]++;
+    }
+    for (uint32_t s = 0; s < services; s++) {
+        if (callers[s] == 0) {
+            graph->order[sorted++] = s;
+        }
+    }
+    for (uint32_t at = 0; at < sorted; at++) {
+        uint32_t s = graph->order[at];
+        for (uint32_t i = graph->first[s]; i < graph->first[s + 1]; i++) {
+            if (--callers[graph->callee[i]] == 0) {
+                graph->order[sorted++] = graph->callee[i];
+            }
+        }
+    }
+    BECALM_ASSERT(sorted == services);
+}
+
+static bool graph_make(struct graph *graph, const struct scenario *plan)
+{
+    uint32_t services = plan->service_count;
+    uint32_t count = 0;
+    uint32_t *callers = calloc(services + 1, sizeof *callers);
+    *graph = (struct graph){.plan = plan};
+    graph->first = calloc(services + 1, sizeof *graph->first);
+    graph->callee = calloc(calls_count(plan) + 1, sizeof *graph->callee);
+    graph->order = calloc(services + 1, sizeof *graph->order);
+    graph->offered_milli = calloc(services + 1, sizeof *graph->offered_milli);
+    bool made = callers != NULL && graph->first != NULL && graph->callee != NULL && graph->order != NULL &&
+                graph->offered_milli != NULL;
+    for (uint32_t s = 0; made && s < services; s++) {
+        graph->first[s] = count;
+        for (uint32_t i = 0; plan->services[s].calls != NULL && plan->services[s].calls[i] != NULL; i++) {
+            graph->callee[count++] = scenario_find(plan, plan->services[s].calls[i]);
+        }
+    }
+    if (made) {
+        graph->first[services] = count;
+        graph_sort(graph, callers);
+    }
+    free(callers);
+    return made;
+}
+
+static void graph_free(struct graph *graph)
+{
+    free(graph->first);
+    free(graph->callee);
+    free(graph->order);
+    free(graph->offered_milli);
+}
+
+/* Calls of a client in the seconds [from, to), in thousandths. One that only keeps connections does not call. */
+static uint64_t begun_milli(const struct scenario *plan, const struct world_result *result, uint32_t client,
+                            uint32_t from, uint32_t to)
 {
     uint64_t sum = 0;
-    if (span->result == NULL) {
-        return span->plan->clients[client].rate_milli;
+    if (plan->clients[client].connections > 0) {
+        return 0;
     }
-    for (uint32_t s = span->from; s < span->to; s++) {
-        sum += span->result->client[client].begun[s] * 1000;
+    for (uint32_t s = from; s < to; s++) {
+        sum += result->client[client].begun[s] * 1000;
     }
     return sum;
 }
 
-/* Offered load on a service: what would reach it if every hop made one attempt. */
-static uint64_t offered_milli(const struct span *span, uint32_t service, uint32_t depth)
+/* What a client is to do in a second. Loops depend on the answers: what they did do, in the mean. */
+static uint64_t planned_milli(const struct scenario *plan, const struct world_result *result, uint32_t client)
 {
-    const struct scenario *plan = span->plan;
-    uint64_t sum = 0;
+    uint64_t rate = plan->clients[client].rate_milli;
+    return rate > 0 ? rate : begun_milli(plan, result, client, 0, result->seconds) / result->seconds;
+}
+
+/* Offered load: what would reach each service if every hop made one attempt. In the seconds [from, to) of a run, or, if
+ * these are none, as it is planned for each second. */
+static void offer(struct graph *graph, const struct world_result *result, uint32_t from, uint32_t to)
+{
+    const struct scenario *plan = graph->plan;
+    uint64_t *offered = graph->offered_milli;
+    memset(offered, 0, plan->service_count * sizeof *offered);
     for (uint32_t c = 0; c < plan->client_count; c++) {
-        sum += strcmp(plan->clients[c].to, plan->services[service].name) == 0 ? begun_milli(span, c) : 0;
+        offered[scenario_find(plan, plan->clients[c].to)] +=
+            from < to ? begun_milli(plan, result, c, from, to) : planned_milli(plan, result, c);
     }
-    for (uint32_t s = 0; depth > 0 && s < plan->service_count; s++) {
-        for (uint32_t i = 0; plan->services[s].calls != NULL && plan->services[s].calls[i] != NULL; i++) {
-            if (strcmp(plan->services[s].calls[i], plan->services[service].name) == 0) {
-                sum += offered_milli(span, s, depth - 1) * plan->services[s].fan_out;
-            }
+    for (uint32_t at = 0; at < plan->service_count; at++) {
+        uint32_t s = graph->order[at];
+        for (uint32_t i = graph->first[s]; i < graph->first[s + 1]; i++) {
+            offered[graph->callee[i]] += offered[s] * plan->services[s].fan_out;
         }
+    }
+}
+
+/* The same for every second of the run. */
+static bool seconds_offer(struct graph *graph, const struct world_result *result, struct measure *measure)
+{
+    uint32_t services = graph->plan->service_count;
+    measure->offered = calloc((size_t)services * result->seconds, sizeof *measure->offered);
+    if (measure->offered == NULL) {
+        return false;
+    }
+    for (uint32_t s = 0; s < result->seconds; s++) {
+        offer(graph, result, s, s + 1);
+        for (uint32_t i = 0; i < services; i++) {
+            measure->offered[(size_t)i * result->seconds + s] = graph->offered_milli[i];
+        }
+    }
+    for (uint32_t i = 0; i < services; i++) {
+        measure->service[i].offered = measure->offered + (size_t)i * result->seconds;
+    }
+    return true;
+}
+
+uint64_t measure_offered_milli(const struct measure *measure, uint32_t service, uint32_t from, uint32_t to)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = from; s < to; s++) {
+        sum += measure->service[service].offered[s];
     }
     return sum;
 }
@@ -109,66 +218,151 @@ static uint64_t peak(const struct world_result *result, uint32_t service, uint32
     return offered == 0 ? 0 : worst * 1000 * PPM / (offered * bin);
 }
 
-/* Since when, after `from`, every 5 s stay within 1.02 of what is offered. It is compared with the calls that clients
- * did begin in these very seconds: their number varies by more than 2 %. */
-static uint32_t retries_stop(const struct scenario *plan, const struct world_result *result, uint32_t from)
+/* Retries to a service, and what is offered to it, in some seconds. */
+struct traffic {
+    uint64_t retries;
+    uint64_t offered;
+};
+
+static struct traffic traffic(const struct world_result *result, const struct measure *measure, uint32_t service,
+                              uint32_t from, uint32_t to)
+{
+    struct traffic sum = {0, measure_offered_milli(measure, service, from, to) / 1000};
+    for (uint32_t s = from; s < to; s++) {
+        sum.retries += result->service[service].retried[s];
+    }
+    return sum;
+}
+
+/* Poisson: the variance of a count is its mean. */
+static bool is_usual(const struct traffic *now, const struct traffic *before)
+{
+    uint64_t mean = before->offered == 0 ? 0 : before->retries * now->offered / before->offered;
+    uint64_t more = now->retries > mean ? now->retries - mean : 0;
+    return now->retries * 100 <= now->offered || more * more <= 9 * mean;
+}
+
+static uint32_t retries_stop(const struct scenario *plan, const struct world_result *result,
+                             const struct measure *measure, uint32_t fault_at, uint32_t from)
 {
     uint32_t stop = from;
     for (uint32_t service = 0; service < plan->service_count; service++) {
+        struct traffic before = traffic(result, measure, service, 0, fault_at);
         for (uint32_t s = from; s + 5 <= result->seconds; s += 5) {
-            const struct span span = {plan, result, s, s + 5};
-            uint64_t offered = offered_milli(&span, service, plan->service_count);
-            uint64_t sum = 0;
-            for (uint32_t i = 0; i < 5; i++) {
-                sum += result->service[service].arrivals[s + i];
-            }
-            if (sum * 1000 * 100 > offered * 102 && s + 5 > stop) {
-                stop = s + 5;
-            }
+            struct traffic now = traffic(result, measure, service, s, s + 5);
+            stop = !is_usual(&now, &before) && s + 5 > stop ? s + 5 : stop;
         }
     }
     return stop + 5 > result->seconds ? MEASURE_NEVER : stop - from;
 }
 
+uint64_t measure_retry_ratio_ppm(const struct world_sent *sent)
+{
+    return share(sent->retries, sent->first);
+}
+
+static uint64_t queue_most(const struct world_result *result, uint32_t service)
+{
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < result->seconds; s++) {
+        uint64_t queue = result->service[service].queue[s];
+        most = queue > most ? queue : most;
+    }
+    return most;
+}
+
+bool measure_is_bounded(const struct scenario *plan)
+{
+    bool bounded = true;
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        bounded = bounded && plan->clients[c].rate_milli == 0 && plan->clients[c].calls > 0;
+    }
+    return bounded;
+}
+
+static uint64_t completed_us(const struct scenario *plan, const struct world_result *result)
+{
+    becalm_ns last = 0;
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        if (result->client[c].ended < (uint64_t)plan->clients[c].calls * plan->clients[c].callers) {
+            return MEASURE_NEVER_US;
+        }
+        last = becalm_ns_max(last, result->client[c].ended_at);
+    }
+    return last / BECALM_US;
+}
+
+static void recoveries(const struct world_service *counts, struct measure_service *service)
+{
+    for (uint32_t i = 0; i < counts->recovery_count; i++) {
+        const struct world_recovery *recovery = &counts->recovery[i];
+        service->falls += recovery->fell_at != BECALM_NEVER;
+        service->worst_100ms =
+            recovery->worst_100ms > service->worst_100ms ? recovery->worst_100ms : service->worst_100ms;
+    }
+}
+
+static void services_take(struct graph *graph, const struct world_result *result, struct measure *measure)
+{
+    const struct scenario *plan = graph->plan;
+    uint64_t calls_fault = 0;
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        calls_fault += result->client[c].calls_fault;
+        measure->calls += result->client[c].calls;
+        measure->connections += (uint64_t)plan->clients[c].connections * plan->clients[c].callers;
+    }
+    offer(graph, result, 0, 0);
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        struct measure_service *service = &measure->service[i];
+        uint64_t offered = graph->offered_milli[i];
+        service->offered_milli = offered;
+        service->mean_ppm = plan->fault_count > 0 ? share(result->service[i].arrivals_fault, calls_fault)
+                                                  : share(arrivals(result, i), measure->calls);
+        service->peak_1s_ppm = peak(result, i, 1, offered);
+        service->peak_5s_ppm = peak(result, i, 5, offered);
+        service->effects = result->service[i].effects;
+        recoveries(&result->service[i], service);
+        service->queue_most = queue_most(result, i);
+        service->attempts = result->service[i].first + result->service[i].retries;
+        service->retry_ratio_ppm = share(result->service[i].retries, result->service[i].first);
+    }
+}
+
 int measure_take(const struct scenario *plan, const struct world_result *result, struct measure *measure)
 {
     memset(measure, 0, sizeof *measure);
+    struct graph graph;
+    bool made = graph_make(&graph, plan);
     measure->service = calloc(plan->service_count, sizeof *measure->service);
-    if (measure->service == NULL) {
+    if (!made || measure->service == NULL || !seconds_offer(&graph, result, measure)) {
+        graph_free(&graph);
+        measure_free(measure);
         return BECALM_ENOMEM;
     }
-    const struct span planned = {.plan = plan};
     bool faulty = plan->fault_count > 0;
     uint32_t from = faulty ? (uint32_t)(plan->faults[0].at / BECALM_S) : result->seconds;
     becalm_ns over_at = faulty ? becalm_ns_after(plan->faults[0].at, plan->faults[0].length) : 0;
     uint32_t to = faulty ? (uint32_t)(becalm_ns_min(over_at, plan->length) / BECALM_S) : result->seconds;
-    measure->calls = tally(plan, result, 0, result->seconds).begun;
     measure->success_ppm = success(plan, result, 0, result->seconds);
     measure->success_before_ppm = success(plan, result, 0, from);
     measure->success_in_fault_ppm = success(plan, result, from, to);
     measure->success_after_ppm = success(plan, result, to, to + 60);
     measure->recovered_after_s = faulty ? recovered(plan, result, to) : 0;
-    measure->retries_stop_after_s = faulty ? retries_stop(plan, result, to) : 0;
+    measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, from, to) : 0;
     measure->latency_mean_us = result->latency_count == 0 ? 0 : result->latency_sum_us / result->latency_count;
-    uint64_t calls_fault = 0;
-    for (uint32_t c = 0; c < plan->client_count; c++) {
-        calls_fault += result->client[c].calls_fault;
-    }
-    for (uint32_t i = 0; i < plan->service_count; i++) {
-        struct measure_service *service = &measure->service[i];
-        uint64_t offered = offered_milli(&planned, i, plan->service_count);
-        service->offered_milli = offered;
-        service->mean_ppm =
-            faulty ? share(result->service[i].arrivals_fault, calls_fault) : share(arrivals(result, i), measure->calls);
-        service->peak_1s_ppm = peak(result, i, 1, offered);
-        service->peak_5s_ppm = peak(result, i, 5, offered);
-        service->retry_ratio_ppm = share(result->service[i].retries, result->service[i].first);
-    }
+    measure->completed_us = measure_is_bounded(plan) ? completed_us(plan, result) : MEASURE_NEVER_US;
+    measure->latency_p50_us = world_latency_us(result, 500000);
+    measure->latency_p99_us = world_latency_us(result, 990000);
+    measure->latency_p999_us = world_latency_us(result, 999000);
+    services_take(&graph, result, measure);
+    graph_free(&graph);
     return 0;
 }
 
 void measure_free(struct measure *measure)
 {
     free(measure->service);
+    free(measure->offered);
     measure->service = NULL;
+    measure->offered = NULL;
 }

@@ -9,35 +9,60 @@
  *              where there is no fault
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
  *   success    by the second in which a call began
- *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end */
+ *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end
+ *   retries stop  since when, counted from there, no 5 s have more retries to any service than 1 % of what is offered
+ *              to it in these seconds, or than what chance makes of its usual share before the fault: 3 sigma above it
+ *   completed  when the last call of clients that make so many and no more has ended */
 
 #include "world.h"
 
-#define MEASURE_NEVER UINT32_MAX
+#define MEASURE_NEVER    UINT32_MAX
+#define MEASURE_NEVER_US UINT64_MAX
 
 struct measure_service {
-    uint64_t offered_milli; /* arrivals per second if every hop made one attempt, in thousandths */
+    uint64_t offered_milli;  /* arrivals per second if every hop made one attempt, in thousandths */
+    const uint64_t *offered; /* the same by the second, for the calls that clients did begin in it */
     uint64_t mean_ppm;
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
+    uint64_t queue_most;      /* requests that waited at the end of some second */
     uint64_t retry_ratio_ppm; /* retries per first attempt sent to it */
+    uint64_t attempts;        /* sent to it in the whole run */
+    uint64_t falls;           /* recoveries after which it fell over again */
+    uint64_t worst_100ms;     /* the most connections that reached it in 100 ms, after a recovery */
+    struct world_effects effects;
 };
 
 struct measure {
     uint64_t calls;
+    uint64_t connections;        /* that clients keep; success is then the share that is there */
     uint64_t success_ppm;        /* over the whole run */
     uint64_t success_before_ppm; /* before the first fault */
     uint64_t success_in_fault_ppm;
     uint64_t success_after_ppm; /* in the 60 s after it */
     uint32_t recovered_after_s; /* MEASURE_NEVER: not in this run */
-    uint32_t
-        retries_stop_after_s; /* when, after the fault's end, arrivals are back at 1.02 of offered for good; or never */
-    uint64_t latency_mean_us; /* of calls that succeeded */
+    uint32_t retries_stop_after_s;
+    uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
+    uint64_t latency_mean_us; /* of calls that succeeded; and what so many of them did not exceed */
+    uint64_t latency_p50_us;
+    uint64_t latency_p99_us;
+    uint64_t latency_p999_us;
     struct measure_service *service; /* one per service of the scenario */
+    uint64_t *offered;               /* what theirs point into */
 };
+
+/* Retries per first attempt, in ppm. */
+uint64_t measure_retry_ratio_ppm(const struct world_sent *);
+
+/* Is every client a loop of a certain number of calls, and then no more? */
+bool measure_is_bounded(const struct scenario *);
 
 /* 0 or BECALM_ENOMEM. */
 int measure_take(const struct scenario *, const struct world_result *, struct measure *);
 void measure_free(struct measure *);
+
+/* What would have reached a service in the seconds [from, to) if every hop had made one attempt for the calls that
+ * clients did begin in them; in thousandths. */
+uint64_t measure_offered_milli(const struct measure *, uint32_t service, uint32_t from, uint32_t to);
 
 #endif

@@ -24,6 +24,15 @@ const struct reference *reference_at(unsigned index)
     return index < sizeof references / sizeof *references ? &references[index] : NULL;
 }
 
+const char *reference_name(const struct scenario *plan, unsigned index)
+{
+    if (plan->policy_count > 0) {
+        return index < plan->policy_count ? plan->policies[index].name : NULL;
+    }
+    const struct reference *reference = reference_at(index);
+    return reference == NULL ? NULL : reference->name;
+}
+
 /* Retries as many people write them: nothing else is switched on. */
 static void plain(struct becalm_policy *policy, const struct scenario *plan)
 {
@@ -82,10 +91,30 @@ static void settle(const struct scenario *plan, struct becalm_policy *hop, struc
     becalm_limit_defaults(&gate->limit, BECALM_LIMIT_SLOTS);
 }
 
+/* False: the scenario brings no such policy. */
+static bool scenario_options(const char *name, const struct scenario *plan, struct becalm_policy *hop,
+                             struct becalm_policy *gate, struct world_options *options)
+{
+    for (uint32_t i = 0; i < plan->policy_count; i++) {
+        const struct scenario_policy *own = &plan->policies[i];
+        if (strcmp(own->name, name) == 0) {
+            reference_own(&own->policy, plan, hop, gate, options);
+            hop->attempt_timeout = own->has_timeout ? hop->attempt_timeout : gate->attempt_timeout;
+            options->level = own->level;
+            hop->deadline = own->has_deadline ? hop->deadline : gate->deadline;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool reference_options(const char *name, const struct scenario *plan, struct becalm_policy *hop,
                        struct becalm_policy *gate, struct world_options *options)
 {
     bool ours = strcmp(name, "becalm") == 0;
+    if (scenario_options(name, plan, hop, gate, options)) {
+        return true;
+    }
     plain(hop, plan);
     if (ours) {
         becalm_policy_defaults(hop);

@@ -15,12 +15,17 @@ struct reference {
 /* NULL after the last. */
 const struct reference *reference_at(unsigned index);
 
-/* Fills the policies of a run with a named policy. False: no such name. The options point into *hop and *gate. */
+/* The names that "all" stands for: the policies that the scenario brings along, or else those above. NULL after the
+ * last. The last one of a scenario's own is what it runs with when nobody asks; of the others ours, which is last too.
+ */
+const char *reference_name(const struct scenario *, unsigned index);
+
+/* Fills the policies of a run with a named policy, of which the scenario's own come first. False: no such name. The
+ * options point into *hop and *gate. */
 bool reference_options(const char *name, const struct scenario *, struct becalm_policy *hop, struct becalm_policy *gate,
                        struct world_options *);
 
-/* The same for a policy of the user's: a policy file's rules for the services of the scenario by name come later; here
- * one policy for all hops. */
+/* The same for one policy of the user's; own.h is for a whole file. */
 void reference_own(const struct becalm_policy *policy, const struct scenario *, struct becalm_policy *hop,
                    struct becalm_policy *gate, struct world_options *);
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 
+#include "bins.h"
 #include "chart.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE        80u
-#define NAME        14u /* the column of names */
-#define CHART       54u /* columns of a chart */
-#define CHART_BYTES (CHART * 3 + 1)
-#define LOAD_TOP    (2 * CHART_PPM) /* charts of a load reach at least this high, so that 1x is in the middle */
+#define LINE             80u
+#define RECOVERIES_SHOWN 8u
+#define NAME             14u /* the column of names */
+#define CHART            54u /* columns of a chart */
+#define CHART_BYTES      (CHART * 3 + 1)
+#define LOAD_TOP         (2 * CHART_PPM) /* charts of a load reach at least this high, so that 1x is in the middle */
 
 struct page {
     FILE *out;
@@ -21,7 +23,6 @@ struct page {
 
 /* ---- text ---- */
 
-/* Names and sentences come from files: what would drive a terminal becomes a question mark. */
 static void put_plain(FILE *out, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -32,6 +33,11 @@ static void put_plain(FILE *out, const char *text, size_t length)
     }
 }
 
+void report_plain(FILE *out, const char *text)
+{
+    put_plain(out, text, strlen(text));
+}
+
 /* A name in its column; of a longer one the end is shown, because that is where names and paths differ. */
 static void put_name(FILE *out, const char *name)
 {
@@ -39,7 +45,7 @@ static void put_name(FILE *out, const char *name)
     bool cut = length > NAME - 1;
     const char *from = cut ? name + length - (NAME - 2) : name;
     fputs(cut ? "~" : "", out);
-    put_plain(out, from, strlen(from));
+    report_plain(out, from);
     fprintf(out, "%*s", (int)(NAME - strlen(from) - cut), "");
 }
 
@@ -88,37 +94,11 @@ static bool is_faulty(const struct scenario *plan)
     return plan->fault_count > 0;
 }
 
-bool report_has_after(const struct scenario *plan)
-{
-    return is_faulty(plan) &&
-           becalm_ns_after(plan->faults[0].at, plan->faults[0].length) / BECALM_S < plan->length / BECALM_S;
-}
-
-bool report_has_before(const struct scenario *plan)
-{
-    return is_faulty(plan) && plan->faults[0].at >= BECALM_S;
-}
-
-static bool is_healthy(const struct scenario *plan)
-{
-    return !is_faulty(plan);
-}
-
-uint32_t report_focus(const struct scenario *plan)
-{
-    for (uint32_t i = 0; is_faulty(plan) && i < plan->service_count; i++) {
-        if (strcmp(plan->services[i].name, plan->faults[0].service) == 0) {
-            return i;
-        }
-    }
-    return plan->service_count - 1;
-}
-
 static void put_about(const struct page *page)
 {
     const struct scenario *plan = page->plan;
     fputs(page->style->bold, page->out);
-    put_plain(page->out, plan->name, strlen(plan->name));
+    report_plain(page->out, plan->name);
     fputs(page->style->reset, page->out);
     if (plan->about != NULL && plan->about[0] != '\0') {
         fputs(": ", page->out);
@@ -134,13 +114,14 @@ static void put_title(const struct page *page, const struct report_run *run)
 {
     char calls[CHART_FIGURE_MAX];
     char events[CHART_FIGURE_MAX];
-    chart_count(run->measure->calls, calls, sizeof calls);
+    bool calling = run->measure->calls > 0 || run->measure->connections == 0;
+    chart_count(calling ? run->measure->calls : run->measure->connections, calls, sizeof calls);
     chart_count(run->result->events, events, sizeof events);
     put_about(page);
     fputs("policy ", page->out);
-    put_plain(page->out, run->policy, strlen(run->policy));
-    fprintf(page->out, ", seed %" PRIu64 ": %" PRIu32 " s, %s calls, %s events\n", run->seed, seconds(page->plan),
-            calls, events);
+    report_plain(page->out, run->policy);
+    fprintf(page->out, ", seed %" PRIu64 ": %" PRIu32 " s, %s %s, %s events\n", run->seed, seconds(page->plan), calls,
+            calling ? "calls" : "connections", events);
 }
 
 static void put_share(const struct page *page, bool known, uint64_t ppm)
@@ -156,15 +137,15 @@ static void put_success(const struct page *page, const struct measure *measure)
 {
     const struct scenario *plan = page->plan;
     putc('\n', page->out);
-    put_heading(page, "Success       ");
+    put_heading(page, figures_has_connections(plan) ? "Connected     " : "Success       ");
     if (is_faulty(plan)) {
         fprintf(page->out, "%14s%14s%14s", "before", "in the fault", "60 s after");
     }
-    fprintf(page->out, "%14s\n%*s", "all calls", (int)NAME, "");
+    fprintf(page->out, "%14s\n%*s", figures_has_connections(plan) ? "all the time" : "all calls", (int)NAME, "");
     if (is_faulty(plan)) {
-        put_share(page, report_has_before(plan), measure->success_before_ppm);
+        put_share(page, figures_has_before(plan), measure->success_before_ppm);
         put_share(page, true, measure->success_in_fault_ppm);
-        put_share(page, report_has_after(plan), measure->success_after_ppm);
+        put_share(page, figures_has_after(plan), measure->success_after_ppm);
     }
     put_share(page, true, measure->success_ppm);
     putc('\n', page->out);
@@ -176,127 +157,208 @@ static void put_recovery(const struct page *page, const struct measure *measure)
     if (!is_faulty(page->plan)) {
         return;
     }
-    if (!report_has_after(page->plan)) {
+    if (!figures_has_after(page->plan)) {
         fputs("The fault lasts until the end of the run.\n", page->out);
         return;
     }
+    const char *well = figures_has_connections(page->plan) ? "connected" : "success";
     if (measure->recovered_after_s == MEASURE_NEVER) {
-        fprintf(page->out, "%sNever recovered%s: no ten seconds in a row with 99 %% success after the fault.\n",
-                style->red, style->reset);
+        fprintf(page->out, "%sNever recovered%s: no ten seconds in a row with 99 %% %s after the fault.\n", style->red,
+                style->reset, well);
     } else {
-        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% success from there on.\n",
-                style->green, style->reset, measure->recovered_after_s);
+        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% %s from there on.\n", style->green,
+                style->reset, measure->recovered_after_s, well);
+    }
+    if (!figures_has_load(page->plan)) {
+        return;
     }
     if (measure->retries_stop_after_s == MEASURE_NEVER) {
-        fputs("The load never came back to what is offered.\n", page->out);
+        fputs("Retries never came back to what is usual.\n", page->out);
     } else if (measure->retries_stop_after_s == 0) {
-        fputs("The load was no more than what is offered from the fault's end on.\n", page->out);
+        fputs("No more retries than usual from the fault's end on.\n", page->out);
     } else {
-        fprintf(page->out, "The load was back at what is offered %" PRIu32 " s after it.\n",
+        fprintf(page->out, "No more retries than usual from %" PRIu32 " s after it on.\n",
                 measure->retries_stop_after_s);
     }
 }
 
 static void put_latency(const struct page *page, const struct measure *measure)
 {
-    uint64_t us = measure->latency_mean_us;
-    char whole[CHART_FIGURE_MAX];
-    chart_count(us / 1000, whole, sizeof whole);
-    if (measure->success_ppm > 0) {
-        fprintf(page->out, "Calls that succeeded took %s.%03" PRIu64 " ms on average.\n", whole, us % 1000);
+    const uint64_t us[] = {measure->latency_mean_us, measure->latency_p50_us, measure->latency_p99_us,
+                           measure->latency_p999_us};
+    char text[sizeof us / sizeof *us][CHART_FIGURE_MAX];
+    if (measure->latency_mean_us == 0) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof us / sizeof *us; i++) {
+        chart_latency(us[i], text[i], sizeof text[i]);
+    }
+    fprintf(page->out,
+            "Calls that succeeded took %s on average;\nhalf took up to %s, 99 %% up to %s, 99.9 %% up to %s.\n",
+            text[0], text[1], text[2], text[3]);
+}
+
+/* Of clients that make so many calls and no more. */
+static void put_completion(const struct page *page, const struct measure *measure)
+{
+    char ms[CHART_FIGURE_MAX];
+    if (!measure_is_bounded(page->plan)) {
+        return;
+    }
+    if (measure->completed_us == MEASURE_NEVER_US) {
+        fprintf(page->out, "%sNot all calls have ended%s in this time.\n", page->style->red, page->style->reset);
+        return;
+    }
+    chart_count((measure->completed_us + 500) / 1000, ms, sizeof ms);
+    uint32_t focus = figures_focus(page->plan);
+    char attempts[CHART_FIGURE_MAX];
+    chart_count(measure->service[focus].attempts, attempts, sizeof attempts);
+    fprintf(page->out, "All calls had ended after %s ms, with %s attempts at ", ms, attempts);
+    report_plain(page->out, page->plan->services[focus].name);
+    fputs(".\n", page->out);
+}
+
+/* What must be done once, and how often it was done. */
+static void put_effects(const struct page *page, const struct measure *measure)
+{
+    if (!figures_has_effects(page->plan)) {
+        return;
+    }
+    putc('\n', page->out);
+    put_heading(page, "Done once?    ");
+    fprintf(page->out, "%14s%14s%18s%18s\n", "operations", "executed", "more than once", "most often");
+    for (uint32_t i = 0; i < page->plan->service_count; i++) {
+        const struct world_effects *effects = &measure->service[i].effects;
+        const uint64_t count[] = {effects->operations, effects->executed, effects->repeated, effects->most};
+        static const int width[] = {14, 14, 18, 18};
+        if (!page->plan->services[i].effect) {
+            continue;
+        }
+        put_name(page->out, page->plan->services[i].name);
+        fputs(effects->repeated > 0 ? page->style->red : page->style->green, page->out);
+        for (size_t c = 0; c < sizeof count / sizeof *count; c++) {
+            char text[CHART_FIGURE_MAX];
+            chart_count(count[c], text, sizeof text);
+            fprintf(page->out, "%*s", width[c], text);
+        }
+        fprintf(page->out, "%s\n", page->style->reset);
+    }
+}
+
+static void put_recovery_row(const struct page *page, const struct scenario_service *service,
+                             const struct world_recovery *recovery)
+{
+    const struct report_style *style = page->style;
+    char worst[CHART_FIGURE_MAX];
+    char most[CHART_FIGURE_MAX];
+    chart_count(recovery->worst_100ms, worst, sizeof worst);
+    chart_count(service->accept_max, most, sizeof most);
+    put_name(page->out, service->name);
+    fprintf(page->out, "%9" PRIu64 ".%" PRIu64 " s%17s%12s   ", recovery->at / BECALM_S,
+            recovery->at % BECALM_S / (100 * BECALM_MS), worst, most);
+    if (recovery->fell_at == BECALM_NEVER) {
+        fprintf(page->out, "%sstayed up%s\n", style->green, style->reset);
+    } else {
+        becalm_ns after = becalm_ns_since(recovery->fell_at, recovery->at);
+        fprintf(page->out, "%sfell over%s after %" PRIu64 ".%" PRIu64 " s\n", style->red, style->reset,
+                after / BECALM_S, after % BECALM_S / (100 * BECALM_MS));
+    }
+}
+
+/* What came each time that a service was up again. */
+static void put_recoveries(const struct page *page, const struct world_result *result)
+{
+    if (!figures_has_connections(page->plan)) {
+        return;
+    }
+    putc('\n', page->out);
+    put_heading(page, "Recoveries    ");
+    fprintf(page->out, "%13s%17s%12s   %s\n", "up at", "in worst 100 ms", "bears", "then");
+    for (uint32_t i = 0; i < page->plan->service_count; i++) {
+        uint32_t count = result->service[i].recovery_count;
+        for (uint32_t r = 0; r < count && r < RECOVERIES_SHOWN; r++) {
+            put_recovery_row(page, &page->plan->services[i], &result->service[i].recovery[r]);
+        }
+        if (count > RECOVERIES_SHOWN) {
+            put_name(page->out, page->plan->services[i].name);
+            fprintf(page->out, "and %" PRIu32 " more\n", count - RECOVERIES_SHOWN);
+        }
     }
 }
 
 static void put_load(const struct page *page, const struct measure *measure)
 {
+    if (!figures_has_load(page->plan)) {
+        return;
+    }
     putc('\n', page->out);
     put_heading(page, "Load          ");
-    fprintf(page->out, "%14s%14s%14s%14s\n", "offered", is_faulty(page->plan) ? "mean in fault" : "mean", "worst 5 s",
-            "worst second");
+    fprintf(page->out, "%12s%14s%12s%14s%14s\n", "offered", is_faulty(page->plan) ? "mean in fault" : "mean",
+            "worst 5 s", "worst second", "longest queue");
     for (uint32_t i = 0; i < page->plan->service_count; i++) {
         const struct measure_service *service = &measure->service[i];
-        const uint64_t factor[] = {service->mean_ppm, service->peak_5s_ppm, service->peak_1s_ppm};
         char text[CHART_FIGURE_MAX];
         put_name(page->out, page->plan->services[i].name);
         chart_rate(service->offered_milli, text, sizeof text);
+        fprintf(page->out, "%12s", text);
+        chart_factor(service->mean_ppm, text, sizeof text);
         fprintf(page->out, "%14s", text);
-        for (size_t f = 0; f < sizeof factor / sizeof *factor; f++) {
-            chart_factor(factor[f], text, sizeof text);
-            fprintf(page->out, "%14s", text);
-        }
-        putc('\n', page->out);
+        chart_factor(service->peak_5s_ppm, text, sizeof text);
+        fprintf(page->out, "%12s", text);
+        chart_factor(service->peak_1s_ppm, text, sizeof text);
+        fprintf(page->out, "%14s", text);
+        chart_count(service->queue_most, text, sizeof text);
+        fprintf(page->out, "%14s\n", text);
     }
 }
 
-/* "limit 12,345, attempts_spent 20" */
-static void put_reasons(FILE *out, const uint64_t *ended, size_t column)
+/* The endpoints of a service have a row each, with their part of what is said of it. */
+static void put_endpoints(const struct page *page, const struct scenario_service *service,
+                          const struct world_service *counts)
 {
-    char text[BECALM_REASON_COUNT * 64];
-    size_t at = 0;
-    text[0] = '\0';
-    for (int why = 0; why < BECALM_REASON_COUNT; why++) {
-        char count[CHART_FIGURE_MAX];
-        if (why == BECALM_WHY_OK || ended[why] == 0) {
-            continue;
-        }
-        chart_count(ended[why], count, sizeof count);
-        int length = snprintf(text + at, sizeof text - at, "%s%s %s", at == 0 ? "" : ", ",
-                              becalm_reason_word((enum becalm_reason)why), count);
-        at += (size_t)length;
+    for (uint32_t i = 0; i < service->endpoint_count; i++) {
+        char name[NAME + 1];
+        char text[CHART_FIGURE_MAX];
+        (void)snprintf(name, sizeof name, "  %.*s", (int)NAME - 3, service->endpoints[i].name);
+        put_name(page->out, name);
+        chart_count(counts->endpoint[i].retries, text, sizeof text);
+        fprintf(page->out, "%14s", text);
+        chart_share(measure_retry_ratio_ppm(&counts->endpoint[i]), text, sizeof text);
+        fprintf(page->out, "%11s\n", text);
     }
-    put_wrapped(out, at == 0 ? "none" : text, column, column);
 }
 
 static void put_refusals(const struct page *page, const struct report_run *run)
 {
     putc('\n', page->out);
     put_heading(page, "Retries       ");
-    fprintf(page->out, "%14s%11s   %s\n", "allowed", "per first", "calls without success, by reason");
+    bool calling = run->measure->calls > 0;
+    fprintf(page->out, "%14s%11s%s\n", "allowed", "per first", calling ? "   calls without success, by reason" : "");
     for (uint32_t i = 0; i < page->plan->service_count; i++) {
         const struct world_service *service = &run->result->service[i];
+        char reasons[FIGURES_REASONS_MAX];
         char text[CHART_FIGURE_MAX];
         put_name(page->out, page->plan->services[i].name);
         chart_count(service->retries, text, sizeof text);
         fprintf(page->out, "%14s", text);
         chart_share(run->measure->service[i].retry_ratio_ppm, text, sizeof text);
-        fprintf(page->out, "%11s   ", text);
-        put_reasons(page->out, service->ended, NAME + 28);
+        fprintf(page->out, "%11s%s", text, calling ? "   " : "\n");
+        if (calling) {
+            figures_reasons(service->ended, reasons, sizeof reasons);
+            put_wrapped(page->out, reasons, NAME + 28, NAME + 28);
+        }
+        put_endpoints(page, &page->plan->services[i], service);
     }
 }
 
 /* ---- charts ---- */
 
-/* Sums of the seconds of each column. */
-struct columns {
-    uint32_t bin;
-    uint32_t count;
-    uint64_t part[CHART];
-    uint64_t whole[CHART];
-    uint64_t ppm[CHART];
-};
-
-static void columns_add(struct columns *columns, uint32_t second, uint64_t part, uint64_t whole)
-{
-    columns->part[second / columns->bin] += part;
-    columns->whole[second / columns->bin] += whole;
-}
-
-static uint64_t columns_close(struct columns *columns)
-{
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < columns->count; i++) {
-        columns->ppm[i] = columns->whole[i] == 0 ? 0 : columns->part[i] * CHART_PPM / columns->whole[i];
-        most = columns->ppm[i] > most ? columns->ppm[i] : most;
-    }
-    return most;
-}
-
-static void put_spark(const struct page *page, const char *name, const struct columns *columns, uint64_t top,
+static void put_spark(const struct page *page, const char *name, const struct bins *bins, uint64_t top,
                       const char *top_text)
 {
     char spark[CHART_BYTES];
     put_name(page->out, name);
-    chart_spark(columns->ppm, columns->count, top, page->style->utf8, spark, sizeof spark);
+    chart_spark(bins->value, bins->count, top, page->style->utf8, spark, sizeof spark);
     fprintf(page->out, "%s  %sto %s%s\n", spark, page->style->dim, top_text, page->style->reset);
 }
 
@@ -310,16 +372,16 @@ static void put_scale(const struct page *page, uint32_t columns)
     fprintf(page->out, "0%*s%s\n", left > 2 ? left - 1 : 1, "", end);
 }
 
-static void put_faults(const struct page *page, const struct columns *columns)
+static void put_faults(const struct page *page, const struct bins *bins)
 {
     char marks[CHART + 1];
-    memset(marks, ' ', columns->count);
+    memset(marks, ' ', bins->count);
     uint32_t end = 0;
     for (uint32_t f = 0; f < page->plan->fault_count; f++) {
         const struct scenario_fault *fault = &page->plan->faults[f];
-        for (uint32_t i = 0; i < columns->count; i++) {
-            becalm_ns from = (becalm_ns)i * columns->bin * BECALM_S;
-            if (from + columns->bin * BECALM_S > fault->at && from < becalm_ns_after(fault->at, fault->length)) {
+        for (uint32_t i = 0; i < bins->count; i++) {
+            becalm_ns from = (becalm_ns)i * bins->bin * BECALM_S;
+            if (from + bins->bin * BECALM_S > fault->at && from < becalm_ns_after(fault->at, fault->length)) {
                 marks[i] = '=';
                 end = i + 1 > end ? i + 1 : end;
             }
@@ -335,30 +397,20 @@ static void put_faults(const struct page *page, const struct columns *columns)
 static void put_charts(const struct page *page, const struct report_run *run)
 {
     const struct scenario *plan = page->plan;
-    const struct world_result *result = run->result;
-    struct columns columns = {.bin = chart_bin(result->seconds, CHART), .count = chart_columns(result->seconds, CHART)};
-    put_scale(page, columns.count);
-    put_faults(page, &columns);
-    for (uint32_t c = 0; c < plan->client_count; c++) {
-        for (uint32_t s = 0; s < result->seconds; s++) {
-            columns_add(&columns, s, result->client[c].good[s], result->client[c].begun[s]);
-        }
-    }
-    columns_close(&columns);
-    put_spark(page, "success", &columns, CHART_PPM, "100 %");
-    for (uint32_t i = 0; i < plan->service_count; i++) {
-        struct columns load = {.bin = columns.bin, .count = columns.count};
+    struct bins bins;
+    bins_success(&bins, plan, run->result, CHART);
+    put_scale(page, bins.count);
+    put_faults(page, &bins);
+    put_spark(page, figures_has_connections(plan) ? "connected" : "success", &bins, CHART_PPM, "100 %");
+    for (uint32_t i = 0; figures_has_load(plan) && i < plan->service_count; i++) {
         char text[CHART_FIGURE_MAX];
-        for (uint32_t s = 0; s < result->seconds; s++) {
-            columns_add(&load, s, result->service[i].arrivals[s] * 1000, run->measure->service[i].offered_milli);
-        }
-        uint64_t most = columns_close(&load);
+        uint64_t most = bins_load(&bins, run->result, run->measure, i, CHART);
         uint64_t top = most > LOAD_TOP ? most : LOAD_TOP;
         chart_factor(top, text, sizeof text);
-        put_spark(page, plan->services[i].name, &load, top, most > LOAD_TOP ? text : "2x");
+        put_spark(page, plan->services[i].name, &bins, top, most > LOAD_TOP ? text : "2x");
     }
-    fprintf(page->out, "%sA column is %" PRIu32 " s; below success is the load on each service.%s\n", page->style->dim,
-            columns.bin, page->style->reset);
+    fprintf(page->out, "%sA column is %" PRIu32 " s%s.%s\n", page->style->dim, bins.bin,
+            figures_has_load(plan) ? "; below success is the load on each service" : "", page->style->reset);
 }
 
 void report_summary(FILE *out, const struct report_style *style, const struct scenario *plan,
@@ -369,138 +421,42 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_success(&page, run->measure);
     put_recovery(&page, run->measure);
     put_latency(&page, run->measure);
+    put_completion(&page, run->measure);
+    put_effects(&page, run->measure);
+    put_recoveries(&page, run->result);
     put_load(&page, run->measure);
     put_refusals(&page, run);
-    put_charts(&page, run);
+    if (!measure_is_bounded(plan)) { /* else it is over in the first seconds */
+        put_charts(&page, run);
+    }
+}
+
+void report_timeline_title(FILE *out, const struct report_style *style, const struct scenario *plan, const char *policy,
+                           becalm_ns from)
+{
+    const struct page page = {out, style, plan};
+    put_about(&page);
+    fputs("policy ", out);
+    report_plain(out, policy);
+    fprintf(out, ": calls that begin from %" PRIu64 ".%03" PRIu64 " s on\n", from / BECALM_S,
+            from % BECALM_S / BECALM_MS);
+    if (is_faulty(plan)) {
+        const struct scenario_fault *fault = &plan->faults[0];
+        fprintf(out, "fault from %" PRIu64 ".%03" PRIu64 " s, for %" PRIu64 ".%03" PRIu64 " s\n", fault->at / BECALM_S,
+                fault->at % BECALM_S / BECALM_MS, fault->length / BECALM_S, fault->length % BECALM_S / BECALM_MS);
+    }
+    putc('\n', out);
 }
 
 /* ---- the table of many ---- */
 
-void report_figures_take(const struct scenario *plan, const struct measure *measure, struct report_figures *figures)
+static void put_row(const struct page *page, const struct figures *figures, uint32_t count, enum figures_spread spread)
 {
-    const struct measure_service *service = &measure->service[report_focus(plan)];
-    *figures = (struct report_figures){
-        .mean_ppm = service->mean_ppm,
-        .peak_5s_ppm = service->peak_5s_ppm,
-        .peak_1s_ppm = service->peak_1s_ppm,
-        .success_ppm = measure->success_ppm,
-        .before_ppm = measure->success_before_ppm,
-        .in_fault_ppm = measure->success_in_fault_ppm,
-        .after_ppm = measure->success_after_ppm,
-        .recovered_after_s = measure->recovered_after_s,
-    };
-}
-
-/* The columns of the table, in order: where a figure is, and how it is written. Loads come first. */
-enum column_kind { COLUMN_FACTOR, COLUMN_SHARE };
-
-struct column {
-    const char *title;
-    int width;
-    enum column_kind kind;
-    size_t offset;
-    bool (*known)(const struct scenario *);
-};
-
-static bool is_any(const struct scenario *plan)
-{
-    (void)plan;
-    return true;
-}
-
-static const struct column columns_of_all[] = {
-    {"mean", 9, COLUMN_FACTOR, offsetof(struct report_figures, mean_ppm), is_any},
-    {"worst 5 s", 10, COLUMN_FACTOR, offsetof(struct report_figures, peak_5s_ppm), is_any},
-    {"worst 1 s", 10, COLUMN_FACTOR, offsetof(struct report_figures, peak_1s_ppm), is_any},
-    {"before", 9, COLUMN_SHARE, offsetof(struct report_figures, before_ppm), report_has_before},
-    {"in fault", 9, COLUMN_SHARE, offsetof(struct report_figures, in_fault_ppm), is_faulty},
-    {"after", 9, COLUMN_SHARE, offsetof(struct report_figures, after_ppm), report_has_after},
-    {"success", 9, COLUMN_SHARE, offsetof(struct report_figures, success_ppm), is_healthy},
-};
-
-#define COLUMNS (sizeof columns_of_all / sizeof *columns_of_all)
-
-enum spread { SPREAD_MEAN, SPREAD_LOWEST, SPREAD_HIGHEST };
-
-static uint64_t figure(const struct report_figures *figures, size_t offset)
-{
-    uint64_t value;
-    memcpy(&value, (const unsigned char *)figures + offset, sizeof value);
-    return value;
-}
-
-static uint64_t spread_of(const struct report_figures *figures, uint32_t count, size_t offset, enum spread spread)
-{
-    uint64_t sum = 0;
-    uint64_t low = UINT64_MAX;
-    uint64_t high = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t value = figure(&figures[i], offset);
-        sum += value;
-        low = value < low ? value : low;
-        high = value > high ? value : high;
-    }
-    switch (spread) {
-    case SPREAD_MEAN:
-        return (sum + count / 2) / count;
-    case SPREAD_LOWEST:
-        return low;
-    case SPREAD_HIGHEST:
-        return high;
-    }
-    BECALM_UNREACHABLE();
-}
-
-/* Seconds, and how many never. A mean over runs of which some never recovered would be a lie. */
-static void put_recovered(FILE *out, const struct report_figures *figures, uint32_t count, enum spread spread)
-{
-    uint64_t sum = 0;
-    uint32_t never = 0;
-    uint32_t low = MEASURE_NEVER;
-    uint32_t high = 0;
-    char text[64];
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t after = figures[i].recovered_after_s;
-        never += after == MEASURE_NEVER;
-        sum += after == MEASURE_NEVER ? 0 : after;
-        low = after < low ? after : low;
-        high = after > high ? after : high;
-    }
-    uint32_t one = spread == SPREAD_LOWEST ? low : spread == SPREAD_HIGHEST ? high : (uint32_t)(sum / count);
-    if (spread == SPREAD_MEAN && never > 0 && never < count) {
-        (void)snprintf(text, sizeof text, "%" PRIu32 " never", never);
-    } else if (never == count || one == MEASURE_NEVER) {
-        (void)snprintf(text, sizeof text, "never");
-    } else if (spread == SPREAD_MEAN && count > 1) {
-        uint64_t tenths = (sum * 10 + count / 2) / count;
-        (void)snprintf(text, sizeof text, "%" PRIu64 ".%" PRIu64 " s", tenths / 10, tenths % 10);
-    } else {
-        (void)snprintf(text, sizeof text, "%" PRIu32 " s", one);
-    }
-    fprintf(out, "%10s", text);
-}
-
-static void put_row(const struct page *page, const struct report_figures *figures, uint32_t count, enum spread spread)
-{
-    for (size_t c = 0; c < COLUMNS; c++) {
-        const struct column *column = &columns_of_all[c];
+    const struct figures_column *column;
+    for (uint32_t c = 0; (column = figures_column(page->plan, c)) != NULL; c++) {
         char text[CHART_FIGURE_MAX];
-        if (!column->known(page->plan)) {
-            continue;
-        }
-        uint64_t value = spread_of(figures, count, column->offset, spread);
-        switch (column->kind) {
-        case COLUMN_FACTOR:
-            chart_factor(value, text, sizeof text);
-            break;
-        case COLUMN_SHARE:
-            chart_share(value, text, sizeof text);
-            break;
-        }
+        figures_text(column, figures, count, spread, text, sizeof text);
         fprintf(page->out, "%*s", column->width, text);
-    }
-    if (report_has_after(page->plan)) {
-        put_recovered(page->out, figures, count, spread);
     }
     putc('\n', page->out);
 }
@@ -508,10 +464,10 @@ static void put_row(const struct page *page, const struct report_figures *figure
 static void put_compare_title(const struct page *page, const struct report_table *table)
 {
     const struct scenario *plan = page->plan;
-    const char *focus = plan->services[report_focus(plan)].name;
+    const char *focus = plan->services[figures_focus(plan)].name;
     put_about(page);
-    fprintf(page->out, "%" PRIu32 " s, load on ", seconds(plan));
-    put_plain(page->out, focus, strlen(focus));
+    fprintf(page->out, "%" PRIu32 " s, %s ", seconds(plan), figures_has_load(plan) ? "load on" : "attempts at");
+    report_plain(page->out, focus);
     if (table->seeds == 1) {
         fprintf(page->out, ", seed %" PRIu64 "\n\n", table->first_seed);
     } else {
@@ -535,25 +491,25 @@ static void put_group(FILE *out, const char *title, int width)
 
 static void put_compare_head(const struct page *page)
 {
-    int width[] = {[COLUMN_FACTOR] = 0, [COLUMN_SHARE] = 0};
-    for (size_t c = 0; c < COLUMNS; c++) {
-        const struct column *column = &columns_of_all[c];
-        width[column->kind] += column->known(page->plan) ? column->width : 0;
+    int width[] = {
+        [FIGURES_LOAD] = 0, [FIGURES_COUNT] = 0, [FIGURES_TIME] = 0, [FIGURES_SUCCESS] = 0, [FIGURES_RECOVERY] = 0};
+    const struct figures_column *column;
+    for (uint32_t c = 0; (column = figures_column(page->plan, c)) != NULL; c++) {
+        width[column->kind] += column->width;
     }
-    fprintf(page->out, "%*s", (int)NAME, "");
-    put_group(page->out, "load", width[COLUMN_FACTOR]);
-    if (is_faulty(page->plan)) { /* else there is one column, and no room for a word above it */
-        put_group(page->out, "success", width[COLUMN_SHARE]);
+    if (figures_has_load(page->plan)) { /* else the columns speak for themselves */
+        fprintf(page->out, "%*s", (int)NAME, "");
+        put_group(page->out, "load", width[FIGURES_LOAD]);
+        if (is_faulty(page->plan)) { /* else there is one column, and no room for a word above it */
+            put_group(page->out, "success", width[FIGURES_SUCCESS]);
+        }
+        putc('\n', page->out);
+    }
+    put_heading(page, "policy        ");
+    for (uint32_t c = 0; (column = figures_column(page->plan, c)) != NULL; c++) {
+        fprintf(page->out, "%*s", column->width, column->title);
     }
     putc('\n', page->out);
-    put_heading(page, "policy        ");
-    for (size_t c = 0; c < COLUMNS; c++) {
-        const struct column *column = &columns_of_all[c];
-        if (column->known(page->plan)) {
-            fprintf(page->out, "%*s", column->width, column->title);
-        }
-    }
-    fprintf(page->out, "%s\n", report_has_after(page->plan) ? "  recovers" : "");
 }
 
 void report_compare(FILE *out, const struct report_style *style, const struct scenario *plan,
@@ -563,14 +519,14 @@ void report_compare(FILE *out, const struct report_style *style, const struct sc
     put_compare_title(&page, table);
     put_compare_head(&page);
     for (uint32_t p = 0; p < table->policy_count; p++) {
-        const struct report_figures *figures = &table->figures[(size_t)p * table->seeds];
+        const struct figures *figures = &table->figures[(size_t)p * table->seeds];
         put_name(out, table->policy[p]);
-        put_row(&page, figures, table->seeds, SPREAD_MEAN);
+        put_row(&page, figures, table->seeds, FIGURES_MEAN);
         if (table->seeds > 1) {
             put_name(out, "  lowest");
-            put_row(&page, figures, table->seeds, SPREAD_LOWEST);
+            put_row(&page, figures, table->seeds, FIGURES_LOWEST);
             put_name(out, "  highest");
-            put_row(&page, figures, table->seeds, SPREAD_HIGHEST);
+            put_row(&page, figures, table->seeds, FIGURES_HIGHEST);
         }
     }
 }

@@ -4,7 +4,7 @@
 
 /* What a run showed, as a page that a person understands at once: 80 columns, figures first, charts below. */
 
-#include "measure.h"
+#include "figures.h"
 
 #include <stdio.h>
 
@@ -18,37 +18,25 @@ struct report_style {
 struct report_run {
     const char *policy; /* a name, or a file's */
     uint64_t seed;
+    const struct world_options *options;
     const struct world_result *result;
     const struct measure *measure;
 };
 
 void report_summary(FILE *, const struct report_style *, const struct scenario *, const struct report_run *);
 
-/* Is there a whole second before the first fault, or after it? */
-bool report_has_before(const struct scenario *);
-bool report_has_after(const struct scenario *);
+/* What stands above a timeline of calls from an instant on. */
+void report_timeline_title(FILE *, const struct report_style *, const struct scenario *, const char *policy,
+                           becalm_ns from);
 
-/* The figures of a run that are compared; those of a load are of the service that report_focus() names. */
-struct report_figures {
-    uint64_t mean_ppm;
-    uint64_t peak_5s_ppm;
-    uint64_t peak_1s_ppm;
-    uint64_t success_ppm;
-    uint64_t before_ppm;
-    uint64_t in_fault_ppm;
-    uint64_t after_ppm;
-    uint32_t recovered_after_s; /* or MEASURE_NEVER */
-};
-
-/* The service where the trouble is: that of the first fault, or else the last. */
-uint32_t report_focus(const struct scenario *);
-void report_figures_take(const struct scenario *, const struct measure *, struct report_figures *);
+/* Names and sentences come from files: what would drive a terminal becomes a question mark. */
+void report_plain(FILE *, const char *text);
 
 /* One row per policy; with several seeds the mean, and below it the lowest and the highest. */
 struct report_table {
     const char *const *policy;
     uint32_t policy_count;
-    const struct report_figures *figures; /* policy_count * seeds of them, those of a policy together */
+    const struct figures *figures; /* policy_count * seeds of them, those of a policy together */
     uint64_t first_seed;
     uint32_t seeds;
 };

@@ -1,55 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-#include "scenario.h"
+#include "scenario_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/apply.h"
 #include "policy/value.h"
-#include "scenario_schema.h"
+#include "scenario_policy.h"
 
-#define SERVICES_MAX 1000u
-#define CLIENTS_MAX  1000u
-#define FAULTS_MAX   1000u
-#define CALLS_MAX    100000u /* that one request may cause below a service, retries aside */
-
-struct scenario_file {
-    struct arena arena;
-    struct scenario scenario;
-    struct scenario_service *services; /* the same as in the scenario, while they are being filled */
-    struct scenario_client *clients;
-    struct scenario_fault *faults;
-};
-
-/* The file while it is being read: the mappings by name, or NULL. */
-struct reading {
-    struct loader l;
-    struct scenario_file *file;
-    const struct yaml_node *services;
-    const struct yaml_node *clients;
-    const struct yaml_node *faults;
-};
-
-/* The value of a key, or NULL if there is none, whatever the node is. */
-static const struct yaml_node *value_of(const struct yaml_node *node, const char *key)
+const struct yaml_node *value_of(const struct yaml_node *node, const char *key)
 {
     const struct yaml_node *value = node->kind == YAML_MAPPING ? yaml_get(node, key) : NULL;
     return yaml_is_null(value) ? NULL : value;
 }
 
-/* A key that must be there; `name` is the one of the client, service or fault that should have it. */
-static void need(struct loader *l, const struct yaml_node *name, const struct yaml_node *node, const char *key,
-                 const char *example)
+void need(struct loader *l, const struct yaml_node *name, const struct yaml_node *node, const char *key,
+          const char *example)
 {
     if (value_of(node, key) == NULL) {
         loader_error(l, name->line, name->column, "missing", "%.64s has no %s; write %s", name->text, key, example);
     }
 }
 
-/* One of the three mappings by name, with as many entries as there may be; or NULL. */
-static const struct yaml_node *named(struct loader *l, const struct yaml_node *root, const char *key, uint32_t max)
+const struct yaml_node *named(struct loader *l, const struct yaml_node *root, const char *key, uint32_t max)
 {
     const struct yaml_node *node = value_of(root, key);
     if (node == NULL) {
@@ -67,187 +40,115 @@ static const struct yaml_node *named(struct loader *l, const struct yaml_node *r
     return node;
 }
 
-/* A service's time: one distribution, with all that it needs. */
-
-struct time_kind {
-    const char *key;
-    enum dist_kind kind;
-    const char *part[2]; /* of a mapping; NULL: the key's value is a duration */
-    const char *example;
-};
-
-static const struct time_kind time_kinds[] = {
-    {"constant", DIST_CONSTANT, {NULL, NULL}, "{constant: 10ms}"},
-    {"exponential", DIST_EXPONENTIAL, {NULL, NULL}, "{exponential: 10ms}"},
-    {"lognormal", DIST_LOGNORMAL, {"median", "sigma"}, "{lognormal: {median: 10ms, sigma: 0.5}}"},
-    {"pareto", DIST_PARETO, {"least", "alpha"}, "{pareto: {least: 10ms, alpha: 2.5}}"},
-    {"normal", DIST_NORMAL, {"mean", "deviation"}, "{normal: {mean: 10ms, deviation: 2ms}}"},
-};
-
-static struct dist dist_from(enum dist_kind kind, const struct time_keys *keys)
+/* The endpoints of a service have what it has itself, where they do not say otherwise. */
+static bool endpoints_load(struct reading *r, struct scenario_service *service, const struct yaml_node *endpoints)
 {
-    switch (kind) {
-    case DIST_CONSTANT:
-        return (struct dist){.kind = kind, .mean = keys->constant};
-    case DIST_EXPONENTIAL:
-        return (struct dist){.kind = kind, .mean = keys->exponential};
-    case DIST_LOGNORMAL:
-        return (struct dist){.kind = kind, .mean = keys->median, .shape = keys->sigma};
-    case DIST_PARETO:
-        return (struct dist){.kind = kind, .mean = keys->least, .shape = keys->alpha};
-    case DIST_NORMAL:
-        return (struct dist){
-            .kind = kind, .mean = keys->mean, .shape = (uint32_t)(keys->deviation * 1000000 / keys->mean)};
+    static const char *const beside[] = {"time", NULL};
+    struct scenario_endpoint *made = arena_take(r->l.arena, (endpoints->count + 1) * sizeof *made);
+    uint64_t sum = 0;
+    if (made == NULL) {
+        return loader_no_memory(&r->l);
     }
-    BECALM_UNREACHABLE();
-}
-
-/* Called for a mapping whose keys are all known and in range. */
-static void time_choose(struct loader *l, struct dist *dist, const struct time_keys *keys, const struct yaml_node *time)
-{
-    if (time->count != 1) {
-        loader_error(l, time->line, time->column, "conflict",
-                     "time is one distribution; write for example time: {exponential: 10ms}");
-        return;
-    }
-    for (size_t i = 0; i < sizeof time_kinds / sizeof *time_kinds; i++) {
-        const struct time_kind *kind = &time_kinds[i];
-        const struct yaml_node *value = yaml_get(time, kind->key);
-        if (value == NULL) {
-            continue;
+    for (uint32_t i = 0; i < endpoints->count; i++) {
+        const struct yaml_node *key = endpoints->key[i];
+        const struct yaml_node *time = value_of(endpoints->item[i], "time");
+        made[i] = (struct scenario_endpoint){
+            .name = arena_text(r->l.arena, key->text),
+            .time = service->time,
+            .error_ppm = service->error_ppm,
+            .hang_ppm = service->hang_ppm,
+            .hang_first = service->hang_first,
+            .hang = service->hang,
+        };
+        if (made[i].name == NULL) {
+            return loader_no_memory(&r->l);
         }
-        if (kind->part[0] != NULL &&
-            (value_of(value, kind->part[0]) == NULL || value_of(value, kind->part[1]) == NULL)) {
-            loader_error(l, value->line, value->column, "missing", "%s has %s and %s; write time: %s", kind->key,
-                         kind->part[0], kind->part[1], kind->example);
-        } else if (kind->kind == DIST_NORMAL && keys->deviation > keys->mean) {
-            loader_error(l, value->line, value->column, "conflict", "deviation must not be above mean");
-        } else {
-            *dist = dist_from(kind->kind, keys);
+        struct space spaces[] = {{&schema_scenario_endpoint, &made[i], NULL}};
+        struct place place = {.spaces = spaces, .space_count = 1, .what = "an endpoint", .beside = beside};
+        (void)name_is_fine(&r->l, key, "endpoint");
+        (void)apply_mapping(&r->l, &place, endpoints->item[i]);
+        if (time != NULL) {
+            dist_load(r, "time", time, &made[i].time);
         }
+        sum += made[i].share_ppm;
     }
+    if (sum > 1000000) {
+        loader_error(&r->l, endpoints->line, endpoints->column, "conflict",
+                     "the shares of the endpoints of %.64s are above 100%%", service->name);
+    }
+    service->endpoints = made;
+    service->endpoint_count = endpoints->count;
+    return true;
 }
 
 static bool service_load(struct reading *r, struct scenario_service *service, uint32_t i)
 {
+    static const char *const beside[] = {"time", "endpoints", NULL};
     const struct yaml_node *key = r->services->key[i];
     const struct yaml_node *value = r->services->item[i];
-    struct time_keys keys;
-    memset(&keys, 0, sizeof keys);
     *service = (struct scenario_service){
         .name = arena_text(r->l.arena, key->text),
         .hosts = 1,
         .queue_max = UINT32_MAX,
         .instances = 1,
         .hang = 10 * BECALM_S,
+        .accept_max = SCENARIO_NONE,
+        .restart = 5 * BECALM_S,
         .fan_out = 1,
     };
     if (service->name == NULL) {
         return loader_no_memory(&r->l);
     }
-    struct space spaces[] = {{&schema_scenario_service, service, NULL}, {&schema_scenario_time, &keys, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 2, .what = "a service"};
+    struct space spaces[] = {{&schema_scenario_service, service, NULL}};
+    struct place place = {.spaces = spaces, .space_count = 1, .what = "a service", .beside = beside};
     (void)name_is_fine(&r->l, key, "service");
-    bool fine = apply_mapping(&r->l, &place, value);
+    (void)apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "time", "time: {exponential: 10ms}");
     const struct yaml_node *time = value_of(value, "time");
-    if (fine && time != NULL) {
-        time_choose(&r->l, &service->time, &keys, time);
+    if (time != NULL) {
+        dist_load(r, "time", time, &service->time);
+    }
+    const struct yaml_node *endpoints = named(&r->l, value, "endpoints", ENDPOINTS_MAX);
+    if (endpoints != NULL && !endpoints_load(r, service, endpoints)) {
+        return false;
     }
     return !r->l.no_memory;
 }
 
-static bool client_load(struct reading *r, struct scenario_client *client, uint32_t i)
+static bool link_load(struct reading *r, struct scenario_link *link, uint32_t i)
 {
-    const struct yaml_node *key = r->clients->key[i];
-    const struct yaml_node *value = r->clients->item[i];
-    *client = (struct scenario_client){.name = arena_text(r->l.arena, key->text), .callers = 1, .retries = true};
-    if (client->name == NULL) {
+    const struct yaml_node *key = r->links->key[i];
+    const struct yaml_node *value = r->links->item[i];
+    const struct scenario *scenario = &r->file->scenario;
+    *link = (struct scenario_link){
+        .name = arena_text(r->l.arena, key->text), .latency = scenario->link, .loss_ppm = scenario->loss_ppm};
+    if (link->name == NULL) {
         return loader_no_memory(&r->l);
     }
-    struct space spaces[] = {{&schema_scenario_client, client, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 1, .what = "a client"};
-    (void)name_is_fine(&r->l, key, "client");
+    struct space spaces[] = {{&schema_scenario_link, link, NULL}};
+    struct place place = {.spaces = spaces, .space_count = 1, .what = "a link"};
+    (void)name_is_fine(&r->l, key, "link");
     (void)apply_mapping(&r->l, &place, value);
+    need(&r->l, key, value, "from", "from: and the name of a client or service");
     need(&r->l, key, value, "to", "to: and the name of a service");
-    need(&r->l, key, value, "rate", "rate: 100/s");
-    return !r->l.no_memory;
-}
-
-/* Faults: each does one thing. */
-
-static const char *const fault_words[] = {"capacity", "errors",   "dead",       "latency",
-                                          "hangs",    "badHosts", "cutCallers", NULL}; /* in the order of the enum */
-
-static bool fault_choose(struct loader *l, struct scenario_fault *fault, const struct fault_keys *keys,
-                         const struct yaml_node *name, const struct yaml_node *node)
-{
-    int found = 0;
-    for (int i = 0; fault_words[i] != NULL; i++) {
-        if (value_of(node, fault_words[i]) != NULL) {
-            fault->kind = (enum fault_kind)i;
-            found++;
-        }
-    }
-    if (found != 1) {
-        loader_error(l, name->line, name->column, found == 0 ? "missing" : "conflict",
-                     "%.64s does %s; write capacity, errors, dead, latency, hangs, badHosts or cutCallers, one of them",
-                     name->text, found == 0 ? "nothing" : "several things");
-        return false;
-    }
-    if (fault->kind == FAULT_DEAD && !keys->dead) {
-        const struct yaml_node *dead = yaml_get(node, "dead");
-        loader_error(l, dead->line, dead->column, "conflict", "dead: false is no fault; write dead: true");
-        return false;
-    }
-    fault->ppm = fault->kind == FAULT_CAPACITY ? keys->capacity
-                 : fault->kind == FAULT_ERRORS ? keys->errors
-                 : fault->kind == FAULT_HANG   ? keys->hangs
-                                               : keys->cut_callers;
-    fault->count = keys->bad_hosts;
-    fault->latency = keys->latency;
-    return true;
-}
-
-static bool fault_load(struct reading *r, struct scenario_fault *fault, uint32_t i)
-{
-    const struct yaml_node *key = r->faults->key[i];
-    const struct yaml_node *value = r->faults->item[i];
-    struct fault_keys keys;
-    memset(&keys, 0, sizeof keys);
-    *fault = (struct scenario_fault){.name = arena_text(r->l.arena, key->text)};
-    if (fault->name == NULL) {
-        return loader_no_memory(&r->l);
-    }
-    struct space spaces[] = {{&schema_scenario_fault, fault, NULL}, {&schema_scenario_effect, &keys, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 2, .what = "a fault"};
-    (void)name_is_fine(&r->l, key, "fault");
-    bool fine = apply_mapping(&r->l, &place, value);
-    need(&r->l, key, value, "at", "at: 60s");
-    need(&r->l, key, value, "for", "for: 30s");
-    need(&r->l, key, value, "service", "service: and the name of a service");
-    if (!fine || !fault_choose(&r->l, fault, &keys, key, value)) {
-        fault->service = NULL; /* nothing more is said of half a fault */
-    }
     return !r->l.no_memory;
 }
 
 /* What is right by itself and must fit the rest. */
 
-static uint32_t service_index(const struct reading *r, const char *name)
+uint32_t scenario_find(const struct scenario *plan, const char *service)
 {
-    for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {
-        if (strcmp(r->file->services[i].name, name) == 0) {
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        if (strcmp(plan->services[i].name, service) == 0) {
             return i;
         }
     }
     return SCENARIO_NONE;
 }
 
-/* The service that a text of the file names; SCENARIO_NONE: reported. */
-static uint32_t service_named(struct reading *r, const struct yaml_node *node, const char *key)
+uint32_t service_named(struct reading *r, const struct yaml_node *node, const char *key)
 {
-    uint32_t index = service_index(r, node->text);
+    uint32_t index = scenario_find(&r->file->scenario, node->text);
     const char *names[SERVICES_MAX];
     if (index == SCENARIO_NONE) {
         for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {
@@ -261,8 +162,41 @@ static uint32_t service_named(struct reading *r, const struct yaml_node *node, c
     return index;
 }
 
-/* The text under a key of an entry, or NULL if it is no text: that was reported. */
-static const struct yaml_node *text_of(const struct yaml_node *entry, const char *key)
+uint32_t client_named(struct reading *r, const struct yaml_node *node, const char *key)
+{
+    for (uint32_t i = 0; i < r->file->scenario.client_count; i++) {
+        if (strcmp(r->file->clients[i].name, node->text) == 0) {
+            return i;
+        }
+    }
+    loader_error(&r->l, node->line, node->column, "unknown-client", "%s: there is no client \"%.64s\"", key,
+                 node->text);
+    return SCENARIO_NONE;
+}
+
+void caller_check(struct reading *r, const struct yaml_node *node, const char *key)
+{
+    for (uint32_t i = 0; i < r->file->scenario.client_count; i++) {
+        if (strcmp(r->file->clients[i].name, node->text) == 0) {
+            return;
+        }
+    }
+    (void)service_named(r, node, key);
+}
+
+static void link_check(struct reading *r, uint32_t i)
+{
+    const struct yaml_node *from = text_of(r->links->item[i], "from");
+    const struct yaml_node *to = text_of(r->links->item[i], "to");
+    if (from != NULL) {
+        caller_check(r, from, "from");
+    }
+    if (to != NULL) {
+        (void)service_named(r, to, "to");
+    }
+}
+
+const struct yaml_node *text_of(const struct yaml_node *entry, const char *key)
 {
     const struct yaml_node *node = value_of(entry, key);
     return node != NULL && node->kind == YAML_SCALAR && node->length > 0 ? node : NULL;
@@ -368,58 +302,6 @@ static bool calls_check(struct reading *r)
     return !r->l.no_memory;
 }
 
-static void clients_check(struct reading *r)
-{
-    for (uint32_t i = 0; i < r->file->scenario.client_count; i++) {
-        const struct yaml_node *to = text_of(r->clients->item[i], "to");
-        if (to != NULL) {
-            (void)service_named(r, to, "to");
-        }
-    }
-}
-
-/* Two of a kind at once would end each other. */
-static void fault_overlap(struct reading *r, uint32_t i)
-{
-    const struct scenario_fault *late = &r->file->faults[i];
-    for (uint32_t k = 0; k < i; k++) {
-        const struct scenario_fault *early = &r->file->faults[k];
-        if (early->kind == late->kind && early->service != NULL && strcmp(early->service, late->service) == 0 &&
-            early->at < late->at + late->length && late->at < early->at + early->length) {
-            loader_error(&r->l, r->faults->key[i]->line, r->faults->key[i]->column, "conflict",
-                         "%.64s and %.64s do the same to %.64s at the same time", early->name, late->name,
-                         late->service);
-        }
-    }
-}
-
-static void fault_check(struct reading *r, uint32_t i)
-{
-    const struct scenario_fault *fault = &r->file->faults[i];
-    const struct yaml_node *key = r->faults->key[i];
-    const struct yaml_node *at = value_of(r->faults->item[i], "at");
-    const struct yaml_node *name = text_of(r->faults->item[i], "service");
-    uint32_t index = name == NULL ? SCENARIO_NONE : service_named(r, name, "service");
-    if (at != NULL && fault->at >= r->file->scenario.length && r->file->scenario.length > 0) {
-        loader_error(&r->l, at->line, at->column, "conflict", "at: %.64s begins when the run has ended; see length",
-                     fault->name);
-    }
-    if (index == SCENARIO_NONE || fault->service == NULL) {
-        return;
-    }
-    const struct scenario_service *service = &r->file->services[index];
-    if (fault->kind == FAULT_CAPACITY && service->workers == 0) {
-        loader_error(&r->l, key->line, key->column, "conflict",
-                     "%.64s cuts the capacity of %.64s, which has any number of workers; give it workers", fault->name,
-                     service->name);
-    }
-    if (fault->kind == FAULT_BAD_HOSTS && fault->count > service->hosts) {
-        loader_error(&r->l, key->line, key->column, "conflict", "badHosts is %u, but %.64s has %u hosts", fault->count,
-                     service->name, service->hosts);
-    }
-    fault_overlap(r, i);
-}
-
 static void length_check(struct reading *r, const struct yaml_node *root)
 {
     const struct yaml_node *length = value_of(root, "length");
@@ -428,6 +310,14 @@ static void length_check(struct reading *r, const struct yaml_node *root)
     } else if (r->file->scenario.length % BECALM_S != 0) {
         loader_error(&r->l, length->line, length->column, "out-of-range",
                      "length is in whole seconds; write 10s or 5m");
+    }
+}
+
+static void deviation_check(struct reading *r, const struct yaml_node *root)
+{
+    const struct yaml_node *link = value_of(root, "link");
+    if (link != NULL && r->file->scenario.link_deviation > r->file->scenario.link) {
+        loader_error(&r->l, link->line, link->column, "conflict", "link: deviation must not be above latency");
     }
 }
 
@@ -445,7 +335,7 @@ static char *name_from_path(struct arena *arena, const char *path)
 
 static bool top_load(struct reading *r, const struct yaml_node *root)
 {
-    static const char *const beside[] = {"services", "clients", "faults", NULL};
+    static const char *const beside[] = {"services", "clients", "faults", "links", "policies", NULL};
     struct scenario *scenario = &r->file->scenario;
     struct space spaces[] = {{&schema_scenario, scenario, NULL}};
     struct place place = {.spaces = spaces, .space_count = 1, .what = "the top of a scenario", .beside = beside};
@@ -459,9 +349,12 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     }
     (void)apply_mapping(&r->l, &place, root);
     length_check(r, root);
+    deviation_check(r, root);
     r->services = named(&r->l, root, "services", SERVICES_MAX);
     r->clients = named(&r->l, root, "clients", CLIENTS_MAX);
     r->faults = named(&r->l, root, "faults", FAULTS_MAX);
+    r->links = named(&r->l, root, "links", LINKS_MAX);
+    r->policies = named(&r->l, root, "policies", POLICIES_MAX);
     if (value_of(root, "services") == NULL || (r->services != NULL && r->services->count == 0)) {
         loader_error(&r->l, root->line, root->column, "missing",
                      "a scenario has at least one service; write services: {api: {time: {exponential: 10ms}}}");
@@ -473,21 +366,40 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     return !r->l.no_memory;
 }
 
-static bool parts_load(struct reading *r)
+static uint32_t count_of(const struct yaml_node *mapping)
+{
+    return mapping == NULL ? 0 : mapping->count;
+}
+
+/* Room for all parts, and one more of each, so that none is of size 0. */
+static bool parts_make(struct reading *r)
 {
     struct scenario *scenario = &r->file->scenario;
-    scenario->service_count = r->services == NULL ? 0 : r->services->count;
-    scenario->client_count = r->clients == NULL ? 0 : r->clients->count;
-    scenario->fault_count = r->faults == NULL ? 0 : r->faults->count;
-    scenario->services = r->file->services =
-        arena_take(r->l.arena, (scenario->service_count + 1) * sizeof *scenario->services);
-    scenario->clients = r->file->clients =
-        arena_take(r->l.arena, (scenario->client_count + 1) * sizeof *scenario->clients);
-    scenario->faults = r->file->faults = arena_take(r->l.arena, (scenario->fault_count + 1) * sizeof *scenario->faults);
-    if (scenario->services == NULL || scenario->clients == NULL || scenario->faults == NULL) {
-        return loader_no_memory(&r->l);
-    }
-    bool fine = true;
+    struct scenario_file *file = r->file;
+    scenario->service_count = count_of(r->services);
+    scenario->client_count = count_of(r->clients);
+    scenario->fault_count = count_of(r->faults);
+    scenario->link_count = count_of(r->links);
+    scenario->policy_count = count_of(r->policies);
+    file->services = arena_take(r->l.arena, (scenario->service_count + 1) * sizeof *file->services);
+    file->clients = arena_take(r->l.arena, (scenario->client_count + 1) * sizeof *file->clients);
+    file->faults = arena_take(r->l.arena, (scenario->fault_count + 1) * sizeof *file->faults);
+    file->links = arena_take(r->l.arena, (scenario->link_count + 1) * sizeof *file->links);
+    file->policies = arena_take(r->l.arena, (scenario->policy_count + 1) * sizeof *file->policies);
+    scenario->services = file->services;
+    scenario->clients = file->clients;
+    scenario->faults = file->faults;
+    scenario->links = file->links;
+    scenario->policies = file->policies;
+    bool made = file->services != NULL && file->clients != NULL && file->faults != NULL && file->links != NULL &&
+                file->policies != NULL;
+    return made || loader_no_memory(&r->l);
+}
+
+static bool parts_load(struct reading *r)
+{
+    const struct scenario *scenario = &r->file->scenario;
+    bool fine = parts_make(r);
     for (uint32_t i = 0; fine && i < scenario->service_count; i++) {
         fine = service_load(r, &r->file->services[i], i);
     }
@@ -497,7 +409,31 @@ static bool parts_load(struct reading *r)
     for (uint32_t i = 0; fine && i < scenario->fault_count; i++) {
         fine = fault_load(r, &r->file->faults[i], i);
     }
+    for (uint32_t i = 0; fine && i < scenario->link_count; i++) {
+        fine = link_load(r, &r->file->links[i], i);
+    }
+    for (uint32_t i = 0; fine && i < scenario->policy_count; i++) {
+        fine = scenario_policy_load(&r->l, &r->file->policies[i], r->policies->key[i], r->policies->item[i]);
+    }
     return fine;
+}
+
+/* The names that the parts call each other by. */
+static bool names_check(struct reading *r)
+{
+    const struct scenario *scenario = &r->file->scenario;
+    for (uint32_t i = 0; i < scenario->client_count; i++) {
+        if (!client_check(r, i)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < scenario->fault_count; i++) {
+        fault_check(r, i);
+    }
+    for (uint32_t i = 0; i < scenario->link_count; i++) {
+        link_check(r, i);
+    }
+    return calls_check(r);
 }
 
 static int scenario_build(struct reading *r, const struct yaml_node *root)
@@ -510,20 +446,15 @@ static int scenario_build(struct reading *r, const struct yaml_node *root)
     if (!top_load(r, root) || !parts_load(r)) {
         return BECALM_ENOMEM;
     }
-    if (r->services != NULL) { /* without services every name would be wrong */
-        clients_check(r);
-        for (uint32_t i = 0; i < r->file->scenario.fault_count; i++) {
-            fault_check(r, i);
-        }
-        if (!calls_check(r)) {
-            return BECALM_ENOMEM;
-        }
+    if (r->services != NULL && !names_check(r)) { /* without services every name would be wrong */
+        return BECALM_ENOMEM;
     }
     return r->l.diags->errors == 0 ? 0 : BECALM_EPARSE;
 }
 
-int scenario_parse(struct scenario_file **file, const char *name, const char *text, size_t length,
-                   const struct becalm_load_options *options, struct becalm_diags *diags)
+/* `path` is NULL if the text is no file's. */
+static int scenario_read(struct scenario_file **file, const char *name, const char *path, const char *text,
+                         size_t length, const struct becalm_load_options *options, struct becalm_diags *diags)
 {
     int rc = BECALM_EPARSE;
     struct yaml_tree *tree = NULL;
@@ -546,6 +477,7 @@ int scenario_parse(struct scenario_file **file, const char *name, const char *te
               .diags = diags,
               .allow_unknown = options != NULL && options->allow_unknown},
         .file = made,
+        .path = path,
     };
     rc = scenario_build(&reading, tree->root);
     if (rc == 0) {
@@ -558,6 +490,12 @@ out:
     return rc;
 }
 
+int scenario_parse(struct scenario_file **file, const char *name, const char *text, size_t length,
+                   const struct becalm_load_options *options, struct becalm_diags *diags)
+{
+    return scenario_read(file, name, NULL, text, length, options, diags);
+}
+
 int scenario_load(struct scenario_file **file, const char *path, const struct becalm_load_options *options,
                   struct becalm_diags *diags)
 {
@@ -568,7 +506,7 @@ int scenario_load(struct scenario_file **file, const char *path, const struct be
         becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "unreadable", "%s", strerror(errno));
         return BECALM_EIO;
     }
-    int rc = scenario_parse(file, path, text, length, options, diags);
+    int rc = scenario_read(file, path, path, text, length, options, diags);
     free(text);
     return rc;
 }

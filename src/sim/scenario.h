@@ -11,29 +11,64 @@
 
 #define SCENARIO_NONE UINT32_MAX
 
+/* A part of a service whose requests differ from the rest. */
+struct scenario_endpoint {
+    const char *name;
+    uint32_t share_ppm; /* of the requests to its service */
+    struct dist time;
+    uint32_t error_ppm;
+    uint32_t hang_ppm;
+    bool hang_first;
+    becalm_ns hang;
+};
+
 struct scenario_service {
     const char *name;
     uint32_t workers;   /* per host; 0: any number */
     uint32_t hosts;     /* behind a balancer */
     uint32_t queue_max; /* per host; UINT32_MAX: no bound */
     bool expiry;        /* what its caller has given up is not served */
-    bool gate;          /* a gateway of ours stands in front of it */
+    bool lifo;          /* the latest first */
+    bool codel; /* what has waited over 20 ms is refused while the queue has lasted over 100 ms; else over 1 s */
+    bool gate;  /* a gateway of ours stands in front of it */
     uint32_t instances; /* as a caller: each with an engine state of its own */
     struct dist time;
     uint32_t error_ppm; /* of its own answers */
     uint32_t hang_ppm;  /* of the attempts that reach it: `hang` is added */
     bool hang_first;    /* only first attempts hang */
     becalm_ns hang;
+    bool row;                 /* one versioned row: an attempt reads it, then writes with the version that it saw */
+    uint32_t accept_max;      /* connections that it takes in 100 ms; more, and it falls over; SCENARIO_NONE: any */
+    becalm_ns restart;        /* how long it is down then */
+    bool effect;              /* what it does for a request must not be done twice */
     const char *const *calls; /* services that it calls for each request, all at once; ends with NULL; may be NULL */
     uint32_t fan_out;         /* so many times each */
+    const struct scenario_endpoint *endpoints; /* the rest of the requests is as the service itself says */
+    uint32_t endpoint_count;
 };
 
 struct scenario_client {
     const char *name;
     const char *to;
-    uint64_t rate_milli; /* calls per second, in thousandths, Poisson */
-    uint32_t callers;    /* instances, chosen at random */
-    bool retries;        /* false: this hop makes one attempt, whatever the policy */
+    uint64_t
+        rate_milli; /* calls per second of all callers, in thousandths, Poisson; 0: each has a loop, or connections */
+    struct dist think;         /* loop: from an answer to the same caller's next call */
+    uint32_t calls;            /* of each caller, then it stops (with a rate: as many in all); 0: no end */
+    uint32_t callers;          /* instances, chosen at random */
+    const uint32_t *share_ppm; /* of its calls to each endpoint of the service; NULL: as the service says */
+    bool retries;              /* false: this hop makes one attempt, whatever the policy */
+    uint32_t connections;      /* that each caller keeps open, instead of calling; 0: it calls */
+    bool key;                  /* its requests carry an idempotency key, one for each operation */
+    bool repeats; /* a caller's next call after a failed one is the same operation; false: each is its own */
+};
+
+/* Where the messages of one link differ from the rest. */
+struct scenario_link {
+    const char *name;
+    const char *from; /* a client or a service */
+    const char *to;   /* a service */
+    becalm_ns latency;
+    uint32_t loss_ppm;
 };
 
 enum fault_kind {
@@ -43,7 +78,13 @@ enum fault_kind {
     FAULT_LATENCY,
     FAULT_HANG,
     FAULT_BAD_HOSTS,
-    FAULT_CUT_CALLERS
+    FAULT_CUT_CALLERS,
+    FAULT_REFUSE,
+    FAULT_KILL_HOSTS,
+    FAULT_ROLLING,
+    FAULT_PARTITION,
+    FAULT_SURGE,
+    FAULT_STORE
 };
 
 struct scenario_fault {
@@ -52,9 +93,24 @@ struct scenario_fault {
     enum fault_kind kind;
     becalm_ns at;
     becalm_ns length;
-    uint32_t ppm;      /* capacity left; share of errors, hangs, callers cut off */
-    uint32_t count;    /* bad hosts */
-    becalm_ns latency; /* added */
+    uint32_t ppm;          /* capacity left; share of errors, hangs, callers cut off */
+    uint32_t count;        /* hosts: bad, or killed */
+    becalm_ns latency;     /* added */
+    becalm_ns each;        /* rolling: how long each host is down */
+    becalm_ns on, off;     /* it comes and goes; on is 0: it stays */
+    const char *from;      /* partition: only from there; NULL: from everywhere */
+    const char *client;    /* surge: whose calls */
+    uint32_t factor_milli; /* surge: times so many */
+};
+
+/* A policy that the scenario brings along, to be run by name: what is interesting here is seldom what the field's
+ * reference policies differ in. */
+struct scenario_policy {
+    const char *name;
+    struct becalm_policy policy;
+    enum becalm_budget_level level;
+    bool has_timeout; /* it is written there; else the scenario's */
+    bool has_deadline;
 };
 
 struct scenario {
@@ -63,13 +119,19 @@ struct scenario {
     becalm_ns length;
     uint32_t attempts; /* of the reference policies */
     becalm_ns timeout; /* of an attempt; BECALM_NEVER: none */
-    becalm_ns link;    /* one way */
+    becalm_ns link;    /* one way: the mean, and the standard deviation; 0: always the same */
+    becalm_ns link_deviation;
+    uint32_t loss_ppm; /* of all messages */
+    const struct scenario_link *links;
+    uint32_t link_count;
     const struct scenario_service *services;
     uint32_t service_count;
     const struct scenario_client *clients;
     uint32_t client_count;
     const struct scenario_fault *faults;
     uint32_t fault_count;
+    const struct scenario_policy *policies;
+    uint32_t policy_count;
 };
 
 /* A loaded file, and the memory of the scenario in it. */
@@ -82,6 +144,9 @@ int scenario_load(struct scenario_file **, const char *path, const struct becalm
 int scenario_parse(struct scenario_file **, const char *name, const char *text, size_t length,
                    const struct becalm_load_options *, struct becalm_diags *);
 void scenario_free(struct scenario_file *);
+
+/* The number of a service; SCENARIO_NONE: there is none of that name. */
+uint32_t scenario_find(const struct scenario *, const char *service);
 
 /* Valid as long as the file. */
 const struct scenario *scenario_of(const struct scenario_file *);

@@ -11,6 +11,8 @@
 #define FIELD(what, field) .type = TYPE_##what, .offset = offsetof(ROW, field)
 
 static const char *const hang_words[] = {"all", "first", NULL};
+static const char *const order_words[] = {"fifo", "lifo", NULL};
+static const char *const store_words[] = {"there", "away", NULL};
 
 #define ROW struct scenario
 static const struct schema_key top[] = {
@@ -21,6 +23,8 @@ static const struct schema_key top[] = {
     {"timeout", FIELD(DURATION, timeout), RANGE(BECALM_MS, HOUR), .word = "none", .stands_for = BECALM_NEVER,
      .sentence = "of each attempt"},
     {"link.latency", FIELD(DURATION, link), RANGE(0, 10 * BECALM_S), .sentence = "of each message, one way"},
+    {"link.deviation", FIELD(DURATION, link_deviation), RANGE(0, 10 * BECALM_S), .sentence = "standard deviation of that"},
+    {"link.loss", FIELD(PERCENT, loss_ppm), RANGE(0, MILLION), .sentence = "of all messages, which vanish"},
 };
 #undef ROW
 
@@ -32,27 +36,57 @@ static const struct schema_key service[] = {
     {"queue.max", FIELD(INTEGER, queue_max), RANGE(0, 100 * MILLION), .word = "none", .stands_for = UINT32_MAX,
      .sentence = "requests that wait at one host; more are refused"},
     {"queue.expiry", FIELD(BOOLEAN, expiry), .sentence = "whether what nobody waits for any more is left out"},
+    {"queue.order", FIELD(EITHER, lifo), .words = order_words, .sentence = "who is served first"},
+    {"queue.codel", FIELD(BOOLEAN, codel), .sentence = "whether what has waited too long is refused"},
     {"gate", FIELD(BOOLEAN, gate), .sentence = "whether a gateway of ours stands in front"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, 10000), .sentence = "as a caller: each with its own budget, breaker and limit"},
     {"errors", FIELD(PERCENT, error_ppm), RANGE(0, MILLION), .sentence = "of its own answers"},
     {"hangs.percent", FIELD(PERCENT, hang_ppm), RANGE(0, MILLION), .sentence = "of its attempts that hang"},
     {"hangs.time", FIELD(DURATION, hang), RANGE(1, HOUR), .sentence = "that a hang adds"},
     {"hangs.only", FIELD(EITHER, hang_first), .words = hang_words, .sentence = "which attempts may hang"},
+    {"row", FIELD(BOOLEAN, row), .sentence = "one versioned row: read it, then write with the version that was read"},
+    {"accept.max", FIELD(INTEGER, accept_max), RANGE(1, MILLION), .word = "any", .stands_for = SCENARIO_NONE,
+     .sentence = "connections that it takes in 100 ms; more, and it falls over"},
+    {"accept.restart", FIELD(DURATION, restart), RANGE(100 * BECALM_MS, HOUR), .sentence = "how long it is down then"},
+    {"effect", FIELD(BOOLEAN, effect), .sentence = "whether it does what must not be done twice, such as a charge"},
     {"calls", FIELD(LIST, calls), .sentence = "the services that it calls for each request, all at once"},
     {"fanOut", FIELD(INTEGER, fan_out), RANGE(1, 10000), .sentence = "how many times it calls each of them"},
 };
 #undef ROW
 
-#define ROW struct time_keys
-static const struct schema_key time_of[] = {
-    {"time.constant", FIELD(DURATION, constant), RANGE(0, HOUR), .sentence = "always the same"},
-    {"time.exponential", FIELD(DURATION, exponential), RANGE(1, HOUR), .sentence = "its mean"},
-    {"time.lognormal.median", FIELD(DURATION, median), RANGE(1, HOUR), .sentence = "the median"},
-    {"time.lognormal.sigma", FIELD(DECIMAL, sigma), RANGE(1, 4000), .scale = 1000, .sentence = "of the logarithm"},
-    {"time.pareto.least", FIELD(DURATION, least), RANGE(1, HOUR), .sentence = "the least"},
-    {"time.pareto.alpha", FIELD(DECIMAL, alpha), RANGE(500, 100000), .scale = 1000, .sentence = "how fast the tail falls"},
-    {"time.normal.mean", FIELD(DURATION, mean), RANGE(1, HOUR), .sentence = "the mean"},
-    {"time.normal.deviation", FIELD(DURATION, deviation), RANGE(0, HOUR), .sentence = "the standard deviation"},
+#define ROW struct scenario_endpoint
+static const struct schema_key endpoint[] = {
+    {"share", FIELD(PERCENT, share_ppm), RANGE(0, MILLION), .sentence = "of the requests to its service"},
+    {"errors", FIELD(PERCENT, error_ppm), RANGE(0, MILLION), .sentence = "of its own answers"},
+    {"hangs.percent", FIELD(PERCENT, hang_ppm), RANGE(0, MILLION), .sentence = "of its attempts that hang"},
+    {"hangs.time", FIELD(DURATION, hang), RANGE(1, HOUR), .sentence = "that a hang adds"},
+    {"hangs.only", FIELD(EITHER, hang_first), .words = hang_words, .sentence = "which attempts may hang"},
+};
+#undef ROW
+
+#define ROW struct scenario_link
+static const struct schema_key link_of[] = {
+    {"from", FIELD(TEXT, from), .sentence = "the client or service that calls"},
+    {"to", FIELD(TEXT, to), .sentence = "the service that is called"},
+    {"latency", FIELD(DURATION, latency), RANGE(0, 10 * BECALM_S), .sentence = "of each message, one way"},
+    {"loss", FIELD(PERCENT, loss_ppm), RANGE(0, MILLION), .sentence = "of its messages, which vanish"},
+};
+#undef ROW
+
+#define ROW struct dist_keys
+static const struct schema_key weight[] = {
+    {"weight", FIELD(INTEGER, weight), RANGE(1, MILLION), .sentence = "how often, beside the weights of the others"},
+};
+
+static const struct schema_key dist_of[] = {
+    {"constant", FIELD(DURATION, constant), RANGE(0, HOUR), .sentence = "always the same"},
+    {"exponential", FIELD(DURATION, exponential), RANGE(1, HOUR), .sentence = "its mean"},
+    {"lognormal.median", FIELD(DURATION, median), RANGE(1, HOUR), .sentence = "the median"},
+    {"lognormal.sigma", FIELD(DECIMAL, sigma), RANGE(1, 4000), .scale = 1000, .sentence = "of the logarithm"},
+    {"pareto.least", FIELD(DURATION, least), RANGE(1, HOUR), .sentence = "the least"},
+    {"pareto.alpha", FIELD(DECIMAL, alpha), RANGE(500, 100000), .scale = 1000, .sentence = "how fast the tail falls"},
+    {"normal.mean", FIELD(DURATION, mean), RANGE(1, HOUR), .sentence = "the mean"},
+    {"normal.deviation", FIELD(DURATION, deviation), RANGE(0, HOUR), .sentence = "the standard deviation"},
 };
 #undef ROW
 
@@ -60,8 +94,12 @@ static const struct schema_key time_of[] = {
 static const struct schema_key client[] = {
     {"to", FIELD(TEXT, to), .sentence = "the service that is called"},
     {"rate", FIELD(RATE, rate_milli), RANGE(1, UINT64_C(1000) * MILLION), .sentence = "calls per second of all callers together"},
+    {"calls", FIELD(INTEGER, calls), RANGE(1, MILLION), .sentence = "that each caller makes, before it stops"},
     {"callers", FIELD(INTEGER, callers), RANGE(1, MILLION), .sentence = "instances, each with its own budget, breaker and limit"},
     {"retries", FIELD(BOOLEAN, retries), .sentence = "false: one attempt, whatever the policy says"},
+    {"connections", FIELD(INTEGER, connections), RANGE(1, MILLION), .sentence = "that each caller keeps open, instead of calling"},
+    {"key", FIELD(BOOLEAN, key), .sentence = "whether requests carry an idempotency key"},
+    {"repeats", FIELD(BOOLEAN, repeats), .sentence = "whether the next call after a failed one is the same operation"},
 };
 #undef ROW
 
@@ -70,6 +108,10 @@ static const struct schema_key fault[] = {
     {"at", FIELD(DURATION, at), RANGE(0, HOUR), .sentence = "when it begins"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
     {"service", FIELD(TEXT, service), .sentence = "whom it hits"},
+    {"from", FIELD(TEXT, from), .sentence = "partition: only from this client or service"},
+    {"client", FIELD(TEXT, client), .sentence = "surge: whose calls"},
+    {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "it comes for so long"},
+    {"flap.off", FIELD(DURATION, off), RANGE(BECALM_MS, HOUR), .sentence = "and goes for so long, again and again"},
 };
 #undef ROW
 
@@ -82,6 +124,12 @@ static const struct schema_key effect[] = {
     {"hangs", FIELD(PERCENT, hangs), RANGE(0, MILLION), .sentence = "of its attempts"},
     {"badHosts", FIELD(INTEGER, bad_hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "hosts that fail every attempt"},
     {"cutCallers", FIELD(PERCENT, cut_callers), RANGE(0, MILLION), .sentence = "of the callers, who can't reach it"},
+    {"refuse", FIELD(BOOLEAN, refuse), .sentence = "every connection is refused"},
+    {"killHosts", FIELD(INTEGER, kill_hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "hosts that are down"},
+    {"rolling", FIELD(DURATION, rolling), RANGE(BECALM_MS, HOUR), .sentence = "hosts are down for so long, one after the other"},
+    {"partition", FIELD(BOOLEAN, partition), .sentence = "messages to it and from it vanish"},
+    {"surge", FIELD(DECIMAL, surge), RANGE(1, 1000 * 1000), .scale = 1000, .sentence = "a client calls so many times as often"},
+    {"store", FIELD(EITHER, store_away), .words = store_words, .sentence = "whether the store of shared budgets is there"},
 };
 #undef ROW
 /* clang-format on */
@@ -93,7 +141,10 @@ static const struct schema_key effect[] = {
 
 const struct schema schema_scenario = SCHEMA(top);
 const struct schema schema_scenario_service = SCHEMA(service);
-const struct schema schema_scenario_time = SCHEMA(time_of);
+const struct schema schema_scenario_endpoint = SCHEMA(endpoint);
+const struct schema schema_scenario_dist = SCHEMA(dist_of);
+const struct schema schema_scenario_weight = SCHEMA(weight);
+const struct schema schema_scenario_link = SCHEMA(link_of);
 const struct schema schema_scenario_client = SCHEMA(client);
 const struct schema schema_scenario_fault = SCHEMA(fault);
 const struct schema schema_scenario_effect = SCHEMA(effect);

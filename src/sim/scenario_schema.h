@@ -7,8 +7,9 @@
 #include "policy/schema.h"
 #include "scenario.h"
 
-/* A service's time, before it is known which distribution it is. */
-struct time_keys {
+/* A distribution, before it is known which one it is. */
+struct dist_keys {
+    uint32_t weight; /* in a mixture */
     becalm_ns constant;
     becalm_ns exponential;
     becalm_ns median;
@@ -28,13 +29,22 @@ struct fault_keys {
     uint32_t hangs;
     uint32_t bad_hosts;
     uint32_t cut_callers;
+    bool refuse;
+    uint32_t kill_hosts;
+    becalm_ns rolling;
+    bool partition;
+    uint32_t surge;
+    bool store_away;
 };
 
-extern const struct schema schema_scenario;         /* struct scenario */
-extern const struct schema schema_scenario_service; /* struct scenario_service */
-extern const struct schema schema_scenario_time;    /* struct time_keys, beside it in a service */
-extern const struct schema schema_scenario_client;  /* struct scenario_client */
-extern const struct schema schema_scenario_fault;   /* struct scenario_fault */
-extern const struct schema schema_scenario_effect;  /* struct fault_keys, beside it in a fault */
+extern const struct schema schema_scenario;          /* struct scenario */
+extern const struct schema schema_scenario_service;  /* struct scenario_service */
+extern const struct schema schema_scenario_endpoint; /* struct scenario_endpoint */
+extern const struct schema schema_scenario_dist;     /* struct dist_keys */
+extern const struct schema schema_scenario_weight;   /* struct dist_keys, beside it in a mixture */
+extern const struct schema schema_scenario_link;     /* struct scenario_link */
+extern const struct schema schema_scenario_client;   /* struct scenario_client */
+extern const struct schema schema_scenario_fault;    /* struct scenario_fault */
+extern const struct schema schema_scenario_effect;   /* struct fault_keys, beside it in a fault */
 
 #endif

@@ -5,16 +5,51 @@
 /* Runs a scenario in virtual time. The world is a host like any other: it feeds the engine events and does what its
  * actions say. There is no policy arithmetic in this folder. */
 
+#include <becalm/call.h>
+
 #include "scenario.h"
+
+/* What a service with effects did: each operation should have been executed once. */
+struct world_effects {
+    uint64_t operations; /* executed at least once */
+    uint64_t executed;   /* in all */
+    uint64_t repeated;   /* operations executed more than once */
+    uint64_t most;       /* the most often that one was */
+};
+
+/* A service is up again, and whoever was connected wants to be so again. */
+struct world_recovery {
+    becalm_ns at;
+    uint64_t worst_100ms; /* the most connections that reached it in 100 ms */
+    becalm_ns fell_at;    /* under them; BECALM_NEVER: it did not */
+};
+
+/* Attempts sent: first ones, and retries. */
+struct world_sent {
+    uint64_t first;
+    uint64_t retries;
+};
 
 /* What happened, by the second. */
 struct world_service {
-    uint64_t *arrivals;      /* attempts that reached it */
+    uint64_t *arrivals; /* attempts that reached it */
+    uint64_t *retried;  /* retries sent to it */
+    uint64_t *good;     /* attempts whose callers got their answer, by its time; and those that got a failure */
+    uint64_t *failed;
+    /* At the end of each second: */
+    uint64_t *queue;            /* requests that wait, in its own queues and in the gate */
+    uint64_t *budget_ppm;       /* how full the budgets of its callers are, in the mean */
+    uint64_t *breaker_open_ppm; /* the share of its callers whose breaker lets not everything through */
+    uint64_t *limit;            /* the gate's, or else the mean of its callers'; UINT32_MAX: none */
     uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
                                 all calls */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
+    struct world_sent *endpoint;         /* the same for each of its endpoints, then for what belongs to none */
     uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
+    struct world_effects effects;        /* all 0 if it has none */
+    struct world_recovery *recovery;     /* of a service that clients keep connections to */
+    uint32_t recovery_count;
 };
 
 struct world_client {
@@ -22,32 +57,65 @@ struct world_client {
     uint64_t *good; /* by the second in which the call began */
     uint64_t calls;
     uint64_t calls_fault; /* begun in that same window */
+    uint64_t ended;       /* calls that have, well or not, and when the last of them did */
+    becalm_ns ended_at;
 };
+
+#define WORLD_LATENCIES 2048u /* buckets of a histogram */
 
 struct world_result {
     uint32_t seconds;
     uint64_t events;
     uint64_t latency_sum_us; /* of successful client calls */
     uint64_t latency_count;
+    uint64_t latency[WORLD_LATENCIES]; /* read it by world_latency_us() */
     struct world_service *service;
     struct world_client *client;
+};
+
+/* One step of one call: what came, and what the engine said. Pointers last until the callback returns. */
+struct world_trace {
+    uint64_t call;                    /* the client's call that it is part of, the n-th of the run */
+    uint64_t op;                      /* the call itself, the n-th on all hops */
+    const char *from;                 /* a client or a service */
+    const char *to;                   /* a service */
+    const char *endpoint;             /* NULL: the service itself */
+    bool is_gate;                     /* it is the call of the gate in front of `to` */
+    uint32_t attempt;                 /* HEAD, DONE: which one */
+    const struct becalm_event *event; /* event->at.now is the instant */
+    const struct becalm_action *action;
+    const struct becalm_record *record;
 };
 
 /* Every hop runs `policy`, or that of the service it leads to; hops that must not retry get it with retries off; gates
  * get `gate_policy`. 0 or BECALM_ENOMEM. */
 struct world_options {
     const struct becalm_policy *policy;
-    const struct becalm_policy *const *policy_to; /* by service; NULL, also of one service: `policy` */
+    const struct becalm_policy *const *policy_to; /* by world_target(); NULL, also one of them: `policy` */
     const struct becalm_policy *gate_policy;
-    bool carries_deadlines; /* down the graph, and marks up: what only Becalm does */
+    const struct becalm_policy *const *gate_policy_to; /* by service; NULL, also one of them: `gate_policy` */
+    enum becalm_budget_level level;                    /* whether endpoints share their service's budget */
+    const enum becalm_budget_level *level_to;          /* by world_target(); NULL: `level` */
+    bool carries_deadlines;                            /* down the graph, and marks up: what only Becalm does */
     bool carries_marks;
     bool marks_always; /* every mark is obeyed as one of overload is: what Becalm does not do */
     uint64_t seed;
+    void (*trace)(void *self, const struct world_trace *); /* NULL: none; called for every step of every call */
+    void *trace_self;
+    void (*progress)(void *self, becalm_ns now); /* NULL: none; called once for every virtual second */
+    void *progress_self;
 };
 
 /* Clients call until the scenario's length; then the calls in progress end, within WORLD_DRAIN, while faults stay as
  * they are. What happens in that time is in no second, but in every sum. */
 #define WORLD_DRAIN (60 * BECALM_S)
+
+/* Services and their endpoints in one row: the number of one of them; endpoint 0 is the service itself, and the number
+ * behind the last service is how many there are. */
+uint32_t world_target(const struct scenario *, uint32_t service, uint32_t endpoint);
+
+/* The latency that `ppm` of the calls that succeeded do not exceed; 0 without any. */
+uint64_t world_latency_us(const struct world_result *, uint32_t ppm);
 
 int world_run(const struct scenario *, const struct world_options *, struct world_result *);
 void world_result_free(const struct scenario *, struct world_result *);

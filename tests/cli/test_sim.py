@@ -33,12 +33,13 @@ policy naive, seed 1: 20 s, 1,055 calls, 10,592 events
 Success               before  in the fault    60 s after     all calls
                        100 %           0 %         100 %       79.24 %
 Recovered 0 s after the fault's end: 99 % success from there on.
-The load was no more than what is offered from the fault's end on.
-Calls that succeeded took 7.000 ms on average.
+No more retries than usual from the fault's end on.
+Calls that succeeded took 7.000 ms on average;
+half took up to 7.008 ms, 99 % up to 7.008 ms, 99.9 % up to 7.008 ms.
 
-Load                 offered mean in fault     worst 5 s  worst second
-front                   50/s        1.000x        1.104x        1.320x
-back                    50/s        3.000x        2.328x        3.960x
+Load               offered mean in fault   worst 5 s  worst second longest queue
+front                 50/s        1.000x      1.104x        1.320x             0
+back                  50/s        3.000x      2.328x        3.960x             0
 
 Retries              allowed  per first   calls without success, by reason
 front                      0        0 %   retries_off 219
@@ -90,7 +91,7 @@ def test_sim__without_a_fault_says_so_by_silence(becalm, tmp_path):
     (tmp_path / "calm.yaml").write_text(SHORT.split("faults:")[0])
     text = fine(becalm("sim", "calm.yaml"))
     assert "fault" not in text and "Recovered" not in text
-    assert re.search(r"^Load +offered +mean +worst 5 s +worst second\nfront +50/s +1\.000x", text, re.M)
+    assert re.search(r"^Load +offered +mean +worst 5 s +worst second +longest queue\nfront +50/s +1\.000x", text, re.M)
     run = json.loads(fine(becalm("sim", "calm.yaml", "--json")))
     assert run["clients"]["success"] == 1 and run["clients"]["success_in_fault"] is None
     assert run["services"]["back"]["amplification"]["mean"] == pytest.approx(1, abs=0.002)
@@ -145,11 +146,12 @@ def test_sim__progress_is_for_terminals(becalm, short, tmp_path):
         encoding="utf-8",
     )
     os.close(theirs)
-    shown = os.read(ours, 4096).decode()
+    shown = os.read(ours, 16384).decode()
     os.close(ours)
     assert done.stdout == COMPARED
-    assert shown.startswith("\r\x1b[Ksimulating 20 s with none, 1 of 2\r\x1b[K")
-    assert shown.endswith("simulating 20 s with naive, 2 of 2\r\x1b[K")
+    assert shown.startswith("\r\x1b[Ksimulating none, 1 of 2: 0 of 20 s, 0 %")
+    assert "\r\x1b[Ksimulating none, 1 of 2: 10 of 20 s, 50 %\r" in shown
+    assert re.search(r"simulating naive, 2 of 2: \d+ of 20 s, \d+ %\r\x1b\[K$", shown)
 
 
 def test_json__has_the_fields_and_nothing_drifts(becalm, short):
@@ -160,8 +162,8 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
         "policy": "naive",
         "events": 10592,
         "services": {
-            "front": {"amplification": {"mean": 1, "peak_1s": 1.32, "peak_5s": 1.104}, "offered": 50},
-            "back": {"amplification": {"mean": 3, "peak_1s": 3.96, "peak_5s": 2.328}, "offered": 50},
+            "front": {"amplification": {"mean": 1, "peak_1s": 1.32, "peak_5s": 1.104}, "offered": 50, "queue_max": 0},
+            "back": {"amplification": {"mean": 3, "peak_1s": 3.96, "peak_5s": 2.328}, "offered": 50, "queue_max": 0},
         },
         "clients": {
             "calls": 1055,
@@ -172,6 +174,9 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
             "recovered_after_s": 0,
             "retries_stop_after_s": 0,
             "latency_mean_ms": 7,
+            "latency_p50_ms": 7.008,
+            "latency_p99_ms": 7.008,
+            "latency_p999_ms": 7.008,
         },
         "targets": {
             "front": {"retry_ratio": 0, "refused": {"retries_off": 219}},
@@ -193,6 +198,10 @@ def test_json__series_add_up(becalm, short):
     assert sum(clients["calls"]) == run["clients"]["calls"] == sum(arrivals["front"])
     assert sum(clients["successes"]) == 1055 - 219
     assert sum(arrivals["back"]) == 1055 + 438
+    back = run["series"]["services"]["back"]
+    assert {len(series) for series in back.values()} == {20}
+    assert sum(back["retries"]) == 438 and sum(back["good"]) == 1055 - 219 and sum(back["failed"]) == 3 * 219
+    assert set(back["budget"]) == {1} and set(back["breaker_open"]) == {0} and set(back["limit"]) == {None}
     assert max(arrivals["back"]) == 3.96 * 50
 
 

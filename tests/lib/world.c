@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "sim/story.h"
+
 #include "check.h"
 
 static void say(struct world *w, const char *format, ...)
@@ -65,52 +67,6 @@ static struct becalm_moment moment(struct world *w)
     return (struct becalm_moment){.now = w->now, .random = becalm_rand_next(&w->seed), .cell = 0};
 }
 
-/* The action as the right half of a line. */
-static void say_action(struct world *w, const struct becalm_action *action)
-{
-    const char *arrow = " -> ";
-    if ((action->flags & BECALM_DO_CANCEL) != 0) {
-        say(w, "%scancel", arrow);
-        for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
-            if ((action->cancel & 1u << slot) != 0) {
-                say(w, " slot %u", slot);
-            }
-        }
-        arrow = ", ";
-    }
-    if ((action->flags & BECALM_DO_SEND) != 0) {
-        say(w, "%ssend %u", arrow, action->attempt);
-        if (action->host != BECALM_NO_HOST) {
-            say(w, " to host %u", action->host);
-        }
-        if (action->why == BECALM_WHY_HEDGE) {
-            say(w, " (hedge)");
-        }
-        arrow = ", ";
-    }
-    if ((action->flags & BECALM_DO_ANSWER) != 0) {
-        say(w, "%sanswer", arrow);
-        arrow = ", ";
-    }
-    if ((action->flags & BECALM_DO_FINISH) != 0) {
-        say(w, "%sfinish (%s)", arrow, becalm_reason_word(action->why));
-        say(w, "%s", action->last_answer ? " with the last answer" : "");
-        if (action->mark != BECALM_MARK_NONE) {
-            say(w, " marked %s", action->mark == BECALM_MARK_SPENT ? "spent" : "overloaded");
-        }
-    } else if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
-        say(w, "%swait %llums (%s)", arrow, ms(action->wait.wait), becalm_reason_word(action->why));
-    } else if (action->why == BECALM_WHY_QUEUED || action->why == BECALM_WHY_RATE) {
-        say(w, "%s%s", arrow, becalm_reason_word(action->why));
-    } else if (action->flags == 0) {
-        say(w, "%sgoes on", arrow);
-    }
-    if (action->breaker_from != action->breaker_to) {
-        say(w, ", breaker %s to %s", becalm_breaker_word(action->breaker_from),
-            becalm_breaker_word(action->breaker_to));
-    }
-}
-
 static void do_send(struct world *w, struct world_call *c, const struct becalm_action *action)
 {
     struct flight *flight = &c->flight[action->slot];
@@ -128,15 +84,18 @@ static void do_send(struct world *w, struct world_call *c, const struct becalm_a
 
 static void serve_queue(struct world *w);
 
-static void step(struct world *w, unsigned index, struct becalm_event *event, const char *what)
+/* `attempt` is the one that a HEAD or DONE is about. */
+static void step(struct world *w, unsigned index, struct becalm_event *event, uint32_t attempt)
 {
     struct world_call *c = w->call[index];
     struct becalm_action action;
+    char came[96];
+    char done[256];
     event->at = moment(w);
     becalm_call_step(&c->call, event, &action);
-    say(w, "[%3llums] call %u %s", ms(w->now), index + 1, what);
-    say_action(w, &action);
-    say(w, "\n");
+    story_event(event, attempt, came, sizeof came);
+    story_action(&action, done, sizeof done);
+    say(w, "[%3llums] call %u %s%s\n", ms(w->now), index + 1, came, done);
     for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
         if ((action.cancel & 1u << slot) != 0) {
             c->flight[slot].busy = false;
@@ -159,7 +118,7 @@ static void serve_queue(struct world *w)
     while ((ticket = becalm_queue_next(&w->queue, &w->policy.gate, &w->policy.limit, &at)) != NULL) {
         unsigned index = (unsigned)((struct world_call **)ticket->owner - w->call);
         struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
-        step(w, index, &event, "is called by the gate");
+        step(w, index, &event, 0);
     }
 }
 
@@ -175,14 +134,14 @@ unsigned world_call(struct world *w, const struct plan *plan)
     becalm_call_init(&c->call, &w->policy, &w->target, &c->plan.request);
     w->count++;
     struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
-    step(w, w->count - 1, &event, "begins");
+    step(w, w->count - 1, &event, 0);
     return w->count;
 }
 
 void world_cancel(struct world *w, unsigned call)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_CANCEL};
-    step(w, call - 1, &event, "is cancelled");
+    step(w, call - 1, &event, 0);
 }
 
 static void flight_lands(struct world *w, unsigned index, uint32_t slot)
@@ -192,13 +151,6 @@ static void flight_lands(struct world *w, unsigned index, uint32_t slot)
     const struct reply *reply = &c->plan.reply[flight->attempt];
     struct becalm_event event = {.slot = slot, .outcome = reply->outcome};
     bool head = reply->head_first && !flight->headed;
-    char what[96];
-    char status[16] = "";
-    if (reply->outcome.status != 0) {
-        (void)snprintf(status, sizeof status, " %u", reply->outcome.status);
-    }
-    (void)snprintf(what, sizeof what, "%s %s%s on %u", head ? "got head" : "got",
-                   becalm_outcome_word(reply->outcome.kind), status, flight->attempt);
     event.kind = head ? BECALM_EVENT_HEAD : BECALM_EVENT_DONE;
     if (head) {
         flight->headed = true;
@@ -206,7 +158,7 @@ static void flight_lands(struct world *w, unsigned index, uint32_t slot)
     } else {
         flight->busy = false;
     }
-    step(w, index, &event, what);
+    step(w, index, &event, flight->attempt);
 }
 
 /* The earliest thing that is due: a landing or a timer. A landing at the same instant goes first. */
@@ -244,7 +196,7 @@ void world_run(struct world *w, becalm_ns until)
             flight_lands(w, index, slot);
         } else {
             struct becalm_event event = {.kind = BECALM_EVENT_TIMER};
-            step(w, index, &event, "wakes");
+            step(w, index, &event, 0);
         }
     }
     w->now = until;

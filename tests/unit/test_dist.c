@@ -33,7 +33,7 @@ static struct seen draw_many(const struct dist *dist, becalm_ns limit)
 static void test_dist__a_constant_is_one(void **state)
 {
     (void)state;
-    struct seen seen = draw_many(&(struct dist){DIST_CONSTANT, 10 * MS, 0}, 10 * MS);
+    struct seen seen = draw_many(&(struct dist){.kind = DIST_CONSTANT, .mean = 10 * MS, .shape = 0}, 10 * MS);
     check_eq_u64(seen.mean, 10 * MS);
     check_eq_u64(seen.below_ppm, 0);
 }
@@ -41,7 +41,8 @@ static void test_dist__a_constant_is_one(void **state)
 static void test_dist__the_exponential_has_its_mean_and_its_median(void **state)
 {
     (void)state;
-    struct seen seen = draw_many(&(struct dist){DIST_EXPONENTIAL, 10 * MS, 0}, 6931472); /* ln 2 of the mean */
+    struct seen seen = draw_many(&(struct dist){.kind = DIST_EXPONENTIAL, .mean = 10 * MS, .shape = 0},
+                                 6931472); /* ln 2 of the mean */
     check_between_u64(seen.mean, 9940000, 10060000);
     check_between_u64(seen.below_ppm, 497000, 503000);
 }
@@ -49,17 +50,18 @@ static void test_dist__the_exponential_has_its_mean_and_its_median(void **state)
 static void test_dist__the_lognormal_has_its_median_and_a_tail(void **state)
 {
     (void)state;
-    struct seen seen = draw_many(&(struct dist){DIST_LOGNORMAL, 10 * MS, 500}, 10 * MS);
+    struct seen seen = draw_many(&(struct dist){.kind = DIST_LOGNORMAL, .mean = 10 * MS, .shape = 500}, 10 * MS);
     check_between_u64(seen.below_ppm, 497000, 503000);
-    check_between_u64(seen.mean, 11260000, 11400000);                         /* e^(0.5^2 / 2) = 1.1331 */
-    seen = draw_many(&(struct dist){DIST_LOGNORMAL, 10 * MS, 500}, 22761000); /* 95 % by the tables */
+    check_between_u64(seen.mean, 11260000, 11400000); /* e^(0.5^2 / 2) = 1.1331 */
+    seen = draw_many(&(struct dist){.kind = DIST_LOGNORMAL, .mean = 10 * MS, .shape = 500},
+                     22761000); /* 95 % by the tables */
     check_between_u64(seen.below_ppm, 948500, 951500);
 }
 
 static void test_dist__the_pareto_has_its_least_and_its_mean(void **state)
 {
     (void)state;
-    struct seen seen = draw_many(&(struct dist){DIST_PARETO, 10 * MS, 2500}, 10 * MS);
+    struct seen seen = draw_many(&(struct dist){.kind = DIST_PARETO, .mean = 10 * MS, .shape = 2500}, 10 * MS);
     check_eq_u64(seen.below_ppm, 0);
     check_between_u64(seen.mean, 16450000, 16900000); /* 2.5 / 1.5 */
 }
@@ -67,7 +69,8 @@ static void test_dist__the_pareto_has_its_least_and_its_mean(void **state)
 static void test_dist__the_normal_is_spread_by_its_deviation(void **state)
 {
     (void)state;
-    struct seen seen = draw_many(&(struct dist){DIST_NORMAL, 10 * MS, 200000}, 12 * MS); /* one deviation of 2 ms */
+    struct seen seen = draw_many(&(struct dist){.kind = DIST_NORMAL, .mean = 10 * MS, .shape = 200000},
+                                 12 * MS); /* one deviation of 2 ms */
     check_between_u64(seen.mean, 9985000, 10015000);
     check_between_u64(seen.below_ppm, 839000, 844000); /* 84.13 % */
 }
@@ -88,10 +91,10 @@ static void test_dist__logarithm_and_power_are_inverse_to_each_other(void **stat
 static void test_dist__the_same_seed_draws_the_same_on_every_machine(void **state)
 {
     (void)state;
-    static const struct dist dists[] = {{DIST_EXPONENTIAL, 10 * MS, 0},
-                                        {DIST_LOGNORMAL, 10 * MS, 500},
-                                        {DIST_PARETO, 10 * MS, 2500},
-                                        {DIST_NORMAL, 10 * MS, 200000}};
+    static const struct dist dists[] = {{.kind = DIST_EXPONENTIAL, .mean = 10 * MS, .shape = 0},
+                                        {.kind = DIST_LOGNORMAL, .mean = 10 * MS, .shape = 500},
+                                        {.kind = DIST_PARETO, .mean = 10 * MS, .shape = 2500},
+                                        {.kind = DIST_NORMAL, .mean = 10 * MS, .shape = 200000}};
     uint64_t hash = 0;
     uint64_t seed = 1;
     dist_init(&tables);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+
 #include "sim/scenario.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -9,6 +13,10 @@
     "length: 10s\n"                               \
     "services: {api: {time: {constant: 10ms}}}\n" \
     "clients: {users: {to: api, rate: 100/s}}\n"
+
+#define WORDS                                                                                                     \
+    "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge " \
+    "or store"
 
 static struct becalm_diags diags;
 
@@ -44,6 +52,13 @@ static struct scenario_file *parse(const char *text)
         fail();
     }
     return file;
+}
+
+static void file_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    check_true(file != NULL && fputs(text, file) >= 0);
+    check_true(fclose(file) == 0);
 }
 
 static void check_refused(const char *text, const char *expected)
@@ -135,18 +150,18 @@ static void test_scenario__every_key_finds_its_field(void **state)
     scenario_free(file);
 }
 
-static void test_scenario__a_time_is_one_of_five_distributions(void **state)
+static void test_scenario__a_time_is_one_distribution(void **state)
 {
     (void)state;
     static const struct {
         const char *text;
         struct dist dist;
     } cases[] = {
-        {"{constant: 5ms}", {DIST_CONSTANT, 5 * BECALM_MS, 0}},
-        {"{exponential: 5ms}", {DIST_EXPONENTIAL, 5 * BECALM_MS, 0}},
-        {"{lognormal: {median: 5ms, sigma: 0.75}}", {DIST_LOGNORMAL, 5 * BECALM_MS, 750}},
-        {"{pareto: {least: 5ms, alpha: 2.5}}", {DIST_PARETO, 5 * BECALM_MS, 2500}},
-        {"{normal: {mean: 5ms, deviation: 1ms}}", {DIST_NORMAL, 5 * BECALM_MS, 200000}},
+        {"{constant: 5ms}", {.kind = DIST_CONSTANT, .mean = 5 * BECALM_MS, .shape = 0}},
+        {"{exponential: 5ms}", {.kind = DIST_EXPONENTIAL, .mean = 5 * BECALM_MS, .shape = 0}},
+        {"{lognormal: {median: 5ms, sigma: 0.75}}", {.kind = DIST_LOGNORMAL, .mean = 5 * BECALM_MS, .shape = 750}},
+        {"{pareto: {least: 5ms, alpha: 2.5}}", {.kind = DIST_PARETO, .mean = 5 * BECALM_MS, .shape = 2500}},
+        {"{normal: {mean: 5ms, deviation: 1ms}}", {.kind = DIST_NORMAL, .mean = 5 * BECALM_MS, .shape = 200000}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
@@ -183,7 +198,7 @@ static void test_scenario__a_time_that_is_half_or_two_is_refused(void **state)
         "test.yaml:6:22: error: deviation must not be above mean [conflict]\n"
         "test.yaml:7:3: error: e has no time; write time: {exponential: 10ms} [missing]\n"
         "test.yaml:8:13: error: time is a mapping; write {key: value} [wrong-type]\n"
-        "test.yaml:9:27: error: time.exponential: \"10\" is not a duration; write a number with its unit, like "
+        "test.yaml:9:27: error: exponential: \"10\" is not a duration; write a number with its unit, like "
         "100ms, 1.5s or 2m [wrong-type]\n");
 }
 
@@ -239,21 +254,248 @@ static void test_scenario__faults_that_make_no_sense_are_refused(void **state)
         "  once: {at: 1s, for: 2s, service: db, latency: 1ms}\n"
         "  twice: {at: 2s, for: 2s, service: db, latency: 2ms}\n"
         "  bare: {}\n",
-        "test.yaml:5:3: error: none does nothing; write capacity, errors, dead, latency, hangs, badHosts or "
-        "cutCallers, one of them [missing]\n"
-        "test.yaml:6:3: error: two does several things; write capacity, errors, dead, latency, hangs, badHosts or "
-        "cutCallers, one of them [conflict]\n"
+        "test.yaml:5:3: error: none does nothing; write " WORDS ", one of them [missing]\n"
+        "test.yaml:6:3: error: two does several things; write " WORDS ", one of them [conflict]\n"
         "test.yaml:7:48: error: dead: false is no fault; write dead: true [conflict]\n"
         "test.yaml:13:3: error: bare has no at; write at: 60s [missing]\n"
         "test.yaml:13:3: error: bare has no for; write for: 30s [missing]\n"
-        "test.yaml:13:3: error: bare has no service; write service: and the name of a service [missing]\n"
-        "test.yaml:13:3: error: bare does nothing; write capacity, errors, dead, latency, hangs, badHosts or "
-        "cutCallers, one of them [missing]\n"
+        "test.yaml:13:3: error: bare does nothing; write " WORDS ", one of them [missing]\n"
         "test.yaml:8:3: error: endless cuts the capacity of api, which has any number of workers; give it workers "
         "[conflict]\n"
         "test.yaml:9:3: error: badHosts is 3, but db has 2 hosts [conflict]\n"
         "test.yaml:10:14: error: at: late begins when the run has ended; see length [conflict]\n"
         "test.yaml:12:3: error: once and twice do the same to db at the same time [conflict]\n");
+}
+
+static void test_scenario__a_mixture_has_parts_with_weights(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse("length: 10s\n"
+                                       "services:\n"
+                                       "  api:\n"
+                                       "    time:\n"
+                                       "      mixture:\n"
+                                       "        usual: {weight: 95, exponential: 10ms}\n"
+                                       "        slow: {weight: 5, constant: 1s}\n"
+                                       "clients: {users: {to: api, rate: 1/s}}\n");
+    const struct dist *dist = &scenario_of(file)->services[0].time;
+    check_eq_u64(dist->kind, DIST_MIXTURE);
+    check_eq_u64(dist->count, 2);
+    check_eq_u64(dist->parts[0].below, 95);
+    check_eq_u64(dist->parts[0].dist.kind, DIST_EXPONENTIAL);
+    check_eq_u64(dist->parts[1].below, 100);
+    check_eq_u64(dist->parts[1].dist.mean, BECALM_S);
+    scenario_free(file);
+    check_refused("length: 10s\n"
+                  "services:\n"
+                  "  a: {time: {mixture: {}}}\n"
+                  "  b: {time: {mixture: {x: {exponential: 1ms}, y: {weight: 1}, z: {weight: 1, mixture: {}}}}}\n"
+                  "  c: {time: {mixture: [1ms]}}\n"
+                  "  d: {time: {samples: times.txt}}\n"
+                  "clients: {users: {to: a, rate: 1/s}}\n",
+                  "test.yaml:3:13: error: a mixture has parts; write mixture: {usual: {weight: 99, exponential: 10ms}, "
+                  "...} [missing]\n"
+                  "test.yaml:4:24: error: x has no weight; write weight: 10 [missing]\n"
+                  "test.yaml:4:50: error: y is one distribution; write for example y: {exponential: 10ms} [conflict]\n"
+                  "test.yaml:4:78: error: a part of a mixture has no key \"mixture\"; write constant, exponential, "
+                  "lognormal, pareto, normal, weight or samples [unknown-key]\n"
+                  "test.yaml:5:23: error: mixture is a mapping of names; write name: {...} [wrong-type]\n"
+                  "test.yaml:6:23: error: samples needs a scenario that is a file itself [conflict]\n");
+}
+
+static void test_scenario__samples_come_from_a_file_beside_it(void **state)
+{
+    (void)state;
+    static const char scenario[] = "length: 10s\nservices: {api: {time: {samples: times.txt}}}\n"
+                                   "clients: {users: {to: api, rate: 1/s}}\n";
+    char folder[] = "/tmp/becalm-samples-XXXXXX";
+    char path[64];
+    char times[64];
+    check_true(mkdtemp(folder) != NULL);
+    (void)snprintf(path, sizeof path, "%s/s.yaml", folder);
+    (void)snprintf(times, sizeof times, "%s/times.txt", folder);
+    file_write(path, scenario);
+    struct scenario_file *file = NULL;
+    memset(&diags, 0, sizeof diags);
+    check_true(scenario_load(&file, path, NULL, &diags) == BECALM_EPARSE); /* there is no such file */
+    check_true(strstr(said(), "s.yaml:2:34: error: samples: ") != NULL && strstr(said(), "No such file") != NULL);
+
+    file_write(times, "# measured\n12ms\n\n1.5s\n");
+    memset(&diags, 0, sizeof diags);
+    check_true(scenario_load(&file, path, NULL, &diags) == 0);
+    const struct dist *dist = &scenario_of(file)->services[0].time;
+    check_eq_u64(dist->count, 2);
+    check_eq_u64(dist->samples[0], 12 * BECALM_MS);
+    check_eq_u64(dist->samples[1], 1500 * BECALM_MS);
+    scenario_free(file);
+
+    file_write(times, "12ms\nsoon\n");
+    memset(&diags, 0, sizeof diags);
+    check_true(scenario_load(&file, path, NULL, &diags) == BECALM_EPARSE);
+    check_true(strstr(said(), "times.txt:2:1: error: \"soon\" is not a duration up to 1h") != NULL);
+    file_write(times, "# none\n");
+    memset(&diags, 0, sizeof diags);
+    check_true(scenario_load(&file, path, NULL, &diags) == BECALM_EPARSE);
+    check_true(strstr(said(), "times.txt:1:1: error: there is no sample") != NULL);
+    check_true(unlink(times) == 0 && unlink(path) == 0 && rmdir(folder) == 0);
+}
+
+static void test_scenario__endpoints_have_what_their_service_has(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse("length: 10s\n"
+                                       "services:\n"
+                                       "  api:\n"
+                                       "    errors: 1%\n"
+                                       "    time: {constant: 10ms}\n"
+                                       "    endpoints:\n"
+                                       "      heavy: {share: 20%, time: {constant: 80ms}, hangs: {percent: 5%}}\n"
+                                       "      light: {share: 30%, errors: 2%}\n"
+                                       "clients:\n"
+                                       "  users: {to: api, rate: 1/s}\n"
+                                       "  batch: {to: api, rate: 1/s, endpoints: {heavy: 90%}}\n");
+    const struct scenario_service *service = &scenario_of(file)->services[0];
+    check_eq_u64(service->endpoint_count, 2);
+    check_eq_str(service->endpoints[0].name, "heavy");
+    check_eq_u64(service->endpoints[0].share_ppm, 200000);
+    check_eq_u64(service->endpoints[0].error_ppm, 10000);
+    check_eq_u64(service->endpoints[0].hang_ppm, 50000);
+    check_eq_u64(service->endpoints[0].time.mean, 80 * BECALM_MS);
+    check_eq_u64(service->endpoints[1].error_ppm, 20000);
+    check_eq_u64(service->endpoints[1].time.mean, 10 * BECALM_MS);
+    check_true(scenario_of(file)->clients[0].share_ppm == NULL);
+    check_eq_u64(scenario_of(file)->clients[1].share_ppm[0], 900000);
+    check_eq_u64(scenario_of(file)->clients[1].share_ppm[1], 0);
+    scenario_free(file);
+    check_refused("length: 10s\n"
+                  "services:\n"
+                  "  api:\n"
+                  "    time: {constant: 10ms}\n"
+                  "    endpoints: {a: {share: 60%}, b: {share: 41%, colour: red}}\n"
+                  "clients:\n"
+                  "  users: {to: api, rate: 1/s, endpoints: {c: 1%, a: 60%, b: 50%}}\n"
+                  "  batch: {to: api, rate: 1/s, endpoints: {a: many}}\n",
+                  "test.yaml:5:50: error: an endpoint has no key \"colour\"; write share, errors, hangs or time "
+                  "[unknown-key]\n"
+                  "test.yaml:5:16: error: the shares of the endpoints of api are above 100% [conflict]\n"
+                  "test.yaml:7:43: error: api has no endpoint \"c\" [unknown-endpoint]\n"
+                  "test.yaml:7:42: error: the shares of users are above 100% [conflict]\n"
+                  "test.yaml:8:46: error: a: write a share of the calls, like 30% [wrong-type]\n");
+}
+
+static void test_scenario__a_client_has_a_rate_or_a_loop(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse("length: 10s\n"
+                                       "services: {api: {time: {constant: 10ms}}}\n"
+                                       "clients:\n"
+                                       "  steady: {to: api, loop: {think: 100ms}, callers: 5, calls: 3}\n"
+                                       "  random: {to: api, loop: {think: {exponential: 2s}}}\n");
+    const struct scenario_client *client = scenario_of(file)->clients;
+    check_eq_u64(client[0].rate_milli, 0);
+    check_eq_u64(client[0].calls, 3);
+    check_eq_u64(client[0].think.kind, DIST_CONSTANT);
+    check_eq_u64(client[0].think.mean, 100 * BECALM_MS);
+    check_eq_u64(client[1].calls, 0);
+    check_eq_u64(client[1].think.kind, DIST_EXPONENTIAL);
+    scenario_free(file);
+    check_refused("length: 10s\n"
+                  "services: {api: {time: {constant: 10ms}}}\n"
+                  "clients:\n"
+                  "  a: {to: api}\n"
+                  "  b: {to: api, rate: 1/s, loop: {think: 1s}}\n"
+                  "  c: {to: api, loop: 100ms}\n"
+                  "  d: {to: api, loop: {think: long}}\n"
+                  "  e: {to: api, loop: {think: 1s, rest: 2s}}\n",
+                  "test.yaml:4:3: error: a has no rate; write rate: 100/s [missing]\n"
+                  "test.yaml:5:3: error: b has more than one of rate, loop and connections; write one of them [conflict]\n"
+                  "test.yaml:6:22: error: loop has one key, think; write loop: {think: 100ms}, or {think: "
+                  "{exponential: 100ms}} [wrong-type]\n"
+                  "test.yaml:7:30: error: think: write a duration up to 1h, like 100ms, or a distribution "
+                  "[wrong-type]\n"
+                  "test.yaml:8:22: error: loop has one key, think; write loop: {think: 100ms}, or {think: "
+                  "{exponential: 100ms}} [wrong-type]\n");
+}
+
+static void test_scenario__links_and_partitions_name_both_ends(void **state)
+{
+    (void)state;
+    struct scenario_file *file =
+        parse("length: 10s\n"
+              "link: {latency: 1ms, loss: 0.1%}\n"
+              "services: {api: {time: {constant: 1ms}, calls: [db]}, db: {time: {constant: 1ms}}}\n"
+              "clients: {users: {to: api, rate: 1/s}}\n"
+              "links:\n"
+              "  far: {from: users, to: api, latency: 40ms}\n"
+              "  weak: {from: api, to: db, loss: 2%}\n"
+              "faults: {split: {at: 1s, for: 1s, service: db, from: api, partition: true}}\n");
+    const struct scenario *plan = scenario_of(file);
+    check_eq_u64(plan->loss_ppm, 1000);
+    check_eq_u64(plan->links[0].latency, 40 * BECALM_MS);
+    check_eq_u64(plan->links[0].loss_ppm, 1000);
+    check_eq_u64(plan->links[1].latency, BECALM_MS);
+    check_eq_u64(plan->links[1].loss_ppm, 20000);
+    check_eq_str(plan->faults[0].from, "api");
+    scenario_free(file);
+    check_refused("length: 10s\n"
+                  "services: {api: {time: {constant: 1ms}}}\n"
+                  "clients: {users: {to: api, rate: 1/s}}\n"
+                  "links: {a: {from: nobody, to: apo}, b: {}}\n"
+                  "faults: {split: {at: 1s, for: 1s, service: api, from: user, partition: true}}\n",
+                  "test.yaml:4:37: error: b has no from; write from: and the name of a client or service [missing]\n"
+                  "test.yaml:4:37: error: b has no to; write to: and the name of a service [missing]\n"
+                  "test.yaml:5:55: error: from: there is no service \"user\"; services lists those that there are "
+                  "[unknown-service]\n"
+                  "test.yaml:4:19: error: from: there is no service \"nobody\"; services lists those that there are "
+                  "[unknown-service]\n"
+                  "test.yaml:4:31: error: to: there is no service \"apo\"; did you mean \"api\"? "
+                  "[unknown-service]\n");
+}
+
+static void test_scenario__faults_have_the_keys_of_their_kind(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse("length: 100s\n"
+                                       "services: {api: {hosts: 4, time: {constant: 1ms}}}\n"
+                                       "clients: {users: {to: api, rate: 1/s}}\n"
+                                       "faults:\n"
+                                       "  a: {at: 1s, for: 2s, service: api, refuse: true, flap: {on: 1s, off: 2s}}\n"
+                                       "  b: {at: 1s, for: 2s, service: api, killHosts: 3}\n"
+                                       "  c: {at: 1s, for: 2s, service: api, rolling: 500ms}\n"
+                                       "  d: {at: 1s, for: 2s, service: api, partition: true}\n"
+                                       "  e: {at: 1s, for: 2s, client: users, surge: 2.5}\n"
+                                       "  f: {at: 1s, for: 2s, service: api, store: away}\n");
+    const struct scenario_fault *fault = scenario_of(file)->faults;
+    for (uint32_t i = 0; i < 6; i++) {
+        check_eq_u64(fault[i].kind, FAULT_REFUSE + i);
+    }
+    check_eq_u64(fault[0].on, BECALM_S);
+    check_eq_u64(fault[0].off, 2 * BECALM_S);
+    check_eq_u64(fault[1].count, 3);
+    check_eq_u64(fault[2].each, 500 * BECALM_MS);
+    check_eq_u64(fault[4].factor_milli, 2500);
+    check_eq_str(fault[4].service, "api"); /* who feels it */
+    check_eq_str(said(), "test.yaml:10:3: warning: f has no effect: no policy has a shared budget yet [no-effect]\n");
+    scenario_free(file);
+    check_refused("length: 100s\n"
+                  "services: {api: {hosts: 4, time: {constant: 1ms}}}\n"
+                  "clients: {users: {to: api, rate: 1/s}}\n"
+                  "faults:\n"
+                  "  a: {at: 1s, for: 2s, service: api, refuse: true, flap: {on: 1s}}\n"
+                  "  b: {at: 1s, for: 2s, service: api, killHosts: 5}\n"
+                  "  c: {at: 1s, for: 2s, service: api, dead: true, from: users}\n"
+                  "  d: {at: 1s, for: 2s, service: api, surge: 2}\n"
+                  "  e: {at: 1s, for: 2s, client: user, surge: 2}\n"
+                  "  f: {at: 1s, for: 2s, service: api, client: users, partition: true}\n"
+                  "  g: {at: 1s, for: 2s, service: api, store: there}\n",
+                  "test.yaml:5:58: error: flap has on and off; write flap: {on: 1s, off: 2s} [missing]\n"
+                  "test.yaml:7:56: error: from belongs to a partition [conflict]\n"
+                  "test.yaml:8:3: error: d has no client; write client: and the name of a client [missing]\n"
+                  "test.yaml:8:33: error: a surge is of a client; write client [conflict]\n"
+                  "test.yaml:10:46: error: client belongs to a surge [conflict]\n"
+                  "test.yaml:11:45: error: store: there is no fault; write store: away [conflict]\n"
+                  "test.yaml:6:3: error: killHosts is 5, but api has 4 hosts [conflict]\n"
+                  "test.yaml:9:32: error: client: there is no client \"user\" [unknown-client]\n");
 }
 
 static void test_scenario__nothing_is_not_a_scenario(void **state)
@@ -293,8 +535,8 @@ static void test_scenario__unknown_keys_are_errors_all_in_one_run(void **state)
         "test.yaml:1:1: error: the top of a scenario has no key \"lenght\"; did you mean \"length\"? [unknown-key]\n"
         "test.yaml:3:8: error: link has no key \"latencie\"; did you mean \"latency\"? [unknown-key]\n"
         "test.yaml:5:9: error: a service has no key \"worker\"; did you mean \"workers\"? [unknown-key]\n"
+        "test.yaml:5:56: error: queue has no key \"size\"; write max, expiry, order or codel [unknown-key]\n"
         "test.yaml:5:28: error: time has no key \"exponentail\"; did you mean \"exponential\"? [unknown-key]\n"
-        "test.yaml:5:56: error: queue has no key \"size\"; write max or expiry [unknown-key]\n"
         "test.yaml:6:3: error: the name of a service is made of letters, digits, - _ . : and /; \"api two\" is not "
         "[wrong-type]\n"
         "test.yaml:7:41: error: a client has no key \"caller\"; did you mean \"callers\"? [unknown-key]\n"
@@ -346,7 +588,7 @@ static void test_scenario__every_number_has_a_range(void **state)
               "0.5 [wrong-type]\n");
     check_set("services.api.fanOut=0", "--set:1:1: error: fanOut: 0 is below 1, the least allowed [out-of-range]\n");
     check_set("services.api.time.pareto.alpha=0.1",
-              "--set:1:1: error: time.pareto.alpha: 0.1 is below 0.5, the least allowed [out-of-range]\n");
+              "--set:1:1: error: pareto.alpha: 0.1 is below 0.5, the least allowed [out-of-range]\n");
 }
 
 static void test_scenario__overrides_reach_services_clients_and_faults(void **state)
@@ -464,12 +706,107 @@ static void test_scenario__an_unreadable_file_is_reported(void **state)
     check_eq_str(said(), "/nowhere/at-all.yaml:1:1: error: No such file or directory [unreadable]\n");
 }
 
+static void test_scenario__rows_connections_and_effects_have_keys(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse("length: 10s\n"
+                                       "link: {latency: 10ms, deviation: 2ms}\n"
+                                       "services:\n"
+                                       "  row: {time: {constant: 0s}, row: true, effect: true}\n"
+                                       "  presence: {time: {constant: 50ms}, accept: {max: 1000, restart: 3s}}\n"
+                                       "clients:\n"
+                                       "  writers: {to: row, rate: 1/s, key: true, repeats: true}\n"
+                                       "  sessions: {to: presence, callers: 20, connections: 500}\n");
+    const struct scenario *plan = scenario_of(file);
+    check_eq_u64(plan->link_deviation, 2 * BECALM_MS);
+    check_true(plan->services[0].row && plan->services[0].effect);
+    check_true(!plan->services[1].row && !plan->services[1].effect);
+    check_eq_u64(plan->services[0].accept_max, SCENARIO_NONE);
+    check_eq_u64(plan->services[0].restart, 5 * BECALM_S);
+    check_eq_u64(plan->services[1].accept_max, 1000);
+    check_eq_u64(plan->services[1].restart, 3 * BECALM_S);
+    check_true(plan->clients[0].key && plan->clients[0].repeats);
+    check_true(!plan->clients[1].key && !plan->clients[1].repeats);
+    check_eq_u64(plan->clients[0].connections, 0);
+    check_eq_u64(plan->clients[1].connections, 500);
+    scenario_free(file);
+}
+
+static void test_scenario__whoever_keeps_connections_does_not_call(void **state)
+{
+    (void)state;
+    check_refused(
+        "length: 10s\n"
+        "link: {latency: 1ms, deviation: 2ms}\n"
+        "services: {api: {time: {constant: 10ms}}, wide: {time: {constant: 10ms}, hosts: 2}}\n"
+        "clients:\n"
+        "  a: {to: api, connections: 5, rate: 1/s}\n"
+        "  b: {to: api, connections: 5, loop: {think: 1s}}\n"
+        "  c: {to: api, connections: 5, calls: 3}\n"
+        "  d: {to: api, connections: 1000, callers: 1001}\n"
+        "  e: {to: wide, connections: 5}\n",
+        "test.yaml:2:7: error: link: deviation must not be above latency [conflict]\n"
+        "test.yaml:5:3: error: a keeps connections and makes no calls; take rate out [conflict]\n"
+        "test.yaml:6:3: error: b keeps connections and makes no calls; take loop out [conflict]\n"
+        "test.yaml:7:3: error: c keeps connections and makes no calls; take calls out [conflict]\n"
+        "test.yaml:8:3: error: d keeps more than 1000000 connections; lower callers or connections [out-of-range]\n"
+        "test.yaml:9:11: error: connections are to a service of one host without a gate; \"wide\" is not [conflict]\n");
+}
+
+static void test_scenario__brings_policies_along(void **state)
+{
+    (void)state;
+    struct scenario_file *file =
+        parse(SMALL "policies:\n"
+                    "  bare: {}\n"
+                    "  own: {maxRetries: 7, jitter: none, attemptTimeout: 3s, deadline: none}\n");
+    const struct scenario *plan = scenario_of(file);
+    struct becalm_policy ours;
+    becalm_policy_defaults(&ours);
+    check_eq_u64(plan->policy_count, 2);
+    check_eq_str(plan->policies[0].name, "bare");
+    check_eq_u64(plan->policies[0].policy.max_retries, ours.max_retries);
+    check_eq_u64(plan->policies[0].policy.limit.kind, BECALM_LIMIT_AIMD); /* it is a caller's */
+    check_true(!plan->policies[0].has_timeout && !plan->policies[0].has_deadline);
+    check_eq_u64(plan->policies[1].policy.max_retries, 7);
+    check_eq_u64(plan->policies[1].policy.backoff.jitter, BECALM_JITTER_NONE);
+    check_eq_u64(plan->policies[1].policy.attempt_timeout, 3 * BECALM_S);
+    check_true(plan->policies[1].has_timeout && plan->policies[1].has_deadline);
+    scenario_free(file);
+}
+
+static void test_scenario__policies_are_checked_as_those_of_a_file(void **state)
+{
+    (void)state;
+    check_refused(SMALL "policies:\n"
+                        "  a: {maxRetry: 7}\n"
+                        "  b: {initialDelay: 5s, maxDelay: 1s}\n"
+                        "  becalm: {}\n"
+                        "  x.yaml: {}\n",
+                  "test.yaml:5:7: error: a has no key \"maxRetry\"; did you mean \"maxRetries\"? [unknown-key]\n"
+                  "test.yaml:6:35: error: b: maxDelay is below initialDelay; the longest wait must be at least the "
+                  "first [conflict]\n"
+                  "test.yaml:7:3: error: policy \"becalm\": that name is taken; write another [conflict]\n"
+                  "test.yaml:8:3: error: policy \"x.yaml\" would be taken for a file; write a name without / and "
+                  ".yaml [conflict]\n");
+}
+
 BECALM_TESTS(cmocka_unit_test(test_scenario__the_smallest_has_the_documented_defaults),
              cmocka_unit_test(test_scenario__every_key_finds_its_field),
-             cmocka_unit_test(test_scenario__a_time_is_one_of_five_distributions),
+             cmocka_unit_test(test_scenario__a_time_is_one_distribution),
              cmocka_unit_test(test_scenario__a_time_that_is_half_or_two_is_refused),
              cmocka_unit_test(test_scenario__each_fault_does_one_thing),
              cmocka_unit_test(test_scenario__faults_that_make_no_sense_are_refused),
+             cmocka_unit_test(test_scenario__a_mixture_has_parts_with_weights),
+             cmocka_unit_test(test_scenario__samples_come_from_a_file_beside_it),
+             cmocka_unit_test(test_scenario__endpoints_have_what_their_service_has),
+             cmocka_unit_test(test_scenario__a_client_has_a_rate_or_a_loop),
+             cmocka_unit_test(test_scenario__rows_connections_and_effects_have_keys),
+             cmocka_unit_test(test_scenario__whoever_keeps_connections_does_not_call),
+             cmocka_unit_test(test_scenario__brings_policies_along),
+             cmocka_unit_test(test_scenario__policies_are_checked_as_those_of_a_file),
+             cmocka_unit_test(test_scenario__links_and_partitions_name_both_ends),
+             cmocka_unit_test(test_scenario__faults_have_the_keys_of_their_kind),
              cmocka_unit_test(test_scenario__nothing_is_not_a_scenario),
              cmocka_unit_test(test_scenario__unknown_keys_are_errors_all_in_one_run),
              cmocka_unit_test(test_scenario__every_number_has_a_range),

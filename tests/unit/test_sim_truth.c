@@ -51,6 +51,7 @@ struct shown {
     struct measure measure;
     struct measure_service last;
     uint64_t events;
+    uint64_t endpoint_ratio_ppm; /* of its first endpoint, or of all */
 };
 
 static struct scenario_file *load(const struct run *run)
@@ -83,7 +84,9 @@ static struct shown show_plan(const struct scenario *plan, const struct run *run
     check_true(world_run(plan, &options, &result) == 0);
     check_true(measure_take(plan, &result, &shown.measure) == 0);
     shown.last = shown.measure.service[plan->service_count - 1];
+    shown.last.offered = NULL; /* it goes with the measure */
     shown.events = result.events;
+    shown.endpoint_ratio_ppm = measure_retry_ratio_ppm(&result.service[plan->service_count - 1].endpoint[0]);
     measure_free(&shown.measure);
     world_result_free(plan, &result);
     return shown;
@@ -299,6 +302,39 @@ static void test_sim_slowdown__a_budget_that_counts_holds(void **state)
     check_between_u64(shown.last.mean_ppm, 1045000, 1055000);
 }
 
+/* heavy-endpoint */
+
+static void test_sim_heavy_endpoint__a_shared_budget_of_what_is_active_pays_for_the_sick_one(void **state)
+{
+    (void)state;
+    struct shown shown = show((struct run){"heavy-endpoint", .policy = "shared"});
+    check_between_u64(shown.last.retry_ratio_ppm, 58000, 72000); /* 5 % were asked for */
+    check_between_u64(shown.endpoint_ratio_ppm, 310000, 390000);
+}
+
+static void test_sim_heavy_endpoint__a_budget_of_its_own_that_counts_holds(void **state)
+{
+    (void)state;
+    struct shown shown = show((struct run){"heavy-endpoint", .policy = "counted"});
+    check_between_u64(shown.endpoint_ratio_ppm, 45000, 55000);
+    check_between_u64(shown.last.retry_ratio_ppm, 1, 55000);
+}
+
+/* hedge */
+
+static void test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS(3); seed++) {
+        struct shown without = show((struct run){"hedge", .policy = "without", .seed = seed});
+        struct shown hedged = show((struct run){"hedge", .policy = "hedged", .seed = seed});
+        check_true(without.measure.latency_p999_us >= 10 * hedged.measure.latency_p999_us);
+        check_true(without.measure.latency_p99_us >= 10 * hedged.measure.latency_p99_us);
+        check_eq_u64(without.last.mean_ppm, 100 * 1000000);
+        check_between_u64(hedged.last.mean_ppm, 101 * 1000000, 105 * 1000000);
+    }
+}
+
 /* queue: the mean of the means of several seeds. A seed of an hour is off by 0.3, 0.6, 1.1 and 0.3 % (one sigma). */
 
 static void check_queue(struct run run, uint64_t seeds, uint64_t mean_us)
@@ -437,6 +473,9 @@ BECALM_TESTS(cmocka_unit_test(test_sim_chain__naive_retries_make_512_of_one),
              cmocka_unit_test(test_sim_benign__the_default_policy_does_not_stand_in_the_way),
              cmocka_unit_test(test_sim_slowdown__a_budget_of_what_is_active_drifts),
              cmocka_unit_test(test_sim_slowdown__a_budget_that_counts_holds),
+             cmocka_unit_test(test_sim_heavy_endpoint__a_shared_budget_of_what_is_active_pays_for_the_sick_one),
+             cmocka_unit_test(test_sim_heavy_endpoint__a_budget_of_its_own_that_counts_holds),
+             cmocka_unit_test(test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load),
              cmocka_unit_test(test_sim_queue__one_worker_takes_as_long_as_mathematics_says),
              cmocka_unit_test(test_sim_queue__ten_workers_take_as_long_as_erlang_says),
              cmocka_unit_test(test_sim_cut_off__one_caller_that_is_cut_off_costs_nobody_a_call),

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "figures.h"
+
+#include "chart.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_faulty(const struct scenario *plan)
+{
+    return plan->fault_count > 0;
+}
+
+static bool is_healthy(const struct scenario *plan)
+{
+    return !is_faulty(plan);
+}
+
+bool figures_has_after(const struct scenario *plan)
+{
+    return is_faulty(plan) &&
+           becalm_ns_after(plan->faults[0].at, plan->faults[0].length) / BECALM_S < plan->length / BECALM_S;
+}
+
+bool figures_has_before(const struct scenario *plan)
+{
+    return is_faulty(plan) && plan->faults[0].at >= BECALM_S;
+}
+
+bool figures_has_connections(const struct scenario *plan)
+{
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        if (plan->clients[i].connections > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool figures_has_effects(const struct scenario *plan)
+{
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        if (plan->services[i].effect) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool figures_has_load(const struct scenario *plan)
+{
+    return !measure_is_bounded(plan) && !figures_has_connections(plan);
+}
+
+/* For one more column about the load: 80 are not enough for all. */
+static bool has_room(const struct scenario *plan)
+{
+    return figures_has_load(plan) && !figures_has_effects(plan);
+}
+
+uint32_t figures_focus(const struct scenario *plan)
+{
+    for (uint32_t i = 0; is_faulty(plan) && i < plan->service_count; i++) {
+        if (strcmp(plan->services[i].name, plan->faults[0].service) == 0) {
+            return i;
+        }
+    }
+    return plan->service_count - 1;
+}
+
+void figures_take(const struct scenario *plan, const struct measure *measure, struct figures *figures)
+{
+    const struct measure_service *service = &measure->service[figures_focus(plan)];
+    *figures = (struct figures){
+        .mean_ppm = service->mean_ppm,
+        .peak_5s_ppm = service->peak_5s_ppm,
+        .peak_1s_ppm = service->peak_1s_ppm,
+        .success_ppm = measure->success_ppm,
+        .before_ppm = measure->success_before_ppm,
+        .in_fault_ppm = measure->success_in_fault_ppm,
+        .after_ppm = measure->success_after_ppm,
+        .recovered_after_s = measure->recovered_after_s,
+        .attempts = service->attempts,
+        .completed_us = measure->completed_us,
+        .falls = service->falls,
+        .worst_100ms = service->worst_100ms,
+    };
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        figures->repeated += measure->service[i].effects.repeated;
+    }
+}
+
+static const struct figures_column columns[] = {
+    {"mean", 9, FIGURES_LOAD, offsetof(struct figures, mean_ppm), figures_has_load},
+    {"worst 5 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_5s_ppm), figures_has_load},
+    {"worst 1 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_1s_ppm), has_room},
+    {"attempts", 11, FIGURES_COUNT, offsetof(struct figures, attempts), measure_is_bounded},
+    {"done after", 14, FIGURES_TIME, offsetof(struct figures, completed_us), measure_is_bounded},
+    {"worst 100 ms", 13, FIGURES_COUNT, offsetof(struct figures, worst_100ms), figures_has_connections},
+    {"falls", 7, FIGURES_COUNT, offsetof(struct figures, falls), figures_has_connections},
+    {"before", 9, FIGURES_SUCCESS, offsetof(struct figures, before_ppm), figures_has_before},
+    {"in fault", 9, FIGURES_SUCCESS, offsetof(struct figures, in_fault_ppm), is_faulty},
+    {"after", 9, FIGURES_SUCCESS, offsetof(struct figures, after_ppm), figures_has_after},
+    {"success", 9, FIGURES_SUCCESS, offsetof(struct figures, success_ppm), is_healthy},
+    {"recovers", 10, FIGURES_RECOVERY, 0, figures_has_after},
+    {"repeated", 10, FIGURES_COUNT, offsetof(struct figures, repeated), figures_has_effects},
+};
+
+const struct figures_column *figures_column(const struct scenario *plan, uint32_t index)
+{
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        if (columns[i].known(plan) && index-- == 0) {
+            return &columns[i];
+        }
+    }
+    return NULL;
+}
+
+static uint64_t figure(const struct figures *figures, size_t offset)
+{
+    uint64_t value;
+    memcpy(&value, (const unsigned char *)figures + offset, sizeof value);
+    return value;
+}
+
+static uint64_t spread_of(const struct figures *figures, uint32_t count, size_t offset, enum figures_spread spread)
+{
+    uint64_t sum = 0;
+    uint64_t low = UINT64_MAX;
+    uint64_t high = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t value = figure(&figures[i], offset);
+        sum += value;
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+    }
+    switch (spread) {
+    case FIGURES_MEAN:
+        return (sum + count / 2) / count;
+    case FIGURES_LOWEST:
+        return low;
+    case FIGURES_HIGHEST:
+        return high;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* Seconds, and how many never. A mean over runs of which some never recovered would be a lie. */
+static void recovery_text(const struct figures *figures, uint32_t count, enum figures_spread spread, char *text,
+                          size_t size)
+{
+    uint64_t sum = 0;
+    uint32_t never = 0;
+    uint32_t low = MEASURE_NEVER;
+    uint32_t high = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t after = figures[i].recovered_after_s;
+        never += after == MEASURE_NEVER;
+        sum += after == MEASURE_NEVER ? 0 : after;
+        low = after < low ? after : low;
+        high = after > high ? after : high;
+    }
+    uint32_t one = spread == FIGURES_LOWEST ? low : spread == FIGURES_HIGHEST ? high : (uint32_t)(sum / count);
+    if (spread == FIGURES_MEAN && never > 0 && never < count) {
+        (void)snprintf(text, size, "%" PRIu32 " never", never);
+    } else if (never == count || one == MEASURE_NEVER) {
+        (void)snprintf(text, size, "never");
+    } else if (spread == FIGURES_MEAN && count > 1) {
+        uint64_t tenths = (sum * 10 + count / 2) / count;
+        (void)snprintf(text, size, "%" PRIu64 ".%" PRIu64 " s", tenths / 10, tenths % 10);
+    } else {
+        (void)snprintf(text, size, "%" PRIu32 " s", one);
+    }
+}
+
+/* Milliseconds; never, if one of the runs did not get so far. */
+static void time_text(const struct figures *figures, uint32_t count, enum figures_spread spread, char *text,
+                      size_t size)
+{
+    char ms[CHART_FIGURE_MAX];
+    size_t offset = offsetof(struct figures, completed_us);
+    if (spread_of(figures, count, offset, FIGURES_HIGHEST) == MEASURE_NEVER_US) {
+        (void)snprintf(text, size, "never");
+        return;
+    }
+    chart_count((spread_of(figures, count, offset, spread) + 500) / 1000, ms, sizeof ms);
+    (void)snprintf(text, size, "%s ms", ms);
+}
+
+void figures_text(const struct figures_column *column, const struct figures *figures, uint32_t count,
+                  enum figures_spread spread, char *text, size_t size)
+{
+    switch (column->kind) {
+    case FIGURES_LOAD:
+        chart_factor(spread_of(figures, count, column->offset, spread), text, size);
+        break;
+    case FIGURES_SUCCESS:
+        chart_share(spread_of(figures, count, column->offset, spread), text, size);
+        break;
+    case FIGURES_COUNT:
+        chart_count(spread_of(figures, count, column->offset, spread), text, size);
+        break;
+    case FIGURES_TIME:
+        time_text(figures, count, spread, text, size);
+        break;
+    case FIGURES_RECOVERY:
+        recovery_text(figures, count, spread, text, size);
+        break;
+    }
+}
+
+void figures_reasons(const uint64_t *ended, char *text, size_t size)
+{
+    size_t at = 0;
+    (void)snprintf(text, size, "none");
+    for (int why = 0; why < BECALM_REASON_COUNT && at < size; why++) {
+        char count[CHART_FIGURE_MAX];
+        if (why == BECALM_WHY_OK || ended[why] == 0) {
+            continue;
+        }
+        chart_count(ended[why], count, sizeof count);
+        at += (size_t)snprintf(text + at, size - at, "%s%s %s", at == 0 ? "" : ", ",
+                               becalm_reason_word((enum becalm_reason)why), count);
+    }
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_FIGURES_H
+#define BECALM_SIM_FIGURES_H
+
+/* The figures of a run by which policies are compared, and the columns of every table that compares them. */
+
+#include "measure.h"
+
+/* Those of a load are of the service that figures_focus() names. */
+struct figures {
+    uint64_t mean_ppm;
+    uint64_t peak_5s_ppm;
+    uint64_t peak_1s_ppm;
+    uint64_t success_ppm;
+    uint64_t before_ppm;
+    uint64_t in_fault_ppm;
+    uint64_t after_ppm;
+    uint32_t recovered_after_s; /* or MEASURE_NEVER */
+    uint64_t attempts;
+    uint64_t completed_us; /* or MEASURE_NEVER_US */
+    uint64_t falls;
+    uint64_t worst_100ms;
+    uint64_t repeated; /* operations executed more than once, at all services */
+};
+
+void figures_take(const struct scenario *, const struct measure *, struct figures *);
+
+/* The service where the trouble is: that of the first fault, or else the last. */
+uint32_t figures_focus(const struct scenario *);
+
+/* Is there a whole second before the first fault, or after it? */
+bool figures_has_before(const struct scenario *);
+bool figures_has_after(const struct scenario *);
+
+/* Do clients keep connections; must something not be done twice; is there an offered load to compare with? */
+bool figures_has_connections(const struct scenario *);
+bool figures_has_effects(const struct scenario *);
+bool figures_has_load(const struct scenario *);
+
+enum figures_kind { FIGURES_LOAD, FIGURES_COUNT, FIGURES_TIME, FIGURES_SUCCESS, FIGURES_RECOVERY };
+
+struct figures_column {
+    const char *title;
+    int width; /* in a table of 80 columns */
+    enum figures_kind kind;
+    size_t offset;
+    bool (*known)(const struct scenario *);
+};
+
+/* The columns that a scenario has, in order; NULL after the last. */
+const struct figures_column *figures_column(const struct scenario *, uint32_t index);
+
+/* A cell over the runs of several seeds. */
+enum figures_spread { FIGURES_MEAN, FIGURES_LOWEST, FIGURES_HIGHEST };
+void figures_text(const struct figures_column *, const struct figures *, uint32_t count, enum figures_spread,
+                  char *text, size_t size);
+
+/* "limit 12,345, attempts_spent 20": how calls ended that did not succeed; "none". */
+#define FIGURES_REASONS_MAX (BECALM_REASON_COUNT * 64u)
+void figures_reasons(const uint64_t *ended, char *text, size_t size);
+
+#endif

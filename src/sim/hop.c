@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+#include "world_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TARGET_FETCHED 640u /* of what our default policy needs, the part that every call touches */
+
+static struct becalm_moment moment(struct world *w)
+{
+    return (struct becalm_moment){.now = w->clock.now, .random = becalm_rand_next(&w->policy_state)};
+}
+
+bool link_loses(struct world *w, const struct link *link)
+{
+    return link->cut || (link->loss_ppm > 0 && becalm_rand_chance(becalm_rand_next(&w->service_state), link->loss_ppm));
+}
+
+becalm_ns link_takes(struct world *w, const struct link *link)
+{
+    return dist_draw(&w->tables, &link->latency, &w->service_state);
+}
+
+/* What a caller keeps about a target, made when it is first used. */
+
+/* Latencies matter to whoever hedges or has a deadline; they take more room than all the rest. */
+static bool needs_sketch(const struct world *w, const struct hop *hop, const struct becalm_policy *policy)
+{
+    bool is_client = hop < &w->hop[w->plan->client_count];
+    return policy->hedge.enabled || policy->deadline != BECALM_NEVER || (!is_client && w->options->carries_deadlines);
+}
+
+/* The parts that are small, in one piece. */
+struct parts {
+    struct becalm_target target;
+    struct becalm_limit limit;
+    struct becalm_gate gate;
+    struct becalm_mark mark;
+};
+
+static void *part(struct world *w, size_t bytes)
+{
+    void *memory = slab_take(&w->memory, bytes);
+    w->no_memory |= memory == NULL;
+    return memory;
+}
+
+/* The parts of a size of their own. */
+static void parts_add(struct world *w, const struct hop *hop, const struct becalm_policy *policy,
+                      struct becalm_target *target)
+{
+    void *memory;
+    if (policy->budget.kind != BECALM_BUDGET_NONE && target->budget == NULL &&
+        (memory = part(w, becalm_budget_bytes(&policy->budget, 1))) != NULL) {
+        target->budget = becalm_budget_init(memory, &policy->budget, 1);
+    }
+    if (policy->breaker.enabled && (memory = part(w, becalm_breaker_bytes(&policy->breaker, 1))) != NULL) {
+        target->breaker = becalm_breaker_init(memory, &policy->breaker, 1);
+    }
+    if (policy->throttle.enabled && (memory = part(w, becalm_throttle_bytes(&policy->throttle, 1))) != NULL) {
+        target->throttle = becalm_throttle_init(memory, &policy->throttle, 1);
+    }
+    if (policy->hedge.enabled && (memory = part(w, sizeof(struct becalm_hedge))) != NULL) {
+        becalm_hedge_init(target->hedge = memory, &policy->hedge);
+    }
+    if (policy->rate.enabled && (memory = part(w, sizeof(struct becalm_rate))) != NULL) {
+        becalm_rate_init(target->rate = memory);
+    }
+    if (needs_sketch(w, hop, policy) && (memory = part(w, sizeof(struct becalm_sketch))) != NULL) {
+        target->sketch = memory;
+        becalm_sketch_init(target->sketch);
+    }
+    if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
+        target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
+    }
+}
+
+static struct becalm_target *target_make(struct world *w, const struct hop *hop, const struct rules *rules,
+                                         struct becalm_target *of_service)
+{
+    const struct becalm_policy *policy = &rules->policy;
+    struct parts *parts = part(w, sizeof *parts);
+    if (parts == NULL) {
+        return NULL;
+    }
+    memset(parts, 0, sizeof *parts);
+    struct becalm_target *target = &parts->target;
+    if (policy->limit.kind != BECALM_LIMIT_NONE) {
+        becalm_limit_init(target->limit = &parts->limit, &policy->limit);
+    }
+    becalm_gate_init(target->gate = &parts->gate);
+    becalm_mark_init(target->mark = &parts->mark);
+    if (of_service != NULL && rules->level == BECALM_LEVEL_SERVICE) {
+        target->budget = of_service->budget;
+    } else if (of_service != NULL && rules->level == BECALM_LEVEL_BOTH) {
+        target->service_budget = of_service->budget;
+    }
+    parts_add(w, hop, policy, target);
+    return w->no_memory ? NULL : target;
+}
+
+/* The parts of a target were made one behind the other. With many callers none of it is in the cache: asking for all of
+ * it at once costs one wait for memory instead of ten. */
+static void target_fetch(const struct becalm_target *target)
+{
+    for (size_t line = 0; line < TARGET_FETCHED; line += 64) {
+        __builtin_prefetch((const unsigned char *)target + line, 1);
+    }
+}
+
+/* NULL: no memory. */
+static struct becalm_target *target_of(struct world *w, const struct hop *hop, uint32_t caller, uint32_t kind)
+{
+    struct becalm_target **mine = &hop->target[(size_t)caller * hop->kinds];
+    if (mine[kind] != NULL) {
+        return mine[kind];
+    }
+    const struct rules *rules = &hop->rules[kind];
+    if (kind > 0 && rules->level != BECALM_LEVEL_ENDPOINT && mine[0] == NULL) {
+        mine[0] = target_make(w, hop, &hop->rules[0], NULL);
+        if (mine[0] == NULL) {
+            return NULL;
+        }
+    }
+    return mine[kind] = target_make(w, hop, rules, kind > 0 ? mine[0] : NULL);
+}
+
+struct becalm_limit *hop_limit(struct world *w, const struct hop *hop, uint32_t caller)
+{
+    const struct becalm_target *target = target_of(w, hop, caller, 0);
+    w->no_memory |= target == NULL;
+    return target == NULL ? NULL : target->limit;
+}
+
+void hop_foresee(const struct hop *hop, uint32_t caller, bool soon)
+{
+    struct becalm_target *const *mine = &hop->target[(size_t)caller * hop->kinds];
+    if (soon) {
+        __builtin_prefetch(mine);
+    } else if (*mine != NULL) {
+        target_fetch(*mine);
+    }
+}
+
+/* Calls. */
+
+static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event);
+
+static void queue_serve(struct world *w, struct hop *hop, uint32_t caller)
+{
+    struct becalm_moment at = moment(w);
+    struct becalm_ticket *ticket;
+    const struct becalm_policy *policy = &hop->rules[0].policy;
+    while ((ticket = becalm_queue_next(&hop->queue[caller], &policy->gate, &policy->limit, &at)) != NULL) {
+        struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
+        op_step(w, (uint32_t)(uintptr_t)ticket->owner, 0, &event);
+    }
+}
+
+static void op_end(struct world *w, uint32_t id, const struct becalm_action *action)
+{
+    struct op *op = op_at(w, id);
+    bool good = action->why == BECALM_WHY_OK;
+    uint32_t job = op->job;
+    uint32_t client = op->client;
+    uint32_t caller = op->caller;
+    w->result->service[w->hop[op->hop].to].ended[action->why]++;
+    if (job == NOTHING) {
+        uint32_t second = second_of(w, op->root_at);
+        w->result->client[op->client].good[second] += good;
+        if (good) {
+            series_latency(w->result, w->clock.now - op->root_at);
+        }
+        effect_end(w, op->client, op->caller, &op->operation, good);
+    }
+    op->generation++;
+    pool_give(&w->ops, id);
+    if (job != NOTHING) {
+        job_child_done(w, job, good, action->mark);
+    } else {
+        caller_answered(w, client, caller);
+    }
+}
+
+static void op_trace(const struct world *w, const struct op *op, uint32_t attempt, const struct becalm_event *event,
+                     const struct becalm_action *action)
+{
+    const struct hop *hop = &w->hop[op->hop];
+    const struct scenario_service *to = &w->plan->services[hop->to];
+    w->options->trace(w->options->trace_self,
+                      &(struct world_trace){
+                          .call = op->root,
+                          .op = op->number,
+                          .from = hop->from,
+                          .to = to->name,
+                          .endpoint = op->endpoint == 0 ? NULL : to->endpoints[op->endpoint - 1].name,
+                          .is_gate = hop->is_gate,
+                          .attempt = attempt,
+                          .event = event,
+                          .action = action,
+                          .record = &op->call.record,
+                      });
+}
+
+/* `attempt` is the number of the one that a DONE is about. */
+static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event)
+{
+    struct op *op = op_at(w, id);
+    struct hop *hop = &w->hop[op->hop];
+    uint32_t caller = op->caller;
+    struct becalm_action action;
+    event->at = moment(w);
+    becalm_call_step(&op->call, event, &action);
+    if (w->options->trace != NULL) {
+        op_trace(w, op, attempt, event, &action);
+    }
+    for (uint32_t slot = 0; action.cancel >> slot != 0; slot++) {
+        if ((action.cancel >> slot & 1) != 0 && op->flight[slot] != NOTHING) {
+            job_at(w, op->flight[slot])->op = NOTHING;
+        }
+    }
+    if ((action.flags & BECALM_DO_SEND) != 0) {
+        job_send(w, id, &action);
+    }
+    if ((action.flags & BECALM_DO_FINISH) != 0) {
+        op_end(w, id, &action);
+    } else if (action.wake_at != op->wake_at) {
+        op->wake_at = action.wake_at;
+        clock_plan(&w->clock,
+                   (struct event){.at = action.wake_at, .kind = CALL_WAKES, .id = id, .generation = op->generation});
+    }
+    if ((action.flags & BECALM_DO_SERVE) != 0 && hop->queue != NULL) {
+        queue_serve(w, hop, caller);
+    }
+}
+
+void op_begin(struct world *w, const struct op_origin *origin)
+{
+    struct hop *hop = &w->hop[origin->hop];
+    uint32_t kind = hop->is_gate ? 0 : origin->endpoint;
+    struct becalm_target *target = target_of(w, hop, origin->caller, kind);
+    uint32_t id = pool_take(&w->ops);
+    if (target == NULL || id == NOTHING) {
+        w->no_memory = true;
+        return;
+    }
+    struct op *op = op_at(w, id);
+    const struct job *parent = origin->job == NOTHING ? NULL : job_at(w, origin->job);
+    op->number = ++w->op_number;
+    op->root = parent == NULL ? ++w->root_number : parent->root;
+    op->hop = origin->hop;
+    op->caller = origin->caller;
+    op->client = origin->client;
+    op->endpoint = origin->endpoint;
+    op->job = origin->job;
+    op->root_at = parent == NULL ? w->clock.now : parent->root_at;
+    op->wake_at = BECALM_NEVER;
+    op->operation = parent == NULL ? effect_begin(w, origin->client, origin->caller) : parent->operation;
+    struct becalm_request request = {
+        .idempotent = !w->service[hop->to].has_effect,
+        .keyed = op->operation.keyed,
+        .deadline_at = parent == NULL || !w->options->carries_deadlines ? BECALM_NEVER : parent->deadline_at,
+        .retry_from_above = parent != NULL && parent->attempt > 0,
+        .queue = hop->queue == NULL ? NULL : &hop->queue[origin->caller],
+        .owner = (void *)(uintptr_t)id,
+    };
+    becalm_call_init(&op->call, &hop->rules[kind].policy, target, &request);
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
+    op_step(w, id, 0, &event);
+}
+
+void op_wakes(struct world *w, uint32_t id, uint32_t generation)
+{
+    struct op *op = op_at(w, id);
+    if (op->generation == generation && op->wake_at == w->clock.now) {
+        struct becalm_event timer = {.kind = BECALM_EVENT_TIMER};
+        op_step(w, id, 0, &timer);
+    }
+}
+
+void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)
+{
+    struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = *outcome};
+    op_step(w, id, attempt, &event);
+}
+
+/* Making and unmaking hops. */
+
+static struct dist latency_dist(const struct scenario *plan, becalm_ns mean)
+{
+    if (plan->link_deviation == 0 || mean == 0) {
+        return (struct dist){.kind = DIST_CONSTANT, .mean = mean};
+    }
+    return (struct dist){.kind = DIST_NORMAL, .mean = mean, .shape = (uint32_t)(plan->link_deviation * 1000000 / mean)};
+}
+
+static struct link link_between(const struct scenario *plan, const char *from, const char *to)
+{
+    for (uint32_t i = 0; i < plan->link_count; i++) {
+        if (strcmp(plan->links[i].from, from) == 0 && strcmp(plan->links[i].to, to) == 0) {
+            return (struct link){.latency = latency_dist(plan, plan->links[i].latency),
+                                 .loss_ppm = plan->links[i].loss_ppm};
+        }
+    }
+    return (struct link){.latency = latency_dist(plan, plan->link), .loss_ppm = plan->loss_ppm};
+}
+
+/* What the file says of the service and its endpoints, or else what holds for all. */
+static void rules_fill(const struct world *w, struct hop *hop, bool retries)
+{
+    const struct world_options *options = w->options;
+    uint32_t first = world_target(w->plan, hop->to, 0);
+    for (uint32_t kind = 0; kind < hop->kinds; kind++) {
+        const struct becalm_policy *own = options->policy_to == NULL ? NULL : options->policy_to[first + kind];
+        struct rules *rules = &hop->rules[kind];
+        rules->policy = own != NULL ? *own : *options->policy;
+        rules->level = options->level_to == NULL ? options->level : options->level_to[first + kind];
+        if (!retries) {
+            rules->policy.max_retries = 0;
+            rules->policy.hedge.enabled = false;
+        }
+    }
+}
+
+/* NULL: no memory. */
+static struct hop *hop_make(struct world *w, const char *from, uint32_t to, uint32_t callers, uint32_t kinds)
+{
+    struct hop *hop = &w->hop[w->hop_count++];
+    const struct scenario_service *service = &w->plan->services[to];
+    hop->from = from;
+    hop->to = to;
+    hop->callers = callers;
+    hop->kinds = kinds;
+    hop->link = link_between(w->plan, from, service->name);
+    hop->hosts = service->hosts > 1 && !service->gate ? service->hosts : 0;
+    hop->rules = calloc(kinds, sizeof *hop->rules);
+    hop->target = calloc((size_t)callers * kinds, sizeof(struct becalm_target *));
+    return hop->rules == NULL || hop->target == NULL ? NULL : hop;
+}
+
+static bool gate_make(struct world *w, uint32_t to)
+{
+    const struct scenario_service *service = &w->plan->services[to];
+    const struct becalm_policy *const *own = w->options->gate_policy_to;
+    struct hop *hop = hop_make(w, service->name, to, 1, 1);
+    if (hop == NULL) {
+        return false;
+    }
+    hop->is_gate = true;
+    hop->hosts = service->hosts > 1 ? service->hosts : 0;
+    hop->rules[0].policy = own != NULL && own[to] != NULL ? *own[to] : *w->options->gate_policy;
+    hop->queue = calloc(1, sizeof *hop->queue);
+    struct becalm_target *target = target_of(w, hop, 0, 0);
+    if (hop->queue == NULL || target == NULL) {
+        return false;
+    }
+    becalm_queue_init(hop->queue, target->gate, target->limit);
+    return true;
+}
+
+static uint32_t calls_count(const struct scenario_service *service)
+{
+    uint32_t count = 0;
+    while (service->calls != NULL && service->calls[count] != NULL) {
+        count++;
+    }
+    return count;
+}
+
+static bool client_hops_make(struct world *w)
+{
+    for (uint32_t i = 0; i < w->plan->client_count; i++) {
+        const struct scenario_client *client = &w->plan->clients[i];
+        uint32_t to = scenario_find(w->plan, client->to);
+        struct hop *hop = hop_make(w, client->name, to, client->callers, 1 + w->plan->services[to].endpoint_count);
+        if (hop == NULL) {
+            return false;
+        }
+        rules_fill(w, hop, client->retries);
+    }
+    return true;
+}
+
+static bool service_hops_make(struct world *w, uint32_t i)
+{
+    const struct scenario_service *plan = &w->plan->services[i];
+    struct service *service = &w->service[i];
+    service->first_hop = w->hop_count;
+    service->hop_count = calls_count(plan);
+    for (uint32_t c = 0; c < service->hop_count; c++) {
+        uint32_t to = scenario_find(w->plan, plan->calls[c]);
+        struct hop *hop = hop_make(w, plan->name, to, plan->instances, 1 + w->plan->services[to].endpoint_count);
+        if (hop == NULL) {
+            return false;
+        }
+        rules_fill(w, hop, true);
+    }
+    return true;
+}
+
+bool hops_make(struct world *w)
+{
+    const struct scenario *plan = w->plan;
+    size_t most = plan->client_count + plan->service_count;
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        most += calls_count(&plan->services[i]);
+    }
+    w->hop = calloc(most, sizeof *w->hop);
+    bool made = w->hop != NULL && client_hops_make(w);
+    for (uint32_t i = 0; made && i < plan->service_count; i++) {
+        made = service_hops_make(w, i);
+    }
+    for (uint32_t i = 0; made && i < plan->service_count; i++) {
+        w->service[i].gate = plan->services[i].gate ? w->hop_count : NOTHING;
+        made = !plan->services[i].gate || gate_make(w, i);
+    }
+    return made;
+}
+
+void hops_free(struct world *w)
+{
+    for (uint32_t i = 0; i < w->hop_count; i++) {
+        free(w->hop[i].target);
+        free(w->hop[i].queue);
+        free(w->hop[i].rules);
+    }
+    free(w->hop);
+    slab_free(&w->memory);
+}

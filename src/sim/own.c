@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "own.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void caller_policy(const struct becalm_config *config, const struct becalm_rules *rules,
+                          struct becalm_policy *policy)
+{
+    becalm_rules_policy(config, rules, policy);
+    if (rules->auto_limit) {
+        policy->limit.kind = BECALM_LIMIT_AIMD;
+    }
+}
+
+static void gate_policy(const struct becalm_config *config, const struct becalm_rules *rules,
+                        struct becalm_policy *policy)
+{
+    becalm_rules_policy(config, rules, policy);
+    if (rules->auto_limit) {
+        policy->limit.kind = BECALM_LIMIT_SLOTS;
+    }
+    policy->max_retries = 0;
+    policy->hedge.enabled = false;
+}
+
+static const struct becalm_endpoint *endpoint_find(const struct becalm_service *service, const char *name)
+{
+    for (uint32_t i = 0; i < service->endpoint_count; i++) {
+        if (strcmp(service->endpoints[i].name, name) == 0) {
+            return &service->endpoints[i];
+        }
+    }
+    return NULL;
+}
+
+static void service_fill(struct own *own, const struct becalm_config *config, const struct scenario *plan, uint32_t i)
+{
+    const struct scenario_service *service = &plan->services[i];
+    const struct becalm_service *file = becalm_config_find(config, service->name);
+    uint32_t target = world_target(plan, i, 0);
+    own->level_to[target] = file == NULL ? becalm_config_defaults(config)->level : file->rules.level;
+    if (file != NULL) {
+        caller_policy(config, &file->rules, &own->policy[target]);
+        own->policy_to[target] = &own->policy[target];
+        gate_policy(config, &file->rules, &own->gate_policy[i]);
+        own->gate_to[i] = &own->gate_policy[i];
+    }
+    for (uint32_t e = 0; e < service->endpoint_count; e++) {
+        const struct becalm_endpoint *endpoint = file == NULL ? NULL : endpoint_find(file, service->endpoints[e].name);
+        uint32_t at = target + 1 + e;
+        own->policy_to[at] = own->policy_to[target];
+        own->level_to[at] = BECALM_LEVEL_SERVICE;
+        if (endpoint != NULL) {
+            caller_policy(config, &endpoint->rules, &own->policy[at]);
+            own->policy_to[at] = &own->policy[at];
+            own->level_to[at] = endpoint->rules.level;
+        }
+    }
+}
+
+int own_make(struct own *own, const struct becalm_config *config, const struct scenario *plan,
+             struct world_options *options)
+{
+    const struct becalm_rules *defaults = becalm_config_defaults(config);
+    uint32_t targets = world_target(plan, plan->service_count, 0);
+    caller_policy(config, defaults, &own->hop);
+    gate_policy(config, defaults, &own->gate);
+    own->policy = calloc(targets, sizeof *own->policy);
+    own->policy_to = calloc(targets, sizeof *own->policy_to);
+    own->level_to = calloc(targets, sizeof *own->level_to);
+    own->gate_policy = calloc(plan->service_count, sizeof *own->gate_policy);
+    own->gate_to = calloc(plan->service_count, sizeof *own->gate_to);
+    if (own->policy == NULL || own->policy_to == NULL || own->level_to == NULL || own->gate_policy == NULL ||
+        own->gate_to == NULL) {
+        return BECALM_ENOMEM;
+    }
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        service_fill(own, config, plan, i);
+    }
+    options->policy = &own->hop;
+    options->policy_to = own->policy_to;
+    options->level_to = own->level_to;
+    options->gate_policy = &own->gate;
+    options->gate_policy_to = own->gate_to;
+    options->carries_deadlines = true;
+    options->carries_marks = true;
+    return 0;
+}
+
+void own_free(struct own *own)
+{
+    free(own->policy);
+    free(own->policy_to);
+    free(own->level_to);
+    free(own->gate_policy);
+    free(own->gate_to);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_OWN_H
+#define BECALM_SIM_OWN_H
+
+/* A policy file as the policies of a run. Every caller of a service runs the rules that the file has for the service of
+ * that name, and for the endpoint of that name, as a caller would: `limit: auto` is aimd. What the file does not name
+ * has the rules of `defaults:`; an endpoint that it does not name has those of its service, and shares its budget. A
+ * gate has the service's rules as a gateway would: `limit: auto` are slots, and `gate:` counts; but it never retries,
+ * because callers do. */
+
+#include "world.h"
+
+struct own {
+    struct becalm_policy hop; /* of `defaults:` */
+    struct becalm_policy gate;
+    struct becalm_policy *policy;           /* by world_target() */
+    const struct becalm_policy **policy_to; /* NULL where `defaults:` count */
+    enum becalm_budget_level *level_to;     /* likewise, all of them */
+    struct becalm_policy *gate_policy;      /* by service */
+    const struct becalm_policy **gate_to;
+};
+
+/* Fills the policies of a run, which point into *own. 0 or BECALM_ENOMEM; own_free() in both cases. */
+int own_make(struct own *, const struct becalm_config *, const struct scenario *, struct world_options *);
+void own_free(struct own *); /* zeroed, it holds nothing */
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+#include "world_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a queue with CoDel refuses: it may be long for an instant, but not stay so. */
+#define CODEL_TARGET   (20 * BECALM_MS)
+#define CODEL_INTERVAL (100 * BECALM_MS)
+#define CODEL_MAX      BECALM_S
+
+#define TIME_MAX (3600 * BECALM_S) /* of one service time: a heavy tail has no end */
+
+static void job_give(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    job->generation++;
+    job->stage = JOB_NONE;
+    pool_give(&w->jobs, id);
+}
+
+/* A message of this job's has vanished: its caller will never hear of it. */
+static void job_lost(struct world *w, uint32_t id)
+{
+    const struct job *job = job_at(w, id);
+    if (job->op != NOTHING) {
+        op_at(w, job->op)->flight[job->slot] = NOTHING;
+    }
+    job_give(w, id);
+}
+
+static uint32_t status_of(enum becalm_outcome_kind kind)
+{
+    return kind == BECALM_OUTCOME_OK         ? 200
+           : kind == BECALM_OUTCOME_REFUSED  ? 0
+           : kind == BECALM_OUTCOME_CONFLICT ? 409
+                                             : 503;
+}
+
+static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
+{
+    struct job *job = job_at(w, id);
+    if (w->options->marks_always && mark == BECALM_MARK_SPENT) {
+        mark = BECALM_MARK_OVERLOADED;
+    }
+    job->outcome = (struct becalm_outcome){
+        .kind = kind,
+        .mark = w->options->carries_marks ? mark : BECALM_MARK_NONE,
+        .status = status_of(kind),
+    };
+    job->stage = JOB_RETURNS;
+    clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
+                                         .kind = JOB_ANSWERED,
+                                         .id = id,
+                                         .generation = job->generation});
+}
+
+void job_send(struct world *w, uint32_t op_id, const struct becalm_action *action)
+{
+    struct op *op = op_at(w, op_id);
+    const struct hop *hop = &w->hop[op->hop];
+    const struct service *service = &w->service[hop->to];
+    struct world_service *counts = &w->result->service[hop->to];
+    uint32_t id = pool_take(&w->jobs);
+    if (id == NOTHING) {
+        w->no_memory = true;
+        return;
+    }
+    struct job *job = job_at(w, id);
+    uint32_t generation = job->generation;
+    *job = (struct job){
+        .generation = generation,
+        .op = op_id,
+        .slot = action->slot,
+        .attempt = action->attempt,
+        .stage = JOB_TRAVELS,
+        .hop = op->hop,
+        .endpoint = op->endpoint,
+        .service = hop->to,
+        .host = action->host == BECALM_NO_HOST ? 0 : action->host,
+        .root = op->root,
+        .root_at = op->root_at,
+        .deadline_at = action->timeout_at,
+        .through_gate = hop->is_gate,
+        .operation = op->operation,
+    };
+    op->flight[action->slot] = id;
+    counts->first += action->attempt == 0 && !hop->is_gate;
+    counts->retries += action->attempt > 0;
+    if (!hop->is_gate) {
+        struct world_sent *sent =
+            &counts->endpoint[op->endpoint == 0 ? service->plan->endpoint_count : op->endpoint - 1];
+        *(action->attempt == 0 ? &sent->first : &sent->retries) += 1;
+    }
+    if (w->clock.now < w->plan->length) {
+        counts->retried[second_of(w, w->clock.now)] += action->attempt > 0;
+    }
+    if (!hop->is_gate && (uint64_t)op->caller * 1000000 < (uint64_t)service->cut_ppm * hop->callers) {
+        job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
+        return;
+    }
+    if (link_loses(w, &hop->link)) {
+        job_lost(w, id);
+        return;
+    }
+    clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &hop->link),
+                                         .kind = JOB_ARRIVES,
+                                         .id = id,
+                                         .generation = generation});
+}
+
+static void ring_push(struct world *w, struct ring *ring, uint32_t job)
+{
+    if (ring->count == ring->size) {
+        uint32_t larger = ring->size == 0 ? 64 : ring->size * 2;
+        uint32_t *moved = malloc(larger * sizeof *moved);
+        if (moved == NULL) {
+            w->no_memory = true;
+            return;
+        }
+        for (uint32_t i = 0; i < ring->count; i++) {
+            moved[i] = ring->job[(ring->first + i) & (ring->size - 1)];
+        }
+        free(ring->job);
+        *ring = (struct ring){.job = moved, .size = larger, .count = ring->count};
+    }
+    ring->job[(ring->first + ring->count++) & (ring->size - 1)] = job;
+}
+
+static uint32_t ring_pop_last(struct ring *ring)
+{
+    return ring->job[(ring->first + --ring->count) & (ring->size - 1)];
+}
+
+static uint32_t ring_pop(struct ring *ring)
+{
+    uint32_t job = ring->job[ring->first];
+    ring->first = (ring->first + 1) & (ring->size - 1);
+    ring->count--;
+    return job;
+}
+
+/* Three tenths of ten workers are three; of one worker, one that takes 3.33 times as long (job_time). */
+static uint32_t host_workers(const struct service *service)
+{
+    uint32_t workers = service->plan->workers;
+    return workers == 0 ? UINT32_MAX : (uint32_t)(((uint64_t)workers * service->capacity_ppm + 999999) / 1000000);
+}
+
+static becalm_ns job_time(struct world *w, const struct service *service, const struct scenario_endpoint *endpoint)
+{
+    becalm_ns time = dist_draw(&w->tables, &endpoint->time, &w->service_state);
+    uint64_t left = (uint64_t)service->plan->workers * service->capacity_ppm; /* millionths of a worker */
+    uint64_t slots = left == 0 ? 0 : (uint64_t)host_workers(service) * 1000000;
+    if (slots > left && time < TIME_MAX) {
+        uint64_t slower = slots * 1000 / left; /* of an integer, so the products fit */
+        time = time / 1000 * slower + time % 1000 * slower / 1000;
+    }
+    return becalm_ns_min(time, TIME_MAX) + service->latency;
+}
+
+static void job_start(struct world *w, struct service *service, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    const struct scenario_endpoint *endpoint = &service->endpoint[job->endpoint];
+    becalm_ns time = job_time(w, service, endpoint);
+    bool bad = job->host < service->bad_hosts;
+    uint32_t hang_ppm = service->hang_ppm == NOTHING ? endpoint->hang_ppm : service->hang_ppm;
+    if (hang_ppm > 0 && (job->attempt == 0 || !endpoint->hang_first) && (service->bad_hosts == 0 || bad) &&
+        becalm_rand_chance(becalm_rand_next(&w->service_state), hang_ppm)) {
+        time += endpoint->hang;
+    }
+    job->stage = JOB_SERVED_NOW;
+    service->host[job->host].busy++;
+    clock_plan(&w->clock,
+               (struct event){.at = w->clock.now + time, .kind = JOB_SERVED, .id = id, .generation = job->generation});
+}
+
+/* CoDel as services have it: a queue that lasts is made short. */
+static bool waited_too_long(const struct world *w, const struct host *host, const struct job *job)
+{
+    becalm_ns bound = w->clock.now - host->waited_since > CODEL_INTERVAL ? CODEL_TARGET : CODEL_MAX;
+    return w->clock.now - job->queued_at > bound;
+}
+
+/* Free workers take the next requests. */
+static void host_work(struct world *w, struct service *service, struct host *host)
+{
+    const struct scenario_service *plan = service->plan;
+    while (host->queue.count > 0 && host->busy < host_workers(service)) {
+        uint32_t id = plan->lifo ? ring_pop_last(&host->queue) : ring_pop(&host->queue);
+        if (plan->expiry && job_at(w, id)->op == NOTHING) {
+            job_give(w, id);
+        } else if (plan->codel && waited_too_long(w, host, job_at(w, id))) {
+            job_answer(w, id, BECALM_OUTCOME_REJECTED, BECALM_MARK_NONE);
+        } else {
+            job_start(w, service, id);
+        }
+    }
+}
+
+static void host_queue(struct world *w, struct host *host, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    if (host->queue.count == 0) {
+        host->waited_since = w->clock.now;
+    }
+    job->stage = JOB_WAITS;
+    job->queued_at = w->clock.now;
+    ring_push(w, &host->queue, id);
+}
+
+static bool is_at_host(const struct job *job)
+{
+    return job->stage == JOB_WAITS || job->stage == JOB_SERVED_NOW || job->stage == JOB_CALLS;
+}
+
+void host_killed(struct world *w, uint32_t service, uint32_t host)
+{
+    struct host *killed = &w->service[service].host[host];
+    killed->busy = 0;
+    killed->queue.count = 0;
+    for (uint32_t id = 0; id < w->jobs.used; id++) {
+        struct job *job = job_at(w, id);
+        if (job->service == service && job->host == host && is_at_host(job)) {
+            job->generation++; /* it is not served any more */
+            job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+        }
+    }
+}
+
+void service_work(struct world *w, struct service *service)
+{
+    for (uint32_t i = 0; i < service->plan->hosts; i++) {
+        host_work(w, service, &service->host[i]);
+    }
+}
+
+/* An attempt at a row reads it first; what the caller read is on its way to it and comes back as a write. */
+static void row_read(struct world *w, const struct service *service, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    const struct link *link = &w->hop[job->hop].link;
+    becalm_ns back = link_takes(w, link);
+    becalm_ns again = link_takes(w, link);
+    job->has_read = true;
+    job->version = service->version;
+    clock_plan(&w->clock,
+               (struct event){
+                   .at = w->clock.now + back + again, .kind = JOB_ARRIVES, .id = id, .generation = job->generation});
+}
+
+/* Whoever writes first after a read wins; the others have seen a version that is no more. */
+static bool row_write(struct service *service, const struct job *job)
+{
+    bool current = job->version == service->version;
+    service->version += current;
+    return current;
+}
+
+void job_arrives(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    struct service *service = &w->service[job->service];
+    struct world_service *counts = &w->result->service[job->service];
+    if (service->gate != NOTHING && !job->through_gate) { /* our gateway: its own call goes on from here */
+        job->stage = JOB_AT_GATE;
+        op_begin(w, &(struct op_origin){.hop = service->gate, .job = id, .client = NOTHING, .endpoint = job->endpoint});
+        return;
+    }
+    if (service->plan->row && !job->has_read && !service_is_down(service)) {
+        row_read(w, service, id);
+        return;
+    }
+    if (job->has_read && job->op == NOTHING) { /* whoever has given up meanwhile does not write */
+        job_give(w, id);
+        return;
+    }
+    if (w->clock.now < w->plan->length) {
+        counts->arrivals[second_of(w, w->clock.now)]++;
+    }
+    counts->arrivals_fault += in_fault(w, job->root_at);
+    struct host *host = &service->host[job->host];
+    if (service->refuses || job->host < service->killed_hosts || job->host == service->rolling_host) {
+        job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
+    } else if (service_is_down(service)) {
+        job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+    } else if (host->busy < host_workers(service)) {
+        job_start(w, service, id);
+    } else if (host->queue.count < service->plan->queue_max) {
+        host_queue(w, host, id);
+    } else {
+        job_answer(w, id, BECALM_OUTCOME_REJECTED, BECALM_MARK_NONE);
+    }
+}
+
+/* All calls of a request, at once. */
+static void job_calls(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    const struct service *service = &w->service[job->service];
+    uint32_t calls = service->hop_count * service->plan->fan_out;
+    job->stage = JOB_CALLS;
+    job->pending = calls;
+    for (uint32_t i = 0; i < calls; i++) {
+        uint32_t hop = service->first_hop + i % service->hop_count;
+        op_begin(w, &(struct op_origin){
+                        .hop = hop,
+                        .caller = (uint32_t)becalm_rand_below(becalm_rand_next(&w->service_state), w->hop[hop].callers),
+                        .endpoint = endpoint_draw(&w->service[w->hop[hop].to], NULL, &w->service_state),
+                        .job = id,
+                        .client = NOTHING,
+                    });
+    }
+}
+
+void job_served(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    struct service *service = &w->service[job->service];
+    struct host *host = &service->host[job->host];
+    host->busy--;
+    host_work(w, service, host);
+    if (service->plan->effect) { /* first the effect, then what may go wrong: that is how things are done twice */
+        effect_happens(w, job->service, &job->operation);
+    }
+    const struct scenario_endpoint *endpoint = &service->endpoint[job->endpoint];
+    uint32_t hang_ppm = service->hang_ppm == NOTHING ? endpoint->hang_ppm : service->hang_ppm;
+    uint32_t error_ppm = service->error_ppm == NOTHING ? endpoint->error_ppm : service->error_ppm;
+    bool bad = job->host < service->bad_hosts && hang_ppm == 0;
+    if (bad || (error_ppm > 0 && becalm_rand_chance(becalm_rand_next(&w->service_state), error_ppm))) {
+        job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+        return;
+    }
+    if (service->plan->row && !row_write(service, job)) {
+        job_answer(w, id, BECALM_OUTCOME_CONFLICT, BECALM_MARK_NONE);
+        return;
+    }
+    if (service->hop_count == 0) {
+        job_answer(w, id, BECALM_OUTCOME_OK, BECALM_MARK_NONE);
+        return;
+    }
+    job_calls(w, id);
+}
+
+void job_child_done(struct world *w, uint32_t id, bool good, enum becalm_mark_kind mark)
+{
+    struct job *job = job_at(w, id);
+    if (job->stage == JOB_AT_GATE) {
+        job_answer(w, id, good ? BECALM_OUTCOME_OK : BECALM_OUTCOME_REJECTED, mark);
+        return;
+    }
+    job->failed |= !good;
+    job->mark = good ? job->mark : mark;
+    job->pending--;
+    if (job->pending > 0 || job->stage == JOB_RETURNS) {
+        return; /* it waits for more, or its host was killed meanwhile */
+    }
+    if (job->stage == JOB_FORGOTTEN) {
+        job_give(w, id);
+    } else {
+        job_answer(w, id, job->failed ? BECALM_OUTCOME_REJECTED : BECALM_OUTCOME_OK, job->mark);
+    }
+}
+
+static void answer_count(struct world *w, const struct job *job)
+{
+    struct world_service *counts = &w->result->service[job->service];
+    if (w->clock.now < w->plan->length && !job->through_gate) {
+        bool good = job->outcome.kind == BECALM_OUTCOME_OK;
+        (good ? counts->good : counts->failed)[second_of(w, w->clock.now)]++;
+    }
+}
+
+void job_answered(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    struct becalm_outcome outcome = job->outcome;
+    uint32_t op = job->op;
+    uint32_t slot = job->slot;
+    uint32_t attempt = job->attempt;
+    bool lost = link_loses(w, &w->hop[job->hop].link);
+    if (lost && op != NOTHING) {
+        op_at(w, op)->flight[slot] = NOTHING;
+    } else if (!lost) {
+        answer_count(w, job);
+    }
+    if (job->pending > 0) { /* its host was killed while it called others */
+        job->op = NOTHING;
+        job->stage = JOB_FORGOTTEN;
+    } else {
+        job_give(w, id);
+    }
+    if (op != NOTHING && !lost) {
+        op_done(w, op, slot, attempt, &outcome);
+    }
+}
+
+/* Making and unmaking services. */
+
+uint32_t endpoint_draw(const struct service *service, const uint32_t *share_ppm, uint64_t *state)
+{
+    uint32_t count = service->plan->endpoint_count;
+    uint32_t at = count == 0 ? 0 : (uint32_t)becalm_rand_below(becalm_rand_next(state), 1000000);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t share = share_ppm == NULL ? service->plan->endpoints[i].share_ppm : share_ppm[i];
+        if (at < share) {
+            return i + 1;
+        }
+        at -= share;
+    }
+    return 0;
+}
+
+/* The service itself is the first of its endpoints: that of all requests that belong to none. */
+static bool endpoints_make(struct service *service)
+{
+    const struct scenario_service *plan = service->plan;
+    service->endpoint = calloc(1 + plan->endpoint_count, sizeof *service->endpoint);
+    if (service->endpoint == NULL) {
+        return false;
+    }
+    service->endpoint[0] = (struct scenario_endpoint){
+        .time = plan->time,
+        .error_ppm = plan->error_ppm,
+        .hang_ppm = plan->hang_ppm,
+        .hang_first = plan->hang_first,
+        .hang = plan->hang,
+    };
+    for (uint32_t i = 0; i < plan->endpoint_count; i++) {
+        service->endpoint[i + 1] = plan->endpoints[i];
+    }
+    return true;
+}
+
+bool services_make(struct world *w)
+{
+    w->service = calloc(w->plan->service_count, sizeof *w->service);
+    for (uint32_t i = 0; w->service != NULL && i < w->plan->service_count; i++) {
+        struct service *service = &w->service[i];
+        service->plan = &w->plan->services[i];
+        service->capacity_ppm = 1000000;
+        service->error_ppm = NOTHING;
+        service->hang_ppm = NOTHING;
+        service->rolling_host = NOTHING;
+        service->gate = NOTHING;
+        service->host = calloc(service->plan->hosts, sizeof *service->host);
+        if (service->host == NULL || !endpoints_make(service)) {
+            return false;
+        }
+    }
+    return w->service != NULL;
+}
+
+void services_free(struct world *w)
+{
+    for (uint32_t i = 0; w->service != NULL && i < w->plan->service_count; i++) {
+        for (uint32_t h = 0; w->service[i].host != NULL && h < w->plan->services[i].hosts; h++) {
+            free(w->service[i].host[h].queue.job);
+        }
+        free(w->service[i].host);
+        free(w->service[i].endpoint);
+    }
+    free(w->service);
+}

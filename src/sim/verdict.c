@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "verdict.h"
+
+#include "chart.h"
+#include "svg.h"
+
+#include <inttypes.h>
+
+struct verdict {
+    FILE *out;
+    const struct scenario *plan;
+    const struct report_run *run;
+    uint32_t count;
+};
+
+bool verdict_short(const struct scenario *plan, const struct measure *measure, char *text, size_t size)
+{
+    char share[CHART_FIGURE_MAX];
+    if (!figures_has_after(plan)) {
+        bool faulty = plan->fault_count > 0;
+        chart_share(faulty ? measure->success_in_fault_ppm : measure->success_ppm, share, sizeof share);
+        (void)snprintf(text, size, faulty ? "%s in the fault" : "%s of all calls", share);
+        return true;
+    }
+    if (measure->recovered_after_s == MEASURE_NEVER) {
+        (void)snprintf(text, size, "never recovers");
+        return false;
+    }
+    (void)snprintf(text, size, "recovers after %" PRIu32 " s", measure->recovered_after_s);
+    return true;
+}
+
+/* The next run in the order of recovery, behind `last`, with NULL for the first; runs of the same second in the order
+ * in which they were named. */
+static const struct report_run *next_recovered(const struct verdict *v, const struct report_run *last)
+{
+    const struct report_run *next = NULL;
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        uint32_t after = run->measure->recovered_after_s;
+        bool behind = last == NULL || after > last->measure->recovered_after_s ||
+                      (after == last->measure->recovered_after_s && run > last);
+        if (behind && (next == NULL || after < next->measure->recovered_after_s)) {
+            next = run;
+        }
+    }
+    return next;
+}
+
+static void put_never(const struct verdict *v, const struct report_run *first)
+{
+    const struct report_run *run = first;
+    while (run != NULL) {
+        const struct report_run *next = next_recovered(v, run);
+        svg_escape(v->out, run->policy);
+        fputs(next == NULL ? "" : next_recovered(v, next) == NULL ? " and " : ", ", v->out);
+        run = next;
+    }
+    fprintf(v->out, " never recover%s", next_recovered(v, first) == NULL ? "s" : "");
+}
+
+static void put_recoveries(const struct verdict *v)
+{
+    const struct report_run *run = next_recovered(v, NULL);
+    fputs("After the fault's end ", v->out);
+    for (bool first = true; run != NULL; first = false) {
+        if (run->measure->recovered_after_s == MEASURE_NEVER) {
+            fputs(first ? "" : "; ", v->out);
+            put_never(v, run);
+            break;
+        }
+        fputs(first ? "" : ", ", v->out);
+        svg_escape(v->out, run->policy);
+        fprintf(v->out, "%s in %" PRIu32 " s", first ? " recovers" : "", run->measure->recovered_after_s);
+        run = next_recovered(v, run);
+    }
+    fputs(". ", v->out);
+}
+
+/* What reaches the service where the trouble is: a load against what is offered, or attempts where nothing is. */
+static uint64_t reach_of(const struct verdict *v, const struct report_run *run)
+{
+    const struct measure_service *service = &run->measure->service[figures_focus(v->plan)];
+    return !figures_has_load(v->plan)   ? service->attempts
+           : figures_has_after(v->plan) ? service->peak_5s_ppm
+                                        : service->mean_ppm;
+}
+
+static void put_amount(const struct verdict *v, const struct report_run *run)
+{
+    char text[CHART_FIGURE_MAX];
+    if (figures_has_load(v->plan)) {
+        chart_factor(reach_of(v, run), text, sizeof text);
+        fprintf(v->out, "%s of what is offered", text);
+    } else {
+        chart_count(reach_of(v, run), text, sizeof text);
+        fprintf(v->out, "%s attempts", text);
+    }
+    if (v->count > 1) {
+        fputs(" with ", v->out);
+        svg_escape(v->out, run->policy);
+    }
+}
+
+static void put_reach(const struct verdict *v)
+{
+    const struct report_run *least = v->run;
+    const struct report_run *most = v->run;
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        least = reach_of(v, run) <= reach_of(v, least) ? run : least;
+        most = reach_of(v, run) > reach_of(v, most) ? run : most;
+    }
+    fputs(!figures_has_load(v->plan)   ? "In all "
+          : figures_has_after(v->plan) ? "In its worst five seconds "
+          : v->plan->fault_count > 0   ? "In the fault, in the mean, "
+                                       : "In the mean ",
+          v->out);
+    svg_escape(v->out, v->plan->services[figures_focus(v->plan)].name);
+    fputs(" gets ", v->out);
+    put_amount(v, most);
+    if (reach_of(v, most) > reach_of(v, least)) {
+        fputs(" and ", v->out);
+        put_amount(v, least);
+    }
+    fputs(".", v->out);
+}
+
+static uint64_t success_of(const struct verdict *v, const struct report_run *run)
+{
+    return v->plan->fault_count > 0 ? run->measure->success_in_fault_ppm : run->measure->success_ppm;
+}
+
+static void put_success(const struct verdict *v)
+{
+    const struct report_run *best = v->run;
+    bool differs = false;
+    char text[CHART_FIGURE_MAX];
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        differs |= success_of(v, run) != success_of(v, v->run);
+        best = success_of(v, run) > success_of(v, best) ? run : best;
+    }
+    fputs(v->plan->fault_count > 0 ? "In the fault " : "In all ", v->out);
+    if (success_of(v, best) == 0) {
+        fputs(figures_has_connections(v->plan) ? "nobody is connected. " : "no call succeeds. ", v->out);
+        return;
+    }
+    chart_share(success_of(v, best), text, sizeof text);
+    fprintf(v->out, figures_has_connections(v->plan) ? "%s of the connections are there" : "%s of the calls succeed",
+            text);
+    if (differs) {
+        fputs(" at best, with ", v->out);
+        svg_escape(v->out, best->policy);
+    }
+    fputs(". ", v->out);
+}
+
+void verdict_write(FILE *out, const struct scenario *plan, const struct report_run *run, uint32_t count)
+{
+    const struct verdict v = {out, plan, run, count};
+    if (figures_has_after(plan)) {
+        put_recoveries(&v);
+    }
+    put_success(&v);
+    put_reach(&v);
+}

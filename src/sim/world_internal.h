@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_SIM_WORLD_INTERNAL_H
+#define BECALM_SIM_WORLD_INTERNAL_H
+
+/* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
+ * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (who calls), fault.c (what
+ * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), series.c (what is counted),
+ * world.c (all of it together). */
+
+#include "world.h"
+
+#include <becalm/call.h>
+
+#define NOTHING UINT32_MAX
+
+/* ---- clock.c ---- */
+
+enum event_kind {
+    CLIENT_CALLS,
+    CALLER_CALLS,
+    JOB_ARRIVES,
+    JOB_SERVED,
+    JOB_ANSWERED,
+    CALL_WAKES,
+    FAULT_TURNS,
+    CONNECTION_TRIES,
+    CONNECTION_ARRIVES,
+    CONNECTION_ANSWERED,
+    SERVICE_RISES
+};
+
+struct event {
+    becalm_ns at;
+    uint64_t order; /* the earlier of two events at the same instant is the one that was planned first */
+    enum event_kind kind;
+    uint32_t id;
+    uint32_t generation; /* of what the id names: an event of an older one is void. CALLER_CALLS, CONNECTION_*: the
+                            client */
+};
+
+struct clock {
+    becalm_ns now;
+    becalm_ns end_at;
+    uint64_t order;
+    struct event *heap; /* what comes before slot `next_slot` */
+    size_t count, size;
+    uint64_t next_slot; /* from 0 on, as long as the run */
+    uint64_t second;    /* of the first level: next_slot is in it, or at its end */
+    uint32_t *fine;     /* the slots of both levels: their latest block */
+    uint32_t *coarse;
+    uint64_t *fine_bits; /* which of them have any */
+    uint64_t *coarse_bits;
+    struct block *block;
+    uint32_t blocks, block_size;
+    uint32_t free; /* the first block that may be used again */
+    bool no_memory;
+};
+
+/* False: no memory; clock_free() in both cases. */
+bool clock_make(struct clock *, becalm_ns end_at);
+/* What lies beyond the end is forgotten. */
+void clock_plan(struct clock *, struct event);
+/* Takes the next event and moves `now` to it. False: there is none. */
+bool clock_next(struct clock *, struct event *);
+/* What comes after that, if it comes soon: 0 is the next, 1 to 4 are those of which one follows it; NULL: not known. */
+const struct event *clock_peek(const struct clock *, size_t at);
+void clock_free(struct clock *);
+
+/* ---- pool.c ---- */
+
+struct pool {
+    size_t item;
+    void **chunk;
+    uint32_t chunks;
+    uint32_t used; /* ever; below that, those in `free` are free again */
+    uint32_t *free;
+    uint32_t free_count;
+};
+
+/* NOTHING: no memory. Places never move: a gate's queue links the calls themselves. */
+uint32_t pool_take(struct pool *);
+void pool_give(struct pool *, uint32_t id);
+void *pool_at(const struct pool *, uint32_t id);
+void pool_free(struct pool *);
+
+/* Memory that is given out in pieces of any size, 64-aligned, and freed all at once. */
+struct slab {
+    void *chunk; /* the latest; each begins with a pointer to the one before */
+    size_t used;
+};
+
+/* NULL: no memory. At most SLAB_MAX bytes. */
+#define SLAB_MAX (UINT64_C(1) << 24)
+void *slab_take(struct slab *, size_t bytes);
+void slab_free(struct slab *);
+
+/* ---- hop.c ---- */
+
+struct link {
+    struct dist latency; /* one way */
+    uint32_t loss_ppm;
+    bool cut; /* a partition: nothing comes through */
+};
+
+/* What a caller runs towards a service, or one endpoint of it. */
+struct rules {
+    struct becalm_policy policy;
+    enum becalm_budget_level level;
+};
+
+/* A place from which a service is called: a client group, an instance group of another service, or a gate. */
+struct hop {
+    uint32_t to;
+    uint32_t callers;
+    bool is_gate;
+    const char *from; /* the client's or service's name */
+    struct link link;
+    uint32_t hosts;                /* that its callers choose from; 0: they have no choice */
+    uint32_t kinds;                /* of requests: of the service itself, then of its endpoints; gates know only one */
+    struct rules *rules;           /* by kind */
+    struct becalm_target **target; /* by caller, then by kind; NULL: not used yet */
+    struct becalm_queue *queue;    /* gates only */
+};
+
+/* What a caller wants done once, however many calls and attempts that takes: see effect.c. */
+struct operation {
+    uint32_t id;
+    bool keyed; /* its requests carry an idempotency key */
+};
+
+/* One logical call on one hop. */
+struct op {
+    struct becalm_call call;
+    uint64_t number; /* the n-th of the run, from 1 */
+    uint64_t root;   /* the client's call that it is part of, from 1 */
+    uint32_t generation;
+    uint32_t hop;
+    uint32_t caller;
+    uint32_t job; /* whose work it is part of; NOTHING: a client's */
+    uint32_t client;
+    uint32_t endpoint; /* 0: the service itself */
+    becalm_ns root_at; /* when the client's call began */
+    becalm_ns wake_at;
+    struct operation operation;
+    uint32_t flight[BECALM_SLOTS]; /* jobs; NOTHING: lost */
+};
+
+struct op_origin {
+    uint32_t hop;
+    uint32_t caller;
+    uint32_t client;
+    uint32_t endpoint;
+    uint32_t job; /* NOTHING: a client's call */
+};
+
+struct world;
+
+bool hops_make(struct world *);
+void hops_free(struct world *);
+/* This caller is about to call, or soon: asks for its memory, or for where that is, so that it is there by then. */
+void hop_foresee(const struct hop *, uint32_t caller, bool soon);
+void op_begin(struct world *, const struct op_origin *);
+void op_wakes(struct world *, uint32_t id, uint32_t generation);
+
+/* A message on a link: does it vanish? */
+bool link_loses(struct world *, const struct link *);
+/* If not: how long is it on its way? */
+becalm_ns link_takes(struct world *, const struct link *);
+
+/* The limit of a caller; NULL: none, or no memory. */
+struct becalm_limit *hop_limit(struct world *, const struct hop *, uint32_t caller);
+
+/* The attempt of a job is over. */
+void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
+
+/* ---- server.c ---- */
+
+enum job_stage {
+    JOB_NONE,
+    JOB_TRAVELS,
+    JOB_AT_GATE,
+    JOB_WAITS,
+    JOB_SERVED_NOW,
+    JOB_CALLS,
+    JOB_RETURNS,
+    JOB_FORGOTTEN /* answered when its host was killed, while its calls go on */
+};
+
+/* One attempt at a service. */
+struct job {
+    uint32_t generation;
+    uint32_t op; /* NOTHING: nobody waits for it any more */
+    uint32_t slot;
+    uint32_t attempt;
+    uint32_t hop;
+    uint32_t service;
+    uint32_t endpoint;
+    uint32_t host;
+    uint32_t pending; /* calls of its own */
+    enum job_stage stage;
+    bool failed;
+    bool through_gate;
+    bool has_read; /* of a row, and the version that it saw */
+    uint64_t version;
+    struct operation operation;
+    enum becalm_mark_kind mark;
+    uint64_t root;
+    becalm_ns root_at;
+    becalm_ns deadline_at;
+    becalm_ns queued_at;
+    struct becalm_outcome outcome;
+};
+
+struct ring {
+    uint32_t *job;
+    uint32_t size; /* a power of two */
+    uint32_t first;
+    uint32_t count;
+};
+
+struct host {
+    uint32_t busy;
+    struct ring queue;
+    becalm_ns waited_since; /* since when somebody waits */
+};
+
+struct service {
+    const struct scenario_service *plan;
+    struct host *host;
+    uint32_t first_hop; /* its own calls: hops first_hop .. first_hop + hop_count */
+    uint32_t hop_count;
+    uint32_t gate;                      /* the hop of its gate; NOTHING: none */
+    struct scenario_endpoint *endpoint; /* the service itself, then its endpoints */
+    /* What faults have made of it: */
+    uint32_t capacity_ppm;
+    uint32_t error_ppm; /* NOTHING: as planned */
+    uint32_t hang_ppm;  /* likewise */
+    uint32_t bad_hosts;
+    uint32_t killed_hosts;
+    uint32_t rolling_host; /* the one that is down; NOTHING: none */
+    uint32_t cut_ppm;
+    becalm_ns latency;
+    bool dead;
+    bool refuses;
+    /* What connections have made of it, see connection.c: */
+    bool fallen;
+    uint32_t falls;
+    uint32_t accepted; /* so far, in the 100 ms that are being counted */
+    uint64_t accept_bin;
+    uint64_t version;       /* of a row: how often it was written */
+    bool has_effect;        /* itself, or a service that it calls */
+    uint32_t *executed;     /* by operation, so often; only where plan->effect */
+    uint32_t executed_size; /* operations beyond have none */
+};
+
+bool services_make(struct world *);
+void services_free(struct world *);
+
+/* Free workers of all hosts take the next requests: after a fault has turned. */
+void service_work(struct world *, struct service *);
+
+/* Which of its endpoints a request is for, by the shares of the requests; NULL: as the service says. */
+uint32_t endpoint_draw(const struct service *, const uint32_t *share_ppm, uint64_t *state);
+
+/* The host goes down, and takes what it has with it. */
+void host_killed(struct world *, uint32_t service, uint32_t host);
+
+/* Sends an attempt on its way; it may be refused at once. */
+void job_send(struct world *, uint32_t op, const struct becalm_action *);
+void job_arrives(struct world *, uint32_t id);
+void job_served(struct world *, uint32_t id);
+void job_answered(struct world *, uint32_t id);
+
+/* A call that this job made has ended. */
+void job_child_done(struct world *, uint32_t id, bool good, enum becalm_mark_kind mark);
+
+/* ---- effect.c ---- */
+
+/* What callers want done once, and how often each service has done it. */
+struct effects {
+    bool any;           /* a service has effects; else nothing is kept here */
+    uint32_t count;     /* operations so far */
+    uint32_t **current; /* by client, by caller: the operation that has not succeeded yet, or NOTHING */
+};
+
+bool effects_make(struct world *); /* after the hops */
+void effects_free(struct world *);
+
+/* The operation that a client's call is part of. */
+struct operation effect_begin(struct world *, uint32_t client, uint32_t caller);
+/* A client's call of it has ended. */
+void effect_end(struct world *, uint32_t client, uint32_t caller, const struct operation *, bool good);
+/* The service does what the request asks for, unless it knows its key. */
+void effect_happens(struct world *, uint32_t service, const struct operation *);
+
+/* ---- connection.c ---- */
+
+struct connection;
+
+/* The connections of one client, those of a caller together. */
+struct connections {
+    struct connection *all;
+    uint32_t count;
+    struct line *line; /* by caller: those that wait for a place among the attempts in flight */
+};
+
+bool connections_make(struct world *);
+void connections_free(struct world *);
+
+void connection_tries(struct world *, uint32_t client, uint32_t id);
+void connection_arrives(struct world *, uint32_t client, uint32_t id);
+void connection_answered(struct world *, uint32_t client, uint32_t id);
+
+bool service_is_down(const struct service *);
+/* It was up and is not any more: its connections break. And the other way round. */
+void service_falls(struct world *, uint32_t service);
+void service_rises(struct world *, uint32_t service);
+void service_restarted(struct world *, uint32_t service);
+
+/* How many are connected at the end of a second: as many calls of which so many were good. */
+void connections_second(struct world *, uint32_t second);
+
+/* ---- client.c ---- */
+
+struct client {
+    uint32_t generation;   /* of its next call */
+    uint32_t factor_milli; /* a surge: so many times as many */
+    uint64_t made;         /* calls, of all callers */
+    uint32_t *made_by;     /* the same by caller, where each has a loop and an end; else NULL */
+};
+
+bool clients_make(struct world *);
+void clients_free(struct world *);
+void clients_begin(struct world *);
+void client_calls(struct world *, uint32_t id, uint32_t generation);
+void caller_calls(struct world *, uint32_t id, uint32_t caller);
+
+/* A call of its own has ended. */
+void caller_answered(struct world *, uint32_t id, uint32_t caller);
+
+/* It calls so many times as often from now on. */
+void client_surges(struct world *, uint32_t id, uint32_t factor_milli);
+
+/* ---- fault.c ---- */
+
+void faults_begin(struct world *);
+void fault_turns(struct world *, uint32_t id);
+
+/* ---- series.c ---- */
+
+bool series_make(const struct scenario *, struct world_result *);
+void series_latency(struct world_result *, becalm_ns latency);
+/* Writes down how things stand at the end of a second. */
+void series_second(struct world *, uint32_t second);
+
+/* ---- world.c ---- */
+
+struct world {
+    const struct scenario *plan;
+    const struct world_options *options;
+    struct world_result *result;
+    struct dist_tables tables;
+    struct clock clock;
+    becalm_ns fault_from; /* the window of the mean amplification */
+    becalm_ns fault_to;
+    uint64_t arrival_state; /* streams of their own, so that two policies meet the same calls */
+    uint64_t service_state;
+    uint64_t policy_state;
+    uint64_t op_number;
+    uint64_t root_number;
+    struct pool ops;
+    struct pool jobs;
+    struct slab memory; /* of the engine's objects */
+    struct hop *hop;    /* those of clients first, then those of services, then gates */
+    uint32_t hop_count;
+    struct service *service;
+    struct client *client;
+    struct effects effects;
+    struct connections *connections; /* by client */
+    bool no_memory;
+};
+
+static inline struct op *op_at(const struct world *w, uint32_t id)
+{
+    return pool_at(&w->ops, id);
+}
+
+static inline struct job *job_at(const struct world *w, uint32_t id)
+{
+    return pool_at(&w->jobs, id);
+}
+
+static inline uint32_t second_of(const struct world *w, becalm_ns at)
+{
+    uint32_t second = (uint32_t)(at / BECALM_S);
+    return second < w->result->seconds ? second : w->result->seconds - 1;
+}
+
+static inline bool in_fault(const struct world *w, becalm_ns root_at)
+{
+    return root_at >= w->fault_from && root_at < w->fault_to;
+}
+
+#endif

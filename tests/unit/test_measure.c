@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* What is measured of a run, with runs that are written down by hand: 60 s of 100 calls a second to one service, with a
+ * fault from 20 s to 30 s. */
+
+#include "check.h"
+
+#include "sim/measure.h"
+
+#define SECONDS 60u
+
+struct lab {
+    struct scenario_service service;
+    struct scenario_client client;
+    struct scenario_fault fault;
+    struct scenario plan;
+    uint64_t arrivals[SECONDS], retried[SECONDS], queue[SECONDS], begun[SECONDS], good[SECONDS];
+    struct world_service of_service;
+    struct world_client of_client;
+    struct world_result result;
+};
+
+static void lab_begin(struct lab *lab)
+{
+    memset(lab, 0, sizeof *lab);
+    lab->service = (struct scenario_service){.name = "api", .fan_out = 1};
+    lab->client = (struct scenario_client){.name = "users", .to = "api", .rate_milli = 100000};
+    lab->fault = (struct scenario_fault){.name = "f", .service = "api", .at = 20 * BECALM_S, .length = 10 * BECALM_S};
+    lab->plan = (struct scenario){
+        .name = "lab",
+        .length = SECONDS * BECALM_S,
+        .services = &lab->service,
+        .service_count = 1,
+        .clients = &lab->client,
+        .client_count = 1,
+        .faults = &lab->fault,
+        .fault_count = 1,
+    };
+    for (uint32_t s = 0; s < SECONDS; s++) {
+        lab->arrivals[s] = lab->begun[s] = lab->good[s] = 100;
+    }
+    lab->of_service.arrivals = lab->arrivals;
+    lab->of_service.retried = lab->retried;
+    lab->of_service.queue = lab->queue;
+    lab->of_client.begun = lab->begun;
+    lab->of_client.good = lab->good;
+    lab->result.seconds = SECONDS;
+    lab->result.service = &lab->of_service;
+    lab->result.client = &lab->of_client;
+}
+
+static uint32_t retries_stop(const struct lab *lab)
+{
+    struct measure measure;
+    assert_int_equal(measure_take(&lab->plan, &lab->result, &measure), 0);
+    uint32_t stop = measure.retries_stop_after_s;
+    measure_free(&measure);
+    return stop;
+}
+
+static void test_measure__without_retries_they_stop_at_once(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    for (uint32_t s = 20; s < 30; s++) {
+        lab.retried[s] = 300; /* what is in the fault does not count */
+    }
+    check_eq_u64(retries_stop(&lab), 0);
+}
+
+static void test_measure__retries_stop_behind_the_last_five_seconds_that_have_more(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    lab.retried[37] = 5; /* 1 % of the 500 calls of its five seconds */
+    check_eq_u64(retries_stop(&lab), 0);
+    lab.retried[37] = 6;
+    check_eq_u64(retries_stop(&lab), 10);
+    lab.retried[58] = 100;
+    check_eq_u64(retries_stop(&lab), MEASURE_NEVER);
+}
+
+static void test_measure__a_backlog_that_drains_is_no_retry(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    for (uint32_t s = 30; s < 40; s++) {
+        lab.arrivals[s] = 300;
+    }
+    check_eq_u64(retries_stop(&lab), 0);
+}
+
+static void test_measure__what_was_usual_before_is_usual_after(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    for (uint32_t s = 0; s < SECONDS; s++) {
+        lab.retried[s] = 5; /* 25 in five seconds, and so 40 are 3 sigma above */
+    }
+    check_eq_u64(retries_stop(&lab), 0);
+    lab.retried[32] = 20;
+    check_eq_u64(retries_stop(&lab), 0);
+    lab.retried[32] = 21;
+    check_eq_u64(retries_stop(&lab), 5);
+}
+
+static void test_measure__the_longest_queue_is_that_of_the_worst_second(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct measure measure;
+    lab_begin(&lab);
+    lab.queue[3] = 7;
+    lab.queue[41] = 99;
+    assert_int_equal(measure_take(&lab.plan, &lab.result, &measure), 0);
+    check_eq_u64(measure.service[0].queue_most, 99);
+    measure_free(&measure);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_measure__without_retries_they_stop_at_once),
+             cmocka_unit_test(test_measure__retries_stop_behind_the_last_five_seconds_that_have_more),
+             cmocka_unit_test(test_measure__a_backlog_that_drains_is_no_retry),
+             cmocka_unit_test(test_measure__what_was_usual_before_is_usual_after),
+             cmocka_unit_test(test_measure__the_longest_queue_is_that_of_the_worst_second), )

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT */
+/* What the world is made of, each part by itself, in scenarios small enough to know the answer beforehand. */
+#include "sim/measure.h"
+#include "sim/own.h"
+#include "sim/reference.h"
+
+#include <stdio.h>
+
+#include "check.h"
+
+static struct becalm_diags diags;
+
+/* One scenario and what came of it, until lab_close(). */
+struct lab {
+    struct scenario_file *file;
+    const struct scenario *plan;
+    struct becalm_policy hop;
+    struct becalm_policy gate;
+    struct world_options options;
+    struct own own;
+    struct world_result result;
+    struct measure measure;
+};
+
+static void lab_open(struct lab *lab, const char *text, const char *policy)
+{
+    memset(lab, 0, sizeof *lab);
+    memset(&diags, 0, sizeof diags);
+    if (scenario_parse(&lab->file, "lab.yaml", text, strlen(text), NULL, &diags) != 0) {
+        print_error("%" PRIu32 ":%" PRIu32 ": %s\n", diags.diag[0].line, diags.diag[0].column, diags.diag[0].message);
+        fail();
+    }
+    lab->plan = scenario_of(lab->file);
+    lab->options.seed = 1;
+    check_true(reference_options(policy, lab->plan, &lab->hop, &lab->gate, &lab->options));
+}
+
+static void lab_run(struct lab *lab)
+{
+    check_true(world_run(lab->plan, &lab->options, &lab->result) == 0);
+    check_true(measure_take(lab->plan, &lab->result, &lab->measure) == 0);
+}
+
+static void lab_close(struct lab *lab)
+{
+    measure_free(&lab->measure);
+    world_result_free(lab->plan, &lab->result);
+    own_free(&lab->own);
+    scenario_free(lab->file);
+}
+
+static struct lab lab_of(const char *text, const char *policy)
+{
+    struct lab lab;
+    lab_open(&lab, text, policy);
+    lab_run(&lab);
+    return lab;
+}
+
+/* Client calls in the seconds [from, to), and how many of a million went well. */
+static uint64_t begun(const struct lab *lab, uint32_t from, uint32_t to)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = from; s < to; s++) {
+        sum += lab->result.client[0].begun[s];
+    }
+    return sum;
+}
+
+static uint64_t good_ppm(const struct lab *lab, uint32_t client, uint32_t from, uint32_t to)
+{
+    uint64_t all = 0;
+    uint64_t good = 0;
+    for (uint32_t s = from; s < to; s++) {
+        all += lab->result.client[client].begun[s];
+        good += lab->result.client[client].good[s];
+    }
+    return all == 0 ? 0 : good * 1000000 / all;
+}
+
+/* Clients. */
+
+static void test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 10s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 10ms}}}\n"
+                            "clients: {users: {to: api, loop: {think: 90ms}, callers: 20}}\n",
+                            "none");
+    check_eq_u64(lab.measure.calls, 20 * 100); /* one in 100 ms, each from a moment of its own on */
+    check_eq_u64(lab.measure.success_ppm, 1000000);
+    check_between_u64(begun(&lab, 3, 4), 199, 201);
+    check_eq_u64(lab.measure.service[0].offered_milli, 200000);
+    lab_close(&lab);
+}
+
+static void test_sim_world__a_slow_answer_slows_the_loop_and_not_the_open_client(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 10s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 10ms}}}\n"
+                            "clients: {users: {to: api, loop: {think: 90ms}, callers: 20}, "
+                            "open: {to: api, rate: 200/s}}\n"
+                            "faults: {slow: {at: 5s, for: 5s, service: api, latency: 900ms}}\n",
+                            "none");
+    check_between_u64(begun(&lab, 2, 4), 398, 402);
+    check_between_u64(begun(&lab, 7, 9), 35, 45); /* once a second */
+    check_between_u64(lab.result.client[1].begun[8], 150, 250);
+    lab_close(&lab);
+}
+
+static void test_sim_world__callers_stop_after_their_calls(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 10s\n"
+                            "services: {api: {time: {constant: 1ms}}}\n"
+                            "clients: {loops: {to: api, loop: {think: {exponential: 10ms}}, callers: 7, calls: 3}, "
+                            "open: {to: api, rate: 100/s, callers: 5, calls: 4}}\n",
+                            "none");
+    check_eq_u64(lab.result.client[0].calls, 21);
+    check_eq_u64(lab.result.client[1].calls, 20);
+    lab_close(&lab);
+}
+
+/* Endpoints. */
+
+#define TWO_ENDPOINTS                                                                                 \
+    "length: 20s\nlink: {latency: 0s}\nattempts: 4\n"                                                 \
+    "services:\n"                                                                                     \
+    "  api:\n"                                                                                        \
+    "    time: {constant: 10ms}\n"                                                                    \
+    "    endpoints: {heavy: {share: 25%, time: {constant: 50ms}}, bad: {share: 25%, errors: 100%}}\n" \
+    "clients: {users: {to: api, rate: 1000/s, callers: 10}, picky: {to: api, rate: 10/s, endpoints: {bad: 100%}}}\n"
+
+static void test_sim_world__endpoints_have_their_share_and_their_own_times(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of(TWO_ENDPOINTS, "none");
+    check_between_u64(good_ppm(&lab, 0, 0, 20), 740000, 760000);
+    check_between_u64(lab.measure.latency_mean_us, 22800, 23800); /* a third of those that succeed are heavy: 23.3 ms */
+    check_eq_u64(good_ppm(&lab, 1, 0, 20), 0);
+    lab_close(&lab);
+}
+
+static void one_token_each(struct becalm_policy *policy)
+{
+    becalm_budget_defaults(&policy->budget, BECALM_BUDGET_TOKENS);
+    policy->budget.capacity = 1;
+    policy->budget.refill_per_second = 0;
+}
+
+static void test_sim_world__endpoints_share_a_budget_if_the_level_says_so(void **state)
+{
+    (void)state;
+    static const uint64_t retries[] = {
+        [BECALM_LEVEL_ENDPOINT] = 22, /* 11 callers; of each the bad endpoint and the heavy one have one */
+        [BECALM_LEVEL_SERVICE] = 11,
+        [BECALM_LEVEL_BOTH] = 11,
+    };
+    for (int level = BECALM_LEVEL_ENDPOINT; level <= BECALM_LEVEL_BOTH; level++) {
+        struct lab lab;
+        lab_open(&lab,
+                 "length: 20s\nlink: {latency: 0s}\n"
+                 "services: {api: {time: {constant: 1ms}, errors: 100%, endpoints: {heavy: {share: 50%}}}}\n"
+                 "clients: {users: {to: api, rate: 1000/s, callers: 11}}\n",
+                 "jitter");
+        one_token_each(&lab.hop);
+        lab.hop.service_budget = lab.hop.budget;
+        lab.options.level = (enum becalm_budget_level)level;
+        lab_run(&lab);
+        check_eq_u64(lab.result.service[0].retries, retries[level]);
+        lab_close(&lab);
+    }
+}
+
+/* Times. */
+
+static void test_sim_world__a_mixture_has_the_mean_of_its_parts(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 60s\nlink: {latency: 0s}\n"
+                            "services:\n"
+                            "  api: {time: {mixture: {usual: {weight: 9, constant: 10ms}, slow: {weight: 1, "
+                            "exponential: 110ms}}}}\n"
+                            "clients: {users: {to: api, rate: 1000/s}}\n",
+                            "none");
+    check_between_u64(lab.measure.latency_mean_us, 19500, 20500);
+    check_between_u64(lab.measure.latency_p50_us, 9900, 10100);
+    check_between_u64(lab.measure.latency_p99_us, 240000, 267000); /* 110 ms times ln 10 */
+    lab_close(&lab);
+}
+
+/* Queues. */
+
+#define OVERLOADED(queue)                                                           \
+    "length: 60s\ntimeout: 1s\n"                                                    \
+    "services: {api: {workers: 10, queue: " queue ", time: {exponential: 10ms}}}\n" \
+    "clients: {users: {to: api, rate: 1500/s}}\n"
+
+static void test_sim_world__in_overload_the_discipline_decides_who_is_served(void **state)
+{
+    (void)state;
+    struct lab fifo = lab_of(OVERLOADED("{}"), "none");
+    struct lab lifo = lab_of(OVERLOADED("{order: lifo}"), "none");
+    struct lab codel = lab_of(OVERLOADED("{codel: true}"), "none");
+    struct lab both = lab_of(OVERLOADED("{codel: true, order: lifo}"), "none");
+    struct lab expiry = lab_of(OVERLOADED("{expiry: true}"), "none");
+    check_between_u64(good_ppm(&fifo, 0, 10, 60), 0, 1000); /* everything is served, too late */
+    check_between_u64(good_ppm(&lifo, 0, 10, 60), 640000, 685000);
+    check_between_u64(good_ppm(&codel, 0, 10, 60), 640000, 680000);
+    check_between_u64(good_ppm(&both, 0, 10, 60), 640000, 680000);
+    check_between_u64(good_ppm(&expiry, 0, 10, 60), 1000, 630000); /* only just in time, or only just not */
+    check_between_u64(codel.measure.latency_p99_us, 20000, 120000);
+    check_between_u64(codel.result.service[0].queue[50], 1, 100);
+    check_between_u64(fifo.result.service[0].queue[50], 20000, 30000);
+    lab_close(&fifo);
+    lab_close(&lifo);
+    lab_close(&codel);
+    lab_close(&both);
+    lab_close(&expiry);
+}
+
+/* Links. */
+
+static void test_sim_world__each_link_has_its_own_latency_and_loss(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 60s\nlink: {latency: 1ms}\n"
+                            "services: {api: {time: {constant: 0s}, calls: [db]}, db: {time: {constant: 0s}}}\n"
+                            "clients: {near: {to: api, rate: 500/s}, weak: {to: api, rate: 500/s}}\n"
+                            "links: {a: {from: api, to: db, latency: 20ms}, b: {from: weak, to: api, loss: 10%}}\n",
+                            "none");
+    check_eq_u64(good_ppm(&lab, 0, 0, 60), 1000000);
+    check_between_u64(good_ppm(&lab, 1, 0, 60), 800000, 820000); /* both messages must come through */
+    check_eq_u64(lab.measure.latency_mean_us, 42000);
+    lab_close(&lab);
+}
+
+static void test_sim_world__a_lost_message_is_heard_of_only_by_the_timeout(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 10s\ntimeout: 100ms\nattempts: 2\nlink: {latency: 1ms, loss: 50%}\n"
+                            "services: {api: {time: {constant: 0s}}}\n"
+                            "clients: {users: {to: api, rate: 1000/s}}\n",
+                            "naive");
+    check_between_u64(lab.measure.success_ppm, 420000, 455000);     /* 1 - 0.75^2 */
+    check_between_u64(lab.measure.latency_mean_us, 40000, 46000);   /* 3 of 7 of them after the first timeout */
+    check_between_u64(lab.result.service[0].good[5] * 2, 780, 980); /* a quarter of 1750 attempts */
+    lab_close(&lab);
+}
+
+static void test_sim_world__a_partition_cuts_the_links_that_it_names(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 12s\n"
+                            "services: {api: {time: {constant: 1ms}}}\n"
+                            "clients: {a: {to: api, rate: 200/s}, b: {to: api, rate: 200/s}}\n"
+                            "faults: {split: {at: 4s, for: 4s, service: api, from: b, partition: true}}\n",
+                            "none");
+    check_eq_u64(good_ppm(&lab, 0, 0, 12), 1000000);
+    check_eq_u64(good_ppm(&lab, 1, 0, 3), 1000000);
+    check_between_u64(good_ppm(&lab, 1, 4, 8), 0, 2000); /* one may have been on its way */
+    check_eq_u64(good_ppm(&lab, 1, 8, 12), 1000000);
+    lab_close(&lab);
+}
+
+/* Faults. */
+
+static void test_sim_world__a_killed_host_takes_with_it_what_it_has(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 12s\nlink: {latency: 0s}\ntimeout: 5s\n"
+                            "services: {api: {time: {constant: 500ms}}}\n"
+                            "clients: {users: {to: api, rate: 100/s}}\n"
+                            "faults: {kill: {at: 4s, for: 2s, service: api, killHosts: 1}}\n",
+                            "none");
+    uint64_t in_flight = lab.result.client[0].begun[3] - lab.result.client[0].good[3];
+    check_eq_u64(good_ppm(&lab, 0, 0, 3), 1000000);
+    check_between_u64(in_flight, 30, 70); /* half a second's worth breaks */
+    check_eq_u64(good_ppm(&lab, 0, 4, 6), 0);
+    check_eq_u64(good_ppm(&lab, 0, 6, 12), 1000000); /* and nothing of it is served later */
+    check_eq_u64(lab.result.service[0].ended[BECALM_WHY_OK], begun(&lab, 0, 12) - begun(&lab, 4, 6) - in_flight);
+    lab_close(&lab);
+}
+
+static void test_sim_world__a_killed_host_leaves_the_calls_that_it_made(void **state)
+{
+    (void)state;
+    struct lab lab =
+        lab_of("length: 12s\nlink: {latency: 0s}\ntimeout: 5s\n"
+               "services: {api: {time: {constant: 1ms}, calls: [db], fanOut: 3}, "
+               "db: {time: {constant: 500ms}}}\n"
+               "clients: {users: {to: api, rate: 100/s}}\n"
+               "faults: {kill: {at: 4s, for: 2s, service: api, killHosts: 1, flap: {on: 300ms, off: 100ms}}}\n",
+               "none");
+    check_eq_u64(good_ppm(&lab, 0, 0, 1), 1000000);
+    check_eq_u64(good_ppm(&lab, 0, 7, 12), 1000000);
+    uint64_t reached = 0;
+    for (uint32_t s = 0; s < 12; s++) {
+        reached += lab.result.service[1].arrivals[s];
+    }
+    check_true(reached % 3 == 0 && lab.result.service[1].ended[BECALM_WHY_OK] == reached); /* all three, each time */
+    lab_close(&lab);
+}
+
+static void test_sim_world__a_rolling_restart_loses_nothing_with_retries(void **state)
+{
+    (void)state;
+    static const char text[] = "length: 20s\n"
+                               "services: {api: {hosts: 5, time: {constant: 10ms}}}\n"
+                               "clients: {users: {to: api, rate: 500/s, callers: 10}}\n"
+                               "faults: {deploy: {at: 5s, for: 10s, service: api, rolling: 2s}}\n";
+    struct lab none = lab_of(text, "none");
+    struct lab ours = lab_of(text, "becalm");
+    check_between_u64(good_ppm(&none, 0, 5, 15), 700000, 850000); /* a dead host looks idle, and is asked more often */
+    check_between_u64(good_ppm(&ours, 0, 5, 15), 999500, 1000000);
+    check_eq_u64(good_ppm(&ours, 0, 15, 20), 1000000);
+    lab_close(&none);
+    lab_close(&ours);
+}
+
+static void test_sim_world__a_service_that_refuses_answers_at_once(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 10s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 500ms}}}\n"
+                            "clients: {users: {to: api, rate: 100/s}}\n"
+                            "faults: {closed: {at: 4s, for: 2s, service: api, refuse: true}}\n",
+                            "none");
+    check_eq_u64(good_ppm(&lab, 0, 0, 4), 1000000); /* what is in flight goes on */
+    check_eq_u64(good_ppm(&lab, 0, 4, 6), 0);
+    check_eq_u64(lab.result.service[0].failed[4], lab.result.client[0].begun[4]);
+    check_eq_u64(good_ppm(&lab, 0, 6, 10), 1000000);
+    lab_close(&lab);
+}
+
+static void test_sim_world__a_flapping_fault_comes_and_goes(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 14s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 0s}}}\n"
+                            "clients: {users: {to: api, rate: 100/s}}\n"
+                            "faults: {flaps: {at: 2s, for: 8s, service: api, dead: true, flap: {on: 1s, off: 2s}}}\n",
+                            "none");
+    for (uint32_t s = 0; s < 14; s++) {
+        check_eq_u64(good_ppm(&lab, 0, s, s + 1), s == 2 || s == 5 || s == 8 ? 0 : 1000000);
+    }
+    lab_close(&lab);
+}
+
+static void test_sim_world__a_surge_makes_so_many_times_as_many_calls(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 30s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 0s}}}\n"
+                            "clients: {open: {to: api, rate: 1000/s}, "
+                            "loops: {to: api, loop: {think: 100ms}, callers: 100}}\n"
+                            "faults: {a: {at: 10s, for: 10s, client: open, surge: 3}, "
+                            "b: {at: 10s, for: 10s, client: loops, surge: 0.5}}\n",
+                            "none");
+    check_between_u64(begun(&lab, 0, 10), 9700, 10300);
+    check_between_u64(begun(&lab, 10, 20), 29400, 30600);
+    check_between_u64(begun(&lab, 20, 30), 9700, 10300);
+    check_between_u64(lab.result.client[1].begun[5], 990, 1010);
+    check_between_u64(lab.result.client[1].begun[15], 490, 510);
+    check_between_u64(lab.result.client[1].begun[25], 990, 1010);
+    lab_close(&lab);
+}
+
+/* The gate. */
+
+static void test_sim_world__the_gate_chooses_the_host_and_not_its_callers(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 30s\n"
+                            "services: {api: {hosts: 4, gate: true, time: {constant: 5ms}}}\n"
+                            "clients: {users: {to: api, rate: 400/s, callers: 20}}\n"
+                            "faults: {bad: {at: 10s, for: 20s, service: api, badHosts: 1}}\n",
+                            "becalm");
+    /* A quarter would fail without a choice. The gate puts the host out when half of its window has failed. */
+    check_between_u64(good_ppm(&lab, 0, 10, 30), 990000, 1000000);
+    check_between_u64(lab.result.service[0].retries, 100, 1000);
+    lab_close(&lab);
+}
+
+/* What is seen from outside. */
+
+static void test_sim_world__the_series_show_budget_breaker_limit_and_queue(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 30s\n"
+                            "services: {api: {time: {constant: 5ms}}}\n"
+                            "clients: {users: {to: api, rate: 1000/s, callers: 10}}\n"
+                            "faults: {dead: {at: 10s, for: 15s, service: api, dead: true}}\n",
+                            "becalm");
+    const struct world_service *api = &lab.result.service[0];
+    check_between_u64(api->budget_ppm[9], 900000, 1000000);
+    check_between_u64(api->budget_ppm[15], 0, 100000);
+    check_eq_u64(api->breaker_open_ppm[9], 0);
+    check_between_u64(api->breaker_open_ppm[24], 500000, 1000000);
+    check_eq_u64(api->breaker_open_ppm[29], 0);
+    check_eq_u64(api->limit[9], 1000);
+    check_eq_u64(api->queue[9], 0);
+    check_between_u64(api->good[5], 850, 1150);
+    check_eq_u64(api->failed[5], 0);
+    check_true(api->good[15] == 0 && api->failed[15] > 0);
+    lab_close(&lab);
+}
+
+struct notebook {
+    uint64_t steps;
+    uint64_t calls;
+    uint64_t finished;
+    uint64_t seconds;
+    becalm_ns last;
+};
+
+static void note_trace(void *self, const struct world_trace *trace)
+{
+    struct notebook *notebook = self;
+    notebook->steps++;
+    check_true(trace->event->at.now >= notebook->last);
+    notebook->last = trace->event->at.now;
+    if (trace->event->kind == BECALM_EVENT_BEGIN) {
+        check_eq_u64(trace->op, notebook->calls + 1);
+        check_eq_u64(trace->call, notebook->calls / 2 + 1); /* each call of the client makes one more */
+        check_eq_str(trace->from, notebook->calls % 2 == 0 ? "users" : "front");
+        check_eq_str(trace->to, notebook->calls % 2 == 0 ? "front" : "back");
+        notebook->calls++;
+    }
+    notebook->finished += (trace->action->flags & BECALM_DO_FINISH) != 0;
+}
+
+static void note_progress(void *self, becalm_ns now)
+{
+    struct notebook *notebook = self;
+    notebook->seconds++;
+    check_eq_u64(now, notebook->seconds * BECALM_S);
+}
+
+static void test_sim_world__every_step_is_told_and_every_second(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct notebook notebook = {0, 0, 0, 0, 0};
+    lab_open(&lab,
+             "length: 10s\nlink: {latency: 0s}\n"
+             "services: {front: {time: {constant: 0s}, calls: [back]}, back: {time: {constant: 1us}}}\n"
+             "clients: {users: {to: front, loop: {think: 1ms}}}\n",
+             "none");
+    lab.options.trace = note_trace;
+    lab.options.trace_self = &notebook;
+    lab.options.progress = note_progress;
+    lab.options.progress_self = &notebook;
+    lab_run(&lab);
+    check_eq_u64(notebook.calls, 2 * lab.measure.calls);
+    check_eq_u64(notebook.finished, notebook.calls);
+    check_eq_u64(notebook.steps, 2 * notebook.calls); /* BEGIN and DONE of each */
+    check_eq_u64(notebook.seconds, 10);
+    lab_close(&lab);
+}
+
+/* A policy file. */
+
+static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates(void **state)
+{
+    (void)state;
+    static const char file[] = "version: 1\n"
+                               "defaults: {maxRetries: 0, budget: {kind: none}, breaker: {enabled: false}}\n"
+                               "services:\n"
+                               "  api: {endpoints: {twice: {match: {path: /twice}, maxRetries: 1}}}\n"
+                               "  slow: {limit: {kind: fixed, max: 3}, gate: {maxQueue: 2}}\n";
+    struct lab lab;
+    struct becalm_config *config = NULL;
+    lab_open(&lab,
+             "length: 20s\nlink: {latency: 0s}\n"
+             "services: {api: {time: {constant: 1ms}, errors: 100%, endpoints: {twice: {share: 50%}, other: {share: "
+             "20%}}}, slow: {gate: true, time: {constant: 1s}}}\n"
+             "clients: {users: {to: api, rate: 100/s}, more: {to: slow, rate: 10/s, callers: 10}}\n",
+             "none");
+    if (becalm_config_parse(&config, "p.yaml", file, sizeof file - 1, NULL, &diags) != 0) {
+        print_error("%s\n", diags.diag[0].message);
+        fail();
+    }
+    check_true(own_make(&lab.own, config, lab.plan, &lab.options) == 0);
+    becalm_config_free(config); /* nothing points into it */
+    lab_run(&lab);
+    check_between_u64(lab.result.service[0].retries * 1000 / lab.result.service[0].first, 450, 550);
+    check_between_u64(good_ppm(&lab, 1, 2, 18), 250000, 400000); /* three a second of about ten */
+    for (uint32_t s = 2; s < 20; s++) {
+        check_between_u64(lab.result.service[1].arrivals[s], 2, 4);
+        check_eq_u64(lab.result.service[1].limit[s], 3);
+        check_between_u64(lab.result.service[1].queue[s], 0, 2);
+    }
+    lab_close(&lab);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought),
+             cmocka_unit_test(test_sim_world__a_slow_answer_slows_the_loop_and_not_the_open_client),
+             cmocka_unit_test(test_sim_world__callers_stop_after_their_calls),
+             cmocka_unit_test(test_sim_world__endpoints_have_their_share_and_their_own_times),
+             cmocka_unit_test(test_sim_world__endpoints_share_a_budget_if_the_level_says_so),
+             cmocka_unit_test(test_sim_world__a_mixture_has_the_mean_of_its_parts),
+             cmocka_unit_test(test_sim_world__in_overload_the_discipline_decides_who_is_served),
+             cmocka_unit_test(test_sim_world__each_link_has_its_own_latency_and_loss),
+             cmocka_unit_test(test_sim_world__a_lost_message_is_heard_of_only_by_the_timeout),
+             cmocka_unit_test(test_sim_world__a_partition_cuts_the_links_that_it_names),
+             cmocka_unit_test(test_sim_world__a_killed_host_takes_with_it_what_it_has),
+             cmocka_unit_test(test_sim_world__a_killed_host_leaves_the_calls_that_it_made),
+             cmocka_unit_test(test_sim_world__a_rolling_restart_loses_nothing_with_retries),
+             cmocka_unit_test(test_sim_world__a_service_that_refuses_answers_at_once),
+             cmocka_unit_test(test_sim_world__a_flapping_fault_comes_and_goes),
+             cmocka_unit_test(test_sim_world__a_surge_makes_so_many_times_as_many_calls),
+             cmocka_unit_test(test_sim_world__the_gate_chooses_the_host_and_not_its_callers),
+             cmocka_unit_test(test_sim_world__the_series_show_budget_breaker_limit_and_queue),
+             cmocka_unit_test(test_sim_world__every_step_is_told_and_every_second),
+             cmocka_unit_test(test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates))
