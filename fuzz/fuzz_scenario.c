@@ -31,11 +31,17 @@ static void check(const struct scenario *plan)
     }
     for (uint32_t i = 0; i < plan->client_count; i++) {
         const struct scenario_client *client = &plan->clients[i];
-        BECALM_ASSERT(known(plan, client->to) == 1 && client->rate_milli > 0 && client->callers > 0);
+        BECALM_ASSERT(known(plan, client->to) == 1 && client->callers > 0);
+        BECALM_ASSERT(client->connections == 0 || (client->rate_milli == 0 && client->calls == 0));
+        BECALM_ASSERT((uint64_t)client->connections * client->callers <= 1000000);
     }
     for (uint32_t i = 0; i < plan->fault_count; i++) {
         const struct scenario_fault *fault = &plan->faults[i];
         BECALM_ASSERT(known(plan, fault->service) == 1 && fault->at < plan->length && fault->length > 0);
+    }
+    for (uint32_t i = 0; i < plan->policy_count; i++) {
+        struct becalm_complaint complaint;
+        BECALM_ASSERT(becalm_policy_check(&plan->policies[i].policy, &complaint) == 0);
     }
 }
 

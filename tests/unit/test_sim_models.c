@@ -253,9 +253,9 @@ static void test_sim_twilio__without_a_key_every_event_charges_again(void **stat
         struct bill bill[2];
         bills(policies[i], false, bill);
         check_eq_u64(bill[CHARGE].effects.executed, bill[CHARGE].calls);
-        check_eq_u64(bill[CHARGE].attempts, bill[CHARGE].calls);   /* at least no retry makes it worse */
+        check_eq_u64(bill[CHARGE].attempts, bill[CHARGE].calls);    /* at least no retry makes it worse */
         check_between_u64(bill[CHARGE].effects.repeated, 100, 100); /* every account */
-        check_true(bill[CHARGE].effects.most >= 12);               /* so many events an account has, in the mean */
+        check_true(bill[CHARGE].effects.most >= 12);                /* so many events an account has, in the mean */
     }
 }
 
