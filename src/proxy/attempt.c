@@ -69,6 +69,11 @@ static void fail(struct attempt *attempt, enum becalm_http_failure failure)
     exchange_done(exchange, attempt->slot, &outcome);
 }
 
+void attempt_stalled(struct attempt *attempt)
+{
+    fail(attempt, BECALM_HTTP_CUT);
+}
+
 /* A pooled connection was found dead before the first byte of an answer: that is nobody's failure, and is mended on a
  * fresh one, if nothing can be done twice by that. */
 static bool redo(struct attempt *attempt)

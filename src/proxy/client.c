@@ -66,7 +66,10 @@ static becalm_ns patience(const struct client *client)
     case CLIENT_LINGER:
         return LINGER;
     case CLIENT_BUSY:
-        return client_blocked(client) || client->exchange == NULL ? settings->idle_timeout : BECALM_NEVER;
+        /* Until the answer's head the engine times the call; after it silence counts, on either side. */
+        return client_blocked(client) || client->exchange == NULL || client->exchange->passing != NULL
+                   ? settings->idle_timeout
+                   : BECALM_NEVER;
     case CLIENT_IDLE:
     case CLIENT_BODY:
     case CLIENT_TUNNEL:
@@ -125,6 +128,8 @@ static void timer_fires(struct timer *timer)
     } else if (client->state == CLIENT_BODY) {
         exchange_cancel(client->exchange);
         refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+    } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->exchange != NULL) {
+        attempt_stalled(client->exchange->passing);
     } else if (client->state == CLIENT_BUSY || client->state == CLIENT_TUNNEL) {
         client_abort(client);
     } else {
