@@ -265,6 +265,14 @@ static void attempt_write(struct attempt *attempt)
     }
 }
 
+/* A request that streamed is through: the host's time begins. False: the exchange is over. */
+static bool tell_through(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    return !attempt->through || !exchange->body_streams ||
+           exchange_event(exchange, BECALM_EVENT_SENT, attempt->slot, NULL);
+}
+
 void attempt_body(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
@@ -282,6 +290,7 @@ void attempt_body(struct attempt *attempt)
     }
     bytes_free(&exchange->body);
     attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
+    tell_through(attempt);
 }
 
 /* True: all is written. */
@@ -311,10 +320,13 @@ static bool flush_unsent(struct attempt *attempt)
 void attempt_ready(struct attempt *attempt, uint32_t events)
 {
     struct exchange *exchange = attempt->exchange;
-    if ((events & EPOLLOUT) != 0 && bytes_left(&attempt->unsent) > 0 && flush_unsent(attempt) &&
-        exchange->body_streams && exchange_wants_body(exchange)) {
-        client_resume(exchange->client); /* may bring this attempt to its end */
-        return;
+    if ((events & EPOLLOUT) != 0 && bytes_left(&attempt->unsent) > 0 && flush_unsent(attempt)) {
+        if (exchange->body_streams && exchange_wants_body(exchange)) {
+            client_resume(exchange->client);
+        }
+        if (!tell_through(attempt)) {
+            return;
+        }
     }
     if (attempt->upstream != NULL && attempt->upstream->readable) {
         attempt_read(attempt);

@@ -103,6 +103,13 @@ static void refuse(struct client *client, uint32_t status, const char *reason, c
                         .close = true,
                     });
     gateway_count_refusal(worker->gateway, status);
+    if (log_wants_access(worker->log)) {
+        char peer[ADDRESS_TEXT_MAX];
+        log_access_line(worker->log, &(struct log_access){.wall = worker->loop.wall,
+                                                          .peer = client_peer(client, peer, sizeof peer),
+                                                          .status = status,
+                                                          .reason = reason});
+    }
     if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
         client_done(client, false);
     } else {

@@ -110,12 +110,15 @@ static void keep_decision(struct exchange *exchange)
     decisions_keep(&exchange->worker->decisions, &decision);
 }
 
-static void log_exchange(struct exchange *exchange)
+void exchange_log(const struct exchange *exchange, const char *reason)
 {
     char peer[ADDRESS_TEXT_MAX];
     const struct snapshot_target *target = exchange->target;
     const char *bytes = exchange->bytes;
     const struct h1_head *head = exchange->head;
+    if (!log_wants_access(exchange->worker->log)) {
+        return;
+    }
     struct log_access line = {
         .wall = exchange->arrived_wall,
         .method = exchange_method(exchange),
@@ -124,14 +127,14 @@ static void log_exchange(struct exchange *exchange)
         .referer = h1_find(bytes, head, H1_REFERER),
         .user_agent = h1_find(bytes, head, H1_USER_AGENT),
         .request_id = request_id(exchange),
-        .service = text_of(target->service->name),
-        .endpoint = text_of(endpoint_name(exchange)),
+        .service = text_of(target == NULL ? NULL : target->service->name),
+        .endpoint = text_of(target == NULL ? NULL : endpoint_name(exchange)),
         .minor = head->minor,
         .status = exchange->status,
         .body_bytes = exchange->answer_bytes,
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
-        .attempts = exchange->call.record.attempts,
-        .reason = becalm_reason_word(exchange->call.record.reason),
+        .attempts = exchange->begun ? exchange->call.record.attempts : 0,
+        .reason = reason,
     };
     if (exchange->client != NULL) {
         line.peer = client_peer(exchange->client, peer, sizeof peer);
@@ -152,9 +155,7 @@ static void exchange_end(struct exchange *exchange)
     if (decisions_want(&worker->decisions, record)) {
         keep_decision(exchange);
     }
-    if (log_wants_access(worker->log)) {
-        log_exchange(exchange);
-    }
+    exchange_log(exchange, becalm_reason_word(record->reason));
     bool keep = !exchange->wants_close && exchange->body_in.ended;
     bool cut = exchange->answer_begun && !exchange->answer_ended;
     bool tunnels = exchange->tunnels;
@@ -183,10 +184,10 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
     }
     const struct becalm_record *record = &exchange->call.record;
     const struct becalm_policy *policy = &exchange->target->state->policy;
-    uint32_t last = record->attempts == 0                   ? 0
-                    : record->attempts <= BECALM_RECORD_MAX ? record->attempts - 1
-                                                            : BECALM_RECORD_MAX - 1;
-    const struct becalm_record_attempt *attempt = &record->attempt[last];
+    /* The record has the new attempt already; beyond its room the latest one is overwritten. */
+    uint32_t before = action->attempt - 1;
+    const struct becalm_record_attempt *attempt =
+        &record->attempt[before < BECALM_RECORD_MAX - 1 ? before : BECALM_RECORD_MAX - 1];
     const struct snapshot_service *service = &exchange->view->snapshot->service[exchange->target->service_index];
     const char *host = attempt->host < service->host_count ? service->host[attempt->host].name : NULL;
     log_retry(worker->log, &(struct log_retry){
@@ -195,15 +196,16 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
                                .service = text_of(exchange->target->service->name),
                                .endpoint = text_of(endpoint_name(exchange)),
                                .host = text_of(host),
-                               .retry = exchange->call.retries,
+                               .retry = action->attempt,
                                .of = policy->max_retries,
-                               .wait = action->wait,
-                               .slept = action->wait.wait,
+                               .wait = exchange->wait,
+                               .slept = becalm_ns_since(worker->loop.now, exchange->wait_since),
                                .outcome = attempt->outcome,
                                .status = attempt->status,
                                .grpc_status = BECALM_GRPC_NONE,
+                               .retry_after = text_of(exchange->retry_after[0] == '\0' ? NULL : exchange->retry_after),
                                .request_id = request_id(exchange),
-                               .reason = action->why,
+                               .reason = exchange->wait_why,
                            });
 }
 
@@ -215,14 +217,21 @@ static void note_action(struct exchange *exchange, const struct becalm_action *a
         gateway_breaker_moved(exchange->worker, exchange->target, action->breaker_from, action->breaker_to);
     }
     if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
-        log_retry_line(exchange, action);
-        exchange->waited = action->wait.wait;
+        exchange->wait = action->wait;
+        exchange->wait_why = action->why;
+        exchange->wait_since = exchange->worker->loop.now;
         meter_add(&meter->active_retries, exchange->retries ? 0 : 1);
         exchange->retries = true;
     }
     if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
-        meter_retry(meter, action->attempt, exchange->waited);
-        exchange->waited = 0;
+        bool hedge = exchange->wait_why == BECALM_WHY_NONE;
+        meter_retry(meter, action->attempt,
+                    hedge ? 0 : becalm_ns_since(exchange->worker->loop.now, exchange->wait_since));
+        if (!hedge) {
+            log_retry_line(exchange, action);
+        }
+        exchange->wait_why = BECALM_WHY_NONE;
+        exchange->retry_after[0] = '\0';
     }
 }
 
@@ -396,6 +405,7 @@ static void exchange_begin(struct exchange *exchange)
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
         .keyed = exchange->keyed,
         .not_replayable = exchange->body_streams || exchange->upgrades,
+        .streams = exchange->body_streams && !exchange->body_in.ended,
         .queue = queue_of(exchange),
         .owner = exchange,
     };
@@ -434,8 +444,9 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
     } else {
         gateway_count_refusal(worker->gateway, status);
     }
-    exchange_free(exchange);
-    client->exchange = NULL;
+    exchange->status = status;
+    exchange_log(exchange, reason);
+    exchange_discard(exchange);
     client->state = CLIENT_BUSY;
     if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
         client_done(client, keep);

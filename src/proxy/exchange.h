@@ -96,7 +96,10 @@ struct exchange {
     bool over;
     bool cancelled; /* the client's connection broke in the middle of a step */
     becalm_ns timer_at;
-    becalm_ns waited;                 /* before the retry that is sent next */
+    struct becalm_wait wait; /* before the retry that is sent next: how it was made, why, and since when */
+    enum becalm_reason wait_why;
+    becalm_ns wait_since;
+    char retry_after[32];             /* of the latest failed answer, as it came */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
     becalm_ns arrived_at;
@@ -164,7 +167,8 @@ bool exchange_event(struct exchange *, enum becalm_event_kind, uint32_t slot, co
  * afterwards.
  */
 void exchange_done(struct exchange *, uint32_t slot, const struct becalm_outcome *);
-void exchange_discard(struct exchange *); /* before there is a call: answered, or given up */
+void exchange_discard(struct exchange *);                       /* before there is a call: answered, or given up */
+void exchange_log(const struct exchange *, const char *reason); /* its line in the access log */
 
 /* exchange_request.c */
 bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1_head *);
@@ -178,7 +182,7 @@ struct becalm_text exchange_method(const struct exchange *);
 void exchange_release_body(struct exchange *);
 
 /* exchange_answer.c */
-void answer_classify(const struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
+void answer_classify(struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
 void answer_keep(struct exchange *, const struct offer *); /* in case that no better one comes */
 /* Writes the head of an answer, and what there is of its body. */
 void answer_begin(struct exchange *, const struct offer *, const struct becalm_action *);
