@@ -121,17 +121,24 @@ function(becalm_tests folder)
     endforeach()
 endfunction()
 
-# becalm_pytests(FOLDER): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built command as a user types it.
-# Debian's own python has pytest; another one that comes first on the path may not.
+# becalm_pytests(FOLDER [ONLY test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built command as a
+# user types it. Debian's own python has pytest; another one that comes first on the path may not.
 function(becalm_pytests folder)
+    cmake_parse_arguments(arg "" "" "ONLY" ${ARGN})
     find_program(BECALM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(BECALM_PYTHON python3)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
+        if(arg_ONLY AND NOT name IN_LIST arg_ONLY)
+            continue()
+        endif()
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
         set_tests_properties(${name} PROPERTIES TIMEOUT 180 ENVIRONMENT BECALM=$<TARGET_FILE:becalm>)
+        if(BECALM_SANITIZE)
+            set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+        endif()
     endforeach()
 endfunction()
 

@@ -332,7 +332,8 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
     struct becalm_own_answer usual;
     char told[EXPLAIN_HEADER_MAX];
-    becalm_own_answer_for(action->why, exchange->call.last, &usual);
+    bool sent = record->attempts > 0; /* OK stands for: none */
+    becalm_own_answer_for(action->why, sent ? exchange->call.last : BECALM_OUTCOME_OK, &usual);
     name_failure(exchange, &usual);
     struct becalm_text type = h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE);
     bool grpc = type.length >= 16 && memcmp(type.at, "application/grpc", 16) == 0;

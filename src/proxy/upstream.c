@@ -160,6 +160,8 @@ static void timer_fires(struct timer *timer)
     }
 }
 
+static void serve_line(struct upstream_host *);
+
 static void ready(struct source *source, uint32_t events)
 {
     struct upstream *upstream = (struct upstream *)source;
@@ -191,11 +193,15 @@ static void ready(struct source *source, uint32_t events)
         dialing_remove(upstream);
         upstream->state = UPSTREAM_BUSY;
         wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->idle_limit));
+        host->users++; /* stay until the end of this */
         if (attempt == NULL) {
             upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
         } else {
             attempt_connected(attempt);
+            serve_line(host); /* one fewer is connecting */
         }
+        host->users--;
+        host_free_if_unused(host);
         return;
     }
     if (attempt != NULL) {

@@ -10,6 +10,8 @@ import time
 
 from message import Message, signed
 
+PIECE = 256 * 1024
+
 
 @dataclasses.dataclass
 class Reply:
@@ -28,8 +30,15 @@ class Reply:
     early: bool = False  # do not wait for the request's body
     unsized: bool = False  # the body ends with the connection
     version: str = "HTTP/1.1"
+    made: dict = dataclasses.field(default_factory=dict, compare=False)
 
     def bytes(self, method):
+        """Made once, since hundreds of connections may be sending the same."""
+        if method not in self.made:
+            self.made[method] = self._make(method)
+        return self.made[method]
+
+    def _make(self, method):
         if self.raw is not None:
             return self.raw
         fields = list(self.fields.items() if isinstance(self.fields, dict) else self.fields)
@@ -176,8 +185,11 @@ class Host:
                 return None
         if reply.delay:
             await asyncio.sleep(reply.delay)
-        writer.write(reply.bytes(request.method)[: reply.cut])
-        await writer.drain()
+        data = reply.bytes(request.method)
+        length = len(data) if reply.cut is None else min(reply.cut, len(data))
+        for at in range(0, length, PIECE):
+            writer.write(data[at : min(at + PIECE, length)])
+            await writer.drain()
         if reply.end == "keep" and request.complete:
             return rest
         if reply.end == "reset":
