@@ -16,6 +16,20 @@ static uint32_t known(const struct scenario *plan, const char *name)
     return 0;
 }
 
+static void check_dist(const struct dist *dist)
+{
+    BECALM_ASSERT(dist->kind != DIST_PARETO || dist->shape > 0);
+    BECALM_ASSERT(dist->kind != DIST_SAMPLES); /* the text is no file */
+    if (dist->kind == DIST_MIXTURE) {
+        BECALM_ASSERT(dist->count > 0 && dist->parts[0].below > 0);
+        for (uint32_t i = 0; i < dist->count; i++) {
+            BECALM_ASSERT(dist->parts[i].dist.kind != DIST_MIXTURE);
+            BECALM_ASSERT(i == 0 || dist->parts[i].below > dist->parts[i - 1].below);
+            check_dist(&dist->parts[i].dist);
+        }
+    }
+}
+
 static void check(const struct scenario *plan)
 {
     BECALM_ASSERT(plan->name != NULL && plan->about != NULL && plan->length >= BECALM_S);
@@ -24,18 +38,26 @@ static void check(const struct scenario *plan)
     for (uint32_t i = 0; i < plan->service_count; i++) {
         const struct scenario_service *service = &plan->services[i];
         BECALM_ASSERT(service->hosts > 0 && service->instances > 0 && service->fan_out > 0);
-        BECALM_ASSERT(service->time.kind != DIST_PARETO || service->time.shape > 0);
+        check_dist(&service->time);
+        for (uint32_t e = 0; e < service->endpoint_count; e++) {
+            check_dist(&service->endpoints[e].time);
+        }
         for (uint32_t c = 0; service->calls != NULL && service->calls[c] != NULL; c++) {
             BECALM_ASSERT(known(plan, service->calls[c]) == 1);
         }
     }
     for (uint32_t i = 0; i < plan->client_count; i++) {
         const struct scenario_client *client = &plan->clients[i];
-        BECALM_ASSERT(known(plan, client->to) == 1 && client->rate_milli > 0 && client->callers > 0);
+        BECALM_ASSERT(known(plan, client->to) == 1 && client->callers > 0);
+        check_dist(&client->think);
     }
     for (uint32_t i = 0; i < plan->fault_count; i++) {
         const struct scenario_fault *fault = &plan->faults[i];
         BECALM_ASSERT(known(plan, fault->service) == 1 && fault->at < plan->length && fault->length > 0);
+        BECALM_ASSERT((fault->on > 0) == (fault->off > 0) && (fault->kind != FAULT_ROLLING || fault->each > 0));
+    }
+    for (uint32_t i = 0; i < plan->link_count; i++) {
+        BECALM_ASSERT(plan->links[i].from != NULL && known(plan, plan->links[i].to) == 1);
     }
 }
 

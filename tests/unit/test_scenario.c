@@ -408,7 +408,7 @@ static void test_scenario__a_client_has_a_rate_or_a_loop(void **state)
                   "  d: {to: api, loop: {think: long}}\n"
                   "  e: {to: api, loop: {think: 1s, rest: 2s}}\n",
                   "test.yaml:4:3: error: a has no rate; write rate: 100/s [missing]\n"
-                  "test.yaml:5:3: error: b has more than one of rate, loop and connections; write one of them [conflict]\n"
+                  "test.yaml:5:33: error: b has a rate and a loop; write one of them [conflict]\n"
                   "test.yaml:6:22: error: loop has one key, think; write loop: {think: 100ms}, or {think: "
                   "{exponential: 100ms}} [wrong-type]\n"
                   "test.yaml:7:30: error: think: write a duration up to 1h, like 100ms, or a distribution "
