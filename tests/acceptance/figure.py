@@ -60,3 +60,12 @@ def success_in(start, end):
         return sum(clients["successes"][start:end]) / sum(clients["calls"][start:end])
 
     return success_of_window
+
+
+def latency(quantile):
+    """Of the calls that succeeded, in milliseconds: "p50", "p99" or "p999"."""
+
+    def latency_at(run):
+        return run["clients"][f"latency_{quantile}_ms"]
+
+    return latency_at

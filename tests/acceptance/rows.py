@@ -181,7 +181,7 @@ HOSTS = [
         "5 of 10 hosts answer errors",
         scenario("hosts"),
         {"faults.bad.badHosts": 5},
-        (in_fault(0.991, 0.989, 0.993),),
+        (in_fault(0.9986, 0.9975, 1, note="0004"),),
     ),
     Row("A15.hangs.3", "3 of 10 hosts hang", scenario("hosts-hang"), {}, (in_fault(0.9994, 0.998, 1),)),
     Row(
@@ -189,7 +189,7 @@ HOSTS = [
         "5 of 10 hosts hang",
         scenario("hosts-hang"),
         {"faults.bad.badHosts": 5},
-        (in_fault(0.985, 0.997, 1, note="0003"),),
+        (in_fault(0.9994, 0.9985, 1, note="0004"),),
     ),
     Row(
         "A16.errors",
@@ -265,9 +265,9 @@ def gate(label, about, sets, ranges, policy="becalm", quick=True):
             share("next 60 s", figure.after, 1, 0.998 if timeout == "1s" else 0.993, 1),
         )
         name = f"A20.{label}.{timeout}"
-        sets = {"timeout": timeout, **sets}
+        with_timeout = {**sets, "timeout": timeout}
         is_quick = quick and timeout == "1s"
-        result.append(Row(name, f"gate, {about}, {timeout}", "metastable-crowd", sets, checks, policy, is_quick))
+        result.append(Row(name, f"gate, {about}, {timeout}", "metastable-crowd", with_timeout, checks, policy, is_quick))
     return result
 
 
@@ -413,6 +413,51 @@ ALONE = [
     )
 ]
 
+HEDGE = {"defaults.hedge.enabled": "true"}
+
+TAIL = [
+    Row(
+        "A18.tail",
+        "hedges at p95, no queue",
+        scenario("tail"),
+        HEDGE,
+        (
+            factor("p99, ms", figure.latency("p99"), 48),
+            factor("p99.9, ms", figure.latency("p999"), 165, 140, 190, note="0003"),
+            factor("load", figure.load, 1.050, 1.045, 1.055),
+        ),
+    ),
+    Row("A18.plain", "the same without hedges", scenario("tail"), {}, (factor("p99.9, ms", figure.latency("p999"), 894),)),
+    Row(
+        "A18.cut",
+        "hedges, 23 workers at .59, capacity x0.3",
+        scenario("tail-cut"),
+        HEDGE,
+        (peak(1.10, 1.08, 1.11), in_fault(0.399, 0.37, 0.43, note="0003")),
+    ),
+]
+
+
+def killed(name, about, sets, most, note="", quick=True, file="kill"):
+    return Row(name, about, scenario(file), sets, (Check("lost", figure.lost, 0, most, note),), quick=quick)
+
+
+TWO = {"services.api.hosts": 2}
+FAST = {RATE: "10000/s"}
+
+KILLED = [
+    killed("A26.kill", "1 of 10 hosts killed", {}, 0),
+    killed("A26.kill.2", "1 of 2 hosts killed", TWO, 0),
+    killed("A26.kill.fast", "1 of 10 hosts killed, 10,000/s", FAST, 0, quick=False),
+    killed("A26.kill.2.fast", "1 of 2 hosts killed, 10,000/s", {**TWO, **FAST}, 0, quick=False),
+    killed("A26.rolling", "10 hosts restarted one by one", {}, 0, file="rolling"),
+    killed("A26.rolling.2", "2 hosts restarted one by one", TWO, 2, note="0004", file="rolling"),
+    killed("A27.kill.3", "3 of 10 hosts killed", {"faults.killed.killHosts": 3}, 3, note="0004"),
+    killed("A27.kill.5", "5 of 10 hosts killed", {"faults.killed.killHosts": 5}, 60, note="0004"),
+    Row("A27.refuse.1", "all 10 refuse, 1 caller", scenario("refuse"), callers(1), (worst(1.41, 1.35, 1.47, note="0003"),)),
+    Row("A27.refuse.50", "all 10 refuse, 50 callers", scenario("refuse"), {}, (worst(2.0, 1.93, 2.07, note="0003"),)),
+]
+
 ROWS = [
     *OUTAGE,
     *SHALLOW,
@@ -427,4 +472,6 @@ ROWS = [
     *HANGS,
     *SLOW,
     *ALONE,
+    *TAIL,
+    *KILLED,
 ]
