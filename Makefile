@@ -37,10 +37,12 @@ quick: ## build and test with gcc alone
 	$(call build,dev)
 	$(call check,dev)
 
-bench: ## measure the hot paths, ns per operation
-	tools/setup build
-	$(call build,release,--target bench_engine)
+bench: ## measure the hot paths and the simulator, and run every acceptance row
+	tools/setup build bench
+	$(call build,release,--target bench_engine becalm)
 	build/release/bench/bench_engine
+	bench/bench_sim.py
+	tests/acceptance/acceptance.py --jobs $(JOBS)
 
 picture: ## draw the README's picture anew
 	tools/setup build
