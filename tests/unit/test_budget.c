@@ -729,6 +729,35 @@ static void test_budget__retry_ratio_is_retries_per_first_attempt(void **state)
     }
 }
 
+static void test_budget__fill_is_the_share_of_what_there_would_be_without_retries(void **state)
+{
+    (void)state;
+    static const uint32_t after_one[] = {
+        [BECALM_BUDGET_EARNED] = 0,           /* the one that it starts with */
+        [BECALM_BUDGET_RATIO] = 750000,       /* 1 of 4: a tenth of 40 */
+        [BECALM_BUDGET_TOKENS] = 980000,      /* 1 of 50 */
+        [BECALM_BUDGET_CONCURRENCY] = 875000, /* 1 of 8: a fifth of 40 */
+        [BECALM_BUDGET_ADAPTIVE] = 916667,    /* 1 of 12: three tenths of 40, nothing having failed */
+        [BECALM_BUDGET_GRPC] = 1000000,       /* it counts failures */
+        [BECALM_BUDGET_AWS] = 990000,         /* 5 of 500 */
+        [BECALM_BUDGET_NONE] = 1000000,
+    };
+    for (unsigned kind = 0; kind <= BECALM_BUDGET_NONE; kind++) {
+        struct fixture f;
+        open_kind(&f, (enum becalm_budget_kind)kind);
+        begin(&f, 40);
+        check_eq_u64(becalm_budget_fill_ppm(f.b, &f.policy, f.at.now), 1000000);
+        check_true(take(&f));
+        check_eq_u64(becalm_budget_fill_ppm(f.b, &f.policy, f.at.now), after_one[kind]);
+        close_budget(&f);
+    }
+    struct fixture f;
+    open_kind(&f, BECALM_BUDGET_GRPC);
+    note(&f, BECALM_OUTCOME_REJECTED, 2);
+    check_eq_u64(becalm_budget_fill_ppm(f.b, &f.policy, f.at.now), 600000); /* 3 of the 5 above half */
+    close_budget(&f);
+}
+
 /* The whole visible state, and the word behind it. */
 struct picture {
     uint64_t word;
@@ -1093,6 +1122,7 @@ BECALM_TESTS(cmocka_unit_test(test_budget__earned_starts_with_one_retry_and_no_m
              cmocka_unit_test(test_budget__aws_success_refunds_its_own_cost_or_gives_one),
              cmocka_unit_test(test_budget__none_allows_everything_and_counts_it),
              cmocka_unit_test(test_budget__retry_ratio_is_retries_per_first_attempt),
+             cmocka_unit_test(test_budget__fill_is_the_share_of_what_there_would_be_without_retries),
              cmocka_unit_test(test_budget__what_was_not_used_comes_back_exactly_and_once),
              cmocka_unit_test(test_budget__a_spend_that_is_not_held_changes_nothing),
              cmocka_unit_test(test_budget__two_levels_take_both_or_none),

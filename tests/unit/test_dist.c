@@ -104,7 +104,30 @@ static void test_dist__the_same_seed_draws_the_same_on_every_machine(void **stat
     check_eq_u64(hash, UINT64_C(2923640867684406036));
 }
 
-BECALM_TESTS(cmocka_unit_test(test_dist__a_constant_is_one),
+static void test_dist__a_mixture_draws_each_part_as_often_as_its_weight_says(void **state)
+{
+    (void)state;
+    static const becalm_ns samples[] = {3 * BECALM_MS, 4 * BECALM_MS};
+    static const struct dist_part parts[] = {
+        {.below = 1, .dist = {.kind = DIST_CONSTANT, .mean = BECALM_MS}},
+        {.below = 10, .dist = {.kind = DIST_SAMPLES, .samples = samples, .count = 2}},
+    };
+    static const struct dist mixture = {.kind = DIST_MIXTURE, .parts = parts, .count = 2};
+    uint64_t random = 1;
+    uint64_t count[5] = {0};
+    dist_init(&tables);
+    for (unsigned i = 0; i < 100000; i++) {
+        becalm_ns drawn = dist_draw(&tables, &mixture, &random);
+        check_true(drawn == BECALM_MS || drawn == 3 * BECALM_MS || drawn == 4 * BECALM_MS);
+        count[drawn / BECALM_MS]++;
+    }
+    check_between_u64(count[1], 9700, 10300);
+    check_between_u64(count[3], 44400, 45600);
+    check_between_u64(count[4], 44400, 45600);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_dist__a_mixture_draws_each_part_as_often_as_its_weight_says),
+             cmocka_unit_test(test_dist__a_constant_is_one),
              cmocka_unit_test(test_dist__the_exponential_has_its_mean_and_its_median),
              cmocka_unit_test(test_dist__the_lognormal_has_its_median_and_a_tail),
              cmocka_unit_test(test_dist__the_pareto_has_its_least_and_its_mean),
