@@ -126,7 +126,7 @@ function(becalm_pytests folder)
         get_filename_component(name ${source} NAME_WE)
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 180
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300
                              ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=$<IF:$<BOOL:${BECALM_SANITIZE}>,1,10>")
     endforeach()
 endfunction()

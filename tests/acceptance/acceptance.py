@@ -3,7 +3,7 @@
 """What the default policy must do, row by row: a scenario, a policy, and the range in which the mean of ten seeds lies.
 
 A row is a command that anybody can type; `acceptance.py --list` prints them all. As a program it runs every row and
-prints a table; tests/cli/test_sim_acceptance.py runs the quick ones. docs/acceptance.md says where the figures come from.
+prints a table; tests/cli/test_sim_acceptance.py runs the quick ones. docs/acceptance.md says where they come from.
 """
 
 import argparse

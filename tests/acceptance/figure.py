@@ -53,7 +53,7 @@ def lost(run):
 
 
 def success_in(start, end):
-    """Of the calls begun in these seconds. Calls of a run's very end meet an emptied world: nobody earns budget then."""
+    """Of the calls begun in these seconds. At a run's very end nobody earns budget any more."""
 
     def success_of_window(run):
         clients = run["series"]["clients"]

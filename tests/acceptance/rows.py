@@ -141,7 +141,13 @@ ERRORS = [
     Row(f"A12.{percent}", f"errors of {percent} %", "benign", {"services.api.errors": f"{percent}%"}, checks)
     for percent, checks in (
         (1, (share("success", figure.success, 1, 0.999, 1), factor("load", figure.load, 1.010, 1.005, 1.015))),
-        (10, (share("success", figure.success, 0.9988, 0.9978, 0.9998), factor("load", figure.load, 1.110, 1.105, 1.115))),
+        (
+            10,
+            (
+                share("success", figure.success, 0.9988, 0.9978, 0.9998),
+                factor("load", figure.load, 1.110, 1.105, 1.115),
+            ),
+        ),
         (30, (share("success", figure.success, 0.904, 0.894, 0.914), factor("load", figure.load, 1.292, 1.282, 1.302))),
         (50, (share("success", figure.success, 0.555, 0.551, 0.559), factor("load", figure.load, 1.111, 1.106, 1.116))),
     )
@@ -241,7 +247,9 @@ CHAIN = [
 ]
 
 REFERENCE = [
-    Row("A19.none", "no retries", "metastable", {"length": "300s"}, (peak(1.04), seconds(106, 100, 110)), policy="none"),
+    Row(
+        "A19.none", "no retries", "metastable", {"length": "300s"}, (peak(1.04), seconds(106, 100, 110)), policy="none"
+    ),
     Row(
         "A19.three",
         "3 attempts without a budget",
@@ -267,7 +275,9 @@ def gate(label, about, sets, ranges, policy="becalm", quick=True):
         name = f"A20.{label}.{timeout}"
         with_timeout = {**sets, "timeout": timeout}
         is_quick = quick and timeout == "1s"
-        result.append(Row(name, f"gate, {about}, {timeout}", "metastable-crowd", with_timeout, checks, policy, is_quick))
+        result.append(
+            Row(name, f"gate, {about}, {timeout}", "metastable-crowd", with_timeout, checks, policy, is_quick)
+        )
     return result
 
 
@@ -288,14 +298,23 @@ GATE = [
 
 def healthy(name, about, sets, value, low, quick=True):
     sets = {"length": "60s", "faults.cut.capacity": 1, "faults.cut.at": "30s", "faults.cut.for": "1s", **sets}
-    return Row(f"A21.{name}", about, "metastable-crowd", sets, (share("success", figure.success_in(0, 40), value, low, 1),), quick=quick)
+    return Row(
+        f"A21.{name}",
+        about,
+        "metastable-crowd",
+        sets,
+        (share("success", figure.success_in(0, 40), value, low, 1),),
+        quick=quick,
+    )
 
 
 HEALTHY = [
     healthy("1ms", "gate, healthy 1 ms x 10", {API_TIME: "1ms", RATE: "8500/s"}, 1, 0.9995, quick=False),
     healthy("10ms", "gate, healthy 10 ms x 10", {}, 1, 0.9995),
     healthy("100ms", "gate, healthy 100 ms x 10", {API_TIME: "100ms", RATE: "85/s", "length": "300s"}, 0.9998, 0.9994),
-    healthy("100ms.5s", "gate, healthy 100 ms x 10, 5 s", {API_TIME: "100ms", RATE: "85/s", "timeout": "5s"}, 1, 0.9995),
+    healthy(
+        "100ms.5s", "gate, healthy 100 ms x 10, 5 s", {API_TIME: "100ms", RATE: "85/s", "timeout": "5s"}, 1, 0.9995
+    ),
     healthy("1s.5s", "gate, healthy 1 s x 1000, 5 s", {API_TIME: "1s", API_WORKERS: 1000, "timeout": "5s"}, 1, 0.9995),
 ]
 
@@ -306,61 +325,65 @@ def hang(name, about, percent, timeout, value, low, high, quick=True, note="", *
     return Row(name, about, scenario("hangs"), sets, checks, quick=quick)
 
 
-HANGS = [
-    hang(
-        f"A22.{count}.{percent}.{timeout}",
-        f"gate, {percent} % hang, {count} callers, {timeout}",
-        percent,
-        timeout,
-        value,
-        value - slack if low is None else low,
-        min(1, value + slack) if high is None else high,
-        note="0002" if (count, percent, timeout) == (2000, 30, "5s") else "",
-        quick=percent == 30 and count == 50,
-        # the gateway's limit is the only one, as in the study; the last row has both
-        **{"services.api.gate": "true", "defaults.limit.kind": "none", "clients.users.callers": count},
-    )
-    for count, percent, timeout, value, slack, low, high in (
-        (50, 1, "1s", 1.0, 0.001, None, None),
-        (50, 10, "1s", 0.9990, 0.001, None, None),
-        (50, 30, "1s", 0.899, 0, 0.890, 0.908),
-        (50, 1, "5s", 1.0, 0.001, None, None),
-        (50, 10, "5s", 0.9991, 0.001, None, None),
-        (50, 30, "5s", 0.920, 0, 0.909, 0.928),
-        (2000, 1, "1s", 0.9999, 0.001, None, None),
-        (2000, 10, "1s", 0.982, 0.01, None, None),
-        (2000, 30, "1s", 0.800, 0, 0.797, 0.805),
-        (2000, 1, "5s", 0.9999, 0.001, None, None),
-        (2000, 10, "5s", 0.983, 0.01, None, None),
-        (2000, 30, "5s", 0.800, 0, 0.796, 0.804),
-    )
-] + [
-    hang(
-        "A22.both",
-        "gate, 30 % hang, 50 callers with own limits",
-        30,
-        "1s",
-        0.879,
-        0.869,
-        0.889,
-        note="0002",
-        **{"services.api.gate": "true"},
-    )
-] + [
-    hang(
-        f"A25.{count}.{timeout}",
-        f"30 % hang, {count} callers alone, {timeout}",
-        30,
-        timeout,
-        value,
-        value - 0.01,
-        value + 0.01,
-        quick=count == 50 and timeout == "1s",
-        **{"clients.users.callers": count},
-    )
-    for timeout, values in (("1s", (0.913, 0.915, 0.885, 0.867)), ("5s", (0.893, 0.918, 0.918, 0.859)))
-    for count, value in zip((1, 10, 50, 200), values)
-]
+HANGS = (
+    [
+        hang(
+            f"A22.{count}.{percent}.{timeout}",
+            f"gate, {percent} % hang, {count} callers, {timeout}",
+            percent,
+            timeout,
+            value,
+            value - slack if low is None else low,
+            min(1, value + slack) if high is None else high,
+            note="0002" if (count, percent, timeout) == (2000, 30, "5s") else "",
+            quick=percent == 30 and count == 50,
+            # the gateway's limit is the only one, as in the study; the last row has both
+            **{"services.api.gate": "true", "defaults.limit.kind": "none", "clients.users.callers": count},
+        )
+        for count, percent, timeout, value, slack, low, high in (
+            (50, 1, "1s", 1.0, 0.001, None, None),
+            (50, 10, "1s", 0.9990, 0.001, None, None),
+            (50, 30, "1s", 0.899, 0, 0.890, 0.908),
+            (50, 1, "5s", 1.0, 0.001, None, None),
+            (50, 10, "5s", 0.9991, 0.001, None, None),
+            (50, 30, "5s", 0.920, 0, 0.909, 0.928),
+            (2000, 1, "1s", 0.9999, 0.001, None, None),
+            (2000, 10, "1s", 0.982, 0.01, None, None),
+            (2000, 30, "1s", 0.800, 0, 0.797, 0.805),
+            (2000, 1, "5s", 0.9999, 0.001, None, None),
+            (2000, 10, "5s", 0.983, 0.01, None, None),
+            (2000, 30, "5s", 0.800, 0, 0.796, 0.804),
+        )
+    ]
+    + [
+        hang(
+            "A22.both",
+            "gate, 30 % hang, 50 callers with own limits",
+            30,
+            "1s",
+            0.879,
+            0.869,
+            0.889,
+            note="0002",
+            **{"services.api.gate": "true"},
+        )
+    ]
+    + [
+        hang(
+            f"A25.{count}.{timeout}",
+            f"30 % hang, {count} callers alone, {timeout}",
+            30,
+            timeout,
+            value,
+            value - 0.01,
+            value + 0.01,
+            quick=count == 50 and timeout == "1s",
+            **{"clients.users.callers": count},
+        )
+        for timeout, values in (("1s", (0.913, 0.915, 0.885, 0.867)), ("5s", (0.893, 0.918, 0.918, 0.859)))
+        for count, value in zip((1, 10, 50, 200), values)
+    ]
+)
 
 SLOW = [
     Row(
@@ -427,7 +450,13 @@ TAIL = [
             factor("load", figure.load, 1.050, 1.045, 1.055),
         ),
     ),
-    Row("A18.plain", "the same without hedges", scenario("tail"), {}, (factor("p99.9, ms", figure.latency("p999"), 894),)),
+    Row(
+        "A18.plain",
+        "the same without hedges",
+        scenario("tail"),
+        {},
+        (factor("p99.9, ms", figure.latency("p999"), 894),),
+    ),
     Row(
         "A18.cut",
         "hedges, 23 workers at .59, capacity x0.3",
@@ -454,7 +483,13 @@ KILLED = [
     killed("A26.rolling.2", "2 hosts restarted one by one", TWO, 2, note="0003", file="rolling"),
     killed("A27.kill.3", "3 of 10 hosts killed", {"faults.killed.killHosts": 3}, 3, note="0003"),
     killed("A27.kill.5", "5 of 10 hosts killed", {"faults.killed.killHosts": 5}, 60, note="0003"),
-    Row("A27.refuse.1", "all 10 refuse, 1 caller", scenario("refuse"), callers(1), (worst(1.41, 1.35, 1.47, note="0002"),)),
+    Row(
+        "A27.refuse.1",
+        "all 10 refuse, 1 caller",
+        scenario("refuse"),
+        callers(1),
+        (worst(1.41, 1.35, 1.47, note="0002"),),
+    ),
     Row("A27.refuse.50", "all 10 refuse, 50 callers", scenario("refuse"), {}, (worst(2.0, 1.93, 2.07, note="0002"),)),
 ]
 

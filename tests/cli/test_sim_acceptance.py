@@ -24,7 +24,9 @@ def test_acceptance__holds(row):
     slack = 0 if SEEDS == acceptance.SEEDS else 0.1
     for check, (mean, _) in acceptance.run(PROGRAM, row, SEEDS).items():
         low, high = check.low * (1 - slack) - slack / 10, check.high * (1 + slack) + slack / 10
-        assert low <= mean <= high, f"{check.name} is {mean}, not from {check.low} to {check.high}: {acceptance.typed(row)}"
+        assert (
+            low <= mean <= high
+        ), f"{check.name} is {mean}, not from {check.low} to {check.high}: {acceptance.typed(row)}"
 
 
 def test_acceptance__every_row_has_a_name_of_its_own():

@@ -13,7 +13,9 @@ sys.path.insert(0, str(ROOT / "tests/golden"))
 import golden  # noqa: E402
 
 
-@pytest.mark.parametrize("right, words", golden.commands(), ids=lambda value: value[1] if isinstance(value, list) else "")
+@pytest.mark.parametrize(
+    "right, words", golden.commands(), ids=lambda value: value[1] if isinstance(value, list) else ""
+)
 def test_golden__the_run_is_what_it_was(right, words):
     hint = "if it was meant to change: tests/golden/golden.py --write build/dev/becalm"
     assert golden.printed([PROGRAM], words) == right, hint

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""One seed is one run, byte for byte, with every compiler and on every machine: sim.txt has commands, and the SHA-256 of
-what each prints. `golden.py` compares; `golden.py --write` takes what is printed now as right, after a change that was
-meant to change it."""
+"""One seed is one run, byte for byte, with every compiler and on every machine: sim.txt has commands, and the SHA-256
+of what each prints. `golden.py` compares; `golden.py --write` takes what is printed now as right, after a change that
+was meant to change it."""
 
 import argparse
 import hashlib
