@@ -122,12 +122,16 @@ function(becalm_pytests folder)
     find_program(BECALM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(BECALM_PYTHON python3)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
+    set(seeds 10) # of simulations
+    if(BECALM_SANITIZE)
+        set(seeds 1)
+    endif()
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
         set_tests_properties(${name} PROPERTIES TIMEOUT 300
-                             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=$<IF:$<BOOL:${BECALM_SANITIZE}>,1,10>")
+                             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=${seeds}")
     endforeach()
 endfunction()
 
