@@ -96,7 +96,7 @@ static int choice_from_set(struct sim *s, struct choice *choice)
         caller_policy(config, rules, &policy);
         reference_own(&policy, s->plan, &choice->hop, &choice->gate, &choice->options);
         if (becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
-            choice->hop.attempt_timeout = s->plan->timeout;
+            choice->hop.attempt_timeout = reference_timeout(s->plan);
         }
         if (becalm_rules_origin(rules, "deadline").level == BECALM_FROM_BUILT_IN) {
             choice->hop.deadline = BECALM_NEVER;
