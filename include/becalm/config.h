@@ -176,6 +176,9 @@ enum becalm_origin_level {
     BECALM_FROM_SET /* --set on the command line */
 };
 
+/* "default", "defaults", "service", "endpoint", "--set". */
+BECALM_API const char *becalm_origin_word(enum becalm_origin_level);
+
 struct becalm_origin {
     enum becalm_origin_level level;
     uint32_t line; /* 0 for BUILT_IN and SET */
