@@ -136,7 +136,7 @@ static struct admin_request request_of(const struct admin_conn *conn)
         .bytes = conn->in.at,
         .head = &conn->head,
         .method = h1_method(conn->in.at, &conn->head),
-        .body = {conn->body_bytes.at, conn->body_bytes.length},
+        .body = {conn->body_bytes.length == 0 ? "" : conn->body_bytes.at, conn->body_bytes.length},
         .local = &conn->local,
     };
     bool connect = request.method.length == 7 && memcmp(request.method.at, "CONNECT", 7) == 0;
