@@ -76,8 +76,11 @@ static void listener_ready(struct source *source, uint32_t events)
         } else if (errno == EMFILE || errno == ENFILE) {
             take_by_reserve(listener);
             return;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return; /* nobody is left */
         } else {
-            return; /* nobody is left, or the system has no memory and will say so again */
+            listener_pause(listener);
+            return;
         }
     }
 }
@@ -99,17 +102,18 @@ static void pause_over(struct timer *timer)
     if (listener == NULL) {
         return;
     }
-    if (admin->reserve_fd < 0) {
-        listener_pause(listener);
-    } else if (!listener->watched) {
+    if (!listener->watched && admin->reserve_fd >= 0) {
         listener->watched = loop_watch_level(admin->place.loop, &listener->source, false) == 0;
+    }
+    if (!listener->watched) {
+        listener_pause(listener);
     }
 }
 
 void admin_conn_gone(struct admin *admin, bool reserved)
 {
     if (reserved) {
-        reserve_open(admin);
+        pause_over(&admin->pause);
     }
 }
 

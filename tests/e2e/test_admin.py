@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 
 import pytest
 from conftest import free_port, policy_of
@@ -142,6 +143,29 @@ def test_state_tells_what_waits_and_what_is_in_flight(pair):
         assert here["limit"] == {"kind": "fixed", "now": 1, "inFlight": 1, "shared": False}
         assert here["active"] == 2
         assert page(gateway, "/api/state")["services"][0]["hosts"][0]["inFlight"] == 1
+
+
+def test_it_can_be_read_while_the_workers_write(pair):
+    """For ThreadSanitizer."""
+    gateway, host = pair(rules=ENDPOINT, workers=2)
+    host.on("/charge", *[Reply(status=503), Reply()] * 100)
+
+    def call():
+        with gateway.wire() as wire:
+            for _ in range(100):
+                wire.ask(path="/charge")
+
+    callers = [threading.Thread(target=call) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    while any(caller.is_alive() for caller in callers):
+        for path in ("/api/state", "/api/decisions", "/metrics", "/api/policy"):
+            assert admin(gateway, path=path).status == 200
+        post(gateway, "/api/services/a/breaker", {"state": "reset"})
+        assert post(gateway, "/api/reload")[0] == 200
+    for caller in callers:
+        caller.join()
+    assert target(gateway, endpoint="charge")["arrivals"] == 300
 
 
 def test_decisions_are_newest_first_over_all_workers(pair):
