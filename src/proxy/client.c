@@ -205,6 +205,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
         client->next->link = &client->next;
     }
     worker->clients = client;
+    atomic_fetch_add_explicit(&worker->gateway->accepted, 1, memory_order_relaxed);
     uint32_t count = atomic_fetch_add_explicit(&worker->gateway->connections, 1, memory_order_relaxed) + 1;
     if (loop_watch(&worker->loop, &client->source) != 0) {
         client_close(client);

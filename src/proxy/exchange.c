@@ -98,6 +98,7 @@ static void keep_decision(struct exchange *exchange)
 {
     struct decision decision = {
         .wall = exchange->arrived_wall,
+        .snapshot = exchange->view->snapshot->number,
         .status = exchange->status,
         .record = exchange->call.record,
     };
@@ -661,6 +662,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
         return;
     }
     if (route.service == ROUTE_NONE) {
+        atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
         refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
         return;
     }

@@ -41,7 +41,8 @@ def free_port():
 class Gateway:
     """One process. `policy` is its text; settings that a test does not care about are chosen to make it fast."""
 
-    def __init__(self, folder, policy, sets=(), wrapper=(), workers=1, delay="0s", env=None):
+    def __init__(self, folder, policy, sets=(), wrapper=(), workers=1, delay="0s", env=None, admin="127.0.0.1"):
+        """admin: on which IP address, with a port of its own; None: as the policy says."""
         self.folder = folder
         self.path = folder / "becalm.yaml"
         self.path.write_text(policy)
@@ -49,6 +50,7 @@ class Gateway:
         self.wrapper = list(wrapper)
         self.workers = workers
         self.delay = delay
+        self.admin_ip = admin
         self.env = env or {}
         self.process = None
         self.ended = False
@@ -59,8 +61,9 @@ class Gateway:
 
     def _start(self):
         self.port, self.admin = free_port(), free_port()
-        fixed = [f"listen=127.0.0.1:{self.port}", f"admin=127.0.0.1:{self.admin}", f"workers={self.workers}"]
-        fixed.append(f"drain.delay={self.delay}")
+        fixed = [f"listen=127.0.0.1:{self.port}", f"workers={self.workers}", f"drain.delay={self.delay}"]
+        if self.admin_ip is not None:
+            fixed.append(f"admin={self.admin_ip}:{self.admin}")
         command = [*self.wrapper, PROGRAM, "proxy"]
         for each in fixed + self.sets:
             command += ["--set", each]

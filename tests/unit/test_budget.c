@@ -729,6 +729,31 @@ static void test_budget__retry_ratio_is_retries_per_first_attempt(void **state)
     }
 }
 
+static void test_budget__the_cap_is_what_is_left_before_any_retry(void **state)
+{
+    (void)state;
+    static const uint64_t after_a_hundred_calls[] = {
+        [BECALM_BUDGET_EARNED] = 10000000, /* a tenth of the calls, and not more than ten */
+        [BECALM_BUDGET_RATIO] = 10000000,    [BECALM_BUDGET_TOKENS] = 50000000, [BECALM_BUDGET_CONCURRENCY] = 20000000,
+        [BECALM_BUDGET_ADAPTIVE] = 30000000, [BECALM_BUDGET_GRPC] = 5000000,    [BECALM_BUDGET_AWS] = 100000000,
+        [BECALM_BUDGET_NONE] = UINT64_MAX,
+    };
+    for (unsigned kind = 0; kind <= BECALM_BUDGET_NONE; kind++) {
+        struct fixture f;
+        open_kind(&f, (enum becalm_budget_kind)kind);
+        f.at.now = BECALM_S;
+        begin(&f, 100);
+        note(&f, BECALM_OUTCOME_OK, 100);
+        uint64_t before = becalm_budget_cap(f.b, &f.policy, f.at.now);
+        check_eq_u64(before, after_a_hundred_calls[kind]);
+        check_eq_u64(left(&f), before);
+        check_true(take(&f));
+        check_eq_u64(becalm_budget_cap(f.b, &f.policy, f.at.now), before);
+        check_true(kind == BECALM_BUDGET_NONE || kind == BECALM_BUDGET_GRPC || left(&f) < before);
+        close_budget(&f);
+    }
+}
+
 static void test_budget__fill_is_the_share_of_what_it_may_hold(void **state)
 {
     (void)state;
@@ -1123,6 +1148,7 @@ BECALM_TESTS(cmocka_unit_test(test_budget__earned_starts_with_one_retry_and_no_m
              cmocka_unit_test(test_budget__aws_success_refunds_its_own_cost_or_gives_one),
              cmocka_unit_test(test_budget__none_allows_everything_and_counts_it),
              cmocka_unit_test(test_budget__retry_ratio_is_retries_per_first_attempt),
+             cmocka_unit_test(test_budget__the_cap_is_what_is_left_before_any_retry),
              cmocka_unit_test(test_budget__fill_is_the_share_of_what_it_may_hold),
              cmocka_unit_test(test_budget__what_was_not_used_comes_back_exactly_and_once),
              cmocka_unit_test(test_budget__a_spend_that_is_not_held_changes_nothing),
