@@ -62,7 +62,7 @@ def test_deploy__the_sidecar_is_native_and_fits_its_policy():
     assert sidecar["restartPolicy"] == "Always"
     assert volumes["policy"]["configMap"]["name"] == config["metadata"]["name"]
     assert not any("subPath" in each for each in mounts.values())
-    assert sidecar["args"][-1] == mounts["policy"]["mountPath"] + "/becalm.yaml"
+    assert sidecar["command"][-1] == mounts["policy"]["mountPath"] + "/becalm.yaml"
     assert policy["adminTokenFile"] == mounts["token"]["mountPath"] + "/token"
     assert sidecar["ports"][0]["containerPort"] == int(policy["admin"].rsplit(":", 1)[1])
     paths = {name: sidecar[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness", "liveness")}
