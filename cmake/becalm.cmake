@@ -48,14 +48,24 @@ function(becalm_module name)
     target_link_libraries(becalm_${name} PUBLIC ${arg_DEPS})
 endfunction()
 
-# becalm_scenarios(TARGET FOLDER): builds FOLDER/*.yaml into the target, each under its file's name.
-function(becalm_scenarios target folder)
-    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.yaml)
-    set(output ${PROJECT_BINARY_DIR}/scenarios.c)
+# becalm_embed(TARGET TABLE name=file...): builds the files into the target, in this order, as a table: src/embedded.h.
+function(becalm_embed target table)
+    list(TRANSFORM ARGN REPLACE "=" "=${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE rows)
+    list(TRANSFORM rows REPLACE "^[^=]+=" "" OUTPUT_VARIABLE files)
+    set(output ${PROJECT_BINARY_DIR}/embedded_${table}.c)
     set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
     add_custom_command(OUTPUT ${output} DEPENDS ${files} ${script} VERBATIM
-                       COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} "-DFILES=${files}" -P ${script})
+                       COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DTABLE=${table} "-DFILES=${rows}" -P ${script})
     target_sources(${target} PRIVATE ${output})
+endfunction()
+
+# becalm_scenarios(TARGET FOLDER): builds FOLDER/*.yaml into the target, each under its file's name.
+function(becalm_scenarios target folder)
+    file(GLOB names RELATIVE ${PROJECT_SOURCE_DIR}/${folder} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.yaml)
+    list(TRANSFORM names REPLACE "\\.yaml$" "")
+    list(SORT names) # with .yaml behind them, a-b would come before a
+    list(TRANSFORM names REPLACE "(.+)" "\\1=${folder}/\\1.yaml" OUTPUT_VARIABLE rows)
+    becalm_embed(${target} scenarios ${rows})
 endfunction()
 
 # becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, and what shells need to
