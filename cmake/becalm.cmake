@@ -124,9 +124,9 @@ function(becalm_tests folder)
                                                    ${PROJECT_SOURCE_DIR}/src)
         target_compile_definitions(${name} PRIVATE BECALM_POLICIES="${PROJECT_SOURCE_DIR}/policies")
         add_test(NAME ${name} COMMAND ${name})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300)
         if(BECALM_SANITIZE)
-            set_tests_properties(${name} PROPERTIES TIMEOUT 300) # sanitizers cost up to twenty times
+            set_tests_properties(${name} PROPERTIES TIMEOUT 600) # sanitizers cost up to twenty times
         endif()
     endforeach()
 endfunction()
