@@ -115,6 +115,7 @@ def test_state_adds_the_workers_up(pair):
         assert gateway.ask(path="/charge").status == 200
     for _ in range(17):
         assert gateway.ask(path="/other").status == 200
+    wait_until(lambda: page(gateway, "/api/state")["requests"] == 0)  # counted after the answer
     state = page(gateway, "/api/state")
     assert state["workers"] == 2 and state["role"] == "gateway" and state["accepted"] >= 20
     assert state["reload"]["successful"] is True and state["reload"]["count"] == 0
@@ -173,6 +174,7 @@ def test_decisions_are_newest_first_over_all_workers(pair):
     host.on("*", Reply(status=404))
     for i in range(12):
         gateway.ask(path=f"/{i}")
+    wait_until(lambda: len(page(gateway, "/api/decisions")["decisions"]) == 12)  # kept after the answer
     list_ = page(gateway, "/api/decisions")["decisions"]
     assert [each["target"] for each in list_] == [f"/{i}" for i in reversed(range(12))]
     assert list_[0]["service"] == "a" and list_[0]["reason"] == "permanent" and list_[0]["status"] == 404
