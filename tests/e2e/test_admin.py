@@ -133,7 +133,9 @@ def test_state_adds_the_workers_up(pair):
 
 
 def test_state_tells_what_waits_and_what_is_in_flight(pair):
-    gateway, host = pair(rules="limit: {kind: fixed, max: 1}\ngate: {maxQueueTime: 60s}\nattemptTimeout: 60s\ndeadline: 100s\n")
+    gateway, host = pair(
+        rules="limit: {kind: fixed, max: 1}\ngate: {maxQueueTime: 60s}\nattemptTimeout: 60s\ndeadline: 100s\n"
+    )
     host.on("*", Reply(end="hang", cut=0))
     with gateway.wire() as first, gateway.wire() as second:
         first.send(request())
@@ -188,7 +190,9 @@ def test_decisions_are_newest_first_over_all_workers(pair):
 
 
 def test_policy_says_where_each_value_came_from(pair):
-    gateway, _ = pair(text="gatewayRetries: false\ndefaults: {deadline: 9s}", rules=ENDPOINT, sets=["defaults.jitter=equal"])
+    gateway, _ = pair(
+        text="gatewayRetries: false\ndefaults: {deadline: 9s}", rules=ENDPOINT, sets=["defaults.jitter=equal"]
+    )
     policy = page(gateway, "/api/policy")
     assert policy["role"] == "gateway" and policy["gatewayRetries"] is False
     assert [each["endpoint"] for each in policy["targets"]] == ["default", "charge"]
@@ -255,7 +259,15 @@ def test_reset_is_what_the_policy_begins_with(pair, rules, state):
 
 def test_orders_that_make_no_sense_are_refused(pair):
     gateway, _ = pair(rules=ENDPOINT)
-    for body in (b"", b"{", b"[]", b'"state"', b'{"state": "ajar"}', b'{"endpoint": "charge"}', b'{"state": ["closed"]}'):
+    for body in (
+        b"",
+        b"{",
+        b"[]",
+        b'"state"',
+        b'{"state": "ajar"}',
+        b'{"endpoint": "charge"}',
+        b'{"state": ["closed"]}',
+    ):
         assert admin(gateway, "POST", "/api/services/a/breaker", body=body).status == 400, body
     for body in ({"state": "closed", "endpoints": "x"}, {"state": "closed", "endpoint": ["charge"]}):
         assert post(gateway, "/api/services/a/breaker", body)[0] == 400, body
