@@ -66,12 +66,17 @@ static void listener_ready(struct source *source, uint32_t events)
     struct admin *admin = listener->admin;
     (void)events;
     for (int i = 0; i < TURN; i++) {
-        if (admin->conn_count == ADMIN_CONNS_MAX && !admin_conns_evict(admin)) {
+        bool full = admin->conn_count == ADMIN_CONNS_MAX;
+        struct admin_conn *idlest = full ? admin_conns_idlest(admin) : NULL;
+        if (full && idlest == NULL) {
             listener_pause(listener);
             return;
         }
         int fd = take(listener);
         if (fd >= 0) {
+            if (full) { /* only now is it sure that somebody wants the place */
+                admin_conn_close(idlest);
+            }
             admin_conn_accept(admin, fd, false);
         } else if (errno == EMFILE || errno == ENFILE) {
             take_by_reserve(listener);

@@ -88,8 +88,8 @@ char **admin_host_names(const struct snapshot_service *);
 /* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
 void admin_conn_accept(struct admin *, int fd, bool reserved);
 void admin_conn_close(struct admin_conn *);
-/* Closes the one that has been idle for longest. False: none is idle. */
-bool admin_conns_evict(struct admin *);
+/* The one that has been idle for longest; NULL: none is idle. */
+struct admin_conn *admin_conns_idlest(const struct admin *);
 /* Closes those that are idle, and the others after their answer. */
 void admin_conns_quiet(struct admin *);
 

@@ -269,15 +269,15 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     gateway->control = gateway->log == NULL ? NULL : control_make(gateway);
     rc = gateway->store == NULL || gateway->control == NULL ? BECALM_ENOMEM
                                                             : snapshot_of(gateway, shared, NULL, 0, &gateway->snapshot);
+    if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */
+        rc = admin_prepare(control_admin(gateway->control), settings, diags);
+        admin_settle(control_admin(gateway->control), rc == 0);
+    }
     if (rc == 0) {
         rc = listening_open(gateway, settings->listen, why, sizeof why);
         if (rc != 0) {
             becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
         }
-    }
-    if (rc == 0) {
-        rc = admin_prepare(control_admin(gateway->control), settings, diags);
-        admin_settle(control_admin(gateway->control), rc == 0);
     }
     shared_config_drop(shared);
     return rc;
