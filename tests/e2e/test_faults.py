@@ -9,7 +9,7 @@ import time
 import pytest
 from conftest import policy_of
 from host import Reply, wait_until
-from load import Load, statuses
+from load import Load, reasons, statuses
 from message import is_signed, request, signed
 
 QUICK = "initialDelay: 1ms\nmaxDelay: 5ms\nbudget: {kind: none}\nbreaker: {enabled: false}\noutlier: {enabled: false}\n"
@@ -156,7 +156,7 @@ def test_one_of_three_hosts_is_killed_under_load_and_no_request_fails(gateway, h
     for each in hosts:
         each.on("*", lambda got: Reply(body=signed(got.target.encode()), delay=0.01))
     made = gateway(policy_of(hosts, rules="initialDelay: 5ms"))
-    load = Load(made.port, rate=150, seconds=30, make=lambda n: ("GET", request(path=f"/{n}")))
+    load = Load(made.port, clients=8, make=lambda n: ("GET", request(path=f"/{n}")))
     load.start()
     time.sleep(2)
     hosts[0].stop()
@@ -164,7 +164,7 @@ def test_one_of_three_hosts_is_killed_under_load_and_no_request_fails(gateway, h
     hosts[0].start()
     time.sleep(1)
     results = load.stop()
-    assert statuses(results) == {200: len(results)} and bodies_are_right(results)
+    assert statuses(results) == {200: len(results)} and bodies_are_right(results), reasons(results)
 
 
 def test_half_open_connections_are_found_within_the_timeout(gateway, host):
