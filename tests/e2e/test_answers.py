@@ -3,6 +3,7 @@
 
 import json
 import re
+import socket
 
 import pytest
 from conftest import free_port, policy_of
@@ -56,8 +57,6 @@ def test_a_hanging_host_gives_504(pair):
 
 def test_a_host_that_does_not_accept_gives_504(gateway):
     """A backlog that is full drops the first packet of a connection, as a firewall does."""
-    import socket
-
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)

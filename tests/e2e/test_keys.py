@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from host import Reply
+from host import Reply, wait_until
 from message import request
 
 REQUIRED = """endpoints:
@@ -104,8 +104,6 @@ def test_a_client_that_leaves_releases_its_key(pair):
     wire = gateway.wire().send(request("POST", "/charge", body=b"5 euro", fields={"Idempotency-Key": "k"}))
     host.wait(1)
     wire.reset()
-    from host import wait_until
-
     wait_until(lambda: charge(gateway, "k").status == 201)
 
 

@@ -5,7 +5,8 @@ import json
 import time
 
 import pytest
-from host import Reply
+from conftest import Gateway, policy_of
+from host import Host, Reply
 from message import request
 
 AMBIGUOUS = {
@@ -49,9 +50,6 @@ AMBIGUOUS = {
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory):
     """One gateway for all of them: what one client sends must not matter to the next."""
-    from conftest import Gateway, policy_of
-    from host import Host
-
     there = Host()
     made = Gateway(tmp_path_factory.mktemp("refusing"), policy_of([there]))
     yield made, there
@@ -119,20 +117,13 @@ def test_bytes_behind_an_answer_are_not_the_next_ones(pair):
 
 
 def test_bytes_that_come_late_behind_an_answer_are_not_the_next_ones(pair):
-    import asyncio
-
     gateway, host = pair()
     host.on("/a", Reply(body=b"ok"))
     host.on("/b", Reply(body=b"right"))
-
-    async def talk():
-        for writer in list(host._writers):
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
-
     with gateway.wire() as wire:
         for _ in range(20):
             assert wire.ask(path="/a").body == b"ok"
-            asyncio.run_coroutine_threadsafe(talk(), host._loop).result(10)
+            host.say(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
             assert wire.ask(path="/b").body == b"right"
 
 
