@@ -145,7 +145,9 @@ def test_a_killed_host_comes_back_within_two_seconds(pair):
     back = time.monotonic()
     time.sleep(3)
     results = load.stop()
-    assert bodies_are_right(results) and all(result.answer is not None for result in results), "every request is answered"
+    assert bodies_are_right(results) and all(
+        result.answer is not None for result in results
+    ), "every request is answered"
     late = [result for result in results if result.at > back + 2]
     assert len(late) > 50 and statuses(late) == {200: len(late)}, statuses(late)
     assert 502 in statuses(results) or 503 in statuses(results)
@@ -170,7 +172,9 @@ def test_one_of_three_hosts_is_killed_under_load_and_no_request_fails(gateway, h
 def test_half_open_connections_are_found_within_the_timeout(gateway, host):
     """A host behind a firewall that forgot the connection: nothing comes back, not even a reset."""
     there = host()
-    made = gateway(policy_of([there], rules="attemptTimeout: 500ms\ninitialDelay: 1ms\nmaxRetries: 1\nbudget: {kind: none}"))
+    made = gateway(
+        policy_of([there], rules="attemptTimeout: 500ms\ninitialDelay: 1ms\nmaxRetries: 1\nbudget: {kind: none}")
+    )
     with made.wire() as wire:
         assert wire.ask().status == 200
         first = there.connections
@@ -213,7 +217,9 @@ def test_hedges_answer_for_a_slow_host_and_the_loser_is_cancelled(gateway, host)
     slow, quick = host(), host()
     slow.on("*", Reply(body=b"slow", delay=2))
     quick.on("*", Reply(body=b"quick"))
-    made = gateway(policy_of([slow, quick], "explain: true", "hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}"))
+    made = gateway(
+        policy_of([slow, quick], "explain: true", "hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}")
+    )
     begin = time.monotonic()
     answers = [made.ask() for _ in range(10)]
     assert {answer.body for answer in answers} == {b"quick"}
@@ -253,7 +259,8 @@ def test_a_port_that_speaks_nothing_is_a_reset_not_a_crash(gateway):
         mute.bind(("127.0.0.1", 0))
         mute.listen(8)
         made = gateway(
-            f"services:\n  a:\n    hosts: ['127.0.0.1:{mute.getsockname()[1]}']\n    match: {{prefix: /}}\n    maxRetries: 0\n"
+            f"services:\n  a:\n    hosts: ['127.0.0.1:{mute.getsockname()[1]}']\n    match: {{prefix: /}}\n"
+            "    maxRetries: 0\n"
         )
         wire = made.wire().send(request())
         mute.accept()[0].close()

@@ -137,6 +137,8 @@ def test_a_store_that_is_full_says_so(gateway, host):
         "idempotencyStore: {maxEntries: 2}\n"
         f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n    idempotencyKey: required\n"
     )
-    wires = [made.wire().send(request("POST", "/charge", body=b"", fields={"Idempotency-Key": f"k{n}"})) for n in range(6)]
+    wires = [
+        made.wire().send(request("POST", "/charge", body=b"", fields={"Idempotency-Key": f"k{n}"})) for n in range(6)
+    ]
     statuses = sorted(wire.answer("POST").status for wire in wires)
     assert set(statuses) == {201, 503} and statuses.count(201) >= 2, "what is in flight is never forgotten"

@@ -9,9 +9,16 @@ from host import Reply
 from message import signed
 
 RETRIES = {"payment-service": 2, "inventory-service": 5, "notification-service": 1}
-QUICK = ["defaults.budget.kind=none", "defaults.initialDelay=1ms", "defaults.maxDelay=2ms", "defaults.breaker.enabled=false"]
-QUICK += [f"services.{name}.{key}" for name, key in
-          (("payment-service", "initialDelay=1ms"), ("inventory-service", "maxDelay=2ms"))]
+QUICK = [
+    "defaults.budget.kind=none",
+    "defaults.initialDelay=1ms",
+    "defaults.maxDelay=2ms",
+    "defaults.breaker.enabled=false",
+]
+QUICK += [
+    f"services.{name}.{key}"
+    for name, key in (("payment-service", "initialDelay=1ms"), ("inventory-service", "maxDelay=2ms"))
+]
 
 
 @pytest.mark.parametrize("role", ["gateway", "sidecar"])

@@ -108,7 +108,10 @@ def test_an_ambiguous_answer_becomes_502(pair, what):
 
 def test_bytes_behind_an_answer_are_not_the_next_ones(pair):
     gateway, host = pair()
-    host.on("/a", Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong"))
+    host.on(
+        "/a",
+        Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong"),
+    )
     host.on("/b", Reply(body=b"right"))
     with gateway.wire() as wire:
         for _ in range(10):
@@ -156,7 +159,9 @@ def test_a_body_above_the_cap_gets_413(pair):
         answer = wire.send(request("POST", body=b"x" * 1001)).answer("POST")
         assert answer.status == 413 and answer.get("connection") == "close" and wire.at_end()
     with gateway.wire() as wire:
-        wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n" + b"200\r\n" + b"x" * 512 + b"\r\n")
+        wire.send(
+            b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n" + b"200\r\n" + b"x" * 512 + b"\r\n"
+        )
         wire.send(b"200\r\n" + b"x" * 512 + b"\r\n")
         assert wire.answer("POST").status == 413 and wire.at_end()
     assert host.count() == 1
@@ -188,7 +193,10 @@ def test_a_large_head_gets_431_and_a_long_target_414(pair):
 
 def test_long_trailers_and_chunk_extensions_are_refused(pair):
     gateway, host = pair()
-    for tail in (b"3;" + b"e" * 100000 + b"\r\nabc\r\n0\r\n\r\n", b"3\r\nabc\r\n0\r\n" + b"x-t: a\r\n" * 20000 + b"\r\n"):
+    for tail in (
+        b"3;" + b"e" * 100000 + b"\r\nabc\r\n0\r\n\r\n",
+        b"3\r\nabc\r\n0\r\n" + b"x-t: a\r\n" * 20000 + b"\r\n",
+    ):
         with gateway.wire() as wire:
             wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
             wire.send(tail)
@@ -199,7 +207,9 @@ def test_long_trailers_and_chunk_extensions_are_refused(pair):
 def test_framing_in_trailers_does_not_reach_the_host(pair):
     gateway, host = pair()
     with gateway.wire() as wire:
-        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ncontent-length: 9\r\n\r\n")
+        wire.send(
+            b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ncontent-length: 9\r\n\r\n"
+        )
         status = wire.answer("PUT").status
     assert status in (200, 400)
     assert all(got.get("content-length") in (None, "3") and got.body == b"abc" for got in host.requests)
@@ -269,5 +279,3 @@ def test_an_unknown_method_is_passed_on_or_refused_but_never_retried(pair):
     host.on("/", Reply(503))
     assert gateway.ask("BREW").status in (501, 503)
     assert host.count() <= 1
-
-
