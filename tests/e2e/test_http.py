@@ -22,7 +22,9 @@ def test_a_request_and_its_answer_pass_with_their_fields(pair):
 def test_curl_gets_its_answer(pair):
     gateway, host = pair()
     host.on("/c", Reply(body=signed(b"c" * 100000)))
-    got = subprocess.run(["curl", "-sS", "--max-time", "30", f"http://127.0.0.1:{gateway.port}/c"], stdout=subprocess.PIPE)
+    got = subprocess.run(
+        ["curl", "-sS", "--max-time", "30", f"http://127.0.0.1:{gateway.port}/c"], stdout=subprocess.PIPE
+    )
     assert got.returncode == 0 and is_signed(got.stdout)
 
 
@@ -159,7 +161,10 @@ def test_expect_100_continue_is_answered_before_the_body(pair):
 
 def test_interim_answers_of_a_host_do_not_hurt(pair):
     gateway, host = pair()
-    host.on("/", Reply(body=b"done", interim=b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"))
+    host.on(
+        "/",
+        Reply(body=b"done", interim=b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"),
+    )
     with gateway.wire() as wire:
         assert wire.ask().body == b"done"
         assert wire.ask().body == b"done"
@@ -225,7 +230,13 @@ def test_connection_close_is_honoured(pair):
 def test_hop_by_hop_fields_end_here(pair):
     gateway, host = pair()
     host.on("/", Reply(fields={"Connection": "X-Hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "X-End": "1"}))
-    fields = {"Connection": "X-Mine", "X-Mine": "1", "Keep-Alive": "timeout=1", "Proxy-Authorization": "x", "X-Far": "1"}
+    fields = {
+        "Connection": "X-Mine",
+        "X-Mine": "1",
+        "Keep-Alive": "timeout=1",
+        "Proxy-Authorization": "x",
+        "X-Far": "1",
+    }
     answer = gateway.ask(fields=fields)
     got = host.requests[0]
     assert [got.get(name) for name in ("x-mine", "keep-alive", "proxy-authorization")] == [None] * 3
@@ -255,7 +266,12 @@ def test_a_large_answer_passes_to_a_slow_reader(pair):
 def test_a_websocket_is_tunnelled(pair):
     gateway, host = pair()
     host.on("/ws", Tunnel())
-    fields = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "eA==", "Sec-WebSocket-Version": "13"}
+    fields = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Key": "eA==",
+        "Sec-WebSocket-Version": "13",
+    }
     with gateway.wire() as wire:
         answer = wire.ask(path="/ws", fields=fields)
         assert answer.status == 101 and answer.get("upgrade") == "websocket"
@@ -313,5 +329,3 @@ def test_connect_is_tunnelled_when_allowed(gateway, host):
     assert there.requests[0].target == "/inside" and there.requests[0].get("via") is None
     with made.wire() as wire:
         assert wire.send(b"CONNECT b.test:80 HTTP/1.1\r\nhost: b.test:80\r\n\r\n").answer().status == 404
-
-

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from host import Reply
+from host import Reply, wait_until
 from message import request
 
 REQUIRED = """endpoints:
@@ -104,8 +104,6 @@ def test_a_client_that_leaves_releases_its_key(pair):
     wire = gateway.wire().send(request("POST", "/charge", body=b"5 euro", fields={"Idempotency-Key": "k"}))
     host.wait(1)
     wire.reset()
-    from host import wait_until
-
     wait_until(lambda: charge(gateway, "k").status == 201)
 
 
@@ -139,6 +137,8 @@ def test_a_store_that_is_full_says_so(gateway, host):
         "idempotencyStore: {maxEntries: 2}\n"
         f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n    idempotencyKey: required\n"
     )
-    wires = [made.wire().send(request("POST", "/charge", body=b"", fields={"Idempotency-Key": f"k{n}"})) for n in range(6)]
+    wires = [
+        made.wire().send(request("POST", "/charge", body=b"", fields={"Idempotency-Key": f"k{n}"})) for n in range(6)
+    ]
     statuses = sorted(wire.answer("POST").status for wire in wires)
     assert set(statuses) == {201, 503} and statuses.count(201) >= 2, "what is in flight is never forgotten"
