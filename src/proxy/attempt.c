@@ -14,6 +14,7 @@
 
 static void attempt_write(struct attempt *);
 static bool attempt_read(struct attempt *);
+static bool take_body(struct attempt *, const char *bytes, size_t length);
 
 void attempt_free(struct attempt *attempt)
 {
@@ -71,7 +72,7 @@ static void fail(struct attempt *attempt, enum becalm_http_failure failure)
 
 void attempt_stalled(struct attempt *attempt)
 {
-    fail(attempt, BECALM_HTTP_CUT);
+    fail(attempt, attempt->state == ATTEMPT_PASSING ? BECALM_HTTP_CUT : BECALM_HTTP_TIMEOUT);
 }
 
 /* A pooled connection was found dead before the first byte of an answer: that is nobody's failure, and is mended on a
@@ -146,7 +147,8 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         fail(attempt, BECALM_HTTP_DNS);
         return;
     }
-    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, false,
+    bool connect = exchange_is_connect(exchange); /* a tunnel has a connection of its own */
+    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, connect,
                          !exchange_may_repeat(exchange))) {
     case UPSTREAM_READY:
         attempt_connected(attempt);
@@ -311,6 +313,9 @@ static bool flush_unsent(struct attempt *attempt)
         }
         attempt->wrote = true;
         unsent->from += (size_t)written;
+        if (attempt->exchange->client != NULL) {
+            attempt->exchange->client->since = attempt->exchange->worker->loop.now; /* it moves */
+        }
     }
     bytes_free(unsent);
     attempt->through = attempt->exchange->body_in.ended;
@@ -450,7 +455,8 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
             return false;
         }
         attempt->fields_length = bytes_left(&attempt->got);
-        return hold(attempt, &pieces, ended, at == end);
+        return hold(attempt, &pieces, ended, at == end) &&
+               (at == end || take_body(attempt, at, (size_t)(end - at))); /* more pieces than one list holds */
     }
     if (ended) {
         release(attempt, at == end);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LINGER (2 * BECALM_S)
+#define GRACE  (1 * BECALM_S) /* to say something, for who connected a moment before the end */
 
 static void client_read(struct client *);
 
@@ -62,12 +63,13 @@ static becalm_ns patience(const struct client *client)
     const struct becalm_settings *settings = settings_of(client);
     switch (client->state) {
     case CLIENT_HEAD:
-        return settings->header_timeout;
+        return client->worker->closing ? GRACE : settings->header_timeout;
     case CLIENT_LINGER:
         return LINGER;
     case CLIENT_BUSY:
         /* Until the answer's head the engine times the call; after it silence counts, on either side. */
-        return client_blocked(client) || client->exchange == NULL || client->exchange->passing != NULL
+        return client_blocked(client) || client->exchange == NULL || client->exchange->passing != NULL ||
+                       exchange_upload(client->exchange) != UPLOAD_NONE
                    ? settings->idle_timeout
                    : BECALM_NEVER;
     case CLIENT_IDLE:
@@ -117,6 +119,20 @@ static void refuse(struct client *client, uint32_t status, const char *reason, c
     }
 }
 
+/* An answer, or the upload before it, has stopped: on which side? */
+static void nothing_moves(struct client *client)
+{
+    struct exchange *exchange = client->exchange;
+    if (exchange->passing != NULL) {
+        attempt_stalled(exchange->passing);
+    } else if (exchange_upload(exchange) == UPLOAD_HOST) {
+        attempt_stalled(exchange->attempt[0]);
+    } else {
+        exchange_cancel(exchange);
+        refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+    }
+}
+
 static void timer_fires(struct timer *timer)
 {
     struct client *client = (struct client *)((char *)timer - offsetof(struct client, timer));
@@ -130,13 +146,15 @@ static void timer_fires(struct timer *timer)
         return;
     }
     wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, LINGER));
-    if (client->state == CLIENT_HEAD) {
+    if (client->state == CLIENT_HEAD && client->worker->closing && bytes_left(&client->in) == 0) {
+        client_close(client);
+    } else if (client->state == CLIENT_HEAD) {
         refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
     } else if (client->state == CLIENT_BODY) {
         exchange_cancel(client->exchange);
         refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
     } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->exchange != NULL) {
-        attempt_stalled(client->exchange->passing);
+        nothing_moves(client);
     } else if (client->state == CLIENT_BUSY || client->state == CLIENT_TUNNEL) {
         client_abort(client);
     } else {
@@ -250,8 +268,15 @@ void client_abort(struct client *client)
 
 void client_quiet(struct client *client)
 {
-    if (client->state == CLIENT_IDLE || (client->state == CLIENT_HEAD && bytes_left(&client->in) == 0)) {
+    if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
+        client->readable = true; /* a request may have come a moment ago: it is still answered */
+        client_read(client);
+    }
+    if (client->source.fd >= 0 && client->state == CLIENT_IDLE) {
         client_close(client);
+    } else if (client->source.fd >= 0 && client->state == CLIENT_HEAD) {
+        client->since = client->worker->loop.now;
+        wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, GRACE));
     }
 }
 

@@ -242,6 +242,7 @@ static void drain(struct control *control)
         return;
     }
     note(control, BECALM_LOG_INFO, "draining", NULL, NULL);
+    gateway_order_all(gateway, WORKER_DRAIN);
     control->drain_end =
         becalm_ns_after(control->loop.now, becalm_ns_after(settings->drain_delay, settings->drain_limit));
     wheel_arm(&control->loop.wheel, &control->drain_timer, becalm_ns_after(control->loop.now, settings->drain_delay));

@@ -530,6 +530,16 @@ bool exchange_wants_body(const struct exchange *exchange)
            bytes_left(&attempt->unsent) == 0 && bytes_left(&exchange->body) == 0;
 }
 
+enum upload exchange_upload(const struct exchange *exchange)
+{
+    const struct attempt *attempt = exchange->attempt[0];
+    if (!exchange->begun || !exchange->body_streams || attempt == NULL || attempt->through ||
+        attempt->state < ATTEMPT_SENT) {
+        return UPLOAD_NONE;
+    }
+    return exchange_wants_body(exchange) ? UPLOAD_CLIENT : UPLOAD_HOST;
+}
+
 bool exchange_take_body(struct exchange *exchange, const char **at, const char *end)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
@@ -653,7 +663,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     exchange->view = worker->view;
     view_enter(exchange->view);
     h1_body_init(&exchange->body_in, exchange->head);
-    exchange->wants_close = !head->keep_alive || worker->closing;
+    exchange->wants_close = !head->keep_alive || worker->draining;
     exchange->upgrades = head->websocket && allows_websocket(exchange->view->snapshot->settings);
     client->state = CLIENT_BODY;
     struct route route;

@@ -171,7 +171,7 @@ static void put_head(struct h1_out *out, struct exchange *exchange, const struct
     } else {
         h1_put(out, offer->fields);
     }
-    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->closing;
+    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->draining;
     exchange->wants_close |= !exchange->body_in.ended; /* answered before all was asked: the rest is not read */
     h1_put_chars(out, "via: 1.1 becalm\r\n");
     put_ours(out, exchange, action);
@@ -363,7 +363,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
 
 void answer_finish(struct exchange *exchange, const struct becalm_action *action)
 {
-    exchange->wants_close |= exchange->worker->closing || !exchange->body_in.ended;
+    exchange->wants_close |= exchange->worker->draining || !exchange->body_in.ended;
     exchange->answer_begun = exchange->answer_ended = true;
     if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
         answer_kept(exchange, action);

@@ -200,6 +200,7 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_SERVE) != 0) {
         serve_all(worker);
     }
+    worker->draining |= (orders & (WORKER_DRAIN | WORKER_CLOSE)) != 0;
     if ((orders & WORKER_CLOSE) != 0) {
         close_all(worker);
     }
