@@ -79,7 +79,8 @@ class Gateway:
         until = time.monotonic() + START_SECONDS
         while self.process.poll() is None and time.monotonic() < until:
             try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                for port in self._ports():
+                    socket.create_connection(("127.0.0.1", port), 1).close()
                 return True
             except OSError:
                 time.sleep(0.01)
@@ -87,6 +88,10 @@ class Gateway:
             self.kill()
             raise AssertionError("does not listen: " + self.log())
         return False
+
+    def _ports(self):
+        """Where it will listen. A test that chooses an admin address of its own waits for that itself."""
+        return [self.port] if any(each.startswith("admin=") for each in self.sets) else [self.port, self.admin]
 
     # What it says.
 
