@@ -149,15 +149,18 @@ static struct admin_listener *listener_make(struct admin *admin, const char *tex
     *listener = (struct admin_listener){.source = {.ready = listener_ready, .fd = -1}, .admin = admin};
     listener->address = address.socket;
     listener->text = strdup(text);
+    /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
+    bool local = address.kind == ADDRESS_LOCAL;
+    mode_t before = local ? umask(S_IXUSR | S_IRWXG | S_IRWXO) : 0;
     listener->source.fd = listener->text == NULL ? -1 : listen_on(&address.socket, false);
+    if (local) {
+        umask(before);
+    }
     if (listener->source.fd < 0) {
         int error = errno;
         listener_free(listener);
         errno = error;
         return NULL;
-    }
-    if (address.kind == ADDRESS_LOCAL) {
-        chmod(address.socket.local.sun_path, S_IRUSR | S_IWUSR); /* who may open it needs no token */
     }
     return listener;
 }

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """HTTP/1.1 as clients and hosts speak it when they are right."""
 
+import socket
 import subprocess
 
 import pytest
-from host import Reply, Tunnel
+from conftest import free_port
+from host import Reply, Tunnel, wait_until
 from message import is_signed, request, signed
+from wire import Wire, ask
 
 
 def test_a_request_and_its_answer_pass_with_their_fields(pair):
@@ -329,3 +332,37 @@ def test_connect_is_tunnelled_when_allowed(gateway, host):
     assert there.requests[0].target == "/inside" and there.requests[0].get("via") is None
     with made.wire() as wire:
         assert wire.send(b"CONNECT b.test:80 HTTP/1.1\r\nhost: b.test:80\r\n\r\n").answer().status == 404
+
+
+def test_it_listens_on_ipv6_and_on_a_unix_socket(gateway, host, tmp_path):
+    there = host()
+    path = tmp_path / "in.sock"
+    port = free_port()
+    gateway(
+        f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n",
+        sets=[f'listen=["[::1]:{port}", "unix:{path}"]'],
+        workers=2,
+    )
+    with Wire(str(path)) as wire:
+        assert wire.ask(path="/local").status == 200
+    with socket.create_connection(("::1", port), 20) as six:
+        six.sendall(b"GET /six HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert six.recv(1000).startswith(b"HTTP/1.1 200 ")
+    assert there.count("/local") == 1 and there.count("/six") == 1
+
+
+def test_a_host_may_be_a_name(gateway, host):
+    there = host()
+    made = gateway(f"services:\n  a:\n    hosts: [localhost:{there.port}]\n    match: {{prefix: /}}\n")
+    wait_until(lambda: made.ask().status == 200)
+
+
+def test_a_request_that_comes_back_is_a_loop(gateway):
+    port = free_port()
+    gateway(
+        f"services:\n  a:\n    hosts: [127.0.0.1:{port}]\n    match: {{prefix: /}}\n    maxRetries: 0\n",
+        sets=[f"listen=127.0.0.1:{port}"],
+    )
+    answer = ask(port)
+    assert answer.status == 508, answer.start
+    assert b'"reason":"loop"' in answer.body
