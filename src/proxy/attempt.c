@@ -98,7 +98,7 @@ static bool redo(struct attempt *attempt)
     case UPSTREAM_LATER:
         break;
     case UPSTREAM_REFUSED:
-        fail(attempt, BECALM_HTTP_CONNECT);
+        attempt_refused(attempt);
         break;
     }
     return true;
@@ -156,9 +156,22 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     case UPSTREAM_LATER:
         break;
     case UPSTREAM_REFUSED:
-        fail(attempt, BECALM_HTTP_CONNECT);
+        attempt_refused(attempt);
         break;
     }
+}
+
+/* The connection could not even be tried. If that is for want of our own means, it is not the host's fault. */
+void attempt_refused(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM && errno != EADDRNOTAVAIL) {
+        fail(attempt, BECALM_HTTP_CONNECT);
+        return;
+    }
+    struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
+    exchange->no_means = true;
+    exchange_done(exchange, attempt->slot, &ours);
 }
 
 void attempt_not_connected(struct attempt *attempt, bool timed_out)
@@ -387,7 +400,7 @@ static bool pass(struct attempt *attempt, const struct pieces *pieces)
 {
     struct exchange *exchange = attempt->exchange;
     if (!answer_more(exchange, pieces, attempt->body.ended)) {
-        client_close(exchange->client);
+        client_close(exchange->client); /* without a client nothing is written, and nothing fails */
         return false;
     }
     return true;

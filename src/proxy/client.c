@@ -8,14 +8,17 @@
 #include "tunnel.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LINGER (2 * BECALM_S)
-#define GRACE  (1 * BECALM_S) /* to say something, for who connected a moment before the end */
+#define TURN_READS 8
+#define LINGER     (2 * BECALM_S)
+#define GRACE      (1 * BECALM_S) /* to say something, for who connected a moment before the end */
 
 static void client_read(struct client *);
 
@@ -133,10 +136,23 @@ static void nothing_moves(struct client *client)
     }
 }
 
+/* A slow reader takes bytes from the kernel's buffer long before there is room for more of ours. */
+static void note_reading(struct client *client)
+{
+    int left = 0;
+    if (client_blocked(client) && ioctl(client->source.fd, SIOCOUTQ, &left) == 0) {
+        if ((uint32_t)left != client->unread) {
+            client->since = client->worker->loop.now;
+        }
+        client->unread = (uint32_t)left;
+    }
+}
+
 static void timer_fires(struct timer *timer)
 {
     struct client *client = (struct client *)((char *)timer - offsetof(struct client, timer));
     struct loop *loop = &client->worker->loop;
+    note_reading(client);
     becalm_ns limit = patience(client);
     becalm_ns due = becalm_ns_after(client->since, limit);
     if (due > loop->now) {
@@ -217,6 +233,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->since = worker->loop.now;
     client->state = CLIENT_HEAD; /* who connects says something soon */
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
+    client->trusted_in = worker->view->snapshot->number;
     client->next = worker->clients;
     client->link = &worker->clients;
     if (client->next != NULL) {
@@ -278,6 +295,19 @@ void client_quiet(struct client *client)
         client->since = client->worker->loop.now;
         wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, GRACE));
     }
+}
+
+bool client_trusted(struct client *client)
+{
+    const struct snapshot *snapshot = client->worker->view->snapshot;
+    union address_socket peer = {0};
+    socklen_t length = sizeof peer;
+    if (client->trusted_in != snapshot->number) { /* a reload may have changed whom we trust */
+        client->trusted_in = snapshot->number;
+        client->trusted =
+            getpeername(client->source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);
+    }
+    return client->trusted;
 }
 
 struct becalm_text client_peer(const struct client *client, char *text, size_t size)
@@ -498,7 +528,11 @@ static void client_read(struct client *client)
 {
     struct worker *worker = client->worker;
     int fd = client->source.fd;
-    while (client->readable && wants_bytes(client)) {
+    for (int turn = 0; client->readable && wants_bytes(client); turn++) {
+        if (turn == TURN_READS) {
+            loop_later(&worker->loop, &client->task); /* others have their turn */
+            return;
+        }
         size_t had = bytes_left(&client->in);
         if (had > 0) {
             memcpy(worker->in, client->in.at + client->in.from, had);

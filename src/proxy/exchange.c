@@ -247,7 +247,7 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
     if ((action->flags & BECALM_DO_SEND) != 0) {
         attempt_start(exchange, action);
     }
-    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->client != NULL && exchange->offer != NULL) {
+    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->offer != NULL) {
         exchange->passing = exchange->attempt[action->slot];
         answer_begin(exchange, exchange->offer, action);
     }
@@ -356,6 +356,9 @@ void exchange_cancel(struct exchange *exchange)
         exchange->client = NULL;
     }
     BECALM_ASSERT(!exchange->in_step);
+    if (exchange->holds_key && exchange->body_in.ended && !exchange->answer_begun) {
+        return; /* it goes on: whoever asks again with this key wants to know how it ended, not to have it done twice */
+    }
     if (exchange->begun) {
         exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
     } else {
@@ -381,7 +384,7 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
 {
     const char *bytes = exchange->bytes;
     const struct h1_head *head = exchange->head;
-    if (!exchange->client->trusted) {
+    if (!client_trusted(exchange->client)) {
         return;
     }
     struct becalm_deadline_headers headers = {
@@ -610,6 +613,11 @@ static bool check_request(struct exchange *exchange)
     }
     if (exchange_loops(exchange)) {
         refuse(exchange, 508, "proxy_loop_detected", "loop", "this request has passed here before");
+        return false;
+    }
+    if (h1_has(head, H1_EXPECT) && !head->expects_continue) {
+        exchange->wants_close = true;
+        refuse(exchange, 417, "http_request_denied", "expectation", "only Expect: 100-continue is understood");
         return false;
     }
     if (head->framing == H1_LENGTH && head->content_length > settings->max_body) {

@@ -102,6 +102,7 @@ struct exchange {
     enum becalm_reason wait_why;
     becalm_ns wait_since;
     char retry_after[32];             /* of the latest failed answer, as it came */
+    bool no_means;                    /* no descriptor or memory of our own was left for a connection */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
     becalm_ns arrived_at;
@@ -203,9 +204,10 @@ void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, bool timed_out);
+void attempt_refused(struct attempt *); /* errno says why */
 void attempt_ready(struct attempt *, uint32_t events);
 void attempt_stalled(struct attempt *);
-    /* nothing moves any more */       /* nothing has come of its answer's body for too long */
+/* nothing moves any more */           /* nothing has come of its answer's body for too long */
 void attempt_resume(struct attempt *); /* the client takes bytes again */
 void attempt_body(struct attempt *);   /* there is more of the request's body */
 

@@ -49,6 +49,7 @@ struct upstream_host *upstream_host_use(struct worker *worker, const union addre
     host->max = max;
     host->idle_limit = idle;
     host->users++;
+    serve_later(host); /* there may be more room */
     return host;
 }
 
@@ -248,11 +249,13 @@ static struct upstream *upstream_connect(struct upstream_host *host, becalm_ns t
     dialing_add(upstream);
     wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, timeout));
     return upstream;
-fail:
+fail:;
+    int error = errno;
     if (upstream->source.fd >= 0) {
         close(upstream->source.fd);
     }
     free(upstream);
+    errno = error;
     return NULL;
 }
 
@@ -358,7 +361,7 @@ static void serve_line(struct task *task)
         case UPSTREAM_LATER:
             break;
         case UPSTREAM_REFUSED:
-            attempt_not_connected(attempt, false);
+            attempt_refused(attempt);
             break;
         }
     }

@@ -64,9 +64,9 @@ struct worker {
     BECALM_ATOMIC(uint32_t) exchange_count;
     struct exchange *spare; /* exchanges to be used again */
     uint32_t spare_count;
-    bool draining; /* every answer is the last on its connection */
-    bool closing;  /* no new connections */
-    bool serving;  /* a gate's queues */
+    bool draining;                     /* every answer is the last on its connection */
+    bool closing;                      /* no new connections */
+    const struct becalm_gate *serving; /* whose queues are being served; NULL: none */
     char date[30];
     int64_t date_second;
 };

@@ -98,13 +98,17 @@ def test_a_lost_answer_releases_its_key(pair):
     assert charge(gateway, "k").status == 201
 
 
-def test_a_client_that_leaves_releases_its_key(pair):
+def test_a_client_that_leaves_and_asks_again_finds_the_answer(pair):
+    """Its connection broke while the host worked: this is what keys are for."""
     gateway, host = pair(rules=REQUIRED)
     host.on("/charge", Reply(201, b"late", delay=0.5), Reply(201, b"second"))
     wire = gateway.wire().send(request("POST", "/charge", body=b"5 euro", fields={"Idempotency-Key": "k"}))
     host.wait(1)
     wire.reset()
+    assert charge(gateway, "k").status == 409, "it is still being done"
     wait_until(lambda: charge(gateway, "k").status == 201)
+    assert charge(gateway, "k").body == b"late" and host.count() == 1
+    assert gateway.metric("becalm_active_requests") == 0
 
 
 def test_a_stored_answer_of_4xx_is_replayed(pair):

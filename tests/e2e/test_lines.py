@@ -4,7 +4,7 @@
 import threading
 import time
 
-from host import Reply
+from host import Reply, wait_until
 
 SLOW = 20  # seconds: far more than any timeout below
 
@@ -89,3 +89,32 @@ def test_a_hedge_in_line_survives_the_break_of_the_only_connection(pair):
     assert gateway.ask().status in (200, 502)
     assert gateway.ask().status == 200
     assert gateway.metric("becalm_active_requests") == 0
+
+
+def test_connect_goes_where_its_authority_says_or_nowhere(gateway, host):
+    there = host()
+    made = gateway(f"connect: on\nservices:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n")
+    with made.wire() as wire:
+        assert wire.send(b"CONNECT evil.test:443 HTTP/1.1\r\nhost: evil.test:443\r\n\r\n").answer().status == 404
+    assert there.connections == 0
+
+
+def test_our_own_lack_of_descriptors_is_not_the_hosts_fault(pair):
+    gateway, host = pair(wrapper=["prlimit", "--nofile=64:64"], rules="breaker: {minimumNumberOfCalls: 2}\nmaxRetries: 0")
+    crowd = [gateway.wire() for _ in range(80)]
+    wait_until(lambda: gateway.open_fds() >= 63)
+    statuses = set()
+    for wire in crowd[:5]:
+        wire.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        statuses.add(wire.answer().status)
+    assert statuses <= {200, 503}, statuses
+    for wire in crowd:
+        wire.close()
+    wait_until(lambda: gateway.ask().status == 200, 10)
+    assert gateway.metric("circuit_breaker_transitions_total") == 0
+
+
+def test_an_expectation_that_nobody_understands_is_refused(pair):
+    gateway, host = pair()
+    assert gateway.ask(fields={"Expect": "miracles"}).status == 417
+    assert host.count() == 0
