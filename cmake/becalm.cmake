@@ -139,8 +139,10 @@ function(becalm_pytests folder)
     find_program(BECALM_PYTHON python3)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
     set(seeds 10) # of simulations
+    set(chain 20) # seconds that ten gateways in a row have a dead leaf
     if(BECALM_SANITIZE)
         set(seeds 1)
+        set(chain 6)
     endif()
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
@@ -150,7 +152,7 @@ function(becalm_pytests folder)
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
         set_tests_properties(${name} PROPERTIES TIMEOUT 300
-                             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=${seeds}")
+                             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=${seeds};BECALM_CHAIN_SECONDS=${chain}")
     endforeach()
 endfunction()
 
