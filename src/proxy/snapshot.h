@@ -11,8 +11,9 @@
 
 #include "address.h"
 #include "meter.h"
-#include "route.h"
 #include "trust.h"
+
+#include "policy/route.h"
 
 /* The config and how many snapshots use it: an address that changed makes a new snapshot of the same file. */
 struct shared_config {
