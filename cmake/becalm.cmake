@@ -131,16 +131,21 @@ function(becalm_tests folder)
     endforeach()
 endfunction()
 
-# becalm_pytests(FOLDER [ONLY test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built command as a
-# user types it. Debian's own python has pytest; another one that comes first on the path may not.
+# becalm_pytests(FOLDER [LAB program] [ONLY test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built
+# command as a user types it, or a program made for the tests. Debian's own python has pytest; another one that comes
+# first on the path may not.
 function(becalm_pytests folder)
-    cmake_parse_arguments(arg "" "" "ONLY" ${ARGN})
+    cmake_parse_arguments(arg "" "LAB" "ONLY" ${ARGN})
     find_program(BECALM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(BECALM_PYTHON python3)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
     set(seeds 10) # of simulations
     if(BECALM_SANITIZE)
         set(seeds 1)
+    endif()
+    set(environment BECALM=$<TARGET_FILE:becalm> BECALM_SEEDS=${seeds})
+    if(arg_LAB)
+        list(APPEND environment BECALM_LAB=$<TARGET_FILE:${arg_LAB}>)
     endif()
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
@@ -149,8 +154,7 @@ function(becalm_pytests folder)
         endif()
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 300
-                             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=${seeds}")
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
     endforeach()
 endfunction()
 
