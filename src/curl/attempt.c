@@ -185,7 +185,7 @@ static bool options_set(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     const struct handle_options *option = &transfer->handle->option;
-    if (attempt->number > 0 && !body_rewind(option)) {
+    if (transfer->body_read && !body_rewind(option)) {
         attempt->code = CURLE_SEND_FAIL_REWIND;
         return false;
     }
@@ -275,6 +275,7 @@ void attempt_remove(struct attempt *attempt)
     if (attempt->added) {
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;
+        attempt->transfer->body_read = attempt->transfer->body_read || outcome_connected(attempt->easy);
         multi->flying--;
         struct meter *meter = site_take(attempt->transfer->site, 0);
         meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});

@@ -138,6 +138,9 @@ static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
     if (handle->multi == NULL) {
         handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
         handle->multi = handle->own == NULL ? NULL : becalm_curl_multi_new(handle->own, client);
+        if (handle->multi != NULL) {
+            handle->multi->blocking = true;
+        }
     }
     handles_busy(&client->handles, handle);
     handle->busy = handle->multi != NULL;

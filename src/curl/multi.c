@@ -307,9 +307,9 @@ static void timers_run(struct becalm_curl_multi *multi)
 static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside, int *running)
 {
     messages_take(multi);
+    int others = inside - (int)multi->flying; /* while both speak of the same moment */
     timers_run(multi);
     settle(multi);
-    int others = inside - (int)multi->flying;
     *running = (int)multi->active + (others > 0 ? others : 0);
     rearm(multi);
     return rc;

@@ -14,6 +14,7 @@ struct multi_place {
 struct becalm_curl_multi {
     struct becalm_client *client;
     CURLM *curl;
+    bool blocking;                 /* it is becalm_curl_perform()'s, which never hedges */
     BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): whoever is in it */
     struct multi_place *place;     /* open addressing, at most half full */
     uint32_t place_count;
@@ -22,7 +23,7 @@ struct becalm_curl_multi {
     uint32_t timer_count;
     uint32_t timers_max;
     uint32_t active; /* calls that have not ended */
-    uint32_t flying; /* handles of ours inside of the multi handle */
+    uint32_t flying; /* handles of ours that libcurl is busy with */
     struct transfer *dirty;
     struct transfer *spare; /* memory of transfers that are over */
     CURLMsg *messages;      /* a ring */

@@ -59,6 +59,11 @@ bool outcome_sent_body(CURL *easy)
     return info_count(easy, CURLINFO_SIZE_UPLOAD_T) > 0;
 }
 
+bool outcome_connected(CURL *easy)
+{
+    return info_count(easy, CURLINFO_PRETRANSFER_TIME_T) > 0;
+}
+
 static uint32_t status_of(CURL *easy)
 {
     return (uint32_t)info_long(easy, CURLINFO_RESPONSE_CODE);
@@ -127,7 +132,7 @@ static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
     case TROUBLE_ANSWER:
         return BECALM_HTTP_BAD_ANSWER;
     case TROUBLE_TIME:
-        return sent || info_count(easy, CURLINFO_PRETRANSFER_TIME_T) > 0 ? BECALM_HTTP_TIMEOUT : BECALM_HTTP_CONNECT;
+        return sent || outcome_connected(easy) ? BECALM_HTTP_TIMEOUT : BECALM_HTTP_CONNECT;
     }
     BECALM_UNREACHABLE();
 }

@@ -26,4 +26,7 @@ void outcome_of_result(CURL *, CURLcode, const struct becalm_retry_on *, struct 
 bool outcome_delivered(CURL *);
 bool outcome_sent_body(CURL *);
 
+/* Was there a connection, so that libcurl may have begun to read a body? */
+bool outcome_connected(CURL *);
+
 #endif

@@ -20,6 +20,13 @@ static bool keeps_back(const struct transfer *transfer)
     return is_recorded(transfer) && !transfer->handle->option.headers_in_body;
 }
 
+/* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
+static bool may_hedge(const struct transfer *transfer)
+{
+    return !transfer->multi->blocking && keeps_back(transfer) &&
+           (!transfer->handle->option.sends_body || transfer->handle->option.body_in_memory);
+}
+
 /* ---- what is known of the request ---- */
 
 static struct becalm_text text_from(const char *text)
@@ -180,6 +187,19 @@ static uint32_t status_told(const struct transfer *transfer)
     return own.status;
 }
 
+/* How the hedges of a call ended: the one whose answer was taken has won, the others have lost. */
+static void note_hedges(struct meter *meter, const struct transfer *transfer)
+{
+    const struct becalm_record *record = &transfer->call.record;
+    uint32_t won = 0;
+    for (uint32_t i = 0; i < record->attempts && i < BECALM_RECORD_MAX; i++) {
+        const struct becalm_record_attempt *attempt = &record->attempt[i];
+        won += attempt->hedge && !attempt->open && attempt->outcome == BECALM_OUTCOME_OK;
+    }
+    meter_add(&meter->hedges[METER_HEDGE_WON], won);
+    meter_add(&meter->hedges[METER_HEDGE_LOST], record->hedges - won);
+}
+
 /* Counts what a step has done. */
 static void note(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
@@ -194,6 +214,9 @@ static void note(struct transfer *transfer, const struct becalm_event *event, co
         meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
         transfer->retries = true;
     }
+    if ((action->flags & BECALM_DO_SEND) != 0 && action->why == BECALM_WHY_HEDGE) {
+        meter_add(&meter->hedges[METER_HEDGE_SENT], 1);
+    }
     if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
         meter_retry(meter, action->attempt, transfer->waited);
         transfer->waited = 0;
@@ -201,6 +224,9 @@ static void note(struct transfer *transfer, const struct becalm_event *event, co
     if ((action->flags & BECALM_DO_FINISH) != 0) {
         meter_call(meter, &transfer->call.record);
         meter_code(meter, status_told(transfer));
+        if (transfer->call.record.hedges > 0) {
+            note_hedges(meter, transfer);
+        }
         meter_add(&meter->active, UINT64_MAX);
         meter_add(&meter->active_retries, transfer->retries ? UINT64_MAX : 0);
     }
@@ -345,10 +371,11 @@ void transfer_begin(struct transfer *transfer)
     transfer->ended = false;
     transfer->passing = false;
     transfer->retries = false;
+    transfer->body_read = false;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
     struct becalm_request request = request_of(transfer);
-    becalm_call_init(&transfer->call, keeps_back(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
+    becalm_call_init(&transfer->call, may_hedge(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
                      &transfer->target->target, &request);
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN});
 }
@@ -384,6 +411,8 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     if (attempt == NULL) {
         return;
     }
+    transfer->multi->flying--;
+    attempt->busy = false;
     if (attempt->state == ATTEMPT_GONE) {
         multi_dirty(transfer->multi, transfer);
         return;

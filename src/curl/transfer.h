@@ -57,10 +57,11 @@ struct transfer {
     struct site *site;
     struct becalm_call call;
     struct attempt attempt[BECALM_SLOTS];
-    char key[64]; /* "Idempotency-Key: ..."; "": none */
-    bool learned; /* the method is known, not guessed */
-    bool retries; /* counted as one that retries */
-    bool passing; /* the engine has done its part, and an answer is still on its way */
+    char key[64];   /* "Idempotency-Key: ..."; "": none */
+    bool learned;   /* the method is known, not guessed */
+    bool body_read; /* an attempt may have read some of the body */
+    bool retries;   /* counted as one that retries */
+    bool passing;   /* the engine has done its part, and an answer is still on its way */
     bool ended;
     bool over;           /* and the caller was told */
     CURLcode code;       /* of the call, or of the latest attempt */

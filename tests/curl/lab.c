@@ -30,6 +30,7 @@ struct lab {
     long at_once;
     long deadline_ms;
     long cancel_ms;
+    long pause_ms; /* before each call */
     bool plain;
     bool seek;
     bool key;
@@ -202,6 +203,7 @@ static void *run_easy(void *data)
             call_make(call, lab);
         }
         call_forget(call);
+        pause_ms(lab->pause_ms);
         if (lab->deadline_ms > 0) {
             (void)becalm_curl_deadline(call->easy, lab->client,
                                        becalm_ns_after(becalm_run_now(), (becalm_ns)lab->deadline_ms * BECALM_MS));
@@ -386,6 +388,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"at_once", NULL, &lab->at_once, NULL},
         {"deadline_ms", NULL, &lab->deadline_ms, NULL},
         {"cancel_ms", NULL, &lab->cancel_ms, NULL},
+        {"pause_ms", NULL, &lab->pause_ms, NULL},
         {"plain", NULL, NULL, &lab->plain},
         {"seek", NULL, NULL, &lab->seek},
         {"key", NULL, NULL, &lab->key},
