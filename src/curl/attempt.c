@@ -262,6 +262,7 @@ bool attempt_send(struct attempt *attempt)
         return false;
     }
     attempt->added = true;
+    attempt->busy = true;
     transfer->multi->flying++;
     struct meter *meter = site_take(transfer->site, 0);
     meter_add(&meter->in_flight, 1);
@@ -276,7 +277,8 @@ void attempt_remove(struct attempt *attempt)
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;
         attempt->transfer->body_read = attempt->transfer->body_read || outcome_connected(attempt->easy);
-        multi->flying--;
+        multi->flying -= attempt->busy;
+        attempt->busy = false;
         struct meter *meter = site_take(attempt->transfer->site, 0);
         meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
         meter_add(&meter->in_flight, UINT64_MAX);

@@ -32,6 +32,7 @@ struct attempt {
     CURL *easy;   /* the caller's, or a copy of it for a hedge */
     bool copied;  /* the latter */
     bool added;   /* it is in the multi handle */
+    bool busy;    /* and libcurl has not said that it is over */
     bool paused;  /* it is kept, and no more of it fits */
     bool refused; /* the caller did not take what was given to it */
     bool judged;  /* its head was told to the engine */

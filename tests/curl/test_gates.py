@@ -43,7 +43,7 @@ def test_gates__the_attempts_of_a_call_are_counted(host, lab, retries):
 
 def test_gates__there_is_a_budget_and_it_is_seen(host, lab):
     host.on("/", Reply(503, b""))
-    policy = service(budget="{kind: tokens, capacity: 5, refillPerSecond: 0.001}", breaker="{enabled: false}")
+    policy = service(budget="{kind: tokens, capacity: 5, refillPerSecond: 0}", breaker="{enabled: false}")
     result = lab(policy, f"http://{host.address}/", repeat=20)
     assert host.count() == 20 + 5
     assert result.count("becalm_retry_overflow_total", reason="budget_empty") > 10
