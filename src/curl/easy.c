@@ -139,7 +139,7 @@ static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
         handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
         handle->multi = handle->own == NULL ? NULL : becalm_curl_multi_new(handle->own, client);
         if (handle->multi != NULL) {
-            handle->multi->blocking = true;
+            handle->multi->owner = handle;
         }
     }
     handles_busy(&client->handles, handle);

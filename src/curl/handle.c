@@ -111,6 +111,7 @@ struct handle *handles_get(struct handles *handles, CURL *easy)
         handles_busy(handles, handle);
         place_clear(handles, handle);
         handle->record = NULL;
+        handle->route.target = NULL;
     } else {
         handle = calloc(1, sizeof *handle);
         if (handle == NULL) {
@@ -230,6 +231,7 @@ bool handle_note(struct handle *handle, CURLoption which, const void *value)
 {
     handle->told = true;
     handle->recorded = true;
+    handle->route.target = NULL; /* a header may lead elsewhere */
     if ((int)which >= CURLOPTTYPE_OFF_T) {
         return true; /* sizes and blobs say nothing that is needed here */
     }

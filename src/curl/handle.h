@@ -14,6 +14,7 @@
 
 struct becalm_curl_multi;
 struct transfer;
+struct client_target;
 
 /* As told by becalm_curl_setopt(). Zeroed: libcurl's defaults. */
 struct handle_options {
@@ -36,6 +37,16 @@ struct handle_options {
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
 };
 
+#define HANDLE_URL_MAX 256u
+
+/* Whom the latest request belonged to: the next one, most often the same, need not be looked for. */
+struct handle_route {
+    struct client_target *target; /* NULL: not known */
+    size_t url_length;
+    char url[HANDLE_URL_MAX];
+    char method[16];
+};
+
 struct handle {
     CURL *easy;
     bool told;     /* there is something to remember until becalm_curl_cleanup() */
@@ -44,6 +55,7 @@ struct handle {
     const char *operation;
     becalm_ns deadline_at; /* of the next call; 0: none */
     struct handle_options option;
+    struct handle_route route;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
     CURLM *own;                      /* what that is around */
     const struct transfer *record;   /* of its latest call, for the record; NULL: none */

@@ -380,6 +380,15 @@ static struct transfer *transfer_take(struct becalm_curl_multi *multi)
     return transfer;
 }
 
+/* What is known of it; who was told nothing may be forgotten at any time. */
+static struct handle *handle_of(struct becalm_client *client, CURL *easy)
+{
+    (void)pthread_mutex_lock(&client->mutex);
+    struct handle *handle = handles_find(&client->handles, easy);
+    (void)pthread_mutex_unlock(&client->mutex);
+    return handle != NULL && handle->told ? handle : NULL;
+}
+
 CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *easy)
 {
     if (easy == NULL) {
@@ -400,10 +409,7 @@ CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *ea
     transfer->timer = NO_TIMER;
     transfer->wake_at = BECALM_NEVER;
     transfer->over = false;
-    (void)pthread_mutex_lock(&multi->client->mutex);
-    struct handle *handle = handles_find(&multi->client->handles, easy);
-    transfer->handle = handle != NULL && handle->told ? handle : NULL; /* others may be forgotten at any time */
-    (void)pthread_mutex_unlock(&multi->client->mutex);
+    transfer->handle = multi->owner == NULL ? handle_of(multi->client, easy) : multi->owner;
     multi->active++;
     transfer_begin(transfer);
     settle(multi);

@@ -14,7 +14,7 @@ struct multi_place {
 struct becalm_curl_multi {
     struct becalm_client *client;
     CURLM *curl;
-    bool blocking;                 /* it is becalm_curl_perform()'s, which never hedges */
+    struct handle *owner; /* it is this handle's, for becalm_curl_perform(), which never hedges; NULL: a program's */
     BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): whoever is in it */
     struct multi_place *place;     /* open addressing, at most half full */
     uint32_t place_count;

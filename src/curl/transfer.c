@@ -23,7 +23,7 @@ static bool keeps_back(const struct transfer *transfer)
 /* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
 static bool may_hedge(const struct transfer *transfer)
 {
-    return !transfer->multi->blocking && keeps_back(transfer) &&
+    return transfer->multi->owner == NULL && keeps_back(transfer) &&
            (!transfer->handle->option.sends_body || transfer->handle->option.body_in_memory);
 }
 
@@ -357,14 +357,41 @@ static void seen_keep(struct transfer *transfer, const struct seen *seen)
     transfer->retry_after[length] = '\0';
 }
 
+static bool text_same(struct becalm_text text, const char *at, size_t length)
+{
+    return text.length == length && memcmp(text.at, at, length) == 0;
+}
+
+/* Whom the request belongs to, most often the same as the handle's latest. */
+static struct client_target *target_find(const struct transfer *transfer)
+{
+    const struct curl_slist *headers = is_recorded(transfer) ? transfer->handle->option.headers : NULL;
+    struct handle_route *route = transfer->handle == NULL ? NULL : &transfer->handle->route;
+    struct becalm_text method = method_of(transfer);
+    char *made;
+    struct becalm_text url = url_of(transfer, &made);
+    struct client_target *target;
+    if (route != NULL && route->target != NULL && text_same(url, route->url, route->url_length) &&
+        text_same(method, route->method, strlen(route->method))) {
+        target = route->target;
+    } else {
+        target = client_find(transfer->client, url, method, headers);
+        if (route != NULL && url.length < sizeof route->url && method.length < sizeof route->method) {
+            memcpy(route->url, url.at, url.length);
+            memcpy(route->method, method.at, method.length);
+            route->method[method.length] = '\0';
+            route->url_length = url.length;
+            route->target = target;
+        }
+    }
+    curl_free(made);
+    return target;
+}
+
 void transfer_begin(struct transfer *transfer)
 {
-    char *made;
-    const struct curl_slist *headers = is_recorded(transfer) ? transfer->handle->option.headers : NULL;
     const char *operation = transfer->handle == NULL ? NULL : transfer->handle->operation;
-    struct becalm_text url = url_of(transfer, &made);
-    transfer->target = client_find(transfer->client, url, method_of(transfer), headers);
-    curl_free(made);
+    transfer->target = target_find(transfer);
     transfer->site = client_site(transfer->client, transfer->target, operation);
     transfer->code = CURLE_OK;
     transfer->answered = transfer->easy;
