@@ -148,15 +148,17 @@ static struct curl_slist *headers_of(struct attempt *attempt, becalm_ns now)
     struct curl_slist *first = list;
     uint32_t used = 0;
     if (attempt->timeout_at != BECALM_NEVER && !list_has(list, "X-Request-Deadline-Ms")) {
-        char *text = attempt->text[used];
-        size_t length = (size_t)snprintf(text, sizeof attempt->text[0], "X-Request-Deadline-Ms: ");
-        (void)becalm_deadline_write(BECALM_DEADLINE_REQUEST, becalm_ns_left(now, attempt->timeout_at), text + length,
-                                    sizeof attempt->text[0] - length);
-        used++;
+        static const char name[] = "X-Request-Deadline-Ms: ";
+        char *text = attempt->text[used++];
+        memcpy(text, name, sizeof name);
+        (void)becalm_deadline_write(BECALM_DEADLINE_REQUEST, becalm_ns_left(now, attempt->timeout_at),
+                                    text + sizeof name - 1, sizeof attempt->text[0] - sizeof name + 1);
     }
     if (!list_has(list, "x-envoy-attempt-count")) {
-        (void)snprintf(attempt->text[used++], sizeof attempt->text[0], "x-envoy-attempt-count: %u",
-                       (unsigned)attempt->number + 1);
+        struct buffer text = {.at = attempt->text[used++], .size = sizeof attempt->text[0]};
+        buffer_chars(&text, "x-envoy-attempt-count: ");
+        buffer_number(&text, (uint64_t)attempt->number + 1);
+        buffer_bytes(&text, "", 1);
     }
     if (transfer->key[0] != '\0') {
         memcpy(attempt->text[used++], transfer->key, sizeof transfer->key);
@@ -168,12 +170,15 @@ static struct curl_slist *headers_of(struct attempt *attempt, becalm_ns now)
     return first;
 }
 
+static bool has_callback_body(const struct transfer *transfer)
+{
+    const struct handle_options *option = transfer->handle == NULL ? NULL : &transfer->handle->option;
+    return option != NULL && option->sends_body && !option->body_in_memory;
+}
+
 /* Back to the body's beginning, as libcurl itself would go there. */
 static bool body_rewind(const struct handle_options *option)
 {
-    if (!option->sends_body || option->body_in_memory) {
-        return true;
-    }
     if (option->seek != NULL) {
         return option->seek(option->seek_data, 0, SEEK_SET) == CURL_SEEKFUNC_OK;
     }
@@ -276,7 +281,9 @@ void attempt_remove(struct attempt *attempt)
     if (attempt->added) {
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;
-        attempt->transfer->body_read = attempt->transfer->body_read || outcome_connected(attempt->easy);
+        if (has_callback_body(attempt->transfer)) {
+            attempt->transfer->body_read = attempt->transfer->body_read || outcome_connected(attempt->easy);
+        }
         multi->flying -= attempt->busy;
         attempt->busy = false;
         struct meter *meter = site_take(attempt->transfer->site, 0);

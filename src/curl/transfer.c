@@ -104,10 +104,9 @@ static bool key_draw(struct transfer *transfer)
     return true;
 }
 
-static struct becalm_request request_of(struct transfer *transfer)
+static struct becalm_request request_of(struct transfer *transfer, struct becalm_text method)
 {
     struct handle *handle = transfer->handle;
-    struct becalm_text method = method_of(transfer);
     struct becalm_text key;
     struct becalm_request request = {.idempotent = becalm_http_idempotent(method)};
     transfer->key[0] = '\0';
@@ -363,11 +362,10 @@ static bool text_same(struct becalm_text text, const char *at, size_t length)
 }
 
 /* Whom the request belongs to, most often the same as the handle's latest. */
-static struct client_target *target_find(const struct transfer *transfer)
+static struct client_target *target_find(const struct transfer *transfer, struct becalm_text method)
 {
     const struct curl_slist *headers = is_recorded(transfer) ? transfer->handle->option.headers : NULL;
     struct handle_route *route = transfer->handle == NULL ? NULL : &transfer->handle->route;
-    struct becalm_text method = method_of(transfer);
     char *made;
     struct becalm_text url = url_of(transfer, &made);
     struct client_target *target;
@@ -391,7 +389,8 @@ static struct client_target *target_find(const struct transfer *transfer)
 void transfer_begin(struct transfer *transfer)
 {
     const char *operation = transfer->handle == NULL ? NULL : transfer->handle->operation;
-    transfer->target = target_find(transfer);
+    struct becalm_text method = method_of(transfer);
+    transfer->target = target_find(transfer, method);
     transfer->site = client_site(transfer->client, transfer->target, operation);
     transfer->code = CURLE_OK;
     transfer->answered = transfer->easy;
@@ -401,7 +400,7 @@ void transfer_begin(struct transfer *transfer)
     transfer->body_read = false;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
-    struct becalm_request request = request_of(transfer);
+    struct becalm_request request = request_of(transfer, method);
     becalm_call_init(&transfer->call, may_hedge(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
                      &transfer->target->target, &request);
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN});
@@ -422,9 +421,11 @@ void transfer_judge(struct attempt *attempt)
     struct transfer *transfer = attempt->transfer;
     struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = (uint32_t)(attempt - transfer->attempt)};
     struct seen seen;
-    learn(transfer, attempt->easy);
     outcome_of_head(attempt->easy, &transfer->target->retry_on, &seen);
     seen_keep(transfer, &seen);
+    if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
+        learn(transfer, attempt->easy);
+    }
     attempt->judged = true;
     attempt->status = seen.outcome.status;
     event.outcome = seen.outcome;
@@ -458,12 +459,14 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = (uint32_t)(attempt - transfer->attempt)};
     struct seen seen;
-    learn(transfer, easy);
     outcome_of_result(easy, code, &transfer->target->retry_on, &seen);
     seen_keep(transfer, &seen);
+    if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
+        learn(transfer, easy);
+        seen.outcome.delivered = attempt->judged || (!keeps_back(transfer) && outcome_delivered(easy));
+    }
     attempt->status = seen.outcome.status != 0 ? seen.outcome.status : attempt->status;
     event.outcome = seen.outcome;
-    event.outcome.delivered = attempt->judged || (!keeps_back(transfer) && outcome_delivered(easy));
     if (attempt->state == ATTEMPT_FLYING) {
         attempt->state = ATTEMPT_GONE;
     }
