@@ -90,7 +90,7 @@ void outcome_of_head(CURL *easy, const struct becalm_retry_on *retry_on, struct 
 {
     struct becalm_http_answer answer = {.status = status_of(easy), .grpc_status = BECALM_GRPC_NONE};
     bool grpc = is_grpc(easy);
-    *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
+    *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .grpc = grpc};
     if (answer.status < 400 && !grpc) { /* nothing in its headers could change what it means */
         seen->outcome.status = answer.status;
         return;

@@ -14,6 +14,7 @@ struct seen {
     struct becalm_outcome outcome;
     uint32_t grpc_status;
     struct becalm_text retry_after;
+    bool grpc; /* its end may say something else than its head */
 };
 
 /* The head of an answer has come. */

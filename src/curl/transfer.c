@@ -459,7 +459,11 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = (uint32_t)(attempt - transfer->attempt)};
     struct seen seen;
-    outcome_of_result(easy, code, &transfer->target->retry_on, &seen);
+    if (attempt->judged && code == CURLE_OK && !transfer->seen.grpc) {
+        seen = transfer->seen; /* the engine has judged its head, and it is whole */
+    } else {
+        outcome_of_result(easy, code, &transfer->target->retry_on, &seen);
+    }
     seen_keep(transfer, &seen);
     if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
         learn(transfer, easy);

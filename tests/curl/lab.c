@@ -28,6 +28,7 @@ struct lab {
     long repeat;
     long threads;
     long at_once;
+    long connections; /* at most so many; 0: as many as there are calls */
     long deadline_ms;
     long cancel_ms;
     long pause_ms; /* before each call */
@@ -43,7 +44,7 @@ struct lab {
 struct call {
     CURL *easy;
     struct lab *lab;
-    char body[65536];
+    char body[256];
     size_t length;
     size_t total;
     unsigned heads; /* status lines */
@@ -321,6 +322,7 @@ static void run_multi(struct lab *lab)
         (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_TIMERDATA, &loop);
         (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_TIMERFUNCTION, on_timer);
     }
+    (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, lab->connections);
     for (long i = 0; i < lab->at_once; i++) {
         call_make(&calls[i], lab);
         (void)becalm_curl_multi_add_handle(loop.multi, calls[i].easy);
@@ -386,6 +388,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"repeat", NULL, &lab->repeat, NULL},
         {"threads", NULL, &lab->threads, NULL},
         {"at_once", NULL, &lab->at_once, NULL},
+        {"connections", NULL, &lab->connections, NULL},
         {"deadline_ms", NULL, &lab->deadline_ms, NULL},
         {"cancel_ms", NULL, &lab->cancel_ms, NULL},
         {"pause_ms", NULL, &lab->pause_ms, NULL},

@@ -176,11 +176,13 @@ def test_calls__connections_are_kept(host, lab):
     assert host.connections == 2  # short bodies of failed answers are read to their end
 
 
-def test_calls__ten_thousand_at_once(host, lab):
+@pytest.mark.parametrize("interface", ["multi", "socket"])
+def test_calls__ten_thousand_at_once(host, lab, interface):
     host.on("/", Reply(200, b"fine"))
     result = lab(service(connectTimeout="30s", attemptTimeout="60s", deadline="100s", limit="{kind: none}"),
-                 f"http://{host.address}/", interface="multi", at_once=2000)  # fmt: skip
-    assert [call["reason"] for call in result.calls] == ["ok"] * 2000
+                 f"http://{host.address}/", interface=interface, at_once=10000, connections=200)  # fmt: skip
+    assert [call["reason"] for call in result.calls] == ["ok"] * 10000
+    assert host.count() == 10000 and host.connections <= 200
 
 
 def test_calls__many_threads_share_a_client(host, lab):
