@@ -232,7 +232,7 @@ static bool easy_choose(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     bool used = false;
-    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+    for (uint32_t i = 0; i < transfer->top; i++) {
         const struct attempt *other = &transfer->attempt[i];
         used = used || (other->added && other->easy == transfer->easy);
     }

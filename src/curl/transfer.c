@@ -253,7 +253,7 @@ static CURLcode code_without_answer(const struct transfer *transfer)
 
 static struct attempt *attempt_kept(struct transfer *transfer)
 {
-    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+    for (uint32_t i = 0; i < transfer->top; i++) {
         if (transfer->attempt[i].state == ATTEMPT_KEPT) {
             return &transfer->attempt[i];
         }
@@ -319,6 +319,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
             kept->state = ATTEMPT_GONE; /* the next one's answer is what counts */
         }
         attempt->due = true;
+        transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
         attempt->due_number = action->attempt;
         attempt->timeout_at = action->timeout_at;
     }
@@ -397,6 +398,7 @@ void transfer_begin(struct transfer *transfer)
     transfer->ended = false;
     transfer->passing = false;
     transfer->retries = false;
+    transfer->top = 0;
     transfer->body_read = false;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
@@ -408,7 +410,7 @@ void transfer_begin(struct transfer *transfer)
 
 static struct attempt *attempt_of(struct transfer *transfer, const CURL *easy)
 {
-    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+    for (uint32_t i = 0; i < transfer->top; i++) {
         if (transfer->attempt[i].added && transfer->attempt[i].easy == easy) {
             return &transfer->attempt[i];
         }
@@ -479,7 +481,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
 
 void transfer_timer(struct transfer *transfer)
 {
-    for (uint32_t i = 0; i < BECALM_SLOTS && !keeps_back(transfer); i++) { /* nobody saw a plain handle's head */
+    for (uint32_t i = 0; i < transfer->top && !keeps_back(transfer); i++) { /* nobody saw a plain handle's head */
         struct attempt *attempt = &transfer->attempt[i];
         if (attempt->state == ATTEMPT_FLYING && attempt->added && !attempt->judged &&
             outcome_delivered(attempt->easy)) {
@@ -515,12 +517,12 @@ static void send_failed(struct transfer *transfer, const struct attempt *attempt
 
 bool transfer_settle(struct transfer *transfer)
 {
-    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+    for (uint32_t i = 0; i < transfer->top; i++) {
         if (transfer->attempt[i].state == ATTEMPT_GONE) {
             attempt_remove(&transfer->attempt[i]);
         }
     }
-    for (uint32_t i = 0; i < BECALM_SLOTS && !transfer->ended; i++) {
+    for (uint32_t i = 0; i < transfer->top && !transfer->ended; i++) {
         struct attempt *attempt = &transfer->attempt[i];
         if (attempt->due) {
             attempt->due = false;
@@ -536,7 +538,7 @@ bool transfer_settle(struct transfer *transfer)
 
 void transfer_detach(struct transfer *transfer)
 {
-    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+    for (uint32_t i = 0; i < transfer->top; i++) {
         if (transfer->attempt[i].transfer != NULL) {
             attempt_remove(&transfer->attempt[i]);
             transfer->attempt[i].due = false;
@@ -551,7 +553,7 @@ void transfer_detach(struct transfer *transfer)
 void transfer_forget(struct transfer *transfer)
 {
     transfer->answered = transfer->easy;
-    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+    for (uint32_t i = 0; i < transfer->top; i++) {
         if (transfer->attempt[i].copied) {
             attempt_remove(&transfer->attempt[i]);
         }

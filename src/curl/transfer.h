@@ -57,6 +57,7 @@ struct transfer {
     struct client_target *target;
     struct site *site;
     struct becalm_call call;
+    uint32_t top; /* from here on slots were not used in this call: most need only the first */
     struct attempt attempt[BECALM_SLOTS];
     char key[64];   /* "Idempotency-Key: ..."; "": none */
     bool learned;   /* the method is known, not guessed */
