@@ -40,14 +40,17 @@ def test_calls__the_last_failed_answer_is_passed_on_whole(host, lab, interface):
     assert call["reason"] == "attempts_spent" and len(call["attempts"]) == 2
 
 
-def test_calls__an_answer_that_is_kept_is_given_if_the_retry_is_not_sent_after_all(host, lab):
-    """The breaker opens while the retry waits: the caller gets the 503 that there was, however long it is."""
-    host.on("/", Reply(503, b"y" * 40000))
+@pytest.mark.parametrize("length", [0, 100, 40000])
+def test_calls__an_answer_that_is_kept_is_given_if_the_retry_is_not_sent_after_all(host, lab, length):
+    """One call waits to retry when the other's failure opens the breaker: it gets the 503 that there was, all of it."""
+    host.on("/", Reply(503, b"y" * length))
     policy = service(initialDelay="300ms", jitter="none",
-                     breaker="{minimumNumberOfCalls: 1, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
-    call = lab(policy, f"http://{host.address}/").call
-    assert (call["code"], call["status"], call["bytes"], call["heads"]) == (0, 503, 40000, 1)
-    assert call["reason"] == "breaker_open" and host.count() == 1
+                     breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
+    calls = lab(policy, f"http://{host.address}/", interface="multi", at_once=2).calls
+    for call in calls:
+        assert (call["code"], call["status"], call["bytes"], call["heads"]) == (0, 503, length, 1)
+        assert call["reason"] == "breaker_open" and len(call["attempts"]) == 1
+    assert host.count() == 2 and max(call["took_ms"] for call in calls) >= 300
 
 
 def test_calls__a_plain_handle_that_got_a_byte_is_not_retried(host, lab):
