@@ -39,8 +39,9 @@ quick: ## build and test with gcc alone
 
 bench: ## measure engine, simulator and gateway beside their peers; run every acceptance row
 	tools/setup build bench
-	$(call build,release,--target bench_engine becalm backend relay load)
+	$(call build,release,--target bench_engine bench_curl becalm backend relay load)
 	build/release/bench/bench_engine
+	build/release/bench/bench_curl
 	bench/bench_sim.py
 	python3 -B bench/gateway/race.py
 	tests/acceptance/acceptance.py --jobs $(JOBS)

@@ -7,8 +7,8 @@
 
 #include "address.h"
 #include "admin.h"
-#include "buffer.h"
 #include "h1.h"
+#include "meter/buffer.h"
 #include "snapshot.h"
 
 #define ADMIN_CONNS_MAX 64u

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
-#include "buffer.h"
 #include "gateway.h"
 #include "own.h"
+
+#include "meter/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
