@@ -186,19 +186,6 @@ static uint32_t status_told(const struct transfer *transfer)
     return own.status;
 }
 
-/* How the hedges of a call ended: the one whose answer was taken has won, the others have lost. */
-static void note_hedges(struct meter *meter, const struct transfer *transfer)
-{
-    const struct becalm_record *record = &transfer->call.record;
-    uint32_t won = 0;
-    for (uint32_t i = 0; i < record->attempts && i < BECALM_RECORD_MAX; i++) {
-        const struct becalm_record_attempt *attempt = &record->attempt[i];
-        won += attempt->hedge && !attempt->open && attempt->outcome == BECALM_OUTCOME_OK;
-    }
-    meter_add(&meter->hedges[METER_HEDGE_WON], won);
-    meter_add(&meter->hedges[METER_HEDGE_LOST], record->hedges - won);
-}
-
 /* Counts what a step has done. */
 static void note(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
@@ -213,9 +200,6 @@ static void note(struct transfer *transfer, const struct becalm_event *event, co
         meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
         transfer->retries = true;
     }
-    if ((action->flags & BECALM_DO_SEND) != 0 && action->why == BECALM_WHY_HEDGE) {
-        meter_add(&meter->hedges[METER_HEDGE_SENT], 1);
-    }
     if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
         meter_retry(meter, action->attempt, transfer->waited);
         transfer->waited = 0;
@@ -224,7 +208,6 @@ static void note(struct transfer *transfer, const struct becalm_event *event, co
         meter_call(meter, &transfer->call.record);
         meter_code(meter, status_told(transfer));
         if (transfer->call.record.hedges > 0) {
-            note_hedges(meter, transfer);
         }
         meter_add(&meter->active, UINT64_MAX);
         meter_add(&meter->active_retries, transfer->retries ? UINT64_MAX : 0);
