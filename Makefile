@@ -37,11 +37,13 @@ quick: ## build and test with gcc alone
 	$(call build,dev)
 	$(call check,dev)
 
-bench: ## measure the hot paths, ns per operation; then race the gateway against HAProxy and nginx
+bench: ## measure engine, simulator and gateway beside their peers; run every acceptance row
 	tools/setup build bench
 	$(call build,release,--target bench_engine becalm backend relay load)
 	build/release/bench/bench_engine
+	bench/bench_sim.py
 	python3 -B bench/gateway/race.py
+	tests/acceptance/acceptance.py --jobs $(JOBS)
 
 picture: ## draw the README's picture anew
 	tools/setup build

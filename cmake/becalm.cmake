@@ -48,14 +48,24 @@ function(becalm_module name)
     target_link_libraries(becalm_${name} PUBLIC ${arg_DEPS})
 endfunction()
 
-# becalm_scenarios(TARGET FOLDER): builds FOLDER/*.yaml into the target, each under its file's name.
-function(becalm_scenarios target folder)
-    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.yaml)
-    set(output ${PROJECT_BINARY_DIR}/scenarios.c)
+# becalm_embed(TARGET TABLE name=file...): builds the files into the target, in this order, as a table: src/embedded.h.
+function(becalm_embed target table)
+    list(TRANSFORM ARGN REPLACE "=" "=${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE rows)
+    list(TRANSFORM rows REPLACE "^[^=]+=" "" OUTPUT_VARIABLE files)
+    set(output ${PROJECT_BINARY_DIR}/embedded_${table}.c)
     set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
     add_custom_command(OUTPUT ${output} DEPENDS ${files} ${script} VERBATIM
-                       COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} "-DFILES=${files}" -P ${script})
+                       COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DTABLE=${table} "-DFILES=${rows}" -P ${script})
     target_sources(${target} PRIVATE ${output})
+endfunction()
+
+# becalm_scenarios(TARGET FOLDER): builds FOLDER/*.yaml into the target, each under its file's name.
+function(becalm_scenarios target folder)
+    file(GLOB names RELATIVE ${PROJECT_SOURCE_DIR}/${folder} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.yaml)
+    list(TRANSFORM names REPLACE "\\.yaml$" "")
+    list(SORT names) # with .yaml behind them, a-b would come before a
+    list(TRANSFORM names REPLACE "(.+)" "\\1=${folder}/\\1.yaml" OUTPUT_VARIABLE rows)
+    becalm_embed(${target} scenarios ${rows})
 endfunction()
 
 # becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, and what shells need to
@@ -114,24 +124,35 @@ function(becalm_tests folder)
                                                    ${PROJECT_SOURCE_DIR}/src)
         target_compile_definitions(${name} PRIVATE BECALM_POLICIES="${PROJECT_SOURCE_DIR}/policies")
         add_test(NAME ${name} COMMAND ${name})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300)
         if(BECALM_SANITIZE)
-            set_tests_properties(${name} PROPERTIES TIMEOUT 300) # sanitizers cost up to twenty times
+            set_tests_properties(${name} PROPERTIES TIMEOUT 600) # sanitizers cost up to twenty times
         endif()
     endforeach()
 endfunction()
 
-# becalm_pytests(FOLDER): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built command as a user types it.
-# Debian's own python has pytest; another one that comes first on the path may not.
+# becalm_pytests(FOLDER [ONLY test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built command as a
+# user types it. Debian's own python has pytest; another one that comes first on the path may not.
 function(becalm_pytests folder)
+    cmake_parse_arguments(arg "" "" "ONLY" ${ARGN})
     find_program(BECALM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(BECALM_PYTHON python3)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
+    set(seeds 10) # of simulations
+    set(chain 20) # seconds that ten gateways in a row have a dead leaf
+    if(BECALM_SANITIZE)
+        set(seeds 1)
+        set(chain 6)
+    endif()
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
+        if(arg_ONLY AND NOT name IN_LIST arg_ONLY)
+            continue()
+        endif()
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 180 ENVIRONMENT BECALM=$<TARGET_FILE:becalm>)
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300
+                             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=${seeds};BECALM_CHAIN_SECONDS=${chain}")
     endforeach()
 endfunction()
 

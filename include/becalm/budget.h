@@ -132,7 +132,9 @@ BECALM_API void becalm_budget_give(struct becalm_budget *, const struct becalm_b
 BECALM_API uint64_t becalm_budget_left(const struct becalm_budget *, const struct becalm_budget_policy *,
                                        becalm_ns now);
 
-/* The same as a share of what would be left had no retry been made, in ppm, for display. */
+/* The most that it may hold now or, of kinds that count, what would be left had no retry been made, for display; and
+ * what is left as a share of it, in ppm. */
+BECALM_API uint64_t becalm_budget_cap(const struct becalm_budget *, const struct becalm_budget_policy *, becalm_ns now);
 BECALM_API uint32_t becalm_budget_fill_ppm(const struct becalm_budget *, const struct becalm_budget_policy *,
                                            becalm_ns now);
 

@@ -23,18 +23,19 @@ BECALM_BEGIN_DECLS
 #define BECALM_RECORD_MAX 8u /* attempts that the record keeps: the first seven and the latest */
 
 enum becalm_event_kind {
-    BECALM_EVENT_BEGIN, /* the call arrives */
-    BECALM_EVENT_SERVE, /* becalm_queue_next() returned its ticket */
-    BECALM_EVENT_HEAD,  /* an answer's head has arrived, and nothing has reached the caller yet */
-    BECALM_EVENT_DONE,  /* an attempt is over: answered to the end, or failed */
-    BECALM_EVENT_TIMER, /* wake_at has come; too early does no harm */
-    BECALM_EVENT_CANCEL /* the caller is gone */
+    BECALM_EVENT_BEGIN,  /* the call arrives */
+    BECALM_EVENT_SERVE,  /* becalm_queue_next() returned its ticket */
+    BECALM_EVENT_HEAD,   /* an answer's head has arrived, and nothing has reached the caller yet */
+    BECALM_EVENT_DONE,   /* an attempt is over: answered to the end, or failed */
+    BECALM_EVENT_TIMER,  /* wake_at has come; too early does no harm */
+    BECALM_EVENT_CANCEL, /* the caller is gone */
+    BECALM_EVENT_SENT    /* a request that streams is through to its end: the attempt's time begins */
 };
 
 struct becalm_event {
     enum becalm_event_kind kind;
     struct becalm_moment at;
-    uint32_t slot;                 /* HEAD, DONE: which attempt in flight, < BECALM_SLOTS */
+    uint32_t slot;                 /* HEAD, DONE, SENT: which attempt in flight, < BECALM_SLOTS */
     struct becalm_outcome outcome; /* HEAD, DONE: what the host saw */
 };
 
@@ -70,6 +71,8 @@ struct becalm_request {
     bool idempotent;            /* its method says that doing it twice is safe */
     bool keyed;                 /* it carries an idempotency key */
     bool not_replayable;        /* its body can be sent only once */
+    bool streams;               /* its body is sent as the caller brings it: until SENT only the caller's own deadline
+                                   counts, since a slow caller is not the callee's fault */
     bool retry_from_above;      /* it is itself a retry of a layer above */
     struct becalm_queue *queue; /* this worker's queue at the target's gate; NULL: can't wait */
     void *owner;                /* the host's, for becalm_ticket.owner */
@@ -110,7 +113,8 @@ struct becalm_live {
     uint32_t number;
     uint32_t host;
     bool hedge;
-    bool judged; /* its head has arrived and was counted; only its end is missing */
+    bool judged;  /* its head has arrived and was counted; only its end is missing */
+    bool streams; /* the request is not through yet */
     becalm_ns sent_at;
     becalm_ns timeout_at;
     struct becalm_slot slot;

@@ -67,8 +67,8 @@ BECALM_API void becalm_config_free(struct becalm_config *);
 
 /* What concerns the gateway as a whole. Lists end with NULL. */
 struct becalm_settings {
-    const char *const *listen; /* addresses: "127.0.0.1:8080", "unix:/path" */
-    const char *admin;
+    const char *const *listen;    /* addresses: "127.0.0.1:8080", "unix:/path" */
+    const char *admin;            /* NULL: none */
     const char *admin_token_file; /* NULL: none */
     enum becalm_role role;
     bool gateway_retries;
@@ -175,6 +175,9 @@ enum becalm_origin_level {
     BECALM_FROM_ENDPOINT,
     BECALM_FROM_SET /* --set on the command line */
 };
+
+/* "default", "defaults", "service", "endpoint", "--set". */
+BECALM_API const char *becalm_origin_word(enum becalm_origin_level);
 
 struct becalm_origin {
     enum becalm_origin_level level;

@@ -399,23 +399,6 @@ struct told {
     bool retries_off; /* by gatewayRetries */
 };
 
-static const char *level_word(enum becalm_origin_level level)
-{
-    switch (level) {
-    case BECALM_FROM_BUILT_IN:
-        return "default";
-    case BECALM_FROM_DEFAULTS:
-        return "defaults";
-    case BECALM_FROM_SERVICE:
-        return "service";
-    case BECALM_FROM_ENDPOINT:
-        return "endpoint";
-    case BECALM_FROM_SET:
-        return "--set";
-    }
-    return "";
-}
-
 static bool in_file(struct becalm_origin origin)
 {
     return origin.level != BECALM_FROM_BUILT_IN && origin.level != BECALM_FROM_SET;
@@ -429,7 +412,7 @@ static void value_json(const char *key, const char *value, struct becalm_origin 
     json_object(json, NULL);
     json_text(json, "key", key);
     json_text(json, "value", value);
-    json_text(json, "from", level_word(origin.level));
+    json_text(json, "from", becalm_origin_word(origin.level));
     json_text(json, "file", in_file(origin) ? told->file : NULL);
     if (in_file(origin)) {
         json_integer(json, "line", origin.line);
@@ -479,7 +462,7 @@ static void value_print(const char *key, const char *value, struct becalm_origin
     if (in_file(origin)) {
         printf("%s:%u\n", told->file, origin.line);
     } else {
-        printf("%s\n", level_word(origin.level));
+        printf("%s\n", becalm_origin_word(origin.level));
     }
     printf("    %s", style.dim);
     (void)print_wrapped(sentence, 4, 4);

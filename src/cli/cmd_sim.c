@@ -41,7 +41,7 @@ static int diags_tell(struct sim *s, int rc)
 static int scenario_open(struct sim *s, const char *name)
 {
     const struct becalm_load_options options = {.set = s->scenario_set};
-    const struct builtin *builtin = builtin_find(name);
+    const struct embedded *builtin = builtin_find(name);
     int rc = 0;
     if (is_path(name)) {
         rc = scenario_load(&s->file, name, &options, s->diags);
@@ -96,7 +96,7 @@ static int choice_from_set(struct sim *s, struct choice *choice)
         caller_policy(config, rules, &policy);
         reference_own(&policy, s->plan, &choice->hop, &choice->gate, &choice->options);
         if (becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
-            choice->hop.attempt_timeout = s->plan->timeout;
+            choice->hop.attempt_timeout = reference_timeout(s->plan);
         }
         if (becalm_rules_origin(rules, "deadline").level == BECALM_FROM_BUILT_IN) {
             choice->hop.deadline = BECALM_NEVER;
@@ -306,7 +306,7 @@ static int options_read(struct sim *s)
 /* ---- --list ---- */
 
 /* The sentence about a built-in scenario is in its file. */
-static struct scenario_file *builtin_open(struct sim *s, const struct builtin *builtin)
+static struct scenario_file *builtin_open(struct sim *s, const struct embedded *builtin)
 {
     struct scenario_file *file = NULL;
     int rc = scenario_parse(&file, builtin->name, (const char *)builtin->text, builtin->length, NULL, s->diags);
@@ -327,7 +327,7 @@ static void list_row(struct json *json, const struct report_style *style, const 
 
 static void list_scenarios(struct sim *s, struct json *json, const struct report_style *style)
 {
-    for (const struct builtin *each = builtin_scenarios; each->name != NULL; each++) {
+    for (const struct embedded *each = embedded_scenarios; each->name != NULL; each++) {
         struct scenario_file *file = builtin_open(s, each);
         const char *about = file == NULL ? NULL : scenario_of(file)->about;
         list_row(json, style, each->name, about == NULL ? "" : about);
@@ -457,6 +457,6 @@ const struct cli_command cmd_sim = {
                 "  becalm sim ./checkout.yaml --policy policy.yaml --seeds 10\n"
                 "  becalm sim chain --set defaults.budget.percent=5 --json\n",
     .complete = CLI_WORDS,
-    .words = builtin_words,
+    .words = embedded_scenarios_words,
     .run = sim_run,
 };

@@ -691,32 +691,34 @@ static uint64_t counted(const struct becalm_budget *b, const struct becalm_budge
                                                      : becalm_window_sum(window_of(b), now, RETRIED);
 }
 
-uint32_t becalm_budget_fill_ppm(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+uint64_t becalm_budget_cap(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
 {
-    uint64_t left = becalm_budget_left(b, policy, now);
-    uint64_t full = 0;
+    uint64_t left;
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
-        full = earned_peek_cap(b, now);
-        break;
+        return earned_peek_cap(b, now);
     case BECALM_BUDGET_TOKENS:
-        full = policy->capacity * MILLION;
-        break;
+        return policy->capacity * MILLION;
     case BECALM_BUDGET_GRPC:
-        full = policy->max_tokens_milli * UINT64_C(500);
-        break;
+        return policy->max_tokens_milli * UINT64_C(500);
     case BECALM_BUDGET_AWS:
-        full = policy->capacity * MILLION / policy->retry_cost;
-        break;
+        return policy->capacity * MILLION / policy->retry_cost;
     case BECALM_BUDGET_RATIO:
     case BECALM_BUDGET_ADAPTIVE:
     case BECALM_BUDGET_CONCURRENCY:
-        full = left + least(millionths(counted(b, policy, now)), UINT64_MAX - left);
-        break;
+        left = becalm_budget_left(b, policy, now);
+        return left + least(millionths(counted(b, policy, now)), UINT64_MAX - left);
     case BECALM_BUDGET_NONE:
-        return MILLION;
+        return UINT64_MAX;
     }
-    return full == 0 ? 0 : (uint32_t)in_proportion(left, full, MILLION);
+    BECALM_UNREACHABLE();
+}
+
+uint32_t becalm_budget_fill_ppm(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    uint64_t cap = becalm_budget_cap(b, policy, now);
+    uint64_t left = least(becalm_budget_left(b, policy, now), cap); /* other threads may spend between the two */
+    return cap == 0 ? 0 : cap == UINT64_MAX ? MILLION : (uint32_t)in_proportion(left, cap, MILLION);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ sound */

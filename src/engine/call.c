@@ -278,7 +278,7 @@ static void end_answered(struct step *s, uint32_t slot, const struct becalm_outc
 static bool is_clipped(const struct step *s, const struct becalm_live *live)
 {
     becalm_ns timeout = s->call->policy->attempt_timeout;
-    return becalm_ns_since(live->timeout_at, live->sent_at) < timeout - timeout / 4;
+    return live->streams || becalm_ns_since(live->timeout_at, live->sent_at) < timeout - timeout / 4;
 }
 
 /* A host that keeps an attempt's time itself can't know that it was the call's deadline which cut it. Its timer may be
@@ -298,7 +298,9 @@ static void attempt_event(struct step *s, const struct becalm_event *event)
     if (event->slot >= BECALM_SLOTS || (call->live & 1u << event->slot) == 0) {
         return; /* abandoned: its result does not matter any more */
     }
-    if (call->phase == BECALM_PHASE_ANSWERED) {
+    if (event->kind == BECALM_EVENT_SENT) {
+        becalm__attempt_sent(s, event->slot);
+    } else if (call->phase == BECALM_PHASE_ANSWERED) {
         if (event->kind == BECALM_EVENT_DONE) {
             end_answered(s, event->slot, &event->outcome);
         }
@@ -447,6 +449,7 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         break;
     case BECALM_EVENT_HEAD:
     case BECALM_EVENT_DONE:
+    case BECALM_EVENT_SENT:
         attempt_event(&s, event);
         break;
     case BECALM_EVENT_TIMER:

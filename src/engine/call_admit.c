@@ -95,7 +95,8 @@ void becalm__call_admit(struct step *s)
     struct becalm_call *call = s->call;
     becalm_ns carried_at = call->request.deadline_at == 0 ? BECALM_NEVER : call->request.deadline_at;
     call->record.began_at = s->at->now;
-    call->deadline_at = becalm_deadline_at(s->at->now, call->policy->deadline, carried_at);
+    call->deadline_at = call->request.streams ? carried_at /* the policy's begins when the request is through */
+                                              : becalm_deadline_at(s->at->now, call->policy->deadline, carried_at);
     if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
         becalm__call_finish(s, BECALM_WHY_DEADLINE); /* before the throttle: it was never a request to the callee */
         return;

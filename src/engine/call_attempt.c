@@ -84,6 +84,32 @@ static void record_open(struct step *s, const struct becalm_live *live)
     call->record.hedges += live->hedge;
 }
 
+/* The attempt's time begins now. While its request still streams, only the caller's deadline ends it. */
+static void attempt_time(struct step *s, struct becalm_live *live)
+{
+    const struct becalm_call *call = s->call;
+    becalm_ns own = becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout);
+    live->sent_at = s->at->now;
+    live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(s->at->now, own);
+}
+
+void becalm__attempt_sent(struct step *s, uint32_t slot)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    if (!live->streams || live->judged) {
+        return;
+    }
+    live->streams = false;
+    call->deadline_at = becalm_deadline_at(s->at->now, call->policy->deadline, call->deadline_at);
+    call->flying_since = s->at->now;
+    call->slow_at = slow_at(call, s->at->now);
+    if (live->slot.held) {
+        becalm_limit_sent(call->target->limit, &live->slot, s->at->now);
+    }
+    attempt_time(s, live);
+}
+
 void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
                           bool hedge)
 {
@@ -94,9 +120,8 @@ void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const 
     live->host = call->next_host != BECALM_NO_HOST ? call->next_host : becalm__attempt_pick(s);
     live->hedge = hedge;
     live->judged = false;
-    live->sent_at = s->at->now;
-    live->timeout_at =
-        becalm_ns_after(s->at->now, becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout));
+    live->streams = call->request.streams;
+    attempt_time(s, live);
     live->slot = *slot;
     live->permit.held = false;
     if (call->policy->breaker.per_attempt) {

@@ -64,6 +64,9 @@ void becalm__call_expire(struct step *s); /* GATED: patience or deadline is over
 
 /* call_attempt.c */
 
+/* A request that streams is through to its end. */
+void becalm__attempt_sent(struct step *, uint32_t slot);
+
 /* Sends the next attempt. `slot` is held if the target has a limit. */
 void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
                           bool hedge);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/pick.h>
 
-#define GUESS_ABOVE 16u /* with fewer hosts, looking at each is cheaper than guessing */
-#define GUESSES     8u  /* per choice; with half of the hosts unfit, one of 128 picks looks at them all */
+#define GUESS_ABOVE 16u      /* with fewer hosts, looking at each is cheaper than guessing */
+#define FRESH       BECALM_S /* so long a failure makes its host a second choice */
+#define GUESSES     8u       /* per choice; with half of the hosts unfit, one of 128 picks looks at them all */
 
 /* What one pick is about. */
 struct choice {
@@ -21,10 +22,23 @@ static uint64_t in_flight(const struct becalm_hosts *hosts, uint32_t host)
     return atomic_load_explicit(&hosts->host[host].in_flight, memory_order_relaxed);
 }
 
-/* Of two choices the one with less to do; the first if they are equal. */
-static uint32_t idler(const struct becalm_hosts *hosts, uint32_t first, uint32_t second)
+/* What a host has to do, and its failures in a row while the last one is fresh: a host that refuses everything at once
+ * has nothing to do, and would otherwise draw all attempts to itself until it is ejected. */
+static uint64_t burden(const struct choice *c, uint32_t host)
 {
-    return in_flight(hosts, second) < in_flight(hosts, first) ? second : first;
+    const struct becalm_host *h = &c->hosts->host[host];
+    uint64_t streak = atomic_load_explicit(&h->streak, memory_order_relaxed);
+    if (streak > 0) {
+        becalm_ns failed_at = atomic_load_explicit(&h->calm_since, memory_order_relaxed);
+        streak = becalm_ns_since(c->at->now, failed_at) < FRESH ? streak : 0;
+    }
+    return in_flight(c->hosts, host) + streak;
+}
+
+/* Of two choices the one with the smaller burden; the first if they are equal. */
+static uint32_t idler(const struct choice *c, uint32_t first, uint32_t second)
+{
+    return burden(c, second) < burden(c, first) ? second : first;
 }
 
 static bool was_tried(const struct becalm_tried *tried, uint32_t host)
@@ -57,7 +71,7 @@ static uint32_t pick_any(const struct choice *c)
     uint32_t first = (uint32_t)becalm_rand_below(becalm_rand_lane(c->at->random, BECALM_LANE_PICK), count);
     uint32_t second = (uint32_t)becalm_rand_below(becalm_rand_lane(c->at->random, BECALM_LANE_PICK_OTHER), count - 1);
     second += second >= first;
-    return idler(c->hosts, first, second);
+    return idler(c, first, second);
 }
 
 /* A fit host other than `other` by a few guesses, or BECALM_NO_HOST. */
@@ -101,7 +115,7 @@ static uint32_t pick_by_scan(const struct choice *c)
     /* The reservoir keeps low numbers first: a coin decides which is the first choice, or ties would always go there.
      */
     uint64_t coin = becalm_rand_below(becalm_rand_lane(c->at->random, BECALM_LANE_PICK_OTHER), 2);
-    return idler(c->hosts, kept[coin], kept[1 - coin]);
+    return idler(c, kept[coin], kept[1 - coin]);
 }
 
 uint32_t becalm_pick(const struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
@@ -119,7 +133,7 @@ uint32_t becalm_pick(const struct becalm_hosts *hosts, const struct becalm_outli
         uint32_t first = guess(&c, BECALM_LANE_PICK, BECALM_NO_HOST);
         uint32_t second = first == BECALM_NO_HOST ? first : guess(&c, BECALM_LANE_PICK_OTHER, first);
         if (second != BECALM_NO_HOST) {
-            return idler(hosts, first, second);
+            return idler(&c, first, second);
         }
     }
     return pick_by_scan(&c);

@@ -388,6 +388,11 @@ static void time_undo(struct becalm_window *w, becalm_ns noted_at, uint32_t cell
     }
 }
 
+uint64_t becalm__window_slice(const struct becalm_window *w, becalm_ns now)
+{
+    return place_slice(place_of(w, now));
+}
+
 static uint64_t time_sum(const struct becalm_window *w, becalm_ns now, unsigned lane)
 {
     uint64_t slice = place_slice(place_of(w, now));

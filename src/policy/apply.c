@@ -233,6 +233,10 @@ static bool set_text(const struct setting *s)
         wrong(s, "a text; it is empty");
         return false;
     }
+    if (s->key->word != NULL && yaml_is(s->node, s->key->word)) {
+        *(const char **)s->field = NULL;
+        return true;
+    }
     const char *should = text_should(s->key->type, s->node->text);
     if (should != NULL) {
         wrong(s, should);

@@ -406,23 +406,49 @@ static void version_check(struct loader *l, const struct yaml_node *node)
     }
 }
 
+/* Of an address, not of a name. */
 static bool is_loopback(const char *address)
 {
-    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 ||
-           strncmp(address, "localhost:", 10) == 0 || strncmp(address, "unix:", 5) == 0;
+    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 || strncmp(address, "unix:", 5) == 0;
+}
+
+/* A name can be called, but one listens on an address. */
+static void name_refuse(struct loader *l, const char *key, const struct yaml_node *node, const char *address)
+{
+    loader_error(l, node->line, node->column, "wrong-type",
+                 "%s: %.64s is a name; write an address to listen on, like 127.0.0.1:8080 or unix:/path", key, address);
+}
+
+static void listen_check(struct loader *l, const struct yaml_node *listen, const char *const *addresses)
+{
+    for (size_t i = 0; listen != NULL && addresses[i] != NULL; i++) {
+        if (value_address_is_name(addresses[i])) {
+            name_refuse(l, "listen", listen->kind == YAML_SEQUENCE ? listen->item[i] : listen, addresses[i]);
+        }
+    }
+}
+
+static void admin_check(struct loader *l, const struct yaml_node *admin, const struct becalm_settings *settings)
+{
+    if (admin == NULL || settings->admin == NULL) {
+        return;
+    }
+    if (value_address_is_name(settings->admin)) {
+        name_refuse(l, "admin", admin, settings->admin);
+    } else if (!is_loopback(settings->admin) && settings->admin_token_file == NULL) {
+        loader_error(
+            l, admin->line, admin->column, "conflict",
+            "admin: beyond loopback it needs a token; write adminTokenFile: FILE, or an address like 127.0.0.1:9900");
+    }
 }
 
 /* What must not be switched on by a typing error. */
 static void settings_check(struct loader *l, const struct yaml_node *root)
 {
     const struct becalm_settings *settings = &l->config->settings;
-    const struct yaml_node *admin = yaml_get(root, "admin");
     const struct yaml_node *upgrades = yaml_get(root, "upgrades");
-    if (admin != NULL && !is_loopback(settings->admin) && settings->admin_token_file == NULL) {
-        loader_error(
-            l, admin->line, admin->column, "conflict",
-            "admin: beyond loopback it needs a token; write adminTokenFile: FILE, or an address like 127.0.0.1:9900");
-    }
+    listen_check(l, yaml_get(root, "listen"), settings->listen);
+    admin_check(l, yaml_get(root, "admin"), settings);
     for (size_t i = 0; upgrades != NULL && settings->upgrades[i] != NULL; i++) {
         if (strcmp(settings->upgrades[i], "websocket") != 0) {
             loader_error(l, upgrades->line, upgrades->column, "wrong-type",

@@ -173,6 +173,23 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     }
 }
 
+const char *becalm_origin_word(enum becalm_origin_level level)
+{
+    switch (level) {
+    case BECALM_FROM_BUILT_IN:
+        return "default";
+    case BECALM_FROM_DEFAULTS:
+        return "defaults";
+    case BECALM_FROM_SERVICE:
+        return "service";
+    case BECALM_FROM_ENDPOINT:
+        return "endpoint";
+    case BECALM_FROM_SET:
+        return "--set";
+    }
+    BECALM_UNREACHABLE();
+}
+
 struct becalm_origin becalm_rules_origin(const struct becalm_rules *rules, const char *key)
 {
     const struct schema_key *known = schema_find(&schema_rules, key);

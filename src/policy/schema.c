@@ -218,7 +218,8 @@ static const struct schema_key endpoint[] = {MATCH_ROWS};
 #define ROW becalm_settings
 static const struct schema_key settings[] = {
     {"listen", FIELD(ADDRESSES, listen), .sentence = "where the gateway listens"},
-    {"admin", FIELD(ADDRESS, admin), .sentence = "where metrics, health and the dashboard are"},
+    {"admin", FIELD(ADDRESS, admin), .word = "none",
+     .sentence = "where metrics, health and the dashboard are; none: nowhere"},
     {"adminTokenFile", FIELD(TEXT, admin_token_file), .sentence = "a file with the bearer token for the admin address"},
     {"role", FIELD(WORD, role), .words = role_words, .sentence = "what this instance is"},
     {"gatewayRetries", FIELD(BOOLEAN, gateway_retries), .sentence = "false: in role gateway nothing is retried or hedged"},

@@ -352,6 +352,16 @@ bool value_address(const char *text)
     return colon != NULL && is_host(text, (size_t)(colon - text)) && is_port(colon + 1);
 }
 
+bool value_address_is_name(const char *text)
+{
+    char copy[INET_ADDRSTRLEN];
+    struct in_addr v4;
+    if (!value_address(text) || text[0] == '[' || strncmp(text, "unix:/", 6) == 0) {
+        return false;
+    }
+    return !copy_until(text, strchr(text, ':'), copy, sizeof copy) || inet_pton(AF_INET, copy, &v4) != 1;
+}
+
 bool value_match_host(const char *text)
 {
     struct in6_addr v6;

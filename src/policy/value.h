@@ -29,6 +29,7 @@ bool value_rate(const char *text, uint64_t *milli);
 /* host:port, 127.0.0.1:80, [::1]:80, unix:/path. Port 0 is one, for listeners; ":80" is none: it would mean every
  * network, and that is to be written out. */
 bool value_address(const char *text);
+bool value_address_is_name(const char *text); /* one of these, and host is neither an IP address nor a path */
 
 /* What a request is matched by. A host: pay.local, pay.local:8080, 10.0.0.1, [::1]:80, ::1, *.example.com, or * alone.
  * A path as http/path.h reads it, from its slash, without a query, at most 1024 bytes. A method in the capital letters

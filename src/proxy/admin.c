@@ -1,16 +1,289 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "admin.h"
-int admin_make(struct admin **admin, struct gateway *gateway, struct loop *loop, struct log_source *log,
-               struct becalm_diags *diags)
+
+#include "admin_internal.h"
+#include "gateway.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TOKEN_MAX 4096u
+#define PAUSE     (50 * BECALM_MS) /* out of descriptors: looks again */
+#define TURN      16               /* connections taken in before others have their turn */
+
+struct admin_listener {
+    struct source source; /* first */
+    struct admin *admin;
+    char *text; /* as in the policy */
+    union address_socket address;
+    bool watched;
+};
+
+/* Taking in. */
+
+static void listener_pause(struct admin_listener *listener)
 {
-    (void)admin;
-    (void)gateway;
-    (void)loop;
-    (void)log;
-    (void)diags;
+    struct loop *loop = listener->admin->place.loop;
+    if (listener->watched) { /* the level would wake us at once, again and again */
+        loop_forget(loop, &listener->source);
+        listener->watched = false;
+    }
+    wheel_arm(&loop->wheel, &listener->admin->pause, becalm_ns_after(loop->now, PAUSE));
+}
+
+static int take(struct admin_listener *listener)
+{
+    int fd;
+    do {
+        fd = accept4(listener->source.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    return fd;
+}
+
+/* No descriptor is left: gives up the reserve to answer one. Others wait until it is back. */
+static void take_by_reserve(struct admin_listener *listener)
+{
+    struct admin *admin = listener->admin;
+    if (admin->reserve_fd >= 0) {
+        close(admin->reserve_fd);
+        admin->reserve_fd = -1;
+        int fd = take(listener);
+        if (fd >= 0) {
+            admin_conn_accept(admin, fd, true);
+        }
+    }
+    listener_pause(listener);
+}
+
+static void listener_ready(struct source *source, uint32_t events)
+{
+    struct admin_listener *listener = (struct admin_listener *)source;
+    struct admin *admin = listener->admin;
+    (void)events;
+    for (int i = 0; i < TURN; i++) {
+        bool full = admin->conn_count == ADMIN_CONNS_MAX;
+        struct admin_conn *idlest = full ? admin_conns_idlest(admin) : NULL;
+        if (full && idlest == NULL) {
+            listener_pause(listener);
+            return;
+        }
+        int fd = take(listener);
+        if (fd >= 0) {
+            if (full) { /* only now is it sure that somebody wants the place */
+                admin_conn_close(idlest);
+            }
+            admin_conn_accept(admin, fd, false);
+        } else if (errno == EMFILE || errno == ENFILE) {
+            take_by_reserve(listener);
+            return;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return; /* nobody is left */
+        } else {
+            listener_pause(listener);
+            return;
+        }
+    }
+}
+
+static void reserve_open(struct admin *admin)
+{
+    if (admin->reserve_fd < 0) {
+        admin->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+}
+
+/* Workers may have been faster to take the descriptor that the reserve was; then it comes back when they give one up.
+ */
+static void pause_over(struct timer *timer)
+{
+    struct admin *admin = (struct admin *)((char *)timer - offsetof(struct admin, pause));
+    struct admin_listener *listener = admin->listener;
+    reserve_open(admin);
+    if (listener == NULL) {
+        return;
+    }
+    if (!listener->watched && admin->reserve_fd >= 0) {
+        listener->watched = loop_watch_level(admin->place.loop, &listener->source, false) == 0;
+    }
+    if (!listener->watched) {
+        listener_pause(listener);
+    }
+}
+
+void admin_conn_gone(struct admin *admin, bool reserved)
+{
+    if (reserved) {
+        pause_over(&admin->pause);
+    }
+}
+
+/* Listeners. */
+
+static void listener_free(struct admin_listener *listener)
+{
+    if (listener == NULL) {
+        return;
+    }
+    if (listener->address.any.sa_family == AF_UNIX && listener->source.fd >= 0) {
+        unlink(listener->address.local.sun_path);
+    }
+    free(listener->text);
+    loop_bury(listener->admin->place.loop, &listener->source);
+}
+
+/* NULL with errno. */
+static struct admin_listener *listener_make(struct admin *admin, const char *text)
+{
+    struct address address;
+    struct admin_listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL) {
+        return NULL;
+    }
+    bool parsed = address_parse(text, &address) && address.kind != ADDRESS_NAME;
+    BECALM_ASSERT(parsed); /* the loader checked it */
+    *listener = (struct admin_listener){.source = {.ready = listener_ready, .fd = -1}, .admin = admin};
+    listener->address = address.socket;
+    listener->text = strdup(text);
+    /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
+    bool local = address.kind == ADDRESS_LOCAL;
+    mode_t before = local ? umask(S_IXUSR | S_IRWXG | S_IRWXO) : 0;
+    listener->source.fd = listener->text == NULL ? -1 : listen_on(&address.socket, false);
+    if (local) {
+        umask(before);
+    }
+    if (listener->source.fd < 0) {
+        int error = errno;
+        listener_free(listener);
+        errno = error;
+        return NULL;
+    }
+    return listener;
+}
+
+/* The token. */
+
+static bool is_visible(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text <= ' ' || *text > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The file's text without blanks at its end. NULL: *why says what is wrong with it. */
+static char *token_read(const char *path, const char **why)
+{
+    char *token = calloc(1, TOKEN_MAX + 1);
+    int fd = token == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, token, TOKEN_MAX);
+    *why = length < 0 ? strerror(errno) : NULL;
+    if (fd >= 0) {
+        close(fd);
+    }
+    while (length > 0 && strchr(" \t\r\n", token[length - 1]) != NULL) {
+        token[--length] = '\0';
+    }
+    if (length == 0) {
+        *why = "it is empty";
+    } else if (length > 0 && (strlen(token) != (size_t)length || !is_visible(token))) {
+        *why = "a token is one word of visible ASCII characters";
+    } else if (length == TOKEN_MAX) {
+        *why = "a token has fewer than 4096 characters";
+    }
+    if (*why != NULL) {
+        free(token);
+        return NULL;
+    }
+    return token;
+}
+
+/* Beginning, change and end. */
+
+int admin_prepare(struct admin *admin, const struct becalm_settings *settings, struct becalm_diags *diags)
+{
+    const char *path = admin->place.gateway->path;
+    const char *why = NULL;
+    bool same =
+        admin->listener != NULL && settings->admin != NULL && strcmp(admin->listener->text, settings->admin) == 0;
+    admin->prepared = true;
+    admin->next_listener = same ? admin->listener : NULL;
+    admin->next_token = NULL;
+    if (settings->admin != NULL && settings->admin_token_file != NULL) {
+        admin->next_token = token_read(settings->admin_token_file, &why);
+        if (admin->next_token == NULL) {
+            becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "admin", "adminTokenFile: can't use %s: %s",
+                            settings->admin_token_file, why);
+            return BECALM_EIO;
+        }
+    }
+    if (settings->admin != NULL && !same) {
+        admin->next_listener = listener_make(admin, settings->admin);
+        if (admin->next_listener == NULL) {
+            becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "admin",
+                            "can't listen on %s: %s; write another address for admin, or admin: none", settings->admin,
+                            strerror(errno));
+            return BECALM_EIO;
+        }
+    }
     return 0;
 }
+
+void admin_settle(struct admin *admin, bool use)
+{
+    if (!admin->prepared) {
+        return;
+    }
+    admin->prepared = false;
+    bool moves = admin->next_listener != admin->listener;
+    if (!use) {
+        free(admin->next_token);
+        if (moves) {
+            listener_free(admin->next_listener);
+        }
+        return;
+    }
+    free(admin->token);
+    admin->token = admin->next_token;
+    if (moves) {
+        listener_free(admin->listener);
+        admin->listener = admin->next_listener;
+        admin_conns_quiet(admin);
+        timer_disarm(&admin->pause);
+        if (admin->listener != NULL) {
+            pause_over(&admin->pause); /* begins to watch it */
+        }
+    }
+}
+
+struct admin *admin_make(const struct admin_place *place)
+{
+    struct admin *admin = calloc(1, sizeof *admin);
+    if (admin != NULL) {
+        *admin = (struct admin){.place = *place, .reserve_fd = -1, .pause = {.fire = pause_over}};
+    }
+    return admin;
+}
+
 void admin_free(struct admin *admin)
 {
-    (void)admin;
+    if (admin == NULL) {
+        return;
+    }
+    while (admin->conns != NULL) {
+        admin_conn_close(admin->conns);
+    }
+    timer_disarm(&admin->pause);
+    listener_free(admin->listener);
+    if (admin->reserve_fd >= 0) {
+        close(admin->reserve_fd);
+    }
+    free(admin->token);
+    free(admin);
 }

@@ -4,7 +4,8 @@
 
 /* The admin address: health, metrics, state, decisions, the policy, reload, breakers. A small HTTP/1.1 server on the
  * control thread's loop, so that it answers when all workers are busy, and when the process is out of descriptors. On
- * loopback it needs nothing; elsewhere a bearer token from adminTokenFile. Writes from other sites are refused. */
+ * loopback it needs nothing; elsewhere a bearer token from adminTokenFile. Writes from other sites are refused.
+ * docs/admin.md has the paths and the shape of what they answer. */
 
 #include "log.h"
 #include "loop.h"
@@ -12,10 +13,24 @@
 #include <becalm/config.h>
 
 struct admin;
+struct control;
 struct gateway;
 
-/* 0; or BECALM_EIO or BECALM_ENOMEM, with a diagnostic where there is something to say. */
-int admin_make(struct admin **, struct gateway *, struct loop *, struct log_source *, struct becalm_diags *);
+/* Whose it is. */
+struct admin_place {
+    struct gateway *gateway;
+    struct control *control;
+    struct loop *loop;
+    struct log_source *log;
+};
+
+struct admin *admin_make(const struct admin_place *); /* listens nowhere yet; NULL: no memory */
 void admin_free(struct admin *);
+
+/* Opens the address and reads the token that these settings name, without using them yet. 0; BECALM_EIO with a
+ * diagnostic, or BECALM_ENOMEM. Each call is followed by one of admin_settle(). */
+int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
+/* Moves to what was prepared, or forgets it. Who came by another address than the present one is sent away. */
+void admin_settle(struct admin *, bool use);
 
 #endif

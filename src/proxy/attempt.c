@@ -14,6 +14,7 @@
 
 static void attempt_write(struct attempt *);
 static bool attempt_read(struct attempt *);
+static bool take_body(struct attempt *, const char *bytes, size_t length);
 
 void attempt_free(struct attempt *attempt)
 {
@@ -69,6 +70,11 @@ static void fail(struct attempt *attempt, enum becalm_http_failure failure)
     exchange_done(exchange, attempt->slot, &outcome);
 }
 
+void attempt_stalled(struct attempt *attempt)
+{
+    fail(attempt, attempt->state == ATTEMPT_PASSING ? BECALM_HTTP_CUT : BECALM_HTTP_TIMEOUT);
+}
+
 /* A pooled connection was found dead before the first byte of an answer: that is nobody's failure, and is mended on a
  * fresh one, if nothing can be done twice by that. */
 static bool redo(struct attempt *attempt)
@@ -92,7 +98,7 @@ static bool redo(struct attempt *attempt)
     case UPSTREAM_LATER:
         break;
     case UPSTREAM_REFUSED:
-        fail(attempt, BECALM_HTTP_CONNECT);
+        attempt_refused(attempt);
         break;
     }
     return true;
@@ -141,7 +147,8 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         fail(attempt, BECALM_HTTP_DNS);
         return;
     }
-    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, false,
+    bool connect = exchange_is_connect(exchange); /* a tunnel has a connection of its own */
+    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, connect,
                          !exchange_may_repeat(exchange))) {
     case UPSTREAM_READY:
         attempt_connected(attempt);
@@ -149,9 +156,22 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     case UPSTREAM_LATER:
         break;
     case UPSTREAM_REFUSED:
-        fail(attempt, BECALM_HTTP_CONNECT);
+        attempt_refused(attempt);
         break;
     }
+}
+
+/* The connection could not even be tried. If that is for want of our own means, it is not the host's fault. */
+void attempt_refused(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM && errno != EADDRNOTAVAIL) {
+        fail(attempt, BECALM_HTTP_CONNECT);
+        return;
+    }
+    struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
+    exchange->no_means = true;
+    exchange_done(exchange, attempt->slot, &ours);
 }
 
 void attempt_not_connected(struct attempt *attempt, bool timed_out)
@@ -260,6 +280,14 @@ static void attempt_write(struct attempt *attempt)
     }
 }
 
+/* A request that streamed is through: the host's time begins. False: the exchange is over. */
+static bool tell_through(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    return !attempt->through || !exchange->body_streams ||
+           exchange_event(exchange, BECALM_EVENT_SENT, attempt->slot, NULL);
+}
+
 void attempt_body(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
@@ -277,6 +305,7 @@ void attempt_body(struct attempt *attempt)
     }
     bytes_free(&exchange->body);
     attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
+    tell_through(attempt);
 }
 
 /* True: all is written. */
@@ -297,6 +326,9 @@ static bool flush_unsent(struct attempt *attempt)
         }
         attempt->wrote = true;
         unsent->from += (size_t)written;
+        if (attempt->exchange->client != NULL) {
+            attempt->exchange->client->since = attempt->exchange->worker->loop.now; /* it moves */
+        }
     }
     bytes_free(unsent);
     attempt->through = attempt->exchange->body_in.ended;
@@ -306,10 +338,13 @@ static bool flush_unsent(struct attempt *attempt)
 void attempt_ready(struct attempt *attempt, uint32_t events)
 {
     struct exchange *exchange = attempt->exchange;
-    if ((events & EPOLLOUT) != 0 && bytes_left(&attempt->unsent) > 0 && flush_unsent(attempt) &&
-        exchange->body_streams && exchange_wants_body(exchange)) {
-        client_resume(exchange->client); /* may bring this attempt to its end */
-        return;
+    if ((events & EPOLLOUT) != 0 && bytes_left(&attempt->unsent) > 0 && flush_unsent(attempt)) {
+        if (exchange->body_streams && exchange_wants_body(exchange)) {
+            client_resume(exchange->client);
+        }
+        if (!tell_through(attempt)) {
+            return;
+        }
     }
     if (attempt->upstream != NULL && attempt->upstream->readable) {
         attempt_read(attempt);
@@ -365,7 +400,7 @@ static bool pass(struct attempt *attempt, const struct pieces *pieces)
 {
     struct exchange *exchange = attempt->exchange;
     if (!answer_more(exchange, pieces, attempt->body.ended)) {
-        client_close(exchange->client);
+        client_close(exchange->client); /* without a client nothing is written, and nothing fails */
         return false;
     }
     return true;
@@ -433,7 +468,8 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
             return false;
         }
         attempt->fields_length = bytes_left(&attempt->got);
-        return hold(attempt, &pieces, ended, at == end);
+        return hold(attempt, &pieces, ended, at == end) &&
+               (at == end || take_body(attempt, at, (size_t)(end - at))); /* more pieces than one list holds */
     }
     if (ended) {
         release(attempt, at == end);

@@ -167,12 +167,8 @@ static void names_forget_unused(struct control *control)
 
 /* Reload. */
 
-static void reload(struct control *control)
+int control_reload(struct control *control, struct becalm_diags *diags)
 {
-    struct becalm_diags *diags = calloc(1, sizeof *diags);
-    if (diags == NULL) {
-        return;
-    }
     for (struct name *name = control->names; name != NULL; name = name->next) {
         name->used = false;
     }
@@ -188,6 +184,15 @@ static void reload(struct control *control)
         note(control, BECALM_LOG_INFO, "policy reloaded", "file", control->gateway->path);
     } else {
         note(control, BECALM_LOG_ERROR, "policy not reloaded: the one before stays", "file", control->gateway->path);
+    }
+    return rc;
+}
+
+static void reload(struct control *control)
+{
+    struct becalm_diags *diags = calloc(1, sizeof *diags);
+    if (diags != NULL) {
+        control_reload(control, diags);
     }
     free(diags);
 }
@@ -237,6 +242,7 @@ static void drain(struct control *control)
         return;
     }
     note(control, BECALM_LOG_INFO, "draining", NULL, NULL);
+    gateway_order_all(gateway, WORKER_DRAIN);
     control->drain_end =
         becalm_ns_after(control->loop.now, becalm_ns_after(settings->drain_delay, settings->drain_limit));
     wheel_arm(&control->loop.wheel, &control->drain_timer, becalm_ns_after(control->loop.now, settings->drain_delay));
@@ -294,7 +300,8 @@ struct control *control_make(struct gateway *gateway)
         return NULL;
     }
     control->resolver = resolver_make(&(struct resolver_options){.seed = control->loop.random});
-    if (control->resolver == NULL) {
+    control->admin = admin_make(&(struct admin_place){gateway, control, &control->loop, control->log});
+    if (control->resolver == NULL || control->admin == NULL) {
         control_free(control);
         return NULL;
     }
@@ -316,9 +323,9 @@ int control_end_fd(const struct control *control)
     return control->end_fd;
 }
 
-int control_listen(struct control *control, struct becalm_diags *diags)
+struct admin *control_admin(struct control *control)
 {
-    return admin_make(&control->admin, control->gateway, &control->loop, control->log, diags);
+    return control->admin;
 }
 
 static void *run(void *data)

@@ -8,6 +8,7 @@
 #include "loop.h"
 #include "snapshot.h"
 
+struct admin;
 struct gateway;
 struct control;
 
@@ -20,8 +21,9 @@ void control_order(struct control *, unsigned orders); /* from any thread */
 void control_wait(struct control *);
 int control_end_fd(const struct control *); /* becomes readable at the end */
 
-/* Opens the admin address. 0, or BECALM_EIO with a diagnostic. */
-int control_listen(struct control *, struct becalm_diags *);
+/* Reloads the policy, and logs how that went: as gateway_reload_now(). The control thread's. */
+int control_reload(struct control *, struct becalm_diags *);
+struct admin *control_admin(struct control *);
 
 /* The addresses that names have, for snapshots; starts asking for those that are new. */
 struct snapshot_names control_names(struct control *);

@@ -12,9 +12,10 @@
 #define DECISIONS 256u
 
 struct decision {
-    uint64_t number; /* counts up, 0: none */
-    uint64_t wall;   /* of its beginning, ns since 1970 */
-    uint32_t status; /* what the client was told */
+    uint64_t number;   /* counts up, 0: none */
+    uint64_t wall;     /* of its beginning, ns since 1970 */
+    uint64_t snapshot; /* whose hosts the record numbers */
+    uint32_t status;   /* what the client was told */
     char service[64];
     char endpoint[64];
     char method[16];

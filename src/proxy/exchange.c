@@ -98,6 +98,7 @@ static void keep_decision(struct exchange *exchange)
 {
     struct decision decision = {
         .wall = exchange->arrived_wall,
+        .snapshot = exchange->view->snapshot->number,
         .status = exchange->status,
         .record = exchange->call.record,
     };
@@ -110,12 +111,15 @@ static void keep_decision(struct exchange *exchange)
     decisions_keep(&exchange->worker->decisions, &decision);
 }
 
-static void log_exchange(struct exchange *exchange)
+void exchange_log(const struct exchange *exchange, const char *reason)
 {
     char peer[ADDRESS_TEXT_MAX];
     const struct snapshot_target *target = exchange->target;
     const char *bytes = exchange->bytes;
     const struct h1_head *head = exchange->head;
+    if (!log_wants_access(exchange->worker->log)) {
+        return;
+    }
     struct log_access line = {
         .wall = exchange->arrived_wall,
         .method = exchange_method(exchange),
@@ -124,14 +128,14 @@ static void log_exchange(struct exchange *exchange)
         .referer = h1_find(bytes, head, H1_REFERER),
         .user_agent = h1_find(bytes, head, H1_USER_AGENT),
         .request_id = request_id(exchange),
-        .service = text_of(target->service->name),
-        .endpoint = text_of(endpoint_name(exchange)),
+        .service = text_of(target == NULL ? NULL : target->service->name),
+        .endpoint = text_of(target == NULL ? NULL : endpoint_name(exchange)),
         .minor = head->minor,
         .status = exchange->status,
         .body_bytes = exchange->answer_bytes,
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
-        .attempts = exchange->call.record.attempts,
-        .reason = becalm_reason_word(exchange->call.record.reason),
+        .attempts = exchange->begun ? exchange->call.record.attempts : 0,
+        .reason = reason,
     };
     if (exchange->client != NULL) {
         line.peer = client_peer(exchange->client, peer, sizeof peer);
@@ -152,9 +156,7 @@ static void exchange_end(struct exchange *exchange)
     if (decisions_want(&worker->decisions, record)) {
         keep_decision(exchange);
     }
-    if (log_wants_access(worker->log)) {
-        log_exchange(exchange);
-    }
+    exchange_log(exchange, becalm_reason_word(record->reason));
     bool keep = !exchange->wants_close && exchange->body_in.ended;
     bool cut = exchange->answer_begun && !exchange->answer_ended;
     bool tunnels = exchange->tunnels;
@@ -183,10 +185,10 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
     }
     const struct becalm_record *record = &exchange->call.record;
     const struct becalm_policy *policy = &exchange->target->state->policy;
-    uint32_t last = record->attempts == 0                   ? 0
-                    : record->attempts <= BECALM_RECORD_MAX ? record->attempts - 1
-                                                            : BECALM_RECORD_MAX - 1;
-    const struct becalm_record_attempt *attempt = &record->attempt[last];
+    /* The record has the new attempt already; beyond its room the latest one is overwritten. */
+    uint32_t before = action->attempt - 1;
+    const struct becalm_record_attempt *attempt =
+        &record->attempt[before < BECALM_RECORD_MAX - 1 ? before : BECALM_RECORD_MAX - 1];
     const struct snapshot_service *service = &exchange->view->snapshot->service[exchange->target->service_index];
     const char *host = attempt->host < service->host_count ? service->host[attempt->host].name : NULL;
     log_retry(worker->log, &(struct log_retry){
@@ -195,15 +197,16 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
                                .service = text_of(exchange->target->service->name),
                                .endpoint = text_of(endpoint_name(exchange)),
                                .host = text_of(host),
-                               .retry = exchange->call.retries,
+                               .retry = action->attempt,
                                .of = policy->max_retries,
-                               .wait = action->wait,
-                               .slept = action->wait.wait,
+                               .wait = exchange->wait,
+                               .slept = becalm_ns_since(worker->loop.now, exchange->wait_since),
                                .outcome = attempt->outcome,
                                .status = attempt->status,
                                .grpc_status = BECALM_GRPC_NONE,
+                               .retry_after = text_of(exchange->retry_after[0] == '\0' ? NULL : exchange->retry_after),
                                .request_id = request_id(exchange),
-                               .reason = action->why,
+                               .reason = exchange->wait_why,
                            });
 }
 
@@ -215,14 +218,21 @@ static void note_action(struct exchange *exchange, const struct becalm_action *a
         gateway_breaker_moved(exchange->worker, exchange->target, action->breaker_from, action->breaker_to);
     }
     if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
-        log_retry_line(exchange, action);
-        exchange->waited = action->wait.wait;
+        exchange->wait = action->wait;
+        exchange->wait_why = action->why;
+        exchange->wait_since = exchange->worker->loop.now;
         meter_add(&meter->active_retries, exchange->retries ? 0 : 1);
         exchange->retries = true;
     }
     if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
-        meter_retry(meter, action->attempt, exchange->waited);
-        exchange->waited = 0;
+        bool hedge = exchange->wait_why == BECALM_WHY_NONE;
+        meter_retry(meter, action->attempt,
+                    hedge ? 0 : becalm_ns_since(exchange->worker->loop.now, exchange->wait_since));
+        if (!hedge) {
+            log_retry_line(exchange, action);
+        }
+        exchange->wait_why = BECALM_WHY_NONE;
+        exchange->retry_after[0] = '\0';
     }
 }
 
@@ -237,7 +247,7 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
     if ((action->flags & BECALM_DO_SEND) != 0) {
         attempt_start(exchange, action);
     }
-    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->client != NULL && exchange->offer != NULL) {
+    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->offer != NULL) {
         exchange->passing = exchange->attempt[action->slot];
         answer_begin(exchange, exchange->offer, action);
     }
@@ -346,6 +356,9 @@ void exchange_cancel(struct exchange *exchange)
         exchange->client = NULL;
     }
     BECALM_ASSERT(!exchange->in_step);
+    if (exchange->holds_key && exchange->body_in.ended && !exchange->answer_begun) {
+        return; /* it goes on: whoever asks again with this key wants to know how it ended, not to have it done twice */
+    }
     if (exchange->begun) {
         exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
     } else {
@@ -371,7 +384,7 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
 {
     const char *bytes = exchange->bytes;
     const struct h1_head *head = exchange->head;
-    if (!exchange->client->trusted) {
+    if (!client_trusted(exchange->client)) {
         return;
     }
     struct becalm_deadline_headers headers = {
@@ -396,6 +409,7 @@ static void exchange_begin(struct exchange *exchange)
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
         .keyed = exchange->keyed,
         .not_replayable = exchange->body_streams || exchange->upgrades,
+        .streams = exchange->body_streams && !exchange->body_in.ended,
         .queue = queue_of(exchange),
         .owner = exchange,
     };
@@ -434,8 +448,9 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
     } else {
         gateway_count_refusal(worker->gateway, status);
     }
-    exchange_free(exchange);
-    client->exchange = NULL;
+    exchange->status = status;
+    exchange_log(exchange, reason);
+    exchange_discard(exchange);
     client->state = CLIENT_BUSY;
     if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
         client_done(client, keep);
@@ -518,6 +533,16 @@ bool exchange_wants_body(const struct exchange *exchange)
            bytes_left(&attempt->unsent) == 0 && bytes_left(&exchange->body) == 0;
 }
 
+enum upload exchange_upload(const struct exchange *exchange)
+{
+    const struct attempt *attempt = exchange->attempt[0];
+    if (!exchange->begun || !exchange->body_streams || attempt == NULL || attempt->through ||
+        attempt->state < ATTEMPT_SENT) {
+        return UPLOAD_NONE;
+    }
+    return exchange_wants_body(exchange) ? UPLOAD_CLIENT : UPLOAD_HOST;
+}
+
 bool exchange_take_body(struct exchange *exchange, const char **at, const char *end)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
@@ -590,6 +615,11 @@ static bool check_request(struct exchange *exchange)
         refuse(exchange, 508, "proxy_loop_detected", "loop", "this request has passed here before");
         return false;
     }
+    if (h1_has(head, H1_EXPECT) && !head->expects_continue) {
+        exchange->wants_close = true;
+        refuse(exchange, 417, "http_request_denied", "expectation", "only Expect: 100-continue is understood");
+        return false;
+    }
     if (head->framing == H1_LENGTH && head->content_length > settings->max_body) {
         exchange->wants_close = true;
         refuse_body(exchange);
@@ -641,7 +671,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     exchange->view = worker->view;
     view_enter(exchange->view);
     h1_body_init(&exchange->body_in, exchange->head);
-    exchange->wants_close = !head->keep_alive || worker->closing;
+    exchange->wants_close = !head->keep_alive || worker->draining;
     exchange->upgrades = head->websocket && allows_websocket(exchange->view->snapshot->settings);
     client->state = CLIENT_BODY;
     struct route route;
@@ -650,6 +680,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
         return;
     }
     if (route.service == ROUTE_NONE) {
+        atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
         refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
         return;
     }

@@ -36,6 +36,8 @@ struct attempt {
     uint32_t number;
     becalm_ns timeout_at;
     becalm_ns connect_timeout;
+    bool fresh;   /* wants a connection that was not used before */
+    bool careful; /* or one that was looked at */
     enum attempt_state state;
     bool redone;                /* on a fresh connection, because the pooled one was dead */
     bool wrote;                 /* a byte of the request may have reached the host */
@@ -96,7 +98,11 @@ struct exchange {
     bool over;
     bool cancelled; /* the client's connection broke in the middle of a step */
     becalm_ns timer_at;
-    becalm_ns waited;                 /* before the retry that is sent next */
+    struct becalm_wait wait; /* before the retry that is sent next: how it was made, why, and since when */
+    enum becalm_reason wait_why;
+    becalm_ns wait_since;
+    char retry_after[32];             /* of the latest failed answer, as it came */
+    bool no_means;                    /* no descriptor or memory of our own was left for a connection */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
     becalm_ns arrived_at;
@@ -148,6 +154,9 @@ void exchange_open(struct client *, const char *bytes, const struct h1_head *);
 
 /* More of the request's body: takes from *at .. end what belongs to it. False: malformed, and answered. */
 bool exchange_take_body(struct exchange *, const char **at, const char *end);
+/* A body that streams is on its way: whose turn is it? */
+enum upload { UPLOAD_NONE, UPLOAD_CLIENT, UPLOAD_HOST };
+enum upload exchange_upload(const struct exchange *);
 /* May more of the body be read from the client now? */
 bool exchange_wants_body(const struct exchange *);
 
@@ -164,7 +173,8 @@ bool exchange_event(struct exchange *, enum becalm_event_kind, uint32_t slot, co
  * afterwards.
  */
 void exchange_done(struct exchange *, uint32_t slot, const struct becalm_outcome *);
-void exchange_discard(struct exchange *); /* before there is a call: answered, or given up */
+void exchange_discard(struct exchange *);                       /* before there is a call: answered, or given up */
+void exchange_log(const struct exchange *, const char *reason); /* its line in the access log */
 
 /* exchange_request.c */
 bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1_head *);
@@ -178,7 +188,7 @@ struct becalm_text exchange_method(const struct exchange *);
 void exchange_release_body(struct exchange *);
 
 /* exchange_answer.c */
-void answer_classify(const struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
+void answer_classify(struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
 void answer_keep(struct exchange *, const struct offer *); /* in case that no better one comes */
 /* Writes the head of an answer, and what there is of its body. */
 void answer_begin(struct exchange *, const struct offer *, const struct becalm_action *);
@@ -194,7 +204,10 @@ void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, bool timed_out);
+void attempt_refused(struct attempt *); /* errno says why */
 void attempt_ready(struct attempt *, uint32_t events);
+void attempt_stalled(struct attempt *);
+/* nothing moves any more */           /* nothing has come of its answer's body for too long */
 void attempt_resume(struct attempt *); /* the client takes bytes again */
 void attempt_body(struct attempt *);   /* there is more of the request's body */
 

@@ -14,10 +14,10 @@
     (BIT(H1_CONTENT_LENGTH) | BIT(H1_BECALM_RETRY) | BIT(H1_BECALM_EXPLAIN) | BIT(H1_ENVOY_OVERLOADED) | \
      BIT(H1_TRAILER) | BIT(H1_VIA))
 
-void answer_classify(const struct attempt *attempt, const char *bytes, const struct h1_head *head,
+void answer_classify(struct attempt *attempt, const char *bytes, const struct h1_head *head,
                      struct becalm_outcome *outcome)
 {
-    const struct exchange *exchange = attempt->exchange;
+    struct exchange *exchange = attempt->exchange;
     const struct becalm_retry_on *retry_on = &exchange->target->rules->retry_on;
     const uint64_t hints = BIT(H1_RETRY_AFTER) | BIT(H1_GRPC_STATUS) | BIT(H1_GRPC_PUSHBACK) | BIT(H1_BECALM_RETRY) |
                            BIT(H1_ENVOY_OVERLOADED);
@@ -26,6 +26,11 @@ void answer_classify(const struct attempt *attempt, const char *bytes, const str
         struct becalm_text code = h1_find(bytes, head, H1_GRPC_STATUS);
         answer.retry_after = h1_find(bytes, head, H1_RETRY_AFTER);
         answer.date = h1_find(bytes, head, H1_DATE);
+        if (answer.retry_after.length < sizeof exchange->retry_after) { /* for the log */
+            memcpy(exchange->retry_after, answer.retry_after.length > 0 ? answer.retry_after.at : "",
+                   answer.retry_after.length);
+            exchange->retry_after[answer.retry_after.length] = '\0';
+        }
         answer.pushback = h1_find(bytes, head, H1_GRPC_PUSHBACK);
         answer.wall = (int64_t)(exchange->worker->loop.wall / BECALM_S);
         if (code.length == 1 || code.length == 2) {
@@ -87,6 +92,17 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
 
 /* The head. */
 
+static size_t explain(const struct exchange *exchange, const struct becalm_action *action, char *text)
+{
+    const struct snapshot_service *service = &exchange->view->snapshot->service[exchange->target->service_index];
+    return explain_header(&(struct explain){.record = &exchange->call.record,
+                                            .hosts = service->host_name,
+                                            .host_count = service->host_count,
+                                            .why = action->why,
+                                            .now = exchange->worker->loop.now},
+                          text);
+}
+
 static void put_ours(struct h1_out *out, struct exchange *exchange, const struct becalm_action *action)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
@@ -103,9 +119,7 @@ static void put_ours(struct h1_out *out, struct exchange *exchange, const struct
         h1_put_chars(out, "\"\r\n");
     }
     if (settings->explain) {
-        length = explain_header(
-            &(struct explain){.record = &exchange->call.record, .why = action->why, .now = exchange->worker->loop.now},
-            value);
+        length = explain(exchange, action, value);
         h1_put_field(out, "becalm-explain", (struct becalm_text){value, length});
     }
 }
@@ -157,7 +171,7 @@ static void put_head(struct h1_out *out, struct exchange *exchange, const struct
     } else {
         h1_put(out, offer->fields);
     }
-    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->closing;
+    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->draining;
     exchange->wants_close |= !exchange->body_in.ended; /* answered before all was asked: the rest is not read */
     h1_put_chars(out, "via: 1.1 becalm\r\n");
     put_ours(out, exchange, action);
@@ -218,9 +232,11 @@ static void gather_end(struct gather *gather, struct exchange *exchange, const s
     gather_add(gather, "\r\n", 2);
 }
 
+/* A call whose client has gone may still go on, for the answer that will be stored. */
 static bool gather_write(struct gather *gather, struct exchange *exchange)
 {
-    return gather->count == 0 || client_write(exchange->client, gather->part, gather->count);
+    return gather->count == 0 || exchange->client == NULL ||
+           client_write(exchange->client, gather->part, gather->count);
 }
 
 void answer_begin(struct exchange *exchange, const struct offer *offer, const struct becalm_action *action)
@@ -317,9 +333,13 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     const struct becalm_record *record = &exchange->call.record;
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
     struct becalm_own_answer usual;
-    char explain[EXPLAIN_HEADER_MAX];
-    becalm_own_answer_for(action->why, exchange->call.last, &usual);
+    char told[EXPLAIN_HEADER_MAX];
+    bool sent = record->attempts > 0; /* OK stands for: none */
+    becalm_own_answer_for(action->why, sent ? exchange->call.last : BECALM_OUTCOME_OK, &usual);
     name_failure(exchange, &usual);
+    if (exchange->no_means && action->why == BECALM_WHY_CANCELLED) {
+        usual = (struct becalm_own_answer){503, "connection_limit_reached", "the gateway has no means left to connect"};
+    }
     struct becalm_text type = h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE);
     bool grpc = type.length >= 16 && memcmp(type.at, "application/grpc", 16) == 0;
     struct own own = {
@@ -339,7 +359,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         .head_only = exchange->is_head,
     };
     if (settings->explain) {
-        own.explain = (struct becalm_text){explain, explain_header(&(struct explain){.record = record}, explain)};
+        own.explain = (struct becalm_text){told, explain(exchange, action, told)};
     }
     exchange->status = usual.status;
     own_write(&out, &own);
@@ -348,7 +368,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
 
 void answer_finish(struct exchange *exchange, const struct becalm_action *action)
 {
-    exchange->wants_close |= exchange->worker->closing || !exchange->body_in.ended;
+    exchange->wants_close |= exchange->worker->draining || !exchange->body_in.ended;
     exchange->answer_begun = exchange->answer_ended = true;
     if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
         answer_kept(exchange, action);

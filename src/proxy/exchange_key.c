@@ -18,9 +18,12 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     bool is_head = exchange->is_head;
     h1_put_status(&out, answer->status);
     h1_put(&out, (struct becalm_text){answer->bytes, answer->fields_length});
-    h1_put_chars(&out, "content-length: ");
-    h1_put_number(&out, answer->body_length);
-    h1_put_chars(&out, "\r\nvia: 1.1 becalm\r\nproxy-status: becalm; details=\"replayed\"\r\n");
+    if (answer->status != 204 && answer->status != 304) {
+        h1_put_chars(&out, "content-length: ");
+        h1_put_number(&out, answer->body_length);
+        h1_put_chars(&out, "\r\n");
+    }
+    h1_put_chars(&out, "via: 1.1 becalm\r\nproxy-status: becalm; details=\"replayed\"\r\n");
     h1_put_chars(&out, keep ? "\r\n" : "connection: close\r\n\r\n");
     struct iovec part[2] = {
         {out.at, out.length},
@@ -29,6 +32,9 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     meter_code(exchange->meter, answer->status);
     bool written = !out.full && client_write(client, part, 2);
     client->state = CLIENT_BUSY;
+    exchange->status = answer->status;
+    exchange->answer_bytes = part[1].iov_len;
+    exchange_log(exchange, "replayed");
     exchange_discard(exchange);
     if (written) {
         client_done(client, keep);

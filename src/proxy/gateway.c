@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "gateway.h"
 
+#include "admin.h"
 #include "control.h"
 
 #include <errno.h>
@@ -160,6 +161,7 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
 {
     struct becalm_config *config = NULL;
     struct snapshot *snapshot = NULL;
+    struct admin *admin = control_admin(gateway->control);
     char why[512];
     int rc = load(gateway, &config, diags);
     if (rc != 0) {
@@ -174,8 +176,12 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
     if (rc != 0) {
         becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
     } else {
+        rc = admin_prepare(admin, settings, diags);
+    }
+    if (rc == 0) {
         rc = snapshot_of(gateway, shared, gateway->snapshot, now, &snapshot);
     }
+    admin_settle(admin, rc == 0);
     if (rc == 0) {
         struct store_settings store = store_settings_of(settings);
         struct log_settings log = log_settings_of(gateway, settings);
@@ -194,6 +200,7 @@ int gateway_reload_now(struct gateway *gateway, struct becalm_diags *diags, beca
     pthread_mutex_lock(&gateway->lock);
     gateway->reload.successful = rc == 0;
     gateway->reload.wall = wall_now();
+    gateway->reload.good_wall = rc == 0 ? gateway->reload.wall : gateway->reload.good_wall;
     gateway->reload.count++;
     gateway->reload.why[0] = '\0';
     for (uint32_t i = 0; rc != 0 && i < diags->count; i++) {
@@ -262,14 +269,15 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     gateway->control = gateway->log == NULL ? NULL : control_make(gateway);
     rc = gateway->store == NULL || gateway->control == NULL ? BECALM_ENOMEM
                                                             : snapshot_of(gateway, shared, NULL, 0, &gateway->snapshot);
+    if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */
+        rc = admin_prepare(control_admin(gateway->control), settings, diags);
+        admin_settle(control_admin(gateway->control), rc == 0);
+    }
     if (rc == 0) {
         rc = listening_open(gateway, settings->listen, why, sizeof why);
         if (rc != 0) {
             becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
         }
-    }
-    if (rc == 0) {
-        rc = control_listen(gateway->control, diags);
     }
     shared_config_drop(shared);
     return rc;
@@ -308,7 +316,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     gateway->log_fd = options->log_fd;
     gateway->access_fd = options->access_fd;
     gateway->handed_fd = malloc((options->handed_count + 1) * sizeof *gateway->handed_fd);
-    gateway->started_wall = gateway->reload.wall = wall_now();
+    gateway->started_wall = gateway->reload.wall = gateway->reload.good_wall = wall_now();
     gateway->reload.successful = true;
     int rc = gateway->path == NULL || gateway->set == NULL || gateway->handed_fd == NULL ? BECALM_ENOMEM : 0;
     if (rc == 0) {

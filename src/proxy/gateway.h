@@ -29,9 +29,10 @@ struct gateway_options {
 /* How the latest reload went. */
 struct gateway_reload {
     bool successful;
-    uint64_t wall;  /* ns since 1970 */
-    uint64_t count; /* of all */
-    char why[1024]; /* the first diagnostic of one that failed */
+    uint64_t wall;      /* ns since 1970 */
+    uint64_t good_wall; /* of the latest that was successful; the start at first */
+    uint64_t count;     /* of all */
+    char why[1024];     /* the first diagnostic of one that failed */
 };
 
 struct gateway {
@@ -55,6 +56,8 @@ struct gateway {
     uint64_t started_wall;
     BECALM_ATOMIC(uint32_t) connections;
     BECALM_ATOMIC(uint64_t) replay_bytes;
+    BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
+    BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
     BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
     BECALM_ATOMIC(bool) draining;
 };

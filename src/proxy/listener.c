@@ -108,6 +108,7 @@ static bool open_sockets(struct gateway *gateway, struct listening *listening)
 {
     bool local = listening->address.any.sa_family == AF_UNIX;
     int given = handed_over(gateway, &listening->address);
+    listening->handed_over = given >= 0;
     int shared = given >= 0 ? dup(given) : local ? listen_on(&listening->address, false) : -1;
     if (given >= 0 && shared >= 0) {
         fcntl(shared, F_SETFL, O_NONBLOCK);
@@ -197,7 +198,7 @@ void listening_forget(struct gateway *gateway, const char *const *addresses)
             link = &listening->next;
         } else {
             *link = listening->next;
-            if (listening->address.any.sa_family == AF_UNIX) {
+            if (listening->address.any.sa_family == AF_UNIX && !listening->handed_over) {
                 unlink(listening->address.local.sun_path);
             }
             listening_close(gateway, listening);

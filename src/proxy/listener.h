@@ -17,7 +17,7 @@ struct listening {
     struct listening *next;
     char *text; /* as in the policy */
     union address_socket address;
-    bool handed_over; /* by systemd: never closed for others */
+    bool handed_over; /* by systemd, whose file it is */
     int *fd;          /* by worker; -1: that worker has taken it */
 };
 

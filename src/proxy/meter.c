@@ -134,3 +134,31 @@ void meter_call(struct meter *meter, const struct becalm_record *record)
     }
     meter_observe(&meter->duration, becalm_ns_since(record->ended_at, record->began_at));
 }
+
+uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t offset)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const meter_count *one = (const meter_count *)((const char *)meters[i] + offset);
+        sum += atomic_load_explicit(one, memory_order_relaxed);
+    }
+    return sum;
+}
+
+const char *meter_result_word(enum meter_result result)
+{
+    static const char *const word[METER_RESULT_COUNT] = {"first_attempt", "after_retry", "failed"};
+    return word[result];
+}
+
+const char *meter_status_word(enum meter_status status)
+{
+    static const char *const word[METER_STATUS_COUNT] = {"success", "server_error", "error"};
+    return word[status];
+}
+
+const char *meter_hedge_word(enum meter_hedge result)
+{
+    static const char *const word[METER_HEDGE_COUNT] = {"sent", "won", "lost"};
+    return word[result];
+}

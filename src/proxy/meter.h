@@ -67,6 +67,14 @@ void meter_breaker(struct meter *, enum becalm_breaker_state from, enum becalm_b
 /* A call has ended: calls, overflow, shed, would, duration from its record. */
 void meter_call(struct meter *, const struct becalm_record *);
 
+/* One count, the `offset`th byte of struct meter, over the meters of all workers; any thread. */
+uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t offset);
+
+/* The words of the labels: "after_retry", "server_error", "won". */
+const char *meter_result_word(enum meter_result);
+const char *meter_status_word(enum meter_status);
+const char *meter_hedge_word(enum meter_hedge);
+
 /* The histograms' bounds in microseconds, all but +Inf; and one more value for a histogram. */
 extern const uint32_t meter_bound_us[METER_BUCKETS - 1];
 void meter_observe(struct meter_histogram *, becalm_ns);

@@ -12,15 +12,9 @@
 
 /* ---- what a target has counted ---- */
 
-/* One count of a meter, over all workers. */
 static uint64_t total(const struct metrics_target *t, size_t offset)
 {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < t->meter_count; i++) {
-        const meter_count *count = (const meter_count *)((const char *)t->meters[i] + offset);
-        sum += atomic_load_explicit(count, memory_order_relaxed);
-    }
-    return sum;
+    return meter_total(t->meters, t->meter_count, offset);
 }
 
 static void target_sample(struct metrics_text *w, const struct metrics_target *t, const char *suffix)
@@ -55,20 +49,17 @@ static const char *attempt_word(uint32_t i)
 
 static const char *status_word(uint32_t status)
 {
-    static const char *const word[METER_STATUS_COUNT] = {"success", "server_error", "error"};
-    return word[status];
+    return meter_status_word((enum meter_status)status);
 }
 
 static const char *result_word(uint32_t result)
 {
-    static const char *const word[METER_RESULT_COUNT] = {"first_attempt", "after_retry", "failed"};
-    return word[result];
+    return meter_result_word((enum meter_result)result);
 }
 
 static const char *hedge_word(uint32_t result)
 {
-    static const char *const word[METER_HEDGE_COUNT] = {"sent", "won", "lost"};
-    return word[result];
+    return meter_hedge_word((enum meter_hedge)result);
 }
 
 static const char *state_word(uint32_t state)

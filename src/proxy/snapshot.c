@@ -235,7 +235,11 @@ static bool hosts_make(const struct snapshot_plan *plan, struct snapshot_service
             }
         }
     }
-    return true;
+    service->host_name = calloc(service->host_count, sizeof *service->host_name);
+    for (uint32_t i = 0; service->host_name != NULL && i < service->host_count; i++) {
+        service->host_name[i] = service->host[i].name;
+    }
+    return service->host_name != NULL;
 }
 
 static bool service_make(const struct snapshot_plan *plan, struct snapshot *snapshot, uint32_t index)
@@ -304,6 +308,7 @@ void snapshot_drop(struct snapshot *snapshot)
     }
     for (uint32_t i = 0; i < snapshot->service_count; i++) {
         free(snapshot->service[i].host);
+        free(snapshot->service[i].host_name);
     }
     free(snapshot->service);
     free(snapshot->target);

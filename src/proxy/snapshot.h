@@ -56,7 +56,8 @@ struct snapshot_service {
     const struct becalm_service *service;
     uint32_t first_target; /* its own; then its endpoints' */
     struct snapshot_host *host;
-    uint32_t host_count; /* at least 1 */
+    const char **host_name; /* the same hosts' names */
+    uint32_t host_count;    /* at least 1 */
 };
 
 struct snapshot {

@@ -7,9 +7,9 @@
 
 #define NAMES_MAX 128u
 
-const struct builtin *builtin_find(const char *name)
+const struct embedded *builtin_find(const char *name)
 {
-    for (const struct builtin *each = builtin_scenarios; each->name != NULL; each++) {
+    for (const struct embedded *each = embedded_scenarios; each->name != NULL; each++) {
         if (strcmp(each->name, name) == 0) {
             return each;
         }
@@ -21,7 +21,7 @@ const char *builtin_nearest(const char *name)
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
-    for (const struct builtin *each = builtin_scenarios; each->name != NULL && count < NAMES_MAX; each++) {
+    for (const struct embedded *each = embedded_scenarios; each->name != NULL && count < NAMES_MAX; each++) {
         names[count++] = each->name;
     }
     return value_nearest(name, names, count);

@@ -83,6 +83,16 @@ static void next_plan(struct world *w, uint32_t id)
                                          .generation = w->client[id].generation});
 }
 
+/* Who will call next, if nobody else draws before: a gap, and then the caller. A guess that is wrong costs a little
+ * time and nothing else. */
+static void caller_foresee(const struct world *w, uint32_t id)
+{
+    uint64_t state = w->arrival_state;
+    (void)becalm_rand_next(&state);
+    uint64_t caller = becalm_rand_below(becalm_rand_next(&state), w->plan->clients[id].callers);
+    hop_foresee(&w->hop[id], (uint32_t)caller, false);
+}
+
 void client_calls(struct world *w, uint32_t id, uint32_t generation)
 {
     const struct scenario_client *plan = &w->plan->clients[id];
@@ -93,6 +103,7 @@ void client_calls(struct world *w, uint32_t id, uint32_t generation)
     }
     next_plan(w, id);
     call_begins(w, id, (uint32_t)becalm_rand_below(becalm_rand_next(&w->arrival_state), plan->callers));
+    caller_foresee(w, id);
 }
 
 void caller_calls(struct world *w, uint32_t id, uint32_t caller)

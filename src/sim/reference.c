@@ -78,10 +78,15 @@ static bool remedy(const char *name, struct becalm_policy *policy)
     return true;
 }
 
+becalm_ns reference_timeout(const struct scenario *plan)
+{
+    return becalm_ns_min(plan->timeout, TIMEOUT_MAX);
+}
+
 /* What the scenario says of every hop, whoever's policy it is; and the gate, which is always ours. */
 static void settle(const struct scenario *plan, struct becalm_policy *hop, struct becalm_policy *gate)
 {
-    becalm_ns timeout = becalm_ns_min(plan->timeout, TIMEOUT_MAX);
+    becalm_ns timeout = reference_timeout(plan);
     hop->attempt_timeout = timeout;
     hop->deadline = BECALM_NEVER;
     becalm_policy_defaults(gate);

@@ -20,6 +20,9 @@ const struct reference *reference_at(unsigned index);
  */
 const char *reference_name(const struct scenario *, unsigned index);
 
+/* The scenario's timeout of an attempt, as a policy may have it: `none` is the longest there is. */
+becalm_ns reference_timeout(const struct scenario *);
+
 /* Fills the policies of a run with a named policy, of which the scenario's own come first. False: no such name. The
  * options point into *hop and *gate. */
 bool reference_options(const char *name, const struct scenario *, struct becalm_policy *hop, struct becalm_policy *gate,

@@ -49,6 +49,9 @@ size_t story_event(const struct becalm_event *event, uint32_t attempt, char *tex
     case BECALM_EVENT_TIMER:
         say(&words, "wakes");
         break;
+    case BECALM_EVENT_SENT:
+        say(&words, "has sent all of %" PRIu32, attempt);
+        break;
     case BECALM_EVENT_CANCEL:
         say(&words, "is cancelled");
         break;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real Prometheus on a free port, with series made up beforehand, and servers that misbehave."""
+"""A real Prometheus on a free port, with series made up beforehand or scraped, and servers that misbehave."""
 
 import contextlib
 import http.server
@@ -63,6 +63,13 @@ def running(folder, series):
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    with configured(folder) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def configured(folder):
+    """Its URL, while it does what prometheus.yml in the folder says."""
     port = free_port()
     with open(folder / "log", "w") as log:
         server = subprocess.Popen(

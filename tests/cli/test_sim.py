@@ -267,6 +267,12 @@ def test_set__changes_the_scenario_and_the_policy(becalm, short):
     assert json.loads(fine(becalm("sim", short, "--json")))["targets"]["back"]["retry_ratio"] > 0
 
 
+def test_set__of_the_policy_leaves_a_scenario_without_timeouts_without(becalm):
+    plain = becalm("sim", "chain", "--set", "length=65s", "--json")
+    same = becalm("sim", "chain", "--set", "length=65s", "--set", "defaults.maxRetries=2", "--json")
+    assert same.returncode == 0 and same.stdout == plain.stdout
+
+
 def test_set__of_nothing_new_changes_nothing(becalm, short):
     assert fine(becalm("sim", short, "--set", "defaults.maxRetries=2")) == fine(becalm("sim", short))
 

@@ -41,7 +41,8 @@ def free_port():
 class Gateway:
     """One process. `policy` is its text; settings that a test does not care about are chosen to make it fast."""
 
-    def __init__(self, folder, policy, sets=(), wrapper=(), workers=1, delay="0s", env=None):
+    def __init__(self, folder, policy, sets=(), wrapper=(), workers=1, delay="0s", env=None, admin="127.0.0.1"):
+        """admin: on which IP address, with a port of its own; None: as the policy says."""
         self.folder = folder
         self.path = folder / "becalm.yaml"
         self.path.write_text(policy)
@@ -49,6 +50,7 @@ class Gateway:
         self.wrapper = list(wrapper)
         self.workers = workers
         self.delay = delay
+        self.admin_ip = admin
         self.env = env or {}
         self.process = None
         self.ended = False
@@ -59,31 +61,45 @@ class Gateway:
 
     def _start(self):
         self.port, self.admin = free_port(), free_port()
-        fixed = [f"listen=127.0.0.1:{self.port}", f"admin=127.0.0.1:{self.admin}", f"workers={self.workers}"]
-        fixed.append(f"drain.delay={self.delay}")
+        fixed = [f"listen=127.0.0.1:{self.port}", f"workers={self.workers}", f"drain.delay={self.delay}"]
+        if self.admin_ip is not None:
+            fixed.append(f"admin={self.admin_ip}:{self.admin}")
         command = [*self.wrapper, PROGRAM, "proxy"]
         for each in fixed + self.sets:
             command += ["--set", each]
         self.err = open(self.folder / "stderr", "wb")
         self.out = open(self.folder / "stdout", "wb")
-        self.process = subprocess.Popen(
-            [*command, str(self.path)],
-            stdin=subprocess.DEVNULL,
-            stdout=self.out,
-            stderr=self.err,
-            env={**os.environ, "NO_COLOR": "1", "LC_ALL": "C.UTF-8", **self.env},
-        )
-        until = time.monotonic() + START_SECONDS
-        while self.process.poll() is None and time.monotonic() < until:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return True
-            except OSError:
-                time.sleep(0.01)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind("")  # the kernel chooses a name
+            manager.settimeout(0.05)
+            self.process = subprocess.Popen(
+                [*command, str(self.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=self.out,
+                stderr=self.err,
+                env={
+                    **os.environ,
+                    "NO_COLOR": "1",
+                    "LC_ALL": "C.UTF-8",
+                    "NOTIFY_SOCKET": "@" + manager.getsockname()[1:].decode(),
+                    **self.env,
+                },
+            )
+            until = time.monotonic() + START_SECONDS
+            while self.process.poll() is None and time.monotonic() < until:
+                if self._is_ready(manager) or "NOTIFY_SOCKET" in self.env:
+                    return True
         if self.process.poll() is None or "in use" not in self.log():
             self.kill()
             raise AssertionError("does not listen: " + self.log())
         return False
+
+    def _is_ready(self, manager):
+        """As a service manager hears it."""
+        try:
+            return b"READY=1" in manager.recv(4096)
+        except TimeoutError:
+            return False
 
     # What it says.
 

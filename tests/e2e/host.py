@@ -10,6 +10,8 @@ import time
 
 from message import Message, signed
 
+PIECE = 256 * 1024
+
 
 @dataclasses.dataclass
 class Reply:
@@ -27,9 +29,17 @@ class Reply:
     end: str = "keep"  # then: keep, close, reset, hang
     early: bool = False  # do not wait for the request's body
     unsized: bool = False  # the body ends with the connection
+    pace: float = 0  # seconds between the bytes of the body
     version: str = "HTTP/1.1"
+    made: dict = dataclasses.field(default_factory=dict, compare=False)
 
     def bytes(self, method):
+        """Made once, since hundreds of connections may be sending the same."""
+        if method not in self.made:
+            self.made[method] = self._make(method)
+        return self.made[method]
+
+    def _make(self, method):
         if self.raw is not None:
             return self.raw
         fields = list(self.fields.items() if isinstance(self.fields, dict) else self.fields)
@@ -105,6 +115,10 @@ class Host:
         """Closes every connection, as a server does that has waited long enough."""
         self._do(self._drop())
 
+    def say(self, data):
+        """Sends bytes that nobody asked for, on every connection."""
+        self._do(self._say(data))
+
     def close(self):
         self.stop()
         self._do(self._end())
@@ -125,6 +139,10 @@ class Host:
             self._server = None
         for writer in list(self._writers):
             _reset(writer)
+
+    async def _say(self, data):
+        for writer in list(self._writers):
+            writer.write(data)
 
     async def _drop(self):
         for writer in list(self._writers):
@@ -176,8 +194,14 @@ class Host:
                 return None
         if reply.delay:
             await asyncio.sleep(reply.delay)
-        writer.write(reply.bytes(request.method)[: reply.cut])
-        await writer.drain()
+        data = reply.bytes(request.method)
+        length = len(data) if reply.cut is None else min(reply.cut, len(data))
+        if reply.pace:
+            await _drip(writer, data, reply.pace)
+            return rest
+        for at in range(0, length, PIECE):
+            writer.write(data[at : min(at + PIECE, length)])
+            await writer.drain()
         if reply.end == "keep" and request.complete:
             return rest
         if reply.end == "reset":
@@ -200,6 +224,15 @@ class Host:
 async def _more(message, reader):
     data = await reader.read(65536)
     return message.feed(data) if data else None
+
+
+async def _drip(writer, data, pace):
+    head = data.index(b"\r\n\r\n") + 4
+    writer.write(data[:head])
+    for at in range(head, len(data)):
+        await asyncio.sleep(pace)
+        writer.write(data[at : at + 1])
+        await writer.drain()
 
 
 async def _echo(reply, reader, writer, rest):

@@ -188,6 +188,7 @@ static void begin(struct chaos *c, struct actor *actor)
         .idempotent = (bits & 18) != 0,
         .keyed = (bits & 4) != 0,
         .not_replayable = (bits & 56) == 56,
+        .streams = (bits & 44) == 44,
         .retry_from_above = (bits & 32) != 0,
         .queue = (bits & 64) != 0 ? &c->queue : NULL,
         .owner = actor,
@@ -240,7 +241,8 @@ static void happen(struct chaos *c)
         event.kind = below(c, 2) == 0 ? BECALM_EVENT_CANCEL : BECALM_EVENT_TIMER;
         feed(c, actor, &event);
     } else if (what == 13) {
-        event.kind = BECALM_EVENT_SERVE; /* nobody called it */
+        event.kind = below(c, 2) == 0 ? BECALM_EVENT_SERVE : BECALM_EVENT_SENT; /* nobody called it; or it streams */
+        event.slot = below(c, BECALM_SLOTS + 1);
         feed(c, actor, &event);
         serve(c);
     } else if (what == 14) {

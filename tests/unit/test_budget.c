@@ -731,7 +731,32 @@ static void test_budget__retry_ratio_is_retries_per_first_attempt(void **state)
     }
 }
 
-static void test_budget__fill_is_the_share_of_what_there_would_be_without_retries(void **state)
+static void test_budget__the_cap_is_what_is_left_before_any_retry(void **state)
+{
+    (void)state;
+    static const uint64_t after_a_hundred_calls[] = {
+        [BECALM_BUDGET_EARNED] = 10000000, /* a tenth of the calls, and not more than ten */
+        [BECALM_BUDGET_RATIO] = 10000000,    [BECALM_BUDGET_TOKENS] = 50000000, [BECALM_BUDGET_CONCURRENCY] = 20000000,
+        [BECALM_BUDGET_ADAPTIVE] = 30000000, [BECALM_BUDGET_GRPC] = 5000000,    [BECALM_BUDGET_AWS] = 100000000,
+        [BECALM_BUDGET_NONE] = UINT64_MAX,
+    };
+    for (unsigned kind = 0; kind <= BECALM_BUDGET_NONE; kind++) {
+        struct fixture f;
+        open_kind(&f, (enum becalm_budget_kind)kind);
+        f.at.now = BECALM_S;
+        begin(&f, 100);
+        note(&f, BECALM_OUTCOME_OK, 100);
+        uint64_t before = becalm_budget_cap(f.b, &f.policy, f.at.now);
+        check_eq_u64(before, after_a_hundred_calls[kind]);
+        check_eq_u64(left(&f), before);
+        check_true(take(&f));
+        check_eq_u64(becalm_budget_cap(f.b, &f.policy, f.at.now), before);
+        check_true(kind == BECALM_BUDGET_NONE || kind == BECALM_BUDGET_GRPC || left(&f) < before);
+        close_budget(&f);
+    }
+}
+
+static void test_budget__fill_is_the_share_of_what_it_may_hold(void **state)
 {
     (void)state;
     static const uint32_t after_one[] = {
@@ -748,7 +773,8 @@ static void test_budget__fill_is_the_share_of_what_there_would_be_without_retrie
         struct fixture f;
         open_kind(&f, (enum becalm_budget_kind)kind);
         begin(&f, 40);
-        check_eq_u64(becalm_budget_fill_ppm(f.b, &f.policy, f.at.now), 1000000);
+        uint32_t full = kind == BECALM_BUDGET_EARNED ? 250000 : 1000000; /* one token of four: a tenth of 40 */
+        check_eq_u64(becalm_budget_fill_ppm(f.b, &f.policy, f.at.now), full);
         check_true(take(&f));
         check_eq_u64(becalm_budget_fill_ppm(f.b, &f.policy, f.at.now), after_one[kind]);
         close_budget(&f);
@@ -1181,7 +1207,8 @@ BECALM_TESTS(cmocka_unit_test(test_budget__is_sound_in_use_and_at_another_addres
              cmocka_unit_test(test_budget__aws_success_refunds_its_own_cost_or_gives_one),
              cmocka_unit_test(test_budget__none_allows_everything_and_counts_it),
              cmocka_unit_test(test_budget__retry_ratio_is_retries_per_first_attempt),
-             cmocka_unit_test(test_budget__fill_is_the_share_of_what_there_would_be_without_retries),
+             cmocka_unit_test(test_budget__the_cap_is_what_is_left_before_any_retry),
+             cmocka_unit_test(test_budget__fill_is_the_share_of_what_it_may_hold),
              cmocka_unit_test(test_budget__what_was_not_used_comes_back_exactly_and_once),
              cmocka_unit_test(test_budget__a_spend_that_is_not_held_changes_nothing),
              cmocka_unit_test(test_budget__two_levels_take_both_or_none),

@@ -212,6 +212,55 @@ static void test_call__a_500_is_retried_once_and_only_when_listed(void **state)
     }
 }
 
+static void test_call__a_request_that_streams_has_its_time_when_it_is_through(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target = {0};
+    struct becalm_request request = {.not_replayable = true, .streams = true};
+    struct becalm_call call;
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    becalm_call_init(&call, &policy, &target, &request);
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    assert_true((action.flags & BECALM_DO_SEND) != 0);
+    check_eq_u64(action.wake_at, BECALM_NEVER);
+    check_eq_u64(action.timeout_at, BECALM_NEVER);
+    event = (struct becalm_event){.kind = BECALM_EVENT_TIMER, .at.now = 60 * BECALM_S}; /* a slow caller */
+    becalm_call_step(&call, &event, &action);
+    assert_false(becalm_call_ended(&call));
+    event.kind = BECALM_EVENT_SENT;
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(action.wake_at, 60 * BECALM_S + policy.attempt_timeout);
+    event.at.now += BECALM_S;
+    becalm_call_step(&call, &event, &action); /* said twice, it changes nothing */
+    check_eq_u64(action.wake_at, 60 * BECALM_S + policy.attempt_timeout);
+    event = (struct becalm_event){.kind = BECALM_EVENT_TIMER, .at.now = 60 * BECALM_S + policy.attempt_timeout};
+    becalm_call_step(&call, &event, &action);
+    assert_true(becalm_call_ended(&call));
+    assert_int_equal(call.record.attempt[0].outcome, BECALM_OUTCOME_TIMED_OUT);
+}
+
+static void test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target = {0};
+    struct becalm_request request = {.not_replayable = true, .streams = true, .deadline_at = 9 * BECALM_S};
+    struct becalm_call call;
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    becalm_call_init(&call, &policy, &target, &request);
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(action.wake_at, 9 * BECALM_S);
+    event = (struct becalm_event){.kind = BECALM_EVENT_TIMER, .at.now = 9 * BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    assert_int_equal(call.record.reason, BECALM_WHY_DEADLINE);
+    assert_int_equal(call.record.attempt[0].outcome, BECALM_OUTCOME_CANCELLED);
+}
+
 static void test_call__a_body_that_turns_out_too_long_is_not_sent_again(void **state)
 {
     (void)state;
@@ -234,4 +283,6 @@ BECALM_TESTS(cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_s
              cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
              cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
              cmocka_unit_test(test_call__eight_threads_on_one_target_give_everything_back),
+             cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),
+             cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
              cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed))

@@ -297,10 +297,30 @@ static void test_config__what_must_not_be_switched_on_by_a_typing_error_is_refus
     (void)state;
     check_refused("admin: 0.0.0.0:9900\n", "policy.yaml:1:8: error: admin: beyond loopback it needs a token; write "
                                            "adminTokenFile: FILE, or an address like 127.0.0.1:9900 [conflict]\n");
+    check_refused("admin: 127.example:9900\n",
+                  "policy.yaml:1:8: error: admin: 127.example:9900 is a name; write an address to listen on, like "
+                  "127.0.0.1:8080 or unix:/path [wrong-type]\n");
+    check_refused("listen: [127.0.0.1:80, localhost:81]\n",
+                  "policy.yaml:1:24: error: listen: localhost:81 is a name; write an address to listen on, like "
+                  "127.0.0.1:8080 or unix:/path [wrong-type]\n");
+    check_refused("listen: localhost:81\nadmin: none\n",
+                  "policy.yaml:1:9: error: listen: localhost:81 is a name; write an address to listen on, like "
+                  "127.0.0.1:8080 or unix:/path [wrong-type]\n");
     check_refused(
         "upgrades: [websocket, h2c]\n",
         "policy.yaml:1:11: error: upgrades: \"h2c\" is not known here; write [websocket] or [] [wrong-type]\n");
     struct becalm_config *config = parse("admin: 0.0.0.0:9900\nadminTokenFile: /etc/becalm/token\nupgrades: []\n");
+    becalm_config_free(config);
+}
+
+static void test_config__the_admin_address_may_be_none(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("admin: none\n");
+    assert_null(becalm_config_settings(config)->admin);
+    becalm_config_free(config);
+    config = parse("listen: [\"[::1]:80\", \"unix:/run/a\"]\nadmin: unix:/run/b\n");
+    check_eq_str(becalm_config_settings(config)->admin, "unix:/run/b");
     becalm_config_free(config);
 }
 
@@ -454,6 +474,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__what_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
              cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),
+             cmocka_unit_test(test_config__the_admin_address_may_be_none),
              cmocka_unit_test(test_config__a_service_without_hosts_has_a_dns_name),
              cmocka_unit_test(test_config__a_key_of_another_kind_is_a_warning),
              cmocka_unit_test(test_config__values_that_another_key_brought_say_which),

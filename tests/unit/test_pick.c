@@ -147,6 +147,31 @@ static uint64_t most_loaded(const struct world *w)
     return most;
 }
 
+/* Nothing is ever in flight on a host that refuses at once: being idle must not make it the favourite. */
+static void test_pick__a_host_that_has_just_failed_is_no_favourite_for_being_idle(void **state)
+{
+    (void)state;
+    struct world w = world_new(2, 5);
+    w.policy.consecutive = 1000; /* too bad to be liked, not bad enough to be ejected */
+    w.now = 20 * BECALM_S;
+    becalm_hosts_sent(w.hosts, 0, w.now);
+    for (int i = 0; i < 2; i++) {
+        attempt(&w, 1, &(struct becalm_outcome){.kind = BECALM_OUTCOME_REFUSED});
+    }
+    for (int i = 0; i < 100; i++) {
+        check_eq_u64(pick(&w, NULL), 0);
+    }
+    w.now += BECALM_S - 1;
+    check_eq_u64(pick(&w, NULL), 0);
+    w.now += 1; /* long enough ago: it may be well again, and it is the idle one */
+    check_eq_u64(pick(&w, NULL), 1);
+    attempt(&w, 1, &(struct becalm_outcome){.kind = BECALM_OUTCOME_REFUSED});
+    check_eq_u64(pick(&w, NULL), 0);
+    attempt(&w, 1, &(struct becalm_outcome){.kind = BECALM_OUTCOME_OK}); /* one success is enough */
+    check_eq_u64(pick(&w, NULL), 1);
+    world_end(&w);
+}
+
 static void test_pick__two_choices_beat_one(void **state)
 {
     (void)state;
@@ -415,6 +440,7 @@ BECALM_TESTS(cmocka_unit_test(test_pick__without_hosts_there_is_none),
              cmocka_unit_test(test_pick__the_only_host_is_always_it),
              cmocka_unit_test(test_pick__idle_hosts_come_up_equally_often),
              cmocka_unit_test(test_pick__of_two_hosts_the_one_with_less_in_flight_is_taken),
+             cmocka_unit_test(test_pick__a_host_that_has_just_failed_is_no_favourite_for_being_idle),
              cmocka_unit_test(test_pick__two_choices_beat_one),
              cmocka_unit_test(test_pick__balance_holds_with_hosts_ejected_and_tried),
              cmocka_unit_test(test_pick__the_two_choices_are_never_the_same_host),

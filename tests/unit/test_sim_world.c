@@ -269,17 +269,16 @@ static void test_sim_world__a_partition_cuts_the_links_that_it_names(void **stat
 static void test_sim_world__a_killed_host_takes_with_it_what_it_has(void **state)
 {
     (void)state;
-    struct lab lab = lab_of("length: 12s\nlink: {latency: 0s}\ntimeout: 5s\n"
-                            "services: {api: {time: {constant: 500ms}}}\n"
+    struct lab lab = lab_of("length: 12s\nlink: {latency: 50ms}\ntimeout: 5s\n"
+                            "services: {api: {workers: 60, time: {constant: 500ms}}}\n"
                             "clients: {users: {to: api, rate: 100/s}}\n"
                             "faults: {kill: {at: 4s, for: 2s, service: api, killHosts: 1}}\n",
                             "none");
-    uint64_t in_flight = lab.result.client[0].begun[3] - lab.result.client[0].good[3];
+    uint64_t lost = lab.result.client[0].begun[3] - lab.result.client[0].good[3];
     check_eq_u64(good_ppm(&lab, 0, 0, 3), 1000000);
-    check_between_u64(in_flight, 30, 70); /* half a second's worth breaks */
-    check_eq_u64(good_ppm(&lab, 0, 4, 6), 0);
-    check_eq_u64(good_ppm(&lab, 0, 6, 12), 1000000); /* and nothing of it is served later */
-    check_eq_u64(lab.result.service[0].ended[BECALM_WHY_OK], begun(&lab, 0, 12) - begun(&lab, 4, 6) - in_flight);
+    check_between_u64(lost, 35, 75);                      /* what it served, and what was on its way */
+    check_between_u64(good_ppm(&lab, 0, 4, 6), 0, 60000); /* the last ones arrive when it is up again */
+    check_eq_u64(good_ppm(&lab, 0, 6, 12), 1000000);      /* and its workers are free */
     lab_close(&lab);
 }
 
@@ -377,9 +376,9 @@ static void test_sim_world__the_gate_chooses_the_host_and_not_its_callers(void *
                             "clients: {users: {to: api, rate: 400/s, callers: 20}}\n"
                             "faults: {bad: {at: 10s, for: 20s, service: api, badHosts: 1}}\n",
                             "becalm");
-    /* A quarter would fail without a choice. The gate puts the host out when half of its window has failed. */
+    /* A quarter would fail without a choice, two thousand calls. The gate puts the host out. */
     check_between_u64(good_ppm(&lab, 0, 10, 30), 990000, 1000000);
-    check_between_u64(lab.result.service[0].retries, 100, 1000);
+    check_between_u64(lab.result.service[0].retries, 1, 100);
     lab_close(&lab);
 }
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* A request to the admin address, as far as it goes before a page is made: who asks, for what, with which parameters.
+ * The first byte says whether a token is asked for, and what the bytes are. */
+#include "proxy/admin_internal.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_parameters(struct becalm_text text)
+{
+    char small[8];
+    char *large = malloc(text.length + 1); /* just as much as it may take, for AddressSanitizer */
+    BECALM_ASSERT(large != NULL);
+    if (admin_unescape(text, small, sizeof small)) {
+        BECALM_ASSERT(admin_unescape(text, large, text.length + 1) && strcmp(small, large) == 0);
+        BECALM_ASSERT(strlen(small) <= text.length);
+    }
+    if (admin_query(text, "a", large, text.length + 1)) {
+        BECALM_ASSERT(strlen(large) + 2 <= text.length);
+    }
+    free(large);
+}
+
+static void check_request(const struct admin *admin, const char *bytes, const struct h1_head *head)
+{
+    static const union address_socket local = {.v4 = {.sin_family = AF_INET}};
+    struct admin_answer answer = {.page = {.bytes_max = ADMIN_PAGE_MAX}};
+    struct admin_request request = {
+        .bytes = bytes,
+        .head = head,
+        .method = h1_method(bytes, head),
+        .path = {bytes + head->target, head->target_length},
+        .local = &local,
+    };
+    bool passes = admin_route_check(admin, &request, &answer);
+    BECALM_ASSERT(passes ? answer.page.length == 0 : answer.status >= 401 && answer.status <= 415);
+    BECALM_ASSERT(answer.ask_token == (!passes && answer.status == 401));
+    bool health = request.path.length > 0 && request.path.at[request.path.length - 1] == 'z';
+    BECALM_ASSERT(!passes || health || admin->token == NULL || h1_has(head, H1_AUTHORIZATION));
+    buffer_free(&answer.page);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct h1_head head;
+    static char secret[] = "ab";
+    struct admin admin = {.token = size > 0 && (data[0] & 1) != 0 ? secret : NULL};
+    struct h1_limits limits = {.head_bytes = ADMIN_HEAD_MAX};
+    if (size < 2) {
+        return 0;
+    }
+    char *bytes = malloc(size - 1);
+    BECALM_ASSERT(bytes != NULL);
+    memcpy(bytes, data + 1, size - 1);
+    if ((data[0] & 2) != 0) {
+        check_parameters((struct becalm_text){bytes, size - 1});
+    } else {
+        size_t end = h1_head_end(bytes, size - 1, 0);
+        if (end > 0 && h1_parse_request(bytes, end, &limits, &head).kind == H1_OK) {
+            check_request(&admin, bytes, &head);
+        }
+    }
+    free(bytes);
+    return 0;
+}

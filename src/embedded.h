@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_EMBEDDED_H
+#define BECALM_EMBEDDED_H
+
+/* Files that are built into the program, so that it needs none beside it. becalm_embed(target table name=file...) in a
+ * CMakeLists.txt makes of them, when Becalm is built, what its user declares:
+ *
+ *     extern const struct embedded embedded_TABLE[];
+ *     extern const char embedded_TABLE_words[]; // all names, separated by spaces: for shells
+ */
+
+#include <stddef.h>
+
+struct embedded {
+    const char *name; /* NULL ends the table */
+    const unsigned char *text;
+    size_t length;
+};
+
+#endif

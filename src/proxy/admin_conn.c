@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "admin_internal.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define HEAD_TIME  (10 * BECALM_S) /* for a head, and again for a body, and for each piece of an answer */
+#define BRIEF_TIME (2 * BECALM_S)  /* the same while descriptors are short */
+#define IDLE_TIME  (60 * BECALM_S)
+#define LINGER     (2 * BECALM_S)
+#define READ       4096u
+#define OUT_HEAD   1024u
+
+enum conn_state {
+    CONN_IDLE,  /* between requests */
+    CONN_HEAD,  /* part of a head has come, or is awaited from who has just connected */
+    CONN_BODY,  /* the body is coming */
+    CONN_WRITE, /* the answer goes out */
+    CONN_LINGER /* answered for the last time: waits for the peer to close, so that it can read the answer */
+};
+
+struct admin_conn {
+    struct source source; /* first */
+    struct timer timer;
+    struct admin *admin;
+    struct admin_conn *next;
+    struct admin_conn **link;
+    enum conn_state state;
+    union address_socket local;
+    struct buffer in; /* the head, then what came behind it */
+    size_t scanned;   /* bytes of `in` that hold no head's end */
+    struct h1_head head;
+    struct h1_body body;
+    struct buffer body_bytes;
+    char out_head[OUT_HEAD];
+    size_t out_head_length;
+    struct admin_answer answer;
+    size_t sent; /* of head and page together */
+    bool keep;
+    bool reserved;
+    bool quiet; /* goes after its answer */
+};
+
+static void enter(struct admin_conn *conn, enum conn_state state, becalm_ns patience)
+{
+    struct loop *loop = conn->admin->place.loop;
+    conn->state = state;
+    becalm_ns most = conn->reserved ? BRIEF_TIME : patience;
+    wheel_arm(&loop->wheel, &conn->timer, becalm_ns_after(loop->now, becalm_ns_min(patience, most)));
+}
+
+void admin_conn_close(struct admin_conn *conn)
+{
+    struct admin *admin = conn->admin;
+    bool reserved = conn->reserved;
+    timer_disarm(&conn->timer);
+    buffer_free(&conn->in);
+    buffer_free(&conn->body_bytes);
+    buffer_free(&conn->answer.page);
+    *conn->link = conn->next;
+    if (conn->next != NULL) {
+        conn->next->link = conn->link;
+    }
+    admin->conn_count--;
+    loop_bury(admin->place.loop, &conn->source);
+    admin_conn_gone(admin, reserved);
+}
+
+/* Answers. */
+
+static void put_fields(struct h1_out *out, const struct admin_answer *answer)
+{
+    h1_put_field(out, "content-type", text_of(answer->type));
+    h1_put_chars(out, "content-length: ");
+    h1_put_number(out, answer->page.length);
+    h1_put_chars(out, "\r\n");
+    if (answer->allow != NULL) {
+        h1_put_field(out, "allow", text_of(answer->allow));
+    }
+    if (answer->ask_token) {
+        h1_put_chars(out, "www-authenticate: Bearer realm=\"becalm\"\r\n");
+    }
+    h1_put_chars(out, "cache-control: no-store\r\n"
+                      "x-content-type-options: nosniff\r\n"
+                      "content-security-policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'; "
+                      "form-action 'none'\r\n"
+                      "cross-origin-resource-policy: same-origin\r\n"
+                      "referrer-policy: no-referrer\r\n");
+}
+
+/* conn->answer is ready: writes its head, and begins to send. */
+static void answer_begin(struct admin_conn *conn, bool to_head)
+{
+    struct admin_answer *answer = &conn->answer;
+    struct loop *loop = conn->admin->place.loop;
+    char date[30];
+    if (answer->page.full) {
+        buffer_free(&answer->page);
+        admin_problem(answer, 500, "There is no memory for the page.");
+    }
+    struct h1_out out = {.at = conn->out_head, .size = OUT_HEAD};
+    h1_date(date, (int64_t)(loop->wall / BECALM_S));
+    conn->keep = conn->keep && !conn->reserved && !conn->quiet;
+    h1_put_status(&out, answer->status);
+    h1_put_field(&out, "date", text_of(date));
+    put_fields(&out, answer);
+    h1_put_chars(&out, conn->keep ? "\r\n" : "connection: close\r\n\r\n");
+    BECALM_ASSERT(!out.full);
+    conn->out_head_length = out.length;
+    conn->sent = 0;
+    if (to_head) {
+        buffer_free(&answer->page);
+    }
+    enter(conn, CONN_WRITE, HEAD_TIME);
+}
+
+/* An answer to what is no proper request: the connection ends with it. */
+static void refuse(struct admin_conn *conn, uint32_t status, const char *sentence)
+{
+    conn->keep = false;
+    admin_problem(&conn->answer, status, sentence);
+    answer_begin(conn, false);
+}
+
+/* Requests. */
+
+static struct admin_request request_of(const struct admin_conn *conn)
+{
+    struct h1_target target = {0};
+    struct admin_request request = {
+        .bytes = conn->in.at,
+        .head = &conn->head,
+        .method = h1_method(conn->in.at, &conn->head),
+        .body = {conn->body_bytes.length == 0 ? "" : conn->body_bytes.at, conn->body_bytes.length},
+        .local = &conn->local,
+    };
+    bool connect = request.method.length == 7 && memcmp(request.method.at, "CONNECT", 7) == 0;
+    struct becalm_text text = {conn->in.at + conn->head.target, conn->head.target_length};
+    if (h1_target_split(text, connect, &target) && target.path.at != NULL) {
+        const char *mark = memchr(target.path.at, '?', target.path.length);
+        request.path = target.path;
+        if (mark != NULL) {
+            request.path.length = (size_t)(mark - target.path.at);
+            request.query = (struct becalm_text){mark + 1, target.path.length - request.path.length - 1};
+        }
+    }
+    return request;
+}
+
+static bool is_head(const struct admin_request *request)
+{
+    return request->method.length == 4 && memcmp(request->method.at, "HEAD", 4) == 0;
+}
+
+/* The head is here. What can be refused is, before the body comes. */
+static void head_done(struct admin_conn *conn)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct admin_request request = request_of(conn);
+    conn->keep = conn->head.keep_alive;
+    conn->answer = (struct admin_answer){.page = {.bytes_max = ADMIN_PAGE_MAX}};
+    h1_body_init(&conn->body, &conn->head);
+    if (conn->head.framing == H1_LENGTH && conn->head.content_length > ADMIN_BODY_MAX) {
+        refuse(conn, 413, "A body has at most 64 KiB here.");
+    } else if (!admin_route_check(conn->admin, &request, &conn->answer)) {
+        conn->keep = conn->keep && conn->body.ended; /* else the body is still to come, and nobody wants it */
+        answer_begin(conn, is_head(&request));
+    } else {
+        enter(conn, CONN_BODY, HEAD_TIME);
+        if (conn->head.expects_continue && !conn->body.ended) {
+            ssize_t sent = send(conn->source.fd, go_on, sizeof go_on - 1, MSG_NOSIGNAL);
+            (void)sent; /* a socket that can't take it now is broken, and reading will say so */
+        }
+    }
+}
+
+static void request_done(struct admin_conn *conn)
+{
+    struct admin_request request = request_of(conn);
+    admin_route_answer(conn->admin, &request, &conn->answer);
+    answer_begin(conn, is_head(&request));
+}
+
+/* True: something changed, so go on. False: more bytes are needed. */
+static bool take_head(struct admin_conn *conn)
+{
+    struct h1_limits limits = {.head_bytes = ADMIN_HEAD_MAX};
+    struct buffer *in = &conn->in;
+    if (conn->scanned == 0) {
+        size_t blank = h1_leading_blank(in->at, in->length);
+        in->length -= blank;
+        if (blank > 0) {
+            memmove(in->at, in->at + blank, in->length);
+        }
+    }
+    if (in->length == 0) {
+        return false;
+    }
+    if (conn->state == CONN_IDLE) {
+        enter(conn, CONN_HEAD, HEAD_TIME);
+    }
+    size_t length = h1_head_end(in->at, in->length, conn->scanned);
+    conn->scanned = in->length;
+    if (length == 0 && in->length <= limits.head_bytes) {
+        return false;
+    }
+    conn->scanned = 0;
+    struct h1_verdict verdict = h1_parse_request(in->at, length == 0 ? in->length : length, &limits, &conn->head);
+    if (verdict.kind == H1_OK) {
+        head_done(conn);
+    } else {
+        conn->answer = (struct admin_answer){.page = {.bytes_max = ADMIN_PAGE_MAX}};
+        conn->head.length = (uint32_t)in->length;
+        refuse(conn, verdict.status, verdict.what);
+    }
+    return true;
+}
+
+static bool take_body(struct admin_conn *conn)
+{
+    struct buffer *in = &conn->in;
+    const char *at = in->at + conn->head.length;
+    const char *end = in->at + in->length;
+    struct h1_piece piece = {.kind = H1_PIECE_END};
+    while (!conn->body.ended) {
+        piece = h1_body_next(&conn->body, &at, end);
+        if (piece.kind == H1_PIECE_DATA) {
+            buffer_bytes(&conn->body_bytes, piece.at, piece.length);
+        } else if (piece.kind != H1_PIECE_TRAILER) {
+            break;
+        }
+    }
+    size_t rest = (size_t)(end - at); /* the next request, if anything */
+    memmove(in->at + conn->head.length, at, rest);
+    in->length = conn->head.length + rest;
+    if (piece.kind == H1_PIECE_BAD) {
+        refuse(conn, 400, piece.what);
+    } else if (conn->body_bytes.full) {
+        refuse(conn, 413, "A body has at most 64 KiB here.");
+    } else if (conn->body.ended || piece.kind == H1_PIECE_END) {
+        request_done(conn);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Sends what is left. False: the socket takes no more now, or the connection is gone. */
+static bool flush(struct admin_conn *conn)
+{
+    size_t total = conn->out_head_length + conn->answer.page.length;
+    while (conn->sent < total) {
+        size_t head = conn->sent < conn->out_head_length ? conn->sent : conn->out_head_length;
+        size_t page = conn->sent - head;
+        struct iovec part[2] = {
+            {conn->out_head + head, conn->out_head_length - head},
+            {conn->answer.page.length == 0 ? NULL : conn->answer.page.at + page, conn->answer.page.length - page},
+        };
+        struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
+        ssize_t sent = sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) {
+            continue;
+        }
+        if (sent < 0) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                admin_conn_close(conn);
+            }
+            return false;
+        }
+        conn->sent += (size_t)sent;
+        enter(conn, CONN_WRITE, HEAD_TIME);
+    }
+    return true;
+}
+
+/* The answer is out: the next request, or goodbye. */
+static void answer_done(struct admin_conn *conn)
+{
+    struct buffer *in = &conn->in;
+    buffer_free(&conn->answer.page);
+    buffer_free(&conn->body_bytes);
+    if (!conn->keep) {
+        buffer_free(in);
+        shutdown(conn->source.fd, SHUT_WR);
+        enter(conn, CONN_LINGER, LINGER);
+        return;
+    }
+    in->length -= conn->head.length;
+    memmove(in->at, in->at + conn->head.length, in->length);
+    if (in->length == 0) {
+        buffer_free(in); /* an idle one owns nothing */
+    }
+    enter(conn, CONN_IDLE, IDLE_TIME);
+}
+
+/* Reads once. False: nothing more for now, or the connection is gone. */
+static bool receive(struct admin_conn *conn)
+{
+    char bytes[READ];
+    ssize_t got;
+    do {
+        got = recv(conn->source.fd, bytes, sizeof bytes, 0);
+    } while (got < 0 && errno == EINTR);
+    if (got > 0 && conn->state != CONN_LINGER) {
+        buffer_bytes(&conn->in, bytes, (size_t)got);
+    }
+    if (got == 0 || conn->in.full || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) {
+        admin_conn_close(conn);
+        return false;
+    }
+    return got > 0;
+}
+
+/* Goes on as far as it can without waiting. The sockets are edge-triggered, so it ends only where one says EAGAIN. */
+static void go_on(struct admin_conn *conn)
+{
+    for (;;) {
+        bool took = false;
+        switch (conn->state) {
+        case CONN_IDLE:
+        case CONN_HEAD:
+            took = conn->in.length > 0 && take_head(conn);
+            break;
+        case CONN_BODY:
+            took = take_body(conn);
+            break;
+        case CONN_WRITE:
+            if (!flush(conn)) {
+                return;
+            }
+            answer_done(conn);
+            took = true;
+            break;
+        case CONN_LINGER:
+            break;
+        }
+        if (!took && !receive(conn)) {
+            return;
+        }
+    }
+}
+
+static void ready(struct source *source, uint32_t events)
+{
+    (void)events; /* whatever it is, reading or writing will say it */
+    go_on((struct admin_conn *)source);
+}
+
+static void timer_fires(struct timer *timer)
+{
+    struct admin_conn *conn = (struct admin_conn *)((char *)timer - offsetof(struct admin_conn, timer));
+    if ((conn->state == CONN_HEAD && conn->in.length > 0) || conn->state == CONN_BODY) {
+        conn->head.length = (uint32_t)conn->in.length;
+        conn->answer = (struct admin_answer){.page = {.bytes_max = ADMIN_PAGE_MAX}};
+        refuse(conn, 408, "The request did not arrive in time.");
+        go_on(conn);
+    } else {
+        admin_conn_close(conn);
+    }
+}
+
+/* Coming and going. */
+
+void admin_conn_accept(struct admin *admin, int fd, bool reserved)
+{
+    int on = 1;
+    socklen_t length = sizeof(union address_socket);
+    struct admin_conn *conn = calloc(1, sizeof *conn);
+    if (conn == NULL) {
+        close(fd);
+        admin_conn_gone(admin, reserved);
+        return;
+    }
+    conn->source = (struct source){.ready = ready, .fd = fd};
+    conn->timer.fire = timer_fires;
+    conn->admin = admin;
+    conn->reserved = reserved;
+    conn->in.bytes_max = ADMIN_HEAD_MAX + ADMIN_BODY_MAX;
+    conn->body_bytes.bytes_max = ADMIN_BODY_MAX;
+    conn->next = admin->conns;
+    conn->link = &admin->conns;
+    if (conn->next != NULL) {
+        conn->next->link = &conn->next;
+    }
+    admin->conns = conn;
+    admin->conn_count++;
+    if (getsockname(fd, &conn->local.any, &length) != 0 || loop_watch(admin->place.loop, &conn->source) != 0) {
+        admin_conn_close(conn);
+        return;
+    }
+    if (conn->local.any.sa_family != AF_UNIX) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    enter(conn, CONN_HEAD, HEAD_TIME);
+}
+
+struct admin_conn *admin_conns_idlest(const struct admin *admin)
+{
+    struct admin_conn *oldest = NULL;
+    for (struct admin_conn *conn = admin->conns; conn != NULL; conn = conn->next) {
+        /* The list has the latest first, so that of those answered in one wake-up the one that came first is taken. */
+        if (conn->state == CONN_IDLE && (oldest == NULL || conn->timer.at <= oldest->timer.at)) {
+            oldest = conn;
+        }
+    }
+    return oldest;
+}
+
+void admin_conns_quiet(struct admin *admin)
+{
+    struct admin_conn *next;
+    for (struct admin_conn *conn = admin->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        conn->quiet = true;
+        conn->keep = false;
+        if (conn->state == CONN_IDLE || conn->state == CONN_HEAD) {
+            admin_conn_close(conn);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_ADMIN_INTERNAL_H
+#define BECALM_PROXY_ADMIN_INTERNAL_H
+
+/* What the files of the admin address share. A request comes in by admin_conn.c, is let through by admin_guard.c and
+ * finds its page by admin_route.c; each page has a file. */
+
+#include "address.h"
+#include "admin.h"
+#include "buffer.h"
+#include "h1.h"
+#include "snapshot.h"
+
+#define ADMIN_CONNS_MAX 64u
+#define ADMIN_HEAD_MAX  (8u * 1024)
+#define ADMIN_BODY_MAX  (64u * 1024)
+#define ADMIN_PAGE_MAX  (64u * 1024 * 1024)
+
+struct admin_conn;
+struct admin_listener;
+
+struct admin {
+    struct admin_place place;
+    struct admin_listener *listener; /* NULL: none */
+    char *token;                     /* NULL: none is asked for */
+    struct admin_listener *next_listener;
+    char *next_token;
+    bool prepared;  /* the two above are what comes next */
+    int reserve_fd; /* closed to take somebody in when there are no descriptors left; -1: gone itself */
+    struct timer pause;
+    struct admin_conn *conns; /* the latest first */
+    uint32_t conn_count;
+};
+
+/* ---- a request and its answer ---- */
+
+struct admin_request {
+    const char *bytes; /* of the head */
+    const struct h1_head *head;
+    struct becalm_text method;
+    struct becalm_text path;
+    struct becalm_text query; /* without the question mark; absent: none */
+    struct becalm_text body;
+    const union address_socket *local; /* that it came in by */
+};
+
+/* Fill `page` and set what differs from the usual. */
+struct admin_answer {
+    uint32_t status;
+    const char *type;  /* Content-Type */
+    const char *allow; /* 405: the methods; NULL: no such field */
+    bool ask_token;    /* 401 */
+    struct buffer page;
+};
+
+/* Answers with a problem document (RFC 9457); the sentence may be NULL. */
+void admin_problem(struct admin_answer *, uint32_t status, const char *sentence);
+
+/* May this request have an answer? Else the answer says why not. `is_health`: a page that anybody may see. Before the
+ * body has come. */
+bool admin_guard(const struct admin *, const struct admin_request *, bool is_health, struct admin_answer *);
+
+/* The guard and the question whether there is such a page, before the body; and the page itself, after it. */
+bool admin_route_check(const struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_route_answer(struct admin *, const struct admin_request *, struct admin_answer *);
+
+/* The value of a parameter of the query, with its escapes undone, in `text`. False: there is none. What does not fit or
+ * is badly escaped becomes an empty text. */
+bool admin_query(struct becalm_text query, const char *name, char *text, size_t size);
+/* Undoes %XX. False: malformed, a zero byte, or it does not fit. */
+bool admin_unescape(struct becalm_text, char *text, size_t size);
+
+/* ---- pages ---- */
+
+void admin_state(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_metrics(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_policy(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_decisions(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_reload(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_breaker(struct admin *, const struct admin_request *, struct admin_answer *);
+
+/* What hosts are called to people and Prometheus: the address, or the name while it has none; no two of a service the
+ * same. Texts of `count` hosts; free it. NULL: no memory. */
+char **admin_host_names(const struct snapshot_service *);
+
+/* ---- connections ---- */
+
+/* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
+void admin_conn_accept(struct admin *, int fd, bool reserved);
+void admin_conn_close(struct admin_conn *);
+/* The one that has been idle for longest; NULL: none is idle. */
+struct admin_conn *admin_conns_idlest(const struct admin *);
+/* Closes those that are idle, and the others after their answer. */
+void admin_conns_quiet(struct admin *);
+
+/* A connection is gone, and with it a descriptor. */
+void admin_conn_gone(struct admin *, bool reserved);
+
+#endif

@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What the default policy must do, row by row: a scenario, a policy, and the range in which the mean of ten seeds lies.
+
+A row is a command that anybody can type; `acceptance.py --list` prints them all. As a program it runs every row and
+prints a table; tests/cli/test_sim_acceptance.py runs the quick ones. docs/acceptance.md says where they come from.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import time
+
+import rows as table
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SEEDS = 10
+
+
+def arguments(row, seeds=SEEDS):
+    """The row as it is typed after `becalm`."""
+    name = row.scenario if "/" not in row.scenario else str(ROOT / row.scenario)
+    words = ["sim", name]
+    if row.policy != "becalm":
+        words += ["--policy", row.policy]
+    for key, value in row.sets.items():
+        words += ["--set", f"{key}={value}"]
+    return words + ["--seeds", str(seeds), "--json", "--series"]
+
+
+def typed(row):
+    """The same for a reader: relative to the project, and without what only programs want."""
+    words = arguments(row)[:-2]
+    words[1] = row.scenario
+    return "becalm " + shlex.join(words)
+
+
+def run(program, row, seeds=SEEDS):
+    """The mean of each figure over so many seeds, and its standard deviation: {name: (mean, deviation)}."""
+    environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
+    done = subprocess.run([program, *arguments(row, seeds)], stdout=subprocess.PIPE, check=True, env=environment)
+    shown = json.loads(done.stdout)
+    runs = shown if isinstance(shown, list) else [shown]
+    result = {}
+    for check in row.checks:
+        seen = [check.figure(each) for each in runs]
+        mean = sum(seen) / len(seen)
+        spread = sum((value - mean) ** 2 for value in seen) / len(seen) if math.isfinite(mean) else 0.0
+        result[check] = (mean, math.sqrt(spread))
+    return result
+
+
+def misses(result):
+    """The checks whose mean is outside of its range."""
+    return [check for check, (mean, _) in result.items() if not check.low <= mean <= check.high]
+
+
+def number(value):
+    return "never" if math.isinf(value) else f"{value:.4f}" if value < 10 else f"{value:.1f}"
+
+
+def report(row, result, seconds):
+    """One line per figure."""
+    for check, (mean, spread) in result.items():
+        verdict = "ok" if check.low <= mean <= check.high else "MISSED"
+        note = f"  note {check.note}" if check.note else ""
+        print(
+            f"{row.name:5} {row.about:44.44} {check.name:12} {number(mean):>8} +-{number(spread):>7}"
+            f"  [{number(check.low)}, {number(check.high)}]  {verdict}{note}",
+            flush=True,
+        )
+    if seconds is not None:
+        print(f"{'':5} {seconds:.1f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run the acceptance rows and print a table; exit 1 if one is missed.")
+    parser.add_argument("--program", default=str(ROOT / "build/release/becalm"), help="the becalm to run")
+    parser.add_argument("--quick", action="store_true", help="only the rows that the tests run")
+    parser.add_argument("--only", default="", metavar="NAME", help="only rows whose name begins so")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="ranges are those of ten")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="rows at once (one per processor)")
+    parser.add_argument("--list", action="store_true", help="print the commands, and run nothing")
+    parser.add_argument("--timing", action="store_true", help="print how long each row took")
+    chosen = parser.parse_args()
+    picked = [r for r in table.ROWS if r.name.startswith(chosen.only) and (r.quick or not chosen.quick)]
+    if chosen.list:
+        for row in picked:
+            print(f"{row.name}: {row.about}\n  {typed(row)}")
+        return 0
+
+    def timed(row):
+        begun = time.monotonic()
+        return run(chosen.program, row, chosen.seeds), time.monotonic() - begun
+
+    missed = 0
+    with concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
+        for row, (result, seconds) in zip(picked, pool.map(timed, picked)):
+            report(row, result, seconds if chosen.timing else None)
+            missed += len(misses(result))
+    print(f"{sum(len(row.checks) for row in picked)} figures of {len(picked)} rows, {missed} missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

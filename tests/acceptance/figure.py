@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Figures of one run, from what `becalm sim --json --series` prints."""
+
+import math
+
+
+def focus(run):
+    """The service that rows are about: the last one."""
+    return list(run["services"])[-1]
+
+
+def load(run):
+    """Attempts at the service per call: in the fault from its second second on, or in all."""
+    return run["services"][focus(run)]["amplification"]["mean"]
+
+
+def peak(run):
+    """The worst five seconds against what is offered."""
+    return run["services"][focus(run)]["amplification"]["peak_5s"]
+
+
+def worst(run):
+    """The worst second."""
+    return run["services"][focus(run)]["amplification"]["peak_1s"]
+
+
+def success(run):
+    return run["clients"]["success"]
+
+
+def before(run):
+    return run["clients"]["success_before_fault"]
+
+
+def in_fault(run):
+    return run["clients"]["success_in_fault"]
+
+
+def after(run):
+    return run["clients"]["success_after_fault"]
+
+
+def recovery(run):
+    """Seconds; infinite for never."""
+    seconds = run["clients"]["recovered_after_s"]
+    return math.inf if seconds is None else seconds
+
+
+def lost(run):
+    """Calls without success."""
+    clients = run["series"]["clients"]
+    return sum(clients["calls"]) - sum(clients["successes"])
+
+
+def success_in(start, end):
+    """Of the calls begun in these seconds. At a run's very end nobody earns budget any more."""
+
+    def success_of_window(run):
+        clients = run["series"]["clients"]
+        return sum(clients["successes"][start:end]) / sum(clients["calls"][start:end])
+
+    return success_of_window
+
+
+def latency(quantile):
+    """Of the calls that succeeded, in milliseconds: "p50", "p99" or "p999"."""
+
+    def latency_at(run):
+        return run["clients"][f"latency_{quantile}_ms"]
+
+    return latency_at

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Workers share what decides: one breaker and one budget, whoever takes the connection."""
+
+import asyncio
+import subprocess
+
+from conftest import PROGRAM, policy_of
+from host import Reply
+from load import Load, statuses
+from message import request
+from wire import ask
+
+
+def calls(gateway, count, clients=16):
+    """On a connection each, so that both workers get some."""
+    make = lambda n: ("GET", request(fields={"Connection": "close"}))  # noqa: E731
+    return Load(gateway.port, count=count, clients=clients, make=make).run_through()
+
+
+def test_two_workers_share_one_breaker(pair):
+    gateway, host = pair(
+        rules="maxRetries: 0\nbreaker: {failureRateThreshold: 100, slidingWindowType: COUNT_BASED, slidingWindowSize: 40,\n"
+        "  minimumNumberOfCalls: 40, waitDurationInOpenState: 60s}",
+        workers=2,
+    )
+    host.on("/", Reply(503, b"down"))
+    results = calls(gateway, 120, clients=1)
+    assert host.count() == 40, "with a breaker each it would have taken twice as many"
+    assert sum(result.answer.body == b"down" for result in results) == 40
+
+
+def test_two_workers_share_one_budget(pair):
+    gateway, host = pair(
+        rules="maxRetries: 3\ninitialDelay: 1ms\nbreaker: {enabled: false}\noutlier: {enabled: false}\n"
+        "budget: {kind: tokens, capacity: 50, refillPerSecond: 0}",
+        workers=2,
+    )
+    host.on("/", Reply(503))
+    results = calls(gateway, 300)
+    assert statuses(results) == {503: 300}
+    assert host.count() == 300 + 50, "each token is spent once, and no other"
+
+
+def test_the_counts_of_all_workers_add_up(pair):
+    gateway, host = pair(
+        rules="maxRetries: 3\ninitialDelay: 1ms\nbreaker: {enabled: false}\noutlier: {enabled: false}\n"
+        "budget: {kind: tokens, capacity: 50, refillPerSecond: 0}",
+        workers=2,
+    )
+    host.on("/", Reply(503))
+    calls(gateway, 300)
+    assert gateway.metric("http_client_retry_attempts_total", service="a") == 50
+    assert gateway.metric("http_client_requests_total", service="a") == 350
+    assert gateway.metric("http_server_requests_total", service="a", code="503") == 300
+    assert gateway.metric("becalm_calls_total", service="a", result="failed") == 300
+    assert gateway.metric("http_client_concurrent_requests", service="a") == 0
+
+
+def test_a_second_gateway_on_the_same_address_does_not_start(pair, host):
+    """SO_REUSEPORT would let it, and each would get half of the traffic."""
+    gateway, there = pair(workers=2)
+    done = subprocess.run(
+        [
+            PROGRAM,
+            "proxy",
+            "--set",
+            f"listen=127.0.0.1:{gateway.port}",
+            "--set",
+            "admin=127.0.0.1:1",
+            str(gateway.path),
+        ],
+        stderr=subprocess.PIPE,
+        timeout=30,
+    )
+    assert done.returncode == 1 and b"in use" in done.stderr, done.stderr
+    assert ask(gateway.port).status == 200
+
+
+def test_a_fixed_limit_is_never_exceeded(gateway, host):
+    there = host()
+    state = {"busy": 0, "most": 0}
+
+    def reply(got):
+        state["busy"] += 1
+        state["most"] = max(state["most"], state["busy"])
+        asyncio.get_running_loop().call_later(0.02, lambda: state.__setitem__("busy", state["busy"] - 1))
+        return Reply(delay=0.025)
+
+    there.on("/", reply)
+    made = gateway(
+        policy_of([there], rules="limit: {kind: fixed, max: 5}\ngate: {maxQueueTime: 10s, targetQueueTime: 10s}"),
+        workers=2,
+    )
+    results = calls(made, 200, clients=40)
+    assert statuses(results) == {200: 200} and 2 <= state["most"] <= 5, state

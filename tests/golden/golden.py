@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""One seed is one run, byte for byte, with every compiler and on every machine: sim.txt has commands, and the SHA-256
+of what each prints. `golden.py` compares; `golden.py --write` takes what is printed now as right, after a change that
+was meant to change it."""
+
+import argparse
+import hashlib
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+LIST = pathlib.Path(__file__).resolve().with_name("sim.txt")
+
+
+def commands():
+    """[(sum, [words])], in the order of the file."""
+    lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    return [(line.split()[0], shlex.split(line)[1:]) for line in lines]
+
+
+def printed(program, words):
+    """The SHA-256 of what the program prints. `program` is a list, so that an emulator may come first."""
+    environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
+    done = subprocess.run([*program, *words], stdout=subprocess.PIPE, check=True, env=environment)
+    return hashlib.sha256(done.stdout).hexdigest()
+
+
+def write(program):
+    head = [line for line in LIST.read_text().splitlines() if line.startswith("#")]
+    lines = [f"{printed(program, words)}  {shlex.join(words)}" for _, words in commands()]
+    LIST.write_text("\n".join([*head, *lines]) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compare what the simulator prints with what it printed before.")
+    parser.add_argument("--write", action="store_true", help="take what is printed now as right")
+    parser.add_argument("program", nargs="+", help="the becalm to run, after its emulator if it needs one")
+    chosen = parser.parse_args()
+    if chosen.write:
+        write(chosen.program)
+        return 0
+    wrong = [words for right, words in commands() if printed(chosen.program, words) != right]
+    for words in wrong:
+        print(f"differs: becalm {shlex.join(words)}")
+    print(f"{len(commands())} runs, {len(wrong)} differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
