@@ -19,7 +19,7 @@ def page(name):
 
 def test_man__the_pages_are_there():
     names = {path.name for path in PAGES}
-    assert names >= {"becalm.1", "becalm-check.1", "becalm-plan.1", "becalm-import.1", "becalm.yaml.5"}
+    assert names >= {"becalm.1", "becalm-check.1", "becalm-exec.1", "becalm-plan.1", "becalm-import.1", "becalm.yaml.5"}
 
 
 def test_man__every_page_is_clean():
