@@ -464,14 +464,14 @@ def test_exec__a_signal_is_passed_on_to_the_whole_group(run, number, tmp_path):
 
 
 def test_exec__a_command_that_ends_tidily_when_told_keeps_its_own_code(run):
-    process = start(run, *FAST, *sh('trap "echo bye; exit 3" TERM; sleep 1000 & echo ready; wait'))
+    process = start(run, *FAST, *sh('trap "echo bye; exit 3" TERM; sleep 1000 & sleep 0.3; echo ready; wait'))
     assert process.stdout.readline() == "ready\n"
     process.terminate()
     assert process.communicate(timeout=60)[0] == "bye\n" and process.returncode == 3
 
 
 def test_exec__other_signals_are_passed_on_and_end_nothing(run):
-    process = start(run, *FAST, *sh('trap "echo usr1; exit 0" USR1; sleep 1000 & echo ready; wait'))
+    process = start(run, *FAST, *sh('trap "echo usr1; exit 0" USR1; sleep 1000 & sleep 0.3; echo ready; wait'))
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGUSR1)
     assert process.communicate(timeout=60)[0] == "usr1\n" and process.returncode == 0
