@@ -3,13 +3,14 @@
 # The front door. It only calls CMake's presets (CMakePresets.json) by shorter names; docs/building.md says more.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+CHECKS ?= $(shell expr $(JOBS) + 2) # tests at once: those that talk to processes mostly wait
 
 # Old sanitizer runtimes can't live with the address randomisation of new kernels; where it may be switched off, it is.
 NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 # build,PRESET[,arguments] configures and builds; check,PRESET runs its tests.
 build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
-check = $(NOASLR) ctest --preset $(1) -j $(JOBS)
+check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
 
 .PHONY: help run test quick bench picture install clean format
 
