@@ -67,7 +67,7 @@ BECALM_API void becalm_config_free(struct becalm_config *);
 
 /* What concerns the gateway as a whole. Lists end with NULL. */
 struct becalm_settings {
-    const char *const *listen; /* addresses: "127.0.0.1:8080", "unix:/path" */
+    const char *const *listen;    /* addresses: "127.0.0.1:8080", "unix:/path" */
     const char *admin;            /* NULL: none */
     const char *admin_token_file; /* NULL: none */
     enum becalm_role role;

@@ -177,7 +177,8 @@ static void greet(const struct gateway *gateway, bool quiet)
         fprintf(stderr, "  listening on %s\n", settings->listen[i]);
     }
     if (settings->admin != NULL) {
-        fprintf(stderr, "  admin on http://%s/\n", settings->admin);
+        bool local = strncmp(settings->admin, "unix:", 5) == 0;
+        fprintf(stderr, local ? "  admin on %s\n" : "  admin on http://%s/\n", settings->admin);
     }
 }
 
