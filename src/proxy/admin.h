@@ -15,6 +15,7 @@
 struct admin;
 struct control;
 struct gateway;
+struct history;
 
 /* Whose it is. */
 struct admin_place {
@@ -22,6 +23,7 @@ struct admin_place {
     struct control *control;
     struct loop *loop;
     struct log_source *log;
+    const struct history *history;
 };
 
 struct admin *admin_make(const struct admin_place *); /* listens nowhere yet; NULL: no memory */
@@ -32,5 +34,8 @@ void admin_free(struct admin *);
 int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
 /* Moves to what was prepared, or forgets it. Who came by another address than the present one is sent away. */
 void admin_settle(struct admin *, bool use);
+
+/* There is a new second in the history: tells everybody who follows /api/events. */
+void admin_tell(struct admin *);
 
 #endif
