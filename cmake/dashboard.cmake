@@ -13,7 +13,8 @@ if(NOT EXISTS ${folder}/${uplot}/uPlot.iife.min.js)
     endif()
 endif()
 
-file(GLOB names RELATIVE ${folder} CONFIGURE_DEPENDS ${folder}/*.html ${folder}/*.css ${folder}/*.js)
+file(GLOB names RELATIVE ${folder} CONFIGURE_DEPENDS ${folder}/*.html ${folder}/*.css ${folder}/*.js
+     ${folder}/*.svg)
 list(TRANSFORM names REPLACE "(.+)" "\\1=dashboard/\\1" OUTPUT_VARIABLE rows)
 if(EXISTS ${folder}/${uplot}/uPlot.iife.min.js)
     list(APPEND rows uplot.js=dashboard/${uplot}/uPlot.iife.min.js uplot.css=dashboard/${uplot}/uPlot.min.css)
