@@ -30,7 +30,7 @@ function swatch(slot) {
 /**
  * Lines over time.
  *   title, note      what it shows, and in a sentence what it means
- *   series           [{label, slot: 1..6, fill}]: slot picks colour and dash
+ *   series           [{label, slot: 1..6, fill, far}]: slot picks colour and dash; a far one does not flatten the others
  *   format           a number as text
  *   most, least      the scale is at least so wide
  *   levels           words for 0, 1, 2...: a line in steps between named states
@@ -109,10 +109,11 @@ export class TimeChart {
     };
   }
 
-  line({ label, slot, fill: filled }) {
+  line({ label, slot, fill: filled, far }) {
     const name = `--series-${slot}`;
     return {
       label,
+      auto: !far,
       stroke: () => colour(name),
       fill: filled ? () => translucent(colour(name), 0.14) : undefined,
       width: 1.75,
@@ -125,7 +126,18 @@ export class TimeChart {
   scale(low, high) {
     const { levels, most, least } = this.options;
     if (levels) return [-0.2, levels.length - 0.8];
-    return [Math.min(least, low ?? 0), Math.max(most, (high ?? 0) * 1.1) || 1];
+    const top = Math.max(most, high ?? 0);
+    return [Math.min(least, low ?? 0), (Math.max(top, this.near(3 * top)) || 1) * 1.1];
+  }
+
+  // A far line is in the picture while it is not far, such as a limit that is nearly reached.
+  near(most) {
+    let nearest = 0;
+    this.options.series.forEach((line, i) => {
+      if (!line.far) return;
+      for (const value of this.data[i + 1]) if (value !== null && value <= most) nearest = Math.max(nearest, value);
+    });
+    return nearest;
   }
 
   tick(u, at) {

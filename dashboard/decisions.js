@@ -3,11 +3,18 @@
 // The latest decisions, and each in full: every attempt, every wait, why it ended so, the numbers behind it, and what would
 // have to be different for the other decision.
 
-import { fill, h, text } from "./dom.js";
+import { fill, h, text, wide } from "./dom.js";
 import { NONE, clock, ms, number, words } from "./format.js";
 
 const EVERY = 2000;
-const UNITS = { retries: number, ms, attempts: number, slots: number, calls: number, percent: (value) => `${number(value)} %` };
+const UNITS = {
+  ms,
+  retries: (value) => `${number(value)} retries`,
+  attempts: (value) => `${number(value)} attempts`,
+  slots: (value) => `${number(value)} slots`,
+  calls: (value) => `${number(value)} calls`,
+  percent: (value) => `${number(value)} %`,
+};
 
 const keyOf = (decision) => `${decision.time} ${decision.service} ${decision.target} ${decision.took_ms}`;
 const good = (decision) => decision.reason === "ok" || decision.reason === "permanent";
@@ -90,16 +97,18 @@ function detailOf(decision) {
     h("p", { class: "why" }, h("strong", {}, words(decision.reason)), `: ${decision.sentence}.`, " ", numbersOf(decision)),
     decision.would && h("p", {}, `In enforce mode it would have been: ${words(decision.would)}.`),
     decision.change && h("p", { class: "change" }, h("span", { class: "tile-label" }, "What would change it"), decision.change),
-    timeline(decision),
+    decision.attempt.length > 0 && timeline(decision),
     attemptTable(decision),
     h("p", { class: "note" }, [`took ${ms(decision.took_ms)} in all`, decision.gated_ms > 0 && `waited ${ms(decision.gated_ms)} in the gate`, decision.request_id && `request id ${decision.request_id}`].filter(Boolean).join(" · ")),
   ];
 }
 
-function numbersOf({ have, need, unit }) {
+/** There was so much, and it would have taken so much. An open breaker has only a time, which is in the advice. */
+function numbersOf({ reason, have, need, unit }) {
   const said = UNITS[unit];
-  if (said === undefined || have === undefined) return "";
-  return need === undefined ? `(${said(have)})` : `(had ${said(have)}, needed ${said(need)}, in ${unit})`;
+  if (said === undefined || have === undefined || reason === "breaker_open") return "";
+  if (need === undefined) return `(${said(have)})`;
+  return reason === "attempts_spent" ? `(${number(have)} of ${said(need)})` : `(had ${said(have)}, needed ${said(need)})`;
 }
 
 /** Waits and attempts, one under the other, along the call's time. */
@@ -129,7 +138,8 @@ function attemptTable(decision) {
     return h("tr", {}, h("th", { scope: "row" }, what), cells.map((cell) => h("td", {}, cell)));
   });
   const labels = ["", "Waited before", "Sent after", "Host", "Ended", "Status", "Took"];
-  return h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, labels.map((label) => (label === "" ? h("td", {}) : h("th", { scope: "col" }, label))))), h("tbody", {}, rows)));
+  const head = h("tr", {}, labels.map((label) => (label === "" ? h("td", {}) : h("th", { scope: "col" }, label))));
+  return wide("Attempts", h("table", {}, h("thead", {}, head), h("tbody", {}, rows)));
 }
 
 /* ---- the page ---- */

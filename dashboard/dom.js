@@ -49,6 +49,11 @@ export function attribute(node, name, value) {
   }
 }
 
+/** A table that may be wider than the page scrolls by itself, for the keyboard too. */
+export function wide(label, table) {
+  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `${label}, as a table` }, table);
+}
+
 /** Says something to who can't see the page change. `#announce` is in the page from its start. */
 export function announce(sentence) {
   const place = document.getElementById("announce");

@@ -65,6 +65,7 @@ class Service {
     this.name = name;
     this.endpoints = new Map();
     this.past = []; // of all endpoints together, the newest last
+    this.recent = { arrivals: [], attempts: [] }; // of the last minute, from before this page was opened too
   }
 
   note(columns, told) {
@@ -73,6 +74,10 @@ class Service {
     this.endpoints = new Map(told.endpoints.map((each) => [each.name, { ...sampleOf(columns, each.row), ownGate: each.ownGate }]));
     this.past.push(this.together());
     if (this.past.length > KEPT) this.past.shift();
+    for (const [key, counts] of Object.entries(this.recent)) {
+      counts.push(this.latest[key]);
+      if (counts.length > KEPT) counts.shift();
+    }
     this.figures = figuresOf(sumOf(this.past.slice(-MEAN)));
     this.trouble = troubleOf(this);
   }
@@ -135,6 +140,14 @@ export class Live {
     this.latest = event;
   }
 
+  /** What /api/history tells of all services: the minute before this page was opened. */
+  noteBefore(told) {
+    for (const { name, ...before } of told.services) {
+      const recent = this.services.get(name)?.recent;
+      if (recent) for (const key of Object.keys(recent)) recent[key] = before[key].slice(-KEPT);
+    }
+  }
+
   /** The most troubled first, then by name. */
   sorted() {
     return [...this.services.values()]
@@ -149,13 +162,14 @@ export class Live {
     return figuresOf({ ...sum, spanMs: Math.max(0, ...recent.map((each) => each.spanMs)) });
   }
 
-  /** Of each of the last seconds, one figure of all services together; the newest last. */
+  /** How many "arrivals" or "attempts" there were in each of the last seconds, of all services; the newest last. */
   past(key) {
     const totals = new Array(KEPT).fill(0);
     let most = 0;
-    for (const service of this.services.values()) {
-      most = Math.max(most, service.past.length);
-      service.past.forEach((sample, i) => (totals[KEPT - service.past.length + i] += sample[key]));
+    for (const { recent } of this.services.values()) {
+      const counts = recent[key];
+      most = Math.max(most, counts.length);
+      counts.forEach((n, i) => (totals[KEPT - counts.length + i] += n));
     }
     return totals.slice(KEPT - most);
   }

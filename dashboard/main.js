@@ -23,7 +23,6 @@ const page = {
   api: new Api({ askToken: tokenAsked }),
   live: new Live(),
   view: null,
-  reloadAsked: () => showNotices(),
 };
 let state = null; // of the gateway, without its services
 
@@ -126,9 +125,19 @@ function showLink(word, sentence) {
   announce(word === "live" ? "Live." : sentence);
 }
 
+async function askBefore() {
+  try {
+    page.live.noteBefore(await page.api.get("/api/history"));
+  } catch {
+    // then the small lines begin now
+  }
+}
+
 let reloads = null;
 function noted(event) {
+  const first = page.live.latest === null;
   page.live.note(event);
+  if (first) askBefore();
   if (reloads !== event.reloads) {
     reloads = event.reloads;
     askState();

@@ -2,7 +2,7 @@
 //
 // The policy in force, where each value came from, and reloading it: what is wrong with the file is said here.
 
-import { announce, fill, h, text } from "./dom.js";
+import { announce, fill, h, text, wide } from "./dom.js";
 
 const ORIGINS = { default: "built in", defaults: "the file's defaults", service: "the service", endpoint: "the endpoint", "--set": "the command line" };
 
@@ -37,7 +37,7 @@ export class PolicyView {
         h("label", { class: "check" }, this.onlySet, " only what somebody wrote"),
       ),
       this.inForce,
-      h("div", { class: "wide" }, h("table", { class: "policy" }, h("thead", {}, h("tr", {}, ["Key", "Value", "From", "What it means"].map((label) => h("th", { scope: "col" }, label)))), this.rows)),
+      wide("Values", h("table", { class: "policy" }, h("thead", {}, h("tr", {}, ["Key", "Value", "From", "What it means"].map((label) => h("th", { scope: "col" }, label)))), this.rows)),
     );
     this.ask();
   }
@@ -75,7 +75,7 @@ export class PolicyView {
       { "data-key": each.key, "data-written": each.from === "default" ? null : "yes" },
       h("th", { scope: "row" }, h("code", {}, each.key)),
       h("td", {}, h("code", {}, each.value)),
-      h("td", {}, ORIGINS[each.from] ?? each.from, where !== "" && h("code", { class: "where" }, where)),
+      h("td", { class: "from" }, ORIGINS[each.from] ?? each.from, where !== "" && h("code", { class: "where" }, where)),
       h("td", {}, each.sentence),
     );
   }

@@ -6,7 +6,7 @@
 import { BreakerPanel } from "./breaker.js";
 import { Bars, TimeChart } from "./charts.js";
 import { DecisionList } from "./decisions.js";
-import { attribute, fill, h, text } from "./dom.js";
+import { fill, h, text, wide } from "./dom.js";
 import { NONE, clock, count, ms, number, percent, perSecond, times, words } from "./format.js";
 import { figuresOf, sampleOf, stormOf } from "./live.js";
 import { badge } from "./services.js";
@@ -72,9 +72,9 @@ const CHARTS = [
   {
     options: {
       title: "In flight and queue", note: "Attempts at once against the limit, calls that wait for a slot, calls shed.", format: number, most: 5,
-      series: [{ label: "in flight", slot: 1, fill: true }, { label: "limit", slot: 4 }, { label: "waiting", slot: 3 }, { label: "shed per second", slot: 5 }],
+      series: [{ label: "in flight", slot: 1, fill: true }, { label: "limit", slot: 4, far: true }, { label: "waiting", slot: 3 }, { label: "shed per second", slot: 5 }],
     },
-    lines: [value("inFlight"), limitShown, value("waiting"), rate("shed")],
+    lines: [value("inFlight"), value("limit"), value("waiting"), rate("shed")],
   },
   {
     options: {
@@ -84,11 +84,6 @@ const CHARTS = [
     lines: [value("p50"), value("p95"), value("p99")],
   },
 ];
-
-/** A limit far above what is used would flatten the rest of the chart. */
-function limitShown(sample) {
-  return sample.limit !== null && sample.limit <= 20 * Math.max(1, sample.inFlight) ? sample.limit : null;
-}
 
 const TOTALS = [
   ["arrivals", "Requests", (t) => count(t.arrivals)],
@@ -138,14 +133,14 @@ export class ServiceView {
       {},
       this.storm.node,
       h("section", { "aria-labelledby": "endpoints-title" }, h("h2", { id: "endpoints-title" }, "Endpoints"),
-        h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ENDPOINT_COLUMNS.map((label) => h("th", { scope: "col" }, label)))), this.endpoints))),
+        wide("Endpoints", h("table", {}, h("thead", {}, h("tr", {}, ENDPOINT_COLUMNS.map((label) => h("th", { scope: "col" }, label)))), this.endpoints))),
       h("section", { "aria-labelledby": "charts-title" },
         h("div", { class: "heading" }, h("h2", { id: "charts-title" }, "Over time: ", this.shown), this.ranges),
         h("div", { class: "charts" }, this.charts.map((chart) => chart.node), this.delays.node)),
       h("div", { class: "two" },
         this.breaker.node,
         h("section", { "aria-labelledby": "hosts-title" }, h("h2", { id: "hosts-title" }, "Hosts"),
-          h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["Host", "State", "In flight", "Ejected before"].map((label) => h("th", { scope: "col" }, label)))), this.hosts)))),
+          wide("Hosts", h("table", {}, h("thead", {}, h("tr", {}, ["Host", "State", "In flight", "Ejected before"].map((label) => h("th", { scope: "col" }, label)))), this.hosts)))),
       h("div", { class: "two" },
         h("section", { "aria-labelledby": "totals-title" }, h("h2", { id: "totals-title" }, "Since the start"), this.totals),
         h("section", { "aria-labelledby": "reasons-title" }, h("h2", { id: "reasons-title" }, "Why not"), this.reasons)),

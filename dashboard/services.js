@@ -78,7 +78,7 @@ class Row {
     attribute(this.node, "data-level", trouble.level);
     if (!this.seen) return;
     const cells = this.cells;
-    this.spark.update(service.past.map((sample) => sample.arrivals), 60);
+    this.spark.update(service.recent.arrivals, 60);
     text(cells.requests, perSecond(figures.requests));
     text(cells.retries, perSecond(figures.retries));
     text(cells.first, percent(figures.first));

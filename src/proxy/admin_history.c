@@ -74,7 +74,7 @@ static void put_storm(struct buffer *page, const struct history_storm *storm)
     }
     buffer_json_number(page, "inFlightMost", storm->in_flight);
     buffer_json_open(page, "signs", '[');
-    if (storm->retry_ppm > HISTORY_STORM_RETRY) {
+    if (storm->attempts >= HISTORY_STORM_ATTEMPTS && storm->retry_ppm > HISTORY_STORM_RETRY) {
         buffer_json_chars(page, NULL, "retryShare");
     }
     if (storm->has_growth && storm->growth_ppm > HISTORY_STORM_GROWTH) {
@@ -270,6 +270,45 @@ static void put_past(struct buffer *page, const struct ask *ask, const struct hi
     buffer_chars(page, "\n");
 }
 
+/* ---- the last minute of all services ---- */
+
+#define RECENT 60u
+
+static void put_recent(struct buffer *page, const struct history_service *past)
+{
+    uint32_t arrivals[RECENT];
+    uint32_t attempts[RECENT];
+    uint32_t count = 0;
+    while (past != NULL && count < RECENT && history_service_second(past, count, &arrivals[count], &attempts[count])) {
+        count++;
+    }
+    buffer_json_open(page, "arrivals", '[');
+    for (uint32_t i = count; i > 0; i--) {
+        buffer_json_number(page, NULL, arrivals[i - 1]);
+    }
+    buffer_json_close(page, ']');
+    buffer_json_open(page, "attempts", '[');
+    for (uint32_t i = count; i > 0; i--) {
+        buffer_json_number(page, NULL, attempts[i - 1]);
+    }
+    buffer_json_close(page, ']');
+}
+
+static void put_all_recent(struct admin *admin, struct buffer *page, const struct snapshot *snapshot)
+{
+    buffer_json_open(page, NULL, '{');
+    buffer_json_open(page, "services", '[');
+    for (uint32_t i = 0; i < snapshot->service_count; i++) {
+        buffer_json_open(page, NULL, '{');
+        buffer_json_chars(page, "name", snapshot->service[i].service->name);
+        put_recent(page, history_service_of(admin->place.history, snapshot, i));
+        buffer_json_close(page, '}');
+    }
+    buffer_json_close(page, ']');
+    buffer_json_close(page, '}');
+    buffer_chars(page, "\n");
+}
+
 void admin_history(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
     struct ask ask;
@@ -279,7 +318,9 @@ void admin_history(struct admin *admin, const struct admin_request *request, str
         return;
     }
     struct snapshot *snapshot = gateway_snapshot(admin->place.gateway);
-    if (find(snapshot, &ask, &index)) {
+    if (ask.service[0] == '\0') {
+        put_all_recent(admin, &answer->page, snapshot);
+    } else if (find(snapshot, &ask, &index)) {
         put_past(&answer->page, &ask, history_of(admin->place.history, snapshot, index),
                  admin->place.loop->wall / BECALM_MS);
     } else {

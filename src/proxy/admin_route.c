@@ -58,7 +58,7 @@ static void front(struct admin *admin, const struct admin_request *request, stru
                  "       ?service=NAME\n"
                  "GET  /api/events                  every second what happened in it, as server-sent events\n"
                  "GET  /api/sample                  the latest of these events alone\n"
-                 "GET  /api/history                 the same of one target, for up to a day\n"
+                 "GET  /api/history                 a minute of all services, or up to a day of one\n"
                  "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
                  "GET  /api/decisions               the latest calls and why they ended so\n"
                  "       ?service=NAME&limit=N\n"

@@ -183,16 +183,16 @@ static uint64_t arrivals_in(const struct history_service *service, uint32_t age)
 
 void history_service_storm(const struct history_service *service, struct history_storm *storm)
 {
-    uint64_t attempts = 0;
     uint64_t retries = 0;
     *storm = (struct history_storm){0};
     for (uint32_t i = 0; i < WINDOW && i < service->count; i++) {
         const struct second *second = second_at(service, i);
-        attempts += second->attempts;
+        storm->attempts += second->attempts;
         retries += second->retries;
         storm->in_flight = larger(storm->in_flight, second->in_flight);
     }
     /* A retry is counted when it is sent and an attempt when it ends, so there may be more of the former. */
+    uint64_t attempts = storm->attempts;
     storm->retry_ppm = attempts == 0 ? 0 : (uint32_t)((retries < attempts ? retries : attempts) * 1000000 / attempts);
     if (service->count < KEPT) {
         return;
@@ -203,4 +203,14 @@ void history_service_storm(const struct history_service *service, struct history
         uint64_t ppm = arrivals_in(service, 0) * 1000000 / before;
         storm->growth_ppm = ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX;
     }
+}
+
+bool history_service_second(const struct history_service *service, uint32_t age, uint32_t *arrivals, uint32_t *attempts)
+{
+    if (age >= service->count || age >= KEPT) {
+        return false;
+    }
+    *arrivals = second_at(service, age)->arrivals;
+    *attempts = second_at(service, age)->attempts;
+    return true;
 }

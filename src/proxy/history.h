@@ -53,11 +53,13 @@ struct history_move {
 
 /* Signs of a storm in one service: what the three queries that detect one ask of Prometheus. */
 struct history_storm {
-    uint32_t retry_ppm;  /* retries among attempts, in 5 minutes */
+    uint64_t attempts;   /* in 5 minutes */
+    uint32_t retry_ppm;  /* retries among them */
     bool has_growth;     /* there is a minute of 5 minutes ago, and there were requests in it */
     uint32_t growth_ppm; /* requests in the last minute against that one; saturates */
     uint32_t in_flight;  /* the most attempts at once, in 5 minutes */
 };
+#define HISTORY_STORM_ATTEMPTS  20u      /* fewer: whatever their share, a few retries are no storm */
 #define HISTORY_STORM_RETRY     500000u  /* above: a storm's sign */
 #define HISTORY_STORM_GROWTH    3000000u /* likewise */
 #define HISTORY_STORM_IN_FLIGHT 100u     /* likewise */
@@ -88,6 +90,10 @@ void history_service_free(struct history_service *);
 void history_service_note(struct history_service *, const struct history_sample *sum);
 void history_service_storm(const struct history_service *, struct history_storm *);
 
+/* How many requests arrived and attempts ended in the second that is `age` seconds old; 0 is the latest. False: it is
+ * not known. */
+bool history_service_second(const struct history_service *, uint32_t age, uint32_t *arrivals, uint32_t *attempts);
+
 /* ---- all of a gateway ---- */
 
 struct history;
@@ -98,11 +104,12 @@ void history_free(struct history *);
 /* Samples every target of the snapshot. Those that it does not have are forgotten. */
 void history_note(struct history *, struct snapshot *, becalm_ns now, uint64_t wall);
 
-/* The latest second of the snapshot's n-th target, of its n-th service what it tells of a storm. False: the snapshot is
- * newer than the latest sample. */
+/* The latest second of the snapshot's n-th target. False: the snapshot is newer than the latest sample. */
 bool history_latest(const struct history *, const struct snapshot *, uint32_t target, struct history_sample *);
-bool history_storm(const struct history *, const struct snapshot *, uint32_t service, struct history_storm *);
+/* Whether its n-th service is in a storm; all 0: nothing is known. */
+void history_storm(const struct history *, const struct snapshot *, uint32_t service, struct history_storm *);
 /* NULL: it has none. */
+const struct history_service *history_service_of(const struct history *, const struct snapshot *, uint32_t service);
 const struct history_target *history_of(const struct history *, const struct snapshot *, uint32_t target);
 
 #endif

@@ -327,17 +327,20 @@ bool history_latest(const struct history *history, const struct snapshot *snapsh
     return true;
 }
 
-bool history_storm(const struct history *history, const struct snapshot *snapshot, uint32_t service,
+void history_storm(const struct history *history, const struct snapshot *snapshot, uint32_t service,
                    struct history_storm *storm)
 {
+    const struct history_service *past = history_service_of(history, snapshot, service);
     *storm = (struct history_storm){0};
-    if (history->snapshot != snapshot) {
-        return false;
+    if (past != NULL) {
+        history_service_storm(past, storm);
     }
-    if (history->service[service].past != NULL) {
-        history_service_storm(history->service[service].past, storm);
-    }
-    return true;
+}
+
+const struct history_service *history_service_of(const struct history *history, const struct snapshot *snapshot,
+                                                 uint32_t service)
+{
+    return history->snapshot == snapshot ? history->service[service].past : NULL;
 }
 
 const struct history_target *history_of(const struct history *history, const struct snapshot *snapshot, uint32_t target)
