@@ -6,7 +6,7 @@ set(folder ${PROJECT_SOURCE_DIR}/dashboard)
 set(uplot node_modules/uplot/dist)
 if(NOT EXISTS ${folder}/${uplot}/uPlot.iife.min.js)
     find_program(BECALM_NPM npm)
-    if(BECALM_NPM)
+    if(BECALM_NPM AND NOT DEFINED ENV{BECALM_NO_INSTALL})
         message(STATUS "Fetching uPlot, for the dashboard's charts")
         execute_process(COMMAND ${BECALM_NPM} ci --ignore-scripts WORKING_DIRECTORY ${folder} TIMEOUT 120
                         OUTPUT_QUIET ERROR_QUIET)

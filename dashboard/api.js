@@ -8,6 +8,7 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15000;
 const SILENCE = 8000; // the gateway sends something every second
 const POLL = 2000;
+const PATIENCE = 10000; // for an answer
 
 /** What the gateway, or the way to it, answered instead of what was asked. `status` 0: nothing came back. */
 export class ApiError extends Error {
@@ -36,14 +37,17 @@ export class Api {
     this.asking = null;
   }
 
-  async fetch(path, options = {}) {
+  /** Asks, and asks the person for the token where it is missing. `signal` ends it; a stream gives one that it ends itself. */
+  async fetch(path, { patience = PATIENCE, ...options } = {}) {
     for (;;) {
+      const late = patience === null ? [] : [AbortSignal.timeout(patience)];
+      const signal = AbortSignal.any([...late, ...(options.signal ? [options.signal] : [])]);
       const token = sessionStorage.getItem(TOKEN);
       const headers = { ...options.headers };
       if (token) headers.authorization = `Bearer ${token}`;
       let answer;
       try {
-        answer = await fetch(path, { ...options, headers, cache: "no-store" });
+        answer = await fetch(path, { ...options, headers, signal, cache: "no-store" });
       } catch (problem) {
         if (options.signal?.aborted) throw problem;
         throw new ApiError(0, "The gateway does not answer.");
@@ -143,7 +147,7 @@ export class Api {
     };
     try {
       heard();
-      const answer = await this.fetch(path, { signal: own.signal, headers: { accept: "text/event-stream" } });
+      const answer = await this.fetch(path, { signal: own.signal, patience: null, headers: { accept: "text/event-stream" } });
       if (!answer.ok) throw new ApiError(answer.status, "no stream");
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       const parser = new EventParser((data) => onEvent(JSON.parse(data)));

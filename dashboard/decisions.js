@@ -154,7 +154,7 @@ export class DecisionsView {
     this.onlyBad = h("input", { type: "checkbox", onchange: () => this.list.show() });
     this.pause = h("input", { type: "checkbox", onchange: () => (this.list.paused = this.pause.checked) });
     this.wanted = query.get("service") ?? "";
-    this.list = new DecisionList(page, { service: this.wanted, limit: 300, shown: (decision) => this.isShown(decision) });
+    this.list = new DecisionList(page, { service: this.wanted, limit: 100, shown: (decision) => this.isShown(decision) });
     this.node = h(
       "div",
       {},

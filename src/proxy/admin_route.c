@@ -56,7 +56,7 @@ static void front(struct admin *admin, const struct admin_request *request, stru
                  "GET  /metrics                     for Prometheus\n"
                  "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
                  "       ?service=NAME\n"
-                 "GET  /api/events                  every second what happened in it, as server-sent events\n"
+                 "GET  /api/events                  each second what happened, as server-sent events\n"
                  "GET  /api/sample                  the latest of these events alone\n"
                  "GET  /api/history                 a minute of all services, or up to a day of one\n"
                  "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"

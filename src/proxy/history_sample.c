@@ -201,7 +201,8 @@ void history_free(struct history *history)
     }
 }
 
-/* Takes an entry of the snapshot before over into the new one's place. A new target's counts begin where they are. */
+/* Takes an entry of the snapshot before over into the new one's place. A new target's counts begin at 0, as do its
+ * meters. */
 static void entry_move(struct history *history, struct entry *to, struct meters *meters)
 {
     to->meters = meters;
@@ -211,9 +212,6 @@ static void entry_move(struct history *history, struct entry *to, struct meters 
             history->entry[i].past = NULL;
             return;
         }
-    }
-    if (history->noted) {
-        counts_read(meters, &to->before);
     }
 }
 
