@@ -3,7 +3,6 @@
 #include "admin.h"
 
 #include "admin_internal.h"
-#include "gateway.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,7 +143,10 @@ static struct admin_listener *listener_make(struct admin *admin, const char *tex
     *listener = (struct admin_listener){.source = {.ready = listener_ready, .fd = -1}, .admin = admin};
     listener->address = address.socket;
     listener->text = strdup(text);
-    listener->source.fd = listener->text == NULL ? -1 : listen_on(&address.socket, false);
+    listener->source.fd = listener->text == NULL ? -1 : listen_handed(admin->place.handed, &address.socket);
+    if (listener->text != NULL && listener->source.fd < 0) {
+        listener->source.fd = listen_on(&address.socket, false);
+    }
     if (listener->source.fd < 0) {
         int error = errno;
         listener_free(listener);
@@ -200,7 +202,7 @@ static char *token_read(const char *path, const char **why)
 
 int admin_prepare(struct admin *admin, const struct becalm_settings *settings, struct becalm_diags *diags)
 {
-    const char *path = admin->place.gateway->path;
+    const char *path = admin->place.name;
     const char *why = NULL;
     bool same =
         admin->listener != NULL && settings->admin != NULL && strcmp(admin->listener->text, settings->admin) == 0;

@@ -66,6 +66,15 @@ void admin_problem(struct admin_answer *, uint32_t status, const char *sentence)
  * body has come. */
 bool admin_guard(const struct admin *, const struct admin_request *, bool is_open, struct admin_answer *);
 
+/* A page: one star stands for one segment of its path. */
+struct admin_route {
+    const char *path;
+    bool writes;  /* POST, else GET and HEAD */
+    bool is_open; /* needs no token, for there is nothing to learn */
+    const char *type;
+    void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
+};
+
 /* The guard and the question whether there is such a page, before the body; and the page itself, after it. */
 bool admin_route_check(const struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_route_answer(struct admin *, const struct admin_request *, struct admin_answer *);

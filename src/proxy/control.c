@@ -304,8 +304,15 @@ struct control *control_make(struct gateway *gateway)
     }
     control->resolver = resolver_make(&(struct resolver_options){.seed = control->loop.random});
     control->history = history_make();
-    control->admin =
-        admin_make(&(struct admin_place){gateway, control, &control->loop, control->log, control->history});
+    control->admin = admin_make(&(struct admin_place){
+        .gateway = gateway,
+        .control = control,
+        .loop = &control->loop,
+        .log = control->log,
+        .history = control->history,
+        .name = gateway->path,
+        .handed = &gateway->handed,
+    });
     if (control->resolver == NULL || control->history == NULL || control->admin == NULL) {
         control_free(control);
         return NULL;
