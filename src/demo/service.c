@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define IN_MAX  4096u
-#define OUT_MAX 512u
+#define IN_MAX     4096u
+#define OUT_MAX    512u
+#define STUCK_LOOK (20 * BECALM_MS) /* a worker that is stuck looks whether it still is */
 
 /* One connection of a gateway. It asks, and waits for the answer before it asks again. */
 struct service_conn {
@@ -74,13 +75,6 @@ bool service_fault_find(struct becalm_text word, enum service_fault *fault)
 
 /* ---- how it is just now ---- */
 
-static bool is_dead(const struct service *service)
-{
-    becalm_ns since = becalm_ns_since(service->loop->now, service->hurt_at);
-    return service->fault == SERVICE_DEAD ||
-           (service->fault == SERVICE_FLAPPING && since / SERVICE_FLAP % 2 == 0);
-}
-
 static becalm_ns time_of_one(const struct service *service)
 {
     return service->plan->time * (service->fault == SERVICE_SLOW ? SERVICE_SLOW_FACTOR : 1);
@@ -90,12 +84,6 @@ static bool fails(struct service *service)
 {
     return service->fault == SERVICE_ERRORS &&
            becalm_rand_chance(becalm_rand_next(&service->loop->random), SERVICE_ERROR_PPM);
-}
-
-void service_hurt(struct service *service, enum service_fault fault)
-{
-    service->fault = fault;
-    service->hurt_at = service->loop->now;
 }
 
 /* ---- answers ---- */
@@ -112,26 +100,18 @@ static void conn_close(struct service_conn *conn)
     loop_bury(conn->service->loop, &conn->source);
 }
 
-/* A dead process does not say goodbye. */
-static void conn_reset(struct service_conn *conn)
-{
-    struct linger linger = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(conn->source.fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
-    conn_close(conn);
-}
-
 /* Answers are so small that an idle socket takes them whole. */
 static void conn_answer(struct service_conn *conn, const struct caller_answer *answer)
 {
     char text[OUT_MAX];
-    bool marked = answer->mark.at != NULL && conn->service->plan->passes_on;
+    bool marked = answer->mark.at != NULL && conn->service->passes_on;
     bool good = answer->status == 200;
     const char *body = good ? "done\n" : "failed\n";
-    int length = snprintf(text, sizeof text,
-                          "HTTP/1.1 %u %s\r\ncontent-type: text/plain\r\ncontent-length: %zu\r\n%s%.*s%s%s\r\n%s",
-                          answer->status, h1_status_phrase(answer->status), strlen(body), marked ? "becalm-retry: " : "",
-                          marked ? (int)answer->mark.length : 0, marked ? answer->mark.at : "", marked ? "\r\n" : "",
-                          conn->keep ? "" : "connection: close\r\n", body);
+    int length = snprintf(
+        text, sizeof text, "HTTP/1.1 %u %s\r\ncontent-type: text/plain\r\ncontent-length: %zu\r\n%s%.*s%s%s\r\n%s",
+        answer->status, h1_status_phrase(answer->status), strlen(body), marked ? "becalm-retry: " : "",
+        marked ? (int)answer->mark.length : 0, marked ? answer->mark.at : "", marked ? "\r\n" : "",
+        conn->keep ? "" : "connection: close\r\n", body);
     conn->work = NULL;
     if (send(conn->source.fd, text, (size_t)length, MSG_NOSIGNAL) != length || !conn->keep) {
         conn_close(conn);
@@ -181,15 +161,8 @@ static void worked(struct timer *timer)
 {
     struct service_work *work = (struct service_work *)((char *)timer - offsetof(struct service_work, timer));
     struct service *service = work->service;
-    if (is_dead(service)) { /* it died over it */
-        struct service_conn *conn = work->conn;
-        service->busy--;
-        work_free(work);
-        if (conn != NULL) {
-            conn->work = NULL;
-            conn_reset(conn);
-        }
-        next_work(service);
+    if (service->stuck) {
+        wheel_arm(&service->loop->wheel, timer, becalm_ns_after(service->loop->now, STUCK_LOOK));
         return;
     }
     struct caller_request request = {service->plan->next, work->deadline};
@@ -201,7 +174,7 @@ static void worked(struct timer *timer)
 
 static void next_work(struct service *service)
 {
-    while (service->busy < service->plan->workers && service->first_waiting != NULL) {
+    while (!service->stuck && service->busy < service->plan->workers && service->first_waiting != NULL) {
         struct service_work *work = service->first_waiting;
         service->first_waiting = work->next_waiting;
         if (service->first_waiting == NULL) {
@@ -239,23 +212,40 @@ static void arrive(struct service_conn *conn, const struct h1_head *head)
     struct becalm_text deadline = h1_find(conn->in, head, H1_DEADLINE_MS);
     service->arrivals++;
     conn->keep = head->keep_alive;
-    if (is_dead(service)) {
-        conn_reset(conn);
-        return;
-    }
-    bool full = service->busy >= service->plan->workers && service->waiting >= service->plan->queue_max;
+    bool idle = !service->stuck && service->busy < service->plan->workers;
+    bool full = !idle && service->waiting >= service->plan->queue_max;
     struct service_work *work = full ? NULL : work_make(service, conn);
     if (work == NULL) {
         conn_answer(conn, &(struct caller_answer){.status = 503});
         return;
     }
-    if (service->plan->passes_on && deadline.at != NULL && deadline.length < sizeof work->deadline) {
+    if (service->passes_on && deadline.at != NULL && deadline.length < sizeof work->deadline) {
         memcpy(work->deadline, deadline.at, deadline.length);
     }
     conn->work = work;
     *service->last_waiting = work;
     service->last_waiting = &work->next_waiting;
     service->waiting++;
+    next_work(service);
+}
+
+/* ---- hurting it ---- */
+
+static void flap(struct timer *timer)
+{
+    struct service *service = (struct service *)((char *)timer - offsetof(struct service, flap));
+    service->stuck = !service->stuck;
+    wheel_arm(&service->loop->wheel, timer, becalm_ns_after(service->loop->now, SERVICE_FLAP));
+    next_work(service);
+}
+
+void service_hurt(struct service *service, enum service_fault fault)
+{
+    bool flaps = fault == SERVICE_FLAPPING;
+    service->fault = fault;
+    service->stuck = flaps || fault == SERVICE_DEAD;
+    wheel_arm(&service->loop->wheel, &service->flap,
+              flaps ? becalm_ns_after(service->loop->now, SERVICE_FLAP) : BECALM_NEVER);
     next_work(service);
 }
 
@@ -343,6 +333,7 @@ int service_open(struct service *service, const struct service_plan *plan, struc
     union address_socket any = {.v4 = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}}};
     socklen_t length = sizeof service->address;
     *service = (struct service){.source = {.ready = listener_ready}, .plan = plan, .loop = loop, .caller = caller};
+    service->flap.fire = flap;
     service->last_waiting = &service->first_waiting;
     service->source.fd = listen_on(&any, false);
     if (service->source.fd < 0 || getsockname(service->source.fd, &service->address.any, &length) != 0) {
@@ -356,6 +347,7 @@ void service_close(struct service *service)
     if (service->plan == NULL) {
         return;
     }
+    timer_disarm(&service->flap);
     while (service->works != NULL) {
         if (service->works->conn != NULL) {
             service->works->conn->work = NULL;

@@ -4,15 +4,16 @@
 
 /* A small service that can be overloaded and hurt. It has so many workers and a queue in front of them; a worker takes
  * its time, asks the next service if there is one, and answers. Like most programs it does not notice that its caller
- * has given up: it works for nobody. */
+ * has given up: it works for nobody. A dead one is stuck, as dead ones mostly are: it still takes requests, as long as
+ * its queue has room, and answers none. */
 
 #include "caller.h"
 
-#define SERVICE_FAULTS(X)                                                                                              \
-    X(SERVICE_HEALTHY, "healthy", "healthy")                                                                           \
-    X(SERVICE_SLOW, "slow", "ten times as slow")                                                                       \
-    X(SERVICE_ERRORS, "errors", "failing 10 %")                                                                        \
-    X(SERVICE_DEAD, "dead", "dead")                                                                                    \
+#define SERVICE_FAULTS(X)                        \
+    X(SERVICE_HEALTHY, "healthy", "healthy")     \
+    X(SERVICE_SLOW, "slow", "ten times as slow") \
+    X(SERVICE_ERRORS, "errors", "failing 10 %")  \
+    X(SERVICE_DEAD, "dead", "dead")              \
     X(SERVICE_FLAPPING, "flapping", "dead every other 2 s")
 
 enum service_fault {
@@ -37,7 +38,6 @@ struct service_plan {
     uint32_t queue_max; /* more are refused with 503 */
     becalm_ns time;     /* of one request */
     const char *next;   /* the service that it asks for each request; NULL: none */
-    bool passes_on;     /* deadlines down, and marks up */
 };
 
 struct service_work;
@@ -49,8 +49,10 @@ struct service {
     struct loop *loop;
     struct caller *caller; /* by which it asks the next one */
     union address_socket address;
+    bool passes_on; /* deadlines down, and marks up */
     enum service_fault fault;
-    becalm_ns hurt_at;
+    struct timer flap;
+    bool stuck; /* takes requests and answers none */
     struct service_conn *conns;
     struct service_work *works; /* all of them */
     struct service_work *first_waiting;
