@@ -46,7 +46,7 @@ static const char *effect_of(enum service_fault fault)
     case SERVICE_HEALTHY:
         break;
     case SERVICE_SLOW:
-        return "latency: 360ms";
+        return "latency: 160ms";
     case SERVICE_ERRORS:
         return "errors: 10%";
     case SERVICE_DEAD:

@@ -9,11 +9,11 @@
 
 #include "caller.h"
 
-#define SERVICE_FAULTS(X)                        \
-    X(SERVICE_HEALTHY, "healthy", "healthy")     \
-    X(SERVICE_SLOW, "slow", "ten times as slow") \
-    X(SERVICE_ERRORS, "errors", "failing 10 %")  \
-    X(SERVICE_DEAD, "dead", "dead")              \
+#define SERVICE_FAULTS(X)                         \
+    X(SERVICE_HEALTHY, "healthy", "healthy")      \
+    X(SERVICE_SLOW, "slow", "five times as slow") \
+    X(SERVICE_ERRORS, "errors", "failing 10 %")   \
+    X(SERVICE_DEAD, "dead", "dead")               \
     X(SERVICE_FLAPPING, "flapping", "dead every other 2 s")
 
 enum service_fault {
@@ -23,7 +23,7 @@ enum service_fault {
         SERVICE_FAULT_COUNT
 };
 
-#define SERVICE_SLOW_FACTOR 10u
+#define SERVICE_SLOW_FACTOR 5u
 #define SERVICE_ERROR_PPM   100000u
 #define SERVICE_FLAP        (2 * BECALM_S)
 
