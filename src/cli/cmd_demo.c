@@ -95,10 +95,11 @@ static void tell_fault(const struct demo *demo, char *text, size_t size)
 {
     const char *name = lane_services[LANE_LAST].name;
     int length = snprintf(text, size, "%s is %s", name, service_fault_sentence(demo->fault));
-    if (demo->scripted && timer_armed(&demo->script) && demo->step < 2 * demo->options.script.count) {
-        uint64_t left = becalm_ns_left(demo->loop.now, demo->script.at) / BECALM_S;
-        bool heals = demo->fault != SERVICE_HEALTHY;
-        const char *what = heals ? "healed" : service_fault_sentence(demo->options.script.fault[demo->step / 2]);
+    enum service_fault next = SERVICE_HEALTHY;
+    becalm_ns wait;
+    if (demo_next(demo, &next, &wait)) {
+        uint64_t left = (wait + BECALM_S - 1) / BECALM_S;
+        const char *what = next == SERVICE_HEALTHY ? "healed" : service_fault_sentence(next);
         snprintf(text + length, size - (size_t)length, "; in %" PRIu64 " s it will be %s", left, what);
     }
 }
@@ -330,7 +331,8 @@ static int integer_read(const struct cli_command *command, const struct cli_args
 /* A storm by itself, so that who only looks sees one; what is left of --seconds is divided among its parts. */
 static struct demo_script script_of(const enum service_fault *faults, uint32_t count, bool headless, uint64_t seconds)
 {
-    becalm_ns unit = seconds == 0 ? BECALM_S : seconds * BECALM_S / (5 + 25 * count);
+    becalm_ns pauses = (count - 1) * 2 * DEMO_PAUSE;
+    becalm_ns unit = seconds == 0 ? BECALM_S : becalm_ns_since(seconds * BECALM_S, pauses) / (5 + 25 * count);
     return (struct demo_script){
         .fault = faults,
         .count = count,

@@ -40,23 +40,6 @@ void demo_hurt(struct demo *demo, enum service_fault fault)
     }
 }
 
-static void script_go_on(struct timer *timer)
-{
-    struct demo *demo = (struct demo *)((char *)timer - offsetof(struct demo, script));
-    const struct demo_script *script = &demo->options.script;
-    uint32_t step = demo->step++;
-    if (step == 2 * script->count) {
-        demo->scripted = false;
-        demo->loop.stop = demo->options.ends_with_script;
-    } else if (step % 2 == 0) {
-        change(demo, script->fault[step / 2]);
-        arm_in(demo, timer, script->hurt_for);
-    } else {
-        change(demo, SERVICE_HEALTHY);
-        arm_in(demo, timer, script->healed_for);
-    }
-}
-
 /* ---- a pause, which is how operators end what does not end by itself ---- */
 
 static void pause_set(struct demo *demo, bool paused)
@@ -76,6 +59,39 @@ void demo_pause(struct demo *demo)
 {
     pause_set(demo, true);
     arm_in(demo, &demo->pause, DEMO_PAUSE);
+}
+
+/* ---- the script: hurt, heal, and before the next fault stop the users, for not every lane is back by then ---- */
+
+static void script_go_on(struct timer *timer)
+{
+    struct demo *demo = (struct demo *)((char *)timer - offsetof(struct demo, script));
+    const struct demo_script *script = &demo->options.script;
+    uint32_t step = demo->step++;
+    if (step == 3 * script->count - 1) {
+        demo->scripted = false;
+        demo->loop.stop = demo->options.ends_with_script;
+    } else if (step % 3 == 0) {
+        change(demo, script->fault[step / 3]);
+        arm_in(demo, timer, script->hurt_for);
+    } else if (step % 3 == 1) {
+        change(demo, SERVICE_HEALTHY);
+        arm_in(demo, timer, script->healed_for);
+    } else {
+        demo_pause(demo);
+        arm_in(demo, timer, 2 * DEMO_PAUSE);
+    }
+}
+
+bool demo_next(const struct demo *demo, enum service_fault *fault, becalm_ns *wait)
+{
+    uint32_t kind = demo->step % 3;
+    bool known = demo->scripted && timer_armed(&demo->script) && kind != 2;
+    if (known) {
+        *fault = kind == 0 ? demo->options.script.fault[demo->step / 3] : SERVICE_HEALTHY;
+        *wait = becalm_ns_left(demo->loop.now, demo->script.at);
+    }
+    return known;
 }
 
 /* ---- ticks ---- */

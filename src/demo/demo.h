@@ -86,6 +86,8 @@ void demo_free(struct demo *);
 /* What the page's buttons do. Whoever hurts or heals takes over from the script. */
 void demo_hurt(struct demo *, enum service_fault);
 void demo_pause(struct demo *);
+/* What the script does to the last service next, and when. False: nothing any more, or only later. */
+bool demo_next(const struct demo *, enum service_fault *, becalm_ns *wait);
 bool demo_rehearse(struct demo *); /* false: one is running, or there is nothing to rehearse yet */
 
 /* The pages: demo_page.c. */

@@ -196,8 +196,11 @@ static void state(struct admin *admin, const struct admin_request *request, stru
     buffer_json_number(page, "offered", LANE_RATE);
     buffer_json_chars(page, "fault", service_fault_word(demo->fault));
     buffer_json_bool(page, "scripted", demo->scripted);
-    if (demo->scripted && timer_armed(&demo->script)) {
-        buffer_json_number(page, "nextStepMs", becalm_ns_left(demo->loop.now, demo->script.at) / BECALM_MS);
+    enum service_fault next;
+    becalm_ns wait;
+    if (demo_next(demo, &next, &wait)) {
+        buffer_json_chars(page, "next", service_fault_word(next));
+        buffer_json_number(page, "nextMs", wait / BECALM_MS);
     }
     buffer_json_bool(page, "paused", demo->paused);
     put_tick(page, "hurtTick", demo->storm.hurt);
@@ -270,7 +273,15 @@ static void policy(struct admin *admin, const struct admin_request *request, str
     admin_problem(answer, 404, "A lane is naive or becalm.");
 }
 
+static void front(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
+{
+    (void)admin;
+    admin_file(text_of("demo.html"), request, answer);
+}
+
 static const struct admin_route routes[] = {
+    {"/", false, true, NULL, front}, /* says its type itself */
+    {"/assets/*", false, true, NULL, admin_asset},
     {"/api/demo", false, false, "application/json", state},
     {"/api/fault/*", true, false, "application/json", fault},
     {"/api/pause", true, false, "application/json", pause_load},

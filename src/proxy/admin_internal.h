@@ -101,6 +101,8 @@ void admin_events(struct admin *, const struct admin_request *, struct admin_ans
 bool admin_wants_html(const struct admin_request *);
 void admin_dashboard(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_asset(struct admin *, const struct admin_request *, struct admin_answer *);
+/* One file of those that are built in, by its name. */
+void admin_file(struct becalm_text name, const struct admin_request *, struct admin_answer *);
 
 /* The latest second of every target, as /api/sample and each event tell it. */
 void admin_put_sample(struct admin *, struct buffer *);
