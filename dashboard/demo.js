@@ -70,7 +70,7 @@ export function verdictOf(now) {
   if (now.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch who comes back.";
   const seconds = (ticks) => `${((ticks * now.tickMs) / 1000).toFixed(1)} s`;
   if (now.healedTick === undefined) {
-    return now.lanes.map((lane, i) => `${names[i]}: ${number(lane.factor)} requests reach back for each call`).join(". ") + ".";
+    return `${names[0]} multiply the load on back by ${number(now.lanes[0].factor)}, ${names[1]} by ${number(now.lanes[1].factor)}.`;
   }
   const said = now.lanes.map((lane, i) => {
     if (lane.recoveredTick === undefined) return `${names[i]} are still down, ${seconds(now.ticks - now.healedTick)} after it was healed`;

@@ -8,6 +8,7 @@ import { NONE, count, number, perSecond, percent, times, words } from "./format.
 
 const WINDOW = 180; // ticks that are drawn: 90 s
 const RECENT = 4; // ticks that "now" means: 2 s
+const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
 const TITLES = {
   naive: ["Naive retries", "Up to three attempts at every hop, at once, whatever happens: as many people write them."],
   becalm: ["Becalm", "The default policy: up to three attempts too, but paid from a budget, within a limit, behind a breaker."],
@@ -43,26 +44,27 @@ class Figure {
 class Hop {
   constructor(name) {
     this.fill = h("rect", { class: "load-fill", height: 12, width: 0, rx: 2 });
-    this.bar = h("svg", { class: "load-bar", width: 60, height: 12, "aria-hidden": "true" }, h("rect", { class: "load-back", width: 60, height: 12, rx: 2 }), this.fill);
-    this.cells = ["load", "factor", "refused", "budget", "breaker", "queue"].map((each) => h("td", { dataset: { cell: each } }, NONE));
-    this.load = h("span", {}, NONE);
+    this.bar = h("svg", { class: "load-bar", width: BAR, height: 12, "aria-hidden": "true" }, h("rect", { class: "load-back", width: BAR, height: 12, rx: 2 }), this.fill);
+    this.cells = ["load", "factor", "refused", "budget", "breaker", "gate", "queue"].map((each) => h("td", { dataset: { cell: each } }, NONE));
+    this.load = h("span", { class: "load" }, NONE);
     fill(this.cells[0], this.bar, this.load);
     this.node = h("tr", { dataset: { service: name } }, h("th", { scope: "row" }, name), this.cells);
   }
 
-  update(service, lane, { offered, most, perTick }) {
+  update(service, lane, { offered, perTick }) {
     const recent = (name) => service.samples[name].slice(-RECENT);
     const last = (name) => service.samples[name].at(-1);
     const load = (sum(recent("arrivals")) / Math.max(1, recent("arrivals").length)) * perTick;
-    const [, factor, refused, budget, breaker, queue] = this.cells;
+    const [, factor, refused, budget, breaker, gate, queue] = this.cells;
     text(this.load, perSecond(load));
-    attribute(this.fill, "width", Math.min(60, (60 * load) / most).toFixed(1));
+    attribute(this.fill, "width", Math.min(BAR, (BAR * load) / (27 * offered)).toFixed(1));
     attribute(this.fill, "data-over", load > 1.5 * offered ? "" : null);
     text(factor, times(ratio(recent("arrivals"), lane.samples.begun.slice(-RECENT))));
     text(refused, number((sum(recent("refused")) + sum(recent("shed"))) / (recent("refused").length / perTick)));
     text(budget, last("budgetMilli") === null || last("budgetMilli") === undefined ? "none" : number(last("budgetMilli") / 1000));
     text(breaker, service.breakerState === undefined ? "none" : words(service.breakerState));
-    text(queue, `${last("queue") ?? 0}${service.breakerState === undefined ? "" : ` + ${last("gate") ?? 0}`}`);
+    text(gate, last("limit") === null || last("limit") === undefined ? "none" : last("gate"));
+    text(queue, last("queue") ?? 0);
   }
 }
 
@@ -96,9 +98,9 @@ export class Lane {
       title: "Requests that reach back, a second",
       note: "against what users ask for; the same scale in both lanes",
       series: [
-        { label: "reach back", slot: name === "naive" ? 3 : 2, fill: true },
-        { label: "users ask", slot: 4 },
-        { label: "simulated", slot: 1 },
+        { label: "reach back", slot: 1, fill: true },
+        { label: "users ask", slot: 2 },
+        { label: "simulated", slot: 3 },
       ],
       format: number,
       marks,
@@ -107,8 +109,8 @@ export class Lane {
       title: "Success",
       note: "of the calls that ended then",
       series: [
-        { label: "well within 3 s", slot: name === "naive" ? 3 : 2, fill: true },
-        { label: "simulated", slot: 1 },
+        { label: "well within 3 s", slot: 1, fill: true },
+        { label: "simulated", slot: 3 },
       ],
       format: percent,
       most: 1,
@@ -127,9 +129,10 @@ export class Lane {
         h(
           "table",
           {},
-          h("thead", {}, h("tr", {}, ["service", "load", "factor", "refused/s", "budget", "breaker", "queue"].map((each) => h("th", { scope: "col" }, each)))),
+          h("thead", {}, h("tr", {}, ["service", "load", "factor", "refused/s", "budget", "breaker", "gate", "queue"].map((each) => h("th", { scope: "col" }, each)))),
           this.rows,
         ),
+        h("p", { class: "note" }, "Refused: retries and calls that the gateway did not let through. Budget: retries that it may still send. Gate, queue: who waits in the gateway, in the service."),
       ),
       h("div", { class: "charts" }, this.loadChart.node, this.successChart.node),
       h("p", { class: "note" }, this.dashboard, " · ", h("a", { href: `/api/policy/${name}`, target: "_blank", rel: "noopener" }, "its policy")),
@@ -141,7 +144,7 @@ export class Lane {
     const perTick = 1000 / state.tickMs;
     this.hops ??= lane.services.map((service) => new Hop(service.name));
     if (this.rows.childElementCount === 0) fill(this.rows, this.hops.map((hop) => hop.node));
-    this.hops.forEach((hop, i) => hop.update(lane.services[i], lane, { offered: state.offered, most, perTick }));
+    this.hops.forEach((hop, i) => hop.update(lane.services[i], lane, { offered: state.offered, perTick }));
     attribute(this.dashboard, "href", `http://${lane.admin}/`);
     this.tell(state, lane);
     this.draw(state, lane, index, { most, hurt, perTick });
@@ -159,8 +162,8 @@ export class Lane {
     );
     this.figures.success.update(percent(lane.success), `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers for nobody`, level(lane.success));
     if (state.healedTick === undefined) this.figures.after.update(NONE, "heal back to see it", null);
-    else if (down) this.figures.after.update("still down", seconds(state.ticks - state.healedTick), "bad");
-    else this.figures.after.update(`back in ${seconds(lane.recoveredTick - state.healedTick)}`, "95 % success for 2 s", "good");
+    else if (down) this.figures.after.update("still down", `${seconds(state.ticks - state.healedTick)} after healing`, "bad");
+    else this.figures.after.update("back", `${seconds(lane.recoveredTick - state.healedTick)} after healing: 95 % success from then on`, "good");
   }
 
   draw(state, lane, index, { most, hurt, perTick }) {

@@ -114,6 +114,15 @@ static void keep(const struct world_result *world, uint32_t seconds, struct rehe
     }
 }
 
+/* One gateway stands between every two: what limits a hop is its gate, and no caller has a limit of its own. */
+static void drop_limits(struct own *own, uint32_t targets)
+{
+    own->hop.limit.kind = BECALM_LIMIT_NONE;
+    for (uint32_t i = 0; i < targets; i++) {
+        own->policy[i].limit.kind = BECALM_LIMIT_NONE;
+    }
+}
+
 static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, struct rehearsal_result *result,
                     struct becalm_diags *diags)
 {
@@ -133,6 +142,9 @@ static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, stru
         rc = own_make(&own, config, scenario_of(file), &options);
     }
     if (rc == 0) {
+        if (kind == LANE_BECALM) {
+            drop_limits(&own, world_target(scenario_of(file), LANE_SERVICES, 0));
+        }
         options.carries_deadlines = options.carries_marks = kind == LANE_BECALM;
         rc = world_run(scenario_of(file), &options, &world);
     }
