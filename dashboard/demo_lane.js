@@ -11,7 +11,7 @@ const RECENT = 4; // ticks that "now" means: 2 s
 const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
 const TITLES = {
   naive: ["Naive retries", "Up to three attempts at every hop, at once, whatever happens: as many people write them."],
-  becalm: ["Becalm", "The default policy: up to three attempts too, but paid from a budget, within a limit, behind a breaker."],
+  becalm: ["Becalm", "The default policy: three attempts too, but within a budget, a limit and a breaker."],
 };
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
