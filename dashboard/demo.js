@@ -25,21 +25,21 @@ let state = null; // the latest answer, with all samples since the page was open
 
 /* ---- samples: an answer has only those that are new ---- */
 
-function joined(old, fresh) {
-  return old.concat(fresh).slice(-KEEP);
+function joined(old, fresh, known) {
+  const all = Object.entries(fresh).map(([name, values]) => [name, old[name].concat(values.slice(known)).slice(-KEEP)]);
+  return Object.fromEntries(all);
 }
 
-function joinedSamples(old, fresh) {
-  return Object.fromEntries(Object.entries(fresh).map(([name, values]) => [name, joined(old[name], values)]));
-}
-
+/** Two questions may be on their way at once, so an answer may hold what is known already, or be the older one. */
 function take(answer) {
-  const goesOn = state !== null && answer.from === state.ticks && answer.startedMs - state.startedMs < 1000;
-  if (goesOn) {
+  const same = state !== null && Math.abs(answer.startedMs - state.startedMs) < 1000;
+  if (same && answer.ticks < state.ticks) return;
+  if (same && answer.from <= state.ticks) {
+    const known = state.ticks - answer.from;
     answer.lanes.forEach((lane, i) => {
       const before = state.lanes[i];
-      lane.samples = joinedSamples(before.samples, lane.samples);
-      lane.services.forEach((service, s) => (service.samples = joinedSamples(before.services[s].samples, service.samples)));
+      lane.samples = joined(before.samples, lane.samples, known);
+      lane.services.forEach((service, s) => (service.samples = joined(before.services[s].samples, service.samples, known)));
     });
     answer.startedMs = state.startedMs; // computed anew each time, a little differently
   }
@@ -67,14 +67,16 @@ function nextSentence() {
 /** How the lanes came through: the point of it all. */
 export function verdictOf(now) {
   const names = ["Naive retries", "Becalm"];
+  const verbs = [["are", "were"], ["is", "was"]];
   if (now.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch who comes back.";
   const seconds = (ticks) => `${((ticks * now.tickMs) / 1000).toFixed(1)} s`;
   if (now.healedTick === undefined) {
     return `${names[0]} multiply the load on back by ${number(now.lanes[0].factor)}, ${names[1]} by ${number(now.lanes[1].factor)}.`;
   }
+  if (now.ticks - now.healedTick < now.steadyTicks) return "Healed. Who comes back?";
   const said = now.lanes.map((lane, i) => {
-    if (lane.recoveredTick === undefined) return `${names[i]} are still down, ${seconds(now.ticks - now.healedTick)} after it was healed`;
-    return `${names[i]} ${i === 0 ? "were" : "was"} back after ${seconds(lane.recoveredTick - now.healedTick)}`;
+    if (lane.recoveredTick === undefined) return `${names[i]} ${verbs[i][0]} still down, ${seconds(now.ticks - now.healedTick)} after it was healed`;
+    return `${names[i]} ${verbs[i][1]} back after ${seconds(lane.recoveredTick - now.healedTick)}`;
   });
   return `${said.join(". ")}.`;
 }

@@ -7,7 +7,6 @@ import { attribute, fill, h, text } from "./dom.js";
 import { NONE, count, number, perSecond, percent, times, words } from "./format.js";
 
 const WINDOW = 180; // ticks that are drawn: 90 s
-const RECENT = 4; // ticks that "now" means: 2 s
 const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
 const TITLES = {
   naive: ["Naive retries", "Up to three attempts at every hop, at once, whatever happens: as many people write them."],
@@ -51,15 +50,15 @@ class Hop {
     this.node = h("tr", { dataset: { service: name } }, h("th", { scope: "row" }, name), this.cells);
   }
 
-  update(service, lane, { offered, perTick }) {
-    const recent = (name) => service.samples[name].slice(-RECENT);
+  update(service, lane, { offered, perTick, steadyTicks }) {
+    const recent = (name) => service.samples[name].slice(-steadyTicks);
     const last = (name) => service.samples[name].at(-1);
     const load = (sum(recent("arrivals")) / Math.max(1, recent("arrivals").length)) * perTick;
     const [, factor, refused, budget, breaker, gate, queue] = this.cells;
     text(this.load, perSecond(load));
     attribute(this.fill, "width", Math.min(BAR, (BAR * load) / (27 * offered)).toFixed(1));
     attribute(this.fill, "data-over", load > 1.5 * offered ? "" : null);
-    text(factor, times(ratio(recent("arrivals"), lane.samples.begun.slice(-RECENT))));
+    text(factor, times(ratio(recent("arrivals"), lane.samples.begun.slice(-steadyTicks))));
     text(refused, number((sum(recent("refused")) + sum(recent("shed"))) / (recent("refused").length / perTick)));
     text(budget, last("budgetMilli") === null || last("budgetMilli") === undefined ? "none" : number(last("budgetMilli") / 1000));
     text(breaker, service.breakerState === undefined ? "none" : words(service.breakerState));
@@ -144,7 +143,7 @@ export class Lane {
     const perTick = 1000 / state.tickMs;
     this.hops ??= lane.services.map((service) => new Hop(service.name));
     if (this.rows.childElementCount === 0) fill(this.rows, this.hops.map((hop) => hop.node));
-    this.hops.forEach((hop, i) => hop.update(lane.services[i], lane, { offered: state.offered, perTick }));
+    this.hops.forEach((hop, i) => hop.update(lane.services[i], lane, { offered: state.offered, perTick, steadyTicks: state.steadyTicks }));
     attribute(this.dashboard, "href", `http://${lane.admin}/`);
     this.tell(state, lane);
     this.draw(state, lane, index, { most, hurt, perTick });
@@ -152,7 +151,8 @@ export class Lane {
 
   tell(state, lane) {
     const back = lane.services.at(-1);
-    const peak = state.hurtTick === undefined ? "" : `${times(lane.peakFactor)} at worst; `;
+    const peak = lane.peakFactor === 0 ? "" : `${times(lane.peakFactor)} at worst; `;
+    const fresh = state.ticks - state.healedTick < state.steadyTicks;
     const down = state.healedTick !== undefined && lane.recoveredTick === undefined;
     const seconds = (ticks) => `${((ticks * state.tickMs) / 1000).toFixed(1)} s`;
     this.figures.factor.update(
@@ -162,6 +162,7 @@ export class Lane {
     );
     this.figures.success.update(percent(lane.success), `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers for nobody`, level(lane.success));
     if (state.healedTick === undefined) this.figures.after.update(NONE, "heal back to see it", null);
+    else if (down && fresh) this.figures.after.update("…", "just healed", null);
     else if (down) this.figures.after.update("still down", `${seconds(state.ticks - state.healedTick)} after healing`, "bad");
     else this.figures.after.update("back", `${seconds(lane.recoveredTick - state.healedTick)} after healing: 95 % success from then on`, "good");
   }

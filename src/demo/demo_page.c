@@ -190,6 +190,7 @@ static void state(struct admin *admin, const struct admin_request *request, stru
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "version", becalm_version());
     buffer_json_number(page, "tickMs", LANE_TICK / BECALM_MS);
+    buffer_json_number(page, "steadyTicks", DEMO_STEADY); /* what "now" means, and "back" */
     buffer_json_number(page, "ticks", demo->ticks);
     buffer_json_number(page, "from", range.from);
     buffer_json_number(page, "startedMs", (demo->loop.wall - (demo->loop.now - demo->begun_at)) / BECALM_MS);
