@@ -109,7 +109,7 @@ static void tell_storm(const struct demo *demo, uint32_t kind, char *text, size_
 {
     const struct demo_storm *storm = &demo->storm;
     if (storm->healed == UINT32_MAX) {
-        snprintf(text, size, "%s", storm->hurt == UINT32_MAX ? "" : "in the fault");
+        snprintf(text, size, "%s", storm->hurt == UINT32_MAX ? "" : "not yet");
     } else if (storm->recovered[kind] == UINT32_MAX) {
         snprintf(text, size, "still down after %" PRIu64 " s", seconds_of(demo->ticks - storm->healed));
     } else {
@@ -231,7 +231,8 @@ static void greet(const struct show *show, const struct demo *demo)
     }
     printf("%sA retry storm, and the same without it.%s Users call front, which calls middle,\n"
            "which calls back: %u times a second, in two lanes. Every call goes through a\n"
-           "gateway that tries up to %u times. One retries naively; one has Becalm's defaults.\n\n",
+           "gateway that tries up to %u times: naively in one lane, by Becalm's defaults in\n"
+           "the other.\n\n",
            style->bold, style->reset, LANE_RATE, LANE_ATTEMPTS);
     printf("  watch and hurt it    %shttp://%s/%s\n", style->bold, demo->page, style->reset);
     for (uint32_t i = 0; i < LANE_COUNT; i++) {

@@ -64,11 +64,14 @@ test("a fault by its button: one lane storms, the other does not, and only one i
   assert.ok(lanes[0].services[2].arrivalsTotal > 3 * lanes[1].services[2].arrivalsTotal);
   assert.match(await page.locator("#verdict").textContent(), /Becalm was back after/);
 
+  await sleep(6000); // a while of being back, for the picture of the README
   await page.locator("#simulate").click();
   await until("simulated", async () => /simulated in/.test(await page.locator("#simulated").textContent()));
-  await sleep(6000);
   await accessible(page, "healed");
-  await picture(page, "demo");
+  await page.setViewportSize({ width: 1200, height: 900 });
+  await sleep(1000);
+  const charts = await page.locator('[data-lane="naive"] .charts').boundingBox();
+  await picture(page, "demo", { fullPage: true, clip: { x: 0, y: 0, width: 1200, height: Math.ceil(charts.y + charts.height + 12) } });
 });
 
 test("what it shows is what the services counted", async (t) => {
@@ -76,7 +79,7 @@ test("what it shows is what the services counted", async (t) => {
   await press(page, "slow");
   await until("some failures", async () => (await state()).lanes[0].failedTotal > 20);
   await page.locator("#pause").click();
-  await until("quiet", async () => (await state()).lanes.every((lane) => lane.waiting === 0 && lane.services.every((each) => each.samples !== undefined)));
+  await until("quiet", async () => (await state()).lanes.every((lane) => lane.waiting === 0));
   const cell = (lane, service, name) => page.locator(`[data-lane="${lane}"] [data-service="${service}"] [data-cell="${name}"]`).textContent();
   await until("the page agrees with the API", async () => {
     const { lanes } = await state();
