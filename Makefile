@@ -18,12 +18,12 @@ help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 	@echo "  BECALM_NO_INSTALL=1 make ...: never install packages, only say which are missing"
 
-run: ## run the demonstration: a retry storm in virtual time, and how it is calmed
+run: ## run the demonstration: a retry storm and the calm, side by side, in the browser and here
 	@tools/setup build
 	@mkdir -p build && echo "building (the log is build/run.log)"
-	@($(call build,release,--target storm becalm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
-	@build/release/examples/storm
-	@echo && echo "More incidents: build/release/becalm sim --list"
+	@($(call build,release,--target becalm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
+	@if [ -t 1 ]; then build/release/becalm demo; else build/release/becalm demo --headless; fi
+	@echo && echo "More incidents, in virtual time: build/release/becalm sim --list"
 
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test

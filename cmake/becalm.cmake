@@ -160,6 +160,19 @@ function(becalm_pytests folder)
     endforeach()
 endfunction()
 
+# becalm_browser_tests(FOLDER): every FOLDER/test_*.js is a test FOLDER/test_* in the system's chromium. They print why if
+# they have to be skipped.
+function(becalm_browser_tests folder)
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.js)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        set(name ${folder}/${name})
+        add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/run ${source})
+        set_tests_properties(${name} PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77 PROCESSORS 2
+            ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_PICTURES=${PROJECT_BINARY_DIR}/pictures")
+    endforeach()
+endfunction()
+
 # becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a
 # test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much. It begins with the files of SEEDS, if it
 # is named there. What it learns stays in the build tree; inputs worth keeping are committed to FOLDER/corpus/<name>/.

@@ -219,3 +219,9 @@ void buffer_json_bool(struct buffer *b, const char *key, bool value)
     json_before(b, key);
     buffer_chars(b, value ? "true" : "false");
 }
+
+void buffer_json_null(struct buffer *b, const char *key)
+{
+    json_before(b, key);
+    buffer_chars(b, "null");
+}

@@ -62,5 +62,6 @@ void buffer_json_chars(struct buffer *, const char *key, const char *text); /* N
 void buffer_json_number(struct buffer *, const char *key, uint64_t);
 void buffer_json_decimal(struct buffer *, const char *key, uint64_t value, unsigned decimals);
 void buffer_json_bool(struct buffer *, const char *key, bool);
+void buffer_json_null(struct buffer *, const char *key);
 
 #endif
