@@ -56,7 +56,9 @@ static void release(struct attempt *attempt, bool clean)
 /* Timed out, or not wanted any more: the engine is not told of its end, but it was sent, and counts. */
 void attempt_abandon(struct attempt *attempt)
 {
-    meter_attempt(attempt->exchange->meter, &(struct becalm_outcome){.status = attempt->status});
+    if (attempt->state >= ATTEMPT_SENT) {
+        meter_attempt(attempt->exchange->meter, &(struct becalm_outcome){.status = attempt->status});
+    }
     release(attempt, false);
     attempt_free(attempt);
 }
