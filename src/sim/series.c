@@ -25,6 +25,7 @@ bool series_make(const struct scenario *plan, struct world_result *result)
 {
     memset(result, 0, sizeof *result);
     result->seconds = (uint32_t)(plan->length / BECALM_S);
+    result->stuck_at = BECALM_NEVER;
     result->service = calloc(plan->service_count, sizeof *result->service);
     result->client = calloc(plan->client_count, sizeof *result->client);
     if (result->service == NULL || result->client == NULL) {

@@ -66,6 +66,7 @@ struct world_client {
 struct world_result {
     uint32_t seconds;
     uint64_t events;
+    becalm_ns stuck_at;      /* BECALM_NEVER: it was not */
     uint64_t latency_sum_us; /* of successful client calls */
     uint64_t latency_count;
     uint64_t latency[WORLD_LATENCIES]; /* read it by world_latency_us() */
@@ -88,7 +89,7 @@ struct world_trace {
 };
 
 /* Every hop runs `policy`, or that of the service it leads to; hops that must not retry get it with retries off; gates
- * get `gate_policy`. 0 or BECALM_ENOMEM. */
+ * get `gate_policy`. */
 struct world_options {
     const struct becalm_policy *policy;
     const struct becalm_policy *const *policy_to; /* by world_target(); NULL, also one of them: `policy` */
@@ -117,6 +118,11 @@ uint32_t world_target(const struct scenario *, uint32_t service, uint32_t endpoi
 /* The latency that `ppm` of the calls that succeeded do not exceed; 0 without any. */
 uint64_t world_latency_us(const struct world_result *, uint32_t ppm);
 
+/* So much happens in one instant only if nothing that goes round takes any time: callers that think for 0s and are
+ * refused at once, or reconnections that wait for 0s. Then the world stops. */
+#define WORLD_INSTANT_MAX 10000000u
+
+/* 0, BECALM_ENOMEM, or BECALM_EINVAL if time stands still; result->stuck_at is when. */
 int world_run(const struct scenario *, const struct world_options *, struct world_result *);
 void world_result_free(const struct scenario *, struct world_result *);
 

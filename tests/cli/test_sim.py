@@ -345,6 +345,17 @@ def test_broken_scenario__says_where(becalm, tmp_path):
     assert re.search(r"^broken\.yaml:8:\d+: error: .*bakc.*back", done.stderr, re.M)
 
 
+def test_time_that_stands_still__is_a_failure_with_a_line(becalm, tmp_path):
+    (tmp_path / "still.yaml").write_text(
+        "length: 10s\n"
+        "services: {api: {time: {constant: 10ms}, errors: 100%}}\n"
+        "clients: {users: {to: api, loop: {think: 0s}}}\n"
+    )
+    done = becalm("sim", "still.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"becalm sim: time stands still at \d\.\d{6} s: .* longer than 0s\n", done.stderr)
+
+
 def test_broken_policy__says_where(becalm, short, tmp_path):
     (tmp_path / "policy.yaml").write_text("defaults:\n  maxRetires: 1\n")
     for args in ("--policy", "policy.yaml"), ("--compare", "none,policy.yaml"):

@@ -122,6 +122,21 @@ static void test_sim_world__callers_stop_after_their_calls(void **state)
     lab_close(&lab);
 }
 
+/* The limit refuses at once, and the caller calls again at once: no time passes. */
+static void test_sim_world__time_that_stands_still_is_noticed(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab,
+             "length: 10s\n"
+             "services: {api: {time: {constant: 10ms}, errors: 100%}}\n"
+             "clients: {users: {to: api, loop: {think: 0s}}}\n",
+             "becalm");
+    check_eq_u64((uint64_t)world_run(lab.plan, &lab.options, &lab.result), (uint64_t)BECALM_EINVAL);
+    check_true(lab.result.stuck_at < 10 * BECALM_S);
+    lab_close(&lab);
+}
+
 /* Endpoints. */
 
 #define TWO_ENDPOINTS                                                                                 \
@@ -494,7 +509,8 @@ static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_g
     lab_close(&lab);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought),
+BECALM_TESTS(cmocka_unit_test(test_sim_world__time_that_stands_still_is_noticed),
+             cmocka_unit_test(test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought),
              cmocka_unit_test(test_sim_world__a_slow_answer_slows_the_loop_and_not_the_open_client),
              cmocka_unit_test(test_sim_world__callers_stop_after_their_calls),
              cmocka_unit_test(test_sim_world__endpoints_have_their_share_and_their_own_times),
