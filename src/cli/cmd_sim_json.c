@@ -74,7 +74,8 @@ static void json_services(struct json *json, const struct scenario *plan, const 
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
         json_object(json, "amplification");
-        json_ppm(json, "mean", measure->service[i].mean_ppm);
+        uint64_t mean = measure->service[i].mean_ppm;
+        json_share(json, "mean", mean != MEASURE_NO_MEAN, mean);
         json_ppm(json, "peak_1s", measure->service[i].peak_1s_ppm);
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);

@@ -137,7 +137,7 @@ static uint64_t spread_of(const struct figures *figures, uint32_t count, size_t 
     }
     switch (spread) {
     case FIGURES_MEAN:
-        return (sum + count / 2) / count;
+        return high == UINT64_MAX ? high : (sum + count / 2) / count;
     case FIGURES_LOWEST:
         return low;
     case FIGURES_HIGHEST:

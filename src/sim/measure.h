@@ -5,8 +5,8 @@
 /* What a run showed, in the figures that people compare. Shares and factors are in parts per million, so that the same
  * run prints the same digits on every machine.
  *
- *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, per such call; of all calls
- *              where there is no fault
+ *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, against what these calls
+ *              offer to the service; of all calls where there is no fault
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
  *   success    by the second in which a call began
  *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end
@@ -18,11 +18,12 @@
 
 #define MEASURE_NEVER    UINT32_MAX
 #define MEASURE_NEVER_US UINT64_MAX
+#define MEASURE_NO_MEAN  UINT64_MAX /* nothing was offered in its window: the fault lasts 1 s or less */
 
 struct measure_service {
     uint64_t offered_milli;  /* arrivals per second if every hop made one attempt, in thousandths */
     const uint64_t *offered; /* the same by the second, for the calls that clients did begin in it */
-    uint64_t mean_ppm;
+    uint64_t mean_ppm;       /* or MEASURE_NO_MEAN */
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
     uint64_t queue_most;      /* requests that waited at the end of some second */

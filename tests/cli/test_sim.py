@@ -185,6 +185,15 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
     }
 
 
+def test_json__a_fault_of_a_second_has_no_mean(becalm, short):
+    args = "sim", short, "--policy", "naive", "--set", "faults.outage.for=1s"
+    run = json.loads(fine(becalm(*args, "--json")))
+    assert run["services"]["back"]["amplification"]["mean"] is None
+    assert re.search(r"^back +50/s +- ", fine(becalm(*args)), re.M)
+    row = fine(becalm(*args, "--seeds", "2")).splitlines()[5]
+    assert row.split()[:2] == ["naive", "-"]
+
+
 def test_json__never_is_null(becalm, short):
     clients = json.loads(fine(becalm("sim", short, "--policy", "breaker", "--json", "--set", "length=10s")))["clients"]
     assert clients["recovered_after_s"] is None
