@@ -115,20 +115,28 @@ struct look {
     uint64_t limit;
 };
 
+static void target_look(const struct world *w, const struct becalm_target *target, const struct becalm_policy *policy,
+                        struct look *look)
+{
+    look->callers++;
+    look->fill_ppm +=
+        target->budget == NULL ? MILLION : becalm_budget_fill_ppm(target->budget, &policy->budget, w->clock.now);
+    look->open += target->breaker != NULL && !becalm_breaker_closed(target->breaker);
+    look->limit += target->limit == NULL ? UINT32_MAX : becalm_limit_now(target->limit, &policy->limit);
+}
+
+/* Of many callers a part, of each of these all kinds. */
 static void hop_look(const struct world *w, const struct hop *hop, struct look *look)
 {
-    uint32_t step = (hop->callers * hop->kinds + SAMPLES_MAX - 1) / SAMPLES_MAX;
-    for (uint32_t i = 0; i < hop->callers * hop->kinds; i += step) {
-        const struct becalm_target *target = hop->target[i];
-        const struct becalm_policy *policy = &hop->rules[i % hop->kinds].policy;
-        if (target == NULL) {
-            continue; /* who has not called yet has lost nothing yet */
+    uint32_t most = SAMPLES_MAX > hop->kinds ? SAMPLES_MAX / hop->kinds : 1;
+    uint32_t step = (hop->callers + most - 1) / most;
+    for (uint32_t caller = 0; caller < hop->callers; caller += step) {
+        for (uint32_t kind = 0; kind < hop->kinds; kind++) {
+            const struct becalm_target *target = hop->target[(size_t)caller * hop->kinds + kind];
+            if (target != NULL) { /* who has not called yet has lost nothing yet */
+                target_look(w, target, &hop->rules[kind].policy, look);
+            }
         }
-        look->callers++;
-        look->fill_ppm +=
-            target->budget == NULL ? MILLION : becalm_budget_fill_ppm(target->budget, &policy->budget, w->clock.now);
-        look->open += target->breaker != NULL && !becalm_breaker_closed(target->breaker);
-        look->limit += target->limit == NULL ? UINT32_MAX : becalm_limit_now(target->limit, &policy->limit);
     }
 }
 

@@ -421,6 +421,23 @@ static void test_sim_world__the_series_show_budget_breaker_limit_and_queue(void 
     lab_close(&lab);
 }
 
+/* So many callers that only a part of them is looked at. */
+static void test_sim_world__the_series_look_at_every_endpoint(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab,
+             "length: 10s\n"
+             "services: {api: {time: {constant: 1ms}, endpoints: {bad: {share: 50%, errors: 100%}}}}\n"
+             "clients: {users: {to: api, rate: 2000/s, callers: 1024}}\n",
+             "jitter");
+    one_token_each(&lab.hop);
+    lab.options.level = BECALM_LEVEL_ENDPOINT;
+    lab_run(&lab);
+    check_between_u64(lab.result.service[0].budget_ppm[9], 480000, 520000); /* all of one endpoint are empty */
+    lab_close(&lab);
+}
+
 struct notebook {
     uint64_t steps;
     uint64_t calls;
@@ -528,5 +545,6 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__time_that_stands_still_is_noticed)
              cmocka_unit_test(test_sim_world__a_surge_makes_so_many_times_as_many_calls),
              cmocka_unit_test(test_sim_world__the_gate_chooses_the_host_and_not_its_callers),
              cmocka_unit_test(test_sim_world__the_series_show_budget_breaker_limit_and_queue),
+             cmocka_unit_test(test_sim_world__the_series_look_at_every_endpoint),
              cmocka_unit_test(test_sim_world__every_step_is_told_and_every_second),
              cmocka_unit_test(test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates))
