@@ -271,8 +271,8 @@ void job_arrives(struct world *, uint32_t id);
 void job_served(struct world *, uint32_t id);
 void job_answered(struct world *, uint32_t id);
 
-/* A call that this job made has ended. */
-void job_child_done(struct world *, uint32_t id, bool good, enum becalm_mark_kind mark);
+/* A call that this job made has ended so; or the gate's, which is what the job is answered. */
+void job_child_done(struct world *, uint32_t id, enum becalm_outcome_kind, enum becalm_mark_kind);
 
 /* ---- effect.c ---- */
 
