@@ -149,7 +149,7 @@ uint32_t scenario_find(const struct scenario *plan, const char *service)
 uint32_t service_named(struct reading *r, const struct yaml_node *node, const char *key)
 {
     uint32_t index = scenario_find(&r->file->scenario, node->text);
-    const char *names[SERVICES_MAX];
+    const char *names[SCENARIO_SERVICES_MAX];
     if (index == SCENARIO_NONE) {
         for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {
             names[i] = r->file->services[i].name;
@@ -205,9 +205,9 @@ const struct yaml_node *text_of(const struct yaml_node *entry, const char *key)
 /* The calls between services, as numbers. */
 struct calls {
     struct reading *r;
-    uint32_t *callee[SERVICES_MAX]; /* ends with SCENARIO_NONE */
-    uint64_t below[SERVICES_MAX];   /* calls that one request causes */
-    enum { UNSEEN, ON_THE_WAY, SEEN } state[SERVICES_MAX];
+    uint32_t *callee[SCENARIO_SERVICES_MAX]; /* ends with SCENARIO_NONE */
+    uint64_t below[SCENARIO_SERVICES_MAX];   /* calls that one request causes */
+    enum { UNSEEN, ON_THE_WAY, SEEN } state[SCENARIO_SERVICES_MAX];
 };
 
 static const struct yaml_node *call_node(const struct yaml_node *calls, uint32_t i)
@@ -235,7 +235,7 @@ static bool calls_resolve(struct calls *c, uint32_t service)
     if (c->callee[service] == NULL) {
         return loader_no_memory(&r->l);
     }
-    for (uint32_t i = 0; i < count && used < SERVICES_MAX; i++) {
+    for (uint32_t i = 0; i < count && used < SCENARIO_SERVICES_MAX; i++) {
         const struct yaml_node *node = call_node(calls, i);
         uint32_t index =
             node->kind == YAML_SCALAR && node->length > 0 ? service_named(r, node, "calls") : SCENARIO_NONE;
@@ -350,7 +350,7 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     (void)apply_mapping(&r->l, &place, root);
     length_check(r, root);
     deviation_check(r, root);
-    r->services = named(&r->l, root, "services", SERVICES_MAX);
+    r->services = named(&r->l, root, "services", SCENARIO_SERVICES_MAX);
     r->clients = named(&r->l, root, "clients", CLIENTS_MAX);
     r->faults = named(&r->l, root, "faults", FAULTS_MAX);
     r->links = named(&r->l, root, "links", LINKS_MAX);

@@ -286,6 +286,31 @@ def test_set__of_nothing_new_changes_nothing(becalm, short):
     assert fine(becalm("sim", short, "--set", "defaults.maxRetries=2")) == fine(becalm("sim", short))
 
 
+def test_set__reaches_one_service_of_the_built_in_policy(becalm, short):
+    args = "sim", short, "--json", "--set", "clients.users.retries=true"
+    plain = json.loads(fine(becalm(*args)))["targets"]
+    run = json.loads(fine(becalm(*args, "--set", "policy.services.back.maxRetries=0")))["targets"]
+    assert plain["back"]["retry_ratio"] > 0 and run["back"]["retry_ratio"] == 0
+    assert run["front"]["retry_ratio"] > 0
+
+
+@pytest.mark.parametrize("scenario", ["metastable-crowd", "heavy-endpoint"])
+def test_set__of_nothing_new_changes_no_gate_and_no_endpoint(becalm, scenario):
+    args = "sim", scenario, "--policy", "becalm", "--set", "length=62s"
+    assert fine(becalm(*args, "--set", "defaults.maxRetries=2")) == fine(becalm(*args))
+
+
+@pytest.mark.parametrize("policy", ["becalm", "file.yaml"])
+def test_set__of_a_service_that_is_not_there_is_refused(becalm, short, tmp_path, policy):
+    (tmp_path / "file.yaml").write_text("defaults: {maxRetries: 1}\n")
+    done = becalm("sim", short, "--policy", policy, "--set", "policy.services.bakc.maxRetries=0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "becalm sim: --set policy.services.bakc.maxRetries=0: the scenario has no service 'bakc'; "
+        "did you mean 'back'?\n" + TRY
+    )
+
+
 def test_set__does_not_touch_what_the_field_defines(becalm, short):
     done = becalm("sim", short, "--policy", "naive", "--set", "defaults.maxRetries=0")
     assert (done.returncode, done.stdout) == (2, "")
