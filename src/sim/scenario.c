@@ -174,23 +174,57 @@ uint32_t client_named(struct reading *r, const struct yaml_node *node, const cha
     return SCENARIO_NONE;
 }
 
-void caller_check(struct reading *r, const struct yaml_node *node, const char *key)
+/* A client or a service; false: reported. */
+static bool caller_check(struct reading *r, const struct yaml_node *node, const char *key)
 {
     for (uint32_t i = 0; i < r->file->scenario.client_count; i++) {
         if (strcmp(r->file->clients[i].name, node->text) == 0) {
-            return;
+            return true;
         }
     }
-    (void)service_named(r, node, key);
+    return service_named(r, node, key) != SCENARIO_NONE;
+}
+
+static bool is_called(const struct scenario_service *service, const char *to)
+{
+    for (uint32_t i = 0; service->calls != NULL && service->calls[i] != NULL; i++) {
+        if (strcmp(service->calls[i], to) == 0) {
+            return true;
+        }
+    }
+    return service->gate && strcmp(service->name, to) == 0; /* the gate calls what it stands in front of */
+}
+
+static bool does_call(const struct reading *r, const char *from, const char *to)
+{
+    for (uint32_t i = 0; i < r->file->scenario.client_count; i++) {
+        const struct scenario_client *client = &r->file->clients[i];
+        if (strcmp(client->name, from) == 0 && client->to != NULL && strcmp(client->to, to) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {
+        if (strcmp(r->file->services[i].name, from) == 0 && is_called(&r->file->services[i], to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void calls_between_check(struct reading *r, const struct yaml_node *from, const struct yaml_node *to)
+{
+    bool known = from != NULL && caller_check(r, from, "from");
+    if (known && to != NULL && scenario_find(&r->file->scenario, to->text) != SCENARIO_NONE &&
+        !does_call(r, from->text, to->text)) {
+        loader_error(&r->l, from->line, from->column, "conflict",
+                     "\"%.64s\" never calls \"%.64s\": nothing is sent there", from->text, to->text);
+    }
 }
 
 static void link_check(struct reading *r, uint32_t i)
 {
-    const struct yaml_node *from = text_of(r->links->item[i], "from");
     const struct yaml_node *to = text_of(r->links->item[i], "to");
-    if (from != NULL) {
-        caller_check(r, from, "from");
-    }
+    calls_between_check(r, text_of(r->links->item[i], "from"), to);
     if (to != NULL) {
         (void)service_named(r, to, "to");
     }
