@@ -170,6 +170,21 @@ static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
     return last->outcome == BECALM_OUTCOME_REFUSED ? BECALM_OUTCOME_BROKEN : last->outcome;
 }
 
+/* A client's call has ended. */
+static void root_count(struct world *w, const struct op *op, bool good)
+{
+    struct world_client *counts = &w->result->client[op->client];
+    bool faulty = in_fault(w, op->root_at);
+    counts->good[second_of(w, op->root_at)] += good;
+    counts->local_fault += faulty && !good && op->call.record.attempts == 0;
+    if (good) {
+        series_latency(&w->result->latency, w->clock.now - op->root_at);
+    }
+    if (good && faulty) {
+        series_latency(&w->result->latency_fault, w->clock.now - op->root_at);
+    }
+}
+
 static void op_end(struct world *w, uint32_t id, const struct becalm_action *action)
 {
     struct op *op = op_at(w, id);
@@ -180,13 +195,10 @@ static void op_end(struct world *w, uint32_t id, const struct becalm_action *act
     uint32_t job = op->job;
     uint32_t client = op->client;
     uint32_t caller = op->caller;
-    w->result->service[w->hop[op->hop].to].ended[action->why]++;
+    struct world_service *counts = &w->result->service[w->hop[op->hop].to];
+    (w->hop[op->hop].is_gate ? counts->gate_ended : counts->ended)[action->why]++;
     if (job == NOTHING) {
-        uint32_t second = second_of(w, op->root_at);
-        w->result->client[op->client].good[second] += good;
-        if (good) {
-            series_latency(w->result, w->clock.now - op->root_at);
-        }
+        root_count(w, op, good);
         effect_end(w, op->client, op->caller, &op->operation, good);
     }
     op->generation++;

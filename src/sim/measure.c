@@ -326,10 +326,15 @@ static void recoveries(const struct world_service *counts, struct measure_servic
 static void services_take(struct graph *graph, const struct world_result *result, struct measure *measure)
 {
     const struct scenario *plan = graph->plan;
+    uint64_t local = 0;
+    uint64_t in_window = 0;
     for (uint32_t c = 0; c < plan->client_count; c++) {
+        local += result->client[c].local_fault;
+        in_window += result->client[c].calls_fault;
         measure->calls += result->client[c].calls;
         measure->connections += (uint64_t)plan->clients[c].connections * plan->clients[c].callers;
     }
+    measure->failed_locally_ppm = share(local, in_window);
     offer_window(graph, result);
     for (uint32_t i = 0; i < plan->service_count; i++) {
         uint64_t reached = plan->fault_count > 0 ? result->service[i].arrivals_fault : arrivals(result, i);
@@ -372,11 +377,12 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
     measure->success_after_ppm = success(plan, result, to, to + 60);
     measure->recovered_after_s = faulty ? recovered(plan, result, to) : 0;
     measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, from, to) : 0;
-    measure->latency_mean_us = result->latency_count == 0 ? 0 : result->latency_sum_us / result->latency_count;
+    measure->latency_mean_us = result->latency.count == 0 ? 0 : result->latency.sum_us / result->latency.count;
     measure->completed_us = measure_is_bounded(plan) ? completed_us(plan, result) : MEASURE_NEVER_US;
-    measure->latency_p50_us = world_latency_us(result, 500000);
-    measure->latency_p99_us = world_latency_us(result, 990000);
-    measure->latency_p999_us = world_latency_us(result, 999000);
+    measure->latency_p50_us = world_latency_us(&result->latency, 500000);
+    measure->latency_p99_us = world_latency_us(&result->latency, 990000);
+    measure->latency_p50_in_fault_us = world_latency_us(&result->latency_fault, 500000);
+    measure->latency_p999_us = world_latency_us(&result->latency, 999000);
     services_take(&graph, result, measure);
     graph_free(&graph);
     return 0;

@@ -86,20 +86,20 @@ static uint64_t bucket_middle(uint32_t bucket)
     return (64 + bucket % 64) * width + width / 2;
 }
 
-void series_latency(struct world_result *result, becalm_ns latency)
+void series_latency(struct world_latency *latency, becalm_ns took)
 {
-    uint64_t us = latency / BECALM_US;
-    result->latency_sum_us += us;
-    result->latency_count++;
-    result->latency[latency_bucket(us)]++;
+    uint64_t us = took / BECALM_US;
+    latency->sum_us += us;
+    latency->count++;
+    latency->bucket[latency_bucket(us)]++;
 }
 
-uint64_t world_latency_us(const struct world_result *result, uint32_t ppm)
+uint64_t world_latency_us(const struct world_latency *latency, uint32_t ppm)
 {
-    uint64_t rank = (result->latency_count * ppm + MILLION - 1) / MILLION;
+    uint64_t rank = (latency->count * ppm + MILLION - 1) / MILLION;
     uint64_t seen = 0;
     for (uint32_t i = 0; i < WORLD_LATENCIES; i++) {
-        seen += result->latency[i];
+        seen += latency->bucket[i];
         if (seen >= rank && seen > 0) {
             return bucket_middle(i);
         }

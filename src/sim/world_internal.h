@@ -349,7 +349,7 @@ void fault_turns(struct world *, uint32_t id);
 /* ---- series.c ---- */
 
 bool series_make(const struct scenario *, struct world_result *);
-void series_latency(struct world_result *, becalm_ns latency);
+void series_latency(struct world_latency *, becalm_ns latency);
 /* Writes down how things stand at the end of a second. */
 void series_second(struct world *, uint32_t second);
 

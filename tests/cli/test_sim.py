@@ -171,16 +171,18 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
             "success_before_fault": 1,
             "success_in_fault": 0,
             "success_after_fault": 1,
+            "failed_locally": 0,
             "recovered_after_s": 0,
             "retries_stop_after_s": 0,
             "latency_mean_ms": 7,
             "latency_p50_ms": 7.008,
+            "latency_p50_in_fault_ms": None,
             "latency_p99_ms": 7.008,
             "latency_p999_ms": 7.008,
         },
         "targets": {
-            "front": {"retry_ratio": 0, "refused": {"retries_off": 219}},
-            "back": {"retry_ratio": 0.415165, "refused": {"attempts_spent": 219}},
+            "front": {"retry_ratio": 0, "refused": {}, "ended": {"retries_off": 219}},
+            "back": {"retry_ratio": 0.415165, "refused": {}, "ended": {"attempts_spent": 219}},
         },
     }
 
@@ -192,6 +194,29 @@ def test_json__a_fault_of_a_second_has_no_mean(becalm, short):
     assert re.search(r"^back +50/s +- ", fine(becalm(*args)), re.M)
     row = fine(becalm(*args, "--seeds", "2")).splitlines()[5]
     assert row.split()[:2] == ["naive", "-"]
+
+
+def test_json__tells_refusals_from_other_ends_and_the_gate_from_its_callers(becalm, tmp_path):
+    (tmp_path / "row.yaml").write_text(
+        "length: 20s\n"
+        "services: {api: {workers: 1, gate: true, row: true, time: {constant: 10ms}}}\n"
+        "clients: {users: {to: api, rate: 200/s, callers: 20}}\n"
+    )
+    run = json.loads(fine(becalm("sim", "row.yaml", "--policy", "none", "--json")))
+    api, clients = run["targets"]["api"], run["clients"]
+    lost = round(clients["calls"] * (1 - clients["success"]))
+    assert sum(api["refused"].values()) + sum(api["ended"].values()) == pytest.approx(lost, abs=1)
+    assert "shed" in api["gate"]["refused"] and "shed" not in api["refused"]
+    assert "not_listed" in api["gate"]["ended"] and not set(api["ended"]) & set(api["refused"])
+    text = fine(becalm("sim", "row.yaml", "--policy", "none"))
+    assert re.search(r"^  its gate .*shed", text, re.M)
+
+
+def test_json__what_callers_refuse_themselves_has_a_share(becalm, short):
+    args = "--set", "faults.outage.service=front", "--set", "faults.outage.for=15s"
+    run = json.loads(fine(becalm("sim", short, "--json", *args)))
+    assert 0 < run["clients"]["failed_locally"] < 1
+    assert run["clients"]["latency_p50_in_fault_ms"] is None
 
 
 def test_json__never_is_null(becalm, short):
