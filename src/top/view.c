@@ -26,12 +26,11 @@ static bool passes(const struct view *view, const char *name)
 
 const struct table_row *view_next(const struct view *view, const struct table_row *after)
 {
-    const struct table_row *end = view->table.row + view->table.row_count;
-    const struct table_row *row = after == NULL ? view->table.row : after + 1;
-    while (row < end && !passes(view, row->name)) {
-        row++;
+    uint32_t at = after == NULL ? 0 : (uint32_t)(after - view->table.row) + 1;
+    while (at < view->table.row_count && !passes(view, view->table.row[at].name)) {
+        at++;
     }
-    return row < end ? row : NULL;
+    return at < view->table.row_count ? &view->table.row[at] : NULL;
 }
 
 /* Where the chosen service stands among those that pass the filter; 0 if it does not. Says how many there are. */
@@ -205,10 +204,10 @@ static void draw_foot(const struct view *view, struct screen *s)
     } else if (view->page == VIEW_HELP) {
         screen_put(s, SCREEN_FAINT, "any key goes back");
     } else {
-        screen_put(s, SCREEN_FAINT, "q quit  j/k choose  enter details  / filter  p pause  r ask now  ? help");
         if (view->filter[0] != '\0') {
-            screen_put(s, SCREEN_STRONG, "  filter: %s", view->filter);
+            screen_put(s, SCREEN_STRONG, "filter: %s  ", view->filter);
         }
+        screen_put(s, SCREEN_FAINT, "q quit  j/k choose  enter details  / filter  p pause  r ask now  ? help");
     }
     screen_line(s);
 }
@@ -268,10 +267,11 @@ void view_draw(struct view *view, struct screen *s)
         draw_page(view, s);
         return;
     }
-    s->height -= s->height > 1; /* the last line is the foot's */
+    uint32_t height = s->height;
+    s->height = height > 1 ? height - 1 : height; /* the last line is the foot's */
     draw_page(view, s);
     screen_down(s, s->height);
-    s->height++;
+    s->height = height;
     draw_foot(view, s);
 }
 
