@@ -26,7 +26,7 @@ add_compile_options(
     -fno-semantic-interposition # a function of ours may be inlined into its neighbours
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= # assertions print src/engine/x.c, wherever it was built
 )
-add_link_options(LINKER:--as-needed) # a program that asks no Prometheus loads no libcurl
+add_link_options(LINKER:--as-needed) # a program that asks nobody loads no libcurl
 if(BECALM_SANITIZE)
     add_compile_options(-fsanitize=${BECALM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${BECALM_SANITIZE})
