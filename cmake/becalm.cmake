@@ -8,9 +8,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)
 pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
-if(NOT BECALM_FUZZ)
-    pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
-endif()
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -28,7 +26,7 @@ add_compile_options(
     -fno-semantic-interposition # a function of ours may be inlined into its neighbours
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= # assertions print src/engine/x.c, wherever it was built
 )
-add_link_options(LINKER:--as-needed) # a program that asks no Prometheus loads no libcurl
+add_link_options(LINKER:--as-needed) # a program that asks nobody loads no libcurl
 if(BECALM_SANITIZE)
     add_compile_options(-fsanitize=${BECALM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${BECALM_SANITIZE})

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -403,6 +404,13 @@ static void hold_standard_descriptors(void)
     }
 }
 
+/* A pipe without a reader. The error of a write in the middle is no longer in errno at the end. */
+static bool reader_went_away(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 /* What could not be written is a failure, or a disk that is full would leave half a policy behind and exit 0. A reader
  * that went away has seen enough, and needs no message. */
 static int finish(int rc)
@@ -412,7 +420,7 @@ static int finish(int rc)
     if (fflush(stdout) == 0 && !failed) {
         return rc;
     }
-    if (errno == EPIPE) {
+    if (errno == EPIPE || reader_went_away()) {
         return rc == 0 ? 1 : rc;
     }
     if (errno == 0) {

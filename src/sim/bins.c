@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bins.h"
 
-#include "chart.h"
+#include "chart/chart.h"
 
 static void bins_init(struct bins *bins, uint32_t seconds, uint32_t width)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page.h"
 
-#include "chart.h"
+#include "chart/chart.h"
 #include "page_chart.h"
 #include "verdict.h"
 

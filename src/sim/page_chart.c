@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page_chart.h"
 
-#include "chart.h"
+#include "chart/chart.h"
 #include "verdict.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plot.h"
 
-#include "chart.h"
+#include "chart/chart.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
 #include "report.h"
 
 #include "bins.h"
-#include "chart.h"
+#include "chart/chart.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

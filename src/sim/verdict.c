@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verdict.h"
 
-#include "chart.h"
+#include "chart/chart.h"
 #include "svg.h"
 
 #include <inttypes.h>

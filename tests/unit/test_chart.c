@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
-#include "sim/chart.h"
+#include "chart/chart.h"
 
 static void test_chart__factors_have_fewer_decimals_the_larger_they_are(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_SIM_CHART_H
-#define BECALM_SIM_CHART_H
+#ifndef BECALM_CHART_H
+#define BECALM_CHART_H
 
 /* Figures and small charts as text. Integers only, so that the same run prints the same bytes on every machine. Texts
  * are zero-terminated and cut at `size`; the length of what was written is returned. */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_TOP_STATE_H
+#define BECALM_TOP_STATE_H
+
+/* What a gateway says of itself: /api/state and /api/decisions, as docs/admin.md has them. Names that are not known are
+ * passed over, since newer gateways may have more. */
+
+#include <becalm/ns.h>
+#include <becalm/reason.h>
+
+#define STATE_NONE     UINT64_MAX /* the gateway did not say */
+#define STATE_NAME_MAX 128u
+#define STATE_WORD_MAX 24u
+
+#define STATE_SERVICES_MAX  10000u /* each */
+#define STATE_ENDPOINTS_MAX 10000u
+#define STATE_HOSTS_MAX     10000u
+
+/* Reasons that this program does not know are one more. */
+#define STATE_REASONS (BECALM_REASON_COUNT + 1)
+
+/* Counts from the start of the gateway. Those by reason begin at STATE_REFUSED and STATE_NOT_RETRIED. */
+enum state_count {
+    STATE_ARRIVALS,
+    STATE_FIRST_ATTEMPT, /* calls that succeeded at once */
+    STATE_AFTER_RETRY,   /* calls that succeeded later */
+    STATE_FAILED,        /* calls that did not; refused ones are among them */
+    STATE_RETRIES,
+    STATE_HEDGES,
+    STATE_REFUSED,                                     /* calls for which nothing was sent */
+    STATE_NOT_RETRIED = STATE_REFUSED + STATE_REASONS, /* retries that were due and not made */
+    STATE_COUNTS = STATE_NOT_RETRIED + STATE_REASONS
+};
+
+/* Retries are in millionths here and below. */
+struct state_budget {
+    char kind[STATE_WORD_MAX];
+    uint64_t left; /* NONE: no limit */
+    uint64_t cap;
+    uint64_t retry_ratio; /* ppm */
+};
+
+struct state_breaker {
+    char state[STATE_WORD_MAX]; /* "HALF_OPEN" */
+    uint64_t retest;            /* microseconds; NONE: neither open nor half open */
+    uint64_t calls;             /* in its window */
+    uint64_t failed;
+    uint64_t slow;
+};
+
+struct state_limit {
+    uint64_t now; /* NONE: no limit */
+    uint64_t in_flight;
+};
+
+struct state_gate {
+    uint64_t waiting;
+    uint64_t shed_share; /* ppm */
+    bool overloaded;
+    bool shared; /* it is the service's own, and counted there */
+};
+
+struct state_latency {
+    uint64_t p50; /* microseconds; NONE: no calls */
+    uint64_t p99;
+};
+
+struct state_endpoint {
+    char name[STATE_NAME_MAX];
+    uint64_t count[STATE_COUNTS];
+    struct state_budget budget;
+    struct state_budget service_budget;
+    struct state_breaker breaker;
+    struct state_limit limit;
+    struct state_gate gate;
+    struct state_latency latency;
+};
+
+struct state_host {
+    char name[STATE_NAME_MAX];
+    char address[STATE_NAME_MAX]; /* "": the name is not resolved */
+    uint64_t in_flight;
+    bool usable;
+    bool ejected;
+    uint64_t ejected_for; /* microseconds */
+    uint64_t times_ejected;
+    uint64_t quiet; /* microseconds */
+};
+
+struct state_service {
+    char name[STATE_NAME_MAX];
+    struct state_host *host;
+    uint32_t host_count;
+    bool ejections_ignored;
+    struct state_endpoint *endpoint;
+    uint32_t endpoint_count;
+};
+
+struct state {
+    becalm_ns at; /* when it came, on this side's clock */
+    char version[STATE_WORD_MAX];
+    char id[STATE_NAME_MAX];
+    char role[STATE_WORD_MAX];
+    char time[32];
+    char started[32];
+    uint64_t uptime; /* seconds */
+    uint64_t connections;
+    uint64_t unrouted;
+    bool draining;
+    bool reload_failed;
+    char reload_why[256];
+    struct state_service *service;
+    uint32_t service_count;
+};
+
+/* NULL: it is no such page, or there is no memory. Free it with state_free(). */
+struct state *state_read(const char *text, size_t length);
+void state_free(struct state *);
+
+/* A count by reason has its word; the one behind the last is "other". */
+const char *state_reason_word(uint32_t reason);
+
+/* One of the latest calls. */
+struct state_decision {
+    char time[32];
+    char method[STATE_WORD_MAX];
+    char target[STATE_NAME_MAX];
+    char reason[STATE_WORD_MAX];
+    char change[256];
+    uint64_t status;   /* 0: none */
+    uint64_t attempts; /* 0: nothing was sent */
+    uint64_t took;     /* microseconds */
+};
+
+#define STATE_DECISIONS_MAX 50u
+
+/* Returns how many of /api/decisions were read, at most STATE_DECISIONS_MAX; -1: it is no such page. */
+int state_read_decisions(const char *text, size_t length, struct state_decision *);
+
+#endif

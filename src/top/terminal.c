@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "terminal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* The second screen and no cursor; and back. */
+static const char enter[] = "\033[?1049h\033[?25l";
+static const char leave[] = "\033[0m\033[?25h\033[?1049l";
+
+static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
+static const int fatal[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+bool terminal_write(const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(STDOUT_FILENO, text, length);
+        if (written < 0 && errno != EINTR) {
+            return false;
+        }
+        text += written < 0 ? 0 : written;
+        length -= written < 0 ? 0 : (size_t)written;
+    }
+    return true;
+}
+
+/* A bug's message must not vanish with the second screen, nor leave a terminal without echo. Nothing is known here of
+ * how it was, since a handler could only read that from a global: lines and echo are what everybody has. */
+static void on_fatal(int number)
+{
+    struct termios now;
+    terminal_write(leave, sizeof leave - 1);
+    if (tcgetattr(STDIN_FILENO, &now) == 0) {
+        now.c_lflag |= ICANON | ECHO;
+        tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    }
+    raise(number); /* SA_RESETHAND: it ends the program now */
+}
+
+static void take_over(struct terminal *t)
+{
+    struct termios raw = t->before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VTIME] = 0;
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+    terminal_write(enter, sizeof enter - 1);
+}
+
+static void give_back(const struct terminal *t)
+{
+    terminal_write(leave, sizeof leave - 1);
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &t->before); /* keys that nobody has read are not for the shell */
+}
+
+bool terminal_open(struct terminal *t)
+{
+    sigset_t mask;
+    if (isatty(STDOUT_FILENO) != 1 || tcgetattr(STDIN_FILENO, &t->before) != 0) {
+        return false;
+    }
+    sigemptyset(&mask);
+    for (size_t i = 0; i < COUNT(asking); i++) {
+        sigaddset(&mask, asking[i]);
+    }
+    t->keys = STDIN_FILENO;
+    t->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (t->signals < 0) {
+        return false;
+    }
+    sigprocmask(SIG_BLOCK, &mask, &t->mask_before);
+    signal(SIGPIPE, SIG_IGN);
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+    for (size_t i = 0; i < COUNT(fatal); i++) {
+        sigaction(fatal[i], &action, NULL);
+    }
+    take_over(t);
+    return true;
+}
+
+void terminal_close(struct terminal *t)
+{
+    give_back(t);
+    for (size_t i = 0; i < COUNT(fatal); i++) {
+        signal(fatal[i], SIG_DFL);
+    }
+    close(t->signals);
+    sigprocmask(SIG_SETMASK, &t->mask_before, NULL);
+}
+
+void terminal_size(uint32_t *width, uint32_t *height)
+{
+    struct winsize size;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    *width = known && size.ws_col > 0 ? size.ws_col : 80;
+    *height = known && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+int terminal_signal(struct terminal *t)
+{
+    struct signalfd_siginfo info;
+    return read(t->signals, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+void terminal_raise(int number)
+{
+    sigset_t mask;
+    signal(number, SIG_DFL);
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL); /* here it comes */
+    sigprocmask(SIG_BLOCK, &mask, NULL);
+}
+
+void terminal_stop(struct terminal *t)
+{
+    give_back(t);
+    terminal_raise(SIGTSTP);
+    take_over(t);
+}
