@@ -220,8 +220,7 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     struct gateway_options options = {
         .path = args->words[0],
         .load = &load,
-        .handed_fd = handed,
-        .handed_count = handed_count,
+        .handed = {handed, handed_count},
         .log_fd = STDERR_FILENO,
         .access_fd = STDOUT_FILENO,
     };

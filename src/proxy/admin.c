@@ -3,7 +3,6 @@
 #include "admin.h"
 
 #include "admin_internal.h"
-#include "gateway.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -149,12 +148,15 @@ static struct admin_listener *listener_make(struct admin *admin, const char *tex
     *listener = (struct admin_listener){.source = {.ready = listener_ready, .fd = -1}, .admin = admin};
     listener->address = address.socket;
     listener->text = strdup(text);
-    /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
-    bool local = address.kind == ADDRESS_LOCAL;
-    mode_t before = local ? umask(S_IXUSR | S_IRWXG | S_IRWXO) : 0;
-    listener->source.fd = listener->text == NULL ? -1 : listen_on(&address.socket, false);
-    if (local) {
-        umask(before);
+    listener->source.fd = listener->text == NULL ? -1 : listen_handed(admin->place.handed, &address.socket);
+    if (listener->text != NULL && listener->source.fd < 0) {
+        /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
+        bool local = address.kind == ADDRESS_LOCAL;
+        mode_t before = local ? umask(S_IXUSR | S_IRWXG | S_IRWXO) : 0;
+        listener->source.fd = listen_on(&address.socket, false);
+        if (local) {
+            umask(before);
+        }
     }
     if (listener->source.fd < 0) {
         int error = errno;
@@ -208,7 +210,7 @@ static char *token_read(const char *path, const char **why)
 
 int admin_prepare(struct admin *admin, const struct becalm_settings *settings, struct becalm_diags *diags)
 {
-    const char *path = admin->place.gateway->path;
+    const char *path = admin->place.name;
     const char *why = NULL;
     bool same =
         admin->listener != NULL && settings->admin != NULL && strcmp(admin->listener->text, settings->admin) == 0;

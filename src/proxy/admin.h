@@ -7,6 +7,7 @@
  * loopback it needs nothing; elsewhere a bearer token from adminTokenFile. Writes from other sites are refused.
  * docs/admin.md has the paths and the shape of what they answer. */
 
+#include "listener.h"
 #include "log.h"
 #include "loop.h"
 
@@ -15,13 +16,22 @@
 struct admin;
 struct control;
 struct gateway;
+struct history;
 
-/* Whose it is. */
+struct admin_route;
+
+/* Whose it is. A program that is made of gateways has a page of its own that is served the same way: then the routes
+ * are its own, `self` is for them, and there is no gateway. */
 struct admin_place {
     struct gateway *gateway;
     struct control *control;
     struct loop *loop;
     struct log_source *log;
+    const struct history *history;
+    const char *name; /* for diagnostics */
+    const struct handed *handed;
+    const struct admin_route *routes; /* ends with a path of NULL; NULL: those of every gateway */
+    void *self;
 };
 
 struct admin *admin_make(const struct admin_place *); /* listens nowhere yet; NULL: no memory */
@@ -32,5 +42,8 @@ void admin_free(struct admin *);
 int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
 /* Moves to what was prepared, or forgets it. Who came by another address than the present one is sent away. */
 void admin_settle(struct admin *, bool use);
+
+/* There is a new second in the history: tells everybody who follows /api/events. */
+void admin_tell(struct admin *);
 
 #endif

@@ -17,11 +17,12 @@
 #define OUT_HEAD   1024u
 
 enum conn_state {
-    CONN_IDLE,  /* between requests */
-    CONN_HEAD,  /* part of a head has come, or is awaited from who has just connected */
-    CONN_BODY,  /* the body is coming */
-    CONN_WRITE, /* the answer goes out */
-    CONN_LINGER /* answered for the last time: waits for the peer to close, so that it can read the answer */
+    CONN_IDLE,   /* between requests */
+    CONN_HEAD,   /* part of a head has come, or is awaited from who has just connected */
+    CONN_BODY,   /* the body is coming */
+    CONN_WRITE,  /* the answer goes out */
+    CONN_STREAM, /* what there is of an answer without end is out: waits for admin_tell() */
+    CONN_LINGER  /* answered for the last time: waits for the peer to close, so that it can read the answer */
 };
 
 struct admin_conn {
@@ -67,30 +68,45 @@ void admin_conn_close(struct admin_conn *conn)
         conn->next->link = conn->link;
     }
     admin->conn_count--;
+    admin->stream_count -= conn->answer.streams;
     loop_bury(admin->place.loop, &conn->source);
     admin_conn_gone(admin, reserved);
 }
 
 /* Answers. */
 
+/* Pages of the dashboard may load what comes from here, and nothing else; nothing else of ours is shown by a browser.
+ */
+static void put_browser_fields(struct h1_out *out, const struct admin_answer *answer)
+{
+    h1_put_chars(out, answer->runs ? "content-security-policy: default-src 'self'; object-src 'none'; "
+                                   : "content-security-policy: default-src 'none'; ");
+    h1_put_chars(out, "frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n"
+                      "x-content-type-options: nosniff\r\n"
+                      "cross-origin-resource-policy: same-origin\r\n"
+                      "referrer-policy: no-referrer\r\n");
+    h1_put_chars(out, answer->runs ? "cache-control: no-cache\r\n" : "cache-control: no-store\r\n");
+    if (answer->etag[0] != '\0') {
+        h1_put_field(out, "etag", text_of(answer->etag));
+        h1_put_chars(out, "vary: accept\r\n");
+    }
+}
+
 static void put_fields(struct h1_out *out, const struct admin_answer *answer)
 {
     h1_put_field(out, "content-type", text_of(answer->type));
-    h1_put_chars(out, "content-length: ");
-    h1_put_number(out, answer->page.length);
-    h1_put_chars(out, "\r\n");
+    if (!answer->streams && answer->status != 304) {
+        h1_put_chars(out, "content-length: ");
+        h1_put_number(out, answer->page.length);
+        h1_put_chars(out, "\r\n");
+    }
     if (answer->allow != NULL) {
         h1_put_field(out, "allow", text_of(answer->allow));
     }
     if (answer->ask_token) {
         h1_put_chars(out, "www-authenticate: Bearer realm=\"becalm\"\r\n");
     }
-    h1_put_chars(out, "cache-control: no-store\r\n"
-                      "x-content-type-options: nosniff\r\n"
-                      "content-security-policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'; "
-                      "form-action 'none'\r\n"
-                      "cross-origin-resource-policy: same-origin\r\n"
-                      "referrer-policy: no-referrer\r\n");
+    put_browser_fields(out, answer);
 }
 
 /* conn->answer is ready: writes its head, and begins to send. */
@@ -99,13 +115,18 @@ static void answer_begin(struct admin_conn *conn, bool to_head)
     struct admin_answer *answer = &conn->answer;
     struct loop *loop = conn->admin->place.loop;
     char date[30];
+    if (to_head || conn->reserved) {
+        answer->streams = false; /* a head alone, or a descriptor that is needed back */
+    }
     if (answer->page.full) {
+        answer->streams = false;
         buffer_free(&answer->page);
         admin_problem(answer, 500, "There is no memory for the page.");
     }
     struct h1_out out = {.at = conn->out_head, .size = OUT_HEAD};
     h1_date(date, (int64_t)(loop->wall / BECALM_S));
-    conn->keep = conn->keep && !conn->reserved && !conn->quiet;
+    conn->keep = conn->keep && !conn->reserved && !conn->quiet && !answer->streams;
+    conn->admin->stream_count += answer->streams;
     h1_put_status(&out, answer->status);
     h1_put_field(&out, "date", text_of(date));
     put_fields(&out, answer);
@@ -284,6 +305,10 @@ static void answer_done(struct admin_conn *conn)
     struct buffer *in = &conn->in;
     buffer_free(&conn->answer.page);
     buffer_free(&conn->body_bytes);
+    if (conn->answer.streams) {
+        enter(conn, CONN_STREAM, BECALM_NEVER);
+        return;
+    }
     if (!conn->keep) {
         buffer_free(in);
         shutdown(conn->source.fd, SHUT_WR);
@@ -306,7 +331,7 @@ static bool receive(struct admin_conn *conn)
     do {
         got = recv(conn->source.fd, bytes, sizeof bytes, 0);
     } while (got < 0 && errno == EINTR);
-    if (got > 0 && conn->state != CONN_LINGER) {
+    if (got > 0 && conn->state != CONN_LINGER && conn->state != CONN_STREAM) {
         buffer_bytes(&conn->in, bytes, (size_t)got);
     }
     if (got == 0 || conn->in.full || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) {
@@ -336,6 +361,7 @@ static void go_on(struct admin_conn *conn)
             answer_done(conn);
             took = true;
             break;
+        case CONN_STREAM:
         case CONN_LINGER:
             break;
         }
@@ -418,8 +444,31 @@ void admin_conns_quiet(struct admin *admin)
         next = conn->next;
         conn->quiet = true;
         conn->keep = false;
-        if (conn->state == CONN_IDLE || conn->state == CONN_HEAD) {
+        if (conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->answer.streams) {
             admin_conn_close(conn);
         }
     }
+}
+
+/* Who has not taken the event before yet misses this one; who takes nothing for HEAD_TIME is sent away. */
+void admin_tell(struct admin *admin)
+{
+    struct buffer event = {.bytes_max = ADMIN_PAGE_MAX};
+    struct admin_conn *next;
+    if (admin->stream_count == 0) {
+        return;
+    }
+    admin_put_sample(admin, &event);
+    buffer_chars(&event, "\n\n");
+    for (struct admin_conn *conn = admin->conns; conn != NULL && !event.full; conn = next) {
+        next = conn->next;
+        if (conn->state == CONN_STREAM) {
+            buffer_chars(&conn->answer.page, "data: ");
+            buffer_bytes(&conn->answer.page, event.at, event.length);
+            conn->sent = conn->out_head_length;
+            enter(conn, CONN_WRITE, HEAD_TIME);
+            go_on(conn);
+        }
+    }
+    buffer_free(&event);
 }

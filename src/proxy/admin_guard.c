@@ -134,7 +134,7 @@ static bool writes_from_here(const struct admin_request *request, struct admin_a
     return true;
 }
 
-bool admin_guard(const struct admin *admin, const struct admin_request *request, bool is_health,
+bool admin_guard(const struct admin *admin, const struct admin_request *request, bool is_open,
                  struct admin_answer *answer)
 {
     bool reads = text_is(request->method, "GET") || text_is(request->method, "HEAD");
@@ -148,7 +148,7 @@ bool admin_guard(const struct admin *admin, const struct admin_request *request,
         admin_problem(answer, 403, "Origin is another site.");
         return false;
     }
-    if (!is_health && !has_token(admin, request)) {
+    if (!is_open && !has_token(admin, request)) {
         admin_problem(answer, 401, "Send Authorization: Bearer and the token of adminTokenFile.");
         answer->ask_token = true;
         return false;

@@ -7,14 +7,16 @@
 
 #include "address.h"
 #include "admin.h"
-#include "buffer.h"
 #include "h1.h"
+#include "meter/buffer.h"
 #include "snapshot.h"
 
 #define ADMIN_CONNS_MAX 64u
 #define ADMIN_HEAD_MAX  (8u * 1024)
 #define ADMIN_BODY_MAX  (64u * 1024)
 #define ADMIN_PAGE_MAX  (64u * 1024 * 1024)
+
+#define ADMIN_STREAMS_MAX 16u /* who follow /api/events at a time: the others have to ask */
 
 struct admin_conn;
 struct admin_listener;
@@ -30,6 +32,7 @@ struct admin {
     struct timer pause;
     struct admin_conn *conns; /* the latest first */
     uint32_t conn_count;
+    uint32_t stream_count; /* of them follow /api/events */
 };
 
 /* ---- a request and its answer ---- */
@@ -50,15 +53,27 @@ struct admin_answer {
     const char *type;  /* Content-Type */
     const char *allow; /* 405: the methods; NULL: no such field */
     bool ask_token;    /* 401 */
+    bool runs;         /* a page of ours in a browser: may load what else is of ours, and be kept while `etag` holds */
+    bool streams;      /* has no end: admin_tell() adds to it */
+    char etag[24];     /* with its quotes; "": none */
     struct buffer page;
 };
 
 /* Answers with a problem document (RFC 9457); the sentence may be NULL. */
 void admin_problem(struct admin_answer *, uint32_t status, const char *sentence);
 
-/* May this request have an answer? Else the answer says why not. `is_health`: a page that anybody may see. Before the
+/* May this request have an answer? Else the answer says why not. `is_open`: a page that anybody may see. Before the
  * body has come. */
-bool admin_guard(const struct admin *, const struct admin_request *, bool is_health, struct admin_answer *);
+bool admin_guard(const struct admin *, const struct admin_request *, bool is_open, struct admin_answer *);
+
+/* A page: one star stands for one segment of its path. */
+struct admin_route {
+    const char *path;
+    bool writes;  /* POST, else GET and HEAD */
+    bool is_open; /* needs no token, for there is nothing to learn */
+    const char *type;
+    void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
+};
 
 /* The guard and the question whether there is such a page, before the body; and the page itself, after it. */
 bool admin_route_check(const struct admin *, const struct admin_request *, struct admin_answer *);
@@ -78,6 +93,19 @@ void admin_policy(struct admin *, const struct admin_request *, struct admin_ans
 void admin_decisions(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_reload(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_breaker(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_history(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_sample(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_events(struct admin *, const struct admin_request *, struct admin_answer *);
+
+/* The dashboard: its page, for who asks for HTML, and what that loads. */
+bool admin_wants_html(const struct admin_request *);
+void admin_dashboard(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_asset(struct admin *, const struct admin_request *, struct admin_answer *);
+/* One file of those that are built in, by its name. */
+void admin_file(struct becalm_text name, const struct admin_request *, struct admin_answer *);
+
+/* The latest second of every target, as /api/sample and each event tell it. */
+void admin_put_sample(struct admin *, struct buffer *);
 
 /* What hosts are called to people and Prometheus: the address, or the name while it has none; no two of a service the
  * same. Texts of `count` hosts; free it. NULL: no memory. */

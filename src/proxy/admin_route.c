@@ -39,18 +39,27 @@ static void readyz(struct admin *admin, const struct admin_request *request, str
     }
 }
 
+/* A browser gets the dashboard, and curl this list. */
 static void front(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    (void)admin;
-    (void)request;
+    if (admin_wants_html(request)) {
+        admin_dashboard(admin, request, answer);
+        return;
+    }
     buffer_chars(&answer->page, "becalm ");
     buffer_chars(&answer->page, becalm_version());
     buffer_chars(&answer->page,
                  "\n\n"
+                 "GET  /                            this list; in a browser the dashboard\n"
                  "GET  /healthz                     200 while the process lives\n"
                  "GET  /readyz                      503 while it drains\n"
                  "GET  /metrics                     for Prometheus\n"
                  "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
+                 "       ?service=NAME\n"
+                 "GET  /api/events                  each second what happened, as server-sent events\n"
+                 "GET  /api/sample                  the latest of these events alone\n"
+                 "GET  /api/history                 a minute of all services, or up to a day of one\n"
+                 "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
                  "GET  /api/decisions               the latest calls and why they ended so\n"
                  "       ?service=NAME&limit=N\n"
                  "GET  /api/policy                  every value in force and where it came from\n"
@@ -61,23 +70,22 @@ static void front(struct admin *admin, const struct admin_request *request, stru
 
 /* ---- which page ---- */
 
-/* One star stands for one segment. */
-static const struct admin_route {
-    const char *path;
-    bool writes; /* POST, else GET and HEAD */
-    bool is_health;
-    const char *type;
-    void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
-} routes[] = {
+/* Those of every gateway. */
+static const struct admin_route gateway_routes[] = {
     {"/", false, false, "text/plain; charset=utf-8", front},
+    {"/assets/*", false, true, NULL, admin_asset}, /* says its type itself */
     {"/healthz", false, true, "text/plain; charset=utf-8", healthz},
     {"/readyz", false, true, "text/plain; charset=utf-8", readyz},
     {"/metrics", false, false, NULL, admin_metrics}, /* says its type itself */
     {"/api/state", false, false, "application/json", admin_state},
+    {"/api/events", false, false, "text/event-stream", admin_events},
+    {"/api/sample", false, false, "application/json", admin_sample},
+    {"/api/history", false, false, "application/json", admin_history},
     {"/api/decisions", false, false, "application/json", admin_decisions},
     {"/api/policy", false, false, "application/json", admin_policy},
     {"/api/reload", true, false, "application/json", admin_reload},
     {"/api/services/*/breaker", true, false, "application/json", admin_breaker},
+    {NULL, false, false, NULL, NULL},
 };
 
 static bool matches(const char *pattern, struct becalm_text path)
@@ -93,21 +101,21 @@ static bool matches(const char *pattern, struct becalm_text path)
            memchr(path.at + before, '/', path.length - before - behind) == NULL;
 }
 
-static const struct admin_route *find(struct becalm_text path)
+static const struct admin_route *find(const struct admin *admin, struct becalm_text path)
 {
-    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
-        if (path.at != NULL && matches(routes[i].path, path)) {
-            return &routes[i];
-        }
+    const struct admin_route *route = admin->place.routes == NULL ? gateway_routes : admin->place.routes;
+    while (route->path != NULL && (path.at == NULL || !matches(route->path, path))) {
+        route++;
     }
-    return NULL;
+    return route->path == NULL ? NULL : route;
 }
 
 bool admin_route_check(const struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    const struct admin_route *route = find(request->path);
+    const struct admin_route *route = find(admin, request->path);
     bool reads = text_is(request->method, "GET") || text_is(request->method, "HEAD");
-    if (!admin_guard(admin, request, route != NULL && route->is_health, answer)) {
+    bool is_page = text_is(request->path, "/") && admin_wants_html(request); /* it asks for the token itself */
+    if (!admin_guard(admin, request, is_page || (route != NULL && route->is_open), answer)) {
         return false;
     }
     if (route == NULL) {
@@ -124,7 +132,7 @@ bool admin_route_check(const struct admin *admin, const struct admin_request *re
 
 void admin_route_answer(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    const struct admin_route *route = find(request->path);
+    const struct admin_route *route = find(admin, request->path);
     answer->status = 200;
     answer->type = route->type;
     route->answer(admin, request, answer);

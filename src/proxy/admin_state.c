@@ -3,7 +3,7 @@
 
 #include "gateway.h"
 #include "log_text.h"
-#include "metrics.h"
+#include "meter/metrics.h"
 #include "policy/schema.h"
 
 #include <becalm/version.h>
@@ -369,12 +369,14 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
     put_reload(page, gateway);
 }
 
+/* All services, or the one that is asked for. */
 void admin_state(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
     struct gateway *gateway = admin->place.gateway;
+    char wanted[256];
+    bool all = !admin_query(request->query, "service", wanted, sizeof wanted);
     struct snapshot *snapshot = gateway_snapshot(gateway);
     struct telling t = {&answer->page, snapshot, admin->place.loop->now};
-    (void)request;
     buffer_json_open(t.page, NULL, '{');
     put_gateway(&t, gateway, admin->place.loop->wall);
     buffer_json_open(t.page, "bucketsMs", '['); /* the last bucket of a histogram has no bound */
@@ -384,7 +386,9 @@ void admin_state(struct admin *admin, const struct admin_request *request, struc
     buffer_json_close(t.page, ']');
     buffer_json_open(t.page, "services", '[');
     for (uint32_t i = 0; i < snapshot->service_count; i++) {
-        put_service(&t, &snapshot->service[i]);
+        if (all || strcmp(snapshot->service[i].service->name, wanted) == 0) {
+            put_service(&t, &snapshot->service[i]);
+        }
     }
     buffer_json_close(t.page, ']');
     buffer_json_close(t.page, '}');

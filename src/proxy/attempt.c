@@ -53,8 +53,10 @@ static void release(struct attempt *attempt, bool clean)
     }
 }
 
+/* Timed out, or not wanted any more: the engine is not told of its end, but it was sent, and counts. */
 void attempt_abandon(struct attempt *attempt)
 {
+    meter_attempt(attempt->exchange->meter, &(struct becalm_outcome){.status = attempt->status});
     release(attempt, false);
     attempt_free(attempt);
 }

@@ -5,6 +5,7 @@
 #include "admin.h"
 #include "cpu.h"
 #include "gateway.h"
+#include "history.h"
 #include "resolve.h"
 
 #include <stdlib.h>
@@ -40,6 +41,7 @@ struct control {
     bool readdress; /* some name has new addresses */
     struct timer second;
     struct cpu cpu;
+    struct history *history;
     struct timer drain_timer;
     becalm_ns drain_end;
     bool closed; /* the workers were told to take nobody in any more */
@@ -252,13 +254,15 @@ static void drain(struct control *control)
 static void every_second(struct timer *timer)
 {
     struct control *control = (struct control *)((char *)timer - offsetof(struct control, second));
-    const struct snapshot *snapshot = control->gateway->snapshot;
+    struct snapshot *snapshot = control->gateway->snapshot;
     uint32_t share;
     if (cpu_share(&control->cpu, control->loop.now, &share)) {
         for (uint32_t i = 0; i < snapshot->target_count; i++) {
             becalm_gate_note_cpu(snapshot->target[i].state->target.gate, share);
         }
     }
+    history_note(control->history, snapshot, control->loop.now, control->loop.wall);
+    admin_tell(control->admin);
     wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, SECOND));
 }
 
@@ -300,8 +304,17 @@ struct control *control_make(struct gateway *gateway)
         return NULL;
     }
     control->resolver = resolver_make(&(struct resolver_options){.seed = control->loop.random});
-    control->admin = admin_make(&(struct admin_place){gateway, control, &control->loop, control->log});
-    if (control->resolver == NULL || control->admin == NULL) {
+    control->history = history_make();
+    control->admin = admin_make(&(struct admin_place){
+        .gateway = gateway,
+        .control = control,
+        .loop = &control->loop,
+        .log = control->log,
+        .history = control->history,
+        .name = gateway->path,
+        .handed = &gateway->handed,
+    });
+    if (control->resolver == NULL || control->history == NULL || control->admin == NULL) {
         control_free(control);
         return NULL;
     }
@@ -359,6 +372,7 @@ void control_free(struct control *control)
         control_wait(control);
     }
     admin_free(control->admin);
+    history_free(control->history);
     while (control->names != NULL) {
         struct name *name = control->names;
         control->names = name->next;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
-#include "buffer.h"
 #include "gateway.h"
 #include "own.h"
+
+#include "meter/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -240,6 +241,10 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
 {
     for (uint32_t slot = 0; action->cancel >> slot != 0; slot++) {
         if ((action->cancel >> slot & 1) != 0 && exchange->attempt[slot] != NULL) {
+            static const struct becalm_outcome given_up = {.kind = BECALM_OUTCOME_CANCELLED};
+            if (exchange->attempt[slot]->state >= ATTEMPT_SENT) {
+                meter_attempt(exchange->meter, &given_up); /* its time was up, or another was faster */
+            }
             attempt_abandon(exchange->attempt[slot]);
             exchange->pending &= ~(1u << slot);
         }

@@ -57,6 +57,12 @@ static bool names_host(const struct becalm_match *match)
            (match->prefix == NULL && match->path == NULL && match->method == NULL && match->header_name == NULL);
 }
 
+static bool has_header(const void *headers, const char *name, struct becalm_text value)
+{
+    const struct exchange *exchange = headers;
+    return h1_has_value(exchange->bytes, exchange->head, (struct becalm_text){name, strlen(name)}, value);
+}
+
 bool exchange_route(struct exchange *exchange, struct route *route)
 {
     const struct h1_head *head = exchange->head;
@@ -71,8 +77,8 @@ bool exchange_route(struct exchange *exchange, struct route *route)
                                                               .host = exchange->host_name,
                                                               .path = exchange->path,
                                                               .method = exchange_method(exchange),
-                                                              .bytes = exchange->bytes,
-                                                              .head = head,
+                                                              .has_header = has_header,
+                                                              .headers = exchange,
                                                           });
     /* A tunnel goes where its authority says, or nowhere: a service that takes every path is not meant. */
     if (exchange_is_connect(exchange) && route->service != ROUTE_NONE &&

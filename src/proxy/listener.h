@@ -39,6 +39,14 @@ void listening_forget(struct gateway *, const char *const *addresses);
 /* Makes a listening socket. -1 with errno. Also for the admin address. */
 int listen_on(const union address_socket *, bool reuse_port);
 
+/* Sockets that somebody else opened for us: systemd, or the program around a gateway. */
+struct handed {
+    const int *fd;
+    uint32_t count;
+};
+/* A copy of the one that is bound to this address; -1: there is none, or no descriptor for it. */
+int listen_handed(const struct handed *, const union address_socket *);
+
 /* The worker's listeners become those that its snapshot names. */
 void listeners_update(struct worker *);
 /* Takes in who is waiting already, then closes. */

@@ -91,7 +91,7 @@ def test_rules__usage(becalm):
 
 
 def test_rules__metrics_exist(becalm):
-    source = (ROOT / "src/proxy/metrics.c").read_text()
+    source = (ROOT / "src/meter/metrics.c").read_text()
     queries = [rule["expr"] for rule in rules(becalm)] + [target["expr"] for target in targets(dashboard(becalm))]
     used = set().union(*map(metrics_of, queries))
     assert len(used) > 20

@@ -20,7 +20,7 @@ def test_an_upload_that_stops_is_the_clients_fault(pair):
         upload(wire, 100_000)
         assert wire.answer("POST").status == 408
     assert gateway.ask(path="/other").status == 200, "the breaker blames the host"
-    assert gateway.metric("becalm_active_requests") == 0
+    wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
 
 
 def test_a_host_that_does_not_read_an_upload_is_given_up(pair):
@@ -43,7 +43,7 @@ def test_a_host_that_does_not_read_an_upload_is_given_up(pair):
             status = None  # answered and closed while we were sending
         assert status in (504, None) and time.monotonic() - began < SLOW
         thread.join(SLOW)
-    assert gateway.metric("http_client_concurrent_requests") == 0
+    wait_until(lambda: gateway.metric("http_client_concurrent_requests") == 0)
 
 
 def test_a_failed_answer_in_many_chunks_arrives_whole(pair):
@@ -78,7 +78,7 @@ def test_a_hedge_in_line_for_a_connection_is_not_sent_after_the_answer(pair):
     for _ in range(10):
         assert gateway.ask().status == 200
     assert host.count() == 10
-    assert gateway.metric("http_client_concurrent_requests") == 0
+    wait_until(lambda: gateway.metric("http_client_concurrent_requests") == 0)
 
 
 def test_a_hedge_in_line_survives_the_break_of_the_only_connection(pair):
@@ -88,7 +88,7 @@ def test_a_hedge_in_line_survives_the_break_of_the_only_connection(pair):
     host.on("/", Reply(delay=0.15, raw=b"", end="reset"), Reply())
     assert gateway.ask().status in (200, 502)
     assert gateway.ask().status == 200
-    assert gateway.metric("becalm_active_requests") == 0
+    wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
 
 
 def test_connect_goes_where_its_authority_says_or_nowhere(gateway, host):
@@ -118,3 +118,18 @@ def test_an_expectation_that_nobody_understands_is_refused(pair):
     gateway, host = pair()
     assert gateway.ask(fields={"Expect": "miracles"}).status == 417
     assert host.count() == 0
+
+
+def test_hedges_and_attempts_that_were_given_up_are_counted(pair):
+    gateway, host = pair(rules="hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}\nattemptTimeout: 2s", hosts=2)
+    host[0].on("/", Reply(delay=1))
+    host[1].on("/", Reply(delay=1))
+    host[0].on("/one", Reply(delay=1), Reply())
+    host[1].on("/one", Reply(), Reply())
+    for _ in range(4):
+        assert gateway.ask(path="/one").status == 200
+    sent = gateway.metric("becalm_hedges_total", result="sent")
+    assert sent == gateway.metric("becalm_hedges_total", result="won") + gateway.metric("becalm_hedges_total", result="lost")
+    assert gateway.ask().status == 200
+    assert gateway.metric("becalm_hedges_total", result="sent") == sent + 1
+    wait_until(lambda: gateway.metric("http_client_requests_total") == host[0].count() + host[1].count())

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// The breaker of one endpoint: how it is, how it moved, and the operator's orders to it.
+
+import { confirmed } from "./dialog.js";
+import { announce, attribute, fill, h, text } from "./dom.js";
+import { clock, count, ms, words } from "./format.js";
+
+const SIGNS = { CLOSED: "●", HALF_OPEN: "◧", OPEN: "■", FORCED_OPEN: "■", DISABLED: "○", METRICS_ONLY: "○" };
+const ORDERED = ["FORCED_OPEN", "DISABLED", "METRICS_ONLY"];
+
+export class BreakerPanel {
+  constructor(page, service, changed) {
+    this.page = page;
+    this.service = service;
+    this.changed = changed;
+    this.sign = h("span", { class: "sign", "aria-hidden": "true" });
+    this.word = h("strong", { "data-figure": "breaker" });
+    this.more = h("span", { class: "note" });
+    this.force = h("button", { type: "button", class: "danger", onclick: () => this.order("forced_open") }, "Force open…");
+    this.release = h("button", { type: "button", onclick: () => this.order("reset") }, "Release…");
+    this.problem = h("p", { class: "bad", role: "alert", hidden: true });
+    this.moves = h("ol", { class: "moves" });
+    this.node = h(
+      "section",
+      { "aria-labelledby": "breaker-title", class: "breaker" },
+      h("h2", { id: "breaker-title" }, "Breaker"),
+      h("p", { class: "breaker-state" }, this.sign, " ", this.word, " ", this.more),
+      h("div", { class: "buttons left" }, this.force, this.release),
+      this.problem,
+      h("h3", {}, "How it moved"),
+      this.moves,
+    );
+  }
+
+  choose(endpoint) {
+    this.endpoint = endpoint;
+    fill(this.moves);
+    this.problem.hidden = true;
+  }
+
+  update(breaker) {
+    const share = breaker.calls > 0 ? `${count(breaker.failed)} of ${count(breaker.calls)} calls in its window failed` : "nothing in its window";
+    const retest = breaker.retestInMs === undefined ? "" : ` · tries again in ${ms(breaker.retestInMs)}`;
+    attribute(this.node, "data-state", breaker.state);
+    text(this.sign, SIGNS[breaker.state]);
+    text(this.word, words(breaker.state));
+    text(this.more, `· ${share}${retest}`);
+    this.force.disabled = breaker.state === "FORCED_OPEN";
+    this.release.disabled = !ORDERED.includes(breaker.state) && breaker.state !== "OPEN";
+  }
+
+  /** The newest on top. */
+  moved(moves) {
+    const rows = [...moves].reverse().map((move) =>
+      h("li", {}, h("time", { datetime: new Date(move.time).toISOString() }, clock(move.time)), ` ${words(move.from)} → `, h("strong", {}, words(move.to)), move.count > 1 ? ` ×${move.count}` : ""));
+    fill(this.moves, rows.length > 0 ? rows : h("li", { class: "note" }, "It has not."));
+  }
+
+  async order(state) {
+    const which = `${this.service} / ${this.endpoint}`;
+    const question =
+      state === "forced_open"
+        ? {
+            title: `Force the breaker of ${which} open?`,
+            sentences: ["Every call to it is refused with 503 breaker_open from now on, until you release it. A reload does not change that; a restart does."],
+            yes: "Force open",
+          }
+        : {
+            title: `Release the breaker of ${which}?`,
+            sentences: ["It closes with an empty window, calls pass, and it opens again by the policy's rules."],
+            yes: "Release",
+            danger: false,
+          };
+    if (!(await confirmed(question))) return;
+    try {
+      await this.page.api.post(`/api/services/${encodeURIComponent(this.service)}/breaker`, { state, endpoint: this.endpoint });
+      this.problem.hidden = true;
+      announce(state === "forced_open" ? "The breaker is forced open." : "The breaker is released.");
+    } catch (problem) {
+      this.problem.hidden = false;
+      text(this.problem, `✗ ${problem.message}`);
+    }
+    this.changed();
+  }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// Elements. Text only ever becomes text: nothing here can make markup of what a service is called.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SVG_TAGS = new Set(["svg", "path", "rect", "line", "text", "g", "title", "circle"]);
+
+/** h("p", {class: "note", onclick: f}, "text", child, [more]): an element. null, undefined and false are left out. */
+export function h(tag, attributes = {}, ...children) {
+  const node = SVG_TAGS.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) set(node, name, value);
+  add(node, children);
+  return node;
+}
+
+function set(node, name, value) {
+  if (value === undefined || value === null || value === false) return;
+  if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+  else if (name === "dataset") Object.assign(node.dataset, value);
+  else node.setAttribute(name, value === true ? "" : String(value));
+}
+
+function add(node, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === undefined || child === null || child === false) continue;
+    node.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/** Puts these in the place of all that is in there. */
+export function fill(node, ...children) {
+  node.replaceChildren();
+  add(node, children);
+  return node;
+}
+
+/** Writes only what is different, so that an idle page costs nothing and a selection survives. */
+export function text(node, value) {
+  const wanted = String(value);
+  if (node.textContent !== wanted) node.textContent = wanted;
+}
+
+/** The same for an attribute; null removes it. */
+export function attribute(node, name, value) {
+  if (value === null || value === undefined || value === false) {
+    if (node.hasAttribute(name)) node.removeAttribute(name);
+  } else if (node.getAttribute(name) !== String(value)) {
+    node.setAttribute(name, String(value));
+  }
+}
+
+/** A table that may be wider than the page scrolls by itself, for the keyboard too. */
+export function wide(label, table) {
+  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `${label}, as a table` }, table);
+}
+
+/** Says something to who can't see the page change. `#announce` is in the page from its start. */
+export function announce(sentence) {
+  const place = document.getElementById("announce");
+  if (place) text(place, sentence);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//
+// The page: which view the address names, the link to the gateway, and what concerns all of it.
+
+import { Api } from "./api.js";
+import { tokenAsked } from "./dialog.js";
+import { announce, attribute, fill, h, text } from "./dom.js";
+import { ago, duration } from "./format.js";
+import { Live } from "./live.js";
+import { DecisionsView } from "./decisions.js";
+import { PolicyView } from "./policy.js";
+import { ServiceView } from "./service.js";
+import { ServicesView } from "./services.js";
+import { themed } from "./theme.js";
+
+const LINKS = {
+  live: ["●", "live"],
+  polling: ["◐", "polling"],
+  lost: ["✗", "no answer"],
+};
+
+const page = {
+  api: new Api({ askToken: tokenAsked }),
+  live: new Live(),
+  view: null,
+};
+let state = null; // of the gateway, without its services
+
+/* ---- views ---- */
+
+/** "#/service/a%20b?endpoint=x" is {page: "service", name: "a b", query}. */
+export function placeOf(hash) {
+  const [path, query] = hash.replace(/^#\/?/, "").split("?");
+  const [first, ...rest] = path.split("/");
+  return { page: first || "services", name: decodeURIComponent(rest.join("/")), query: new URLSearchParams(query) };
+}
+
+function viewOf(place) {
+  if (place.page === "service") return new ServiceView(page, place.name, place.query);
+  if (place.page === "decisions") return new DecisionsView(page, place.query);
+  if (place.page === "policy") return new PolicyView(page, place.query);
+  return new ServicesView(page);
+}
+
+function show() {
+  if (location.hash === "#main") return; // the skip link
+  const place = placeOf(location.hash);
+  if (page.view?.stay?.(place)) return;
+  page.view?.end();
+  page.view = viewOf(place);
+  const main = document.getElementById("main");
+  fill(main, page.view.node);
+  page.view.update();
+  document.title = `${page.view.title} · Becalm`;
+  for (const link of document.querySelectorAll("nav a[data-page]")) {
+    const here = link.dataset.page === place.page || (link.dataset.page === "services" && place.page === "service");
+    attribute(link, "aria-current", here ? "page" : null);
+  }
+  scrollTo(0, 0);
+}
+
+/* ---- the gateway ---- */
+
+function showAbout() {
+  if (state === null) return;
+  const said = [
+    `${state.policy}`,
+    `role ${state.role}`,
+    `${state.workers} ${state.workers === 1 ? "worker" : "workers"}`,
+    `up ${duration(Date.now() - new Date(state.started).getTime())}`,
+    `policy of ${ago(state.reload.lastSuccess)}`,
+    `version ${state.version}`,
+  ];
+  text(document.getElementById("about"), said.join(" · "));
+}
+
+function showNotices() {
+  const notices = [];
+  if (page.live.latest?.draining) notices.push(h("p", { class: "notice" }, "△ The gateway was told to end: it finishes what is in progress."));
+  if (state !== null && !state.reload.successful) {
+    const why = state.reload.why ?? "see its log";
+    notices.push(h("p", { class: "notice bad" }, "✗ The latest reload failed, and the policy before it stays: ", h("code", {}, why), " ", h("a", { href: "#/policy" }, "Policy")));
+  }
+  const place = document.getElementById("notices");
+  const said = notices.map((each) => each.textContent).join();
+  if (place.dataset.said !== said) {
+    place.dataset.said = said;
+    fill(place, notices);
+  }
+}
+
+async function askState() {
+  try {
+    state = await page.api.get("/api/state?service=");
+    showAbout();
+    showNotices();
+  } catch {
+    // the link says it
+  }
+}
+page.askState = askState;
+
+function showLink(word, sentence) {
+  const link = document.getElementById("link");
+  if (link.dataset.link === word) return;
+  link.dataset.link = word;
+  text(link.querySelector(".sign"), LINKS[word][0]);
+  text(document.getElementById("link-word"), LINKS[word][1]);
+  attribute(link, "title", sentence || null);
+  document.body.classList.toggle("lost", word === "lost");
+  announce(word === "live" ? "Live." : sentence);
+}
+
+async function askBefore() {
+  try {
+    page.live.noteBefore(await page.api.get("/api/history"));
+  } catch {
+    // then the small lines begin now
+  }
+}
+
+let reloads = null;
+function noted(event) {
+  const first = page.live.latest === null;
+  page.live.note(event);
+  if (first) askBefore();
+  if (reloads !== event.reloads) {
+    reloads = event.reloads;
+    askState();
+    page.view?.reloaded?.();
+  }
+  showAbout();
+  showNotices();
+  if (!document.hidden) page.view?.update();
+}
+
+themed(document.getElementById("theme"));
+addEventListener("hashchange", show);
+show();
+page.api.follow("/api/events", { poll: "/api/sample", onEvent: noted, onState: showLink });

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+//
+// All services, the most troubled first. A row is written to only where its text changes, and only while it can be seen,
+// so that hundreds of services cost as little as a screenful.
+
+import { Sparkline } from "./charts.js";
+import { attribute, fill, h, text } from "./dom.js";
+import { NONE, ms, number, percent, perSecond, times, words } from "./format.js";
+
+const COLUMNS = [
+  ["service", "Service"],
+  ["requests", "Requests"],
+  ["retries", "Retries"],
+  ["first", "First attempt"],
+  ["success", "After retries"],
+  ["amplification", "Load"],
+  ["budget", "Budget left"],
+  ["breaker", "Breaker"],
+  ["flight", "In flight"],
+  ["queue", "Queue"],
+  ["p99", "p99"],
+  ["hosts", "Hosts"],
+];
+
+/** A bar that is also said in words beside it. */
+class Gauge {
+  constructor() {
+    this.bar = h("rect", { class: "gauge-fill", x: 0, y: 0, width: "0%", height: "100%" });
+    this.node = h("svg", { class: "gauge", width: 44, height: 8, "aria-hidden": "true" }, h("rect", { class: "gauge-back", width: "100%", height: "100%" }), this.bar);
+  }
+
+  update(share) {
+    attribute(this.bar, "width", `${Math.round(100 * Math.min(1, Math.max(0, share ?? 0)))}%`);
+    attribute(this.node, "data-low", share !== undefined && share < 0.1 ? "yes" : null);
+  }
+}
+
+export function badge() {
+  const sign = h("span", { class: "sign", "aria-hidden": "true" });
+  const word = h("span", {});
+  const node = h("span", { class: "badge" }, sign, " ", word);
+  return {
+    node,
+    update({ level, sign: mark, word: said }) {
+      attribute(node, "data-level", level);
+      text(sign, mark);
+      text(word, said);
+    },
+  };
+}
+
+class Row {
+  constructor(service) {
+    this.seen = false;
+    this.badge = badge();
+    this.spark = new Sparkline({ width: 84, height: 20, slot: 1 });
+    this.gauge = new Gauge();
+    this.cells = Object.fromEntries(COLUMNS.map(([key]) => [key, h("span", {}, NONE)]));
+    const inside = {
+      service: [h("a", { href: `#/service/${encodeURIComponent(service.name)}` }, service.name), this.badge.node],
+      requests: [this.spark.node, this.cells.requests],
+      budget: [this.gauge.node, this.cells.budget],
+    };
+    this.node = h(
+      "tr",
+      { role: "row" },
+      COLUMNS.map(([key, label]) => {
+        const tag = key === "service" ? "th" : "td";
+        const role = key === "service" ? "rowheader" : "cell";
+        return h(tag, { role, scope: key === "service" ? "row" : null, class: `c-${key}`, "data-label": label }, inside[key] ?? this.cells[key]);
+      }),
+    );
+  }
+
+  update(service) {
+    const { figures, latest, trouble } = service;
+    this.badge.update(trouble);
+    attribute(this.node, "data-level", trouble.level);
+    if (!this.seen) return;
+    const cells = this.cells;
+    this.spark.update(service.recent.arrivals, 60);
+    text(cells.requests, perSecond(figures.requests));
+    text(cells.retries, perSecond(figures.retries));
+    text(cells.first, percent(figures.first));
+    text(cells.success, percent(figures.success));
+    text(cells.amplification, times(figures.amplification));
+    this.gauge.update(latest.budget);
+    text(cells.budget, percent(latest.budget));
+    text(cells.breaker, words(latest.breaker));
+    text(cells.flight, latest.limit === null ? number(latest.inFlight) : `${number(latest.inFlight)} of ${number(latest.limit)}`);
+    text(cells.queue, number(latest.waiting));
+    text(cells.p99, ms(latest.p99));
+    text(cells.hosts, service.ejected > 0 ? `${service.usable} of ${service.hosts}, ${service.ejected} ejected` : `${service.usable} of ${service.hosts}`);
+  }
+}
+
+class Tile {
+  constructor(label, note, slot) {
+    this.value = h("span", { class: "tile-value" }, NONE);
+    this.spark = slot && new Sparkline({ width: 120, height: 26, slot });
+    this.node = h("li", { class: "tile" }, h("span", { class: "tile-label" }, label), this.value, this.spark?.node, h("span", { class: "note" }, note));
+  }
+
+  update(value, past) {
+    text(this.value, value);
+    if (past) this.spark.update(past, 60);
+  }
+}
+
+export class ServicesView {
+  title = "Services";
+
+  constructor(page) {
+    this.page = page;
+    this.rows = new Map();
+    this.order = "";
+    this.tiles = {
+      requests: new Tile("Requests", "arriving, shed ones too", 1),
+      attempts: new Tile("Sent to hosts", "first attempts and retries", 2),
+      amplification: new Tile("Load multiplied by", "attempts per call; 1.00× is none"),
+      first: new Tile("Success at first", "without any retry"),
+      success: new Tile("Success after retries", "what callers see"),
+      trouble: new Tile("In trouble", "services that need a look"),
+    };
+    this.filter = h("input", { id: "filter", type: "search", placeholder: "part of a name", oninput: () => this.arrange(true) });
+    this.only = h("input", { id: "only", type: "checkbox", onchange: () => this.arrange(true) });
+    this.count = h("span", { class: "note", role: "status" });
+    this.body = h("tbody", { role: "rowgroup" });
+    this.empty = h("p", { class: "empty", hidden: true });
+    this.node = h(
+      "div",
+      {},
+      h("h1", {}, "Services"),
+      h("ul", { class: "tiles" }, Object.values(this.tiles).map((tile) => tile.node)),
+      h(
+        "div",
+        { class: "tools" },
+        h("label", { for: "filter" }, "Filter"),
+        this.filter,
+        h("label", { class: "check" }, this.only, " only those in trouble"),
+        this.count,
+      ),
+      h(
+        "table",
+        { class: "services", role: "table" },
+        h("caption", { class: "unseen" }, "Services, the most troubled first; rates and shares are of the last ten seconds"),
+        h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, COLUMNS.map(([key, label]) => h("th", { role: "columnheader", scope: "col", class: `c-${key}` }, label)))),
+        this.body,
+      ),
+      this.empty,
+      h("p", { class: "note" }, "Rates and shares are means of the last ten seconds. The list is sorted by trouble, then by name."),
+    );
+    this.watcher = new IntersectionObserver((changes) => this.scrolled(changes), { rootMargin: "200px" });
+  }
+
+  scrolled(changes) {
+    for (const change of changes) {
+      const row = this.rows.get(change.target.dataset.name);
+      if (row === undefined) continue;
+      row.seen = change.isIntersecting;
+      const service = this.page.live.services.get(change.target.dataset.name);
+      if (row.seen && service?.latest) row.update(service);
+    }
+  }
+
+  update() {
+    const { live } = this.page;
+    if (live.latest === null) return;
+    const figures = live.figures();
+    const services = live.sorted();
+    const troubled = services.filter((service) => service.trouble.level >= 2).length;
+    this.tiles.requests.update(perSecond(figures.requests), live.past("arrivals"));
+    this.tiles.attempts.update(perSecond(figures.attempts), live.past("attempts"));
+    this.tiles.amplification.update(times(figures.amplification));
+    this.tiles.first.update(percent(figures.first));
+    this.tiles.success.update(percent(figures.success));
+    this.tiles.trouble.update(`${troubled} of ${services.length}`);
+    this.arrange(false);
+  }
+
+  row(service) {
+    let row = this.rows.get(service.name);
+    if (row === undefined) {
+      row = new Row(service);
+      row.node.dataset.name = service.name;
+      this.rows.set(service.name, row);
+      this.watcher.observe(row.node);
+    }
+    return row;
+  }
+
+  // Rows move only when their order did: whoever is about to click one has it under the pointer still. Meanwhile focus
+  // stays where it is, because nodes that keep their place are not touched.
+  arrange() {
+    const wanted = this.filter.value.trim().toLowerCase();
+    const all = this.page.live.sorted();
+    const shown = all.filter((service) => service.name.toLowerCase().includes(wanted) && (!this.only.checked || service.trouble.level >= 2));
+    for (const service of shown) this.row(service).update(service);
+    const order = shown.map((service) => service.name).join("\n");
+    if (order !== this.order) {
+      this.order = order;
+      const focused = document.activeElement;
+      fill(this.body, shown.map((service) => this.row(service).node));
+      if (this.body.contains(focused)) focused.focus({ preventScroll: true });
+    }
+    text(this.count, shown.length === all.length ? `${all.length} services` : `${shown.length} of ${all.length} services`);
+    this.empty.hidden = shown.length > 0;
+    text(this.empty, all.length === 0 ? "The policy has no services yet." : "No service matches. Nothing may be in trouble: good.");
+  }
+
+  end() {
+    this.watcher.disconnect();
+  }
+}

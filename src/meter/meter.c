@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "meter.h"
+
+const uint32_t meter_bound_us[METER_BUCKETS - 1] = {5000,   10000,  25000,   50000,   75000,   100000,  250000,
+                                                    500000, 750000, 1000000, 2500000, 5000000, 7500000, 10000000};
+
+void meter_observe(struct meter_histogram *histogram, becalm_ns value)
+{
+    unsigned i = 0;
+    while (i < METER_BUCKETS - 1 && value > meter_bound_us[i] * BECALM_US) {
+        i++;
+    }
+    meter_add(&histogram->bucket[i], 1);
+    meter_add(&histogram->sum_us, value / BECALM_US);
+}
+
+/* A place that is free is taken; the last one is for all that find none, and its number stays 0. */
+void meter_code(struct meter *meter, uint32_t status)
+{
+    unsigned i = 0;
+    BECALM_ASSERT(status > 0);
+    for (; i < METER_CODES - 1; i++) {
+        uint32_t number = atomic_load_explicit(&meter->code_number[i], memory_order_relaxed);
+        if (number == 0) { /* a reader may see the number before the count, which is then 0 */
+            atomic_store_explicit(&meter->code_number[i], status, memory_order_relaxed);
+        }
+        if (number == status || number == 0) {
+            break;
+        }
+    }
+    meter_add(&meter->code[i], 1);
+}
+
+void meter_attempt(struct meter *meter, const struct becalm_outcome *outcome)
+{
+    enum meter_status status = METER_SUCCESS;
+    if (outcome->status == 0) {
+        status = METER_ERROR;
+    } else if (outcome->status >= 500) {
+        status = METER_SERVER_ERROR;
+    }
+    meter_add(&meter->attempts[status], 1);
+}
+
+void meter_retry(struct meter *meter, uint32_t retry, becalm_ns waited)
+{
+    BECALM_ASSERT(retry > 0);
+    meter_add(&meter->retries[retry < METER_ATTEMPTS ? retry - 1 : METER_ATTEMPTS - 1], 1);
+    meter_observe(&meter->delay, waited);
+}
+
+void meter_breaker(struct meter *meter, enum becalm_breaker_state from, enum becalm_breaker_state to)
+{
+    if (from != to) {
+        meter_add(&meter->transitions[from][to], 1);
+    }
+}
+
+static const struct becalm_record_attempt *last_attempt(const struct becalm_record *record)
+{
+    uint32_t kept = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    return kept == 0 ? NULL : &record->attempt[kept - 1];
+}
+
+/* An attempt that the service answered for good: with success, or with an error that is the caller's. */
+static bool is_answered(const struct becalm_record_attempt *attempt)
+{
+    return !attempt->open && becalm_outcome_traits(attempt->outcome)->verdict == BECALM_VERDICT_OK;
+}
+
+static enum meter_result result_of(const struct becalm_record *record)
+{
+    const struct becalm_record_attempt *last = last_attempt(record);
+    bool ended_well = record->reason == BECALM_WHY_OK || record->reason == BECALM_WHY_PERMANENT;
+    if (!ended_well || last == NULL) {
+        return METER_FAILED;
+    }
+    if (is_answered(&record->attempt[0])) {
+        return METER_FIRST_ATTEMPT; /* also where a hedge was sent in vain */
+    }
+    bool tls = record->reason == BECALM_WHY_PERMANENT && !is_answered(last); /* permanent, but nobody answered */
+    return tls ? METER_FAILED : METER_AFTER_RETRY;
+}
+
+/* Was there a retry to be made that what is left did not allow? */
+static bool is_overflow(const struct becalm_record *record)
+{
+    const struct becalm_record_attempt *last = last_attempt(record);
+    if (last == NULL || last->open) {
+        return false;
+    }
+    switch (record->reason) {
+    case BECALM_WHY_BUDGET_EMPTY:
+    case BECALM_WHY_BREAKER_OPEN:
+    case BECALM_WHY_PROBE_FAILED:
+    case BECALM_WHY_LIMIT:
+    case BECALM_WHY_RATE:
+    case BECALM_WHY_STOPPED:
+        return true;
+    case BECALM_WHY_DEADLINE: /* an attempt that the deadline cut leaves nothing to retry in */
+        return last->outcome != BECALM_OUTCOME_CANCELLED;
+    case BECALM_WHY_NONE:
+    case BECALM_WHY_OK:
+    case BECALM_WHY_BACKOFF:
+    case BECALM_WHY_HINT:
+    case BECALM_WHY_HEDGE:
+    case BECALM_WHY_QUEUED:
+    case BECALM_WHY_ATTEMPTS_SPENT:
+    case BECALM_WHY_NOT_IDEMPOTENT:
+    case BECALM_WHY_NOT_REPLAYABLE:
+    case BECALM_WHY_NOT_LISTED:
+    case BECALM_WHY_PERMANENT:
+    case BECALM_WHY_ANSWER_DELIVERED:
+    case BECALM_WHY_THROTTLED:
+    case BECALM_WHY_SHED:
+    case BECALM_WHY_CANCELLED:
+    case BECALM_WHY_RETRIES_OFF:
+        return false;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* A hedge has won if it brought the answer. */
+static void note_hedges(struct meter *meter, const struct becalm_record *record)
+{
+    uint32_t kept = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    uint32_t won = 0;
+    for (uint32_t i = 0; record->reason == BECALM_WHY_OK && i < kept; i++) {
+        const struct becalm_record_attempt *attempt = &record->attempt[i];
+        won |= attempt->hedge && !attempt->open && becalm_outcome_traits(attempt->outcome)->earns;
+    }
+    meter_add(&meter->hedges[METER_HEDGE_SENT], record->hedges);
+    meter_add(&meter->hedges[METER_HEDGE_WON], won);
+    meter_add(&meter->hedges[METER_HEDGE_LOST], record->hedges - won);
+}
+
+void meter_call(struct meter *meter, const struct becalm_record *record)
+{
+    if (record->hedges > 0) {
+        note_hedges(meter, record);
+    }
+    meter_add(&meter->calls[result_of(record)][record->reason], 1);
+    if (is_overflow(record)) {
+        meter_add(&meter->overflow[record->reason], 1);
+    }
+    if (record->attempts == 0 && record->reason != BECALM_WHY_CANCELLED) {
+        meter_add(&meter->shed[record->reason], 1);
+    }
+    if (record->would != BECALM_WHY_NONE) {
+        meter_add(&meter->would[record->would], 1);
+    }
+    meter_observe(&meter->duration, becalm_ns_since(record->ended_at, record->began_at));
+}
+
+uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t offset)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const meter_count *one = (const meter_count *)((const char *)meters[i] + offset);
+        sum += atomic_load_explicit(one, memory_order_relaxed);
+    }
+    return sum;
+}
+
+const char *meter_result_word(enum meter_result result)
+{
+    static const char *const word[METER_RESULT_COUNT] = {"first_attempt", "after_retry", "failed"};
+    return word[result];
+}
+
+const char *meter_status_word(enum meter_status status)
+{
+    static const char *const word[METER_STATUS_COUNT] = {"success", "server_error", "error"};
+    return word[status];
+}
+
+const char *meter_hedge_word(enum meter_hedge result)
+{
+    static const char *const word[METER_HEDGE_COUNT] = {"sent", "won", "lost"};
+    return word[result];
+}

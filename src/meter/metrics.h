@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_METER_METRICS_H
+#define BECALM_METER_METRICS_H
+
+/* The page /metrics: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. becalm-metrics(7) says what each name means.
+ * Series are bounded by the policy file and by the enums of the engine: no path, header or number of a client ever
+ * becomes a label, but for answered statuses, of which each worker keeps METER_CODES per target. */
+
+#include "buffer.h"
+#include "meter.h"
+
+/* The label `endpoint` of what belongs to no endpoint of its service. The policy file refuses it as a name. */
+#define METRICS_DEFAULT "default"
+
+/* A service's own rules, or one endpoint of it. */
+struct metrics_target {
+    const char *service;
+    const char *endpoint;  /* NULL: the service's own rules */
+    const char *operation; /* what a program calls the place in it that the calls come from; NULL: no such label */
+    const struct becalm_policy *policy;
+    const struct becalm_target *target;
+    const struct meter *const *meters; /* one per worker */
+    uint32_t meter_count;
+    const char *const *hosts; /* the names of target->hosts; may be NULL */
+    uint32_t host_count;
+};
+
+/* The gateway's store of answers by idempotency key. */
+struct store_counts {
+    uint64_t entries, bytes;                             /* now */
+    uint64_t begun, answered, in_flight, mismatch, full; /* verdicts */
+    uint64_t stored, released, too_large;                /* ends */
+    uint64_t expired, evicted;
+};
+
+struct metrics_gateway {
+    uint32_t workers;
+    uint64_t connections; /* of clients, open now */
+    uint64_t accepted;    /* and ever */
+    uint64_t unrouted;    /* requests that belong to no service */
+    bool reload_ok;       /* the latest one */
+    uint64_t reload_at;   /* of the latest that went well: seconds since 1970 */
+    uint64_t log_dropped;
+    const struct store_counts *store; /* NULL: no endpoint stores answers */
+};
+
+/* Targets of one service stand together, its own rules first, and who has no operation before who has one: a part that
+ * endpoints share with their service (a limit, a gate, hosts) is written once, for the first target that has it. */
+struct metrics {
+    const struct metrics_gateway *gateway; /* NULL: a client in another program, of whose process it does not speak */
+    const struct metrics_target *target;
+    uint32_t target_count;
+    becalm_ns now; /* on the clock of the targets */
+    bool open_metrics;
+};
+
+/* Adds the page to the buffer; buffer.full says that there was no memory. */
+void metrics_write(struct buffer *, const struct metrics *);
+
+/* Does this Accept header ask for OpenMetrics? And the Content-Type of either. */
+bool metrics_accepts_open(struct becalm_text accept);
+const char *metrics_content_type(bool open_metrics);
+
+#endif

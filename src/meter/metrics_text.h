@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_METER_METRICS_TEXT_H
+#define BECALM_METER_METRICS_TEXT_H
+
+/* The exposition formats: families of samples with labels. The two differ in what a counter's family is called, and in
+ * how the page ends. */
+
+#include "buffer.h"
+
+struct metrics_text {
+    struct buffer *out;
+    bool open_metrics;
+    const char *name; /* of the present family */
+    bool labelled;    /* the present sample has a label already */
+};
+
+/* "counter", "gauge" or "histogram". The name is the samples': a counter's ends with _total. */
+void metrics_family(struct metrics_text *, const char *name, const char *type, const char *help);
+
+/* A sample: begin, labels, one of the values. */
+void metrics_sample(struct metrics_text *, const char *suffix); /* "", "_bucket", "_sum", "_count" */
+void metrics_label(struct metrics_text *, const char *name, const char *value);
+void metrics_number(struct metrics_text *, uint64_t);
+void metrics_decimal(struct metrics_text *, uint64_t value, unsigned decimals);
+void metrics_infinity(struct metrics_text *);
+
+void metrics_end(struct metrics_text *);
+
+#endif

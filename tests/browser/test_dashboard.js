@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+//
+// The dashboard of a real gateway in a real browser: what it shows is compared with what the API says and with what hosts
+// counted; what it can be told to do is done with it.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { after, before, test } from "node:test";
+
+import { Gateway, Host, accessible, fits, openBrowser, openPage, picture, sleep, until } from "./lab.js";
+
+let browser;
+before(async () => (browser = await openBrowser()));
+after(async () => browser?.close());
+
+/** Hosts, a gateway in front of them, and a page that looks at it; all gone after the test, and no script went wrong. */
+async function scene(t, { replies = [() => ({})], policy, ...look } = {}) {
+  const hosts = await Promise.all(replies.map((reply) => Host.open(reply)));
+  const text = policy?.(hosts) ?? `services:\n  a:\n    hosts: [${hosts.map((host) => `"${host.address}"`).join(", ")}]\n    match: {prefix: /}\n`;
+  const gateway = await Gateway.open(text);
+  const page = await openPage(browser, look);
+  t.after(async () => {
+    await page.context().close();
+    await gateway.close();
+    await Promise.all(hosts.map((host) => host.close()));
+    assert.deepEqual(page.problems, []);
+  });
+  return { hosts, gateway, page };
+}
+
+const live = (page) => page.locator('#link[data-link="live"]').waitFor();
+const figure = (page, name) => page.locator(`[data-figure="${name}"]`).textContent();
+const sum = (counts) => Object.values(counts).reduce((total, each) => total + each, 0);
+const plain = (text) => Number(text.replaceAll(",", ""));
+
+test("what it counts is what the API says and what the hosts got", async (t) => {
+  let n = 0;
+  const { hosts, gateway, page } = await scene(t, { replies: [() => (++n % 5 === 0 ? { status: 503 } : {})] });
+  for (let i = 0; i < 60; i++) await gateway.call("/x");
+  await page.goto(`${gateway.admin}/#/service/a`);
+  await live(page);
+  const state = await until("all calls counted", async () => {
+    const target = await gateway.target("a");
+    return target.arrivals === 60 && target.inFlight === 0 && target;
+  });
+  await until("the page caught up", async () => (await figure(page, "arrivals")) === "60");
+  assert.equal(plain(await figure(page, "first")), sum(state.calls.first_attempt));
+  assert.equal(plain(await figure(page, "after")), sum(state.calls.after_retry));
+  assert.equal(plain(await figure(page, "failed")), sum(state.calls.failed));
+  assert.equal(plain(await figure(page, "attempts")), hosts[0].seen);
+  assert.equal(plain(await figure(page, "retries")), sum(state.retries));
+  assert.equal(await figure(page, "amplification"), `${state.amplification.toFixed(2)}×`);
+  assert.ok(sum(state.retries) > 0, "the test saw retries");
+});
+
+test("rates come live, and charts draw them", async (t) => {
+  const { gateway, page } = await scene(t);
+  const stop = gateway.traffic("/x", 25);
+  await page.goto(`${gateway.admin}/`);
+  await live(page);
+  const row = page.locator('tr[data-name="a"]');
+  await until("a rate in the list", async () => /^\d.*\/s$/.test((await row.locator(".c-requests span").textContent()).trim()) && (await row.locator(".c-requests span").textContent()).trim() !== "0/s");
+  await row.locator("a").click();
+  await page.getByRole("heading", { level: 1, name: /^a/ }).waitFor();
+  const chart = page.getByRole("img", { name: /^Requests and retries: requests [1-9]/ });
+  await chart.waitFor();
+  assert.equal(await chart.locator("canvas").count(), 1);
+  const ink = await chart.locator("canvas").evaluate((canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0));
+  assert.ok(ink, "something is drawn");
+  for (const range of ["1h", "6h", "24h", "5m"]) {
+    await page.locator(".ranges a", { hasText: range }).first().click();
+    await page.locator(`.ranges a[aria-current="true"]`, { hasText: range }).waitFor();
+  }
+  await stop();
+});
+
+test("a breaker is forced and released, each only after a confirmation, by keyboard too", async (t) => {
+  const { hosts, gateway, page } = await scene(t);
+  await gateway.call("/x");
+  await page.goto(`${gateway.admin}/#/service/a`);
+  await live(page);
+  const force = page.getByRole("button", { name: "Force open" });
+  await until("it may be forced", () => force.isEnabled());
+  await force.click();
+  await page.getByRole("dialog", { name: /Force the breaker of a \/ default open/ }).waitFor();
+  await accessible(page, "dialog");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  assert.equal((await gateway.target("a")).breaker.state, "CLOSED", "cancelled: nothing happens");
+
+  await force.focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab"); // from Cancel to the order
+  await page.keyboard.press("Enter");
+  await until("the API says so", async () => (await gateway.target("a")).breaker.state === "FORCED_OPEN");
+  await until("the page says so", async () => (await figure(page, "breaker")) === "forced open");
+  await page.locator(".badge", { hasText: "forced open" }).first().waitFor();
+  const seen = hosts[0].seen;
+  assert.equal(await gateway.call("/x"), 503);
+  assert.equal(hosts[0].seen, seen, "nothing reached the host");
+  await page.locator(".moves li", { hasText: "forced open" }).first().waitFor();
+
+  await page.getByRole("button", { name: "Release…" }).click();
+  await page.getByRole("button", { name: "Release", exact: true }).click();
+  await until("released", async () => (await figure(page, "breaker")) === "closed");
+  assert.equal(await gateway.call("/x"), 200);
+});
+
+test("a reload says in place what is wrong with the file", async (t) => {
+  const { gateway, page } = await scene(t);
+  const good = fs.readFileSync(gateway.file, "utf8");
+  await page.goto(`${gateway.admin}/#/policy`);
+  await live(page);
+  await page.locator('tr[data-key="maxRetries"]').waitFor();
+  fs.writeFileSync(gateway.file, `${good}    maxRetrys: 7\n`);
+  await page.getByRole("button", { name: "Reload" }).click();
+  const said = page.locator("main .notice.bad");
+  await said.waitFor();
+  assert.match(await said.textContent(), /becalm\.yaml:5:\d+ error: .*maxRetrys.*maxRetries/s);
+  await page.locator("#notices .notice.bad").waitFor();
+  assert.match(await page.locator('tr[data-key="maxRetries"]').textContent(), /2built in/, "the policy before stays");
+  await accessible(page, "policy with an error");
+  await picture(page, "reload-error", {});
+
+  fs.writeFileSync(gateway.file, `${good}    maxRetries: 1\n`);
+  await page.getByRole("button", { name: "Reload" }).click();
+  await page.locator("main .notice.good").waitFor();
+  await until("its origin is shown", async () => /1the service becalm\.yaml:5:17/.test(await page.locator('tr[data-key="maxRetries"]').textContent()));
+  await page.locator("#notices .notice").waitFor({ state: "detached" });
+});
+
+test("a decision shows each attempt, each wait, why, and what would change it", async (t) => {
+  const { gateway, page } = await scene(t, { replies: [() => ({ status: 503 }), () => ({ status: 503 }), () => ({ status: 503 })] });
+  assert.equal(await gateway.call("/why", { headers: { "x-request-id": "look-at-me" } }), 503);
+  const { decisions } = await (await fetch(`${gateway.admin}/api/decisions`)).json();
+  const [told] = decisions;
+  await page.goto(`${gateway.admin}/#/decisions`);
+  await live(page);
+  const row = page.locator(".d-row", { hasText: "GET /why" });
+  await row.focus();
+  await page.keyboard.press("Enter");
+  const detail = page.locator(".detail:visible");
+  await detail.waitFor();
+  assert.match(await detail.textContent(), new RegExp(told.sentence));
+  assert.ok((await detail.textContent()).includes(told.change), "what would change it");
+  assert.equal(await detail.locator("tbody tr").count(), told.attempts);
+  const rows = await detail.locator("tbody tr").allTextContents();
+  told.attempt.forEach((attempt, i) => assert.ok(rows[i].includes(attempt.host) && rows[i].includes("503"), rows[i]));
+  assert.equal(await detail.locator(".t-wait").count(), told.attempts - 1, "each wait is drawn");
+  await accessible(page, "decision");
+  await picture(page, "decision", {});
+});
+
+test("a storm is told by sign, word and number", async (t) => {
+  const naive = "    maxRetries: 3\n    initialDelay: 1ms\n    jitter: none\n    budget: {kind: none}\n    breaker: {enabled: false}\n    limit: {kind: none}\n    outlier: {maxEjectionPercent: 0}\n";
+  const { gateway, page } = await scene(t, {
+    replies: [() => ({ status: 503 })],
+    policy: ([host]) => `services:\n  a:\n    hosts: ["${host.address}"]\n    match: {prefix: /}\n${naive}`,
+  });
+  for (let i = 0; i < 10; i++) await gateway.call("/x");
+  await page.goto(`${gateway.admin}/#/service/a`);
+  const storm = page.locator('.storm[data-storm="storm"]');
+  await storm.waitFor();
+  assert.match(await storm.textContent(), /▲ Retry storm/);
+  assert.match(await storm.locator('[data-sign="retryShare"]').textContent(), /75 %.*above 50 %.*it is one/);
+  await accessible(page, "storm");
+  await picture(page, "storm", {});
+});
+
+test("where no stream can be had it polls, and it comes back after the gateway did", async (t) => {
+  const { gateway, page } = await scene(t);
+  await page.route("**/api/events", (route) => route.abort());
+  await page.goto(`${gateway.admin}/`);
+  await page.locator('#link[data-link="polling"]').waitFor();
+  await page.locator('tr[data-name="a"]').waitFor();
+  await page.unroute("**/api/events");
+  await live(page);
+  gateway.process.kill("SIGSTOP");
+  await page.locator('#link[data-link="lost"]').waitFor({ timeout: 60000 });
+  gateway.process.kill("SIGCONT");
+  await page.locator('#link[data-link="live"]').waitFor({ timeout: 60000 });
+});
+
+test("the token is asked for once, and again if it is wrong", async (t) => {
+  const folder = fs.mkdtempSync("/tmp/becalm-token-");
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  fs.writeFileSync(`${folder}/token`, "sesame\n");
+  const { gateway, page } = await scene(t, { policy: ([host]) => `adminTokenFile: ${folder}/token\nservices:\n  a: {hosts: ["${host.address}"], match: {prefix: /}}\n` });
+  gateway.headers = { authorization: "Bearer sesame" };
+  await page.goto(`${gateway.admin}/`);
+  for (const token of ["wrong", "sesame"]) {
+    if (token === "sesame") await page.getByRole("alert").waitFor();
+    await page.getByRole("textbox", { name: "Token" }).fill(token);
+    await page.getByRole("button", { name: "Use it" }).click();
+  }
+  await live(page);
+  await page.reload();
+  await live(page);
+  assert.equal(await page.getByRole("dialog").count(), 0);
+});
+
+test("every view is accessible, fits, and looks right: light and dark, phone and wide", async (t) => {
+  let bad = false;
+  const flaky = () => (Math.random() < (bad ? 0.85 : 0.15) ? { status: 503 } : { delay: 5 + Math.random() * 20 });
+  const { hosts, gateway, page } = await scene(t, {
+    replies: [flaky, flaky, () => ({ delay: 3 })],
+    policy: (all) => `services:
+  payment:
+    hosts: ["${all[0].address}", "${all[1].address}"]
+    match: {prefix: /pay}
+    endpoints:
+      charge: {match: {path: /pay/charge}, idempotent: true}
+      refund: {match: {path: /pay/refund}}
+  ledger: {hosts: ["${all[2].address}"], match: {prefix: /ledger}}
+  search: {hosts: ["127.0.0.1:9"], match: {prefix: /search}}
+  reports: {hosts: ["127.0.0.1:9"], match: {prefix: /reports}}
+`,
+  });
+  const stops = [gateway.traffic("/pay/charge", 25), gateway.traffic("/pay/refund", 90), gateway.traffic("/ledger/x", 40), gateway.traffic("/search", 60)];
+  await page.goto(`${gateway.admin}/`);
+  await page.locator(".badge", { hasText: "breaker open" }).waitFor({ timeout: 60000 });
+  bad = true;
+  await sleep(4000); // for the pictures: the budget runs dry
+  bad = false;
+  for (const [look, size] of Object.entries({ light: { width: 1400 }, dark: { width: 1400, dark: true }, phone: { width: 390, height: 844, dark: true }, middle: { width: 1000 } })) {
+    const other = await openPage(browser, size);
+    for (const [view, place, ready] of [
+      ["services", "#/", 'tr[data-name="payment"]'],
+      ["service", "#/service/payment?endpoint=charge", '.chart canvas'],
+      ["decisions", "#/decisions", ".d-row"],
+      ["policy", "#/policy?service=payment", 'tr[data-key="maxRetries"]'],
+    ]) {
+      await other.goto(`${gateway.admin}/${place}`);
+      await live(other);
+      await other.locator(ready).first().waitFor();
+      await sleep(300);
+      if (look !== "middle") await accessible(other, `${view}, ${look}`);
+      await fits(other, `${view}, ${look}`);
+      await picture(other, `${view}-${look}`);
+    }
+    assert.deepEqual(other.problems, []);
+    await other.context().close();
+  }
+  for (const stop of stops) await stop();
+  assert.ok(hosts[0].seen > 0);
+});
+
+test("two hundred services: the list is whole, filtered at a key, and the page has time to spare", async (t) => {
+  const names = Array.from({ length: 200 }, (_, i) => `service-${String(i).padStart(3, "0")}`);
+  const { gateway, page } = await scene(t, {
+    policy: ([host]) => `services:\n${names.map((name) => `  ${name}:\n    hosts: ["${host.address}"]\n    match: {prefix: /${name}}\n    endpoints:\n      read: {match: {path: /${name}/read}}\n`).join("")}`,
+  });
+  for (const name of names) await gateway.call(`/${name}/read`);
+  await page.addInitScript(() => {
+    globalThis.busy = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => (globalThis.busy += entry.duration))).observe({ entryTypes: ["longtask"] });
+  });
+  await page.goto(`${gateway.admin}/`);
+  await live(page);
+  await page.getByText("200 services", { exact: true }).waitFor();
+  assert.equal(await page.locator(".services tbody tr").count(), 200);
+  await sleep(500);
+  await page.evaluate(() => (globalThis.busy = 0));
+  await sleep(5000);
+  const busy = await page.evaluate(() => globalThis.busy);
+  const bytes = (await (await fetch(`${gateway.admin}/api/sample`)).text()).length;
+  t.diagnostic(`200 services: ${bytes} bytes a second, ${Math.round(busy / 5)} ms a second in tasks over 50 ms`);
+  assert.ok(busy < 4000, `${busy} ms of 5000 in long tasks`);
+  await page.getByLabel("Filter").fill("-19");
+  await page.getByText("10 of 200 services").waitFor();
+  assert.equal(await page.locator(".services tbody tr").count(), 10);
+  await page.locator(".services tbody tr").last().locator("a").click();
+  await page.getByRole("heading", { level: 1, name: /service-199/ }).waitFor();
+});
+
+test("where the build has no charts the numbers are still there", async (t) => {
+  const { gateway, page } = await scene(t);
+  await gateway.call("/x");
+  await page.route("**/assets/uplot.*", (route) => route.fulfill({ status: 404, body: "" }));
+  await page.goto(`${gateway.admin}/#/service/a`);
+  await page.getByText("This build has no charts").first().waitFor();
+  await until("numbers", async () => (await figure(page, "arrivals")) === "1");
+});
