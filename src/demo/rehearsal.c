@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "rehearsal.h"
 
-#include "proxy/buffer.h"
+#include "meter/buffer.h"
 #include "sim/own.h"
 
 #include <inttypes.h>
