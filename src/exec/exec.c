@@ -456,7 +456,9 @@ static void host_close(struct host *host)
             close(fds[i]);
         }
     }
-    (void)sigprocmask(SIG_SETMASK, &host->before, NULL);
+    sigset_t after = host->before;
+    sigaddset(&after, SIGPIPE); /* one from a pipe whose reader had gone may be pending, and would kill us now */
+    (void)sigprocmask(SIG_SETMASK, &after, NULL);
 }
 
 static int exit_code(const struct exec_options *options, const struct exec_report *report)

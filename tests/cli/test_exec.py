@@ -275,7 +275,7 @@ def test_exec__a_timeout_ends_grandchildren_too_even_deaf_ones(run, tmp_path):
 
 def test_exec__a_grandchild_gets_its_time_between_term_and_kill(run, tmp_path):
     note = tmp_path / "note"
-    tidy = f'trap "echo tidied >>{note}; exit" TERM; sleep 1000 & echo ready >>{note}; wait'
+    tidy = f'trap "echo tidied >>{note}; exit" TERM; sleep 30 >/dev/null 2>&1 & echo ready >>{note}; wait'
     done = run("-q", "-r", "0", "--timeout", "500ms", "--kill-after", "30s", "--", "sh", "-c", f"sh -c '{tidy}' & wait")
     assert done.returncode == 124 and note.read_text() == "ready\ntidied\n"
 
@@ -317,7 +317,7 @@ def test_exec__more_input_than_the_cap_passes_through_and_is_not_replayed(run):
 
 def test_exec__a_file_is_rewound_whatever_its_size(run, tmp_path):
     (tmp_path / "file").write_text("skip\n" + "y" * 300_000)
-    script = f"{{ read skipped; {PROGRAM} exec -q --delay 1ms --stdin-max 10 -- sh -c 'wc -c; exit 1'; }} <{tmp_path}/file"
+    script = f"{{ read skipped; {PROGRAM} exec -q --delay 1ms --stdin-max 10 -- sh -c 'cat | wc -c; exit 1'; }} <{tmp_path}/file"
     done = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, encoding="utf-8", env=run.environment, timeout=60)
     assert done.stdout.split() == ["300000"] * 3
 
@@ -374,6 +374,14 @@ def test_exec__a_reader_that_goes_away_ends_the_command_also_through_us(run):
         preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
     )
     assert done.stdout == "y\n"
+
+
+def test_exec__without_a_reader_the_code_is_still_the_command_s(run):
+    process = start(run, "--output", "last", "-r", "0", *sh("read x; echo out; exit 6"), stdin=subprocess.PIPE)
+    process.stdout.close()
+    process.stderr.close()
+    process.stdin.close()
+    assert process.wait(timeout=60) == 6
 
 
 def test_exec__a_grandchild_that_keeps_the_pipe_open_holds_nobody_up(run, tmp_path):
@@ -464,14 +472,14 @@ def test_exec__a_signal_is_passed_on_to_the_whole_group(run, number, tmp_path):
 
 
 def test_exec__a_command_that_ends_tidily_when_told_keeps_its_own_code(run):
-    process = start(run, *FAST, *sh('trap "echo bye; exit 3" TERM; sleep 1000 & sleep 0.3; echo ready; wait'))
+    process = start(run, *FAST, *sh('trap "echo bye; exit 3" TERM; sleep 30 >/dev/null 2>&1 & echo ready; wait'))
     assert process.stdout.readline() == "ready\n"
     process.terminate()
     assert process.communicate(timeout=60)[0] == "bye\n" and process.returncode == 3
 
 
 def test_exec__other_signals_are_passed_on_and_end_nothing(run):
-    process = start(run, *FAST, *sh('trap "echo usr1; exit 0" USR1; sleep 1000 & sleep 0.3; echo ready; wait'))
+    process = start(run, *FAST, *sh('trap "echo usr1; exit 0" USR1; sleep 30 >/dev/null 2>&1 & echo ready; wait'))
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGUSR1)
     assert process.communicate(timeout=60)[0] == "usr1\n" and process.returncode == 0
@@ -817,7 +825,7 @@ def test_exec__the_report_may_go_to_a_file(run, tmp_path):
     assert (done.returncode, report["command"], report["reason"], report["attempt_count"]) == (0, "job", "ok", 21)
     assert [a["attempt"] for a in report["attempts"]] == [0, 1, 2, 3, 4, 5, 6, 20]
     assert done.stderr.startswith("becalm exec: job exited with 1; retry 1 in ")
-    done = run("--report", tmp_path / "no" / "such", *sh("exit 3"), "-r", "0")
+    done = run("--report", tmp_path / "no" / "such", "-r", "0", *sh("exit 3"))
     assert done.returncode == 3
 
 
