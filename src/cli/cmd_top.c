@@ -4,7 +4,7 @@
 #include "cmd_top.h"
 
 #include "policy/value.h"
-#include "top/terminal.h"
+#include "top/console.h"
 #include "top/watch.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static uint32_t width(void)
     uint32_t lines;
     uint64_t told;
     const char *text = getenv("COLUMNS");
-    terminal_size(&columns, &lines);
+    console_size(&columns, &lines);
     if (isatty(STDOUT_FILENO) != 1 && text != NULL && value_integer(text, &told) && told >= 20 && told <= 1000) {
         return (uint32_t)told;
     }
@@ -75,7 +75,7 @@ static int run_live(const struct cli_command *self, const struct watch *watch)
         return cli_fail(self, "out of memory");
     }
     if (rc > 0) {
-        terminal_raise(rc);
+        console_raise(rc);
     }
     return 0;
 }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "watch.h"
 
-#include "terminal.h"
+#include "console.h"
 
 #include <becalm/backoff.h>
 
@@ -28,7 +28,7 @@ enum asking { ASKING_NOTHING, ASKING_STATE, ASKING_DECISIONS };
 
 struct live {
     const struct watch *watch;
-    struct terminal terminal;
+    struct console terminal;
     struct link *link;
     struct view view;
     struct keys keys;
@@ -184,10 +184,10 @@ static bool step_signals(struct live *live)
 {
     bool any = false;
     int number;
-    while ((number = terminal_signal(&live->terminal)) != 0) {
+    while ((number = console_signal(&live->terminal)) != 0) {
         any = true;
         if (number == SIGTSTP) {
-            terminal_stop(&live->terminal);
+            console_stop(&live->terminal);
         } else if (number != SIGWINCH && number != SIGCONT) {
             live->ends = true;
             live->signal = number;
@@ -204,14 +204,14 @@ static void draw(struct live *live, becalm_ns now)
     const struct state *state = table_latest(&live->view.table);
     live->view.again = live->ask_at > now ? live->ask_at - now : 0;
     live->view.age = state == NULL ? 0 : becalm_ns_since(now, state->at);
-    terminal_size(&screen.width, &screen.height);
+    console_size(&screen.width, &screen.height);
     screen.live = true;
     view_draw(&live->view, &screen);
     if (screen.length >= 2) {
         screen.length -= 2; /* a newline at the end of the last line would scroll */
     }
-    live->ends = live->ends || !terminal_write("\033[H", 3) || !terminal_write(screen.text, screen.length) ||
-                 !terminal_write("\033[J", 3);
+    live->ends = live->ends || !console_write("\033[H", 3) || !console_write(screen.text, screen.length) ||
+                 !console_write("\033[J", 3);
     free(screen.text);
 }
 
@@ -260,11 +260,11 @@ int watch_live(const struct watch *watch)
         goto out;
     }
     rc = -1;
-    if (!terminal_open(&live->terminal)) {
+    if (!console_open(&live->terminal)) {
         goto out;
     }
     run(live);
-    terminal_close(&live->terminal);
+    console_close(&live->terminal);
     rc = live->signal;
 out:
     view_free(&live->view);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "terminal.h"
+#include "console.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const int fatal[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
-bool terminal_write(const char *text, size_t length)
+bool console_write(const char *text, size_t length)
 {
     while (length > 0) {
         ssize_t written = write(STDOUT_FILENO, text, length);
@@ -35,7 +35,7 @@ bool terminal_write(const char *text, size_t length)
 static void on_fatal(int number)
 {
     struct termios now;
-    terminal_write(leave, sizeof leave - 1);
+    console_write(leave, sizeof leave - 1);
     if (tcgetattr(STDIN_FILENO, &now) == 0) {
         now.c_lflag |= ICANON | ECHO;
         tcsetattr(STDIN_FILENO, TCSANOW, &now);
@@ -43,23 +43,23 @@ static void on_fatal(int number)
     raise(number); /* SA_RESETHAND: it ends the program now */
 }
 
-static void take_over(struct terminal *t)
+static void take_over(struct console *t)
 {
     struct termios raw = t->before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-    terminal_write(enter, sizeof enter - 1);
+    console_write(enter, sizeof enter - 1);
 }
 
-static void give_back(const struct terminal *t)
+static void give_back(const struct console *t)
 {
-    terminal_write(leave, sizeof leave - 1);
+    console_write(leave, sizeof leave - 1);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &t->before); /* keys that nobody has read are not for the shell */
 }
 
-bool terminal_open(struct terminal *t)
+bool console_open(struct console *t)
 {
     sigset_t mask;
     if (isatty(STDOUT_FILENO) != 1 || tcgetattr(STDIN_FILENO, &t->before) != 0) {
@@ -84,7 +84,7 @@ bool terminal_open(struct terminal *t)
     return true;
 }
 
-void terminal_close(struct terminal *t)
+void console_close(struct console *t)
 {
     give_back(t);
     for (size_t i = 0; i < COUNT(fatal); i++) {
@@ -94,7 +94,7 @@ void terminal_close(struct terminal *t)
     sigprocmask(SIG_SETMASK, &t->mask_before, NULL);
 }
 
-void terminal_size(uint32_t *width, uint32_t *height)
+void console_size(uint32_t *width, uint32_t *height)
 {
     struct winsize size;
     bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -102,13 +102,13 @@ void terminal_size(uint32_t *width, uint32_t *height)
     *height = known && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-int terminal_signal(struct terminal *t)
+int console_signal(struct console *t)
 {
     struct signalfd_siginfo info;
     return read(t->signals, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
-void terminal_raise(int number)
+void console_raise(int number)
 {
     sigset_t mask;
     signal(number, SIG_DFL);
@@ -119,9 +119,9 @@ void terminal_raise(int number)
     sigprocmask(SIG_BLOCK, &mask, NULL);
 }
 
-void terminal_stop(struct terminal *t)
+void console_stop(struct console *t)
 {
     give_back(t);
-    terminal_raise(SIGTSTP);
+    console_raise(SIGTSTP);
     take_over(t);
 }
