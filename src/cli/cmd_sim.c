@@ -234,7 +234,7 @@ static int choices_load(struct sim *s)
 /* defaults.KEY and policy.KEY are of the policy, all other keys of the scenario. */
 static bool sets_sort(struct sim *s)
 {
-    const char *const *all = cli_values(s->command, s->args, "set");
+    const char *const *all = s->set = cli_values(s->command, s->args, "set");
     size_t count = 0;
     while (all[count] != NULL) {
         count++;
@@ -293,6 +293,7 @@ static int trace_read(struct sim *s)
 
 static int options_read(struct sim *s)
 {
+    static const char *const files[] = {"html", "picture"};
     uint64_t seeds = 1;
     int rc = integer_read(s, "seed", 0, SIM_SEED_MAX - SIM_SEEDS_MAX, &s->seed);
     if (rc == 0) {
@@ -301,6 +302,12 @@ static int options_read(struct sim *s)
     s->seeds = (uint32_t)seeds;
     if (rc == 0) {
         rc = trace_read(s);
+    }
+    for (size_t i = 0; rc == 0 && i < sizeof files / sizeof *files; i++) {
+        const char *path = cli_value(s->command, s->args, files[i]);
+        if (path != NULL && strcmp(path, "-") == 0) {
+            rc = cli_usage(s->command, "--%s writes a file, and '-' is no name for one", files[i]);
+        }
     }
     if (rc == 0 && sim_has(s, "series") && !sim_has(s, "json")) {
         rc = cli_usage(s->command, "--series needs --json");

@@ -27,7 +27,8 @@ struct sim {
     const struct cli_command *command;
     const struct cli_args *args;
     struct becalm_diags *diags;
-    const char **scenario_set; /* both end with NULL */
+    const char *const *set;    /* as typed; of these: */
+    const char **scenario_set; /* all end with NULL */
     const char **policy_set;
     struct scenario_file *file;
     const struct scenario *plan;

@@ -259,6 +259,11 @@ void sim_json_run(struct json *json, const struct scenario *plan, const struct r
     json_text(json, "scenario", plan->name);
     json_integer(json, "seed", run->seed);
     json_text(json, "policy", run->policy);
+    json_array(json, "set");
+    for (const char *const *set = run->set; *set != NULL; set++) {
+        json_text(json, NULL, *set);
+    }
+    json_array_end(json);
     json_integer(json, "events", run->result->events);
     json_services(json, plan, run);
     json_clients(json, plan, run->measure);

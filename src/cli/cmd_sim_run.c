@@ -6,10 +6,12 @@
 
 #include "sim/page.h"
 #include "sim/picture.h"
+#include "sim/reference.h"
 #include "sim/timeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -53,18 +55,37 @@ static bool is_many(const struct sim *s)
     return sim_has(s, "compare") || sim_has(s, "seeds");
 }
 
+/* ---- whoever is told to stop takes away what it has begun: a line of progress, and files that are not whole ---- */
+
+static sigset_t stops(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+static bool stop_is_wanted(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+                                         sigismember(&pending, SIGHUP) == 1);
+}
+
 /* ---- progress: on a line of its own that goes away again, and only for people ---- */
 
 struct progress {
     const struct sim *sim;
     const char *policy;
     uint32_t run; /* from 0 */
+    bool watched;
     uint64_t percent;
 };
 
-static void progress_show(void *self, becalm_ns now)
+static void progress_show(struct progress *progress, becalm_ns now)
 {
-    struct progress *progress = self;
     const struct sim *s = progress->sim;
     uint64_t percent = becalm_ns_min(now, s->plan->length) / BECALM_MS * 100 / (s->plan->length / BECALM_MS);
     if (now > 0 && percent == progress->percent) {
@@ -76,6 +97,16 @@ static void progress_show(void *self, becalm_ns now)
             progress->policy, progress->run + 1, s->choice_count * s->seeds, now / BECALM_S, s->plan->length / BECALM_S,
             percent);
     fflush(stderr);
+}
+
+/* Once for every virtual second. */
+static bool progress_step(void *self, becalm_ns now)
+{
+    struct progress *progress = self;
+    if (progress->watched) {
+        progress_show(progress, now);
+    }
+    return !stop_is_wanted();
 }
 
 static void progress_end(void)
@@ -90,10 +121,10 @@ static int run_world(struct runs *runs, uint32_t choice, uint32_t seed, struct w
 {
     struct sim *s = runs->sim;
     struct choice *with = &s->choices[choice];
-    struct progress progress = {s, with->name, choice * s->seeds + seed, 0};
     bool watched = isatty(STDERR_FILENO) == 1 && runs->timeline == NULL;
+    struct progress progress = {s, with->name, choice * s->seeds + seed, watched, 0};
     with->options.seed = s->seed + seed;
-    with->options.progress = watched ? progress_show : NULL;
+    with->options.progress = progress_step;
     with->options.progress_self = &progress;
     with->options.trace = runs->timeline == NULL ? NULL : timeline_step;
     with->options.trace_self = runs->timeline;
@@ -122,12 +153,15 @@ static void run_show(const struct runs *runs, const struct report_run *run)
 static struct report_run report_of(const struct sim *s, uint32_t choice, const struct kept *run)
 {
     const struct choice *with = &s->choices[choice];
-    return (struct report_run){with->name, with->options.seed, &with->options, &run->result, &run->measure};
+    return (struct report_run){with->name, s->set, with->options.seed, &with->options, &run->result, &run->measure};
 }
 
 /* Says why a run has no result; returns the exit code. */
 static int run_failed(const struct sim *s, int rc, const struct world_result *result)
 {
+    if (rc == BECALM_EINVAL && result->stuck_at == BECALM_NEVER) {
+        return 1; /* it was stopped; the signal will end us */
+    }
     if (rc != BECALM_EINVAL) {
         return sim_no_memory(s);
     }
@@ -194,22 +228,36 @@ static int run_json(struct runs *runs)
     return rc;
 }
 
-static struct report_table table_of(const struct runs *runs, const char **names)
+/* What a table points at. */
+struct columns {
+    const char *name[SIM_POLICIES_MAX];
+    becalm_ns timeout[SIM_POLICIES_MAX];
+};
+
+static struct report_table table_of(const struct runs *runs, struct columns *columns)
 {
     const struct sim *s = runs->sim;
     for (uint32_t i = 0; i < s->choice_count; i++) {
-        names[i] = s->choices[i].name;
+        columns->name[i] = s->choices[i].name;
+        columns->timeout[i] = s->choices[i].options.policy->attempt_timeout;
     }
-    return (struct report_table){names, s->choice_count, runs->figures, s->seed, s->seeds};
+    return (struct report_table){.policy = columns->name,
+                                 .policy_count = s->choice_count,
+                                 .figures = runs->figures,
+                                 .first_seed = s->seed,
+                                 .seeds = s->seeds,
+                                 .set = s->set,
+                                 .timeout = columns->timeout,
+                                 .usual_timeout = reference_timeout(s->plan)};
 }
 
 static int run_text(struct runs *runs)
 {
-    const char *names[SIM_POLICIES_MAX];
+    struct columns columns;
     struct report_style style = sim_style();
     int rc = run_all(runs);
     if (rc == 0 && is_many(runs->sim)) {
-        struct report_table table = table_of(runs, names);
+        struct report_table table = table_of(runs, &columns);
         report_compare(stdout, &style, runs->sim->plan, &table);
     }
     return rc;
@@ -269,9 +317,9 @@ static int files_open(struct runs *runs)
 static int files_write(struct runs *runs)
 {
     const struct sim *s = runs->sim;
-    const char *names[SIM_POLICIES_MAX];
+    struct columns columns;
     struct report_run run[SIM_POLICIES_MAX];
-    struct report_table table = table_of(runs, names);
+    struct report_table table = table_of(runs, &columns);
     for (uint32_t i = 0; runs->kept != NULL && i < s->choice_count; i++) {
         run[i] = report_of(s, i, &runs->kept[i]);
         run[i].seed = s->seed;
@@ -304,6 +352,9 @@ static void runs_free(struct runs *runs)
 int sim_runs(struct sim *s)
 {
     struct runs runs = {.sim = s};
+    const sigset_t held = stops();
+    sigset_t before;
+    (void)sigprocmask(SIG_BLOCK, &held, &before);
     runs.figures = calloc((size_t)s->choice_count * s->seeds, sizeof *runs.figures);
     int rc = runs.figures == NULL ? sim_no_memory(s) : files_open(&runs);
     clock_t from = clock();
@@ -317,5 +368,6 @@ int sim_runs(struct sim *s)
                 spent > 0 ? (double)runs.events / spent / 1e6 : 0);
     }
     runs_free(&runs);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL); /* a signal that came meanwhile comes now */
     return rc;
 }

@@ -375,8 +375,8 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
     measure->success_before_ppm = success(plan, result, 0, from);
     measure->success_in_fault_ppm = success(plan, result, from, to);
     measure->success_after_ppm = success(plan, result, to, to + 60);
-    measure->recovered_after_s = faulty ? recovered(plan, result, to) : 0;
-    measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, from, to) : 0;
+    measure->recovered_after_s = faulty ? recovered(plan, result, to) : MEASURE_NEVER;
+    measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, from, to) : MEASURE_NEVER;
     measure->latency_mean_us = result->latency.count == 0 ? 0 : result->latency.sum_us / result->latency.count;
     measure->completed_us = measure_is_bounded(plan) ? completed_us(plan, result) : MEASURE_NEVER_US;
     measure->latency_p50_us = world_latency_us(&result->latency, 500000);

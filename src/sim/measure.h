@@ -42,7 +42,7 @@ struct measure {
     uint64_t success_in_fault_ppm;
     uint64_t success_after_ppm;  /* in the 60 s after it */
     uint64_t failed_locally_ppm; /* of the calls in the window of the mean: refused before any attempt was sent */
-    uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run */
+    uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run, or there is no fault */
     uint32_t retries_stop_after_s;
     uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
     uint64_t latency_mean_us; /* of calls that succeeded; and what so many of them did not exceed */

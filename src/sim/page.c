@@ -88,6 +88,10 @@ static void put_head(FILE *out, const struct page *page)
         fprintf(out, " in words and charts, seeds %" PRIu64 " to %" PRIu64 " in the first table",
                 page->table->first_seed, page->table->first_seed + page->table->seeds - 1);
     }
+    for (const char *const *set = page->table->set; *set != NULL; set++) {
+        fputs(set == page->table->set ? "; with --set " : ", --set ", out);
+        svg_escape(out, *set);
+    }
     fputs("</p>\n<p class=\"verdict\">", out);
     verdict_write(out, page->plan, page->run, page->table->policy_count);
     fputs("</p>\n</header>\n", out);

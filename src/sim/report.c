@@ -108,6 +108,25 @@ static void put_about(const struct page *page)
     }
 }
 
+/* What was changed for this run, in as many lines as it takes. */
+static void put_set(const struct page *page, const char *const *set)
+{
+    size_t column = 4;
+    if (set[0] == NULL) {
+        return;
+    }
+    fputs("with", page->out);
+    for (; *set != NULL; set++) {
+        size_t length = strlen(" --set ") + strlen(*set);
+        bool wraps = column > 4 && column + length > LINE;
+        fputs(wraps ? "\n    " : "", page->out);
+        column = wraps ? 4 + length : column + length;
+        fputs(" --set ", page->out);
+        report_plain(page->out, *set);
+    }
+    putc('\n', page->out);
+}
+
 /* ---- the summary of one run ---- */
 
 static void put_title(const struct page *page, const struct report_run *run)
@@ -122,6 +141,7 @@ static void put_title(const struct page *page, const struct report_run *run)
     report_plain(page->out, run->policy);
     fprintf(page->out, ", seed %" PRIu64 ": %" PRIu32 " s, %s %s, %s events\n", run->seed, seconds(page->plan), calls,
             calling ? "calls" : "connections", events);
+    put_set(page, run->set);
 }
 
 static void put_share(const struct page *page, bool known, uint64_t ppm)
@@ -163,7 +183,7 @@ static void put_recovery(const struct page *page, const struct measure *measure)
     }
     const char *well = figures_has_connections(page->plan) ? "connected" : "success";
     if (measure->recovered_after_s == MEASURE_NEVER) {
-        fprintf(page->out, "%sNever recovered%s: no ten seconds in a row with 99 %% %s after the fault.\n", style->red,
+        fprintf(page->out, "%sNot recovered%s within this run: no ten seconds in a row with 99 %% %s.\n", style->red,
                 style->reset, well);
     } else {
         fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% %s from there on.\n", style->green,
@@ -173,7 +193,7 @@ static void put_recovery(const struct page *page, const struct measure *measure)
         return;
     }
     if (measure->retries_stop_after_s == MEASURE_NEVER) {
-        fputs("Retries never came back to what is usual.\n", page->out);
+        fputs("Retries did not come back to what is usual within this run.\n", page->out);
     } else if (measure->retries_stop_after_s == 0) {
         fputs("No more retries than usual from the fault's end on.\n", page->out);
     } else {
@@ -475,11 +495,13 @@ static void put_compare_title(const struct page *page, const struct report_table
     fprintf(page->out, "%" PRIu32 " s, %s ", seconds(plan), figures_has_load(plan) ? "load on" : "attempts at");
     report_plain(page->out, focus);
     if (table->seeds == 1) {
-        fprintf(page->out, ", seed %" PRIu64 "\n\n", table->first_seed);
+        fprintf(page->out, ", seed %" PRIu64 "\n", table->first_seed);
     } else {
-        fprintf(page->out, ", seeds %" PRIu64 " to %" PRIu64 "\n\n", table->first_seed,
+        fprintf(page->out, ", seeds %" PRIu64 " to %" PRIu64 "\n", table->first_seed,
                 table->first_seed + table->seeds - 1);
     }
+    put_set(page, table->set);
+    putc('\n', page->out);
 }
 
 /* "  ------- load -------" */
@@ -518,6 +540,26 @@ static void put_compare_head(const struct page *page)
     putc('\n', page->out);
 }
 
+static void put_ms(FILE *out, becalm_ns time)
+{
+    fprintf(out, "%" PRIu64 " ms", time / BECALM_MS);
+}
+
+/* Policies with another timeout than the rest are not compared in the same world. */
+static void put_timeouts(const struct page *page, const struct report_table *table)
+{
+    for (uint32_t p = 0; p < table->policy_count; p++) {
+        if (table->timeout[p] != table->usual_timeout) {
+            report_plain(page->out, table->policy[p]);
+            fputs(" has its own timeout of an attempt, ", page->out);
+            put_ms(page->out, table->timeout[p]);
+            fputs(", instead of the scenario's ", page->out);
+            put_ms(page->out, table->usual_timeout);
+            fputs(".\n", page->out);
+        }
+    }
+}
+
 void report_compare(FILE *out, const struct report_style *style, const struct scenario *plan,
                     const struct report_table *table)
 {
@@ -535,4 +577,5 @@ void report_compare(FILE *out, const struct report_style *style, const struct sc
             put_row(&page, figures, table->seeds, FIGURES_HIGHEST);
         }
     }
+    put_timeouts(&page, table);
 }

@@ -16,7 +16,8 @@ struct report_style {
 
 /* One run. */
 struct report_run {
-    const char *policy; /* a name, or a file's */
+    const char *policy;     /* a name, or a file's */
+    const char *const *set; /* what was changed, "length=62s" and the like; ends with NULL */
     uint64_t seed;
     const struct world_options *options;
     const struct world_result *result;
@@ -39,6 +40,9 @@ struct report_table {
     const struct figures *figures; /* policy_count * seeds of them, those of a policy together */
     uint64_t first_seed;
     uint32_t seeds;
+    const char *const *set;   /* as that of a run */
+    const becalm_ns *timeout; /* of an attempt, by policy */
+    becalm_ns usual_timeout;  /* the scenario's */
 };
 
 void report_compare(FILE *, const struct report_style *, const struct scenario *, const struct report_table *);

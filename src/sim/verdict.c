@@ -23,7 +23,7 @@ bool verdict_short(const struct scenario *plan, const struct measure *measure, c
         return true;
     }
     if (measure->recovered_after_s == MEASURE_NEVER) {
-        (void)snprintf(text, size, "never recovers");
+        (void)snprintf(text, size, "not within this run");
         return false;
     }
     (void)snprintf(text, size, "recovers after %" PRIu32 " s", measure->recovered_after_s);
@@ -55,7 +55,7 @@ static void put_never(const struct verdict *v, const struct report_run *first)
         fputs(next == NULL ? "" : next_recovered(v, next) == NULL ? " and " : ", ", v->out);
         run = next;
     }
-    fprintf(v->out, " never recover%s", next_recovered(v, first) == NULL ? "s" : "");
+    fprintf(v->out, " do%s not recover within this run", next_recovered(v, first) == NULL ? "es" : "");
 }
 
 static void put_recoveries(const struct verdict *v)

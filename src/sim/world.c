@@ -57,8 +57,8 @@ static void seconds_pass(struct world *w, uint32_t *done, becalm_ns until)
         series_second(w, *done);
         connections_second(w, *done);
         (*done)++;
-        if (w->options->progress != NULL) {
-            w->options->progress(w->options->progress_self, *done * BECALM_S);
+        if (w->options->progress != NULL && !w->options->progress(w->options->progress_self, *done * BECALM_S)) {
+            w->stopped = true;
         }
     }
 }
@@ -111,7 +111,8 @@ static void pass(struct world *w)
     uint32_t done = 0;
     uint32_t instant = 0; /* events at `last` */
     becalm_ns last = BECALM_NEVER;
-    while (!w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event) && moves_on(w, last, &instant)) {
+    while (!w->stopped && !w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event) &&
+           moves_on(w, last, &instant)) {
         last = event.at;
         foresee(w);
         seconds_pass(w, &done, event.at);
@@ -148,9 +149,9 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
         faults_begin(&w);
         pass(&w);
     }
-    int rc = !made || w.no_memory || w.clock.no_memory ? BECALM_ENOMEM
-             : result->stuck_at != BECALM_NEVER        ? BECALM_EINVAL
-                                                       : 0;
+    int rc = !made || w.no_memory || w.clock.no_memory       ? BECALM_ENOMEM
+             : w.stopped || result->stuck_at != BECALM_NEVER ? BECALM_EINVAL
+                                                             : 0;
     if (rc != 0) {
         world_result_free(plan, result);
     }

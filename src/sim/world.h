@@ -111,7 +111,7 @@ struct world_options {
     uint64_t seed;
     void (*trace)(void *self, const struct world_trace *); /* NULL: none; called for every step of every call */
     void *trace_self;
-    void (*progress)(void *self, becalm_ns now); /* NULL: none; called once for every virtual second */
+    bool (*progress)(void *self, becalm_ns now); /* NULL: none; called once for every virtual second; false: stop */
     void *progress_self;
 };
 
@@ -130,7 +130,7 @@ uint64_t world_latency_us(const struct world_latency *, uint32_t ppm);
  * refused at once, or reconnections that wait for 0s. Then the world stops. */
 #define WORLD_INSTANT_MAX 10000000u
 
-/* 0, BECALM_ENOMEM, or BECALM_EINVAL if time stands still; result->stuck_at is when. */
+/* 0, BECALM_ENOMEM, or BECALM_EINVAL if time stands still (result->stuck_at is when) or progress() said to stop. */
 int world_run(const struct scenario *, const struct world_options *, struct world_result *);
 void world_result_free(const struct scenario *, struct world_result *);
 

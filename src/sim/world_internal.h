@@ -378,6 +378,7 @@ struct world {
     struct effects effects;
     struct connections *connections; /* by client */
     bool no_memory;
+    bool stopped;
 };
 
 static inline struct op *op_at(const struct world *w, uint32_t id)

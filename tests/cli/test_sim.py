@@ -5,7 +5,9 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -160,6 +162,7 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
         "scenario": "short",
         "seed": 1,
         "policy": "naive",
+        "set": [],
         "events": 10592,
         "services": {
             "front": {"amplification": {"mean": 1, "peak_1s": 1.32, "peak_5s": 1.104}, "offered": 50, "queue_max": 0},
@@ -192,7 +195,7 @@ def test_json__a_fault_of_a_second_has_no_mean(becalm, short):
     run = json.loads(fine(becalm(*args, "--json")))
     assert run["services"]["back"]["amplification"]["mean"] is None
     assert re.search(r"^back +50/s +- ", fine(becalm(*args)), re.M)
-    row = fine(becalm(*args, "--seeds", "2")).splitlines()[5]
+    row = fine(becalm(*args, "--seeds", "2")).splitlines()[6]
     assert row.split()[:2] == ["naive", "-"]
 
 
@@ -217,6 +220,11 @@ def test_json__what_callers_refuse_themselves_has_a_share(becalm, short):
     run = json.loads(fine(becalm("sim", short, "--json", *args)))
     assert 0 < run["clients"]["failed_locally"] < 1
     assert run["clients"]["latency_p50_in_fault_ms"] is None
+
+
+def test_json__without_a_fault_nothing_recovers(becalm):
+    clients = json.loads(fine(becalm("sim", "benign", "--set", "length=5s", "--json")))["clients"]
+    assert clients["recovered_after_s"] is None and clients["retries_stop_after_s"] is None
 
 
 def test_json__never_is_null(becalm, short):
@@ -250,7 +258,7 @@ def test_compare__all_is_every_policy_of_the_list_and_ours_beside_them(becalm, s
     runs = json.loads(fine(becalm("sim", short, "--compare", "all", "--policy", "mine.yaml", "--json")))
     assert [run["policy"] for run in runs] == listed + ["mine.yaml"]
     assert {run["clients"]["calls"] for run in runs} == {1055}, "every policy meets the same calls"
-    rows = fine(becalm("sim", short, "--compare", "all", "--policy", "mine.yaml")).splitlines()[5:]
+    rows = fine(becalm("sim", short, "--compare", "all", "--policy", "mine.yaml")).splitlines()[5:-1]
     assert [row.split()[0] for row in rows] == listed + ["mine.yaml"]
 
 
@@ -304,11 +312,46 @@ def test_set__changes_the_scenario_and_the_policy(becalm, short):
 def test_set__of_the_policy_leaves_a_scenario_without_timeouts_without(becalm):
     plain = becalm("sim", "chain", "--set", "length=65s", "--json")
     same = becalm("sim", "chain", "--set", "length=65s", "--set", "defaults.maxRetries=2", "--json")
-    assert same.returncode == 0 and same.stdout == plain.stdout
+    assert same.returncode == 0
+    assert {**json.loads(same.stdout), "set": None} == {**json.loads(plain.stdout), "set": None}
+
+
+def unset(text):
+    """Without the line that says what was set."""
+    return re.sub(r"^with --set .*\n", "", text, flags=re.M)
 
 
 def test_set__of_nothing_new_changes_nothing(becalm, short):
-    assert fine(becalm("sim", short, "--set", "defaults.maxRetries=2")) == fine(becalm("sim", short))
+    assert unset(fine(becalm("sim", short, "--set", "defaults.maxRetries=2"))) == fine(becalm("sim", short))
+
+
+def test_set__is_recorded(becalm, short):
+    sets = "length=10s", "defaults.maxRetries=1"
+    args = "sim", short, *(word for each in sets for word in ("--set", each))
+    assert json.loads(fine(becalm(*args, "--json")))["set"] == list(sets)
+    said = "with --set length=10s --set defaults.maxRetries=1\n"
+    assert said in fine(becalm(*args)) and said in fine(becalm(*args, "--compare", "none,becalm"))
+
+
+def test_compare__says_whose_timeout_is_another(becalm, short, tmp_path):
+    (tmp_path / "mine.yaml").write_text("defaults: {attemptTimeout: 3s}\n")
+    text = fine(becalm("sim", short, "--compare", "none,becalm,mine.yaml"))
+    assert text.endswith("\nmine.yaml has its own timeout of an attempt, 3000 ms, instead of the scenario's 1000 ms.\n")
+    (tmp_path / "mine.yaml").write_text("defaults: {attemptTimeout: 1s}\n")
+    assert "timeout" not in fine(becalm("sim", short, "--compare", "none,becalm,mine.yaml"))
+
+
+def test_stopped__leaves_nothing_behind(becalm, tmp_path):
+    run = subprocess.Popen(
+        [becalm.program, "sim", "metastable", "--seeds", "1000", "--html", "page.html"], cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert list(tmp_path.iterdir()), "it has begun"
+    run.send_signal(signal.SIGINT)
+    assert (run.communicate(timeout=60)[0], run.returncode) == (b"", -signal.SIGINT)
+    assert not list(tmp_path.iterdir())
 
 
 def test_set__reaches_one_service_of_the_built_in_policy(becalm, short):
@@ -322,7 +365,7 @@ def test_set__reaches_one_service_of_the_built_in_policy(becalm, short):
 @pytest.mark.parametrize("scenario", ["metastable-crowd", "heavy-endpoint"])
 def test_set__of_nothing_new_changes_no_gate_and_no_endpoint(becalm, scenario):
     args = "sim", scenario, "--policy", "becalm", "--set", "length=62s"
-    assert fine(becalm(*args, "--set", "defaults.maxRetries=2")) == fine(becalm(*args))
+    assert unset(fine(becalm(*args, "--set", "defaults.maxRetries=2"))) == unset(fine(becalm(*args)))
 
 
 @pytest.mark.parametrize("policy", ["becalm", "file.yaml"])
@@ -343,7 +386,7 @@ def test_set__does_not_touch_what_the_field_defines(becalm, short):
         "becalm sim: --set defaults.maxRetries=0 changes becalm or a policy file, and 'naive' is neither\n" + TRY
     )
     rows = fine(becalm("sim", short, "--compare", "naive,becalm", "--set", "defaults.maxRetries=0")).splitlines()
-    assert rows[5] == COMPARED.splitlines()[6]
+    assert rows[6] == COMPARED.splitlines()[6]
 
 
 def test_list__names_what_is_built_in(becalm):
@@ -389,6 +432,8 @@ def test_builtin__and_its_file_are_the_same(becalm):
         (("chain", "--seeds", "1001"), "--seeds is an integer from 1 to 1000; '1001' is not"),
         (("chain", "--seed", "-1"), "--seed is an integer from 0 to 9007199254739991; '-1' is not"),
         (("chain", "--series"), "--series needs --json"),
+        (("chain", "--html", "-"), "--html writes a file, and '-' is no name for one"),
+        (("chain", "--picture", "-"), "--picture writes a file, and '-' is no name for one"),
     ],
 )
 def test_usage__says_what_is_wrong(becalm, args, said):

@@ -35,7 +35,7 @@ def test_sim_models__a_herd_is_shown_at_once(becalm):
     assert fine(becalm("sim", "herd")) == HERD
     text = fine(becalm("sim", "herd", "--policy", "no-jitter"))
     assert "presence             11.0 s           10,000       1,000   fell over after 0.5 s\n" in text
-    assert "Never recovered: no ten seconds in a row with 99 % connected after the fault.\n" in text
+    assert "Not recovered within this run: no ten seconds in a row with 99 % connected.\n" in text
 
 
 def test_sim_models__a_race_has_an_end(becalm):

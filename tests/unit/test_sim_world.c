@@ -568,11 +568,12 @@ static void note_trace(void *self, const struct world_trace *trace)
     notebook->finished += (trace->action->flags & BECALM_DO_FINISH) != 0;
 }
 
-static void note_progress(void *self, becalm_ns now)
+static bool note_progress(void *self, becalm_ns now)
 {
     struct notebook *notebook = self;
     notebook->seconds++;
     check_eq_u64(now, notebook->seconds * BECALM_S);
+    return true;
 }
 
 static void test_sim_world__every_step_is_told_and_every_second(void **state)
