@@ -98,11 +98,12 @@ static void foresee(const struct world *w)
 /* False: time stands still. */
 static bool moves_on(struct world *w, becalm_ns last, uint32_t *instant)
 {
+    uint32_t most = w->options->instant_max == 0 ? WORLD_INSTANT_MAX : w->options->instant_max;
     *instant = w->clock.now == last ? *instant + 1 : 0;
-    if (*instant == WORLD_INSTANT_MAX) {
+    if (*instant == most) {
         w->result->stuck_at = w->clock.now;
     }
-    return *instant < WORLD_INSTANT_MAX;
+    return *instant < most;
 }
 
 static void pass(struct world *w)

@@ -109,6 +109,7 @@ struct world_options {
     bool carries_marks;
     bool marks_always; /* every mark is obeyed as one of overload is: what Becalm does not do */
     uint64_t seed;
+    uint32_t instant_max; /* events in one instant, then time stands still; 0: WORLD_INSTANT_MAX */
     void (*trace)(void *self, const struct world_trace *); /* NULL: none; called for every step of every call */
     void *trace_self;
     bool (*progress)(void *self, becalm_ns now); /* NULL: none; called once for every virtual second; false: stop */
