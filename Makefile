@@ -3,13 +3,14 @@
 # The front door. It only calls CMake's presets (CMakePresets.json) by shorter names; docs/building.md says more.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+CHECKS ?= $(shell expr $(JOBS) + 2) # tests at once: those that talk to processes mostly wait
 
 # Old sanitizer runtimes can't live with the address randomisation of new kernels; where it may be switched off, it is.
 NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 # build,PRESET[,arguments] configures and builds; check,PRESET runs its tests.
 build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
-check = $(NOASLR) ctest --preset $(1) -j $(JOBS)
+check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
 
 .PHONY: help run test quick bench picture install clean format
 
@@ -17,12 +18,12 @@ help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 	@echo "  BECALM_NO_INSTALL=1 make ...: never install packages, only say which are missing"
 
-run: ## run the demonstration: a retry storm in virtual time, and how it is calmed
+run: ## run the demonstration: a retry storm and the calm, side by side, in the browser and here
 	@tools/setup build
 	@mkdir -p build && echo "building (the log is build/run.log)"
-	@($(call build,release,--target storm becalm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
-	@build/release/examples/storm
-	@echo && echo "More incidents: build/release/becalm sim --list"
+	@($(call build,release,--target becalm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
+	@if [ -t 1 ]; then build/release/becalm demo; else build/release/becalm demo --headless; fi
+	@echo && echo "More incidents, in virtual time: build/release/becalm sim --list"
 
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test
@@ -39,8 +40,9 @@ quick: ## build and test with gcc alone
 
 bench: ## measure engine, simulator and gateway beside their peers; run every acceptance row
 	tools/setup build bench
-	$(call build,release,--target bench_engine becalm backend relay load)
+	$(call build,release,--target bench_engine bench_curl becalm backend relay load)
 	build/release/bench/bench_engine
+	build/release/bench/bench_curl
 	bench/bench_sim.py
 	python3 -B bench/gateway/race.py
 	tests/acceptance/acceptance.py --jobs $(JOBS)

@@ -124,23 +124,30 @@ function(becalm_tests folder)
                                                    ${PROJECT_SOURCE_DIR}/src)
         target_compile_definitions(${name} PRIVATE BECALM_POLICIES="${PROJECT_SOURCE_DIR}/policies")
         add_test(NAME ${name} COMMAND ${name})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300)
         if(BECALM_SANITIZE)
-            set_tests_properties(${name} PROPERTIES TIMEOUT 300) # sanitizers cost up to twenty times
+            set_tests_properties(${name} PROPERTIES TIMEOUT 600) # sanitizers cost up to twenty times
         endif()
     endforeach()
 endfunction()
 
-# becalm_pytests(FOLDER [ONLY test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built command as a
-# user types it. Debian's own python has pytest; another one that comes first on the path may not.
+# becalm_pytests(FOLDER [LAB program] [ONLY test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built
+# command as a user types it, or a program made for the tests. Debian's own python has pytest; another one that comes
+# first on the path may not.
 function(becalm_pytests folder)
-    cmake_parse_arguments(arg "" "" "ONLY" ${ARGN})
+    cmake_parse_arguments(arg "" "LAB" "ONLY" ${ARGN})
     find_program(BECALM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(BECALM_PYTHON python3)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
     set(seeds 10) # of simulations
+    set(chain 20) # seconds that ten gateways in a row have a dead leaf
     if(BECALM_SANITIZE)
         set(seeds 1)
+        set(chain 6)
+    endif()
+    set(environment BECALM=$<TARGET_FILE:becalm> BECALM_SEEDS=${seeds} BECALM_CHAIN_SECONDS=${chain})
+    if(arg_LAB)
+        list(APPEND environment BECALM_LAB=$<TARGET_FILE:${arg_LAB}>)
     endif()
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
@@ -149,8 +156,7 @@ function(becalm_pytests folder)
         endif()
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 300
-                             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_SEEDS=${seeds}")
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
     endforeach()
 endfunction()
 
@@ -199,36 +205,59 @@ function(becalm_fuzzers folder)
     endforeach()
 endfunction()
 
-# becalm_library(MODULE...): libbecalm.so and libbecalm.a from these modules, with headers, pkg-config and CMake files.
-function(becalm_library)
+# becalm_library_pair(TARGET OUTPUT MODULE...): TARGET_shared and TARGET_static, libOUTPUT.so and .a, from these modules.
+function(becalm_library_pair target output)
     list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
     set(exports ${PROJECT_SOURCE_DIR}/cmake/libbecalm.map)
-    add_library(becalm_shared SHARED ${objects})
-    add_library(becalm_static STATIC ${objects})
-    set_target_properties(becalm_shared becalm_static PROPERTIES OUTPUT_NAME becalm LINKER_LANGUAGE C)
-    set_target_properties(becalm_shared PROPERTIES EXPORT_NAME becalm LINK_DEPENDS ${exports}
-                                                   VERSION ${PROJECT_VERSION} SOVERSION ${BECALM_SOVERSION})
-    set_target_properties(becalm_static PROPERTIES EXPORT_NAME static)
-    target_link_options(becalm_shared PRIVATE LINKER:--version-script=${exports} LINKER:-z,defs)
-    target_link_libraries(becalm_shared PRIVATE Threads::Threads PkgConfig::YAML)
-    target_link_libraries(becalm_static PUBLIC Threads::Threads INTERFACE yaml) # by name: the path is this machine's
-    target_include_directories(becalm_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-    target_include_directories(becalm_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    add_library(${target}_shared SHARED ${objects})
+    add_library(${target}_static STATIC ${objects})
+    set_target_properties(${target}_shared ${target}_static PROPERTIES OUTPUT_NAME ${output} LINKER_LANGUAGE C)
+    set_target_properties(${target}_shared PROPERTIES LINK_DEPENDS ${exports}
+                                                      VERSION ${PROJECT_VERSION} SOVERSION ${BECALM_SOVERSION})
+    target_link_options(${target}_shared PRIVATE LINKER:--version-script=${exports} LINKER:-z,defs)
+    target_include_directories(${target}_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_include_directories(${target}_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    install(TARGETS ${target}_shared ${target}_static EXPORT becalm)
 
-    set(cmakedir ${CMAKE_INSTALL_LIBDIR}/cmake/Becalm)
     set(pcdir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
     file(RELATIVE_PATH up_to_prefix /prefix/${pcdir} /prefix) # relative, so that an installed tree may be moved
     string(REGEX REPLACE "/$" "" up_to_prefix ${up_to_prefix})
-    configure_file(${PROJECT_SOURCE_DIR}/cmake/libbecalm.pc.in libbecalm.pc @ONLY)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/lib${output}.pc.in lib${output}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/lib${output}.pc DESTINATION ${pcdir})
+endfunction()
+
+# becalm_library(MODULE...): libbecalm.so and libbecalm.a from these modules, with headers, pkg-config and CMake files.
+function(becalm_library)
+    becalm_library_pair(becalm becalm ${ARGN})
+    set_target_properties(becalm_shared PROPERTIES EXPORT_NAME becalm)
+    set_target_properties(becalm_static PROPERTIES EXPORT_NAME static)
+    target_link_libraries(becalm_shared PRIVATE Threads::Threads PkgConfig::YAML)
+    target_link_libraries(becalm_static PUBLIC Threads::Threads INTERFACE yaml) # by name: the path is this machine's
+
+    set(cmakedir ${CMAKE_INSTALL_LIBDIR}/cmake/Becalm)
     configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/BecalmConfig.cmake.in BecalmConfig.cmake
                                   INSTALL_DESTINATION ${cmakedir})
     # There is no stable ABI before 1.0, so 0.2 does not stand in for 0.1.
     write_basic_package_version_file(BecalmConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-    install(TARGETS becalm_shared becalm_static EXPORT becalm)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/becalm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
             FILES_MATCHING PATTERN "*.h")
-    install(FILES ${PROJECT_BINARY_DIR}/libbecalm.pc DESTINATION ${pcdir})
     install(EXPORT becalm NAMESPACE Becalm:: FILE BecalmTargets.cmake DESTINATION ${cmakedir})
     install(FILES ${PROJECT_BINARY_DIR}/BecalmConfig.cmake ${PROJECT_BINARY_DIR}/BecalmConfigVersion.cmake
             DESTINATION ${cmakedir})
+endfunction()
+
+# becalm_curl_library(MODULE... HIDDEN MODULE...): libbecalm-curl from these modules, around libbecalm. What it uses of the
+# latter's hidden functions it has copies of; they are in the archives of the hidden modules, and the linker takes only
+# what libbecalm.so does not show.
+function(becalm_curl_library)
+    cmake_parse_arguments(arg "" "MAN" "MODULES;HIDDEN" ${ARGN})
+    becalm_library_pair(becalm_curl becalm-curl ${arg_MODULES})
+    set_target_properties(becalm_curl_shared PROPERTIES EXPORT_NAME curl)
+    set_target_properties(becalm_curl_static PROPERTIES EXPORT_NAME curl_static)
+    list(TRANSFORM arg_HIDDEN REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
+    add_dependencies(becalm_curl_shared ${arg_HIDDEN})
+    target_link_libraries(becalm_curl_shared PRIVATE Threads::Threads PUBLIC becalm_shared INTERFACE curl
+                                             PRIVATE ${archives} PkgConfig::CURL)
+    target_link_libraries(becalm_curl_static PUBLIC becalm_static Threads::Threads INTERFACE curl)
+    install(FILES ${arg_MAN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
 endfunction()

@@ -11,13 +11,13 @@ import { DecisionsView } from "./decisions.js";
 import { PolicyView } from "./policy.js";
 import { ServiceView } from "./service.js";
 import { ServicesView } from "./services.js";
+import { themed } from "./theme.js";
 
 const LINKS = {
   live: ["●", "live"],
   polling: ["◐", "polling"],
   lost: ["✗", "no answer"],
 };
-const THEMES = ["auto", "light", "dark"];
 
 const page = {
   api: new Api({ askToken: tokenAsked }),
@@ -25,20 +25,6 @@ const page = {
   view: null,
 };
 let state = null; // of the gateway, without its services
-
-/* ---- theme ---- */
-
-function useTheme(theme) {
-  localStorage.setItem("becalm-theme", theme);
-  attribute(document.documentElement, "data-theme", theme === "auto" ? null : theme);
-  text(document.getElementById("theme"), `Theme: ${theme}`);
-  document.dispatchEvent(new Event("themechange"));
-}
-
-function themeNow() {
-  const theme = localStorage.getItem("becalm-theme");
-  return THEMES.includes(theme) ? theme : "auto";
-}
 
 /* ---- views ---- */
 
@@ -148,8 +134,7 @@ function noted(event) {
   if (!document.hidden) page.view?.update();
 }
 
-useTheme(themeNow());
-document.getElementById("theme").addEventListener("click", () => useTheme(THEMES[(THEMES.indexOf(themeNow()) + 1) % THEMES.length]));
+themed(document.getElementById("theme"));
 addEventListener("hashchange", show);
 show();
 page.api.follow("/api/events", { poll: "/api/sample", onEvent: noted, onState: showLink });

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Host, path and method of a request, from lines of bytes: whatever they are, a route lies in the table, a bad path
  * leads nowhere, and a path means the same with its letters escaped. */
-#include "proxy/route.h"
+#include "policy/route.h"
 
 #include <stdlib.h>
 #include <string.h>

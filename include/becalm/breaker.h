@@ -66,7 +66,8 @@ struct becalm_breaker {
     BECALM_ATOMIC(uint64_t) tally;  /* what this generation is judged by: probe results, or failures in a row */
     BECALM_ATOMIC(uint64_t) plain_until; /* until which note or instant a plain success may open it; 0: it can not */
     BECALM_ATOMIC(uint64_t) late;        /* results that came after their generation had ended */
-    struct becalm_window *window;        /* lanes: calls, failed, slow */
+    /* A window follows, with lanes for calls, failed and slow ones. There is no pointer to it, so that processes can
+     * share a breaker in memory that each of them maps elsewhere. */
 };
 
 /* What an admission hands out and gets back exactly once. */
@@ -93,6 +94,11 @@ BECALM_API int becalm_breaker_check(const struct becalm_breaker_policy *, const 
 BECALM_API size_t becalm_breaker_bytes(const struct becalm_breaker_policy *, uint32_t cells);
 BECALM_API struct becalm_breaker *becalm_breaker_init(void *memory, const struct becalm_breaker_policy *,
                                                       uint32_t cells);
+
+/* For memory that somebody else may have damaged, like a file that processes share: is what lies there a breaker of
+ * this very policy, which can be used without harm? The memory is as large and aligned as for init. */
+BECALM_API bool becalm_breaker_sound(const void *memory, const struct becalm_breaker_policy *, uint32_t cells,
+                                     becalm_ns now);
 
 /* A reload: gives `to`, fresh from init, the state, times and generation of `from`. The window starts anew. A half-open
  * breaker comes over as an open one whose time is over, because its probes report to `from`; one that `to`'s policy

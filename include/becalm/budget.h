@@ -63,7 +63,8 @@ struct becalm_budget_policy {
 struct becalm_budget {
     BECALM_ATOMIC(uint64_t) word; /* what the kind decides by: tokens left, instant of fullness, or retries and calls */
     BECALM_ATOMIC(uint64_t) cap;  /* earned: the cap, and until when it stands */
-    struct becalm_window *window; /* lanes: first attempts, retries sent, successful attempts, attempts that ended */
+    /* A window follows, with lanes for first attempts, retries sent, successful attempts, attempts that ended. There is
+     * no pointer to it, so that processes can share a budget in memory that each of them maps elsewhere. */
 };
 
 /* What one take cost; the call that took it ends it with exactly one give. Zeroed: nothing is held. */
@@ -93,6 +94,11 @@ BECALM_API size_t becalm_budget_bytes(const struct becalm_budget_policy *, uint3
 
 /* Makes a budget in `memory`, which is 64-aligned and of becalm_budget_bytes(). The policy must pass its check. */
 BECALM_API struct becalm_budget *becalm_budget_init(void *memory, const struct becalm_budget_policy *, uint32_t cells);
+
+/* For memory that somebody else may have damaged, like a file that processes share: is what lies there a budget of this
+ * very policy, which can be used without harm? The memory is as large and aligned as for init. */
+BECALM_API bool becalm_budget_sound(const void *memory, const struct becalm_budget_policy *, uint32_t cells,
+                                    becalm_ns now);
 
 /* A reload: gives `to`, fresh from init, the fill fraction of `from`. Windows begin anew; calls and retries in progress
  * are not carried, because they end where they began. */
@@ -134,6 +140,9 @@ BECALM_API uint32_t becalm_budget_fill_ppm(const struct becalm_budget *, const s
 
 /* Retries as a share of first attempts over the budget's window (10 s for kinds without one), in ppm. */
 BECALM_API uint32_t becalm_budget_retry_ratio(const struct becalm_budget *, becalm_ns now);
+
+/* The window's sums for display: first attempts, retries sent; adaptive: successful attempts, attempts that ended. */
+BECALM_API void becalm_budget_read(const struct becalm_budget *, becalm_ns now, struct becalm_window_sums *);
 
 BECALM_END_DECLS
 

@@ -174,6 +174,10 @@ BECALM_API void becalm_call_init(struct becalm_call *, const struct becalm_polic
  * slots that are not in flight, do nothing. */
 BECALM_API void becalm_call_step(struct becalm_call *, const struct becalm_event *, struct becalm_action *);
 
+/* The request's body turned out to be one that can't be sent again, because it is longer than what the host keeps: from
+ * now on the call is not retried once sent. */
+BECALM_API void becalm_call_not_replayable(struct becalm_call *);
+
 BECALM_API bool becalm_call_ended(const struct becalm_call *);
 
 BECALM_END_DECLS

@@ -23,6 +23,7 @@ struct becalm_throttle_policy {
 struct becalm_throttle {
     struct becalm_window *window;    /* lanes: requests, accepts */
     BECALM_ATOMIC(uint64_t) waiting; /* calls that were sent and are neither accepted nor turned away yet */
+    BECALM_ATOMIC(uint64_t) credit;  /* {slice, count}: so many more calls pass in this slice whatever comes of them */
 };
 
 BECALM_API void becalm_throttle_defaults(struct becalm_throttle_policy *);

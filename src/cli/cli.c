@@ -128,7 +128,7 @@ int cli_usage(const struct cli_command *command, const char *format, ...)
     complain(command, format, list);
     va_end(list);
     fprintf(stderr, "Try 'becalm%s%.*s --help'.\n", length > 0 ? " " : "", (int)length, path);
-    return 2;
+    return command->failure != 0 ? command->failure : 2;
 }
 
 int cli_fail(const struct cli_command *command, const char *format, ...)
@@ -137,7 +137,7 @@ int cli_fail(const struct cli_command *command, const char *format, ...)
     va_start(list, format);
     complain(command, format, list);
     va_end(list);
-    return 1;
+    return command->failure != 0 ? command->failure : 1;
 }
 
 int cli_unknown_command(const struct cli_command *parent, const char *name)
@@ -266,7 +266,7 @@ static int read_word(struct reader *reader, const char *word)
     if (reader->command->complete == CLI_NOTHING) {
         return cli_usage(reader->command, "unexpected argument '%s'", word);
     }
-    if (reader->args.word_count == CLI_WORDS_MAX) {
+    if (reader->args.word_count == CLI_WORDS_MAX && !reader->command->passes_on) {
         return cli_usage(reader->command, "too many arguments: at most %d", CLI_WORDS_MAX);
     }
     list_of(reader, CLI_OPTIONS_MAX)[reader->args.word_count++] = word;
@@ -281,6 +281,7 @@ static int read_all(struct reader *reader)
         const char *arg = *reader->argv++;
         if (!options || arg[0] != '-' || arg[1] == '\0') {
             rc = read_word(reader, arg);
+            options = options && !reader->command->passes_on;
         } else if (strcmp(arg, "--") == 0) {
             options = false;
         } else if (strcmp(arg, "--help") == 0) {

@@ -48,6 +48,8 @@ struct cli_command {
     const struct cli_command *subcommands; /* NULL: none. With them, `run` and `options` are not looked at */
     enum cli_complete complete;            /* of its plain arguments */
     const char *words;
+    bool passes_on; /* its plain arguments are a command line of somebody else: the first ends the options */
+    int failure;    /* the exit code of its own failures and of wrong usage; 0: 1 and 2 */
     int (*run)(const struct cli_command *command, const struct cli_args *args);
 };
 
@@ -65,15 +67,15 @@ bool cli_has(const struct cli_command *, const struct cli_args *, const char *op
 const char *cli_value(const struct cli_command *, const struct cli_args *, const char *option); /* NULL: not given */
 const char *const *cli_values(const struct cli_command *, const struct cli_args *, const char *option); /* of `many` */
 
-/* "becalm check: message\nTry 'becalm check --help'.\n" on stderr; returns 2. */
+/* "becalm check: message\nTry 'becalm check --help'.\n" on stderr; returns 2, or the command's `failure`. */
 int cli_usage(const struct cli_command *, const char *format, ...) CLI_PRINTF(2, 3);
-/* "becalm check: message\n" on stderr; returns 1. */
+/* "becalm check: message\n" on stderr; returns 1, or the command's `failure`. */
 int cli_fail(const struct cli_command *, const char *format, ...) CLI_PRINTF(2, 3);
 
 /* All commands in the order of --help; NULL ends. main.c has the list, cmd_NAME.c the row of each. */
 extern const struct cli_command *const cli_commands[];
-extern const struct cli_command cmd_proxy, cmd_sim, cmd_check, cmd_plan, cmd_import, cmd_rules, cmd_completion,
-    cmd_help;
+extern const struct cli_command cmd_proxy, cmd_demo, cmd_exec, cmd_sim, cmd_check, cmd_plan, cmd_import, cmd_rules,
+    cmd_completion, cmd_help;
 
 /* Runs what argv says; returns the exit code. Sees to it that everything has reached stdout. */
 int cli_main(int argc, char **argv);

@@ -64,35 +64,56 @@ static char *read_file(const char *path, size_t *length)
     return text;
 }
 
-/* A directory has other files too: only a policy that reads differently is worth a reload. */
-static bool changed(const char *path, char **text, size_t *length)
+/* The policy's file. It is watched from before it is loaded, so that no change falls in between. */
+struct watched {
+    const char *path;
+    int fd; /* its directory's changes */
+    char *text;
+    size_t length;
+};
+
+static void watched_open(struct watched *file, const char *path)
 {
-    size_t now_length;
-    char *now = read_file(path, &now_length);
-    bool differs = now != NULL && (*text == NULL || now_length != *length || memcmp(now, *text, *length) != 0);
+    file->path = path;
+    file->fd = watch_directory(path);
+    file->text = read_file(path, &file->length);
+}
+
+static void watched_close(struct watched *file)
+{
+    free(file->text);
+    if (file->fd >= 0) {
+        close(file->fd);
+    }
+}
+
+/* A directory has other files too: only a policy that reads differently is worth a reload. */
+static bool changed(struct watched *file)
+{
+    size_t length;
+    char *text = read_file(file->path, &length);
+    bool differs =
+        text != NULL && (file->text == NULL || length != file->length || memcmp(text, file->text, length) != 0);
     if (differs) {
-        free(*text);
-        *text = now;
-        *length = now_length;
+        free(file->text);
+        file->text = text;
+        file->length = length;
     } else {
-        free(now);
+        free(text);
     }
     return differs;
 }
 
 /* Returns when the gateway has been told to end. */
-static void serve(struct gateway *gateway, const char *path, int signals)
+static void serve(struct gateway *gateway, struct watched *file, int signals)
 {
-    int changes = watch_directory(path);
-    size_t length = 0;
-    char *text = read_file(path, &length);
     becalm_ns watchdog = notify_watchdog();
     bool settling = false;
     bool ending = false;
     for (;;) {
         struct pollfd fds[3] = {
             {.fd = signals, .events = POLLIN},
-            {.fd = settling || ending ? -1 : changes, .events = POLLIN},
+            {.fd = settling || ending ? -1 : file->fd, .events = POLLIN},
             {.fd = gateway_end_fd(gateway), .events = POLLIN},
         };
         int timeout = settling ? SETTLE_MS : watchdog == BECALM_NEVER ? -1 : (int)(watchdog / BECALM_MS);
@@ -105,14 +126,14 @@ static void serve(struct gateway *gateway, const char *path, int signals)
         }
         if (settling && count == 0) {
             settling = false;
-            take_changes(changes);
-            if (changed(path, &text, &length)) {
+            take_changes(file->fd);
+            if (changed(file)) {
                 gateway_order_reload(gateway);
             }
         }
         if ((fds[1].revents & POLLIN) != 0) {
             settling = true;
-            take_changes(changes);
+            take_changes(file->fd);
         }
         if ((fds[2].revents & POLLIN) != 0) {
             break;
@@ -123,8 +144,7 @@ static void serve(struct gateway *gateway, const char *path, int signals)
         }
         if (signal.ssi_signo == SIGHUP) {
             notify_reloading();
-            free(text);
-            text = read_file(path, &length);
+            changed(file);
             gateway_order_reload(gateway);
             notify("READY=1");
         } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
@@ -132,10 +152,6 @@ static void serve(struct gateway *gateway, const char *path, int signals)
             ending = true;
             gateway_order_drain(gateway);
         }
-    }
-    free(text);
-    if (changes >= 0) {
-        close(changes);
     }
 }
 
@@ -204,18 +220,20 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     struct gateway_options options = {
         .path = args->words[0],
         .load = &load,
-        .handed_fd = handed,
-        .handed_count = handed_count,
+        .handed = {handed, handed_count},
         .log_fd = STDERR_FILENO,
         .access_fd = STDOUT_FILENO,
     };
     struct gateway *gateway = NULL;
     int signals = block_signals();
     raise_descriptor_limit();
+    struct watched file;
+    watched_open(&file, args->words[0]);
     int rc = gateway_make(&gateway, &options, diags);
     print_diags(diags);
     free(diags);
     if (rc != 0) {
+        watched_close(&file);
         return rc == BECALM_ENOMEM ? cli_fail(command, "out of memory") : 1;
     }
     greet(gateway, cli_has(command, args, "quiet"));
@@ -223,10 +241,11 @@ static int run(const struct cli_command *command, const struct cli_args *args)
         rc = cli_fail(command, "can't start: %s", strerror(errno));
     } else {
         notify("READY=1");
-        serve(gateway, args->words[0], signals);
+        serve(gateway, &file, signals);
         gateway_wait(gateway);
     }
     gateway_free(gateway);
+    watched_close(&file);
     close(signals);
     return rc;
 }

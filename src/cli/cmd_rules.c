@@ -17,7 +17,7 @@ static int rules_run(const struct cli_command *self, const struct cli_args *args
     while (file->name != NULL && strcmp(file->name, self->name) != 0) {
         file++;
     }
-    BECALM_ASSERT(file->name != NULL); /* CMakeLists.txt has them by these names */
+    BECALM_ASSERT(file->name != NULL);           /* CMakeLists.txt has them by these names */
     fwrite(file->text, 1, file->length, stdout); /* cli_main sees to it that all has been written */
     return 0;
 }

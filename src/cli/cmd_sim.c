@@ -20,6 +20,11 @@ static bool is_path(const char *name)
     return strchr(name, '/') != NULL || (length > 5 && strcmp(name + length - 5, ".yaml") == 0);
 }
 
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
 /* Says what was found wrong with a file, or only strange; returns the exit code. */
 static int diags_tell(struct sim *s, int rc)
 {
@@ -59,17 +64,6 @@ static int scenario_open(struct sim *s, const char *name)
 
 /* ---- policies ---- */
 
-/* The rules as callers run them: what `limit: auto` means for a caller, since every hop of the world is one. The gates
- * in front of services have the slots. */
-static void caller_policy(const struct becalm_config *config, const struct becalm_rules *rules,
-                          struct becalm_policy *policy)
-{
-    becalm_rules_policy(config, rules, policy);
-    if (rules->auto_limit) {
-        policy->limit.kind = BECALM_LIMIT_AIMD;
-    }
-}
-
 static int choice_from_file(struct sim *s, struct choice *choice)
 {
     const struct becalm_load_options options = {.set = s->policy_set};
@@ -91,16 +85,7 @@ static int choice_from_set(struct sim *s, struct choice *choice)
     int rc = becalm_config_parse(&config, "becalm", text, sizeof text - 1, &options, s->diags);
     rc = diags_tell(s, rc);
     if (rc == 0) {
-        const struct becalm_rules *rules = becalm_config_defaults(config);
-        struct becalm_policy policy;
-        caller_policy(config, rules, &policy);
-        reference_own(&policy, s->plan, &choice->hop, &choice->gate, &choice->options);
-        if (becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
-            choice->hop.attempt_timeout = reference_timeout(s->plan);
-        }
-        if (becalm_rules_origin(rules, "deadline").level == BECALM_FROM_BUILT_IN) {
-            choice->hop.deadline = BECALM_NEVER;
-        }
+        rc = own_make_built_in(&choice->own, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
     }
     becalm_config_free(config);
     return rc;
@@ -190,6 +175,28 @@ static const char *default_policy(const struct sim *s)
     return reference_name(s->plan, last);
 }
 
+/* policy.services.NAME...: of a service that is there. A policy file may name others, but nothing would come of it. */
+static int set_check(const struct sim *s, const char *set)
+{
+    static const char start[] = "services.";
+    const char *names[SCENARIO_SERVICES_MAX];
+    char name[128];
+    if (!starts_with(set, start)) {
+        return 0;
+    }
+    const char *from = set + strlen(start);
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(from, ".="), from);
+    if (scenario_find(s->plan, name) != SCENARIO_NONE) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < s->plan->service_count; i++) {
+        names[i] = s->plan->services[i].name;
+    }
+    const char *near = value_nearest(name, names, s->plan->service_count);
+    return cli_usage(s->command, "--set policy.%s: the scenario has no service '%s'%s%s%s", set, name,
+                     near == NULL ? "" : "; did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
+}
+
 /* Those of --compare, then that of --policy; without either, the default one. */
 static int choices_load(struct sim *s)
 {
@@ -197,6 +204,12 @@ static int choices_load(struct sim *s)
     const char *policy = cli_value(s->command, s->args, "policy");
     bool changeable = false;
     int rc = 0;
+    for (const char **set = s->policy_set; rc == 0 && *set != NULL; set++) {
+        rc = set_check(s, *set);
+    }
+    if (rc != 0) {
+        return rc;
+    }
     s->choices = calloc(SIM_POLICIES_MAX, sizeof *s->choices);
     if (s->choices == NULL) {
         return sim_no_memory(s);
@@ -217,11 +230,6 @@ static int choices_load(struct sim *s)
 }
 
 /* ---- what was typed ---- */
-
-static bool starts_with(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
 
 /* defaults.KEY and policy.KEY are of the policy, all other keys of the scenario. */
 static bool sets_sort(struct sim *s)

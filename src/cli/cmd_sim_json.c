@@ -74,7 +74,8 @@ static void json_services(struct json *json, const struct scenario *plan, const 
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
         json_object(json, "amplification");
-        json_ppm(json, "mean", measure->service[i].mean_ppm);
+        uint64_t mean = measure->service[i].mean_ppm;
+        json_share(json, "mean", mean != MEASURE_NO_MEAN, mean);
         json_ppm(json, "peak_1s", measure->service[i].peak_1s_ppm);
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);
@@ -111,11 +112,17 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_share(json, "success_before_fault", figures_has_before(plan), measure->success_before_ppm);
     json_share(json, "success_in_fault", plan->fault_count > 0, measure->success_in_fault_ppm);
     json_share(json, "success_after_fault", figures_has_after(plan), measure->success_after_ppm);
+    json_share(json, "failed_locally", measure->calls > 0, measure->failed_locally_ppm);
     json_after(json, "recovered_after_s", measure->recovered_after_s);
     json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
     json_ms(json, "latency_mean_ms", measure->latency_mean_us);
     json_completed(json, plan, measure);
     json_ms(json, "latency_p50_ms", measure->latency_p50_us);
+    if (plan->fault_count > 0 && measure->latency_p50_in_fault_us > 0) {
+        json_ms(json, "latency_p50_in_fault_ms", measure->latency_p50_in_fault_us);
+    } else {
+        json_null(json, "latency_p50_in_fault_ms");
+    }
     json_ms(json, "latency_p99_ms", measure->latency_p99_us);
     json_ms(json, "latency_p999_ms", measure->latency_p999_us);
     json_object_end(json);
@@ -137,6 +144,19 @@ static void json_endpoints(struct json *json, const struct scenario_service *ser
     json_object_end(json);
 }
 
+/* Calls without success: those that were refused, at first or a retry that was due; or the others. */
+static void json_reasons(struct json *json, const char *key, const uint64_t *ended, bool refused)
+{
+    json_object(json, key);
+    for (int why = 0; why < BECALM_REASON_COUNT; why++) {
+        enum becalm_reason reason = (enum becalm_reason)why;
+        if (reason != BECALM_WHY_OK && ended[why] > 0 && figures_is_refusal(reason) == refused) {
+            json_integer(json, becalm_reason_word(reason), ended[why]);
+        }
+    }
+    json_object_end(json);
+}
+
 static void json_targets(struct json *json, const struct scenario *plan, const struct report_run *run)
 {
     json_object(json, "targets");
@@ -145,13 +165,14 @@ static void json_targets(struct json *json, const struct scenario *plan, const s
         json_object(json, plan->services[i].name);
         json_ppm(json, "retry_ratio", run->measure->service[i].retry_ratio_ppm);
         json_endpoints(json, &plan->services[i], &run->result->service[i]);
-        json_object(json, "refused");
-        for (int why = 0; why < BECALM_REASON_COUNT; why++) {
-            if (why != BECALM_WHY_OK && service->ended[why] > 0) {
-                json_integer(json, becalm_reason_word((enum becalm_reason)why), service->ended[why]);
-            }
+        json_reasons(json, "refused", service->ended, true);
+        json_reasons(json, "ended", service->ended, false);
+        if (plan->services[i].gate) {
+            json_object(json, "gate");
+            json_reasons(json, "refused", service->gate_ended, true);
+            json_reasons(json, "ended", service->gate_ended, false);
+            json_object_end(json);
         }
-        json_object_end(json);
         json_object_end(json);
     }
     json_object_end(json);

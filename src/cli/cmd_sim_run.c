@@ -125,6 +125,18 @@ static struct report_run report_of(const struct sim *s, uint32_t choice, const s
     return (struct report_run){with->name, with->options.seed, &with->options, &run->result, &run->measure};
 }
 
+/* Says why a run has no result; returns the exit code. */
+static int run_failed(const struct sim *s, int rc, const struct world_result *result)
+{
+    if (rc != BECALM_EINVAL) {
+        return sim_no_memory(s);
+    }
+    return cli_fail(s->command,
+                    "time stands still at %" PRIu64 ".%06" PRIu64 " s: callers or connections try again without any "
+                    "wait; make think, a link or the policy's delays longer than 0s",
+                    result->stuck_at / BECALM_S, result->stuck_at % BECALM_S / BECALM_US);
+}
+
 /* Its figures are kept; the rest is shown and, unless a page needs it, forgotten. */
 static int run_one(struct runs *runs, uint32_t choice, uint32_t seed)
 {
@@ -141,13 +153,14 @@ static int run_one(struct runs *runs, uint32_t choice, uint32_t seed)
         figures_take(s->plan, &one.measure, &runs->figures[(size_t)choice * s->seeds + seed]);
         run_show(runs, &run);
     }
+    int code = rc == 0 ? 0 : run_failed(s, rc, &one.result);
     if (keep) {
         runs->kept[choice] = one;
     } else {
         measure_free(&one.measure);
         world_result_free(s->plan, &one.result);
     }
-    return rc == 0 ? 0 : sim_no_memory(s);
+    return code;
 }
 
 static int run_all(struct runs *runs)

@@ -133,6 +133,12 @@ static size_t head_bytes(void)
     return (sizeof(struct becalm_breaker) + LINE - 1) / LINE * LINE; /* the window wants a line of its own */
 }
 
+/* At the same distance wherever the memory is mapped. */
+static inline struct becalm_window *window_of(const struct becalm_breaker *b)
+{
+    return (struct becalm_window *)((uintptr_t)b + head_bytes());
+}
+
 size_t becalm_breaker_bytes(const struct becalm_breaker_policy *policy, uint32_t cells)
 {
     struct becalm_window_shape shape = policy_shape(policy, cells);
@@ -148,7 +154,7 @@ struct becalm_breaker *becalm_breaker_init(void *memory, const struct becalm_bre
     struct becalm_breaker *b = (struct becalm_breaker *)memory;
     uint64_t word = word_make(state, 0, 0, 0);
     memset(b, 0, sizeof *b);
-    b->window = becalm_window_init((char *)memory + head_bytes(), &shape);
+    (void)becalm_window_init(window_of(b), &shape);
     /* relaxed: nobody else has the object yet; handing it to other threads is the caller's synchronisation. */
     atomic_store_explicit(&b->retest, retest_make(BECALM_NEVER, word), memory_order_relaxed);
     atomic_store_explicit(&b->word, word, memory_order_relaxed);
@@ -270,7 +276,7 @@ static bool breaker_enter(struct becalm_breaker *b, const struct becalm_breaker_
     if (state == BECALM_BREAKER_CLOSED || state == BECALM_BREAKER_METRICS_ONLY) {
         /* Before the swap: after it, another thread could judge the new generation by the failures of the old one. A
          * thread that then loses the swap may have wiped a few notes, which delays an opening and causes none. */
-        becalm_window_clear(b->window);
+        becalm_window_clear(window_of(b));
     }
     /* release: the cleared window goes with the word. acquire: the loser goes on with what it finds. */
     if (!atomic_compare_exchange_strong_explicit(&b->word, word, next, memory_order_acq_rel, memory_order_acquire)) {
@@ -464,9 +470,9 @@ static void window_count(struct becalm_breaker *b, const struct becalm_moment *a
                          unsigned lanes)
 {
     if (lanes & CALL) {
-        permit->note = becalm_window_note(b->window, at, lanes);
+        permit->note = becalm_window_note(window_of(b), at, lanes);
     } else {
-        becalm_window_amend(b->window, at, permit->note, lanes);
+        becalm_window_amend(window_of(b), at, permit->note, lanes);
     }
 }
 
@@ -519,7 +525,7 @@ static bool rate_trips(struct becalm_breaker *b, const struct becalm_breaker_pol
 {
     uint64_t place = window_place(policy, at, permit);
     struct becalm_window_sums sums;
-    becalm_window_read(b->window, at->now, &sums);
+    becalm_window_read(window_of(b), at->now, &sums);
     if (lanes & (FAILED | SLOW)) {
         plain_until_extend(b, plain_trips_until(policy, place, sums.lane[0]));
     } else {
@@ -727,12 +733,49 @@ void becalm_breaker_note(struct becalm_breaker *b, const struct becalm_breaker_p
     if (verdict == BECALM_VERDICT_OK && note_is_plain(b, policy, word, permit, took)) {
         permit->held = false;
         permit->from = permit->to = BECALM_BREAKER_CLOSED;
-        if (!becalm__window_settled(b->window)) {
-            (void)becalm_window_note(b->window, at, CALL);
+        if (!becalm__window_settled(window_of(b))) {
+            (void)becalm_window_note(window_of(b), at, CALL);
         }
         return;
     }
     permit_end(b, policy, at, permit, verdict, took);
+}
+
+/* Memory that others may have damaged. */
+
+/* Can the generation end when `retest` says so? `now` may be older than it: others write it meanwhile. */
+static bool retest_is_sound(const struct becalm_breaker *b, const struct becalm_breaker_policy *policy, uint64_t word,
+                            becalm_ns now)
+{
+    uint64_t retest = atomic_load_explicit(&b->retest, memory_order_acquire);
+    if (!retest_is_of(retest, word)) {
+        return true; /* not published yet: whoever comes next does it */
+    }
+    becalm_ns longest = becalm_ns_max(policy->open_for, policy->open_factor_ppm > PPM ? policy->open_cap : 0);
+    becalm_ns lasts = word_state(word) == BECALM_BREAKER_OPEN ? longest : policy->half_open_for;
+    return becalm_ns_since(retest_time(retest), now) <= becalm_ns_after(lasts, BECALM_S);
+}
+
+bool becalm_breaker_sound(const void *memory, const struct becalm_breaker_policy *policy, uint32_t cells, becalm_ns now)
+{
+    BECALM_ASSERT(becalm_breaker_check(policy, NULL) == 0);
+    const struct becalm_breaker *b = memory;
+    struct becalm_window_shape shape = policy_shape(policy, cells);
+    uint64_t word = word_load(b);
+    if (!becalm_window_sound(window_of(b), &shape)) {
+        return false;
+    }
+    switch (word_state(word)) {
+    case BECALM_BREAKER_CLOSED:
+    case BECALM_BREAKER_DISABLED:
+    case BECALM_BREAKER_FORCED_OPEN:
+    case BECALM_BREAKER_METRICS_ONLY:
+        return word_left(word) == 0;
+    case BECALM_BREAKER_OPEN:
+    case BECALM_BREAKER_HALF_OPEN:
+        return word_left(word) <= policy_probes(policy) && retest_is_sound(b, policy, word, now);
+    }
+    return false;
 }
 
 /* Displays and the operator. */
@@ -765,7 +808,7 @@ uint64_t becalm_breaker_late(const struct becalm_breaker *b)
 
 void becalm_breaker_read(const struct becalm_breaker *b, becalm_ns now, struct becalm_window_sums *sums)
 {
-    becalm_window_read(b->window, now, sums);
+    becalm_window_read(window_of(b), now, sums);
 }
 
 const char *becalm_breaker_word(enum becalm_breaker_state state)

@@ -89,6 +89,12 @@ static struct becalm_window_shape shape_of(const struct becalm_budget_policy *po
     return shape;
 }
 
+/* The window lies right behind the budget's own line, at the same distance wherever the memory is mapped. */
+static inline struct becalm_window *window_of(const struct becalm_budget *b)
+{
+    return (struct becalm_window *)((uintptr_t)b + LINE);
+}
+
 size_t becalm_budget_bytes(const struct becalm_budget_policy *policy, uint32_t cells)
 {
     if (becalm_budget_check(policy, NULL) != 0) {
@@ -124,7 +130,7 @@ struct becalm_budget *becalm_budget_init(void *memory, const struct becalm_budge
     struct becalm_window_shape shape = shape_of(policy, cells);
     struct becalm_budget *b = memory;
     memset(b, 0, LINE);
-    b->window = becalm_window_init((char *)memory + LINE, &shape);
+    (void)becalm_window_init(window_of(b), &shape);
     atomic_init(&b->word, word_at_start(policy));
     atomic_init(&b->cap, 0);
     return b;
@@ -192,7 +198,7 @@ static void stock_drop(struct becalm_budget *b, uint64_t amount)
 
 static uint64_t cap_word(const struct becalm_budget *b, becalm_ns now)
 {
-    uint64_t w = least(becalm_window_sum(b->window, now, FIRST), CAP_MASK);
+    uint64_t w = least(becalm_window_sum(window_of(b), now, FIRST), CAP_MASK);
     uint64_t banked = least(500, 5 * w);
     uint64_t cap = w > banked ? w : banked;
     return now >> TICK_BITS << CAP_BITS | (cap > 50 ? cap : 50);
@@ -370,7 +376,7 @@ static bool window_allows(const struct becalm_budget *b, const struct becalm_bud
                           uint64_t more)
 {
     struct becalm_window_sums sums;
-    becalm_window_read(b->window, now, &sums);
+    becalm_window_read(window_of(b), now, &sums);
     uint64_t retries = sums.lane[RETRIED] + more;
     if (policy->kind == BECALM_BUDGET_ADAPTIVE) {
         return adaptive_allows(policy, &sums, retries);
@@ -387,11 +393,11 @@ static bool window_take(struct becalm_budget *b, const struct becalm_budget_poli
         return false;
     }
     struct becalm_moment at = {.now = now, .cell = 0};
-    becalm_window_note(b->window, &at, LANE(RETRIED));
+    becalm_window_note(window_of(b), &at, LANE(RETRIED));
     if (window_allows(b, policy, now, 0)) {
         return true;
     }
-    becalm_window_undo(b->window, now, 0, LANE(RETRIED));
+    becalm_window_undo(window_of(b), now, 0, LANE(RETRIED));
     return false;
 }
 
@@ -428,7 +434,7 @@ void becalm_budget_begin(struct becalm_budget *b, const struct becalm_budget_pol
     if (policy->kind == BECALM_BUDGET_CONCURRENCY) {
         atomic_fetch_add_explicit(&b->word, 1, memory_order_relaxed);
     }
-    becalm_window_note(b->window, at, LANE(FIRST));
+    becalm_window_note(window_of(b), at, LANE(FIRST));
 }
 
 void becalm_budget_end(struct becalm_budget *b, const struct becalm_budget_policy *policy)
@@ -449,7 +455,7 @@ static NOT_INLINE void note(struct becalm_budget *b, const struct becalm_budget_
         return;
     case BECALM_BUDGET_ADAPTIVE:
         if (outcome->kind != BECALM_OUTCOME_CANCELLED) { /* that says nothing about the callee */
-            becalm_window_note(b->window, at, LANE(ENDED) | (earning(outcome->kind) ? LANE(GOOD) : 0));
+            becalm_window_note(window_of(b), at, LANE(ENDED) | (earning(outcome->kind) ? LANE(GOOD) : 0));
         }
         return;
     case BECALM_BUDGET_GRPC:
@@ -550,7 +556,7 @@ static NOT_INLINE bool take(struct becalm_budget *b, const struct becalm_budget_
     }
     bool counted = has_window(policy); /* by window_take, in cell 0 */
     if (!counted) {
-        becalm_window_note(b->window, at, LANE(RETRIED));
+        becalm_window_note(window_of(b), at, LANE(RETRIED));
     }
     *spend = (struct becalm_spend){.amount = price, .taken_at = at->now, .cell = counted ? 0 : at->cell, .held = true};
     return true;
@@ -574,7 +580,7 @@ void becalm_budget_give(struct becalm_budget *b, const struct becalm_budget_poli
     }
     spend->held = false;
     if (end == BECALM_SPEND_UNUSED) {
-        becalm_window_undo(b->window, spend->taken_at, spend->cell, LANE(RETRIED));
+        becalm_window_undo(window_of(b), spend->taken_at, spend->cell, LANE(RETRIED));
     }
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
@@ -622,7 +628,7 @@ static uint64_t ratio_left(const struct becalm_budget_policy *policy, uint64_t f
 static uint64_t window_left(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
 {
     struct becalm_window_sums sums;
-    becalm_window_read(b->window, now, &sums);
+    becalm_window_read(window_of(b), now, &sums);
     uint64_t retries = sums.lane[RETRIED];
     if (policy->kind == BECALM_BUDGET_RATIO) {
         return ratio_left(policy, sums.lane[FIRST], retries);
@@ -655,10 +661,15 @@ uint64_t becalm_budget_left(const struct becalm_budget *b, const struct becalm_b
     BECALM_UNREACHABLE();
 }
 
+void becalm_budget_read(const struct becalm_budget *b, becalm_ns now, struct becalm_window_sums *sums)
+{
+    becalm_window_read(window_of(b), now, sums);
+}
+
 uint32_t becalm_budget_retry_ratio(const struct becalm_budget *b, becalm_ns now)
 {
-    uint64_t first = becalm_window_sum(b->window, now, FIRST);
-    uint64_t retries = becalm_window_sum(b->window, now, RETRIED);
+    uint64_t first = becalm_window_sum(window_of(b), now, FIRST);
+    uint64_t retries = becalm_window_sum(window_of(b), now, RETRIED);
     return first == 0 ? 0 : (uint32_t)least(millionths(retries) / first, UINT32_MAX);
 }
 
@@ -677,7 +688,7 @@ static uint64_t in_proportion(uint64_t have, uint64_t full, uint64_t of)
 static uint64_t counted(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
 {
     return policy->kind == BECALM_BUDGET_CONCURRENCY ? retries_in(word_load(b))
-                                                     : becalm_window_sum(b->window, now, RETRIED);
+                                                     : becalm_window_sum(window_of(b), now, RETRIED);
 }
 
 uint64_t becalm_budget_cap(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
@@ -708,6 +719,43 @@ uint32_t becalm_budget_fill_ppm(const struct becalm_budget *b, const struct beca
     uint64_t cap = becalm_budget_cap(b, policy, now);
     uint64_t left = least(becalm_budget_left(b, policy, now), cap); /* other threads may spend between the two */
     return cap == 0 ? 0 : cap == UINT64_MAX ? MILLION : (uint32_t)in_proportion(left, cap, MILLION);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ sound */
+
+/* Is the word one that this policy can have left? `now` may be older than the word: others write it meanwhile. */
+static bool word_is_sound(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
+{
+    uint64_t word = word_load(b);
+    uint64_t cap = atomic_load_explicit(&b->cap, memory_order_relaxed);
+    switch (policy->kind) {
+    case BECALM_BUDGET_EARNED:
+        return word <= CAP_MASK * FIFTIETH &&
+               cap >> CAP_BITS <= becalm_ns_after(now, SPAN_PLAIN + BECALM_S) >> TICK_BITS;
+    case BECALM_BUDGET_TOKENS:
+        return policy->refill_per_second == 0
+                   ? word <= policy->capacity
+                   : becalm_ns_since(word, now) <= policy->capacity * tokens_interval(policy) + BECALM_S;
+    case BECALM_BUDGET_GRPC:
+        return word <= policy->max_tokens_milli;
+    case BECALM_BUDGET_AWS:
+        return word <= policy->capacity;
+    case BECALM_BUDGET_CONCURRENCY: /* any number of calls and retries may be in progress */
+        return true;
+    case BECALM_BUDGET_RATIO:
+    case BECALM_BUDGET_ADAPTIVE:
+    case BECALM_BUDGET_NONE:
+        return word == 0;
+    }
+    return false;
+}
+
+bool becalm_budget_sound(const void *memory, const struct becalm_budget_policy *policy, uint32_t cells, becalm_ns now)
+{
+    BECALM_ASSERT(becalm_budget_check(policy, NULL) == 0);
+    const struct becalm_budget *b = memory;
+    struct becalm_window_shape shape = shape_of(policy, cells);
+    return becalm_window_sound(window_of(b), &shape) && word_is_sound(b, policy, now);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ carry */

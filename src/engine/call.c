@@ -49,6 +49,11 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->record.need = 0;
 }
 
+void becalm_call_not_replayable(struct becalm_call *call)
+{
+    call->request.not_replayable = true;
+}
+
 bool becalm_call_ended(const struct becalm_call *call)
 {
     return call->phase == BECALM_PHASE_ENDED;

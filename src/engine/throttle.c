@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/throttle.h>
 
+#include "window_internal.h"
+
 #define LINE   64u
 #define SLICES 60u /* 2 s each at the default window of 2 min */
 #define CELLS  4u
@@ -69,6 +71,7 @@ struct becalm_throttle *becalm_throttle_init(void *memory, const struct becalm_t
     struct becalm_window_shape shape = shape_of(policy, cells);
     struct becalm_throttle *throttle = memory;
     atomic_init(&throttle->waiting, 0);
+    atomic_init(&throttle->credit, 0);
     throttle->window = becalm_window_init((unsigned char *)memory + WINDOW_OFFSET, &shape);
     return throttle;
 }
@@ -93,14 +96,20 @@ static uint32_t chance_of(uint64_t requests, uint64_t accepts, uint32_t k_milli)
     return (uint32_t)((sent - allowed) * PPM / (MILLI * (requests + 1)));
 }
 
+static uint32_t chance_now(const struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy,
+                           const struct becalm_window_sums *sums)
+{
+    uint64_t waiting = atomic_load_explicit(&throttle->waiting, memory_order_relaxed); /* a statistic, as the others */
+    uint64_t requests = sums->lane[LANE_REQUESTS];
+    return chance_of(requests > waiting ? requests - waiting : 0, sums->lane[LANE_ACCEPTS], policy->k_milli);
+}
+
 uint32_t becalm_throttle_chance(const struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy,
                                 becalm_ns now)
 {
     struct becalm_window_sums sums;
     becalm_window_read(throttle->window, now, &sums);
-    uint64_t waiting = atomic_load_explicit(&throttle->waiting, memory_order_relaxed); /* a statistic, as the others */
-    uint64_t requests = sums.lane[LANE_REQUESTS];
-    return chance_of(requests > waiting ? requests - waiting : 0, sums.lane[LANE_ACCEPTS], policy->k_milli);
+    return chance_now(throttle, policy, &sums);
 }
 
 void becalm_throttle_wait(struct becalm_throttle *throttle)
@@ -113,12 +122,42 @@ void becalm_throttle_decided(struct becalm_throttle *throttle)
     atomic_fetch_sub_explicit(&throttle->waiting, 1, memory_order_relaxed);
 }
 
+/* Adding the window up for every call is the dearest part of a healthy one. Within a slice nothing falls out of the
+ * window, so while K * accepts is above the requests by n, the next n calls pass whatever comes of those before them.
+ */
+static bool credit_take(struct becalm_throttle *throttle, uint32_t slice)
+{
+    uint64_t credit = atomic_load_explicit(&throttle->credit, memory_order_relaxed);
+    return credit >> 32 == slice && (uint32_t)credit > 0 &&
+           atomic_compare_exchange_strong_explicit(&throttle->credit, &credit, credit - 1, memory_order_relaxed,
+                                                   memory_order_relaxed); /* lost: the sum is still exact */
+}
+
+static void credit_set(struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy, uint32_t slice,
+                       const struct becalm_window_sums *sums)
+{
+    uint64_t accepts = sums->lane[LANE_ACCEPTS] < UINT32_MAX ? sums->lane[LANE_ACCEPTS] : UINT32_MAX;
+    uint64_t allowed = policy->k_milli * accepts / MILLI;
+    uint64_t requests = sums->lane[LANE_REQUESTS] + 1; /* this one */
+    uint64_t count = allowed > requests ? allowed - requests : 0;
+    count = count < UINT32_MAX ? count : UINT32_MAX;
+    atomic_store_explicit(&throttle->credit, (uint64_t)slice << 32 | count, memory_order_relaxed);
+}
+
 bool becalm_throttle_admit(struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy,
                            const struct becalm_moment *at)
 {
+    uint32_t slice = (uint32_t)becalm__window_slice(throttle->window, at->now);
+    if (credit_take(throttle, slice)) {
+        becalm_window_note(throttle->window, at, 1u << LANE_REQUESTS);
+        return true;
+    }
     /* The call itself is no evidence yet. Counted before the look, a call that comes alone after a quiet window would
      * be turned away every other time: (1 - 0) / (1 + 1). It is counted whatever the draw says. */
-    uint32_t chance = becalm_throttle_chance(throttle, policy, at->now);
+    struct becalm_window_sums sums;
+    becalm_window_read(throttle->window, at->now, &sums);
+    uint32_t chance = chance_now(throttle, policy, &sums);
+    credit_set(throttle, policy, slice, &sums);
     becalm_window_note(throttle->window, at, 1u << LANE_REQUESTS);
     return !becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_THROTTLE), chance);
 }

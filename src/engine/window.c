@@ -77,6 +77,17 @@ static uint32_t stride_of(const struct becalm_window_shape *shape)
     return (shape->slices * shape->lanes + line - 1) / line * line;
 }
 
+static becalm_ns width_of(const struct becalm_window_shape *shape)
+{
+    return shape->span / shape->slices;
+}
+
+static uint32_t count_bits_of(const struct becalm_window_shape *shape)
+{
+    uint32_t bits = 63u - (uint32_t)__builtin_clzll(width_of(shape));
+    return bits > COUNT_BITS_MIN ? bits : COUNT_BITS_MIN;
+}
+
 size_t becalm_window_bytes(const struct becalm_window_shape *shape)
 {
     if (becalm_window_check(shape, NULL) != 0) {
@@ -98,10 +109,9 @@ struct becalm_window *becalm_window_init(void *memory, const struct becalm_windo
     if (shape->kind == BECALM_WINDOW_COUNT) {
         return w;
     }
-    w->width = shape->span / shape->slices;
+    w->width = width_of(shape);
     w->stride = stride_of(shape);
-    w->count_bits = 63u - (uint32_t)__builtin_clzll(w->width);
-    w->count_bits = w->count_bits > COUNT_BITS_MIN ? w->count_bits : COUNT_BITS_MIN;
+    w->count_bits = count_bits_of(shape);
     return w;
 }
 
@@ -378,6 +388,11 @@ static void time_undo(struct becalm_window *w, becalm_ns noted_at, uint32_t cell
     }
 }
 
+uint64_t becalm__window_slice(const struct becalm_window *w, becalm_ns now)
+{
+    return place_slice(place_of(w, now));
+}
+
 static uint64_t time_sum(const struct becalm_window *w, becalm_ns now, unsigned lane)
 {
     uint64_t slice = place_slice(place_of(w, now));
@@ -405,6 +420,22 @@ static void time_clear(struct becalm_window *w)
 }
 
 /* ---- both kinds ---- */
+
+/* Whatever else may be damaged only miscounts; these would lead out of the memory. */
+bool becalm_window_sound(const struct becalm_window *w, const struct becalm_window_shape *shape)
+{
+    const struct becalm_window_shape *is = &w->shape;
+    if (is->kind != shape->kind || is->size != shape->size || is->span != shape->span || is->slices != shape->slices ||
+        is->lanes != shape->lanes || is->cells != shape->cells) {
+        return false;
+    }
+    if (shape->kind == BECALM_WINDOW_COUNT) {
+        return true;
+    }
+    uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
+    return w->width == width_of(shape) && w->stride == stride_of(shape) && w->count_bits == count_bits_of(shape) &&
+           place_row(hint) < shape->slices;
+}
 
 uint64_t becalm_window_note(struct becalm_window *w, const struct becalm_moment *at, unsigned lanes)
 {

@@ -16,4 +16,7 @@ static inline bool becalm__window_settled(const struct becalm_window *w)
     return next > base && next - base >= w->shape.size;
 }
 
+/* Which slice of a TIME window this instant is in: what is noted falls out only when that changes. */
+uint64_t becalm__window_slice(const struct becalm_window *, becalm_ns now);
+
 #endif

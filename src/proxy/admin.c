@@ -3,7 +3,6 @@
 #include "admin.h"
 
 #include "admin_internal.h"
-#include "gateway.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,12 +65,17 @@ static void listener_ready(struct source *source, uint32_t events)
     struct admin *admin = listener->admin;
     (void)events;
     for (int i = 0; i < TURN; i++) {
-        if (admin->conn_count == ADMIN_CONNS_MAX && !admin_conns_evict(admin)) {
+        bool full = admin->conn_count == ADMIN_CONNS_MAX;
+        struct admin_conn *idlest = full ? admin_conns_idlest(admin) : NULL;
+        if (full && idlest == NULL) {
             listener_pause(listener);
             return;
         }
         int fd = take(listener);
         if (fd >= 0) {
+            if (full) { /* only now is it sure that somebody wants the place */
+                admin_conn_close(idlest);
+            }
             admin_conn_accept(admin, fd, false);
         } else if (errno == EMFILE || errno == ENFILE) {
             take_by_reserve(listener);
@@ -144,15 +148,21 @@ static struct admin_listener *listener_make(struct admin *admin, const char *tex
     *listener = (struct admin_listener){.source = {.ready = listener_ready, .fd = -1}, .admin = admin};
     listener->address = address.socket;
     listener->text = strdup(text);
-    listener->source.fd = listener->text == NULL ? -1 : listen_on(&address.socket, false);
+    listener->source.fd = listener->text == NULL ? -1 : listen_handed(admin->place.handed, &address.socket);
+    if (listener->text != NULL && listener->source.fd < 0) {
+        /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
+        bool local = address.kind == ADDRESS_LOCAL;
+        mode_t before = local ? umask(S_IXUSR | S_IRWXG | S_IRWXO) : 0;
+        listener->source.fd = listen_on(&address.socket, false);
+        if (local) {
+            umask(before);
+        }
+    }
     if (listener->source.fd < 0) {
         int error = errno;
         listener_free(listener);
         errno = error;
         return NULL;
-    }
-    if (address.kind == ADDRESS_LOCAL) {
-        chmod(address.socket.local.sun_path, S_IRUSR | S_IWUSR); /* who may open it needs no token */
     }
     return listener;
 }
@@ -200,7 +210,7 @@ static char *token_read(const char *path, const char **why)
 
 int admin_prepare(struct admin *admin, const struct becalm_settings *settings, struct becalm_diags *diags)
 {
-    const char *path = admin->place.gateway->path;
+    const char *path = admin->place.name;
     const char *why = NULL;
     bool same =
         admin->listener != NULL && settings->admin != NULL && strcmp(admin->listener->text, settings->admin) == 0;

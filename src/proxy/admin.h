@@ -7,6 +7,7 @@
  * loopback it needs nothing; elsewhere a bearer token from adminTokenFile. Writes from other sites are refused.
  * docs/admin.md has the paths and the shape of what they answer. */
 
+#include "listener.h"
 #include "log.h"
 #include "loop.h"
 
@@ -17,13 +18,20 @@ struct control;
 struct gateway;
 struct history;
 
-/* Whose it is. */
+struct admin_route;
+
+/* Whose it is. A program that is made of gateways has a page of its own that is served the same way: then the routes
+ * are its own, `self` is for them, and there is no gateway. */
 struct admin_place {
     struct gateway *gateway;
     struct control *control;
     struct loop *loop;
     struct log_source *log;
     const struct history *history;
+    const char *name; /* for diagnostics */
+    const struct handed *handed;
+    const struct admin_route *routes; /* ends with a path of NULL; NULL: those of every gateway */
+    void *self;
 };
 
 struct admin *admin_make(const struct admin_place *); /* listens nowhere yet; NULL: no memory */

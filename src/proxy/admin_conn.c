@@ -425,18 +425,16 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
     enter(conn, CONN_HEAD, HEAD_TIME);
 }
 
-bool admin_conns_evict(struct admin *admin)
+struct admin_conn *admin_conns_idlest(const struct admin *admin)
 {
     struct admin_conn *oldest = NULL;
     for (struct admin_conn *conn = admin->conns; conn != NULL; conn = conn->next) {
-        if (conn->state == CONN_IDLE && (oldest == NULL || conn->timer.at < oldest->timer.at)) {
+        /* The list has the latest first, so that of those answered in one wake-up the one that came first is taken. */
+        if (conn->state == CONN_IDLE && (oldest == NULL || conn->timer.at <= oldest->timer.at)) {
             oldest = conn;
         }
     }
-    if (oldest != NULL) {
-        admin_conn_close(oldest);
-    }
-    return oldest != NULL;
+    return oldest;
 }
 
 void admin_conns_quiet(struct admin *admin)

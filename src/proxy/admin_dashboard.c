@@ -67,7 +67,7 @@ static void answer_with(const struct embedded *file, const struct admin_request 
     }
 }
 
-static void answer_named(struct becalm_text name, const struct admin_request *request, struct admin_answer *answer)
+void admin_file(struct becalm_text name, const struct admin_request *request, struct admin_answer *answer)
 {
     for (const struct embedded *file = embedded_dashboard; file->name != NULL; file++) {
         if (text_is(name, file->name)) {
@@ -81,7 +81,7 @@ static void answer_named(struct becalm_text name, const struct admin_request *re
 void admin_dashboard(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
     (void)admin;
-    answer_named(text_of("index.html"), request, answer);
+    admin_file(text_of("index.html"), request, answer);
 }
 
 void admin_asset(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
@@ -89,5 +89,5 @@ void admin_asset(struct admin *admin, const struct admin_request *request, struc
     struct becalm_text name = request->path;
     (void)admin;
     text_skip(&name, sizeof "/assets/" - 1);
-    answer_named(name, request, answer);
+    admin_file(name, request, answer);
 }

@@ -4,7 +4,7 @@
 #include "explain_header.h"
 #include "gateway.h"
 #include "http/text_internal.h"
-#include "metrics.h"
+#include "meter/metrics.h"
 
 #include <stdlib.h>
 

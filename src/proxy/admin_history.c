@@ -3,7 +3,7 @@
 
 #include "gateway.h"
 #include "history.h"
-#include "metrics.h"
+#include "meter/metrics.h"
 
 /* /api/sample, /api/events and /api/history: rows of numbers, with the names of their columns beside them once. With
  * two hundred services a second of objects would be ten times as long. docs/admin.md says what each column is. */

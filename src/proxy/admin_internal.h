@@ -7,8 +7,8 @@
 
 #include "address.h"
 #include "admin.h"
-#include "buffer.h"
 #include "h1.h"
+#include "meter/buffer.h"
 #include "snapshot.h"
 
 #define ADMIN_CONNS_MAX 64u
@@ -66,6 +66,15 @@ void admin_problem(struct admin_answer *, uint32_t status, const char *sentence)
  * body has come. */
 bool admin_guard(const struct admin *, const struct admin_request *, bool is_open, struct admin_answer *);
 
+/* A page: one star stands for one segment of its path. */
+struct admin_route {
+    const char *path;
+    bool writes;  /* POST, else GET and HEAD */
+    bool is_open; /* needs no token, for there is nothing to learn */
+    const char *type;
+    void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
+};
+
 /* The guard and the question whether there is such a page, before the body; and the page itself, after it. */
 bool admin_route_check(const struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_route_answer(struct admin *, const struct admin_request *, struct admin_answer *);
@@ -92,6 +101,8 @@ void admin_events(struct admin *, const struct admin_request *, struct admin_ans
 bool admin_wants_html(const struct admin_request *);
 void admin_dashboard(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_asset(struct admin *, const struct admin_request *, struct admin_answer *);
+/* One file of those that are built in, by its name. */
+void admin_file(struct becalm_text name, const struct admin_request *, struct admin_answer *);
 
 /* The latest second of every target, as /api/sample and each event tell it. */
 void admin_put_sample(struct admin *, struct buffer *);
@@ -105,8 +116,8 @@ char **admin_host_names(const struct snapshot_service *);
 /* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
 void admin_conn_accept(struct admin *, int fd, bool reserved);
 void admin_conn_close(struct admin_conn *);
-/* Closes the one that has been idle for longest. False: none is idle. */
-bool admin_conns_evict(struct admin *);
+/* The one that has been idle for longest; NULL: none is idle. */
+struct admin_conn *admin_conns_idlest(const struct admin *);
 /* Closes those that are idle, and the others after their answer. */
 void admin_conns_quiet(struct admin *);
 

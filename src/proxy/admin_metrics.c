@@ -3,7 +3,7 @@
 #include "admin_internal.h"
 
 #include "gateway.h"
-#include "metrics.h"
+#include "meter/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "control.h"
 #include "gateway.h"
 #include "http/text_internal.h"
-#include "metrics.h"
+#include "meter/metrics.h"
 #include "policy/yaml.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "admin_internal.h"
 
 #include "gateway.h"
-#include "metrics.h"
+#include "meter/metrics.h"
 #include "policy/schema.h"
 
 /* /api/policy: every target's rules as `becalm check --explain` tells them, and what the role makes of them. */

@@ -70,14 +70,8 @@ static void front(struct admin *admin, const struct admin_request *request, stru
 
 /* ---- which page ---- */
 
-/* One star stands for one segment. */
-static const struct admin_route {
-    const char *path;
-    bool writes;  /* POST, else GET and HEAD */
-    bool is_open; /* needs no token, for there is nothing to learn */
-    const char *type;
-    void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
-} routes[] = {
+/* Those of every gateway. */
+static const struct admin_route gateway_routes[] = {
     {"/", false, false, "text/plain; charset=utf-8", front},
     {"/assets/*", false, true, NULL, admin_asset}, /* says its type itself */
     {"/healthz", false, true, "text/plain; charset=utf-8", healthz},
@@ -91,6 +85,7 @@ static const struct admin_route {
     {"/api/policy", false, false, "application/json", admin_policy},
     {"/api/reload", true, false, "application/json", admin_reload},
     {"/api/services/*/breaker", true, false, "application/json", admin_breaker},
+    {NULL, false, false, NULL, NULL},
 };
 
 static bool matches(const char *pattern, struct becalm_text path)
@@ -106,19 +101,18 @@ static bool matches(const char *pattern, struct becalm_text path)
            memchr(path.at + before, '/', path.length - before - behind) == NULL;
 }
 
-static const struct admin_route *find(struct becalm_text path)
+static const struct admin_route *find(const struct admin *admin, struct becalm_text path)
 {
-    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
-        if (path.at != NULL && matches(routes[i].path, path)) {
-            return &routes[i];
-        }
+    const struct admin_route *route = admin->place.routes == NULL ? gateway_routes : admin->place.routes;
+    while (route->path != NULL && (path.at == NULL || !matches(route->path, path))) {
+        route++;
     }
-    return NULL;
+    return route->path == NULL ? NULL : route;
 }
 
 bool admin_route_check(const struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    const struct admin_route *route = find(request->path);
+    const struct admin_route *route = find(admin, request->path);
     bool reads = text_is(request->method, "GET") || text_is(request->method, "HEAD");
     bool is_page = text_is(request->path, "/") && admin_wants_html(request); /* it asks for the token itself */
     if (!admin_guard(admin, request, is_page || (route != NULL && route->is_open), answer)) {
@@ -138,7 +132,7 @@ bool admin_route_check(const struct admin *admin, const struct admin_request *re
 
 void admin_route_answer(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    const struct admin_route *route = find(request->path);
+    const struct admin_route *route = find(admin, request->path);
     answer->status = 200;
     answer->type = route->type;
     route->answer(admin, request, answer);

@@ -3,7 +3,7 @@
 
 #include "gateway.h"
 #include "log_text.h"
-#include "metrics.h"
+#include "meter/metrics.h"
 #include "policy/schema.h"
 
 #include <becalm/version.h>

@@ -14,6 +14,7 @@
 
 static void attempt_write(struct attempt *);
 static bool attempt_read(struct attempt *);
+static bool take_body(struct attempt *, const char *bytes, size_t length);
 
 void attempt_free(struct attempt *attempt)
 {
@@ -52,8 +53,12 @@ static void release(struct attempt *attempt, bool clean)
     }
 }
 
+/* Timed out, or not wanted any more: the engine is not told of its end, but it was sent, and counts. */
 void attempt_abandon(struct attempt *attempt)
 {
+    if (attempt->state >= ATTEMPT_SENT) {
+        meter_attempt(attempt->exchange->meter, &(struct becalm_outcome){.status = attempt->status});
+    }
     release(attempt, false);
     attempt_free(attempt);
 }
@@ -71,7 +76,7 @@ static void fail(struct attempt *attempt, enum becalm_http_failure failure)
 
 void attempt_stalled(struct attempt *attempt)
 {
-    fail(attempt, BECALM_HTTP_CUT);
+    fail(attempt, attempt->state == ATTEMPT_PASSING ? BECALM_HTTP_CUT : BECALM_HTTP_TIMEOUT);
 }
 
 /* A pooled connection was found dead before the first byte of an answer: that is nobody's failure, and is mended on a
@@ -97,7 +102,7 @@ static bool redo(struct attempt *attempt)
     case UPSTREAM_LATER:
         break;
     case UPSTREAM_REFUSED:
-        fail(attempt, BECALM_HTTP_CONNECT);
+        attempt_refused(attempt);
         break;
     }
     return true;
@@ -146,7 +151,8 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         fail(attempt, BECALM_HTTP_DNS);
         return;
     }
-    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, false,
+    bool connect = exchange_is_connect(exchange); /* a tunnel has a connection of its own */
+    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, connect,
                          !exchange_may_repeat(exchange))) {
     case UPSTREAM_READY:
         attempt_connected(attempt);
@@ -154,9 +160,22 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     case UPSTREAM_LATER:
         break;
     case UPSTREAM_REFUSED:
-        fail(attempt, BECALM_HTTP_CONNECT);
+        attempt_refused(attempt);
         break;
     }
+}
+
+/* The connection could not even be tried. If that is for want of our own means, it is not the host's fault. */
+void attempt_refused(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM && errno != EADDRNOTAVAIL) {
+        fail(attempt, BECALM_HTTP_CONNECT);
+        return;
+    }
+    struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
+    exchange->no_means = true;
+    exchange_done(exchange, attempt->slot, &ours);
 }
 
 void attempt_not_connected(struct attempt *attempt, bool timed_out)
@@ -311,6 +330,9 @@ static bool flush_unsent(struct attempt *attempt)
         }
         attempt->wrote = true;
         unsent->from += (size_t)written;
+        if (attempt->exchange->client != NULL) {
+            attempt->exchange->client->since = attempt->exchange->worker->loop.now; /* it moves */
+        }
     }
     bytes_free(unsent);
     attempt->through = attempt->exchange->body_in.ended;
@@ -382,7 +404,7 @@ static bool pass(struct attempt *attempt, const struct pieces *pieces)
 {
     struct exchange *exchange = attempt->exchange;
     if (!answer_more(exchange, pieces, attempt->body.ended)) {
-        client_close(exchange->client);
+        client_close(exchange->client); /* without a client nothing is written, and nothing fails */
         return false;
     }
     return true;
@@ -450,7 +472,8 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
             return false;
         }
         attempt->fields_length = bytes_left(&attempt->got);
-        return hold(attempt, &pieces, ended, at == end);
+        return hold(attempt, &pieces, ended, at == end) &&
+               (at == end || take_body(attempt, at, (size_t)(end - at))); /* more pieces than one list holds */
     }
     if (ended) {
         release(attempt, at == end);

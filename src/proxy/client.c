@@ -8,13 +8,17 @@
 #include "tunnel.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LINGER (2 * BECALM_S)
+#define TURN_READS 8
+#define LINGER     (2 * BECALM_S)
+#define GRACE      (1 * BECALM_S) /* to say something, for who connected a moment before the end */
 
 static void client_read(struct client *);
 
@@ -62,12 +66,13 @@ static becalm_ns patience(const struct client *client)
     const struct becalm_settings *settings = settings_of(client);
     switch (client->state) {
     case CLIENT_HEAD:
-        return settings->header_timeout;
+        return client->worker->closing ? GRACE : settings->header_timeout;
     case CLIENT_LINGER:
         return LINGER;
     case CLIENT_BUSY:
         /* Until the answer's head the engine times the call; after it silence counts, on either side. */
-        return client_blocked(client) || client->exchange == NULL || client->exchange->passing != NULL
+        return client_blocked(client) || client->exchange == NULL || client->exchange->passing != NULL ||
+                       exchange_upload(client->exchange) != UPLOAD_NONE
                    ? settings->idle_timeout
                    : BECALM_NEVER;
     case CLIENT_IDLE:
@@ -117,10 +122,37 @@ static void refuse(struct client *client, uint32_t status, const char *reason, c
     }
 }
 
+/* An answer, or the upload before it, has stopped: on which side? */
+static void nothing_moves(struct client *client)
+{
+    struct exchange *exchange = client->exchange;
+    if (exchange->passing != NULL) {
+        attempt_stalled(exchange->passing);
+    } else if (exchange_upload(exchange) == UPLOAD_HOST) {
+        attempt_stalled(exchange->attempt[0]);
+    } else {
+        exchange_cancel(exchange);
+        refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+    }
+}
+
+/* A slow reader takes bytes from the kernel's buffer long before there is room for more of ours. */
+static void note_reading(struct client *client)
+{
+    int left = 0;
+    if (client_blocked(client) && ioctl(client->source.fd, SIOCOUTQ, &left) == 0) {
+        if ((uint32_t)left != client->unread) {
+            client->since = client->worker->loop.now;
+        }
+        client->unread = (uint32_t)left;
+    }
+}
+
 static void timer_fires(struct timer *timer)
 {
     struct client *client = (struct client *)((char *)timer - offsetof(struct client, timer));
     struct loop *loop = &client->worker->loop;
+    note_reading(client);
     becalm_ns limit = patience(client);
     becalm_ns due = becalm_ns_after(client->since, limit);
     if (due > loop->now) {
@@ -130,13 +162,15 @@ static void timer_fires(struct timer *timer)
         return;
     }
     wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, LINGER));
-    if (client->state == CLIENT_HEAD) {
+    if (client->state == CLIENT_HEAD && client->worker->closing && bytes_left(&client->in) == 0) {
+        client_close(client);
+    } else if (client->state == CLIENT_HEAD) {
         refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
     } else if (client->state == CLIENT_BODY) {
         exchange_cancel(client->exchange);
         refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
     } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->exchange != NULL) {
-        attempt_stalled(client->exchange->passing);
+        nothing_moves(client);
     } else if (client->state == CLIENT_BUSY || client->state == CLIENT_TUNNEL) {
         client_abort(client);
     } else {
@@ -199,6 +233,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->since = worker->loop.now;
     client->state = CLIENT_HEAD; /* who connects says something soon */
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
+    client->trusted_in = worker->view->snapshot->number;
     client->next = worker->clients;
     client->link = &worker->clients;
     if (client->next != NULL) {
@@ -250,9 +285,29 @@ void client_abort(struct client *client)
 
 void client_quiet(struct client *client)
 {
-    if (client->state == CLIENT_IDLE || (client->state == CLIENT_HEAD && bytes_left(&client->in) == 0)) {
-        client_close(client);
+    if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
+        client->readable = true; /* a request may have come a moment ago: it is still answered */
+        client_read(client);
     }
+    if (client->source.fd >= 0 && client->state == CLIENT_IDLE) {
+        client_close(client);
+    } else if (client->source.fd >= 0 && client->state == CLIENT_HEAD) {
+        client->since = client->worker->loop.now;
+        wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, GRACE));
+    }
+}
+
+bool client_trusted(struct client *client)
+{
+    const struct snapshot *snapshot = client->worker->view->snapshot;
+    union address_socket peer = {0};
+    socklen_t length = sizeof peer;
+    if (client->trusted_in != snapshot->number) { /* a reload may have changed whom we trust */
+        client->trusted_in = snapshot->number;
+        client->trusted =
+            getpeername(client->source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);
+    }
+    return client->trusted;
 }
 
 struct becalm_text client_peer(const struct client *client, char *text, size_t size)
@@ -473,7 +528,11 @@ static void client_read(struct client *client)
 {
     struct worker *worker = client->worker;
     int fd = client->source.fd;
-    while (client->readable && wants_bytes(client)) {
+    for (int turn = 0; client->readable && wants_bytes(client); turn++) {
+        if (turn == TURN_READS) {
+            loop_later(&worker->loop, &client->task); /* others have their turn */
+            return;
+        }
         size_t had = bytes_left(&client->in);
         if (had > 0) {
             memcpy(worker->in, client->in.at + client->in.from, had);

@@ -54,7 +54,8 @@ struct client {
     becalm_ns since;  /* the latest progress of what it waits for */
     uint32_t scanned; /* bytes of `in` that hold no head's end */
     enum client_state state;
-    uint16_t family; /* of its address */
+    uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
+    uint64_t trusted_in; /* the number of the snapshot that `trusted` is about */
     bool trusted;
     bool readable;    /* there may be more to read */
     bool ended;       /* it will send no more */
@@ -81,6 +82,9 @@ void client_abort(struct client *);
 
 /* Closes it if it is idle. */
 void client_quiet(struct client *);
+
+/* Do its deadline, attempt and mark headers count? */
+bool client_trusted(struct client *);
 
 struct becalm_text client_peer(const struct client *, char *text, size_t size);
 

@@ -244,6 +244,7 @@ static void drain(struct control *control)
         return;
     }
     note(control, BECALM_LOG_INFO, "draining", NULL, NULL);
+    gateway_order_all(gateway, WORKER_DRAIN);
     control->drain_end =
         becalm_ns_after(control->loop.now, becalm_ns_after(settings->drain_delay, settings->drain_limit));
     wheel_arm(&control->loop.wheel, &control->drain_timer, becalm_ns_after(control->loop.now, settings->drain_delay));
@@ -304,8 +305,15 @@ struct control *control_make(struct gateway *gateway)
     }
     control->resolver = resolver_make(&(struct resolver_options){.seed = control->loop.random});
     control->history = history_make();
-    control->admin =
-        admin_make(&(struct admin_place){gateway, control, &control->loop, control->log, control->history});
+    control->admin = admin_make(&(struct admin_place){
+        .gateway = gateway,
+        .control = control,
+        .loop = &control->loop,
+        .log = control->log,
+        .history = control->history,
+        .name = gateway->path,
+        .handed = &gateway->handed,
+    });
     if (control->resolver == NULL || control->history == NULL || control->admin == NULL) {
         control_free(control);
         return NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
-#include "buffer.h"
 #include "gateway.h"
 #include "own.h"
+
+#include "meter/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -247,7 +248,7 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
     if ((action->flags & BECALM_DO_SEND) != 0) {
         attempt_start(exchange, action);
     }
-    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->client != NULL && exchange->offer != NULL) {
+    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->offer != NULL) {
         exchange->passing = exchange->attempt[action->slot];
         answer_begin(exchange, exchange->offer, action);
     }
@@ -356,6 +357,9 @@ void exchange_cancel(struct exchange *exchange)
         exchange->client = NULL;
     }
     BECALM_ASSERT(!exchange->in_step);
+    if (exchange->holds_key && exchange->body_in.ended && !exchange->answer_begun) {
+        return; /* it goes on: whoever asks again with this key wants to know how it ended, not to have it done twice */
+    }
     if (exchange->begun) {
         exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
     } else {
@@ -381,7 +385,7 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
 {
     const char *bytes = exchange->bytes;
     const struct h1_head *head = exchange->head;
-    if (!exchange->client->trusted) {
+    if (!client_trusted(exchange->client)) {
         return;
     }
     struct becalm_deadline_headers headers = {
@@ -530,6 +534,16 @@ bool exchange_wants_body(const struct exchange *exchange)
            bytes_left(&attempt->unsent) == 0 && bytes_left(&exchange->body) == 0;
 }
 
+enum upload exchange_upload(const struct exchange *exchange)
+{
+    const struct attempt *attempt = exchange->attempt[0];
+    if (!exchange->begun || !exchange->body_streams || attempt == NULL || attempt->through ||
+        attempt->state < ATTEMPT_SENT) {
+        return UPLOAD_NONE;
+    }
+    return exchange_wants_body(exchange) ? UPLOAD_CLIENT : UPLOAD_HOST;
+}
+
 bool exchange_take_body(struct exchange *exchange, const char **at, const char *end)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
@@ -602,6 +616,11 @@ static bool check_request(struct exchange *exchange)
         refuse(exchange, 508, "proxy_loop_detected", "loop", "this request has passed here before");
         return false;
     }
+    if (h1_has(head, H1_EXPECT) && !head->expects_continue) {
+        exchange->wants_close = true;
+        refuse(exchange, 417, "http_request_denied", "expectation", "only Expect: 100-continue is understood");
+        return false;
+    }
     if (head->framing == H1_LENGTH && head->content_length > settings->max_body) {
         exchange->wants_close = true;
         refuse_body(exchange);
@@ -653,7 +672,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     exchange->view = worker->view;
     view_enter(exchange->view);
     h1_body_init(&exchange->body_in, exchange->head);
-    exchange->wants_close = !head->keep_alive || worker->closing;
+    exchange->wants_close = !head->keep_alive || worker->draining;
     exchange->upgrades = head->websocket && allows_websocket(exchange->view->snapshot->settings);
     client->state = CLIENT_BODY;
     struct route route;

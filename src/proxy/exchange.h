@@ -36,6 +36,8 @@ struct attempt {
     uint32_t number;
     becalm_ns timeout_at;
     becalm_ns connect_timeout;
+    bool fresh;   /* wants a connection that was not used before */
+    bool careful; /* or one that was looked at */
     enum attempt_state state;
     bool redone;                /* on a fresh connection, because the pooled one was dead */
     bool wrote;                 /* a byte of the request may have reached the host */
@@ -100,6 +102,7 @@ struct exchange {
     enum becalm_reason wait_why;
     becalm_ns wait_since;
     char retry_after[32];             /* of the latest failed answer, as it came */
+    bool no_means;                    /* no descriptor or memory of our own was left for a connection */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
     becalm_ns arrived_at;
@@ -151,6 +154,9 @@ void exchange_open(struct client *, const char *bytes, const struct h1_head *);
 
 /* More of the request's body: takes from *at .. end what belongs to it. False: malformed, and answered. */
 bool exchange_take_body(struct exchange *, const char **at, const char *end);
+/* A body that streams is on its way: whose turn is it? */
+enum upload { UPLOAD_NONE, UPLOAD_CLIENT, UPLOAD_HOST };
+enum upload exchange_upload(const struct exchange *);
 /* May more of the body be read from the client now? */
 bool exchange_wants_body(const struct exchange *);
 
@@ -198,10 +204,12 @@ void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, bool timed_out);
+void attempt_refused(struct attempt *); /* errno says why */
 void attempt_ready(struct attempt *, uint32_t events);
-void attempt_stalled(struct attempt *); /* nothing has come of its answer's body for too long */
-void attempt_resume(struct attempt *);  /* the client takes bytes again */
-void attempt_body(struct attempt *);    /* there is more of the request's body */
+void attempt_stalled(struct attempt *);
+/* nothing moves any more */           /* nothing has come of its answer's body for too long */
+void attempt_resume(struct attempt *); /* the client takes bytes again */
+void attempt_body(struct attempt *);   /* there is more of the request's body */
 
 /* exchange_key.c: begins the key that an endpoint requires; all but KEY_GO and KEY_ANSWERED are to be refused. */
 enum key_verdict { KEY_GO, KEY_ANSWERED, KEY_IN_FLIGHT, KEY_MISMATCH, KEY_FULL };

@@ -171,7 +171,7 @@ static void put_head(struct h1_out *out, struct exchange *exchange, const struct
     } else {
         h1_put(out, offer->fields);
     }
-    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->closing;
+    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->draining;
     exchange->wants_close |= !exchange->body_in.ended; /* answered before all was asked: the rest is not read */
     h1_put_chars(out, "via: 1.1 becalm\r\n");
     put_ours(out, exchange, action);
@@ -232,9 +232,11 @@ static void gather_end(struct gather *gather, struct exchange *exchange, const s
     gather_add(gather, "\r\n", 2);
 }
 
+/* A call whose client has gone may still go on, for the answer that will be stored. */
 static bool gather_write(struct gather *gather, struct exchange *exchange)
 {
-    return gather->count == 0 || client_write(exchange->client, gather->part, gather->count);
+    return gather->count == 0 || exchange->client == NULL ||
+           client_write(exchange->client, gather->part, gather->count);
 }
 
 void answer_begin(struct exchange *exchange, const struct offer *offer, const struct becalm_action *action)
@@ -335,6 +337,9 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     bool sent = record->attempts > 0; /* OK stands for: none */
     becalm_own_answer_for(action->why, sent ? exchange->call.last : BECALM_OUTCOME_OK, &usual);
     name_failure(exchange, &usual);
+    if (exchange->no_means && action->why == BECALM_WHY_CANCELLED) {
+        usual = (struct becalm_own_answer){503, "connection_limit_reached", "the gateway has no means left to connect"};
+    }
     struct becalm_text type = h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE);
     bool grpc = type.length >= 16 && memcmp(type.at, "application/grpc", 16) == 0;
     struct own own = {
@@ -363,7 +368,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
 
 void answer_finish(struct exchange *exchange, const struct becalm_action *action)
 {
-    exchange->wants_close |= exchange->worker->closing || !exchange->body_in.ended;
+    exchange->wants_close |= exchange->worker->draining || !exchange->body_in.ended;
     exchange->answer_begun = exchange->answer_ended = true;
     if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
         answer_kept(exchange, action);

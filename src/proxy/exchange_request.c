@@ -50,6 +50,19 @@ bool exchange_copy_request(struct exchange *exchange, const char *bytes, const s
     return true;
 }
 
+/* Is the service found by its host? Without a match it is: by its name. */
+static bool names_host(const struct becalm_match *match)
+{
+    return match->host != NULL ||
+           (match->prefix == NULL && match->path == NULL && match->method == NULL && match->header_name == NULL);
+}
+
+static bool has_header(const void *headers, const char *name, struct becalm_text value)
+{
+    const struct exchange *exchange = headers;
+    return h1_has_value(exchange->bytes, exchange->head, (struct becalm_text){name, strlen(name)}, value);
+}
+
 bool exchange_route(struct exchange *exchange, struct route *route)
 {
     const struct h1_head *head = exchange->head;
@@ -64,9 +77,14 @@ bool exchange_route(struct exchange *exchange, struct route *route)
                                                               .host = exchange->host_name,
                                                               .path = exchange->path,
                                                               .method = exchange_method(exchange),
-                                                              .bytes = exchange->bytes,
-                                                              .head = head,
+                                                              .has_header = has_header,
+                                                              .headers = exchange,
                                                           });
+    /* A tunnel goes where its authority says, or nowhere: a service that takes every path is not meant. */
+    if (exchange_is_connect(exchange) && route->service != ROUTE_NONE &&
+        !names_host(&exchange->view->snapshot->service[route->service].service->match)) {
+        route->service = ROUTE_NONE;
+    }
     return !route->bad_path;
 }
 

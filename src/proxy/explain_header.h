@@ -5,7 +5,7 @@
 /* A call's decision record for people: as the answer header Becalm-Explain (a list of RFC 8941, one line of at most
  * EXPLAIN_HEADER_MAX bytes), and as JSON for /api/decisions. docs/gateway-explain.md has the words. */
 
-#include "buffer.h"
+#include "meter/buffer.h"
 
 #include <becalm/call.h>
 

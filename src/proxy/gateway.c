@@ -110,6 +110,9 @@ static int load(const struct gateway *gateway, struct becalm_config **config, st
         .allow_unknown = gateway->allow_unknown,
         .set = (const char *const *)gateway->set,
     };
+    if (gateway->text != NULL) {
+        return becalm_config_parse(config, gateway->path, gateway->text, strlen(gateway->text), &options, diags);
+    }
     return becalm_config_load(config, gateway->path, &options, diags);
 }
 
@@ -269,15 +272,15 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     gateway->control = gateway->log == NULL ? NULL : control_make(gateway);
     rc = gateway->store == NULL || gateway->control == NULL ? BECALM_ENOMEM
                                                             : snapshot_of(gateway, shared, NULL, 0, &gateway->snapshot);
+    if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */
+        rc = admin_prepare(control_admin(gateway->control), settings, diags);
+        admin_settle(control_admin(gateway->control), rc == 0);
+    }
     if (rc == 0) {
         rc = listening_open(gateway, settings->listen, why, sizeof why);
         if (rc != 0) {
             becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
         }
-    }
-    if (rc == 0) {
-        rc = admin_prepare(control_admin(gateway->control), settings, diags);
-        admin_settle(control_admin(gateway->control), rc == 0);
     }
     shared_config_drop(shared);
     return rc;
@@ -315,14 +318,18 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     gateway->allow_unknown = options->load != NULL && options->load->allow_unknown;
     gateway->log_fd = options->log_fd;
     gateway->access_fd = options->access_fd;
-    gateway->handed_fd = malloc((options->handed_count + 1) * sizeof *gateway->handed_fd);
+    gateway->text = options->text == NULL ? NULL : strdup(options->text);
+    gateway->handed_fd = malloc((options->handed.count + 1) * sizeof *gateway->handed_fd);
     gateway->started_wall = gateway->reload.wall = gateway->reload.good_wall = wall_now();
     gateway->reload.successful = true;
-    int rc = gateway->path == NULL || gateway->set == NULL || gateway->handed_fd == NULL ? BECALM_ENOMEM : 0;
+    bool copied = gateway->path != NULL && gateway->set != NULL && gateway->handed_fd != NULL &&
+                  (options->text == NULL) == (gateway->text == NULL);
+    int rc = copied ? 0 : BECALM_ENOMEM;
     if (rc == 0) {
-        for (uint32_t i = 0; i < options->handed_count; i++) {
-            gateway->handed_fd[gateway->handed_count++] = options->handed_fd[i];
+        for (uint32_t i = 0; i < options->handed.count; i++) {
+            gateway->handed_fd[i] = options->handed.fd[i];
         }
+        gateway->handed = (struct handed){gateway->handed_fd, options->handed.count};
         if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
             memcpy(random, &gateway->started_wall, sizeof random);
         }
@@ -379,6 +386,7 @@ void gateway_free(struct gateway *gateway)
     }
     free(gateway->set);
     free(gateway->handed_fd);
+    free(gateway->text);
     free(gateway->path);
     pthread_mutex_destroy(&gateway->lock);
     free(gateway);

@@ -18,10 +18,10 @@
 struct control;
 
 struct gateway_options {
-    const char *path; /* of the policy */
+    const char *path; /* of the policy; with `text` its name in diagnostics */
+    const char *text; /* the policy itself, for a program that carries it; NULL: read the file */
     const struct becalm_load_options *load;
-    const int *handed_fd; /* by systemd */
-    uint32_t handed_count;
+    struct handed handed;
     int log_fd;
     int access_fd;
 };
@@ -38,12 +38,13 @@ struct gateway_reload {
 struct gateway {
     char id[17]; /* in Via, against loops */
     char *path;
+    char *text; /* NULL: the policy is in the file */
     char **set; /* overrides; ends with NULL */
     bool allow_unknown;
     int log_fd;
     int access_fd;
     int *handed_fd;
-    uint32_t handed_count;
+    struct handed handed;
     pthread_mutex_t lock; /* snapshot, listening, reload */
     struct snapshot *snapshot;
     struct listening *listening;

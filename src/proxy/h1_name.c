@@ -148,3 +148,15 @@ struct becalm_text h1_find_other(const char *bytes, const struct h1_head *head, 
     }
     return (struct becalm_text){0};
 }
+
+bool h1_has_value(const char *bytes, const struct h1_head *head, struct becalm_text name, struct becalm_text value)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct becalm_text found = h1_value(bytes, &head->field[i]);
+        if (found.length == value.length && memcmp(found.at, value.at, value.length) == 0 &&
+            h1__has_name(bytes, &head->field[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -92,31 +92,40 @@ static bool in_use(const union address_socket *address)
     return false;
 }
 
-static int handed_over(const struct gateway *gateway, const union address_socket *address)
+static int handed_over(const struct handed *handed, const union address_socket *address)
 {
-    for (uint32_t i = 0; i < gateway->handed_count; i++) {
+    for (uint32_t i = 0; i < handed->count; i++) {
         union address_socket bound = {0};
         socklen_t length = sizeof bound;
-        if (getsockname(gateway->handed_fd[i], &bound.any, &length) == 0 && address_equal(&bound, address)) {
-            return gateway->handed_fd[i];
+        if (getsockname(handed->fd[i], &bound.any, &length) == 0 && address_equal(&bound, address)) {
+            return handed->fd[i];
         }
     }
     return -1;
 }
 
+int listen_handed(const struct handed *handed, const union address_socket *address)
+{
+    int given = handed_over(handed, address);
+    int fd = given < 0 ? -1 : fcntl(given, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0) {
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+    }
+    return fd;
+}
+
 static bool open_sockets(struct gateway *gateway, struct listening *listening)
 {
     bool local = listening->address.any.sa_family == AF_UNIX;
-    int given = handed_over(gateway, &listening->address);
-    int shared = given >= 0 ? dup(given) : local ? listen_on(&listening->address, false) : -1;
-    if (given >= 0 && shared >= 0) {
-        fcntl(shared, F_SETFL, O_NONBLOCK);
-        fcntl(shared, F_SETFD, FD_CLOEXEC);
-    }
-    if ((given >= 0 || local) && shared < 0) {
+    bool given = handed_over(&gateway->handed, &listening->address) >= 0;
+    listening->handed_over = given;
+    int shared = given   ? listen_handed(&gateway->handed, &listening->address)
+                 : local ? listen_on(&listening->address, false)
+                         : -1;
+    if ((given || local) && shared < 0) {
         return false;
     }
-    if (given < 0 && !local && in_use(&listening->address)) {
+    if (!given && !local && in_use(&listening->address)) {
         errno = EADDRINUSE;
         return false;
     }
@@ -197,7 +206,7 @@ void listening_forget(struct gateway *gateway, const char *const *addresses)
             link = &listening->next;
         } else {
             *link = listening->next;
-            if (listening->address.any.sa_family == AF_UNIX) {
+            if (listening->address.any.sa_family == AF_UNIX && !listening->handed_over) {
                 unlink(listening->address.local.sun_path);
             }
             listening_close(gateway, listening);

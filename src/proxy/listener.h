@@ -17,7 +17,7 @@ struct listening {
     struct listening *next;
     char *text; /* as in the policy */
     union address_socket address;
-    bool handed_over; /* by systemd: never closed for others */
+    bool handed_over; /* by systemd, whose file it is */
     int *fd;          /* by worker; -1: that worker has taken it */
 };
 
@@ -38,6 +38,14 @@ void listening_forget(struct gateway *, const char *const *addresses);
 
 /* Makes a listening socket. -1 with errno. Also for the admin address. */
 int listen_on(const union address_socket *, bool reuse_port);
+
+/* Sockets that somebody else opened for us: systemd, or the program around a gateway. */
+struct handed {
+    const int *fd;
+    uint32_t count;
+};
+/* A copy of the one that is bound to this address; -1: there is none, or no descriptor for it. */
+int listen_handed(const struct handed *, const union address_socket *);
 
 /* The worker's listeners become those that its snapshot names. */
 void listeners_update(struct worker *);

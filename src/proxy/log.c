@@ -2,9 +2,10 @@
 #define _POSIX_C_SOURCE 200809L /* clocks, signals */
 #include "log.h"
 
-#include "buffer.h"
 #include "log_text.h"
 #include "ring.h"
+
+#include "meter/buffer.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "buffer.h"
 #include "log.h"
+
+#include "meter/buffer.h"
 
 #define OPERATION_MAX 320u /* a method, and two names of at most 128 */
 

@@ -4,8 +4,9 @@
 
 /* How a line of the log looks. Each of these ends with a newline and has no other, whatever the values are. */
 
-#include "buffer.h"
 #include "log.h"
+
+#include "meter/buffer.h"
 
 /* They return the length, at most LOG_LINE_MAX. */
 size_t log_text_line(char text[LOG_LINE_MAX], enum becalm_log_format, enum becalm_log_level, uint64_t wall,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot.h"
 
+#include "policy/share.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,27 +79,6 @@ static struct meters *meters_make(uint32_t workers)
     return meters;
 }
 
-/* Which parts of its service an endpoint shares: the hosts and their marks always; the limit and its gate unless it
- * writes its own; the budget where `level` says so. */
-static void state_borrow(struct state *state, const struct becalm_rules *rules)
-{
-    const struct state *service = state->service;
-    const struct becalm_target *from = &service->target;
-    struct becalm_target *to = &state->target;
-    to->hosts = from->hosts;
-    to->mark = from->mark;
-    if (memcmp(&state->policy.limit, &service->policy.limit, sizeof state->policy.limit) == 0 &&
-        memcmp(&state->policy.gate, &service->policy.gate, sizeof state->policy.gate) == 0) {
-        to->limit = from->limit;
-        to->gate = from->gate;
-    }
-    if (rules->level == BECALM_LEVEL_SERVICE) {
-        to->budget = from->budget;
-    } else if (rules->level == BECALM_LEVEL_BOTH) {
-        to->service_budget = from->budget;
-    }
-}
-
 struct state_plan {
     const struct becalm_rules *rules;
     const struct becalm_policy *policy;
@@ -142,7 +123,8 @@ static struct state *state_make(const struct state_plan *plan)
     if (plan->service != NULL) {
         state->service = plan->service;
         add_user(&plan->service->users);
-        state_borrow(state, plan->rules);
+        share_with_service((struct share){&state->target, &state->policy},
+                           (struct share){&plan->service->target, &plan->service->policy}, plan->rules->level);
     }
     return state;
 }

@@ -10,9 +10,10 @@
  * breaker, limit and so on are carried over into the new shape. What was counted (its meters) always goes on. */
 
 #include "address.h"
-#include "meter.h"
-#include "route.h"
 #include "trust.h"
+
+#include "meter/meter.h"
+#include "policy/route.h"
 
 /* The config and how many snapshots use it: an address that changed makes a new snapshot of the same file. */
 struct shared_config {

@@ -10,6 +10,8 @@
  * `struct store` is what a store can do, and the one in memory is one of them. One that several gateways share can be
  * another: it asks over a network, so a question may be answered later. The one in memory answers at once. */
 
+#include "meter/metrics.h"
+
 #include <becalm/http.h>
 
 #define STORE_HASH 32u /* SHA-256: nobody can make two requests collide on purpose */
@@ -80,13 +82,6 @@ struct store_settings {
     becalm_ns ttl;
     uint32_t max_entries;
     uint64_t max_bytes; /* of answers */
-};
-
-struct store_counts {
-    uint64_t entries, bytes;                             /* now */
-    uint64_t begun, answered, in_flight, mismatch, full; /* verdicts */
-    uint64_t stored, released, too_large;                /* ends */
-    uint64_t expired, evicted;
 };
 
 /* What a store can do; struct store is the first thing in it. */

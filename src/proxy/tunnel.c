@@ -9,8 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define TURN_READS 8 /* of each direction, then others have their turn */
+
 struct tunnel {
     struct source far; /* first */
+    struct task task;  /* goes on, after others had their turn */
     struct client *client;
     struct bytes unsent; /* to the far end */
     bool far_readable;
@@ -21,6 +24,7 @@ struct tunnel {
 
 void tunnel_free(struct tunnel *tunnel)
 {
+    loop_not_later(&tunnel->client->worker->loop, &tunnel->task);
     bytes_free(&tunnel->unsent);
     loop_bury(&tunnel->client->worker->loop, &tunnel->far);
 }
@@ -69,7 +73,11 @@ static bool pump_out(struct tunnel *tunnel)
 {
     struct client *client = tunnel->client;
     struct worker *worker = client->worker;
-    while (client->readable && bytes_left(&tunnel->unsent) == 0) {
+    for (int turn = 0; client->readable && bytes_left(&tunnel->unsent) == 0; turn++) {
+        if (turn == TURN_READS) {
+            loop_later(&worker->loop, &tunnel->task);
+            return true;
+        }
         ssize_t got = read_some(client->source.fd, worker->in, WORKER_IN);
         if (got == -2) {
             return false;
@@ -93,7 +101,11 @@ static bool pump_in(struct tunnel *tunnel)
 {
     struct client *client = tunnel->client;
     struct worker *worker = client->worker;
-    while (tunnel->far_readable && !client_blocked(client)) {
+    for (int turn = 0; tunnel->far_readable && !client_blocked(client); turn++) {
+        if (turn == TURN_READS) {
+            loop_later(&worker->loop, &tunnel->task);
+            return true;
+        }
         ssize_t got = read_some(tunnel->far.fd, worker->in, WORKER_IN);
         if (got == -2) {
             return false;
@@ -120,6 +132,11 @@ static void pump(struct tunnel *tunnel)
     if (!fine || (tunnel->far_shut && tunnel->client_shut)) {
         client_close(client);
     }
+}
+
+static void go_on(struct task *task)
+{
+    pump((struct tunnel *)((char *)task - offsetof(struct tunnel, task)));
 }
 
 void tunnel_ready(struct tunnel *tunnel, uint32_t events)
@@ -167,6 +184,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     loop_forget(loop, &upstream->source);
     if (fine) {
         *tunnel = (struct tunnel){.far = {.ready = far_ready, .fd = upstream->source.fd}, .client = client};
+        tunnel->task.run = go_on;
         tunnel->far_readable = true;
         upstream->source.fd = -1;
         fine = put_answer(exchange, bytes, length);

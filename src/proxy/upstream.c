@@ -17,6 +17,16 @@ static struct loop *loop_of(const struct upstream_host *host)
     return &host->worker->loop;
 }
 
+static void serve_line(struct task *);
+
+/* A place came free: the first in line gets it, but not now. Whoever gave it back may be in the middle of an answer. */
+static void serve_later(struct upstream_host *host)
+{
+    if (host->waiting != NULL) {
+        loop_later(loop_of(host), &host->serve);
+    }
+}
+
 struct upstream_host *upstream_host_use(struct worker *worker, const union address_socket *address, uint32_t max,
                                         becalm_ns idle)
 {
@@ -32,12 +42,14 @@ struct upstream_host *upstream_host_use(struct worker *worker, const union addre
         host->worker = worker;
         host->address = *address;
         host->last_waiting = &host->waiting;
+        host->serve.run = serve_line;
         host->next = worker->hosts;
         worker->hosts = host;
     }
     host->max = max;
     host->idle_limit = idle;
     host->users++;
+    serve_later(host); /* there may be more room */
     return host;
 }
 
@@ -51,6 +63,7 @@ static void host_free_if_unused(struct upstream_host *host)
         link = &(*link)->next;
     }
     *link = host->next;
+    loop_not_later(loop_of(host), &host->serve);
     free(host);
 }
 
@@ -160,8 +173,6 @@ static void timer_fires(struct timer *timer)
     }
 }
 
-static void serve_line(struct upstream_host *);
-
 static void ready(struct source *source, uint32_t events)
 {
     struct upstream *upstream = (struct upstream *)source;
@@ -198,7 +209,7 @@ static void ready(struct source *source, uint32_t events)
             upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
         } else {
             attempt_connected(attempt);
-            serve_line(host); /* one fewer is connecting */
+            serve_later(host); /* one fewer is connecting */
         }
         host->users--;
         host_free_if_unused(host);
@@ -238,11 +249,13 @@ static struct upstream *upstream_connect(struct upstream_host *host, becalm_ns t
     dialing_add(upstream);
     wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, timeout));
     return upstream;
-fail:
+fail:;
+    int error = errno;
     if (upstream->source.fd >= 0) {
         close(upstream->source.fd);
     }
     free(upstream);
+    errno = error;
     return NULL;
 }
 
@@ -291,12 +304,18 @@ void upstream_leave(struct attempt *attempt)
     attempt->link = NULL;
 }
 
-enum upstream_result upstream_get(struct upstream_host *host, struct attempt *attempt, becalm_ns connect_timeout,
-                                  bool fresh, bool careful)
+static enum upstream_result get(struct upstream_host *host, struct attempt *attempt, becalm_ns connect_timeout,
+                                bool fresh, bool careful, bool in_turn)
 {
-    struct upstream *upstream = fresh ? NULL : take_idle(host, careful);
     attempt->host = host;
     attempt->connect_timeout = connect_timeout;
+    attempt->fresh = fresh;
+    attempt->careful = careful;
+    if (host->waiting != NULL && !in_turn) {
+        line_up(host, attempt); /* behind those that came before */
+        return UPSTREAM_LATER;
+    }
+    struct upstream *upstream = fresh ? NULL : take_idle(host, careful);
     if (upstream != NULL) {
         upstream->attempt = attempt;
         attempt->upstream = upstream;
@@ -318,27 +337,36 @@ enum upstream_result upstream_get(struct upstream_host *host, struct attempt *at
     return UPSTREAM_LATER;
 }
 
-/* A place came free: the first in line gets it. */
-static void serve_line(struct upstream_host *host)
+enum upstream_result upstream_get(struct upstream_host *host, struct attempt *attempt, becalm_ns connect_timeout,
+                                  bool fresh, bool careful)
 {
+    return get(host, attempt, connect_timeout, fresh, careful, false);
+}
+
+static void serve_line(struct task *task)
+{
+    struct upstream_host *host = (struct upstream_host *)((char *)task - offsetof(struct upstream_host, serve));
+    host->users++; /* stay until the end of this */
     while (host->waiting != NULL) {
         struct attempt *attempt = host->waiting;
         bool room = host->count < host->max && host->connecting < UPSTREAM_CONNECTING;
         if (host->idle == NULL && !room) {
-            return;
+            break;
         }
         upstream_leave(attempt);
-        switch (upstream_get(host, attempt, attempt->connect_timeout, false, false)) {
+        switch (get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true)) {
         case UPSTREAM_READY:
             attempt_connected(attempt);
             break;
         case UPSTREAM_LATER:
             break;
         case UPSTREAM_REFUSED:
-            attempt_not_connected(attempt, false);
+            attempt_refused(attempt);
             break;
         }
     }
+    host->users--;
+    host_free_if_unused(host);
 }
 
 void upstream_put(struct upstream *upstream)
@@ -351,16 +379,14 @@ void upstream_put(struct upstream *upstream)
     }
     upstream->readable = false;
     idle_add(upstream);
-    serve_line(host);
+    serve_later(host);
 }
 
 void upstream_close(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
     destroy(upstream);
-    if (host->waiting != NULL) {
-        serve_line(host);
-    }
+    serve_later(host);
     host_free_if_unused(host);
 }
 

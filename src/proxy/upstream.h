@@ -46,6 +46,7 @@ struct upstream_host {
     struct upstream *dialing; /* being connected */
     struct attempt *waiting;  /* for a connection, in order */
     struct attempt **last_waiting;
+    struct task serve; /* the line: later, when nobody is in the middle of an answer */
 };
 
 struct upstream_host *upstream_host_use(struct worker *, const union address_socket *, uint32_t max, becalm_ns idle);

@@ -138,17 +138,18 @@ static bool view_serve(struct worker *worker, struct view *view, const struct be
 void worker_serve(struct worker *worker, const struct becalm_gate *gate)
 {
     bool waits = false;
-    if (gate == NULL || worker->serving || becalm_gate_waiting(gate) == 0) {
+    if (gate == NULL || worker->serving == gate || becalm_gate_waiting(gate) == 0) {
         return;
     }
-    worker->serving = true; /* those that are served may free slots in turn: they are seen to here */
+    const struct becalm_gate *before = worker->serving;
+    worker->serving = gate; /* those that are served may free slots in turn: they are seen to here */
     for (struct view *view = worker->view, *next; view != NULL; view = next) {
         view_enter(view);
         waits |= view_serve(worker, view, gate);
         next = view->next;
         view_leave(worker, view);
     }
-    worker->serving = false;
+    worker->serving = before;
     if (!waits && becalm_gate_waiting(gate) > 0) {
         gateway_wake_others(worker->gateway, worker->number);
     }
@@ -200,6 +201,7 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_SERVE) != 0) {
         serve_all(worker);
     }
+    worker->draining |= (orders & (WORKER_DRAIN | WORKER_CLOSE)) != 0;
     if ((orders & WORKER_CLOSE) != 0) {
         close_all(worker);
     }

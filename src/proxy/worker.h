@@ -39,6 +39,7 @@ struct view {
 enum worker_order {
     WORKER_SNAPSHOT = 1, /* there is a new one */
     WORKER_SERVE = 2,    /* a slot of some gate came free */
+    WORKER_DRAIN = 16,   /* tell clients with every answer to close */
     WORKER_CLOSE = 4,    /* stop accepting; close what is idle, and the rest after its answer */
     WORKER_STOP = 8      /* end now */
 };
@@ -63,8 +64,9 @@ struct worker {
     BECALM_ATOMIC(uint32_t) exchange_count;
     struct exchange *spare; /* exchanges to be used again */
     uint32_t spare_count;
-    bool closing; /* no new requests */
-    bool serving; /* a gate's queues */
+    bool draining;                     /* every answer is the last on its connection */
+    bool closing;                      /* no new connections */
+    const struct becalm_gate *serving; /* whose queues are being served; NULL: none */
     char date[30];
     int64_t date_second;
 };

@@ -34,6 +34,9 @@ size_t chart_count(uint64_t count, char *text, size_t size)
 /* Fewer decimals for larger figures: nobody reads 512.000x. */
 size_t chart_factor(uint64_t ppm, char *text, size_t size)
 {
+    if (ppm == CHART_NONE) {
+        return written(snprintf(text, size, "-"), size);
+    }
     uint64_t thousandths = (ppm + 500) / 1000;
     if (thousandths < 10000) {
         return written(snprintf(text, size, "%" PRIu64 ".%03" PRIu64 "x", thousandths / 1000, thousandths % 1000),

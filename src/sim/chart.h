@@ -12,7 +12,9 @@
 #define CHART_PPM        1000000u
 #define CHART_FIGURE_MAX 40u /* enough for every figure */
 
-/* 1.551x, 51.2x, 512x, 51,200x: rounded. */
+#define CHART_NONE UINT64_MAX /* there is no such figure: - */
+
+/* 1.551x, 51.2x, 512x, 51,200x: rounded; or CHART_NONE. */
 size_t chart_factor(uint64_t ppm, char *text, size_t size);
 
 /* 100 %, 99.99 %, 0 %: cut, not rounded, so that only all of them are 100 %. */

@@ -151,3 +151,15 @@ becalm_ns dist_draw(const struct dist_tables *tables, const struct dist *dist, u
     }
     return 0;
 }
+
+bool dist_is_zero(const struct dist *dist)
+{
+    bool zero = dist->kind == DIST_MIXTURE || dist->kind == DIST_SAMPLES || dist->mean == 0;
+    for (uint32_t i = 0; dist->kind == DIST_MIXTURE && i < dist->count; i++) {
+        zero = zero && dist->parts[i].dist.mean == 0;
+    }
+    for (uint32_t i = 0; dist->kind == DIST_SAMPLES && i < dist->count; i++) {
+        zero = zero && dist->samples[i] == 0;
+    }
+    return zero;
+}

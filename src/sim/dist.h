@@ -40,6 +40,9 @@ struct dist_tables {
 
 void dist_init(struct dist_tables *);
 
+/* Is every draw 0? */
+bool dist_is_zero(const struct dist *);
+
 /* One draw. */
 becalm_ns dist_draw(const struct dist_tables *, const struct dist *, uint64_t *state);
 

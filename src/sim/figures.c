@@ -137,7 +137,7 @@ static uint64_t spread_of(const struct figures *figures, uint32_t count, size_t 
     }
     switch (spread) {
     case FIGURES_MEAN:
-        return (sum + count / 2) / count;
+        return high == UINT64_MAX ? high : (sum + count / 2) / count;
     case FIGURES_LOWEST:
         return low;
     case FIGURES_HIGHEST:
@@ -208,6 +208,38 @@ void figures_text(const struct figures_column *column, const struct figures *fig
         recovery_text(figures, count, spread, text, size);
         break;
     }
+}
+
+bool figures_is_refusal(enum becalm_reason why)
+{
+    switch (why) {
+    case BECALM_WHY_NONE:
+    case BECALM_WHY_OK:
+    case BECALM_WHY_BACKOFF:
+    case BECALM_WHY_HINT:
+    case BECALM_WHY_HEDGE:
+    case BECALM_WHY_QUEUED:
+    case BECALM_WHY_ATTEMPTS_SPENT:
+    case BECALM_WHY_NOT_LISTED:
+    case BECALM_WHY_PERMANENT:
+    case BECALM_WHY_ANSWER_DELIVERED:
+    case BECALM_WHY_CANCELLED:
+    case BECALM_WHY_RETRIES_OFF:
+        return false;
+    case BECALM_WHY_RATE:
+    case BECALM_WHY_BUDGET_EMPTY:
+    case BECALM_WHY_BREAKER_OPEN:
+    case BECALM_WHY_PROBE_FAILED:
+    case BECALM_WHY_DEADLINE:
+    case BECALM_WHY_NOT_IDEMPOTENT:
+    case BECALM_WHY_NOT_REPLAYABLE:
+    case BECALM_WHY_THROTTLED:
+    case BECALM_WHY_SHED:
+    case BECALM_WHY_LIMIT:
+    case BECALM_WHY_STOPPED:
+        return true;
+    }
+    BECALM_UNREACHABLE();
 }
 
 void figures_reasons(const uint64_t *ended, char *text, size_t size)

@@ -55,6 +55,10 @@ enum figures_spread { FIGURES_MEAN, FIGURES_LOWEST, FIGURES_HIGHEST };
 void figures_text(const struct figures_column *, const struct figures *, uint32_t count, enum figures_spread,
                   char *text, size_t size);
 
+/* Was a call refused, or a retry that was due? Else none was due: all attempts were made, or the policy never retries
+ * that. */
+bool figures_is_refusal(enum becalm_reason);
+
 /* "limit 12,345, attempts_spent 20": how calls ended that did not succeed; "none". */
 #define FIGURES_REASONS_MAX (BECALM_REASON_COUNT * 64u)
 void figures_reasons(const uint64_t *ended, char *text, size_t size);

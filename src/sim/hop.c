@@ -157,26 +157,54 @@ static void queue_serve(struct world *w, struct hop *hop, uint32_t caller)
     }
 }
 
+/* What a gateway answers: what it was answered itself; else 502, 504, or 503 if it sent nothing at all. */
+static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
+{
+    const struct becalm_record_attempt *last = record->attempts == 0 ? NULL : &record->attempt[record->attempts - 1];
+    if (last == NULL) {
+        return BECALM_OUTCOME_REJECTED;
+    }
+    if (last->open || last->outcome == BECALM_OUTCOME_TIMED_OUT || last->outcome == BECALM_OUTCOME_CANCELLED) {
+        return BECALM_OUTCOME_LATE;
+    }
+    return last->outcome == BECALM_OUTCOME_REFUSED ? BECALM_OUTCOME_BROKEN : last->outcome;
+}
+
+/* A client's call has ended. */
+static void root_count(struct world *w, const struct op *op, bool good)
+{
+    struct world_client *counts = &w->result->client[op->client];
+    bool faulty = in_fault(w, op->root_at);
+    counts->good[second_of(w, op->root_at)] += good;
+    counts->local_fault += faulty && !good && op->call.record.attempts == 0;
+    if (good) {
+        series_latency(&w->result->latency, w->clock.now - op->root_at);
+    }
+    if (good && faulty) {
+        series_latency(&w->result->latency_fault, w->clock.now - op->root_at);
+    }
+}
+
 static void op_end(struct world *w, uint32_t id, const struct becalm_action *action)
 {
     struct op *op = op_at(w, id);
     bool good = action->why == BECALM_WHY_OK;
+    enum becalm_outcome_kind kind = good                      ? BECALM_OUTCOME_OK
+                                    : w->hop[op->hop].is_gate ? gate_answer(&op->call.record)
+                                                              : BECALM_OUTCOME_REJECTED;
     uint32_t job = op->job;
     uint32_t client = op->client;
     uint32_t caller = op->caller;
-    w->result->service[w->hop[op->hop].to].ended[action->why]++;
+    struct world_service *counts = &w->result->service[w->hop[op->hop].to];
+    (w->hop[op->hop].is_gate ? counts->gate_ended : counts->ended)[action->why]++;
     if (job == NOTHING) {
-        uint32_t second = second_of(w, op->root_at);
-        w->result->client[op->client].good[second] += good;
-        if (good) {
-            series_latency(w->result, w->clock.now - op->root_at);
-        }
+        root_count(w, op, good);
         effect_end(w, op->client, op->caller, &op->operation, good);
     }
     op->generation++;
     pool_give(&w->ops, id);
     if (job != NOTHING) {
-        job_child_done(w, job, good, action->mark);
+        job_child_done(w, job, kind, action->mark);
     } else {
         caller_answered(w, client, caller);
     }

@@ -147,6 +147,19 @@ static uint64_t planned_milli(const struct scenario *plan, const struct world_re
     return rate > 0 ? rate : begun_milli(plan, result, client, 0, result->seconds) / result->seconds;
 }
 
+/* From what clients offer to what that makes of it further down: services in the order of the graph. */
+static void offer_down(struct graph *graph)
+{
+    const struct scenario *plan = graph->plan;
+    uint64_t *offered = graph->offered_milli;
+    for (uint32_t at = 0; at < plan->service_count; at++) {
+        uint32_t s = graph->order[at];
+        for (uint32_t i = graph->first[s]; i < graph->first[s + 1]; i++) {
+            offered[graph->callee[i]] += offered[s] * plan->services[s].fan_out;
+        }
+    }
+}
+
 /* Offered load: what would reach each service if every hop made one attempt. In the seconds [from, to) of a run, or, if
  * these are none, as it is planned for each second. */
 static void offer(struct graph *graph, const struct world_result *result, uint32_t from, uint32_t to)
@@ -158,12 +171,20 @@ static void offer(struct graph *graph, const struct world_result *result, uint32
         offered[scenario_find(plan, plan->clients[c].to)] +=
             from < to ? begun_milli(plan, result, c, from, to) : planned_milli(plan, result, c);
     }
-    for (uint32_t at = 0; at < plan->service_count; at++) {
-        uint32_t s = graph->order[at];
-        for (uint32_t i = graph->first[s]; i < graph->first[s + 1]; i++) {
-            offered[graph->callee[i]] += offered[s] * plan->services[s].fan_out;
-        }
+    offer_down(graph);
+}
+
+/* The same for the calls of the window of the mean: those in the fault, or all where there is none. */
+static void offer_window(struct graph *graph, const struct world_result *result)
+{
+    const struct scenario *plan = graph->plan;
+    memset(graph->offered_milli, 0, plan->service_count * sizeof *graph->offered_milli);
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        const struct world_client *client = &result->client[c];
+        uint64_t calls = plan->fault_count > 0 ? client->calls_fault : client->calls;
+        graph->offered_milli[scenario_find(plan, plan->clients[c].to)] += calls * 1000;
     }
+    offer_down(graph);
 }
 
 /* The same for every second of the run. */
@@ -305,19 +326,26 @@ static void recoveries(const struct world_service *counts, struct measure_servic
 static void services_take(struct graph *graph, const struct world_result *result, struct measure *measure)
 {
     const struct scenario *plan = graph->plan;
-    uint64_t calls_fault = 0;
+    uint64_t local = 0;
+    uint64_t in_window = 0;
     for (uint32_t c = 0; c < plan->client_count; c++) {
-        calls_fault += result->client[c].calls_fault;
+        local += result->client[c].local_fault;
+        in_window += result->client[c].calls_fault;
         measure->calls += result->client[c].calls;
         measure->connections += (uint64_t)plan->clients[c].connections * plan->clients[c].callers;
+    }
+    measure->failed_locally_ppm = share(local, in_window);
+    offer_window(graph, result);
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        uint64_t reached = plan->fault_count > 0 ? result->service[i].arrivals_fault : arrivals(result, i);
+        uint64_t offered = graph->offered_milli[i];
+        measure->service[i].mean_ppm = offered == 0 ? MEASURE_NO_MEAN : share(reached * 1000, offered);
     }
     offer(graph, result, 0, 0);
     for (uint32_t i = 0; i < plan->service_count; i++) {
         struct measure_service *service = &measure->service[i];
         uint64_t offered = graph->offered_milli[i];
         service->offered_milli = offered;
-        service->mean_ppm = plan->fault_count > 0 ? share(result->service[i].arrivals_fault, calls_fault)
-                                                  : share(arrivals(result, i), measure->calls);
         service->peak_1s_ppm = peak(result, i, 1, offered);
         service->peak_5s_ppm = peak(result, i, 5, offered);
         service->effects = result->service[i].effects;
@@ -349,11 +377,12 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
     measure->success_after_ppm = success(plan, result, to, to + 60);
     measure->recovered_after_s = faulty ? recovered(plan, result, to) : 0;
     measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, from, to) : 0;
-    measure->latency_mean_us = result->latency_count == 0 ? 0 : result->latency_sum_us / result->latency_count;
+    measure->latency_mean_us = result->latency.count == 0 ? 0 : result->latency.sum_us / result->latency.count;
     measure->completed_us = measure_is_bounded(plan) ? completed_us(plan, result) : MEASURE_NEVER_US;
-    measure->latency_p50_us = world_latency_us(result, 500000);
-    measure->latency_p99_us = world_latency_us(result, 990000);
-    measure->latency_p999_us = world_latency_us(result, 999000);
+    measure->latency_p50_us = world_latency_us(&result->latency, 500000);
+    measure->latency_p99_us = world_latency_us(&result->latency, 990000);
+    measure->latency_p50_in_fault_us = world_latency_us(&result->latency_fault, 500000);
+    measure->latency_p999_us = world_latency_us(&result->latency, 999000);
     services_take(&graph, result, measure);
     graph_free(&graph);
     return 0;

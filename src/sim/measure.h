@@ -5,8 +5,8 @@
 /* What a run showed, in the figures that people compare. Shares and factors are in parts per million, so that the same
  * run prints the same digits on every machine.
  *
- *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, per such call; of all calls
- *              where there is no fault
+ *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, against what these calls
+ *              offer to the service; of all calls where there is no fault
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
  *   success    by the second in which a call began
  *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end
@@ -18,11 +18,12 @@
 
 #define MEASURE_NEVER    UINT32_MAX
 #define MEASURE_NEVER_US UINT64_MAX
+#define MEASURE_NO_MEAN  UINT64_MAX /* nothing was offered in its window: the fault lasts 1 s or less */
 
 struct measure_service {
     uint64_t offered_milli;  /* arrivals per second if every hop made one attempt, in thousandths */
     const uint64_t *offered; /* the same by the second, for the calls that clients did begin in it */
-    uint64_t mean_ppm;
+    uint64_t mean_ppm;       /* or MEASURE_NO_MEAN */
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
     uint64_t queue_most;      /* requests that waited at the end of some second */
@@ -39,12 +40,14 @@ struct measure {
     uint64_t success_ppm;        /* over the whole run */
     uint64_t success_before_ppm; /* before the first fault */
     uint64_t success_in_fault_ppm;
-    uint64_t success_after_ppm; /* in the 60 s after it */
-    uint32_t recovered_after_s; /* MEASURE_NEVER: not in this run */
+    uint64_t success_after_ppm;  /* in the 60 s after it */
+    uint64_t failed_locally_ppm; /* of the calls in the window of the mean: refused before any attempt was sent */
+    uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run */
     uint32_t retries_stop_after_s;
     uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
     uint64_t latency_mean_us; /* of calls that succeeded; and what so many of them did not exceed */
     uint64_t latency_p50_us;
+    uint64_t latency_p50_in_fault_us; /* of calls begun in the window of the mean */
     uint64_t latency_p99_us;
     uint64_t latency_p999_us;
     struct measure_service *service; /* one per service of the scenario */

@@ -22,6 +22,10 @@ struct own {
 
 /* Fills the policies of a run, which point into *own. 0 or BECALM_ENOMEM; own_free() in both cases. */
 int own_make(struct own *, const struct becalm_config *, const struct scenario *, struct world_options *);
+
+/* The same for our default policy with a few keys changed: as that policy by its name, it takes the timeouts that they
+ * do not say from the scenario, and each endpoint of the scenario is a target of its own. */
+int own_make_built_in(struct own *, const struct becalm_config *, const struct scenario *, struct world_options *);
 void own_free(struct own *); /* zeroed, it holds nothing */
 
 #endif

@@ -179,7 +179,7 @@ static void put_figures(FILE *out, const struct page *page)
     fputs("</tbody>\n</table>\n</section>\n", out);
 }
 
-static void put_refusals_row(FILE *out, const struct page_panel *panel)
+static void put_refusals_row(FILE *out, const struct page_panel *panel, bool gated)
 {
     const struct world_service *service = &panel->run->result->service[panel->service];
     char text[CHART_FIGURE_MAX];
@@ -193,14 +193,20 @@ static void put_refusals_row(FILE *out, const struct page_panel *panel)
     chart_share(panel->run->measure->service[panel->service].retry_ratio_ppm, text, sizeof text);
     fprintf(out, "<td data-name=\"per first attempt\">%s</td>", text);
     figures_reasons(service->ended, reasons, sizeof reasons);
-    fprintf(out, "<td class=\"words\" data-name=\"calls without success\"><span>%s</span></td></tr>\n", reasons);
+    fprintf(out, "<td class=\"words\" data-name=\"calls without success\"><span>%s", reasons);
+    if (gated) {
+        figures_reasons(service->gate_ended, reasons, sizeof reasons);
+        fprintf(out, "; at its gate: %s", reasons);
+    }
+    fputs("</span></td></tr>\n", out);
 }
 
 static void put_refusals(FILE *out, const struct page_panels *panels)
 {
     fputs("<section class=\"wide\">\n<h2>Retries, and why calls ended without success</h2>\n"
-          "<p>Of all calls to the service, those of other services and of a gate included. The words are the engine's "
-          "reasons.</p>\n<table>\n<thead><tr><th scope=\"col\">",
+          "<p>Of all calls to the service, those of other services included. A call that its gate ends is told of at "
+          "the gate "
+          "and at its caller. The words are the engine's reasons.</p>\n<table>\n<thead><tr><th scope=\"col\">",
           out);
     fprintf(out,
             "%s</th><th scope=\"col\">client calls</th><th scope=\"col\">retries sent</th>"
@@ -209,7 +215,7 @@ static void put_refusals(FILE *out, const struct page_panels *panels)
             "</tr></thead>\n<tbody>\n",
             panels->by_policy ? "policy" : "service");
     for (uint32_t i = 0; i < panels->count; i++) {
-        put_refusals_row(out, &panels->panel[i]);
+        put_refusals_row(out, &panels->panel[i], panels->plan->services[panels->panel[i].service].gate);
     }
     fputs("</tbody>\n</table>\n</section>\n", out);
 }

@@ -213,7 +213,7 @@ static void put_bar(FILE *out, const char *name, const struct measure_service *s
     chart_factor(service->mean_ppm, text, sizeof text);
     svg_text(out, "tick", BAR_NAME, y + 95, SVG_END, length > NAME_SHOWN ? name + length - NAME_SHOWN : name);
     svg_rect(out, "peak", &bar);
-    bar.width = plot_length(scale, service->mean_ppm, BAR_LENGTH);
+    bar.width = service->mean_ppm == MEASURE_NO_MEAN ? 0 : plot_length(scale, service->mean_ppm, BAR_LENGTH);
     svg_rect(out, "bar", &bar);
     svg_text(out, "tick", PANEL_WIDTH - 40, y + 95, SVG_END, text);
 }

@@ -96,6 +96,21 @@ static void settle(const struct scenario *plan, struct becalm_policy *hop, struc
     becalm_limit_defaults(&gate->limit, BECALM_LIMIT_SLOTS);
 }
 
+/* The same for a policy that carries deadlines and marks, and has timeouts of its own. */
+static void own_options(const struct becalm_policy *policy, const struct scenario *plan, struct becalm_policy *hop,
+                        struct becalm_policy *gate, struct world_options *options)
+{
+    *hop = *policy;
+    settle(plan, hop, gate);
+    hop->attempt_timeout = policy->attempt_timeout;
+    hop->deadline = policy->deadline;
+    options->policy = hop;
+    options->policy_to = NULL;
+    options->gate_policy = gate;
+    options->carries_deadlines = true;
+    options->carries_marks = true;
+}
+
 /* False: the scenario brings no such policy. */
 static bool scenario_options(const char *name, const struct scenario *plan, struct becalm_policy *hop,
                              struct becalm_policy *gate, struct world_options *options)
@@ -103,7 +118,7 @@ static bool scenario_options(const char *name, const struct scenario *plan, stru
     for (uint32_t i = 0; i < plan->policy_count; i++) {
         const struct scenario_policy *own = &plan->policies[i];
         if (strcmp(own->name, name) == 0) {
-            reference_own(&own->policy, plan, hop, gate, options);
+            own_options(&own->policy, plan, hop, gate, options);
             hop->attempt_timeout = own->has_timeout ? hop->attempt_timeout : gate->attempt_timeout;
             options->level = own->level;
             hop->deadline = own->has_deadline ? hop->deadline : gate->deadline;
@@ -133,18 +148,4 @@ bool reference_options(const char *name, const struct scenario *plan, struct bec
     options->carries_deadlines = ours;
     options->carries_marks = ours;
     return true;
-}
-
-void reference_own(const struct becalm_policy *policy, const struct scenario *plan, struct becalm_policy *hop,
-                   struct becalm_policy *gate, struct world_options *options)
-{
-    *hop = *policy;
-    settle(plan, hop, gate);
-    hop->attempt_timeout = policy->attempt_timeout;
-    hop->deadline = policy->deadline;
-    options->policy = hop;
-    options->policy_to = NULL;
-    options->gate_policy = gate;
-    options->carries_deadlines = true;
-    options->carries_marks = true;
 }

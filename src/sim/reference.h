@@ -28,8 +28,4 @@ becalm_ns reference_timeout(const struct scenario *);
 bool reference_options(const char *name, const struct scenario *, struct becalm_policy *hop, struct becalm_policy *gate,
                        struct world_options *);
 
-/* The same for one policy of the user's; own.h is for a whole file. */
-void reference_own(const struct becalm_policy *policy, const struct scenario *, struct becalm_policy *hop,
-                   struct becalm_policy *gate, struct world_options *);
-
 #endif

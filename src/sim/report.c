@@ -348,6 +348,12 @@ static void put_refusals(const struct page *page, const struct report_run *run)
             put_wrapped(page->out, reasons, NAME + 28, NAME + 28);
         }
         put_endpoints(page, &page->plan->services[i], service);
+        if (calling && page->plan->services[i].gate) {
+            put_name(page->out, "  its gate");
+            fprintf(page->out, "%28s", "");
+            figures_reasons(service->gate_ended, reasons, sizeof reasons);
+            put_wrapped(page->out, reasons, NAME + 28, NAME + 28);
+        }
     }
 }
 

@@ -149,7 +149,7 @@ uint32_t scenario_find(const struct scenario *plan, const char *service)
 uint32_t service_named(struct reading *r, const struct yaml_node *node, const char *key)
 {
     uint32_t index = scenario_find(&r->file->scenario, node->text);
-    const char *names[SERVICES_MAX];
+    const char *names[SCENARIO_SERVICES_MAX];
     if (index == SCENARIO_NONE) {
         for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {
             names[i] = r->file->services[i].name;
@@ -174,23 +174,57 @@ uint32_t client_named(struct reading *r, const struct yaml_node *node, const cha
     return SCENARIO_NONE;
 }
 
-void caller_check(struct reading *r, const struct yaml_node *node, const char *key)
+/* A client or a service; false: reported. */
+static bool caller_check(struct reading *r, const struct yaml_node *node, const char *key)
 {
     for (uint32_t i = 0; i < r->file->scenario.client_count; i++) {
         if (strcmp(r->file->clients[i].name, node->text) == 0) {
-            return;
+            return true;
         }
     }
-    (void)service_named(r, node, key);
+    return service_named(r, node, key) != SCENARIO_NONE;
+}
+
+static bool is_called(const struct scenario_service *service, const char *to)
+{
+    for (uint32_t i = 0; service->calls != NULL && service->calls[i] != NULL; i++) {
+        if (strcmp(service->calls[i], to) == 0) {
+            return true;
+        }
+    }
+    return service->gate && strcmp(service->name, to) == 0; /* the gate calls what it stands in front of */
+}
+
+static bool does_call(const struct reading *r, const char *from, const char *to)
+{
+    for (uint32_t i = 0; i < r->file->scenario.client_count; i++) {
+        const struct scenario_client *client = &r->file->clients[i];
+        if (strcmp(client->name, from) == 0 && client->to != NULL && strcmp(client->to, to) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < r->file->scenario.service_count; i++) {
+        if (strcmp(r->file->services[i].name, from) == 0 && is_called(&r->file->services[i], to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void calls_between_check(struct reading *r, const struct yaml_node *from, const struct yaml_node *to)
+{
+    bool known = from != NULL && caller_check(r, from, "from");
+    if (known && to != NULL && scenario_find(&r->file->scenario, to->text) != SCENARIO_NONE &&
+        !does_call(r, from->text, to->text)) {
+        loader_error(&r->l, from->line, from->column, "conflict",
+                     "\"%.64s\" never calls \"%.64s\": nothing is sent there", from->text, to->text);
+    }
 }
 
 static void link_check(struct reading *r, uint32_t i)
 {
-    const struct yaml_node *from = text_of(r->links->item[i], "from");
     const struct yaml_node *to = text_of(r->links->item[i], "to");
-    if (from != NULL) {
-        caller_check(r, from, "from");
-    }
+    calls_between_check(r, text_of(r->links->item[i], "from"), to);
     if (to != NULL) {
         (void)service_named(r, to, "to");
     }
@@ -205,9 +239,9 @@ const struct yaml_node *text_of(const struct yaml_node *entry, const char *key)
 /* The calls between services, as numbers. */
 struct calls {
     struct reading *r;
-    uint32_t *callee[SERVICES_MAX]; /* ends with SCENARIO_NONE */
-    uint64_t below[SERVICES_MAX];   /* calls that one request causes */
-    enum { UNSEEN, ON_THE_WAY, SEEN } state[SERVICES_MAX];
+    uint32_t *callee[SCENARIO_SERVICES_MAX]; /* ends with SCENARIO_NONE */
+    uint64_t below[SCENARIO_SERVICES_MAX];   /* calls that one request causes */
+    enum { UNSEEN, ON_THE_WAY, SEEN } state[SCENARIO_SERVICES_MAX];
 };
 
 static const struct yaml_node *call_node(const struct yaml_node *calls, uint32_t i)
@@ -235,7 +269,7 @@ static bool calls_resolve(struct calls *c, uint32_t service)
     if (c->callee[service] == NULL) {
         return loader_no_memory(&r->l);
     }
-    for (uint32_t i = 0; i < count && used < SERVICES_MAX; i++) {
+    for (uint32_t i = 0; i < count && used < SCENARIO_SERVICES_MAX; i++) {
         const struct yaml_node *node = call_node(calls, i);
         uint32_t index =
             node->kind == YAML_SCALAR && node->length > 0 ? service_named(r, node, "calls") : SCENARIO_NONE;
@@ -350,7 +384,7 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     (void)apply_mapping(&r->l, &place, root);
     length_check(r, root);
     deviation_check(r, root);
-    r->services = named(&r->l, root, "services", SERVICES_MAX);
+    r->services = named(&r->l, root, "services", SCENARIO_SERVICES_MAX);
     r->clients = named(&r->l, root, "clients", CLIENTS_MAX);
     r->faults = named(&r->l, root, "faults", FAULTS_MAX);
     r->links = named(&r->l, root, "links", LINKS_MAX);

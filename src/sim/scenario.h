@@ -9,7 +9,8 @@
 
 #include "dist.h"
 
-#define SCENARIO_NONE UINT32_MAX
+#define SCENARIO_NONE         UINT32_MAX
+#define SCENARIO_SERVICES_MAX 1000u
 
 /* A part of a service whose requests differ from the rest. */
 struct scenario_endpoint {

@@ -111,6 +111,34 @@ static bool shares_load(struct reading *r, struct scenario_client *client, const
     return true;
 }
 
+static becalm_ns latency_between(const struct reading *r, const char *from, const char *to)
+{
+    for (uint32_t i = 0; i < r->file->scenario.link_count; i++) {
+        const struct scenario_link *link = &r->file->links[i];
+        if (link->from != NULL && link->to != NULL && strcmp(link->from, from) == 0 && strcmp(link->to, to) == 0) {
+            return link->latency;
+        }
+    }
+    return r->file->scenario.link;
+}
+
+/* A loop in which nothing takes time would go round for ever in one instant. Where that depends on the policy or on a
+ * fault, the world stops it. */
+static void loop_check(struct reading *r, uint32_t i, const struct scenario_service *service)
+{
+    const struct scenario_client *client = &r->file->clients[i];
+    const struct yaml_node *loop = value_of(r->clients->item[i], "loop");
+    const struct yaml_node *think = loop == NULL ? NULL : value_of(loop, "think");
+    if (think != NULL && client->calls == 0 && dist_is_zero(&client->think) && dist_is_zero(&service->time) &&
+        service->calls == NULL && service->endpoint_count == 0 &&
+        latency_between(r, client->name, service->name) == 0) {
+        loader_error(&r->l, think->line, think->column, "conflict",
+                     "%.64s would call for ever in one instant: think, the link and the time of %.64s are 0; make one "
+                     "of them longer, or write calls",
+                     client->name, service->name);
+    }
+}
+
 bool client_check(struct reading *r, uint32_t i)
 {
     const struct yaml_node *entry = r->clients->item[i];
@@ -121,6 +149,9 @@ bool client_check(struct reading *r, uint32_t i)
         (r->file->services[service].gate || r->file->services[service].hosts > 1)) {
         loader_error(&r->l, to->line, to->column, "conflict",
                      "connections are to a service of one host without a gate; \"%.64s\" is not", to->text);
+    }
+    if (service != SCENARIO_NONE) {
+        loop_check(r, i, &r->file->services[service]);
     }
     return service == SCENARIO_NONE || endpoints == NULL ||
            shares_load(r, &r->file->clients[i], &r->file->services[service], endpoints);

@@ -161,8 +161,8 @@ void fault_check(struct reading *r, uint32_t i)
         uint32_t caller = client_named(r, client, "client");
         fault->service = caller == SCENARIO_NONE ? NULL : r->file->clients[caller].to;
     }
-    if (fault->from != NULL && text_of(entry, "from") != NULL) {
-        caller_check(r, text_of(entry, "from"), "from");
+    if (fault->from != NULL) {
+        calls_between_check(r, text_of(entry, "from"), name);
     }
     if (fault->service != NULL && index != SCENARIO_NONE) {
         victim_check(r, fault, r->faults->key[i], &r->file->services[index]);

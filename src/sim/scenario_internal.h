@@ -7,7 +7,6 @@
 #include "policy/apply.h"
 #include "scenario_schema.h"
 
-#define SERVICES_MAX    1000u
 #define CLIENTS_MAX     1000u
 #define FAULTS_MAX      1000u
 #define LINKS_MAX       1000u
@@ -58,8 +57,9 @@ const struct yaml_node *named(struct loader *, const struct yaml_node *node, con
 uint32_t service_named(struct reading *, const struct yaml_node *text, const char *key);
 uint32_t client_named(struct reading *, const struct yaml_node *text, const char *key);
 
-/* A text that must be the name of a client or of a service. */
-void caller_check(struct reading *, const struct yaml_node *text, const char *key);
+/* `from` must be the name of a client or of a service, and of one that calls `to`: else nothing is ever sent there.
+ * Both may be NULL, and what `to` is, is checked elsewhere. */
+void calls_between_check(struct reading *, const struct yaml_node *from, const struct yaml_node *to);
 
 /* ---- scenario_dist.c ---- */
 

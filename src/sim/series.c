@@ -25,6 +25,7 @@ bool series_make(const struct scenario *plan, struct world_result *result)
 {
     memset(result, 0, sizeof *result);
     result->seconds = (uint32_t)(plan->length / BECALM_S);
+    result->stuck_at = BECALM_NEVER;
     result->service = calloc(plan->service_count, sizeof *result->service);
     result->client = calloc(plan->client_count, sizeof *result->client);
     if (result->service == NULL || result->client == NULL) {
@@ -85,20 +86,20 @@ static uint64_t bucket_middle(uint32_t bucket)
     return (64 + bucket % 64) * width + width / 2;
 }
 
-void series_latency(struct world_result *result, becalm_ns latency)
+void series_latency(struct world_latency *latency, becalm_ns took)
 {
-    uint64_t us = latency / BECALM_US;
-    result->latency_sum_us += us;
-    result->latency_count++;
-    result->latency[latency_bucket(us)]++;
+    uint64_t us = took / BECALM_US;
+    latency->sum_us += us;
+    latency->count++;
+    latency->bucket[latency_bucket(us)]++;
 }
 
-uint64_t world_latency_us(const struct world_result *result, uint32_t ppm)
+uint64_t world_latency_us(const struct world_latency *latency, uint32_t ppm)
 {
-    uint64_t rank = (result->latency_count * ppm + MILLION - 1) / MILLION;
+    uint64_t rank = (latency->count * ppm + MILLION - 1) / MILLION;
     uint64_t seen = 0;
     for (uint32_t i = 0; i < WORLD_LATENCIES; i++) {
-        seen += result->latency[i];
+        seen += latency->bucket[i];
         if (seen >= rank && seen > 0) {
             return bucket_middle(i);
         }
@@ -114,20 +115,28 @@ struct look {
     uint64_t limit;
 };
 
+static void target_look(const struct world *w, const struct becalm_target *target, const struct becalm_policy *policy,
+                        struct look *look)
+{
+    look->callers++;
+    look->fill_ppm +=
+        target->budget == NULL ? MILLION : becalm_budget_fill_ppm(target->budget, &policy->budget, w->clock.now);
+    look->open += target->breaker != NULL && !becalm_breaker_closed(target->breaker);
+    look->limit += target->limit == NULL ? UINT32_MAX : becalm_limit_now(target->limit, &policy->limit);
+}
+
+/* Of many callers a part, of each of these all kinds. */
 static void hop_look(const struct world *w, const struct hop *hop, struct look *look)
 {
-    uint32_t step = (hop->callers * hop->kinds + SAMPLES_MAX - 1) / SAMPLES_MAX;
-    for (uint32_t i = 0; i < hop->callers * hop->kinds; i += step) {
-        const struct becalm_target *target = hop->target[i];
-        const struct becalm_policy *policy = &hop->rules[i % hop->kinds].policy;
-        if (target == NULL) {
-            continue; /* who has not called yet has lost nothing yet */
+    uint32_t most = SAMPLES_MAX > hop->kinds ? SAMPLES_MAX / hop->kinds : 1;
+    uint32_t step = (hop->callers + most - 1) / most;
+    for (uint32_t caller = 0; caller < hop->callers; caller += step) {
+        for (uint32_t kind = 0; kind < hop->kinds; kind++) {
+            const struct becalm_target *target = hop->target[(size_t)caller * hop->kinds + kind];
+            if (target != NULL) { /* who has not called yet has lost nothing yet */
+                target_look(w, target, &hop->rules[kind].policy, look);
+            }
         }
-        look->callers++;
-        look->fill_ppm +=
-            target->budget == NULL ? MILLION : becalm_budget_fill_ppm(target->budget, &policy->budget, w->clock.now);
-        look->open += target->breaker != NULL && !becalm_breaker_closed(target->breaker);
-        look->limit += target->limit == NULL ? UINT32_MAX : becalm_limit_now(target->limit, &policy->limit);
     }
 }
 

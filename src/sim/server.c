@@ -34,6 +34,7 @@ static uint32_t status_of(enum becalm_outcome_kind kind)
     return kind == BECALM_OUTCOME_OK         ? 200
            : kind == BECALM_OUTCOME_REFUSED  ? 0
            : kind == BECALM_OUTCOME_CONFLICT ? 409
+           : kind == BECALM_OUTCOME_LATE     ? 504
                                              : 503;
 }
 
@@ -343,11 +344,12 @@ void job_served(struct world *w, uint32_t id)
     job_calls(w, id);
 }
 
-void job_child_done(struct world *w, uint32_t id, bool good, enum becalm_mark_kind mark)
+void job_child_done(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
 {
     struct job *job = job_at(w, id);
+    bool good = kind == BECALM_OUTCOME_OK;
     if (job->stage == JOB_AT_GATE) {
-        job_answer(w, id, good ? BECALM_OUTCOME_OK : BECALM_OUTCOME_REJECTED, mark);
+        job_answer(w, id, kind, mark);
         return;
     }
     job->failed |= !good;

@@ -76,13 +76,17 @@ static void put_recoveries(const struct verdict *v)
     fputs(". ", v->out);
 }
 
+/* Whoever lives through a fault is known by the worst of it; and there is no mean of a short one. */
+static bool is_by_peak(const struct verdict *v)
+{
+    return figures_has_after(v->plan) || v->run->measure->service[figures_focus(v->plan)].mean_ppm == MEASURE_NO_MEAN;
+}
+
 /* What reaches the service where the trouble is: a load against what is offered, or attempts where nothing is. */
 static uint64_t reach_of(const struct verdict *v, const struct report_run *run)
 {
     const struct measure_service *service = &run->measure->service[figures_focus(v->plan)];
-    return !figures_has_load(v->plan)   ? service->attempts
-           : figures_has_after(v->plan) ? service->peak_5s_ppm
-                                        : service->mean_ppm;
+    return !figures_has_load(v->plan) ? service->attempts : is_by_peak(v) ? service->peak_5s_ppm : service->mean_ppm;
 }
 
 static void put_amount(const struct verdict *v, const struct report_run *run)
@@ -109,10 +113,10 @@ static void put_reach(const struct verdict *v)
         least = reach_of(v, run) <= reach_of(v, least) ? run : least;
         most = reach_of(v, run) > reach_of(v, most) ? run : most;
     }
-    fputs(!figures_has_load(v->plan)   ? "In all "
-          : figures_has_after(v->plan) ? "In its worst five seconds "
-          : v->plan->fault_count > 0   ? "In the fault, in the mean, "
-                                       : "In the mean ",
+    fputs(!figures_has_load(v->plan) ? "In all "
+          : is_by_peak(v)            ? "In its worst five seconds "
+          : v->plan->fault_count > 0 ? "In the fault, in the mean, "
+                                     : "In the mean ",
           v->out);
     svg_escape(v->out, v->plan->services[figures_focus(v->plan)].name);
     fputs(" gets ", v->out);

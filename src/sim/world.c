@@ -95,11 +95,24 @@ static void foresee(const struct world *w)
     }
 }
 
+/* False: time stands still. */
+static bool moves_on(struct world *w, becalm_ns last, uint32_t *instant)
+{
+    *instant = w->clock.now == last ? *instant + 1 : 0;
+    if (*instant == WORLD_INSTANT_MAX) {
+        w->result->stuck_at = w->clock.now;
+    }
+    return *instant < WORLD_INSTANT_MAX;
+}
+
 static void pass(struct world *w)
 {
     struct event event;
     uint32_t done = 0;
-    while (!w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event)) {
+    uint32_t instant = 0; /* events at `last` */
+    becalm_ns last = BECALM_NEVER;
+    while (!w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event) && moves_on(w, last, &instant)) {
+        last = event.at;
         foresee(w);
         seconds_pass(w, &done, event.at);
         if (event.at < w->plan->length || ends_a_call(event.kind)) {
@@ -135,7 +148,9 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
         faults_begin(&w);
         pass(&w);
     }
-    int rc = made && !w.no_memory && !w.clock.no_memory ? 0 : BECALM_ENOMEM;
+    int rc = !made || w.no_memory || w.clock.no_memory ? BECALM_ENOMEM
+             : result->stuck_at != BECALM_NEVER        ? BECALM_EINVAL
+                                                       : 0;
     if (rc != 0) {
         world_result_free(plan, result);
     }

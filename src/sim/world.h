@@ -45,10 +45,11 @@ struct world_service {
                                 all calls */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
-    struct world_sent *endpoint;         /* the same for each of its endpoints, then for what belongs to none */
-    uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
-    struct world_effects effects;        /* all 0 if it has none */
-    struct world_recovery *recovery;     /* of a service that clients keep connections to */
+    struct world_sent *endpoint;              /* the same for each of its endpoints, then for what belongs to none */
+    uint64_t ended[BECALM_REASON_COUNT];      /* calls to it, by reason */
+    uint64_t gate_ended[BECALM_REASON_COUNT]; /* the same of the gate in front of it, whose calls are parts of those */
+    struct world_effects effects;             /* all 0 if it has none */
+    struct world_recovery *recovery;          /* of a service that clients keep connections to */
     uint32_t recovery_count;
 };
 
@@ -57,18 +58,26 @@ struct world_client {
     uint64_t *good; /* by the second in which the call began */
     uint64_t calls;
     uint64_t calls_fault; /* begun in that same window */
+    uint64_t local_fault; /* of these, those that failed before any attempt was sent, by the caller's own rules */
     uint64_t ended;       /* calls that have, well or not, and when the last of them did */
     becalm_ns ended_at;
 };
 
 #define WORLD_LATENCIES 2048u /* buckets of a histogram */
 
+/* Of client calls that succeeded. */
+struct world_latency {
+    uint64_t sum_us;
+    uint64_t count;
+    uint64_t bucket[WORLD_LATENCIES]; /* read it by world_latency_us() */
+};
+
 struct world_result {
     uint32_t seconds;
     uint64_t events;
-    uint64_t latency_sum_us; /* of successful client calls */
-    uint64_t latency_count;
-    uint64_t latency[WORLD_LATENCIES]; /* read it by world_latency_us() */
+    becalm_ns stuck_at; /* BECALM_NEVER: it was not */
+    struct world_latency latency;
+    struct world_latency latency_fault; /* of calls begun in the window of the fault */
     struct world_service *service;
     struct world_client *client;
 };
@@ -88,7 +97,7 @@ struct world_trace {
 };
 
 /* Every hop runs `policy`, or that of the service it leads to; hops that must not retry get it with retries off; gates
- * get `gate_policy`. 0 or BECALM_ENOMEM. */
+ * get `gate_policy`. */
 struct world_options {
     const struct becalm_policy *policy;
     const struct becalm_policy *const *policy_to; /* by world_target(); NULL, also one of them: `policy` */
@@ -115,8 +124,13 @@ struct world_options {
 uint32_t world_target(const struct scenario *, uint32_t service, uint32_t endpoint);
 
 /* The latency that `ppm` of the calls that succeeded do not exceed; 0 without any. */
-uint64_t world_latency_us(const struct world_result *, uint32_t ppm);
+uint64_t world_latency_us(const struct world_latency *, uint32_t ppm);
 
+/* So much happens in one instant only if nothing that goes round takes any time: callers that think for 0s and are
+ * refused at once, or reconnections that wait for 0s. Then the world stops. */
+#define WORLD_INSTANT_MAX 10000000u
+
+/* 0, BECALM_ENOMEM, or BECALM_EINVAL if time stands still; result->stuck_at is when. */
 int world_run(const struct scenario *, const struct world_options *, struct world_result *);
 void world_result_free(const struct scenario *, struct world_result *);
 

@@ -271,8 +271,8 @@ void job_arrives(struct world *, uint32_t id);
 void job_served(struct world *, uint32_t id);
 void job_answered(struct world *, uint32_t id);
 
-/* A call that this job made has ended. */
-void job_child_done(struct world *, uint32_t id, bool good, enum becalm_mark_kind mark);
+/* A call that this job made has ended so; or the gate's, which is what the job is answered. */
+void job_child_done(struct world *, uint32_t id, enum becalm_outcome_kind, enum becalm_mark_kind);
 
 /* ---- effect.c ---- */
 
@@ -349,7 +349,7 @@ void fault_turns(struct world *, uint32_t id);
 /* ---- series.c ---- */
 
 bool series_make(const struct scenario *, struct world_result *);
-void series_latency(struct world_result *, becalm_ns latency);
+void series_latency(struct world_latency *, becalm_ns latency);
 /* Writes down how things stand at the end of a second. */
 void series_second(struct world *, uint32_t second);
 

@@ -62,6 +62,16 @@ def success_in(start, end):
     return success_of_window
 
 
+def local(run):
+    """Calls that their callers' own rules refused before anything was sent, in the fault from its second second on."""
+    return run["clients"]["failed_locally"]
+
+
+def median_in_fault(run):
+    """Of the calls that succeeded, in seconds, in the fault from its second second on."""
+    return run["clients"]["latency_p50_in_fault_ms"] / 1000
+
+
 def latency(quantile):
     """Of the calls that succeeded, in milliseconds: "p50", "p99" or "p999"."""
 

@@ -202,14 +202,22 @@ HOSTS = [
         "all 10 hosts answer errors",
         scenario("hosts"),
         {"faults.bad.badHosts": 10},
-        (factor("load", figure.load, 0.222, 0.216, 0.228, note="0002"), seconds(1)),
+        (
+            factor("load", figure.load, 0.222, 0.216, 0.228, note="0002"),
+            share("failed locally", figure.local, 0.774),
+            seconds(1),
+        ),
     ),
     Row(
         "A16.hangs",
         "all 10 hosts hang",
         scenario("hosts-hang"),
         {"faults.bad.badHosts": 10},
-        (factor("load", figure.load, 0.068, 0.065, 0.070), seconds(2.6, 2, 3)),
+        (
+            factor("load", figure.load, 0.068, 0.065, 0.070),
+            share("failed locally", figure.local, 0.938, note="0002"),
+            seconds(2.6, 2, 3),
+        ),
     ),
 ]
 
@@ -272,6 +280,9 @@ def gate(label, about, sets, ranges, policy="becalm", quick=True):
             Check("recovery", figure.recovery, 0, 1),
             share("next 60 s", figure.after, 1, 0.998 if timeout == "1s" else 0.993, 1),
         )
+        if label.startswith("C1"):
+            median = 0.28 if timeout == "1s" else 1.2
+            checks += (factor("median", figure.median_in_fault, median),)
         name = f"A20.{label}.{timeout}"
         with_timeout = {**sets, "timeout": timeout}
         is_quick = quick and timeout == "1s"

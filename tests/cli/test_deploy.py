@@ -39,7 +39,8 @@ def test_deploy__systemd_takes_the_units(becalm, tmp_path):
 
 def test_deploy__the_units_fit_the_gateway():
     service = (UNITS / "becalm.service").read_text()
-    for line in ("Type=notify", "DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet="):
+    held = ("Type=notify", "DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=")
+    for line in held:
         assert f"\n{line}\n" in service, line
     drain = [seconds(default(key)) for key in ("drain.delay", "drain.limit")]
     assert seconds(re.search(r"TimeoutStopSec=(\S+)", service)[1]) > sum(drain)

@@ -19,7 +19,7 @@ def page(name):
 
 def test_man__the_pages_are_there():
     names = {path.name for path in PAGES}
-    assert names >= {"becalm.1", "becalm-check.1", "becalm-plan.1", "becalm-import.1", "becalm.yaml.5"}
+    assert names >= {"becalm.1", "becalm-check.1", "becalm-exec.1", "becalm-plan.1", "becalm-import.1", "becalm.yaml.5"}
 
 
 def test_man__every_page_is_clean():
@@ -59,7 +59,7 @@ def test_man__every_option_is_on_its_command_s_page(commands):
 
 def test_man__becalm_metrics_knows_every_metric():
     text = page("becalm-metrics.7")
-    source = (ROOT / "src/proxy/metrics.c").read_text()
+    source = (ROOT / "src/meter/metrics.c").read_text()
     names = re.findall(r'"((?:becalm|http|circuit|process)_[a-z_]+)"', source)
     assert len(names) > 30
     for name in names:

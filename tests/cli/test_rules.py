@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm rules: the alerts are what they are meant to be and proven by promtool, the dashboard is one that Grafana takes.
-tests/e2e/test_alerts.py has both in a real storm."""
+"""becalm rules: the alerts are what they are meant to be and proven by promtool, the dashboard is one that Grafana
+takes. tests/e2e/test_alerts.py has both in a real storm."""
 
 import itertools
 import json
@@ -18,7 +18,8 @@ needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="th
 
 # As the field knows them; dashboards and pagers elsewhere rely on each word.
 RETRY_RATIO = (
-    "sum(rate(http_client_retry_attempts_total[5m])) by (service) / sum(rate(http_client_requests_total[5m])) by (service)"
+    "sum(rate(http_client_retry_attempts_total[5m])) by (service)"
+    " / sum(rate(http_client_requests_total[5m])) by (service)"
 )
 KNOWN = {
     "HighRetryRate": {
@@ -90,7 +91,7 @@ def test_rules__usage(becalm):
 
 
 def test_rules__metrics_exist(becalm):
-    source = (ROOT / "src/proxy/metrics.c").read_text()
+    source = (ROOT / "src/meter/metrics.c").read_text()
     queries = [rule["expr"] for rule in rules(becalm)] + [target["expr"] for target in targets(dashboard(becalm))]
     used = set().union(*map(metrics_of, queries))
     assert len(used) > 20

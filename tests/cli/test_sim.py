@@ -171,18 +171,52 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
             "success_before_fault": 1,
             "success_in_fault": 0,
             "success_after_fault": 1,
+            "failed_locally": 0,
             "recovered_after_s": 0,
             "retries_stop_after_s": 0,
             "latency_mean_ms": 7,
             "latency_p50_ms": 7.008,
+            "latency_p50_in_fault_ms": None,
             "latency_p99_ms": 7.008,
             "latency_p999_ms": 7.008,
         },
         "targets": {
-            "front": {"retry_ratio": 0, "refused": {"retries_off": 219}},
-            "back": {"retry_ratio": 0.415165, "refused": {"attempts_spent": 219}},
+            "front": {"retry_ratio": 0, "refused": {}, "ended": {"retries_off": 219}},
+            "back": {"retry_ratio": 0.415165, "refused": {}, "ended": {"attempts_spent": 219}},
         },
     }
+
+
+def test_json__a_fault_of_a_second_has_no_mean(becalm, short):
+    args = "sim", short, "--policy", "naive", "--set", "faults.outage.for=1s"
+    run = json.loads(fine(becalm(*args, "--json")))
+    assert run["services"]["back"]["amplification"]["mean"] is None
+    assert re.search(r"^back +50/s +- ", fine(becalm(*args)), re.M)
+    row = fine(becalm(*args, "--seeds", "2")).splitlines()[5]
+    assert row.split()[:2] == ["naive", "-"]
+
+
+def test_json__tells_refusals_from_other_ends_and_the_gate_from_its_callers(becalm, tmp_path):
+    (tmp_path / "row.yaml").write_text(
+        "length: 20s\n"
+        "services: {api: {workers: 1, gate: true, row: true, time: {constant: 10ms}}}\n"
+        "clients: {users: {to: api, rate: 200/s, callers: 20}}\n"
+    )
+    run = json.loads(fine(becalm("sim", "row.yaml", "--policy", "none", "--json")))
+    api, clients = run["targets"]["api"], run["clients"]
+    lost = round(clients["calls"] * (1 - clients["success"]))
+    assert sum(api["refused"].values()) + sum(api["ended"].values()) == pytest.approx(lost, abs=1)
+    assert "shed" in api["gate"]["refused"] and "shed" not in api["refused"]
+    assert "not_listed" in api["gate"]["ended"] and not set(api["ended"]) & set(api["refused"])
+    text = fine(becalm("sim", "row.yaml", "--policy", "none"))
+    assert re.search(r"^  its gate .*shed", text, re.M)
+
+
+def test_json__what_callers_refuse_themselves_has_a_share(becalm, short):
+    args = "--set", "faults.outage.service=front", "--set", "faults.outage.for=15s"
+    run = json.loads(fine(becalm("sim", short, "--json", *args)))
+    assert 0 < run["clients"]["failed_locally"] < 1
+    assert run["clients"]["latency_p50_in_fault_ms"] is None
 
 
 def test_json__never_is_null(becalm, short):
@@ -277,6 +311,31 @@ def test_set__of_nothing_new_changes_nothing(becalm, short):
     assert fine(becalm("sim", short, "--set", "defaults.maxRetries=2")) == fine(becalm("sim", short))
 
 
+def test_set__reaches_one_service_of_the_built_in_policy(becalm, short):
+    args = "sim", short, "--json", "--set", "clients.users.retries=true"
+    plain = json.loads(fine(becalm(*args)))["targets"]
+    run = json.loads(fine(becalm(*args, "--set", "policy.services.back.maxRetries=0")))["targets"]
+    assert plain["back"]["retry_ratio"] > 0 and run["back"]["retry_ratio"] == 0
+    assert run["front"]["retry_ratio"] > 0
+
+
+@pytest.mark.parametrize("scenario", ["metastable-crowd", "heavy-endpoint"])
+def test_set__of_nothing_new_changes_no_gate_and_no_endpoint(becalm, scenario):
+    args = "sim", scenario, "--policy", "becalm", "--set", "length=62s"
+    assert fine(becalm(*args, "--set", "defaults.maxRetries=2")) == fine(becalm(*args))
+
+
+@pytest.mark.parametrize("policy", ["becalm", "file.yaml"])
+def test_set__of_a_service_that_is_not_there_is_refused(becalm, short, tmp_path, policy):
+    (tmp_path / "file.yaml").write_text("defaults: {maxRetries: 1}\n")
+    done = becalm("sim", short, "--policy", policy, "--set", "policy.services.bakc.maxRetries=0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "becalm sim: --set policy.services.bakc.maxRetries=0: the scenario has no service 'bakc'; "
+        "did you mean 'back'?\n" + TRY
+    )
+
+
 def test_set__does_not_touch_what_the_field_defines(becalm, short):
     done = becalm("sim", short, "--policy", "naive", "--set", "defaults.maxRetries=0")
     assert (done.returncode, done.stdout) == (2, "")
@@ -343,6 +402,17 @@ def test_broken_scenario__says_where(becalm, tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert re.match(r'broken\.yaml:4:1: error: .*"atempts".*"attempts".*\[unknown-key\]\n', done.stderr)
     assert re.search(r"^broken\.yaml:8:\d+: error: .*bakc.*back", done.stderr, re.M)
+
+
+def test_time_that_stands_still__is_a_failure_with_a_line(becalm, tmp_path):
+    (tmp_path / "still.yaml").write_text(
+        "length: 10s\n"
+        "services: {api: {time: {constant: 10ms}, errors: 100%}}\n"
+        "clients: {users: {to: api, loop: {think: 0s}}}\n"
+    )
+    done = becalm("sim", "still.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"becalm sim: time stands still at \d\.\d{6} s: .* longer than 0s\n", done.stderr)
 
 
 def test_broken_policy__says_where(becalm, short, tmp_path):

@@ -140,7 +140,7 @@ def test_page__its_figures_are_those_of_json(becalm, draw, storm):
         assert why["client calls"] == f"{clients['calls']:,}"
         assert why["per first attempt"] == share(target["retry_ratio"])
         told = dict(each.rsplit(" ", 1) for each in why["calls without success, by reason"].split(", "))
-        assert {name: int(count.replace(",", "")) for name, count in told.items()} == target["refused"]
+        assert {name: int(count.replace(",", "")) for name, count in told.items()} == {**target["refused"], **target["ended"]}
 
 
 def test_page__seeds_have_a_spread(becalm, draw, short):

@@ -69,24 +69,37 @@ class Gateway:
             command += ["--set", each]
         self.err = open(self.folder / "stderr", "wb")
         self.out = open(self.folder / "stdout", "wb")
-        self.process = subprocess.Popen(
-            [*command, str(self.path)],
-            stdin=subprocess.DEVNULL,
-            stdout=self.out,
-            stderr=self.err,
-            env={**os.environ, "NO_COLOR": "1", "LC_ALL": "C.UTF-8", **self.env},
-        )
-        until = time.monotonic() + START_SECONDS
-        while self.process.poll() is None and time.monotonic() < until:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return True
-            except OSError:
-                time.sleep(0.01)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind("")  # the kernel chooses a name
+            manager.settimeout(0.05)
+            self.process = subprocess.Popen(
+                [*command, str(self.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=self.out,
+                stderr=self.err,
+                env={
+                    **os.environ,
+                    "NO_COLOR": "1",
+                    "LC_ALL": "C.UTF-8",
+                    "NOTIFY_SOCKET": "@" + manager.getsockname()[1:].decode(),
+                    **self.env,
+                },
+            )
+            until = time.monotonic() + START_SECONDS
+            while self.process.poll() is None and time.monotonic() < until:
+                if self._is_ready(manager) or "NOTIFY_SOCKET" in self.env:
+                    return True
         if self.process.poll() is None or "in use" not in self.log():
             self.kill()
             raise AssertionError("does not listen: " + self.log())
         return False
+
+    def _is_ready(self, manager):
+        """As a service manager hears it."""
+        try:
+            return b"READY=1" in manager.recv(4096)
+        except TimeoutError:
+            return False
 
     # What it says.
 

@@ -29,6 +29,7 @@ class Reply:
     end: str = "keep"  # then: keep, close, reset, hang
     early: bool = False  # do not wait for the request's body
     unsized: bool = False  # the body ends with the connection
+    pace: float = 0  # seconds between the bytes of the body
     version: str = "HTTP/1.1"
     made: dict = dataclasses.field(default_factory=dict, compare=False)
 
@@ -114,6 +115,10 @@ class Host:
         """Closes every connection, as a server does that has waited long enough."""
         self._do(self._drop())
 
+    def say(self, data):
+        """Sends bytes that nobody asked for, on every connection."""
+        self._do(self._say(data))
+
     def close(self):
         self.stop()
         self._do(self._end())
@@ -134,6 +139,10 @@ class Host:
             self._server = None
         for writer in list(self._writers):
             _reset(writer)
+
+    async def _say(self, data):
+        for writer in list(self._writers):
+            writer.write(data)
 
     async def _drop(self):
         for writer in list(self._writers):
@@ -187,6 +196,9 @@ class Host:
             await asyncio.sleep(reply.delay)
         data = reply.bytes(request.method)
         length = len(data) if reply.cut is None else min(reply.cut, len(data))
+        if reply.pace:
+            await _drip(writer, data, reply.pace)
+            return rest
         for at in range(0, length, PIECE):
             writer.write(data[at : min(at + PIECE, length)])
             await writer.drain()
@@ -212,6 +224,15 @@ class Host:
 async def _more(message, reader):
     data = await reader.read(65536)
     return message.feed(data) if data else None
+
+
+async def _drip(writer, data, pace):
+    head = data.index(b"\r\n\r\n") + 4
+    writer.write(data[:head])
+    for at in range(head, len(data)):
+        await asyncio.sleep(pace)
+        writer.write(data[at : at + 1])
+        await writer.drain()
 
 
 async def _echo(reply, reader, writer, rest):

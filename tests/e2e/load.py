@@ -136,6 +136,16 @@ class Load(threading.Thread):
         return await asyncio.open_connection("127.0.0.1", self.port)
 
 
+def reasons(results):
+    """{what our own answers gave as reason, or why there was none: how many}, for those that were not 200."""
+    counts = {}
+    for result in results:
+        if result.status != 200:
+            told = result.answer.get("proxy-status", "no reason") if result.answer is not None else result.error
+            counts[told] = counts.get(told, 0) + 1
+    return counts
+
+
 def statuses(results):
     """{status: how many}; 0 is no answer."""
     counts = {}

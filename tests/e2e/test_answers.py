@@ -3,6 +3,7 @@
 
 import json
 import re
+import socket
 
 import pytest
 from conftest import free_port, policy_of
@@ -33,7 +34,9 @@ def test_an_open_breaker_gives_503_with_retry_after(pair):
         assert gateway.ask().body == b"down"
     answer = gateway.ask()
     assert answer.status == 503 and json.loads(answer.body)["reason"] == "breaker_open"
-    assert "error=destination_unavailable" in answer.get("proxy-status") and "breaker_open" in answer.get("proxy-status")
+    assert "error=destination_unavailable" in answer.get("proxy-status") and "breaker_open" in answer.get(
+        "proxy-status"
+    )
     assert 1 <= int(answer.get("retry-after")) <= 60
     assert answer.get("becalm-retry", "").startswith("spent")
     assert host.count() == 5
@@ -56,8 +59,6 @@ def test_a_hanging_host_gives_504(pair):
 
 def test_a_host_that_does_not_accept_gives_504(gateway):
     """A backlog that is full drops the first packet of a connection, as a firewall does."""
-    import socket
-
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -195,7 +196,9 @@ def test_the_reason_is_the_same_word_everywhere(gateway, host, reason):
 
 
 def test_a_grpc_caller_gets_a_trailers_only_answer(gateway):
-    made = gateway(f"services:\n  a:\n    hosts: ['127.0.0.1:{free_port()}']\n    match: {{prefix: /}}\n    maxRetries: 0\n")
+    made = gateway(
+        f"services:\n  a:\n    hosts: ['127.0.0.1:{free_port()}']\n    match: {{prefix: /}}\n    maxRetries: 0\n"
+    )
     answer = made.ask("POST", body=b"", fields={"Content-Type": "application/grpc"})
     assert answer.status == 200 and answer.get("grpc-status") == "14" and answer.body == b""
 

@@ -30,8 +30,12 @@ def test_the_policys_own_deadline_is_told_when_nobody_sent_one(pair):
 
 def test_the_least_of_all_dialects_wins_and_each_is_written_again(pair):
     gateway, host = pair(rules="attemptTimeout: 20s")
-    fields = {"X-Request-Deadline-Ms": "9000", "Grpc-Timeout": "3S", "X-Envoy-Expected-Rq-Timeout-Ms": "8000",
-              "Baggage": "user=7,deadline-ms=6000"}
+    fields = {
+        "X-Request-Deadline-Ms": "9000",
+        "Grpc-Timeout": "3S",
+        "X-Envoy-Expected-Rq-Timeout-Ms": "8000",
+        "Baggage": "user=7,deadline-ms=6000",
+    }
     gateway.ask(fields=fields)
     got = host.requests[0]
     assert 2000 < left(got) <= 3000
@@ -59,8 +63,12 @@ def test_a_deadline_ends_the_call_in_its_time(pair):
 def test_a_client_with_1_ms_deadlines_changes_nobody_elses_success(pair):
     gateway, host = pair()
     host.on("*", Reply(delay=0.05))
-    greedy = Load(gateway.port, rate=100, seconds=4,
-                  make=lambda n: ("GET", request(path="/greedy", fields={"X-Request-Deadline-Ms": "1"})))
+    greedy = Load(
+        gateway.port,
+        rate=100,
+        seconds=4,
+        make=lambda n: ("GET", request(path="/greedy", fields={"X-Request-Deadline-Ms": "1"})),
+    )
     greedy.start()
     time.sleep(1)
     results = Load(gateway.port, rate=50, seconds=2, make=lambda n: ("GET", request(path="/fine"))).run_through()
@@ -82,12 +90,16 @@ UNTRUSTED = {
 def test_deadline_attempt_and_mark_of_untrusted_clients_have_no_effect(gateway, host):
     there = host()
     there.on("/", Reply(503, delay=0.1), Reply(200))
-    made = gateway(policy_of([there], "trust: [10.0.0.0/8]", "initialDelay: 1ms\nbudget: {kind: none}\nattemptTimeout: 9s"))
+    made = gateway(
+        policy_of([there], "trust: [10.0.0.0/8]", "initialDelay: 1ms\nbudget: {kind: none}\nattemptTimeout: 9s")
+    )
     assert made.ask(fields=UNTRUSTED).status == 200, "not cut at 1 ms, and retried as a first attempt is"
     for number, got in enumerate(there.requests):
         assert left(got) > 5000, "the host is told the policy's deadline"
         assert got.get("x-envoy-attempt-count") == str(number + 1)
-        assert [got.get(name) for name in ("becalm-retry", "grpc-timeout", "x-envoy-expected-rq-timeout-ms")] == [None] * 3
+        assert [got.get(name) for name in ("becalm-retry", "grpc-timeout", "x-envoy-expected-rq-timeout-ms")] == [
+            None
+        ] * 3
         assert got.get("baggage") == "user=7"
     assert len(there.requests) == 2
 

@@ -122,7 +122,9 @@ def test_out_of_descriptors_it_pauses_without_spinning(pair):
     if not gateway.sanitized():
         assert used < 0.2, f"{used:.0%} of a core, for nothing"
     admin = Wire(gateway.admin)
-    assert admin.ask(path="/healthz", host=f"127.0.0.1:{gateway.admin}").status == 200, "the admin address still answers"
+    assert (
+        admin.ask(path="/healthz", host=f"127.0.0.1:{gateway.admin}").status == 200
+    ), "the admin address still answers"
     admin.close()
     for wire in wires:
         wire.close()

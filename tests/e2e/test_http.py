@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """HTTP/1.1 as clients and hosts speak it when they are right."""
 
+import socket
 import subprocess
 
 import pytest
-from host import Reply, Tunnel
+from conftest import free_port
+from host import Reply, Tunnel, wait_until
 from message import is_signed, request, signed
+from wire import Wire, ask
 
 
 def test_a_request_and_its_answer_pass_with_their_fields(pair):
@@ -22,7 +25,9 @@ def test_a_request_and_its_answer_pass_with_their_fields(pair):
 def test_curl_gets_its_answer(pair):
     gateway, host = pair()
     host.on("/c", Reply(body=signed(b"c" * 100000)))
-    got = subprocess.run(["curl", "-sS", "--max-time", "30", f"http://127.0.0.1:{gateway.port}/c"], stdout=subprocess.PIPE)
+    got = subprocess.run(
+        ["curl", "-sS", "--max-time", "30", f"http://127.0.0.1:{gateway.port}/c"], stdout=subprocess.PIPE
+    )
     assert got.returncode == 0 and is_signed(got.stdout)
 
 
@@ -159,7 +164,10 @@ def test_expect_100_continue_is_answered_before_the_body(pair):
 
 def test_interim_answers_of_a_host_do_not_hurt(pair):
     gateway, host = pair()
-    host.on("/", Reply(body=b"done", interim=b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"))
+    host.on(
+        "/",
+        Reply(body=b"done", interim=b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"),
+    )
     with gateway.wire() as wire:
         assert wire.ask().body == b"done"
         assert wire.ask().body == b"done"
@@ -225,7 +233,13 @@ def test_connection_close_is_honoured(pair):
 def test_hop_by_hop_fields_end_here(pair):
     gateway, host = pair()
     host.on("/", Reply(fields={"Connection": "X-Hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "X-End": "1"}))
-    fields = {"Connection": "X-Mine", "X-Mine": "1", "Keep-Alive": "timeout=1", "Proxy-Authorization": "x", "X-Far": "1"}
+    fields = {
+        "Connection": "X-Mine",
+        "X-Mine": "1",
+        "Keep-Alive": "timeout=1",
+        "Proxy-Authorization": "x",
+        "X-Far": "1",
+    }
     answer = gateway.ask(fields=fields)
     got = host.requests[0]
     assert [got.get(name) for name in ("x-mine", "keep-alive", "proxy-authorization")] == [None] * 3
@@ -255,7 +269,12 @@ def test_a_large_answer_passes_to_a_slow_reader(pair):
 def test_a_websocket_is_tunnelled(pair):
     gateway, host = pair()
     host.on("/ws", Tunnel())
-    fields = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "eA==", "Sec-WebSocket-Version": "13"}
+    fields = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Key": "eA==",
+        "Sec-WebSocket-Version": "13",
+    }
     with gateway.wire() as wire:
         answer = wire.ask(path="/ws", fields=fields)
         assert answer.status == 101 and answer.get("upgrade") == "websocket"
@@ -315,3 +334,35 @@ def test_connect_is_tunnelled_when_allowed(gateway, host):
         assert wire.send(b"CONNECT b.test:80 HTTP/1.1\r\nhost: b.test:80\r\n\r\n").answer().status == 404
 
 
+def test_it_listens_on_ipv6_and_on_a_unix_socket(gateway, host, tmp_path):
+    there = host()
+    path = tmp_path / "in.sock"
+    port = free_port()
+    gateway(
+        f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n",
+        sets=[f'listen=["[::1]:{port}", "unix:{path}"]'],
+        workers=2,
+    )
+    with Wire(str(path)) as wire:
+        assert wire.ask(path="/local").status == 200
+    with socket.create_connection(("::1", port), 20) as six:
+        six.sendall(b"GET /six HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert six.recv(1000).startswith(b"HTTP/1.1 200 ")
+    assert there.count("/local") == 1 and there.count("/six") == 1
+
+
+def test_a_host_may_be_a_name(gateway, host):
+    there = host()
+    made = gateway(f"services:\n  a:\n    hosts: [localhost:{there.port}]\n    match: {{prefix: /}}\n")
+    wait_until(lambda: made.ask().status == 200)
+
+
+def test_a_request_that_comes_back_is_a_loop(gateway):
+    port = free_port()
+    gateway(
+        f"services:\n  a:\n    hosts: [127.0.0.1:{port}]\n    match: {{prefix: /}}\n    maxRetries: 0\n",
+        sets=[f"listen=127.0.0.1:{port}"],
+    )
+    answer = ask(port)
+    assert answer.status == 508, answer.start
+    assert b'"reason":"loop"' in answer.body

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from host import Reply
+from host import Reply, wait_until
 from message import request
 
 REQUIRED = """endpoints:
@@ -98,15 +98,17 @@ def test_a_lost_answer_releases_its_key(pair):
     assert charge(gateway, "k").status == 201
 
 
-def test_a_client_that_leaves_releases_its_key(pair):
+def test_a_client_that_leaves_and_asks_again_finds_the_answer(pair):
+    """Its connection broke while the host worked: this is what keys are for."""
     gateway, host = pair(rules=REQUIRED)
     host.on("/charge", Reply(201, b"late", delay=0.5), Reply(201, b"second"))
     wire = gateway.wire().send(request("POST", "/charge", body=b"5 euro", fields={"Idempotency-Key": "k"}))
     host.wait(1)
     wire.reset()
-    from host import wait_until
-
+    assert charge(gateway, "k").status == 409, "it is still being done"
     wait_until(lambda: charge(gateway, "k").status == 201)
+    assert charge(gateway, "k").body == b"late" and host.count() == 1
+    wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
 
 
 def test_a_stored_answer_of_4xx_is_replayed(pair):
@@ -139,6 +141,8 @@ def test_a_store_that_is_full_says_so(gateway, host):
         "idempotencyStore: {maxEntries: 2}\n"
         f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n    idempotencyKey: required\n"
     )
-    wires = [made.wire().send(request("POST", "/charge", body=b"", fields={"Idempotency-Key": f"k{n}"})) for n in range(6)]
+    wires = [
+        made.wire().send(request("POST", "/charge", body=b"", fields={"Idempotency-Key": f"k{n}"})) for n in range(6)
+    ]
     statuses = sorted(wire.answer("POST").status for wire in wires)
     assert set(statuses) == {201, 503} and statuses.count(201) >= 2, "what is in flight is never forgotten"

@@ -52,7 +52,10 @@ def test_gate_2_two_instances_do_not_retry_at_the_same_instant(gated):
     gateways, host = gated(NO_BUDGET, NO_BREAKER, instances=2)
     host.on("*", lambda got: Reply(503) if got.get("x-envoy-attempt-count") == "1" else Reply(200))
     for number in range(100):
-        both = [gateway.wire().send(request(path=f"/{number}", fields={"X-From": str(n)})) for n, gateway in enumerate(gateways)]
+        both = [
+            gateway.wire().send(request(path=f"/{number}", fields={"X-From": str(n)}))
+            for n, gateway in enumerate(gateways)
+        ]
         for wire in both:
             assert wire.answer().status == 200
             wire.close()
@@ -89,7 +92,9 @@ def test_gate_4_the_retry_budget_holds_and_can_be_watched(gated):
     assert 0 < ratio <= 50 / 400
 
 
-@pytest.mark.parametrize("status", [code for code in (*range(400, 419), 421, 422, 423, 424, 425, 426, 428, 431, 451) if code != 418])
+@pytest.mark.parametrize(
+    "status", [code for code in (*range(400, 419), 421, 422, 423, 424, 425, 426, 428, 431, 451) if code != 418]
+)
 def test_gate_5_a_permanent_error_is_not_retried(gated, status):
     gateway, host = gated(NO_BUDGET, NO_BREAKER)
     host.on("/", Reply(status, b"no"))
@@ -115,7 +120,9 @@ def test_gate_6_the_deadline_is_passed_on_not_a_fresh_timeout(gated):
 def test_gate_7_slow_calls_open_the_breaker(gated):
     told = subprocess.run(
         [PROGRAM, "check", "--explain", "dependency", str(ROOT / "policies/quality-gates.yaml")],
-        stdout=subprocess.PIPE, encoding="utf-8", timeout=60,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=60,
     ).stdout
     assert any("slowCallRateThreshold" in line and "80" in line for line in told.splitlines()), "it is configured"
     gateway, host = gated("defaults.breaker.slowCallDurationThreshold=100ms")
@@ -130,7 +137,10 @@ def test_gate_7_slow_calls_open_the_breaker(gated):
 def test_gate_8_retry_after_is_honoured(gated, form):
     gateway, host = gated(NO_BUDGET, NO_BREAKER)
     now = time.time()
-    dates = {"Date": email.utils.formatdate(now, usegmt=True), "Retry-After": email.utils.formatdate(now + 1, usegmt=True)}
+    dates = {
+        "Date": email.utils.formatdate(now, usegmt=True),
+        "Retry-After": email.utils.formatdate(now + 1, usegmt=True),
+    }
     host.on("/", Reply(503, fields={"Retry-After": "1"} if form == "seconds" else dates), Reply(200))
     assert gateway.ask().status == 200
     first, second = host.requests

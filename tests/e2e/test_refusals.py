@@ -5,7 +5,8 @@ import json
 import time
 
 import pytest
-from host import Reply
+from conftest import Gateway, policy_of
+from host import Host, Reply
 from message import request
 
 AMBIGUOUS = {
@@ -49,9 +50,6 @@ AMBIGUOUS = {
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory):
     """One gateway for all of them: what one client sends must not matter to the next."""
-    from conftest import Gateway, policy_of
-    from host import Host
-
     there = Host()
     made = Gateway(tmp_path_factory.mktemp("refusing"), policy_of([there]))
     yield made, there
@@ -110,7 +108,10 @@ def test_an_ambiguous_answer_becomes_502(pair, what):
 
 def test_bytes_behind_an_answer_are_not_the_next_ones(pair):
     gateway, host = pair()
-    host.on("/a", Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong"))
+    host.on(
+        "/a",
+        Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong"),
+    )
     host.on("/b", Reply(body=b"right"))
     with gateway.wire() as wire:
         for _ in range(10):
@@ -119,20 +120,13 @@ def test_bytes_behind_an_answer_are_not_the_next_ones(pair):
 
 
 def test_bytes_that_come_late_behind_an_answer_are_not_the_next_ones(pair):
-    import asyncio
-
     gateway, host = pair()
     host.on("/a", Reply(body=b"ok"))
     host.on("/b", Reply(body=b"right"))
-
-    async def talk():
-        for writer in list(host._writers):
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
-
     with gateway.wire() as wire:
         for _ in range(20):
             assert wire.ask(path="/a").body == b"ok"
-            asyncio.run_coroutine_threadsafe(talk(), host._loop).result(10)
+            host.say(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
             assert wire.ask(path="/b").body == b"right"
 
 
@@ -165,7 +159,9 @@ def test_a_body_above_the_cap_gets_413(pair):
         answer = wire.send(request("POST", body=b"x" * 1001)).answer("POST")
         assert answer.status == 413 and answer.get("connection") == "close" and wire.at_end()
     with gateway.wire() as wire:
-        wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n" + b"200\r\n" + b"x" * 512 + b"\r\n")
+        wire.send(
+            b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n" + b"200\r\n" + b"x" * 512 + b"\r\n"
+        )
         wire.send(b"200\r\n" + b"x" * 512 + b"\r\n")
         assert wire.answer("POST").status == 413 and wire.at_end()
     assert host.count() == 1
@@ -197,7 +193,10 @@ def test_a_large_head_gets_431_and_a_long_target_414(pair):
 
 def test_long_trailers_and_chunk_extensions_are_refused(pair):
     gateway, host = pair()
-    for tail in (b"3;" + b"e" * 100000 + b"\r\nabc\r\n0\r\n\r\n", b"3\r\nabc\r\n0\r\n" + b"x-t: a\r\n" * 20000 + b"\r\n"):
+    for tail in (
+        b"3;" + b"e" * 100000 + b"\r\nabc\r\n0\r\n\r\n",
+        b"3\r\nabc\r\n0\r\n" + b"x-t: a\r\n" * 20000 + b"\r\n",
+    ):
         with gateway.wire() as wire:
             wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
             wire.send(tail)
@@ -208,7 +207,9 @@ def test_long_trailers_and_chunk_extensions_are_refused(pair):
 def test_framing_in_trailers_does_not_reach_the_host(pair):
     gateway, host = pair()
     with gateway.wire() as wire:
-        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ncontent-length: 9\r\n\r\n")
+        wire.send(
+            b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ncontent-length: 9\r\n\r\n"
+        )
         status = wire.answer("PUT").status
     assert status in (200, 400)
     assert all(got.get("content-length") in (None, "3") and got.body == b"abc" for got in host.requests)
@@ -278,5 +279,3 @@ def test_an_unknown_method_is_passed_on_or_refused_but_never_retried(pair):
     host.on("/", Reply(503))
     assert gateway.ask("BREW").status in (501, 503)
     assert host.count() <= 1
-
-

@@ -2,10 +2,13 @@
 """A new policy, or the end, under load: nobody notices."""
 
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 
-from conftest import policy_of
+from conftest import PROGRAM, free_port, policy_of
 from host import Reply, wait_until
 from load import Load, statuses
 from message import is_signed, request, signed
@@ -148,12 +151,6 @@ def test_the_drain_limit_ends_what_hangs(gateway, host):
 
 def test_sockets_handed_over_are_used(host, tmp_path):
     """LISTEN_FDS: systemd holds the socket, so that a restart refuses nobody."""
-    import socket
-    import subprocess
-    import sys
-
-    from conftest import PROGRAM, free_port
-
     there = host()
     policy = tmp_path / "p.yaml"
     policy.write_text(policy_of([there]))
@@ -183,8 +180,6 @@ def test_sockets_handed_over_are_used(host, tmp_path):
 
 
 def test_the_service_manager_is_told(gateway, host, tmp_path):
-    import socket
-
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(20)

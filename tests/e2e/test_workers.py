@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Workers share what decides: one breaker and one budget, whoever takes the connection."""
 
+import asyncio
+import subprocess
+
+from conftest import PROGRAM, policy_of
 from host import Reply
 from load import Load, statuses
 from message import request
-from conftest import policy_of
 from wire import ask
 
 
@@ -55,14 +58,19 @@ def test_the_counts_of_all_workers_add_up(pair):
 
 def test_a_second_gateway_on_the_same_address_does_not_start(pair, host):
     """SO_REUSEPORT would let it, and each would get half of the traffic."""
-    import subprocess
-
-    from conftest import PROGRAM
-
     gateway, there = pair(workers=2)
     done = subprocess.run(
-        [PROGRAM, "proxy", "--set", f"listen=127.0.0.1:{gateway.port}", "--set", "admin=127.0.0.1:1", str(gateway.path)],
-        stderr=subprocess.PIPE, timeout=30,
+        [
+            PROGRAM,
+            "proxy",
+            "--set",
+            f"listen=127.0.0.1:{gateway.port}",
+            "--set",
+            "admin=127.0.0.1:1",
+            str(gateway.path),
+        ],
+        stderr=subprocess.PIPE,
+        timeout=30,
     )
     assert done.returncode == 1 and b"in use" in done.stderr, done.stderr
     assert ask(gateway.port).status == 200
@@ -72,8 +80,6 @@ def test_a_fixed_limit_is_never_exceeded(gateway, host):
     there = host()
     state = {"busy": 0, "most": 0}
 
-    import asyncio
-
     def reply(got):
         state["busy"] += 1
         state["most"] = max(state["most"], state["busy"])
@@ -82,7 +88,8 @@ def test_a_fixed_limit_is_never_exceeded(gateway, host):
 
     there.on("/", reply)
     made = gateway(
-        policy_of([there], rules="limit: {kind: fixed, max: 5}\ngate: {maxQueueTime: 10s, targetQueueTime: 10s}"), workers=2
+        policy_of([there], rules="limit: {kind: fixed, max: 5}\ngate: {maxQueueTime: 10s, targetQueueTime: 10s}"),
+        workers=2,
     )
     results = calls(made, 200, clients=40)
     assert statuses(results) == {200: 200} and 2 <= state["most"] <= 5, state

@@ -23,8 +23,11 @@ rm -f "$build"/scenarios/*
 for file in "$root"/policies/scenarios/*.yaml; do
     "$build/record" <"$file" >"$build/scenarios/$(basename "$file")"
 done
-files=$(printf '%s;' "$build"/scenarios/*.yaml)
-cmake -DOUTPUT="$build/scenarios.c" -DFILES="${files%;}" -P "$root/cmake/embed.cmake"
+rows=
+for name in $(basename -s .yaml "$build"/scenarios/*.yaml | sort); do
+    rows="$rows;$name=$build/scenarios/$name.yaml"
+done
+cmake -DOUTPUT="$build/scenarios.c" -DTABLE=scenarios "-DFILES=${rows#;}" -P "$root/cmake/embed.cmake"
 
 # libyaml's header says the same everywhere; the folder it is in does not, so it goes alone.
 mkdir -p "$build/include"

@@ -43,11 +43,20 @@ headers_stand_alone() {
 }
 
 examples_build() {
-    local example
+    local example libraries
     for example in "$root"/examples/*.c; do
         [[ -e $example ]] || continue
-        "$cc" -std=c17 "${strict[@]}" "$example" "${flags[@]}" -o "$work/$(basename "$example" .c)" -pthread ||
+        libraries=("${flags[@]}")
+        if [[ $example == */curl_* ]]; then
+            read -ra libraries < <(pkg-config --cflags --libs libbecalm-curl) || fail "no libbecalm-curl"
+        fi
+        "$cc" -std=c17 "${strict[@]}" "$example" "${libraries[@]}" -o "$work/$(basename "$example" .c)" -pthread ||
             fail "$example does not build"
+    done
+    for example in curl_easy curl_multi; do # nobody listens there, so that they fail, and say why
+        ! "$work/$example" "$root/policies/reference.yaml" http://127.0.0.1:1/ >"$work/$example.log" 2>&1 ||
+            fail "$example reached nobody and is content"
+        grep -q ' after 1 attempts: ' "$work/$example.log" || fail "$example: $(cat "$work/$example.log")"
     done
     if [[ -x $work/quickstart ]]; then
         "$work/quickstart" >"$work/quickstart.log" || fail "quickstart: $(cat "$work/quickstart.log")"
@@ -72,16 +81,26 @@ find_package_works() {
     fi
     "$work/cmake/consumer" || fail "what find_package built does not run"
     "$work/cmake/consumer_static" || fail "what find_package built from the archive does not run"
+    "$work/cmake/curl_consumer" || fail "what find_package built with libbecalm-curl does not run"
+    "$work/cmake/curl_consumer_static" || fail "what find_package built with libbecalm-curl's archive does not run"
 }
 
 library_is_tidy() {
-    local foreign soname
-    foreign=$(nm -D --defined-only -P "$libdir/libbecalm.so" | cut -d' ' -f1 | grep -vE '^becalm_[a-z]' || true)
-    [[ -z $foreign ]] || fail "libbecalm.so exports $foreign"
+    local foreign soname library
+    for library in libbecalm libbecalm-curl; do
+        foreign=$(nm -D --defined-only -P "$libdir/$library.so" | cut -d' ' -f1 | grep -vE '^becalm_[a-z]' || true)
+        [[ -z $foreign ]] || fail "$library.so exports $foreign"
+        soname=$(readelf -d "$libdir/$library.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
+        [[ $soname == "$library.so.0" ]] || fail "the SONAME is $soname"
+    done
+    # What both have would be two: libbecalm-curl only adds to libbecalm.
+    foreign=$(comm -12 <(nm -D --defined-only -P "$libdir/libbecalm.so" | cut -d' ' -f1 | sort) \
+        <(nm -D --defined-only -P "$libdir/libbecalm-curl.so" | cut -d' ' -f1 | sort))
+    [[ -z $foreign ]] || fail "both libraries have $foreign"
     nm -D --defined-only -P "$libdir/libbecalm.so" | grep '^becalm_call_step ' >/dev/null ||
         fail "libbecalm.so has no becalm_call_step"
-    soname=$(readelf -d "$libdir/libbecalm.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
-    [[ $soname == libbecalm.so.0 ]] || fail "the SONAME is $soname"
+    nm -D --defined-only -P "$libdir/libbecalm-curl.so" | grep '^becalm_curl_perform ' >/dev/null ||
+        fail "libbecalm-curl.so has no becalm_curl_perform"
     [[ $(pkg-config --modversion libbecalm) == "$("$work/consumer")" ]] || fail "pkg-config has another version"
     ! grep -rIl "$root" "$prefix" || fail "these files know the source tree"
 }

@@ -1125,7 +1125,42 @@ static void test_breaker__a_reload_that_switches_it_on_or_off_is_obeyed(void **u
     check_true(becalm_breaker_state(on) == CLOSED);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_breaker__starts_closed_and_empty),
+static bool sound(const struct lab *lab)
+{
+    return becalm_breaker_sound(lab->b, &lab->policy, 1, lab->at.now);
+}
+
+static void test_breaker__is_sound_in_every_state(void **unused)
+{
+    (void)unused;
+    struct lab lab;
+    lab_small(&lab);
+    check_true(sound(&lab));
+    for (unsigned state = CLOSED; state <= METRICS_ONLY; state++) {
+        (void)becalm_breaker_force(lab.b, &lab.policy, &lab.at, (enum becalm_breaker_state)state);
+        check_true(sound(&lab));
+    }
+}
+
+static void test_breaker__is_not_sound_with_a_state_or_time_that_it_can_t_have(void **unused)
+{
+    (void)unused;
+    struct lab lab;
+    lab_small(&lab);
+    atomic_store_explicit(&lab.b->word, 6, memory_order_relaxed); /* the states end at 5 */
+    check_true(!sound(&lab));
+    lab_small(&lab);
+    (void)becalm_breaker_force(lab.b, &lab.policy, &lab.at, OPEN);
+    lab.at.now -= 15 * BECALM_S; /* its open time, drawn from 48 s to 60 s, would last longer than 61 s */
+    check_true(!sound(&lab));
+    lab_small(&lab);
+    lab.policy.window_size++;
+    check_true(!sound(&lab));
+}
+
+BECALM_TESTS(cmocka_unit_test(test_breaker__is_sound_in_every_state),
+             cmocka_unit_test(test_breaker__is_not_sound_with_a_state_or_time_that_it_can_t_have),
+             cmocka_unit_test(test_breaker__starts_closed_and_empty),
              cmocka_unit_test(test_breaker__defaults_open_when_twenty_calls_have_failed_and_none_succeeded),
              cmocka_unit_test(test_breaker__resilience4j_has_their_eight_defaults),
              cmocka_unit_test(test_breaker__refuses_bad_parameters_by_name),

@@ -192,8 +192,10 @@ static void promise_totals(struct world *w)
 static void promise_window(struct world *w)
 {
     const struct becalm_budget_policy *p = &w->policy;
-    uint64_t first = becalm_window_sum(w->b->window, w->at.now, 0);
-    uint64_t retries = becalm_window_sum(w->b->window, w->at.now, 1);
+    struct becalm_window_sums sums;
+    becalm_budget_read(w->b, w->at.now, &sums);
+    uint64_t first = sums.lane[0];
+    uint64_t retries = sums.lane[1];
     uint64_t of = first + (p->of_attempts ? retries : 0);
     uint64_t floor = p->min_per_second * (p->window / BECALM_US);
     if (p->kind == BECALM_BUDGET_RATIO) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
-#include "proxy/buffer.h"
+#include "meter/buffer.h"
 
 /* What a buffer holds, for comparisons. */
 static const char *text_in(struct buffer *b)

@@ -261,7 +261,26 @@ static void test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault(void **st
     assert_int_equal(call.record.attempt[0].outcome, BECALM_OUTCOME_CANCELLED);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
+static void test_call__a_body_that_turns_out_too_long_is_not_sent_again(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target = {.budget = NULL};
+    struct becalm_request request = {.idempotent = true};
+    struct becalm_call call;
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    becalm_call_init(&call, &policy, &target, &request);
+    becalm_call_step(&call, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN}, &action);
+    becalm_call_not_replayable(&call);
+    struct becalm_event done = {.kind = BECALM_EVENT_DONE, .outcome = {.kind = BECALM_OUTCOME_BROKEN}};
+    becalm_call_step(&call, &done, &action);
+    check_true(becalm_call_ended(&call));
+    check_eq_str(becalm_reason_word(call.record.reason), "not_replayable");
+}
+
+BECALM_TESTS(cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
+             cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
              cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
              cmocka_unit_test(test_call__eight_threads_on_one_target_give_everything_back),
              cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "check.h"
 
-#include "proxy/buffer.h"
+#include "meter/buffer.h"
 #include "proxy/log.h"
 
 #include <fcntl.h>

@@ -107,6 +107,54 @@ static void test_measure__what_was_usual_before_is_usual_after(void **state)
     check_eq_u64(retries_stop(&lab), 5);
 }
 
+static uint64_t mean_ppm(const struct lab *lab, uint32_t service)
+{
+    struct measure measure;
+    assert_int_equal(measure_take(&lab->plan, &lab->result, &measure), 0);
+    uint64_t mean = measure.service[service].mean_ppm;
+    measure_free(&measure);
+    return mean;
+}
+
+/* Of two clients one calls a service that the other does not, and that one calls a third one twice. */
+static void test_measure__the_mean_is_against_what_is_offered_to_the_service_itself(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    static const char *const calls[] = {"db", NULL};
+    const struct scenario_service service[] = {
+        lab.service, {.name = "web", .fan_out = 2, .calls = calls}, {.name = "db", .fan_out = 1}};
+    const struct scenario_client client[] = {lab.client, {.name = "others", .to = "web", .rate_milli = 100000}};
+    struct world_service of_service[] = {lab.of_service, lab.of_service, lab.of_service};
+    struct world_client of_client[] = {lab.of_client, lab.of_client};
+    lab.plan.services = service;
+    lab.plan.service_count = 3;
+    lab.plan.clients = client;
+    lab.plan.client_count = 2;
+    lab.result.service = of_service;
+    lab.result.client = of_client;
+    of_client[0].calls_fault = 900;
+    of_client[1].calls_fault = 100;
+    of_service[0].arrivals_fault = 1800;
+    of_service[1].arrivals_fault = 150;
+    of_service[2].arrivals_fault = 210;
+    check_eq_u64(mean_ppm(&lab, 0), 2000000);
+    check_eq_u64(mean_ppm(&lab, 1), 1500000);
+    check_eq_u64(mean_ppm(&lab, 2), 1050000);
+}
+
+static void test_measure__a_fault_of_a_second_has_no_mean(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    lab.of_client.calls_fault = 1;
+    check_eq_u64(mean_ppm(&lab, 0), 0);
+    lab.of_client.calls_fault = 0;
+    check_eq_u64(mean_ppm(&lab, 0), MEASURE_NO_MEAN);
+}
+
 static void test_measure__the_longest_queue_is_that_of_the_worst_second(void **state)
 {
     (void)state;
@@ -124,4 +172,6 @@ BECALM_TESTS(cmocka_unit_test(test_measure__without_retries_they_stop_at_once),
              cmocka_unit_test(test_measure__retries_stop_behind_the_last_five_seconds_that_have_more),
              cmocka_unit_test(test_measure__a_backlog_that_drains_is_no_retry),
              cmocka_unit_test(test_measure__what_was_usual_before_is_usual_after),
+             cmocka_unit_test(test_measure__the_mean_is_against_what_is_offered_to_the_service_itself),
+             cmocka_unit_test(test_measure__a_fault_of_a_second_has_no_mean),
              cmocka_unit_test(test_measure__the_longest_queue_is_that_of_the_worst_second), )

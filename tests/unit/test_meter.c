@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
-#include "proxy/meter.h"
+#include "meter/meter.h"
 
 static struct becalm_record record(enum becalm_reason reason, uint32_t attempts, enum becalm_outcome_kind last)
 {

@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L /* popen */
 #include "check.h"
 
-#include "proxy/metrics.h"
+#include "meter/metrics.h"
 
 #include <becalm/version.h>
 

@@ -67,6 +67,40 @@ static void check_refused(const char *text, const char *expected)
     check_eq_str(said(), expected);
 }
 
+static void test_scenario__a_loop_that_takes_no_time_is_refused(void **state)
+{
+    (void)state;
+#define STILL(client)                           \
+    "length: 10s\nlink: {latency: 0s}\n"        \
+    "services: {api: {time: {constant: 0s}}}\n" \
+    "clients: {users: {to: api, callers: 2, " client "}}\n"
+    check_refused(STILL("loop: {think: 0s}"),
+                  "test.yaml:4:54: error: users would call for ever in one instant: think, the link and the time of "
+                  "api are 0; make one of them longer, or write calls [conflict]\n");
+    scenario_free(parse(STILL("loop: {think: 0s}, calls: 3")));
+    scenario_free(parse(STILL("loop: {think: 1us}")));
+    scenario_free(parse(STILL("loop: {think: 0s}") "links: {a: {from: users, to: api, latency: 1ms}}\n"));
+#undef STILL
+}
+
+static void test_scenario__links_and_partitions_are_where_calls_are(void **state)
+{
+    (void)state;
+#define THREE                                                                                          \
+    "length: 10s\n"                                                                                    \
+    "services: {api: {time: {constant: 1ms}, calls: [db], gate: true}, db: {time: {constant: 1ms}}}\n" \
+    "clients: {users: {to: api, rate: 1/s}}\n"
+    check_refused(THREE "links: {a: {from: users, to: db}, b: {from: db, to: api}, c: {from: db, to: db}}\n",
+                  "test.yaml:4:19: error: \"users\" never calls \"db\": nothing is sent there [conflict]\n"
+                  "test.yaml:4:45: error: \"db\" never calls \"api\": nothing is sent there [conflict]\n"
+                  "test.yaml:4:69: error: \"db\" never calls \"db\": nothing is sent there [conflict]\n");
+    check_refused(THREE "faults: {f: {at: 1s, for: 1s, service: db, from: users, partition: true}}\n",
+                  "test.yaml:4:50: error: \"users\" never calls \"db\": nothing is sent there [conflict]\n");
+    scenario_free(parse(THREE "links: {a: {from: users, to: api}, b: {from: api, to: db}, c: {from: api, to: api}}\n"
+                              "faults: {f: {at: 1s, for: 1s, service: db, from: api, partition: true}}\n"));
+#undef THREE
+}
+
 static void test_scenario__the_smallest_has_the_documented_defaults(void **state)
 {
     (void)state;
@@ -791,7 +825,9 @@ static void test_scenario__policies_are_checked_as_those_of_a_file(void **state)
                   ".yaml [conflict]\n");
 }
 
-BECALM_TESTS(cmocka_unit_test(test_scenario__the_smallest_has_the_documented_defaults),
+BECALM_TESTS(cmocka_unit_test(test_scenario__a_loop_that_takes_no_time_is_refused),
+             cmocka_unit_test(test_scenario__links_and_partitions_are_where_calls_are),
+             cmocka_unit_test(test_scenario__the_smallest_has_the_documented_defaults),
              cmocka_unit_test(test_scenario__every_key_finds_its_field),
              cmocka_unit_test(test_scenario__a_time_is_one_distribution),
              cmocka_unit_test(test_scenario__a_time_that_is_half_or_two_is_refused),

@@ -122,6 +122,21 @@ static void test_sim_world__callers_stop_after_their_calls(void **state)
     lab_close(&lab);
 }
 
+/* The limit refuses at once, and the caller calls again at once: no time passes. */
+static void test_sim_world__time_that_stands_still_is_noticed(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab,
+             "length: 10s\n"
+             "services: {api: {time: {constant: 10ms}, errors: 100%}}\n"
+             "clients: {users: {to: api, loop: {think: 0s}}}\n",
+             "becalm");
+    check_eq_u64((uint64_t)world_run(lab.plan, &lab.options, &lab.result), (uint64_t)BECALM_EINVAL);
+    check_true(lab.result.stuck_at < 10 * BECALM_S);
+    lab_close(&lab);
+}
+
 /* Endpoints. */
 
 #define TWO_ENDPOINTS                                                                                 \
@@ -218,6 +233,18 @@ static void test_sim_world__in_overload_the_discipline_decides_who_is_served(voi
     lab_close(&codel);
     lab_close(&both);
     lab_close(&expiry);
+}
+
+static void test_sim_world__a_queue_with_a_bound_turns_away_what_is_too_much(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of(OVERLOADED("{max: 20}"), "none");
+    check_between_u64(good_ppm(&lab, 0, 10, 60), 640000, 680000); /* ten of fifteen */
+    for (uint32_t s = 10; s < 60; s++) {
+        check_between_u64(lab.result.service[0].queue[s], 1, 20);
+    }
+    check_between_u64(lab.measure.latency_p99_us, 20000, 100000);
+    lab_close(&lab);
 }
 
 /* Links. */
@@ -382,6 +409,100 @@ static void test_sim_world__the_gate_chooses_the_host_and_not_its_callers(void *
     lab_close(&lab);
 }
 
+/* What callers were answered, the gate aside. */
+static void note_answers(void *self, const struct world_trace *trace)
+{
+    uint64_t *count = self;
+    if (!trace->is_gate && trace->event->kind == BECALM_EVENT_DONE) {
+        count[trace->event->outcome.kind]++;
+    }
+}
+
+static void check_answers(const char *service, enum becalm_outcome_kind kind)
+{
+    struct lab lab;
+    char text[512];
+    uint64_t count[BECALM_OUTCOME_COUNT] = {0};
+    (void)snprintf(text, sizeof text,
+                   "length: 10s\nservices: {api: {gate: true, time: {constant: 5ms}, %s}}\n"
+                   "clients: {users: {to: api, rate: 200/s, callers: 10}}\n",
+                   service);
+    lab_open(&lab, text, "none");
+    lab.options.trace = note_answers;
+    lab.options.trace_self = count;
+    lab_run(&lab);
+    check_between_u64(count[kind], 100, lab.measure.calls);
+    check_eq_u64(count[BECALM_OUTCOME_OK] + count[kind], lab.measure.calls);
+    lab_close(&lab);
+}
+
+static void test_sim_world__the_gate_passes_on_what_it_was_answered(void **state)
+{
+    (void)state;
+    check_answers("errors: 30%", BECALM_OUTCOME_BROKEN);
+    check_answers("row: true", BECALM_OUTCOME_CONFLICT);
+}
+
+struct queued {
+    bool seen[1000]; /* by the client's call: its first attempt has come to the gate */
+    uint64_t firsts; /* that had to wait */
+    uint64_t retries;
+};
+
+static void note_queued(void *self, const struct world_trace *trace)
+{
+    struct queued *queued = self;
+    if (!trace->is_gate || trace->event->kind != BECALM_EVENT_BEGIN) {
+        return;
+    }
+    bool *seen = &queued->seen[trace->call];
+    bool waits = (trace->action->flags & (BECALM_DO_SEND | BECALM_DO_FINISH)) == 0;
+    queued->firsts += waits && !*seen;
+    queued->retries += waits && *seen;
+    *seen = true;
+}
+
+/* One request at a time where two are wanted; what has given up is tried again. */
+static void test_sim_world__a_retry_never_waits_in_the_gate(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct queued queued = {.firsts = 0};
+    lab_open(&lab,
+             "length: 20s\ntimeout: 150ms\nattempts: 2\n"
+             "services: {api: {gate: true, time: {constant: 100ms}}}\n"
+             "clients: {users: {to: api, rate: 20/s}}\n",
+             "naive");
+    becalm_limit_defaults(&lab.gate.limit, BECALM_LIMIT_FIXED);
+    lab.gate.limit.max = 1;
+    lab.options.trace = note_queued;
+    lab.options.trace_self = &queued;
+    lab_run(&lab);
+    check_between_u64(lab.result.service[0].retries, 50, 500);
+    check_between_u64(queued.firsts, 50, 500);
+    check_eq_u64(queued.retries, 0);
+    lab_close(&lab);
+}
+
+static void test_sim_world__deadlines_are_carried_down_the_graph(void **state)
+{
+    (void)state;
+    for (int carried = 0; carried < 2; carried++) {
+        struct lab lab;
+        lab_open(&lab,
+                 "length: 10s\ntimeout: 100ms\n"
+                 "services: {front: {time: {constant: 90ms}, calls: [back]}, back: {time: {constant: 50ms}}}\n"
+                 "clients: {users: {to: front, rate: 100/s}}\n",
+                 "none");
+        lab.options.carries_deadlines = carried == 1;
+        lab_run(&lab);
+        const struct world_service *back = &lab.result.service[1];
+        check_eq_u64(back->ended[BECALM_WHY_OK], carried == 1 ? 0 : lab.measure.calls);
+        check_eq_u64(back->ended[BECALM_WHY_DEADLINE], carried == 1 ? lab.measure.calls : 0);
+        lab_close(&lab);
+    }
+}
+
 /* What is seen from outside. */
 
 static void test_sim_world__the_series_show_budget_breaker_limit_and_queue(void **state)
@@ -403,6 +524,23 @@ static void test_sim_world__the_series_show_budget_breaker_limit_and_queue(void 
     check_between_u64(api->good[5], 850, 1150);
     check_eq_u64(api->failed[5], 0);
     check_true(api->good[15] == 0 && api->failed[15] > 0);
+    lab_close(&lab);
+}
+
+/* So many callers that only a part of them is looked at. */
+static void test_sim_world__the_series_look_at_every_endpoint(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab,
+             "length: 10s\n"
+             "services: {api: {time: {constant: 1ms}, endpoints: {bad: {share: 50%, errors: 100%}}}}\n"
+             "clients: {users: {to: api, rate: 2000/s, callers: 1024}}\n",
+             "jitter");
+    one_token_each(&lab.hop);
+    lab.options.level = BECALM_LEVEL_ENDPOINT;
+    lab_run(&lab);
+    check_between_u64(lab.result.service[0].budget_ppm[9], 480000, 520000); /* all of one endpoint are empty */
     lab_close(&lab);
 }
 
@@ -494,7 +632,8 @@ static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_g
     lab_close(&lab);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought),
+BECALM_TESTS(cmocka_unit_test(test_sim_world__time_that_stands_still_is_noticed),
+             cmocka_unit_test(test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought),
              cmocka_unit_test(test_sim_world__a_slow_answer_slows_the_loop_and_not_the_open_client),
              cmocka_unit_test(test_sim_world__callers_stop_after_their_calls),
              cmocka_unit_test(test_sim_world__endpoints_have_their_share_and_their_own_times),
@@ -511,6 +650,11 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_loop_calls_again_when_it_has_its
              cmocka_unit_test(test_sim_world__a_flapping_fault_comes_and_goes),
              cmocka_unit_test(test_sim_world__a_surge_makes_so_many_times_as_many_calls),
              cmocka_unit_test(test_sim_world__the_gate_chooses_the_host_and_not_its_callers),
+             cmocka_unit_test(test_sim_world__the_gate_passes_on_what_it_was_answered),
+             cmocka_unit_test(test_sim_world__a_retry_never_waits_in_the_gate),
+             cmocka_unit_test(test_sim_world__deadlines_are_carried_down_the_graph),
+             cmocka_unit_test(test_sim_world__a_queue_with_a_bound_turns_away_what_is_too_much),
              cmocka_unit_test(test_sim_world__the_series_show_budget_breaker_limit_and_queue),
+             cmocka_unit_test(test_sim_world__the_series_look_at_every_endpoint),
              cmocka_unit_test(test_sim_world__every_step_is_told_and_every_second),
              cmocka_unit_test(test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates))

@@ -169,6 +169,31 @@ static void test_throttle__who_still_waits_is_no_evidence(void **state)
     throttle_free(throttle);
 }
 
+/* The short cut for healthy callees must not let one more call pass than the sum would. */
+static void test_throttle__many_calls_at_once_are_judged_as_one_by_one(void **state)
+{
+    (void)state;
+    struct becalm_throttle_policy policy = policy_of();
+    struct becalm_throttle *throttle = throttle_new(&policy, 1);
+    struct becalm_moment at = moment_at(BECALM_S);
+    uint64_t requests = 0;
+    uint64_t accepts = 0;
+    uint64_t seed = 3;
+    for (unsigned i = 0; i < 20000; i++) {
+        at.now += i % 100 == 0 ? 100 * BECALM_MS : 0; /* less than the window in all */
+        at.random = becalm_rand_next(&seed);
+        uint64_t chance = accepts * 2 >= requests ? 0 : (requests - 2 * accepts) * 1000000 / (requests + 1);
+        bool passes = !becalm_rand_chance(becalm_rand_lane(at.random, BECALM_LANE_THROTTLE), (uint32_t)chance);
+        assert_int_equal(becalm_throttle_admit(throttle, &policy, &at), passes);
+        requests++;
+        if (passes && i / 2000 % 2 == 0 && becalm_rand_chance(becalm_rand_next(&seed), 700000)) {
+            note_kind(throttle, at.now, BECALM_OUTCOME_OK);
+            accepts++;
+        }
+    }
+    throttle_free(throttle);
+}
+
 static void test_throttle__rejected_calls_count_as_requests(void **state)
 {
     (void)state;
@@ -367,7 +392,8 @@ BECALM_TESTS(cmocka_unit_test(test_throttle__an_empty_window_rejects_nothing),
              cmocka_unit_test(test_throttle__the_probability_stays_below_one_whatever_happens),
              cmocka_unit_test(test_throttle__draws_with_its_own_lane_and_the_probability_before_the_call),
              cmocka_unit_test(test_throttle__who_still_waits_is_no_evidence),
-        cmocka_unit_test(test_throttle__rejected_calls_count_as_requests),
+             cmocka_unit_test(test_throttle__many_calls_at_once_are_judged_as_one_by_one),
+             cmocka_unit_test(test_throttle__rejected_calls_count_as_requests),
              cmocka_unit_test(test_throttle__answers_of_the_application_are_accepts_and_refusals_are_not),
              cmocka_unit_test(test_throttle__forgets_what_is_older_than_the_window),
              cmocka_unit_test(test_throttle__an_older_now_forgets_nothing),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_BUFFER_H
-#define BECALM_PROXY_BUFFER_H
+#ifndef BECALM_METER_BUFFER_H
+#define BECALM_METER_BUFFER_H
 
 /* Text that is put together piece by piece: in memory of a fixed size, for a line or a header; or in memory that grows,
  * for a page. What does not fit (or finds no memory) sets `full`, and from then on nothing more is added, so that one

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_PROCESS_H
-#define BECALM_PROXY_PROCESS_H
+#ifndef BECALM_METER_PROCESS_H
+#define BECALM_METER_PROCESS_H
 
 /* What the kernel says of this process. */
 

@@ -22,6 +22,9 @@ static void target_sample(struct metrics_text *w, const struct metrics_target *t
     metrics_sample(w, suffix);
     metrics_label(w, "service", t->service);
     metrics_label(w, "endpoint", t->endpoint == NULL ? METRICS_DEFAULT : t->endpoint);
+    if (t->operation != NULL) {
+        metrics_label(w, "operation", t->operation);
+    }
 }
 
 /* Counts with one label more. What a series counts for the first time is lost to rate() if it was not there before; so
@@ -338,7 +341,8 @@ static uint64_t breaker_number(enum becalm_breaker_state state)
 /* A target without a breaker of its own has none that it could share: it is written as switched off. */
 static bool has_breaker_first(const struct metrics *m, uint32_t index)
 {
-    return m->target[index].target->breaker == NULL || has_part_first(m, index, PART_BREAKER);
+    const struct metrics_target *t = &m->target[index];
+    return t->target->breaker == NULL ? t->operation == NULL : has_part_first(m, index, PART_BREAKER);
 }
 
 static void write_breakers(struct metrics_text *w, const struct metrics *m)
@@ -465,12 +469,16 @@ static void write_store(struct metrics_text *w, const struct store_counts *store
     }
 }
 
-static void write_gateway(struct metrics_text *w, const struct metrics_gateway *g)
+static void write_build(struct metrics_text *w)
 {
     metrics_family(w, "becalm_build_info", "gauge", "1; the version is a label.");
     metrics_sample(w, "");
     metrics_label(w, "version", becalm_version());
     metrics_number(w, 1);
+}
+
+static void write_gateway(struct metrics_text *w, const struct metrics_gateway *g)
+{
     write_single(w, "becalm_workers", "gauge", "Worker threads.", g->workers);
     write_single(w, "becalm_config_last_reload_successful", "gauge", "1 if the latest load of the policy went well.",
                  g->reload_ok);
@@ -537,8 +545,11 @@ void metrics_write(struct buffer *out, const struct metrics *m)
                     offsetof(struct meter, delay));
     write_histogram(&w, m, "becalm_request_duration_seconds", "How long calls took, all attempts and waits together.",
                     offsetof(struct meter, duration));
-    write_gateway(&w, m->gateway);
-    write_process(&w);
+    write_build(&w);
+    if (m->gateway != NULL) {
+        write_gateway(&w, m->gateway);
+        write_process(&w);
+    }
     metrics_end(&w);
 }
 

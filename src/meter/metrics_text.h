@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_METRICS_TEXT_H
-#define BECALM_PROXY_METRICS_TEXT_H
+#ifndef BECALM_METER_METRICS_TEXT_H
+#define BECALM_METER_METRICS_TEXT_H
 
 /* The exposition formats: families of samples with labels. The two differ in what a counter's family is called, and in
  * how the page ends. */

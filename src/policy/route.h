@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_ROUTE_H
-#define BECALM_PROXY_ROUTE_H
+#ifndef BECALM_POLICY_ROUTE_H
+#define BECALM_POLICY_ROUTE_H
 
-/* Which service and endpoint a request belongs to. Built once per snapshot from the config, read by all workers.
+/* Which service and endpoint a request belongs to. Built once from a config, read by all threads.
  *
  * Host names are compared without case, port and trailing dot. A match.host with a port wants that port too (a request
  * without one means 80); `*.example.com` is every name below example.com, and `*` every host; a service without `match`
@@ -14,8 +14,6 @@
  * with a port before without), then an exact path, then the longest prefix, then who asks for method and header, then
  * the file's order. So a service for any host, with `match: {prefix: /}`, gets what no other wants. The same among the
  * endpoints of the service; who fits none of them gets the service's own rules. */
-
-#include "h1.h"
 
 #include <becalm/config.h>
 
@@ -29,8 +27,9 @@ struct route_request {
     struct becalm_text host; /* Host, or the authority of an absolute-form target, which wins */
     struct becalm_text path; /* with its query; "*" for OPTIONS; absent for CONNECT */
     struct becalm_text method;
-    const char *bytes;          /* of the head, for header matches */
-    const struct h1_head *head; /* NULL: no headers */
+    /* Does it have a header of this name, in any case, with exactly this value? NULL: it has no headers. */
+    bool (*has_header)(const void *headers, const char *name, struct becalm_text value);
+    const void *headers;
 };
 
 #define ROUTE_NONE UINT32_MAX

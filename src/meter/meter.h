@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_METER_H
-#define BECALM_PROXY_METER_H
+#ifndef BECALM_METER_METER_H
+#define BECALM_METER_METER_H
 
 /* What happened, counted. Each worker has a meter per target of its own and is its only writer, so counting is a plain
  * add; readers on other threads see whole numbers (relaxed atomics) and add the workers up. Names and labels are in

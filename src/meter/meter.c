@@ -120,8 +120,25 @@ static bool is_overflow(const struct becalm_record *record)
     BECALM_UNREACHABLE();
 }
 
+/* A hedge has won if it brought the answer. */
+static void note_hedges(struct meter *meter, const struct becalm_record *record)
+{
+    uint32_t kept = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    uint32_t won = 0;
+    for (uint32_t i = 0; record->reason == BECALM_WHY_OK && i < kept; i++) {
+        const struct becalm_record_attempt *attempt = &record->attempt[i];
+        won |= attempt->hedge && !attempt->open && becalm_outcome_traits(attempt->outcome)->earns;
+    }
+    meter_add(&meter->hedges[METER_HEDGE_SENT], record->hedges);
+    meter_add(&meter->hedges[METER_HEDGE_WON], won);
+    meter_add(&meter->hedges[METER_HEDGE_LOST], record->hedges - won);
+}
+
 void meter_call(struct meter *meter, const struct becalm_record *record)
 {
+    if (record->hedges > 0) {
+        note_hedges(meter, record);
+    }
     meter_add(&meter->calls[result_of(record)][record->reason], 1);
     if (is_overflow(record)) {
         meter_add(&meter->overflow[record->reason], 1);

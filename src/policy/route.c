@@ -52,15 +52,6 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool same_name(struct becalm_text a, const char *b)
-{
-    size_t i = 0;
-    while (i < a.length && b[i] != '\0' && lower(a.at[i]) == lower(b[i])) {
-        i++;
-    }
-    return i == a.length && b[i] == '\0';
-}
-
 /* ---- hosts ---- */
 
 struct host {
@@ -399,17 +390,8 @@ struct seeker {
 
 static bool header_fits(const struct row *row, const struct route_request *request)
 {
-    const struct h1_head *head = request->head;
-    size_t length = strlen(row->header_value);
-    for (uint32_t i = 0; head != NULL && i < head->field_count; i++) {
-        const struct h1_field *field = &head->field[i];
-        struct becalm_text name = {request->bytes + field->name, field->name_length};
-        if (field->value_length == length && memcmp(request->bytes + field->value, row->header_value, length) == 0 &&
-            same_name(name, row->header_name)) {
-            return true;
-        }
-    }
-    return false;
+    struct becalm_text value = {row->header_value, strlen(row->header_value)};
+    return request->has_header != NULL && request->has_header(request->headers, row->header_name, value);
 }
 
 static bool path_fits(const struct row *row, struct becalm_text path)

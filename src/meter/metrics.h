@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_METRICS_H
-#define BECALM_PROXY_METRICS_H
+#ifndef BECALM_METER_METRICS_H
+#define BECALM_METER_METRICS_H
 
 /* The page /metrics: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. becalm-metrics(7) says what each name means.
  * Series are bounded by the policy file and by the enums of the engine: no path, header or number of a client ever
@@ -8,7 +8,6 @@
 
 #include "buffer.h"
 #include "meter.h"
-#include "store.h"
 
 /* The label `endpoint` of what belongs to no endpoint of its service. The policy file refuses it as a name. */
 #define METRICS_DEFAULT "default"
@@ -16,13 +15,22 @@
 /* A service's own rules, or one endpoint of it. */
 struct metrics_target {
     const char *service;
-    const char *endpoint; /* NULL: the service's own rules */
+    const char *endpoint;  /* NULL: the service's own rules */
+    const char *operation; /* what a program calls the place in it that the calls come from; NULL: no such label */
     const struct becalm_policy *policy;
     const struct becalm_target *target;
     const struct meter *const *meters; /* one per worker */
     uint32_t meter_count;
     const char *const *hosts; /* the names of target->hosts; may be NULL */
     uint32_t host_count;
+};
+
+/* The gateway's store of answers by idempotency key. */
+struct store_counts {
+    uint64_t entries, bytes;                             /* now */
+    uint64_t begun, answered, in_flight, mismatch, full; /* verdicts */
+    uint64_t stored, released, too_large;                /* ends */
+    uint64_t expired, evicted;
 };
 
 struct metrics_gateway {
@@ -36,10 +44,10 @@ struct metrics_gateway {
     const struct store_counts *store; /* NULL: no endpoint stores answers */
 };
 
-/* Targets of one service stand together, its own rules first: a part that endpoints share with their service (a limit,
- * a gate, hosts) is written once, for the first target that has it. */
+/* Targets of one service stand together, its own rules first, and who has no operation before who has one: a part that
+ * endpoints share with their service (a limit, a gate, hosts) is written once, for the first target that has it. */
 struct metrics {
-    const struct metrics_gateway *gateway;
+    const struct metrics_gateway *gateway; /* NULL: a client in another program, of whose process it does not speak */
     const struct metrics_target *target;
     uint32_t target_count;
     becalm_ns now; /* on the clock of the targets */

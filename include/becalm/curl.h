@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_H
+#define BECALM_CURL_H
+
+/* libcurl with the engine around it: becalm_curl_perform() stands where curl_easy_perform() stood, and the retries,
+ * waits, deadline, budget, breaker, throttle and limit of a policy happen inside. In libbecalm-curl, not libbecalm.
+ *
+ *   struct becalm_client *client = becalm_client_load("becalm.yaml", NULL, NULL);      once per program
+ *   CURLcode rc = becalm_curl_perform(easy, client);                                   from any thread
+ *
+ * libcurl can't be asked what a handle was told, so there are two kinds of handles.
+ *
+ * A PLAIN handle was set up with curl_easy_setopt() alone. Its callbacks see every attempt as it comes, and so an
+ * attempt that has delivered a byte of a body is not repeated (answer_delivered), nor is one whose request had a body
+ * (not_replayable). It sends no headers of ours.
+ *
+ * A RECORDED handle has had a becalm_curl_setopt() or becalm_curl_idempotency_key(). From the first of them on, every
+ * option that is named below as recorded must be set that way. Its callbacks see the final answer only: what failed
+ * before it is kept back. Its body is replayed, and each attempt says how much time is left.
+ *
+ * Recorded: CURLOPT_WRITEFUNCTION, WRITEDATA, HEADERFUNCTION, HEADERDATA, READFUNCTION, READDATA, SEEKFUNCTION,
+ * SEEKDATA, HTTPHEADER, CONNECTTIMEOUT, CONNECTTIMEOUT_MS, URL, CURLU, and what chooses the method: HTTPGET, NOBODY,
+ * POST, POSTFIELDS, COPYPOSTFIELDS, MIMEPOST, HTTPPOST, UPLOAD, PUT, CUSTOMREQUEST. */
+
+#include <becalm/call.h>
+#include <becalm/config.h>
+
+#include <curl/curl.h>
+
+BECALM_BEGIN_DECLS
+
+/* ---- the client: policies and what all calls to a service share; for all threads of a program ---- */
+
+struct becalm_client;
+
+/* One retry, told when it is sent, in the thread of the call. Texts are absent where there is nothing to say, and
+ * valid during the call only. */
+struct becalm_curl_retry {
+    const char *operation; /* becalm_curl_operation()'s; NULL: none */
+    const char *service;
+    const char *endpoint; /* NULL: the service's own rules */
+    struct becalm_text method;
+    struct becalm_text url;
+    uint32_t retry;                   /* 1 is the first ... */
+    uint32_t of;                      /* ... of so many that the policy allows */
+    struct becalm_wait wait;          /* delay, jittered; wait is what was to be slept */
+    becalm_ns slept;                  /* and what was */
+    enum becalm_outcome_kind outcome; /* of the attempt before: why there is a retry */
+    uint32_t status;                  /* its answer's; 0: there was none */
+    uint32_t grpc_status;             /* BECALM_GRPC_NONE: there was none */
+    CURLcode code;                    /* its result */
+    struct becalm_text retry_after;   /* the answer's header, as it came */
+    struct becalm_text request_id;    /* X-Request-Id of a recorded handle */
+    enum becalm_reason reason;        /* backoff, hint or hedge */
+};
+
+struct becalm_client_options {
+    void (*on_retry)(const struct becalm_curl_retry *, void *data); /* any thread; NULL: nobody wants to know */
+    void (*on_breaker)(const char *service, enum becalm_breaker_state from, enum becalm_breaker_state to, void *data);
+    void *data; /* for the two above */
+};
+
+/* From a policy file, or from the same text in memory. A request belongs to a service by its URL, as in the gateway;
+ * one that belongs to none is made once, as curl_easy_perform() would. `limit: auto` is aimd here, `role` and
+ * `gatewayRetries` do not count, and `hosts` do not either: the URL says where to go. NULL: see *diags, which may be
+ * NULL; without errors in there, there was no memory. `options` may be NULL too. */
+BECALM_API struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *,
+                                                    struct becalm_diags *);
+BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,
+                                                     const struct becalm_client_options *, struct becalm_diags *);
+
+/* Built in code: one service of this name, that all URLs belong to. The policy is copied; NULL: the defaults. NULL: the
+ * policy does not pass its check (then *complaint, if given, says why) or there is no memory (its sentence is NULL). */
+BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
+                                                   const struct becalm_client_options *, struct becalm_complaint *);
+
+/* No call may be in progress, and its multis are freed. NULL is fine. */
+BECALM_API void becalm_client_free(struct becalm_client *);
+
+/* The page of metrics that the gateway has, under the same names: becalm-metrics(7). A handle's operation is the label
+ * `operation`. Prometheus' text format, zero-terminated, on the heap: free() it. NULL: no memory. Any thread. */
+BECALM_API char *becalm_client_metrics(struct becalm_client *);
+
+/* The shared state behind a service, to look at it; `endpoint` may be NULL. NULL: there is no such. */
+BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_client *, const char *service,
+                                                            const char *endpoint);
+
+/* ---- handles ---- */
+
+/* Stands where curl_easy_setopt() stood, and makes a recorded handle. */
+BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoption, ...);
+
+/* From now on each call of this handle carries an Idempotency-Key, a fresh one per call and the same on all its
+ * attempts, so that a POST may be repeated. Makes a recorded handle. */
+BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
+
+/* What the program calls the place that this handle's calls come from: a label of metrics and a field of retries. A
+ * client keeps BECALM_OPERATIONS_MAX of them; calls of others have none. The text is copied; NULL: none. */
+#define BECALM_OPERATIONS_MAX 64u
+BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const char *operation);
+
+/* The handle's next call must be over at this instant of CLOCK_MONOTONIC (becalm_run_now()), if the policy's deadline
+ * does not come first. It counts for one call. */
+BECALM_API CURLcode becalm_curl_deadline(CURL *, struct becalm_client *, becalm_ns deadline_at);
+
+/* Stand where curl_easy_reset() and curl_easy_cleanup() stood, for every handle that one of the four functions above
+ * was told of: the client forgets it. (A new handle may have the address of an old one.) */
+BECALM_API void becalm_curl_reset(CURL *, struct becalm_client *);
+BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
+
+/* ---- one call at a time ---- */
+
+/* Makes the call and returns what curl_easy_perform() would have returned for its last attempt. Where nothing was sent:
+ * CURLE_COULDNT_CONNECT if a rule refused it, CURLE_OPERATION_TIMEDOUT if its time was over, CURLE_ABORTED_BY_CALLBACK
+ * if it was cancelled. Never hedges. */
+BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
+
+/* Ends the becalm_curl_perform() that this handle is in, also in the middle of a wait; from any thread. False: it is in
+ * none. */
+BECALM_API bool becalm_curl_cancel(CURL *, struct becalm_client *);
+
+/* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Ask in the thread of the
+ * call, before that thread's next one. False: not known (any more). */
+BECALM_API bool becalm_curl_record(CURL *, struct becalm_client *, struct becalm_record *);
+
+/* ---- many at once: no thread, nothing blocks ---- */
+
+/* What belongs to one multi handle and its thread. */
+struct becalm_curl_multi;
+
+/* Around a multi handle of the caller's, which it outlives and which may have other handles too. It takes over
+ * CURLMOPT_TIMERFUNCTION: set that with becalm_curl_multi_setopt(). NULL: no memory. */
+BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becalm_client *);
+BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
+
+/* Each stands where the function of libcurl with its name stood. A handle whose call has ended stays until it is
+ * removed; one that is removed before is cancelled. */
+BECALM_API CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *, CURL *);
+BECALM_API CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *, CURL *);
+BECALM_API CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *, int *running);
+BECALM_API CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *, curl_socket_t, int events,
+                                                     int *running);
+BECALM_API CURLMcode becalm_curl_multi_poll(struct becalm_curl_multi *, struct curl_waitfd *extra, unsigned extra_count,
+                                            int timeout_ms, int *ready);
+BECALM_API CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *, long *timeout_ms);
+BECALM_API CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *, int *left); /* valid until the next call */
+BECALM_API CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *, CURLMoption, ...);
+
+/* Of a handle whose call has ended and that is not yet removed: its record (NULL: there is no such handle), and the
+ * handle to ask with curl_easy_getinfo(): another than its own if a hedge won. */
+BECALM_API const struct becalm_record *becalm_curl_multi_record(const struct becalm_curl_multi *, CURL *);
+BECALM_API CURL *becalm_curl_multi_answered(const struct becalm_curl_multi *, CURL *);
+
+BECALM_END_DECLS
+
+#endif

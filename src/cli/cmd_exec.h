@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CLI_CMD_EXEC_H
+#define BECALM_CLI_CMD_EXEC_H
+
+/* The parts of `becalm exec`: from options to a policy, and what is said about a run. */
+
+#include "cli.h"
+#include "exec/exec.h"
+
+#define EXEC_DELAYS_MAX 64
+#define EXEC_NAME_MAX   256
+
+/* Waits that were written out one by one; the last one stays. */
+struct exec_delays {
+    becalm_ns wait[EXEC_DELAYS_MAX];
+    uint32_t count;
+    uint32_t next;
+};
+
+/* What the options and the policy file say. */
+struct exec_rules {
+    struct becalm_config *config;
+    struct becalm_policy policy;
+    struct exec_delays delays;
+    bool retries_timeouts;              /* the policy's retryOn has `timeout` */
+    char budget[EXEC_NAME_MAX];         /* the names under which they are shared; empty: not at all */
+    char service_budget[EXEC_NAME_MAX]; /* the second level */
+    char breaker[EXEC_NAME_MAX];
+};
+
+/* 0, or an exit code after saying what is wrong. `rules` must not move afterwards. */
+int exec_rules_load(struct exec_rules *, const struct cli_command *, const struct cli_args *);
+void exec_rules_free(struct exec_rules *);
+
+/* What is said about a run: lines on stderr, and a report in JSON. */
+struct exec_voice {
+    const char *name; /* of the command, in lines */
+    bool quiet;
+};
+
+void exec_say_retry(const struct exec_retry *, void *voice);
+void exec_say_lost(const struct shared *, void *voice);
+void exec_say_end(const struct exec_voice *, const struct exec_report *);
+void exec_write_json(FILE *, const struct exec_voice *, const struct exec_report *);
+
+#endif

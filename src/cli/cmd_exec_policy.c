@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy of `becalm exec`. Options are short for keys of a policy file, so they are written into one, or over one,
+ * and loaded by the same rules as any other. */
+#include "cmd_exec.h"
+
+#include "policy/value.h"
+
+#include <becalm/config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SETS_MAX  64
+#define SET_BYTES 768
+#define PLAIN     "version: 1\nservices: {command: {}}\n" /* without --policy */
+
+/* Options that are keys under another name. */
+static const struct {
+    const char *option;
+    const char *key;
+} shorthands[] = {
+    {"retries", "maxRetries"},    {"growth", "growth"}, {"delay", "initialDelay"},     {"max-delay", "maxDelay"},
+    {"multiplier", "multiplier"}, {"jitter", "jitter"}, {"timeout", "attemptTimeout"}, {"deadline", "deadline"},
+};
+
+/* Assignments for the loader, in memory of their own. */
+struct sets {
+    char text[SETS_MAX][SET_BYTES];
+    const char *list[SETS_MAX + 1];
+    uint32_t count;
+    bool full;
+    const char *prefix; /* "services.command." */
+};
+
+static void sets_add(struct sets *sets, const char *prefix, const char *key, const char *value)
+{
+    if (sets->count == SETS_MAX) {
+        sets->full = true;
+        return;
+    }
+    char *text = sets->text[sets->count];
+    int length =
+        snprintf(text, SET_BYTES, "%s%s%s%s", prefix, key, value == NULL ? "" : "=", value == NULL ? "" : value);
+    sets->full = sets->full || length < 0 || length >= SET_BYTES;
+    sets->list[sets->count++] = text;
+    sets->list[sets->count] = NULL;
+}
+
+static bool is_unlimited(const struct cli_command *command, const struct cli_args *args)
+{
+    const char *retries = cli_value(command, args, "retries");
+    return retries != NULL && strcmp(retries, "unlimited") == 0;
+}
+
+static bool is_list(const char *text)
+{
+    return text != NULL && strchr(text, ',') != NULL;
+}
+
+/* A delay beyond the built-in cap would be refused, and nobody who types one means that. */
+static void sets_add_cap(struct sets *sets, const struct cli_command *command, const struct cli_args *args)
+{
+    struct becalm_policy built_in;
+    becalm_ns delay = 0;
+    const char *text = cli_value(command, args, "delay");
+    becalm_policy_defaults(&built_in);
+    if (text != NULL && !cli_has(command, args, "max-delay") && value_duration(text, &delay) &&
+        delay > built_in.backoff.cap) {
+        sets_add(sets, sets->prefix, "maxDelay", text);
+    }
+}
+
+static void sets_fill(struct sets *sets, const struct cli_command *command, const struct cli_args *args)
+{
+    bool file = cli_has(command, args, "policy");
+    sets->list[0] = NULL;
+    sets_add(sets, "", "role", "sidecar"); /* a caller, whatever else the file is for */
+    if (!file) {
+        sets_add(sets, sets->prefix, "deadline", "none");
+        sets_add_cap(sets, command, args);
+        if (cli_has(command, args, "budget")) {
+            sets_add(sets, sets->prefix, "budget.kind", "tokens");
+        }
+    }
+    for (size_t i = 0; i < sizeof shorthands / sizeof shorthands[0]; i++) {
+        const char *value = cli_value(command, args, shorthands[i].option);
+        bool other =
+            (i == 0 && is_unlimited(command, args)) || (strcmp(shorthands[i].option, "delay") == 0 && is_list(value));
+        if (value != NULL && !other) {
+            sets_add(sets, sets->prefix, shorthands[i].key, value);
+        }
+    }
+    for (const char *const *set = cli_values(command, args, "set"); *set != NULL; set++) {
+        sets_add(sets, sets->prefix, *set, NULL);
+    }
+}
+
+/* ---- loading ---- */
+
+/* Errors of options have no line worth printing. */
+static void print_diags(const struct cli_command *command, const struct becalm_diags *diags)
+{
+    for (uint32_t i = 0; i < diags->count; i++) {
+        const struct becalm_diag *diag = &diags->diag[i];
+        char line[1024];
+        (void)becalm_diag_write(diag, line, sizeof line);
+        (void)cli_fail(command, "%s", strcmp(diag->file, "--set") == 0 ? diag->message : line);
+    }
+}
+
+static int load(struct becalm_config **config, const char *path, const struct sets *sets,
+                const struct cli_command *command)
+{
+    struct becalm_load_options options = {.set = sets == NULL ? NULL : sets->list};
+    struct becalm_diags *diags = calloc(1, sizeof *diags); /* too large for a stack */
+    if (diags == NULL) {
+        return cli_fail(command, "out of memory");
+    }
+    int rc = path == NULL ? becalm_config_parse(config, "options", PLAIN, strlen(PLAIN), &options, diags)
+                          : becalm_config_load(config, path, &options, diags);
+    if (rc == 0) {
+        diags->count = 0; /* warnings are for `becalm check`, not for a job that runs every minute */
+    }
+    print_diags(command, diags);
+    free(diags);
+    return rc == 0 ? 0 : rc == BECALM_ENOMEM ? cli_fail(command, "out of memory") : command->failure;
+}
+
+static const struct becalm_endpoint *endpoint_find(const struct becalm_service *service, const char *name)
+{
+    for (uint32_t i = 0; i < service->endpoint_count; i++) {
+        if (strcmp(service->endpoints[i].name, name) == 0) {
+            return &service->endpoints[i];
+        }
+    }
+    return NULL;
+}
+
+/* "payment" or "payment/charge". A service whose own name has a slash is found first. */
+static const struct becalm_rules *rules_find(const struct becalm_config *config, const char *target,
+                                             const struct becalm_service **service,
+                                             const struct becalm_endpoint **endpoint)
+{
+    char name[EXEC_NAME_MAX];
+    const char *slash = strrchr(target, '/');
+    *endpoint = NULL;
+    *service = becalm_config_find(config, target);
+    if (*service != NULL) {
+        return &(*service)->rules;
+    }
+    if (slash == NULL || (size_t)(slash - target) >= sizeof name) {
+        return NULL;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)(slash - target), target);
+    *service = becalm_config_find(config, name);
+    *endpoint = *service == NULL ? NULL : endpoint_find(*service, slash + 1);
+    return *endpoint == NULL ? NULL : &(*endpoint)->rules;
+}
+
+/* Where the keys of the target stand in the file: an override must not make a service that is not there. */
+static int prefix_find(const char *path, const char *target, char *prefix, size_t size,
+                       const struct cli_command *command)
+{
+    struct becalm_config *config = NULL;
+    const struct becalm_service *service;
+    const struct becalm_endpoint *endpoint;
+    int rc = load(&config, path, NULL, command);
+    if (rc != 0) {
+        return rc;
+    }
+    if (rules_find(config, target, &service, &endpoint) == NULL) {
+        rc = cli_fail(command, "%s has no service or endpoint '%s'", path, target);
+    } else {
+        (void)snprintf(prefix, size, "services.%s.%s%s%s", service->name, endpoint == NULL ? "" : "endpoints.",
+                       endpoint == NULL ? "" : endpoint->name, endpoint == NULL ? "" : ".");
+    }
+    becalm_config_free(config);
+    return rc;
+}
+
+/* ---- what the engine alone can't say ---- */
+
+static becalm_ns delays_next(becalm_ns delay, uint64_t random, void *data)
+{
+    struct exec_delays *delays = data;
+    (void)delay;
+    (void)random;
+    uint32_t at = delays->next < delays->count ? delays->next : delays->count - 1;
+    delays->next++;
+    return delays->wait[at];
+}
+
+static int delays_read(struct exec_rules *rules, const char *text, const struct cli_command *command)
+{
+    struct exec_delays *delays = &rules->delays;
+    struct becalm_backoff_policy *backoff = &rules->policy.backoff;
+    char piece[64];
+    backoff->cap = 0;
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        (void)snprintf(piece, sizeof piece, "%.*s", (int)length, text);
+        if (delays->count == EXEC_DELAYS_MAX || length >= sizeof piece ||
+            !value_duration(piece, &delays->wait[delays->count])) {
+            return cli_usage(command, "--delay: '%s' is not a duration, or one too many; write 1s,2s,5s", piece);
+        }
+        backoff->cap = becalm_ns_max(backoff->cap, delays->wait[delays->count++]);
+        if (text[length] == '\0') {
+            break;
+        }
+        text += length + 1;
+    }
+    backoff->base = backoff->cap;
+    backoff->growth = BECALM_GROWTH_CONSTANT;
+    backoff->jitter = BECALM_JITTER_CUSTOM;
+    backoff->custom = delays_next;
+    backoff->custom_data = delays;
+    return 0;
+}
+
+static int policy_finish(struct exec_rules *rules, const struct cli_command *command, const struct cli_args *args)
+{
+    const char *delay = cli_value(command, args, "delay");
+    struct becalm_policy *policy = &rules->policy;
+    if (is_list(delay)) {
+        int rc = cli_has(command, args, "jitter") || cli_has(command, args, "growth")
+                     ? cli_usage(command, "a list of delays has neither --jitter nor --growth")
+                     : delays_read(rules, delay, command);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (is_unlimited(command, args)) {
+        policy->max_retries = EXEC_UNLIMITED;
+    }
+    if (!cli_has(command, args, "policy") && !cli_has(command, args, "timeout")) {
+        policy->attempt_timeout = BECALM_NEVER; /* five seconds are for a request, not for a command */
+    }
+    if (policy->budget.kind == BECALM_BUDGET_CONCURRENCY && rules->budget[0] != '\0') {
+        return cli_fail(command, "budget.kind: concurrency counts calls in progress, and a killed process would never "
+                                 "give its own back; use tokens");
+    }
+    return 0;
+}
+
+static void name_set(char *name, const char *option, const char *target)
+{
+    (void)snprintf(name, EXEC_NAME_MAX, "%s", option != NULL ? option : target);
+}
+
+/* Under which names budget and breaker are shared: those of the options, else the target's own. */
+static void names_set(struct exec_rules *rules, const struct becalm_rules *from, const char *target,
+                      const struct becalm_service *service, const struct becalm_endpoint *endpoint)
+{
+    bool is_endpoint = endpoint != NULL;
+    if (rules->policy.budget.kind != BECALM_BUDGET_NONE) {
+        name_set(rules->budget, NULL, is_endpoint && from->level == BECALM_LEVEL_SERVICE ? service->name : target);
+    }
+    if (is_endpoint && from->level == BECALM_LEVEL_BOTH && rules->policy.service_budget.kind != BECALM_BUDGET_NONE) {
+        name_set(rules->service_budget, NULL, service->name);
+    }
+    if (rules->policy.breaker.enabled) {
+        name_set(rules->breaker, NULL, target);
+    }
+}
+
+static int names_check(const struct exec_rules *rules, const struct cli_command *command)
+{
+    const char *const names[] = {rules->budget, rules->service_budget, rules->breaker};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strlen(names[i]) > SHARED_NAME_MAX) {
+            return cli_fail(command, "the name '%s' is too long: at most %d bytes", names[i], SHARED_NAME_MAX);
+        }
+    }
+    return 0;
+}
+
+static int options_agree(const struct cli_command *command, const struct cli_args *args)
+{
+    static const char *const named[] = {"budget", "breaker", "service"};
+    bool policy = cli_has(command, args, "policy");
+    if (policy != cli_has(command, args, "service")) {
+        return cli_usage(command, policy ? "--policy needs --service NAME" : "--service needs --policy FILE");
+    }
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
+        const char *name = cli_value(command, args, named[i]);
+        if (name != NULL && name[0] == '\0') {
+            return cli_usage(command, "--%s needs a name", named[i]);
+        }
+    }
+    return 0;
+}
+
+int exec_rules_load(struct exec_rules *rules, const struct cli_command *command, const struct cli_args *args)
+{
+    const char *path = cli_value(command, args, "policy");
+    const char *target = path == NULL ? "command" : cli_value(command, args, "service");
+    const char *budget = cli_value(command, args, "budget");
+    const char *breaker = cli_value(command, args, "breaker");
+    const struct becalm_service *service;
+    const struct becalm_endpoint *endpoint;
+    char prefix[SET_BYTES] = "services.command.";
+    struct sets *sets = calloc(1, sizeof *sets);
+    int rc = sets == NULL ? cli_fail(command, "out of memory") : options_agree(command, args);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = path == NULL ? 0 : prefix_find(path, target, prefix, sizeof prefix, command);
+    if (rc != 0) {
+        goto out;
+    }
+    sets->prefix = prefix;
+    sets_fill(sets, command, args);
+    rc = sets->full ? cli_usage(command, "too many or too long --set") : load(&rules->config, path, sets, command);
+    if (rc != 0) {
+        goto out;
+    }
+    const struct becalm_rules *from = rules_find(rules->config, target, &service, &endpoint);
+    BECALM_ASSERT(from != NULL); /* it was there a moment ago, or is ours */
+    becalm_rules_policy(rules->config, from, &rules->policy);
+    rules->retries_timeouts = (rules->policy.retry_on & BECALM_OUTCOME_BIT(BECALM_OUTCOME_TIMED_OUT)) != 0;
+    if (path != NULL) {
+        names_set(rules, from, target, service, endpoint);
+    }
+    if (budget != NULL) {
+        name_set(rules->budget, budget, NULL);
+    }
+    if (breaker != NULL) {
+        name_set(rules->breaker, breaker, NULL);
+    }
+    rc = policy_finish(rules, command, args);
+    if (rc == 0) {
+        rc = names_check(rules, command);
+    }
+out:
+    free(sets);
+    return rc;
+}
+
+void exec_rules_free(struct exec_rules *rules)
+{
+    becalm_config_free(rules->config);
+}

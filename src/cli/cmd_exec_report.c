@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* What `becalm exec` says: a line per retry, one at a bad end, and a report in JSON. */
+#define _POSIX_C_SOURCE 200809L
+#include "cmd_exec.h"
+
+#include "json.h"
+#include "policy/value.h"
+
+#include <string.h>
+
+#define TEXT_BYTES 128
+
+/* "exited with 7", "was killed by signal 9 (Killed)", "took too long". */
+static void how_it_ended(char *text, size_t size, int code, bool timed_out, int start_error)
+{
+    if (start_error != 0) {
+        (void)snprintf(text, size, "could not be started: %s", strerror(start_error));
+    } else if (timed_out) {
+        (void)snprintf(text, size, "was stopped at its timeout");
+    } else if (code > CODE_SIGNAL) {
+        (void)snprintf(text, size, "was killed by signal %d (%s)", code - CODE_SIGNAL, strsignal(code - CODE_SIGNAL));
+    } else {
+        (void)snprintf(text, size, "exited with %d", code);
+    }
+}
+
+void exec_say_retry(const struct exec_retry *retry, void *data)
+{
+    const struct exec_voice *voice = data;
+    char ended[TEXT_BYTES];
+    char wait[TEXT_BYTES];
+    if (voice->quiet) {
+        return;
+    }
+    how_it_ended(ended, sizeof ended, retry->code, retry->timed_out, retry->start_error);
+    (void)value_write_duration(retry->wait / BECALM_MS * BECALM_MS, wait, sizeof wait);
+    if (retry->of == EXEC_UNLIMITED) {
+        (void)cli_fail(&cmd_exec, "%s %s; retry %u in %s", voice->name, ended, retry->retry, wait);
+    } else {
+        (void)cli_fail(&cmd_exec, "%s %s; retry %u of %u in %s", voice->name, ended, retry->retry, retry->of, wait);
+    }
+}
+
+void exec_say_lost(const struct shared *shared, void *data)
+{
+    const struct exec_voice *voice = data;
+    (void)cli_fail(&cmd_exec, "%s: %s was cut short while in use; there are no more retries", voice->name,
+                   shared->path);
+}
+
+void exec_say_end(const struct exec_voice *voice, const struct exec_report *report)
+{
+    const struct becalm_record *record = &report->record;
+    char ended[TEXT_BYTES];
+    const char *word = becalm_reason_word(record->reason);
+    const char *sentence = becalm_reason_sentence(record->reason);
+    if (voice->quiet || record->reason == BECALM_WHY_OK || report->signal != 0) {
+        return;
+    }
+    if (report->last_code < 0) {
+        (void)cli_fail(&cmd_exec, "%s was not run: %s (%s)", voice->name, sentence, word);
+        return;
+    }
+    how_it_ended(ended, sizeof ended, report->last_code, report->timed_out, report->start_error);
+    (void)cli_fail(&cmd_exec, "%s %s; gave up after %u attempt%s: %s (%s)", voice->name, ended, record->attempts,
+                   record->attempts == 1 ? "" : "s", sentence, word);
+}
+
+/* ---- JSON ---- */
+
+static double milliseconds(becalm_ns time)
+{
+    return (double)time / (double)BECALM_MS;
+}
+
+static void write_attempts(struct json *json, const struct becalm_record *record)
+{
+    uint32_t kept = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    json_array(json, "attempts");
+    for (uint32_t i = 0; i < kept; i++) {
+        const struct becalm_record_attempt *attempt = &record->attempt[i];
+        json_object(json, NULL);
+        json_integer(json, "attempt", attempt->number);
+        json_text(json, "outcome", attempt->open ? NULL : becalm_outcome_word(attempt->outcome));
+        if (attempt->open || attempt->outcome == BECALM_OUTCOME_CANCELLED) {
+            json_null(json, "code");
+        } else {
+            json_integer(json, "code", attempt->status);
+        }
+        json_number(json, "waited_ms", milliseconds(attempt->waited), 3);
+        json_number(json, "took_ms", milliseconds(attempt->took), 3);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+void exec_write_json(FILE *out, const struct exec_voice *voice, const struct exec_report *report)
+{
+    const struct becalm_record *record = &report->record;
+    struct json json;
+    json_begin(&json, out);
+    json_object(&json, NULL);
+    json_text(&json, "command", voice->name);
+    json_text(&json, "reason", becalm_reason_word(record->reason));
+    json_text(&json, "would", record->would == BECALM_WHY_NONE ? NULL : becalm_reason_word(record->would));
+    json_integer(&json, "exit_code", (uint64_t)report->code);
+    if (report->last_code < 0) {
+        json_null(&json, "last_code");
+    } else {
+        json_integer(&json, "last_code", (uint64_t)report->last_code);
+    }
+    json_integer(&json, "attempt_count", record->attempts);
+    json_number(&json, "took_ms", milliseconds(becalm_ns_since(record->ended_at, record->began_at)), 3);
+    json_integer(&json, "have", record->have);
+    json_integer(&json, "need", record->need);
+    json_text(&json, "breaker",
+              report->breaker_from == report->breaker_to ? NULL : becalm_breaker_word(report->breaker_to));
+    write_attempts(&json, record);
+    json_object_end(&json);
+    json_end(&json);
+}

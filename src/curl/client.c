@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L
+#include "client.h"
+
+#include "http/text_internal.h"
+#include "http/url.h"
+#include "policy/share.h"
+
+#include <becalm/run.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CELLS     16u
+#define HOST_MAX  300u
+#define NO_LIMIT  (24 * 3600 * BECALM_S) /* the longest that a policy may say */
+#define NOT_OURS  "unrouted"
+#define AS_CALLER "role=sidecar" /* the role in which `limit: auto` is aimd, and gatewayRetries does not count */
+
+/* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
+extern int getentropy(void *buffer, size_t length);
+
+struct becalm_moment client_moment(struct becalm_client *client)
+{
+    int here;
+    uint64_t draw = atomic_fetch_add_explicit(&client->draws, 1, memory_order_relaxed); /* any order will do */
+    becalm_ns now = becalm_run_now();
+    uint64_t state = client->seed + draw * UINT64_C(0x9e3779b97f4a7c15);
+    state ^= now << 20; /* the children of a fork have the same seed, but not the same nanosecond */
+    return (struct becalm_moment){
+        .now = now,
+        .random = becalm_rand_next(&state),
+        .cell = (uint32_t)((uintptr_t)&here >> 16), /* threads have stacks of their own: a good enough guess */
+    };
+}
+
+/* ---- making ---- */
+
+static bool target_make(struct client_target *target)
+{
+    target->unhedged = target->policy;
+    target->unhedged.hedge.enabled = false;
+    target->memory = aligned_alloc(64, becalm_target_bytes(&target->policy, 0, CELLS));
+    target->sites = site_make(NULL);
+    if (target->memory == NULL || target->sites == NULL) {
+        return false;
+    }
+    return becalm_target_init(&target->target, target->memory, &target->policy, 0, CELLS) == 0;
+}
+
+static bool rules_make(struct becalm_client *client, const struct becalm_service *service,
+                       const struct becalm_endpoint *endpoint, struct client_target *of_service)
+{
+    struct client_target *target = &client->target[client->target_count++];
+    const struct becalm_rules *rules = endpoint == NULL ? &service->rules : &endpoint->rules;
+    target->service = service->name;
+    target->endpoint = endpoint == NULL ? NULL : endpoint->name;
+    target->retry_on = rules->retry_on;
+    target->connect_timeout = rules->connect_timeout;
+    target->keys_count = rules->key != BECALM_KEY_OFF;
+    becalm_rules_policy(client->config, rules, &target->policy);
+    if (!target_make(target)) {
+        return false;
+    }
+    if (endpoint != NULL) {
+        share_with_service((struct share){&target->target, &target->policy},
+                           (struct share){&of_service->target, &of_service->policy}, rules->level);
+    }
+    return true;
+}
+
+/* Who belongs to nobody is sent once, whatever happens, as without us. */
+static bool unrouted_make(struct becalm_client *client)
+{
+    struct client_target *target = &client->target[client->target_count++];
+    target->service = NOT_OURS;
+    target->connect_timeout = 0;
+    becalm_policy_defaults(&target->policy);
+    target->policy.max_retries = 0;
+    target->policy.attempt_timeout = NO_LIMIT;
+    target->policy.deadline = BECALM_NEVER;
+    target->policy.budget.kind = BECALM_BUDGET_NONE;
+    target->policy.limit.kind = BECALM_LIMIT_NONE;
+    target->policy.breaker.enabled = false;
+    return target_make(target);
+}
+
+static bool services_make(struct becalm_client *client)
+{
+    uint32_t services = becalm_config_services(client->config);
+    size_t targets = services;
+    for (uint32_t i = 0; i < services; i++) {
+        targets += becalm_config_service(client->config, i)->endpoint_count;
+    }
+    client->target = calloc(targets + 1, sizeof *client->target);
+    client->service_target = calloc((size_t)services + 1, sizeof *client->service_target);
+    client->routes = route_table_make(client->config);
+    bool made = client->target != NULL && client->service_target != NULL && client->routes != NULL;
+    for (uint32_t i = 0; made && i < services; i++) {
+        const struct becalm_service *service = becalm_config_service(client->config, i);
+        struct client_target *own = &client->target[client->target_count];
+        client->service_target[i] = client->target_count;
+        made = rules_make(client, service, NULL, NULL);
+        for (uint32_t k = 0; made && k < service->endpoint_count; k++) {
+            made = rules_make(client, service, &service->endpoints[k], own);
+        }
+    }
+    return made && unrouted_make(client);
+}
+
+/* What every client has. */
+static struct becalm_client *client_make(const struct becalm_client_options *options)
+{
+    struct becalm_client *client = calloc(1, sizeof *client);
+    if (client == NULL) {
+        return NULL;
+    }
+    if (pthread_mutex_init(&client->mutex, NULL) != 0) {
+        free(client);
+        return NULL;
+    }
+    if (options != NULL) {
+        client->options = *options;
+    }
+    if (getentropy(&client->seed, sizeof client->seed) != 0) {
+        client->seed = becalm_run_now() ^ (uint64_t)getpid() << 32; /* a seccomp filter; jitter needs no secrets */
+    }
+    return client;
+}
+
+static struct becalm_client *client_of(struct becalm_config *config, const struct becalm_client_options *options)
+{
+    struct becalm_client *client = config == NULL ? NULL : client_make(options);
+    if (client == NULL) {
+        becalm_config_free(config);
+        return NULL;
+    }
+    client->config = config;
+    if (!services_make(client)) {
+        becalm_client_free(client);
+        return NULL;
+    }
+    return client;
+}
+
+static const char *const as_caller[] = {AS_CALLER, NULL};
+static const struct becalm_load_options load_options = {.set = as_caller};
+
+struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *options,
+                                         struct becalm_diags *diags)
+{
+    struct becalm_config *config = NULL;
+    struct becalm_diags *own = diags == NULL ? calloc(1, sizeof *own) : NULL;
+    if (diags != NULL || own != NULL) {
+        (void)becalm_config_load(&config, path, &load_options, diags == NULL ? own : diags);
+    }
+    free(own);
+    return client_of(config, options);
+}
+
+struct becalm_client *becalm_client_parse(const char *text, size_t length, const struct becalm_client_options *options,
+                                          struct becalm_diags *diags)
+{
+    struct becalm_config *config = NULL;
+    struct becalm_diags *own = diags == NULL ? calloc(1, sizeof *own) : NULL;
+    if (diags != NULL || own != NULL) {
+        (void)becalm_config_parse(&config, "policy", text, length, &load_options, diags == NULL ? own : diags);
+    }
+    free(own);
+    return client_of(config, options);
+}
+
+struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *policy,
+                                        const struct becalm_client_options *options, struct becalm_complaint *complaint)
+{
+    struct becalm_complaint wrong = {NULL, NULL};
+    struct becalm_client *client = client_make(options);
+    if (client == NULL) {
+        goto fail;
+    }
+    client->service_name = strdup(service);
+    client->target = calloc(1, sizeof *client->target);
+    if (client->service_name == NULL || client->target == NULL) {
+        goto fail;
+    }
+    struct client_target *target = &client->target[client->target_count++];
+    target->service = client->service_name;
+    target->keys_count = true;
+    target->connect_timeout = BECALM_S;
+    becalm_retry_on_defaults(&target->retry_on);
+    if (policy == NULL) {
+        becalm_policy_defaults(&target->policy);
+        target->policy.limit.kind = BECALM_LIMIT_AIMD; /* as for every single caller */
+    } else {
+        target->policy = *policy;
+    }
+    if (becalm_policy_check(&target->policy, &wrong) != 0 || !target_make(target)) {
+        goto fail;
+    }
+    return client;
+fail:
+    if (complaint != NULL) {
+        *complaint = wrong;
+    }
+    becalm_client_free(client);
+    return NULL;
+}
+
+void becalm_client_free(struct becalm_client *client)
+{
+    if (client == NULL) {
+        return;
+    }
+    handles_free(&client->handles);
+    for (uint32_t i = 0; i < client->target_count; i++) {
+        sites_free(client->target[i].sites);
+        free(client->target[i].memory);
+    }
+    for (uint32_t i = 0; i < client->operation_count; i++) {
+        free(client->operation[i]);
+    }
+    free(client->target);
+    free(client->service_target);
+    free(client->service_name);
+    route_table_free(client->routes);
+    becalm_config_free(client->config);
+    (void)pthread_mutex_destroy(&client->mutex);
+    free(client);
+}
+
+/* ---- finding ---- */
+
+static bool has_header(const void *headers, const char *name, struct becalm_text value)
+{
+    for (const struct curl_slist *line = headers; line != NULL; line = line->next) {
+        struct becalm_text text = {line->data, strlen(line->data)};
+        if (text_take_word(&text, name) && text_take(&text, ':')) {
+            text = text_trim(text);
+            if (text.length == value.length && memcmp(text.at, value.at, value.length) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A port that is not written is 80 to the routes; https means another. */
+static struct becalm_text host_with_port(const struct becalm__url *url, char memory[HOST_MAX])
+{
+    static const char port[] = ":443";
+    const char *bracket = url->host.length == 0 ? NULL : memchr(url->host.at, ']', url->host.length);
+    size_t name = bracket == NULL ? 0 : (size_t)(bracket - url->host.at);
+    bool written = url->host.length > name && memchr(url->host.at + name, ':', url->host.length - name) != NULL;
+    if (!url->https || written || url->host.length + sizeof port > HOST_MAX) {
+        return url->host;
+    }
+    memcpy(memory, url->host.at, url->host.length);
+    memcpy(memory + url->host.length, port, sizeof port);
+    return (struct becalm_text){memory, url->host.length + sizeof port - 1};
+}
+
+struct client_target *client_find(const struct becalm_client *client, struct becalm_text url, struct becalm_text method,
+                                  const struct curl_slist *headers)
+{
+    if (client->routes == NULL) {
+        return &client->target[0];
+    }
+    struct client_target *unrouted = &client->target[client->target_count - 1];
+    char memory[HOST_MAX];
+    struct becalm__url parts = becalm__url_split(url);
+    if (!parts.http) {
+        return unrouted;
+    }
+    struct route route = route_find(client->routes, &(struct route_request){
+                                                        .host = host_with_port(&parts, memory),
+                                                        .path = parts.path,
+                                                        .method = method,
+                                                        .has_header = has_header,
+                                                        .headers = headers,
+                                                    });
+    if (route.service == ROUTE_NONE) {
+        return unrouted;
+    }
+    uint32_t own = client->service_target[route.service];
+    return &client->target[own + (route.endpoint == ROUTE_NONE ? 0 : 1 + route.endpoint)];
+}
+
+const struct becalm_target *becalm_client_target(const struct becalm_client *client, const char *service,
+                                                 const char *endpoint)
+{
+    uint32_t count = client->routes == NULL ? client->target_count : client->target_count - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct client_target *target = &client->target[i];
+        bool same = endpoint == NULL ? target->endpoint == NULL
+                                     : target->endpoint != NULL && strcmp(target->endpoint, endpoint) == 0;
+        if (same && strcmp(target->service, service) == 0) {
+            return &target->target;
+        }
+    }
+    return NULL;
+}
+
+/* ---- operations ---- */
+
+const char *client_operation(struct becalm_client *client, const char *operation)
+{
+    for (uint32_t i = 0; i < client->operation_count; i++) {
+        if (strcmp(client->operation[i], operation) == 0) {
+            return client->operation[i];
+        }
+    }
+    if (client->operation_count == BECALM_OPERATIONS_MAX) {
+        return NULL;
+    }
+    char *copy = strdup(operation);
+    if (copy != NULL) {
+        client->operation[client->operation_count++] = copy;
+    }
+    return copy;
+}
+
+struct site *client_site(struct becalm_client *client, struct client_target *target, const char *operation)
+{
+    if (operation == NULL) {
+        return target->sites; /* made with it, and never moved */
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    struct site *site = target->sites;
+    while (site->operation != operation && site->next != NULL) {
+        site = site->next;
+    }
+    if (site->operation != operation) {
+        site->next = site_make(operation);
+        site = site->next == NULL ? target->sites : site->next;
+    }
+    (void)pthread_mutex_unlock(&client->mutex);
+    return site;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_CLIENT_H
+#define BECALM_CURL_CLIENT_H
+
+/* What a client is made of. Targets never change after it was made. Handles and sites come and go under its mutex,
+ * which is never held while anything waits. */
+
+#include "handle.h"
+#include "site.h"
+
+#include "policy/route.h"
+
+#include <becalm/curl.h>
+
+#include <pthread.h>
+
+/* A service's own rules, or one endpoint of it. */
+struct client_target {
+    const char *service;
+    const char *endpoint; /* NULL: the service's own rules */
+    struct becalm_retry_on retry_on;
+    becalm_ns connect_timeout;
+    bool keys_count;               /* an idempotency key allows retries */
+    struct becalm_policy policy;   /* with the hedges of the file */
+    struct becalm_policy unhedged; /* for calls that can't be hedged */
+    struct becalm_target target;
+    void *memory;
+    struct site *sites; /* the first is the one without an operation */
+};
+
+struct becalm_client {
+    struct becalm_client_options options;
+    struct becalm_config *config; /* NULL: built in code */
+    struct route_table *routes;   /* NULL likewise */
+    struct client_target *target; /* in the file's order; the last is for requests that belong to no service */
+    uint32_t target_count;
+    uint32_t *service_target; /* a service's own; its endpoints follow */
+    char *service_name;       /* built in code: its copy */
+    uint64_t seed;
+    BECALM_ATOMIC(uint64_t) draws;
+    pthread_mutex_t mutex; /* for all below */
+    struct handles handles;
+    char *operation[BECALM_OPERATIONS_MAX];
+    uint32_t operation_count;
+};
+
+/* The time, random bits, and a number for this thread. */
+struct becalm_moment client_moment(struct becalm_client *);
+
+/* Whom a request belongs to. */
+struct client_target *client_find(const struct becalm_client *, struct becalm_text url, struct becalm_text method,
+                                  const struct curl_slist *headers);
+
+/* The counts of calls with this operation (one of the client's own, or NULL) to the target. The one without an
+ * operation if there is no memory for another. */
+struct site *client_site(struct becalm_client *, struct client_target *, const char *operation);
+
+/* The client's copy of an operation's name; NULL if it has too many already, or no memory. With the mutex. */
+const char *client_operation(struct becalm_client *, const char *operation);
+
+#endif

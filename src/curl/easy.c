@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* The blocking interface: a multi handle for each easy handle, which keeps its connections, as libcurl does itself. */
+#include "multi.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+static void lock(struct becalm_client *client)
+{
+    (void)pthread_mutex_lock(&client->mutex);
+}
+
+static void unlock(struct becalm_client *client)
+{
+    (void)pthread_mutex_unlock(&client->mutex);
+}
+
+/* ---- what a handle is told ---- */
+
+/* The handle, which is remembered from now on; NULL: no memory. With the mutex. */
+static struct handle *handle_told(struct becalm_client *client, CURL *easy)
+{
+    struct handle *handle = handles_get(&client->handles, easy);
+    if (handle != NULL) {
+        handles_busy(&client->handles, handle); /* not among those that may be forgotten */
+        handle->told = true;
+    }
+    return handle;
+}
+
+static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option, const void *value)
+{
+    lock(client);
+    struct handle *handle = handle_told(client, easy);
+    bool noted = handle != NULL && handle_note(handle, option, value);
+    unlock(client);
+    return noted ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+}
+
+CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption option, ...)
+{
+    CURLcode rc;
+    va_list arguments;
+    va_start(arguments, option);
+    if ((int)option >= CURLOPTTYPE_BLOB) {
+        struct curl_blob *blob = va_arg(arguments, struct curl_blob *);
+        rc = curl_easy_setopt(easy, option, blob);
+        rc = rc == CURLE_OK ? note(easy, client, option, &blob) : rc;
+    } else if ((int)option >= CURLOPTTYPE_OFF_T) {
+        curl_off_t size = va_arg(arguments, curl_off_t);
+        rc = curl_easy_setopt(easy, option, size);
+        rc = rc == CURLE_OK ? note(easy, client, option, &size) : rc;
+    } else if ((int)option >= CURLOPTTYPE_FUNCTIONPOINT) {
+        void (*function)(void) = va_arg(arguments, void (*)(void));
+        rc = curl_easy_setopt(easy, option, function);
+        rc = rc == CURLE_OK ? note(easy, client, option, &function) : rc;
+    } else if ((int)option >= CURLOPTTYPE_OBJECTPOINT) {
+        void *pointer = va_arg(arguments, void *);
+        rc = curl_easy_setopt(easy, option, pointer);
+        rc = rc == CURLE_OK ? note(easy, client, option, &pointer) : rc;
+    } else {
+        long number = va_arg(arguments, long);
+        rc = curl_easy_setopt(easy, option, number);
+        rc = rc == CURLE_OK ? note(easy, client, option, &number) : rc;
+    }
+    va_end(arguments);
+    return rc;
+}
+
+CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
+{
+    lock(client);
+    struct handle *handle = handle_told(client, easy);
+    if (handle != NULL) {
+        handle->recorded = true;
+        handle->keyed = true;
+    }
+    unlock(client);
+    return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+}
+
+CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const char *operation)
+{
+    lock(client);
+    struct handle *handle = handle_told(client, easy);
+    if (handle != NULL) {
+        handle->operation = operation == NULL ? NULL : client_operation(client, operation);
+    }
+    unlock(client);
+    return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+}
+
+CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_ns deadline_at)
+{
+    lock(client);
+    struct handle *handle = handle_told(client, easy);
+    if (handle != NULL) {
+        handle->deadline_at = deadline_at;
+    }
+    unlock(client);
+    return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+}
+
+static void forget(CURL *easy, struct becalm_client *client)
+{
+    lock(client);
+    struct handle *handle = handles_find(&client->handles, easy);
+    if (handle != NULL && !handle->busy) {
+        handles_forget(&client->handles, handle);
+    }
+    unlock(client);
+}
+
+void becalm_curl_reset(CURL *easy, struct becalm_client *client)
+{
+    forget(easy, client);
+    curl_easy_reset(easy);
+}
+
+void becalm_curl_cleanup(CURL *easy, struct becalm_client *client)
+{
+    forget(easy, client);
+    curl_easy_cleanup(easy);
+}
+
+/* ---- a call ---- */
+
+/* The handle with a multi handle of its own, and nobody else in it; NULL: there is no memory, or somebody is. */
+static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
+{
+    lock(client);
+    struct handle *handle = handles_get(&client->handles, easy);
+    if (handle == NULL || handle->busy) {
+        unlock(client);
+        return NULL;
+    }
+    if (handle->multi == NULL) {
+        handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
+        handle->multi = handle->own == NULL ? NULL : becalm_curl_multi_new(handle->own, client);
+        if (handle->multi != NULL) {
+            handle->multi->owner = handle;
+        }
+    }
+    handles_busy(&client->handles, handle);
+    handle->busy = handle->multi != NULL;
+    if (handle->busy) {
+        atomic_store_explicit(&handle->multi->cancelled, false, memory_order_relaxed); /* the mutex orders it */
+    } else {
+        handles_idle(&client->handles, handle);
+        handle = NULL;
+    }
+    unlock(client);
+    return handle;
+}
+
+static void handle_leave(struct handle *handle, struct becalm_client *client)
+{
+    lock(client);
+    handle->busy = false;
+    handles_idle(&client->handles, handle);
+    unlock(client);
+}
+
+/* Until the one transfer in it has ended. */
+static CURLcode drive(struct becalm_curl_multi *multi, CURL *easy)
+{
+    struct transfer *transfer = multi_find(multi, easy);
+    CURLMcode rc = CURLM_OK;
+    int running = 1;
+    while (!transfer->over) {
+        rc = becalm_curl_multi_perform(multi, &running);
+        if (rc != CURLM_OK) {
+            break;
+        }
+        /* relaxed: only the flag itself matters, and the wake-up comes after it */
+        if (!transfer->over && atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
+            transfer_cancel(transfer);
+        } else if (!transfer->over) {
+            rc = becalm_curl_multi_poll(multi, NULL, 0, INT_MAX, NULL);
+        }
+    }
+    if (rc == CURLM_OK) {
+        return transfer->code;
+    }
+    return rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_BAD_FUNCTION_ARGUMENT;
+}
+
+CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
+{
+    CURLcode code = CURLE_FAILED_INIT;
+    if (easy == NULL || client == NULL) {
+        return CURLE_BAD_FUNCTION_ARGUMENT;
+    }
+    struct handle *handle = handle_enter(easy, client);
+    if (handle == NULL) {
+        return code;
+    }
+    if (becalm_curl_multi_add_handle(handle->multi, easy) == CURLM_OK) {
+        code = drive(handle->multi, easy);
+        handle->record = multi_find(handle->multi, easy);
+        (void)becalm_curl_multi_remove_handle(handle->multi, easy);
+    }
+    handle_leave(handle, client);
+    return code;
+}
+
+bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
+{
+    lock(client);
+    struct handle *handle = handles_find(&client->handles, easy);
+    bool busy = handle != NULL && handle->busy;
+    if (busy) {
+        atomic_store_explicit(&handle->multi->cancelled, true, memory_order_relaxed);
+        (void)curl_multi_wakeup(handle->own);
+    }
+    unlock(client);
+    return busy;
+}
+
+bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_record *record)
+{
+    lock(client);
+    const struct handle *handle = handles_find(&client->handles, easy);
+    bool known = handle != NULL && !handle->busy && handle->record != NULL;
+    if (known) {
+        *record = handle->record->call.record;
+    }
+    unlock(client);
+    return known;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L /* strdup */
+#include "handle.h"
+
+#include <becalm/curl.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- by address ---- */
+
+static uint32_t place_of(const struct handles *handles, const CURL *easy)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)easy * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(hash >> 32) & (handles->place_count - 1);
+}
+
+/* Where it is, or the free place where it would be. */
+static uint32_t place_find(const struct handles *handles, const CURL *easy)
+{
+    uint32_t at = place_of(handles, easy);
+    while (handles->place[at] != NULL && handles->place[at]->easy != easy) {
+        at = (at + 1) & (handles->place_count - 1);
+    }
+    return at;
+}
+
+static bool places_grow(struct handles *handles)
+{
+    struct handles larger = *handles;
+    if (handles->place_count > 2 * (handles->count + 1)) {
+        return true;
+    }
+    larger.place_count = handles->place_count == 0 ? 16 : 2 * handles->place_count;
+    larger.place = calloc(larger.place_count, sizeof *larger.place);
+    if (larger.place == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < handles->place_count; i++) {
+        if (handles->place[i] != NULL) {
+            larger.place[place_find(&larger, handles->place[i]->easy)] = handles->place[i];
+        }
+    }
+    free(handles->place);
+    *handles = larger;
+    return true;
+}
+
+struct handle *handles_find(const struct handles *handles, CURL *easy)
+{
+    return handles->place_count == 0 ? NULL : handles->place[place_find(handles, easy)];
+}
+
+/* Takes it out of its place; those that stand behind it may have to move up. */
+static void place_clear(struct handles *handles, const struct handle *handle)
+{
+    uint32_t mask = handles->place_count - 1;
+    uint32_t at = place_find(handles, handle->easy);
+    handles->place[at] = NULL;
+    handles->count--;
+    for (uint32_t i = (at + 1) & mask; handles->place[i] != NULL; i = (i + 1) & mask) {
+        struct handle *moved = handles->place[i];
+        handles->place[i] = NULL;
+        handles->place[place_find(handles, moved->easy)] = moved;
+    }
+}
+
+void handles_busy(struct handles *handles, struct handle *handle)
+{
+    bool idle = handle->older != NULL || handle->newer != NULL || handles->oldest == handle;
+    if (!idle) {
+        return;
+    }
+    *(handle->older == NULL ? &handles->oldest : &handle->older->newer) = handle->newer;
+    *(handle->newer == NULL ? &handles->newest : &handle->newer->older) = handle->older;
+    handle->older = NULL;
+    handle->newer = NULL;
+    handles->idle_count--;
+}
+
+void handles_idle(struct handles *handles, struct handle *handle)
+{
+    if (handle->told) {
+        return;
+    }
+    handle->older = handles->newest;
+    *(handles->newest == NULL ? &handles->oldest : &handles->newest->newer) = handle;
+    handles->newest = handle;
+    handles->idle_count++;
+}
+
+static void handle_free(struct handle *handle)
+{
+    if (handle != NULL) {
+        becalm_curl_multi_free(handle->multi);
+        curl_multi_cleanup(handle->own);
+        free(handle->option.url);
+        free(handle->option.custom);
+        free(handle);
+    }
+}
+
+struct handle *handles_get(struct handles *handles, CURL *easy)
+{
+    struct handle *handle = handles_find(handles, easy);
+    if (handle != NULL || !places_grow(handles)) {
+        return handle;
+    }
+    if (handles->idle_count >= HANDLES_IDLE_MAX) { /* its multi handle serves another */
+        handle = handles->oldest;
+        handles_busy(handles, handle);
+        place_clear(handles, handle);
+        handle->record = NULL;
+        handle->route.target = NULL;
+    } else {
+        handle = calloc(1, sizeof *handle);
+        if (handle == NULL) {
+            return NULL;
+        }
+    }
+    handle->easy = easy;
+    handles->place[place_find(handles, easy)] = handle;
+    handles->count++;
+    return handle;
+}
+
+void handles_forget(struct handles *handles, struct handle *handle)
+{
+    handles_busy(handles, handle);
+    place_clear(handles, handle);
+    handle_free(handle);
+}
+
+void handles_free(struct handles *handles)
+{
+    for (uint32_t i = 0; i < handles->place_count; i++) {
+        handle_free(handles->place[i]);
+    }
+    free(handles->place);
+    *handles = (struct handles){0};
+}
+
+/* ---- options ---- */
+
+static bool text_note(char **copy, const char *text)
+{
+    char *fresh = text == NULL ? NULL : strdup(text);
+    if (text != NULL && fresh == NULL) {
+        return false;
+    }
+    free(*copy);
+    *copy = fresh;
+    return true;
+}
+
+static void method_note(struct handle_options *option, const char *method, bool sends_body)
+{
+    option->method = method;
+    option->sends_body = sends_body;
+    option->body_in_memory = option->body_in_memory && sends_body;
+}
+
+/* POSTFIELDS and forms choose the method POST; NULL takes the body away again. */
+static void body_note(struct handle_options *option, const void *body)
+{
+    if (body != NULL) {
+        method_note(option, "POST", true);
+    }
+    option->body_in_memory = body != NULL;
+}
+
+/* The options that are written down, one function per kind of value. */
+static void number_note(struct handle_options *option, CURLoption which, long value)
+{
+    if (which == CURLOPT_HTTPGET && value != 0) {
+        method_note(option, "GET", false);
+    } else if (which == CURLOPT_POST) {
+        method_note(option, value != 0 ? "POST" : "GET", value != 0);
+    } else if (which == CURLOPT_NOBODY) {
+        method_note(option, value != 0 ? "HEAD" : "GET", false);
+    } else if (which == CURLOPT_UPLOAD || (int)which == CURLOPTTYPE_LONG + 54) { /* and CURLOPT_PUT, deprecated */
+        method_note(option, value != 0 ? "PUT" : "GET", value != 0);
+    } else if (which == CURLOPT_HEADER) {
+        option->headers_in_body = value != 0;
+    } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
+        option->connect_timeout = value != 0;
+    }
+}
+
+static bool pointer_note(struct handle_options *option, CURLoption which, void *value)
+{
+    if (which == CURLOPT_WRITEDATA) {
+        option->write_data = value;
+    } else if (which == CURLOPT_HEADERDATA) {
+        option->header_data = value;
+    } else if (which == CURLOPT_READDATA) {
+        option->read_data = value;
+    } else if (which == CURLOPT_SEEKDATA) {
+        option->seek_data = value;
+    } else if (which == CURLOPT_HTTPHEADER) {
+        option->headers = value;
+    } else if (which == CURLOPT_CURLU) {
+        option->curlu = value;
+    } else if (which == CURLOPT_URL) {
+        return text_note(&option->url, value);
+    } else if (which == CURLOPT_CUSTOMREQUEST) {
+        return text_note(&option->custom, value);
+    } else if (which == CURLOPT_POSTFIELDS || which == CURLOPT_COPYPOSTFIELDS || which == CURLOPT_MIMEPOST ||
+               (int)which == CURLOPTTYPE_OBJECTPOINT + 24) { /* CURLOPT_HTTPPOST, deprecated */
+        body_note(option, value);
+    }
+    return true;
+}
+
+typedef void any_function(void);
+
+static void function_note(struct handle_options *option, CURLoption which, any_function *value)
+{
+    if (which == CURLOPT_WRITEFUNCTION) {
+        option->write = (curl_write_callback)value;
+    } else if (which == CURLOPT_HEADERFUNCTION) {
+        option->header = (curl_write_callback)value;
+    } else if (which == CURLOPT_READFUNCTION) {
+        option->read = (curl_read_callback)value;
+    } else if (which == CURLOPT_SEEKFUNCTION) {
+        option->seek = (curl_seek_callback)value;
+    }
+}
+
+bool handle_note(struct handle *handle, CURLoption which, const void *value)
+{
+    handle->told = true;
+    handle->recorded = true;
+    handle->route.target = NULL; /* a header may lead elsewhere */
+    if ((int)which >= CURLOPTTYPE_OFF_T) {
+        return true; /* sizes and blobs say nothing that is needed here */
+    }
+    if ((int)which >= CURLOPTTYPE_FUNCTIONPOINT) {
+        function_note(&handle->option, which, *(any_function *const *)value);
+        return true;
+    }
+    if ((int)which >= CURLOPTTYPE_OBJECTPOINT) {
+        return pointer_note(&handle->option, which, *(void *const *)value);
+    }
+    number_note(&handle->option, which, *(const long *)value);
+    return true;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_HANDLE_H
+#define BECALM_CURL_HANDLE_H
+
+/* What a client knows of an easy handle, which libcurl can't be asked: what it was told, and the multi handle that
+ * becalm_curl_perform() drives it with, whose connections it keeps. Whoever was told nothing is only remembered for a
+ * while: a program that makes a new handle for every call fills no memory. */
+
+#include <becalm/http.h>
+
+#include <curl/curl.h>
+
+#define HANDLES_IDLE_MAX 256u /* handles that were told nothing and are in no call */
+
+struct becalm_curl_multi;
+struct transfer;
+struct client_target;
+
+/* As told by becalm_curl_setopt(). Zeroed: libcurl's defaults. */
+struct handle_options {
+    curl_write_callback write;
+    void *write_data;
+    curl_write_callback header;
+    void *header_data;
+    curl_read_callback read;
+    void *read_data;
+    curl_seek_callback seek;
+    void *seek_data;
+    struct curl_slist *headers;
+    CURLU *curlu;
+    char *url;    /* a copy; NULL: not told */
+    char *custom; /* CUSTOMREQUEST, a copy */
+    const char *method;
+    bool body_in_memory; /* POSTFIELDS, or a form: libcurl sends it again by itself */
+    bool sends_body;
+    bool connect_timeout;
+    bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
+};
+
+#define HANDLE_URL_MAX 256u
+
+/* Whom the latest request belonged to: the next one, most often the same, need not be looked for. */
+struct handle_route {
+    struct client_target *target; /* NULL: not known */
+    size_t url_length;
+    char url[HANDLE_URL_MAX];
+    char method[16];
+};
+
+struct handle {
+    CURL *easy;
+    bool told;     /* there is something to remember until becalm_curl_cleanup() */
+    bool recorded; /* its callbacks are known */
+    bool keyed;    /* every call gets a fresh idempotency key */
+    const char *operation;
+    becalm_ns deadline_at; /* of the next call; 0: none */
+    struct handle_options option;
+    struct handle_route route;
+    struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
+    CURLM *own;                      /* what that is around */
+    const struct transfer *record;   /* of its latest call, for the record; NULL: none */
+    bool busy;                       /* in a becalm_curl_perform() */
+    struct handle *older;            /* those that are idle and were told nothing, in order of use */
+    struct handle *newer;
+};
+
+/* By address. */
+struct handles {
+    struct handle **place; /* open addressing, at most half full */
+    uint32_t place_count;
+    uint32_t count;
+    struct handle *oldest; /* of the idle */
+    struct handle *newest;
+    uint32_t idle_count;
+};
+
+struct handle *handles_find(const struct handles *, CURL *); /* NULL: not known */
+struct handle *handles_get(struct handles *, CURL *);        /* known or new; NULL: no memory */
+void handles_forget(struct handles *, struct handle *);      /* and frees it */
+void handles_idle(struct handles *, struct handle *);        /* it was used just now, and is idle */
+void handles_busy(struct handles *, struct handle *);        /* it is idle no more */
+void handles_free(struct handles *);
+
+/* Writes down an option. `value` points to the long, curl_off_t or pointer. False: no memory. */
+bool handle_note(struct handle *, CURLoption, const void *value);
+
+#endif

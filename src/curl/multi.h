@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_MULTI_H
+#define BECALM_CURL_MULTI_H
+
+/* A multi handle and its transfers, by handle and by timer. Belongs to one thread at a time. */
+
+#include "transfer.h"
+
+struct multi_place {
+    CURL *easy; /* NULL: free */
+    struct transfer *transfer;
+};
+
+struct becalm_curl_multi {
+    struct becalm_client *client;
+    CURLM *curl;
+    struct handle *owner; /* it is this handle's, for becalm_curl_perform(), which never hedges; NULL: a program's */
+    BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): whoever is in it */
+    struct multi_place *place;     /* open addressing, at most half full */
+    uint32_t place_count;
+    uint32_t easy_count;      /* handles in `place`: callers' and copies */
+    struct transfer **timers; /* a binary heap, the earliest first */
+    uint32_t timer_count;
+    uint32_t timers_max;
+    uint32_t active; /* calls that have not ended */
+    uint32_t flying; /* handles of ours that libcurl is busy with */
+    struct transfer *dirty;
+    struct transfer *spare; /* memory of transfers that are over */
+    CURLMsg *messages;      /* a ring */
+    uint32_t messages_max;  /* a power of two, or 0 */
+    uint32_t message_first;
+    uint32_t message_count;
+    CURLMsg message; /* the one that was read last */
+    curl_multi_timer_callback timer;
+    void *timer_data;
+    becalm_ns curl_at;  /* when libcurl's own timer is due */
+    becalm_ns armed_at; /* what the caller's timer was set to */
+};
+
+/* For transfer.c and attempt.c. */
+bool multi_know(struct becalm_curl_multi *, CURL *, struct transfer *); /* false: no memory */
+void multi_unknow(struct becalm_curl_multi *, CURL *);
+void multi_wake_at(struct becalm_curl_multi *, struct transfer *, becalm_ns);
+void multi_dirty(struct becalm_curl_multi *, struct transfer *);
+
+/* The transfer of a caller's handle, or NULL. */
+struct transfer *multi_find(const struct becalm_curl_multi *, CURL *);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "outcome.h"
+
+#include "http/text_internal.h"
+
+#include <time.h>
+
+/* What libcurl's codes say. Those that are not here are the caller's own doing (a URL that is none, a callback that
+ * gave up) or this machine's (no memory): nobody's health depends on them, and they are not retried. */
+enum trouble { TROUBLE_DNS, TROUBLE_CONNECT, TROUBLE_TLS, TROUBLE_BROKEN, TROUBLE_CUT, TROUBLE_ANSWER, TROUBLE_TIME };
+
+static const struct {
+    CURLcode code;
+    enum trouble trouble;
+} troubles[] = {
+    {CURLE_COULDNT_RESOLVE_HOST, TROUBLE_DNS},
+    {CURLE_COULDNT_RESOLVE_PROXY, TROUBLE_DNS},
+    {CURLE_COULDNT_CONNECT, TROUBLE_CONNECT},
+    {CURLE_QUIC_CONNECT_ERROR, TROUBLE_CONNECT},
+    {CURLE_SSL_CONNECT_ERROR, TROUBLE_TLS},
+    {CURLE_PEER_FAILED_VERIFICATION, TROUBLE_TLS},
+    {CURLE_SSL_ISSUER_ERROR, TROUBLE_TLS},
+    {CURLE_SSL_PINNEDPUBKEYNOTMATCH, TROUBLE_TLS},
+    {CURLE_SSL_INVALIDCERTSTATUS, TROUBLE_TLS},
+    {CURLE_SSL_CLIENTCERT, TROUBLE_TLS},
+    {CURLE_PROXY, TROUBLE_BROKEN},
+    {CURLE_SEND_ERROR, TROUBLE_BROKEN},
+    {CURLE_RECV_ERROR, TROUBLE_BROKEN},
+    {CURLE_GOT_NOTHING, TROUBLE_BROKEN},
+    {CURLE_HTTP2, TROUBLE_BROKEN},
+    {CURLE_HTTP2_STREAM, TROUBLE_BROKEN},
+    {CURLE_HTTP3, TROUBLE_BROKEN},
+    {CURLE_PARTIAL_FILE, TROUBLE_CUT},
+    {CURLE_UNSUPPORTED_PROTOCOL, TROUBLE_ANSWER}, /* also "HTTP/0.9 when not allowed"; see below */
+    {CURLE_WEIRD_SERVER_REPLY, TROUBLE_ANSWER},
+    {CURLE_BAD_CONTENT_ENCODING, TROUBLE_ANSWER},
+    {CURLE_OPERATION_TIMEDOUT, TROUBLE_TIME},
+};
+
+static long info_long(CURL *easy, CURLINFO info)
+{
+    long value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK && value > 0 ? value : 0;
+}
+
+static curl_off_t info_count(CURL *easy, CURLINFO info)
+{
+    curl_off_t value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK && value > 0 ? value : 0;
+}
+
+bool outcome_delivered(CURL *easy)
+{
+    return info_count(easy, CURLINFO_SIZE_DOWNLOAD_T) > 0;
+}
+
+bool outcome_sent_body(CURL *easy)
+{
+    return info_count(easy, CURLINFO_SIZE_UPLOAD_T) > 0;
+}
+
+bool outcome_connected(CURL *easy)
+{
+    return info_count(easy, CURLINFO_PRETRANSFER_TIME_T) > 0;
+}
+
+static uint32_t status_of(CURL *easy)
+{
+    return (uint32_t)info_long(easy, CURLINFO_RESPONSE_CODE);
+}
+
+/* Of the last answer, if redirections led to several; also from its trailers. */
+static struct becalm_text header(CURL *easy, const char *name)
+{
+    struct curl_header *found = NULL;
+    if (curl_easy_header(easy, name, 0, CURLH_HEADER | CURLH_TRAILER, -1, &found) != CURLHE_OK) {
+        return (struct becalm_text){0};
+    }
+    return (struct becalm_text){found->value, strlen(found->value)};
+}
+
+static bool is_grpc(CURL *easy)
+{
+    char *type = NULL;
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
+    return type != NULL && strncmp(type, "application/grpc", 16) == 0;
+}
+
+void outcome_of_head(CURL *easy, const struct becalm_retry_on *retry_on, struct seen *seen)
+{
+    struct becalm_http_answer answer = {.status = status_of(easy), .grpc_status = BECALM_GRPC_NONE};
+    bool grpc = is_grpc(easy);
+    *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .grpc = grpc};
+    if (answer.status < 400 && !grpc) { /* nothing in its headers could change what it means */
+        seen->outcome.status = answer.status;
+        return;
+    }
+    if (grpc) {
+        struct becalm_text code = header(easy, "grpc-status");
+        uint64_t number = 0;
+        if (text_take_number(&code, &number) > 0 && number < BECALM_GRPC_COUNT) {
+            answer.grpc_status = (uint32_t)number;
+        }
+        answer.pushback = header(easy, "grpc-retry-pushback-ms");
+    }
+    answer.retry_after = header(easy, "Retry-After");
+    answer.date = header(easy, "Date");
+    answer.mark = header(easy, "Becalm-Retry");
+    answer.overloaded = header(easy, "x-envoy-overloaded");
+    answer.wall = (int64_t)time(NULL);
+    becalm_http_classify(retry_on, &answer, &seen->outcome);
+    seen->grpc_status = answer.grpc_status;
+    seen->retry_after = answer.retry_after;
+}
+
+/* What the code alone does not say: whether anything was sent, and how much of an answer came. */
+static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
+{
+    bool sent = info_long(easy, CURLINFO_REQUEST_SIZE) > 0;
+    bool answered = status_of(easy) >= 200;
+    switch (trouble) {
+    case TROUBLE_DNS:
+        return BECALM_HTTP_DNS;
+    case TROUBLE_CONNECT:
+        return BECALM_HTTP_CONNECT;
+    case TROUBLE_TLS:
+        return sent ? BECALM_HTTP_RESET : BECALM_HTTP_TLS;
+    case TROUBLE_BROKEN:
+        return !sent ? BECALM_HTTP_RESET_BEFORE_REQUEST : answered ? BECALM_HTTP_CUT : BECALM_HTTP_RESET;
+    case TROUBLE_CUT:
+        return BECALM_HTTP_CUT;
+    case TROUBLE_ANSWER:
+        return BECALM_HTTP_BAD_ANSWER;
+    case TROUBLE_TIME:
+        return sent || outcome_connected(easy) ? BECALM_HTTP_TIMEOUT : BECALM_HTTP_CONNECT;
+    }
+    BECALM_UNREACHABLE();
+}
+
+void outcome_of_result(CURL *easy, CURLcode code, const struct becalm_retry_on *retry_on, struct seen *seen)
+{
+    if (code == CURLE_OK || (code == CURLE_HTTP_RETURNED_ERROR && status_of(easy) >= 400)) {
+        outcome_of_head(easy, retry_on, seen);
+        return;
+    }
+    *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_CANCELLED}};
+    for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
+        bool own_fault = code == CURLE_UNSUPPORTED_PROTOCOL && info_long(easy, CURLINFO_REQUEST_SIZE) == 0;
+        if (troubles[i].code == code && !own_fault) {
+            becalm_http_fail(retry_on, failure_of(easy, troubles[i].trouble), &seen->outcome);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_OUTCOME_H
+#define BECALM_CURL_OUTCOME_H
+
+/* How an attempt of libcurl's ended, in the engine's words. libcurl is asked for the answer's status and headers, so
+ * that no callback of the caller's is in the way. */
+
+#include <becalm/http.h>
+
+#include <curl/curl.h>
+
+/* What was seen, and what a log wants to know besides. The text lies in the handle until its next transfer. */
+struct seen {
+    struct becalm_outcome outcome;
+    uint32_t grpc_status;
+    struct becalm_text retry_after;
+    bool grpc; /* its end may say something else than its head */
+};
+
+/* The head of an answer has come. */
+void outcome_of_head(CURL *, const struct becalm_retry_on *, struct seen *);
+
+/* The transfer is over with this result. */
+void outcome_of_result(CURL *, CURLcode, const struct becalm_retry_on *, struct seen *);
+
+/* Have bytes of a body been delivered, and of a body sent? */
+bool outcome_delivered(CURL *);
+bool outcome_sent_body(CURL *);
+
+/* Was there a connection, so that libcurl may have begun to read a body? */
+bool outcome_connected(CURL *);
+
+#endif

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT */
+#include "multi.h"
+
+#include "http/text_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
+extern int getentropy(void *buffer, size_t length);
+
+static bool is_recorded(const struct transfer *transfer)
+{
+    return transfer->handle != NULL && transfer->handle->recorded;
+}
+
+/* Our callbacks are on it, so that nothing has reached the caller before it was judged. */
+static bool keeps_back(const struct transfer *transfer)
+{
+    return is_recorded(transfer) && !transfer->handle->option.headers_in_body;
+}
+
+/* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
+static bool may_hedge(const struct transfer *transfer)
+{
+    return transfer->multi->owner == NULL && keeps_back(transfer) &&
+           (!transfer->handle->option.sends_body || transfer->handle->option.body_in_memory);
+}
+
+/* ---- what is known of the request ---- */
+
+static struct becalm_text text_from(const char *text)
+{
+    return (struct becalm_text){text, text == NULL ? 0 : strlen(text)};
+}
+
+/* What the handle was told; else what libcurl says, who knows it for sure only while it is sending. */
+static struct becalm_text method_of(const struct transfer *transfer)
+{
+    const struct handle_options *option = is_recorded(transfer) ? &transfer->handle->option : NULL;
+    char *method = NULL;
+    if (option != NULL && option->custom != NULL) {
+        return text_from(option->custom);
+    }
+    if (option != NULL && option->method != NULL) {
+        return text_from(option->method);
+    }
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_METHOD, &method);
+    return text_from(method == NULL ? "GET" : method);
+}
+
+/* `made` is to be freed with curl_free(). */
+static struct becalm_text url_of(const struct transfer *transfer, char **made)
+{
+    const struct handle_options *option = is_recorded(transfer) ? &transfer->handle->option : NULL;
+    char *url = NULL;
+    *made = NULL;
+    if (option != NULL && option->curlu != NULL && curl_url_get(option->curlu, CURLUPART_URL, made, 0) == CURLUE_OK) {
+        return text_from(*made);
+    }
+    if (option != NULL && option->url != NULL) {
+        return text_from(option->url);
+    }
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return text_from(url == NULL ? "" : url);
+}
+
+/* The value of a header of a recorded handle; absent: none. */
+static struct becalm_text told_header(const struct transfer *transfer, const char *name)
+{
+    const struct curl_slist *line = is_recorded(transfer) ? transfer->handle->option.headers : NULL;
+    for (; line != NULL; line = line->next) {
+        struct becalm_text text = text_from(line->data);
+        if (text_take_word(&text, name) && text_take(&text, ':')) {
+            return text_trim(text);
+        }
+    }
+    return (struct becalm_text){0};
+}
+
+static bool body_is_gone(const struct handle_options *option)
+{
+    if (!option->sends_body || option->body_in_memory || option->seek != NULL) {
+        return false;
+    }
+    FILE *file = option->read_data == NULL ? stdin : option->read_data;
+    return option->read != NULL || fseek(file, 0, SEEK_CUR) != 0;
+}
+
+/* A fresh key: 128 bits, as digits. */
+static bool key_draw(struct transfer *transfer)
+{
+    unsigned char bytes[16];
+    int length = snprintf(transfer->key, sizeof transfer->key, "Idempotency-Key: \"");
+    if (getentropy(bytes, sizeof bytes) != 0) {
+        transfer->key[0] = '\0'; /* none is better than one that somebody else has */
+        return false;
+    }
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        length += snprintf(transfer->key + length, sizeof transfer->key - (size_t)length, "%02x", bytes[i]);
+    }
+    transfer->key[length] = '"';
+    transfer->key[length + 1] = '\0';
+    return true;
+}
+
+static struct becalm_request request_of(struct transfer *transfer, struct becalm_text method)
+{
+    struct handle *handle = transfer->handle;
+    struct becalm_text key;
+    struct becalm_request request = {.idempotent = becalm_http_idempotent(method)};
+    transfer->key[0] = '\0';
+    transfer->learned = is_recorded(transfer) && (handle->option.method != NULL || handle->option.custom != NULL);
+    if (handle == NULL) {
+        return request;
+    }
+    request.deadline_at = handle->deadline_at;
+    handle->deadline_at = 0;
+    bool has_key = becalm_key_parse(told_header(transfer, "Idempotency-Key"), &key);
+    if (handle->keyed && !has_key) {
+        has_key = key_draw(transfer);
+    }
+    request.keyed = has_key && transfer->target->keys_count;
+    request.not_replayable = handle->recorded && body_is_gone(&handle->option);
+    return request;
+}
+
+/* Of a plain handle the method is sure only once libcurl has begun, and until it has followed a redirection. And
+ * whether there was a body is known afterwards. */
+static void learn(struct transfer *transfer, CURL *easy)
+{
+    struct becalm_request *request = &transfer->call.request;
+    long redirects = 0;
+    (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirects);
+    if (!transfer->learned) {
+        request->idempotent = redirects == 0 && becalm_http_idempotent(method_of(transfer));
+    }
+    if (!is_recorded(transfer)) {
+        request->not_replayable = outcome_sent_body(easy);
+    }
+}
+
+/* ---- what is told to others ---- */
+
+static void tell_retry(struct transfer *transfer, const struct becalm_action *action, becalm_ns now)
+{
+    const struct becalm_client_options *options = &transfer->client->options;
+    char *made = NULL;
+    if (options->on_retry == NULL) {
+        return;
+    }
+    struct becalm_curl_retry retry = {
+        .operation = transfer->site->operation,
+        .service = transfer->target->service,
+        .endpoint = transfer->target->endpoint,
+        .method = method_of(transfer),
+        .url = url_of(transfer, &made),
+        .retry = action->attempt,
+        .of = transfer->call.policy->max_retries,
+        .wait = transfer->wait,
+        .slept = transfer->why == BECALM_WHY_HEDGE ? 0 : becalm_ns_since(now, transfer->failed_at),
+        .outcome = transfer->seen.outcome.kind,
+        .status = transfer->seen.outcome.status,
+        .grpc_status = transfer->seen.grpc_status,
+        .code = transfer->code,
+        .retry_after = {transfer->retry_after, strlen(transfer->retry_after)},
+        .request_id = told_header(transfer, "X-Request-Id"),
+        .reason = transfer->why,
+    };
+    options->on_retry(&retry, options->data);
+    curl_free(made);
+}
+
+/* The status that the caller sees; of a call without an answer the one that the gateway would have made up. */
+static uint32_t status_told(const struct transfer *transfer)
+{
+    struct becalm_own_answer own;
+    const struct becalm_record *record = &transfer->call.record;
+    if (transfer->seen.outcome.status != 0) {
+        return transfer->seen.outcome.status;
+    }
+    if (record->reason == BECALM_WHY_OK) {
+        return 200; /* not HTTP */
+    }
+    becalm_own_answer_for(record->reason, transfer->seen.outcome.kind, &own);
+    return own.status;
+}
+
+/* Counts what a step has done. */
+static void note(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+{
+    struct meter *meter = site_take(transfer->site, event->at.cell);
+    meter_breaker(meter, action->breaker_from, action->breaker_to);
+    if (event->kind == BECALM_EVENT_BEGIN) {
+        meter_add(&meter->arrivals, 1);
+        meter_add(&meter->active, 1);
+    }
+    if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
+        transfer->waited = action->wait.wait;
+        meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
+        transfer->retries = true;
+    }
+    if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
+        meter_retry(meter, action->attempt, transfer->waited);
+        transfer->waited = 0;
+    }
+    if ((action->flags & BECALM_DO_FINISH) != 0) {
+        meter_call(meter, &transfer->call.record);
+        meter_code(meter, status_told(transfer));
+        if (transfer->call.record.hedges > 0) {
+        }
+        meter_add(&meter->active, UINT64_MAX);
+        meter_add(&meter->active_retries, transfer->retries ? UINT64_MAX : 0);
+    }
+    site_give(meter);
+    if (action->breaker_from != action->breaker_to && transfer->client->options.on_breaker != NULL) {
+        transfer->client->options.on_breaker(transfer->target->service, action->breaker_from, action->breaker_to,
+                                             transfer->client->options.data);
+    }
+}
+
+/* ---- a step, and what it marks ---- */
+
+/* The result of a call that ended without an answer for the caller. */
+static CURLcode code_without_answer(const struct transfer *transfer)
+{
+    const struct becalm_record *record = &transfer->call.record;
+    if (record->reason == BECALM_WHY_CANCELLED) {
+        return transfer->code == CURLE_OK ? CURLE_ABORTED_BY_CALLBACK : transfer->code;
+    }
+    if (record->attempts > 0) {
+        return transfer->code;
+    }
+    return record->reason == BECALM_WHY_DEADLINE ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_CONNECT;
+}
+
+static struct attempt *attempt_kept(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        if (transfer->attempt[i].state == ATTEMPT_KEPT) {
+            return &transfer->attempt[i];
+        }
+    }
+    return NULL;
+}
+
+/* The engine is done with the call. A kept answer becomes the caller's, as much as there is and the rest as it comes.
+ */
+static void finish(struct transfer *transfer, const struct becalm_action *action)
+{
+    struct attempt *kept = attempt_kept(transfer);
+    if ((action->flags & BECALM_DO_ANSWER) != 0 || transfer->passing) {
+        transfer->ended = true;
+        return;
+    }
+    if (action->last_answer && kept != NULL) {
+        attempt_release(kept);
+        transfer->passing = true;
+        transfer->code = kept->refused ? CURLE_WRITE_ERROR : kept->code;
+        transfer->ended = kept->ended || kept->refused;
+        return;
+    }
+    transfer->code = code_without_answer(transfer);
+    transfer->ended = true;
+}
+
+static void cancel_marked(struct transfer *transfer, const struct becalm_event *event, uint32_t cancel)
+{
+    for (uint32_t slot = 0; cancel >> slot != 0; slot++) {
+        struct attempt *attempt = &transfer->attempt[slot];
+        if ((cancel >> slot & 1) == 0 || attempt->state != ATTEMPT_FLYING) {
+            continue;
+        }
+        bool failed = event->kind == BECALM_EVENT_HEAD && event->slot == slot;
+        attempt->state = failed && keeps_back(transfer) ? ATTEMPT_KEPT : ATTEMPT_GONE;
+        if (event->kind == BECALM_EVENT_TIMER) { /* its time was over */
+            transfer->code = CURLE_OPERATION_TIMEDOUT;
+            transfer->seen =
+                (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_TIMED_OUT}};
+            transfer->retry_after[0] = '\0';
+        }
+    }
+}
+
+static void act(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+{
+    if ((action->flags & BECALM_DO_CANCEL) != 0) {
+        cancel_marked(transfer, event, action->cancel);
+    }
+    if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT || action->why == BECALM_WHY_HEDGE) {
+        transfer->why = action->why;
+        transfer->wait = action->wait;
+        transfer->failed_at = event->at.now;
+    }
+    if ((action->flags & BECALM_DO_SEND) != 0) {
+        struct attempt *attempt = &transfer->attempt[action->slot];
+        if (action->attempt > 0) {
+            tell_retry(transfer, action, event->at.now);
+        }
+        struct attempt *kept = attempt_kept(transfer);
+        if (kept != NULL) {
+            kept->state = ATTEMPT_GONE; /* the next one's answer is what counts */
+        }
+        attempt->due = true;
+        transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
+        attempt->due_number = action->attempt;
+        attempt->timeout_at = action->timeout_at;
+    }
+    if ((action->flags & BECALM_DO_ANSWER) != 0) {
+        transfer->answered = transfer->attempt[action->slot].easy;
+        attempt_release(&transfer->attempt[action->slot]);
+        if (transfer->attempt[action->slot].refused) {
+            transfer->code = CURLE_WRITE_ERROR;
+        }
+    }
+    if ((action->flags & BECALM_DO_FINISH) != 0) {
+        finish(transfer, action);
+    }
+}
+
+static void step(struct transfer *transfer, struct becalm_event *event)
+{
+    struct becalm_action action;
+    event->at = client_moment(transfer->client);
+    becalm_call_step(&transfer->call, event, &action);
+    note(transfer, event, &action);
+    act(transfer, event, &action);
+    multi_wake_at(transfer->multi, transfer, action.wake_at);
+    multi_dirty(transfer->multi, transfer);
+}
+
+static void seen_keep(struct transfer *transfer, const struct seen *seen)
+{
+    size_t length = seen->retry_after.length;
+    length = length < sizeof transfer->retry_after ? length : 0; /* longer than any date: nonsense */
+    transfer->seen = *seen;
+    if (length > 0) {
+        memcpy(transfer->retry_after, seen->retry_after.at, length);
+    }
+    transfer->retry_after[length] = '\0';
+}
+
+static bool text_same(struct becalm_text text, const char *at, size_t length)
+{
+    return text.length == length && memcmp(text.at, at, length) == 0;
+}
+
+/* Whom the request belongs to, most often the same as the handle's latest. */
+static struct client_target *target_find(const struct transfer *transfer, struct becalm_text method)
+{
+    const struct curl_slist *headers = is_recorded(transfer) ? transfer->handle->option.headers : NULL;
+    struct handle_route *route = transfer->handle == NULL ? NULL : &transfer->handle->route;
+    char *made;
+    struct becalm_text url = url_of(transfer, &made);
+    struct client_target *target;
+    if (route != NULL && route->target != NULL && text_same(url, route->url, route->url_length) &&
+        text_same(method, route->method, strlen(route->method))) {
+        target = route->target;
+    } else {
+        target = client_find(transfer->client, url, method, headers);
+        if (route != NULL && url.length < sizeof route->url && method.length < sizeof route->method) {
+            memcpy(route->url, url.at, url.length);
+            memcpy(route->method, method.at, method.length);
+            route->method[method.length] = '\0';
+            route->url_length = url.length;
+            route->target = target;
+        }
+    }
+    curl_free(made);
+    return target;
+}
+
+void transfer_begin(struct transfer *transfer)
+{
+    const char *operation = transfer->handle == NULL ? NULL : transfer->handle->operation;
+    struct becalm_text method = method_of(transfer);
+    transfer->target = target_find(transfer, method);
+    transfer->site = client_site(transfer->client, transfer->target, operation);
+    transfer->code = CURLE_OK;
+    transfer->answered = transfer->easy;
+    transfer->ended = false;
+    transfer->passing = false;
+    transfer->retries = false;
+    transfer->top = 0;
+    transfer->body_read = false;
+    transfer->retry_after[0] = '\0';
+    transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
+    struct becalm_request request = request_of(transfer, method);
+    becalm_call_init(&transfer->call, may_hedge(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
+                     &transfer->target->target, &request);
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN});
+}
+
+static struct attempt *attempt_of(struct transfer *transfer, const CURL *easy)
+{
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        if (transfer->attempt[i].added && transfer->attempt[i].easy == easy) {
+            return &transfer->attempt[i];
+        }
+    }
+    return NULL;
+}
+
+void transfer_judge(struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = (uint32_t)(attempt - transfer->attempt)};
+    struct seen seen;
+    outcome_of_head(attempt->easy, &transfer->target->retry_on, &seen);
+    seen_keep(transfer, &seen);
+    if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
+        learn(transfer, attempt->easy);
+    }
+    attempt->judged = true;
+    attempt->status = seen.outcome.status;
+    event.outcome = seen.outcome;
+    event.outcome.delivered = !keeps_back(transfer) && outcome_delivered(attempt->easy);
+    step(transfer, &event);
+}
+
+void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
+{
+    struct attempt *attempt = attempt_of(transfer, easy);
+    if (attempt == NULL) {
+        return;
+    }
+    transfer->multi->flying--;
+    attempt->busy = false;
+    if (attempt->state == ATTEMPT_GONE) {
+        multi_dirty(transfer->multi, transfer);
+        return;
+    }
+    attempt->ended = true;
+    attempt->code = code;
+    if (attempt->state == ATTEMPT_KEPT) {
+        transfer->code = code;
+        return; /* the engine knows of it since its head */
+    }
+    transfer->code = code;
+    if (transfer->passing) {
+        transfer->ended = true;
+        multi_dirty(transfer->multi, transfer);
+        return;
+    }
+    struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = (uint32_t)(attempt - transfer->attempt)};
+    struct seen seen;
+    if (attempt->judged && code == CURLE_OK && !transfer->seen.grpc) {
+        seen = transfer->seen; /* the engine has judged its head, and it is whole */
+    } else {
+        outcome_of_result(easy, code, &transfer->target->retry_on, &seen);
+    }
+    seen_keep(transfer, &seen);
+    if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
+        learn(transfer, easy);
+        seen.outcome.delivered = attempt->judged || (!keeps_back(transfer) && outcome_delivered(easy));
+    }
+    attempt->status = seen.outcome.status != 0 ? seen.outcome.status : attempt->status;
+    event.outcome = seen.outcome;
+    if (attempt->state == ATTEMPT_FLYING) {
+        attempt->state = ATTEMPT_GONE;
+    }
+    step(transfer, &event);
+}
+
+void transfer_timer(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->top && !keeps_back(transfer); i++) { /* nobody saw a plain handle's head */
+        struct attempt *attempt = &transfer->attempt[i];
+        if (attempt->state == ATTEMPT_FLYING && attempt->added && !attempt->judged &&
+            outcome_delivered(attempt->easy)) {
+            transfer_judge(attempt);
+            return;
+        }
+    }
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
+}
+
+void transfer_cancel(struct transfer *transfer)
+{
+    if (!transfer->ended) {
+        transfer->code = CURLE_OK;
+        if (transfer->passing) {
+            transfer->code = CURLE_ABORTED_BY_CALLBACK;
+            transfer->ended = true;
+            multi_dirty(transfer->multi, transfer);
+            return;
+        }
+        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_CANCEL});
+    }
+}
+
+/* An attempt that could not even be handed to libcurl: the caller's own trouble, and nobody's failure. */
+static void send_failed(struct transfer *transfer, const struct attempt *attempt)
+{
+    transfer->code = attempt->code;
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE,
+                                          .slot = (uint32_t)(attempt - transfer->attempt),
+                                          .outcome = {.kind = BECALM_OUTCOME_CANCELLED}});
+}
+
+bool transfer_settle(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        if (transfer->attempt[i].state == ATTEMPT_GONE) {
+            attempt_remove(&transfer->attempt[i]);
+        }
+    }
+    for (uint32_t i = 0; i < transfer->top && !transfer->ended; i++) {
+        struct attempt *attempt = &transfer->attempt[i];
+        if (attempt->due) {
+            attempt->due = false;
+            attempt->transfer = transfer;
+            attempt->number = attempt->due_number;
+            if (!attempt_send(attempt)) {
+                send_failed(transfer, attempt);
+            }
+        }
+    }
+    return transfer->ended;
+}
+
+void transfer_detach(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        if (transfer->attempt[i].transfer != NULL) {
+            attempt_remove(&transfer->attempt[i]);
+            transfer->attempt[i].due = false;
+        }
+    }
+    if (is_recorded(transfer)) {
+        attempt_restore(transfer);
+    }
+}
+
+/* The copy that has the answer, which nobody can ask any more. */
+void transfer_forget(struct transfer *transfer)
+{
+    transfer->answered = transfer->easy;
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        if (transfer->attempt[i].copied) {
+            attempt_remove(&transfer->attempt[i]);
+        }
+    }
+}
+
+void transfer_free(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+        buffer_free(&transfer->attempt[i].head);
+        buffer_free(&transfer->attempt[i].body);
+    }
+    free(transfer);
+}

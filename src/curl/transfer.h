@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_TRANSFER_H
+#define BECALM_CURL_TRANSFER_H
+
+/* One call of a program, from becalm_curl_multi_add_handle() to its one result: the engine's call, and the attempts in
+ * flight, each a handle inside of the multi handle.
+ *
+ * libcurl's callbacks run inside of libcurl, where handles can be neither added nor removed. So a step of the engine
+ * only marks what is to be done, and transfer_settle() does it outside. What a callback can do at once, it does: an
+ * answer that is passed on is passed on from its first byte. */
+
+#include "client.h"
+#include "outcome.h"
+
+#include "meter/buffer.h"
+
+struct becalm_curl_multi;
+
+enum attempt_state {
+    ATTEMPT_FREE,
+    ATTEMPT_FLYING, /* sent, not judged */
+    ATTEMPT_PASSED, /* its answer goes to the caller as it comes */
+    ATTEMPT_KEPT,   /* it failed and a retry waits: its answer is kept, for it may become the final one */
+    ATTEMPT_GONE    /* to be removed */
+};
+
+#define ATTEMPT_HEADERS 3u
+
+struct attempt {
+    struct transfer *transfer;
+    enum attempt_state state;
+    CURL *easy;   /* the caller's, or a copy of it for a hedge */
+    bool copied;  /* the latter */
+    bool added;   /* it is in the multi handle */
+    bool busy;    /* and libcurl has not said that it is over */
+    bool paused;  /* it is kept, and no more of it fits */
+    bool refused; /* the caller did not take what was given to it */
+    bool judged;  /* its head was told to the engine */
+    bool due;     /* to be sent, once who was here before is gone */
+    uint32_t due_number;
+    uint32_t status; /* of its answer; 0: none */
+    bool ended;      /* it is over, with the result `code` */
+    CURLcode code;
+    uint32_t number;
+    becalm_ns timeout_at;
+    struct buffer head; /* lines that the caller has not seen */
+    struct buffer body; /* and bytes */
+    char text[ATTEMPT_HEADERS][64];
+    struct curl_slist line[ATTEMPT_HEADERS]; /* in front of the caller's headers, whose list is not touched */
+};
+
+struct transfer {
+    struct becalm_curl_multi *multi;
+    struct becalm_client *client;
+    CURL *easy;
+    struct handle *handle; /* what was told of it; NULL: a plain handle */
+    struct client_target *target;
+    struct site *site;
+    struct becalm_call call;
+    uint32_t top; /* from here on slots were not used in this call: most need only the first */
+    struct attempt attempt[BECALM_SLOTS];
+    char key[64];   /* "Idempotency-Key: ..."; "": none */
+    bool learned;   /* the method is known, not guessed */
+    bool body_read; /* an attempt may have read some of the body */
+    bool retries;   /* counted as one that retries */
+    bool passing;   /* the engine has done its part, and an answer is still on its way */
+    bool ended;
+    bool over;           /* and the caller was told */
+    CURLcode code;       /* of the call, or of the latest attempt */
+    CURL *answered;      /* who has the answer */
+    becalm_ns waited;    /* before the retry that is due */
+    becalm_ns failed_at; /* when its wait began */
+    struct becalm_wait wait;
+    struct seen seen;     /* how the latest attempt ended */
+    char retry_after[40]; /* its copy: the handle that it lies in goes on */
+    enum becalm_reason why;
+    becalm_ns wake_at;
+    uint32_t timer; /* its place among the timers */
+    bool dirty;     /* in the list of those to be settled */
+    struct transfer *next;
+};
+
+/* Begins the call: the first attempt is marked to be sent, or it is refused. */
+void transfer_begin(struct transfer *);
+
+/* Its timer has come; the caller gave up; one of its handles is over. */
+void transfer_timer(struct transfer *);
+void transfer_cancel(struct transfer *);
+void transfer_done(struct transfer *, CURL *, CURLcode);
+
+/* Outside of callbacks: removes, adds, and ends. True: it has ended by this. */
+bool transfer_settle(struct transfer *);
+
+/* Takes all its handles back, and gives the caller's its own options again. */
+void transfer_detach(struct transfer *);
+void transfer_forget(struct transfer *); /* and the copy that it kept to be asked */
+void transfer_free(struct transfer *);
+
+/* attempt.c: sends, with callbacks and headers of ours on a recorded handle; removes again. */
+bool attempt_send(struct attempt *);
+void attempt_remove(struct attempt *);
+void attempt_restore(struct transfer *);
+
+/* Gives the caller what was kept back; further bytes go straight to it. */
+void attempt_release(struct attempt *);
+
+/* transfer.c, for attempt.c: an answer's head has come. */
+void transfer_judge(struct attempt *);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_DEMO_H
+#define BECALM_DEMO_H
+
+/* The demonstration: two lanes side by side, somebody who hurts the last service of both at the same instant, and a
+ * page to watch them and to be that somebody. One loop, on the caller's thread, has all services, users and the page;
+ * the gateways have threads of their own, as always. Everything is on loopback. */
+
+#include "lane.h"
+#include "rehearsal.h"
+
+#include "proxy/admin.h"
+
+#define DEMO_CHANGES_MAX 256u
+#define DEMO_RECOVERED   950000u /* ppm of calls that end well, for ... */
+#define DEMO_STEADY      4u      /* ticks: then a lane is itself again */
+#define DEMO_PAUSE       (5 * BECALM_S)
+
+/* The last service changed. */
+struct demo_change {
+    uint32_t tick; /* the first one that has it */
+    becalm_ns at;
+    enum service_fault fault;
+};
+
+/* From the latest fault on: what it did to a lane. Ticks; UINT32_MAX: not yet. */
+struct demo_storm {
+    uint32_t hurt;
+    uint32_t healed;
+    uint32_t recovered[LANE_COUNT];
+    uint64_t peak_milli[LANE_COUNT]; /* the worst DEMO_STEADY ticks */
+};
+
+/* What is played when nobody else does. */
+struct demo_script {
+    const enum service_fault *fault; /* one after the other, with time to recover between them */
+    uint32_t count;
+    becalm_ns healthy_for; /* before the first */
+    becalm_ns hurt_for;
+    becalm_ns healed_for; /* after each */
+};
+
+struct demo;
+
+struct demo_options {
+    uint16_t port; /* of the page; 0: any that is free */
+    struct demo_script script;
+    becalm_ns length;                                /* then it ends by itself; BECALM_NEVER: it does not */
+    bool ends_with_script;                           /* likewise */
+    int stop_fd;                                     /* becomes readable: it ends */
+    void (*ticked)(void *self, const struct demo *); /* every LANE_TICK */
+    void *self;
+};
+
+struct demo {
+    struct loop loop; /* first */
+    struct demo_options options;
+    struct lane lane[LANE_COUNT];
+    struct admin *admin;
+    char page[ADDRESS_TEXT_MAX]; /* the page's address */
+    int page_fd;                 /* bound to it */
+    struct handed handed;
+    struct source stop;
+    struct timer tick;
+    struct timer script; /* its next step */
+    struct timer pause;  /* its end */
+    struct timer end;
+    uint32_t step; /* of the script: 0 is before the first fault */
+    bool scripted; /* it is being played */
+    bool paused;   /* no calls, for a while */
+    becalm_ns begun_at;
+    uint32_t ticks;
+    enum service_fault fault;
+    struct demo_storm storm;
+    struct demo_change change[DEMO_CHANGES_MAX]; /* a ring */
+    uint32_t changes;                            /* ever */
+    struct rehearsal *rehearsal;                 /* the latest; NULL: none */
+    uint32_t rehearsed_from;                     /* the tick that it begins with */
+};
+
+/* Opens everything. 0, BECALM_EIO with errno or a diagnostic, BECALM_EPARSE, or BECALM_ENOMEM. */
+int demo_make(struct demo **, const struct demo_options *, struct becalm_diags *);
+void demo_run(struct demo *); /* until its end */
+void demo_free(struct demo *);
+
+/* What the page's buttons do. Whoever hurts or heals takes over from the script. */
+void demo_hurt(struct demo *, enum service_fault);
+void demo_pause(struct demo *);
+/* What the script does to the last service next, and when. False: nothing any more, or only later. */
+bool demo_next(const struct demo *, enum service_fault *, becalm_ns *wait);
+bool demo_rehearse(struct demo *); /* false: one is running, or there is nothing to rehearse yet */
+
+/* The pages: demo_page.c. */
+const struct admin_route *demo_routes(void);
+
+#endif

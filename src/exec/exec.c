@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "exec.h"
+
+#include "input.h"
+#include "process.h"
+#include "terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINGER       (200 * BECALM_MS) /* for the output of what the command left running: >(tee log) needs a moment */
+#define LONGEST_POLL 1000000           /* ms; a wake-up too many now and then does no harm */
+
+enum { VARIABLE_ATTEMPT, VARIABLE_DEADLINE, VARIABLE_KEY, VARIABLES };
+
+/* What the attempt in flight is doing. */
+enum stage {
+    STAGE_NONE,
+    STAGE_RUNNING,
+    STAGE_KILLING, /* its time is up: TERM was sent, or KILL */
+    STAGE_LEAVING  /* we were told to end: the signal was passed on, and it may take its time */
+};
+
+struct host {
+    const struct exec_options *options;
+    struct exec_report *report;
+    struct becalm_policy policy; /* a copy: losing a shared file ends retries */
+    struct becalm_call call;
+    struct becalm_action action;
+    uint64_t seed;
+
+    sigset_t before; /* the mask that we were started with, and the command too */
+    int ends;        /* signals that end us */
+    int others;      /* SIGCHLD and those that don't */
+    int null;        /* /dev/null, if the command gets it */
+    struct terminal terminal;
+    struct input input;
+    struct output output;
+    struct process_variable change[VARIABLES + 1];
+
+    enum stage stage;
+    struct process process;
+    becalm_ns timeout_at; /* of this attempt */
+    becalm_ns kill_at;    /* KILLING: when TERM was not enough */
+    becalm_ns linger_at;  /* the process has ended: so long we listen to who is left; NEVER before */
+};
+
+becalm_ns exec_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* can't fail for this clock */
+    return (becalm_ns)now.tv_sec * BECALM_S + (becalm_ns)now.tv_nsec;
+}
+
+/* ---- the engine ---- */
+
+/* A shared file that is damaged while the call goes on: no more retries, and said once. */
+static void shared_watch(struct host *host)
+{
+    for (uint32_t i = 0; i < host->options->shared_count; i++) {
+        if (!shared_hold(&host->options->shared[i])) {
+            host->policy.max_retries = 0;
+            host->options->on_lost(&host->options->shared[i], host->options->data);
+        }
+    }
+}
+
+static void tell_retry(struct host *host)
+{
+    const struct becalm_action *action = &host->action;
+    if (action->why != BECALM_WHY_BACKOFF && action->why != BECALM_WHY_HINT) {
+        return;
+    }
+    struct exec_retry retry = {
+        .retry = host->call.retries,
+        .of = host->policy.max_retries,
+        .wait = action->wait.wait,
+        .code = host->report->last_code,
+        .timed_out = host->report->timed_out,
+        .start_error = host->report->start_error,
+    };
+    host->options->on_retry(&retry, host->options->data);
+}
+
+static void step(struct host *host, enum becalm_event_kind kind, const struct becalm_outcome *outcome)
+{
+    struct becalm_event event = {
+        .kind = kind,
+        .at = {.now = exec_now(), .random = becalm_rand_next(&host->seed)},
+        .slot = 0,
+    };
+    if (outcome != NULL) {
+        event.outcome = *outcome;
+    }
+    shared_watch(host);
+    becalm_call_step(&host->call, &event, &host->action);
+    if (host->action.breaker_from != host->action.breaker_to) {
+        host->report->breaker_from = host->action.breaker_from;
+        host->report->breaker_to = host->action.breaker_to;
+    }
+    tell_retry(host);
+}
+
+/* ---- how an attempt ended, in the engine's words ---- */
+
+/* Is this failure worth a retry? By its code or by a pattern, whichever was asked for; by either if both were. */
+static bool is_listed(const struct host *host, int code)
+{
+    const struct exec_options *options = host->options;
+    const bool *found = host->output.found;
+    if (found[PATTERN_RETRY_IF] || (found[PATTERN_FAIL_IF] && codes_has(&options->success, code))) {
+        return true;
+    }
+    bool by_pattern_alone = options->patterns->set[PATTERN_RETRY_IF] && !options->retry_given;
+    return !by_pattern_alone && codes_has(&options->retry, code);
+}
+
+static struct becalm_outcome outcome_of(const struct host *host, int code, bool timed_out)
+{
+    const bool *found = host->output.found;
+    struct becalm_outcome outcome = {.status = (uint32_t)code, .delivered = host->output.delivered};
+    if (!timed_out && codes_has(&host->options->success, code) && !found[PATTERN_FAIL_IF]) {
+        return outcome;
+    }
+    /* What the engine calls broken may be tried as often as the policy says. */
+    outcome.kind = timed_out ? BECALM_OUTCOME_TIMED_OUT : BECALM_OUTCOME_BROKEN;
+    outcome.listed = is_listed(host, code) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
+    outcome.stop = found[PATTERN_STOP_IF];
+    return outcome;
+}
+
+static int start_code(int error, bool forked)
+{
+    if (!forked) {
+        return CODE_OWN_FAILURE;
+    }
+    return error == ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
+}
+
+/* A command that could not be started was never sent. No process for it is a state that passes; no such file is none.
+ */
+static void start_failed(struct host *host, int error, bool forked)
+{
+    int code = start_code(error, forked);
+    bool listed = !forked || codes_has(&host->options->retry, code);
+    struct becalm_outcome outcome = {
+        .kind = BECALM_OUTCOME_REFUSED,
+        .listed = listed ? BECALM_LISTED_YES : BECALM_LISTED_NO,
+        .status = (uint32_t)code,
+    };
+    host->report->start_error = error;
+    host->report->last_code = code;
+    host->report->timed_out = false;
+    step(host, BECALM_EVENT_DONE, &outcome);
+}
+
+/* ---- one attempt ---- */
+
+static void change_set(struct host *host)
+{
+    becalm_ns left = becalm_ns_left(exec_now(), host->timeout_at);
+    char *deadline = host->change[VARIABLE_DEADLINE].value;
+    (void)snprintf(host->change[VARIABLE_ATTEMPT].value, sizeof host->change[0].value, "%u", host->action.attempt);
+    deadline[0] = '\0';
+    if (left != BECALM_NEVER) {
+        (void)snprintf(deadline, sizeof host->change[0].value, "%llu", (unsigned long long)(left / BECALM_MS));
+    }
+}
+
+static void attempt_start(struct host *host)
+{
+    struct process_plan plan = {.argv = host->options->argv, .mask = &host->before, .change = host->change};
+    bool forked = false;
+    int error = 0;
+    host->timeout_at = host->action.timeout_at;
+    host->linger_at = BECALM_NEVER;
+    change_set(host);
+    if (!input_begin(&host->input, &plan.fd[0])) {
+        start_failed(host, errno, false);
+        return;
+    }
+    if (output_begin(&host->output, &plan.fd[1])) {
+        error = process_start(&host->process, &plan, &forked);
+        output_started(&host->output, &plan.fd[1]);
+    } else {
+        error = errno;
+    }
+    input_started(&host->input, plan.fd[0]);
+    if (error != 0) {
+        input_end(&host->input);
+        output_end(&host->output);
+        start_failed(host, error, forked);
+        return;
+    }
+    host->report->start_error = 0;
+    host->stage = STAGE_RUNNING;
+}
+
+/* Its time is up. The engine hears of it when the group is gone, so that no attempt begins beside an older one. */
+static void attempt_kill(struct host *host, becalm_ns now)
+{
+    bool term = host->stage != STAGE_KILLING;
+    process_signal(&host->process, term ? SIGTERM : SIGKILL);
+    process_signal(&host->process, SIGCONT); /* a stopped process would not hear the first */
+    host->stage = STAGE_KILLING;
+    host->kill_at = term ? becalm_ns_after(now, host->options->kill_after) : BECALM_NEVER;
+}
+
+static void attempt_over(struct host *host)
+{
+    struct exec_report *report = host->report;
+    struct process process = host->process;
+    report->timed_out = host->stage == STAGE_KILLING;
+    report->last_code = report->timed_out ? CODE_TIMED_OUT : process.code;
+    host->process = (struct process){.pid = 0};
+    host->stage = STAGE_NONE;
+    input_end(&host->input);
+    output_end(&host->output);
+    terminal_return(&host->terminal);
+    if (host->input.over) {
+        becalm_call_not_replayable(&host->call);
+    }
+    if (process.signal == SIGINT && host->terminal.fd >= 0 && report->signal == 0) {
+        report->signal = SIGINT; /* typed while the command had the terminal: meant for us as well */
+        report->terminal = true;
+        step(host, BECALM_EVENT_CANCEL, NULL);
+        return;
+    }
+    struct becalm_outcome outcome = outcome_of(host, report->last_code, report->timed_out);
+    step(host, BECALM_EVENT_DONE, &outcome); /* which nobody hears if the call was cancelled before */
+}
+
+/* Whatever has become due in the attempt. */
+static void attempt_tend(struct host *host)
+{
+    becalm_ns now = exec_now();
+    struct process *process = &host->process;
+    if (process->stopped != 0) {
+        terminal_stopped(&host->terminal, process);
+    }
+    if (process->ended && host->linger_at == BECALM_NEVER) {
+        host->linger_at = becalm_ns_after(now, LINGER);
+        input_end(&host->input);
+        output_ended(&host->output);
+    }
+    if (host->stage == STAGE_KILLING ? now >= host->kill_at : !process->ended && now >= host->timeout_at) {
+        attempt_kill(host, now);
+    }
+    bool quiet = process->ended && output_done(&host->output, now < host->linger_at);
+    if (quiet && (host->stage != STAGE_KILLING || process_group_gone(process))) {
+        attempt_over(host);
+    }
+}
+
+/* ---- signals ---- */
+
+static bool signals_open(struct host *host)
+{
+    static const int end[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    static const int other[] = {SIGCHLD, SIGTSTP, SIGUSR1, SIGUSR2};
+    sigset_t ends;
+    sigset_t others;
+    sigset_t all;
+    sigemptyset(&ends);
+    sigemptyset(&others);
+    sigemptyset(&all);
+    for (size_t i = 0; i < sizeof end / sizeof end[0]; i++) {
+        sigaddset(&ends, end[i]);
+        sigaddset(&all, end[i]);
+    }
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+        sigaddset(&others, other[i]);
+        sigaddset(&all, other[i]);
+    }
+    sigaddset(&all, SIGTTOU); /* we take the terminal back from the background */
+    sigaddset(&all, SIGPIPE); /* blocked, not ignored: the command must not inherit that */
+    if (sigprocmask(SIG_BLOCK, &all, &host->before) != 0) {
+        return false;
+    }
+    /* An ignored SIGCHLD would be inherited from a careless parent, and then no child's end could be learnt. */
+    (void)signal(SIGCHLD, SIG_DFL);
+    host->ends = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    host->others = signalfd(-1, &others, SFD_CLOEXEC | SFD_NONBLOCK);
+    return host->ends >= 0 && host->others >= 0;
+}
+
+/* Told to end: the command hears the same, and the call is over at once. */
+static void end_by(struct host *host, const struct signalfd_siginfo *info)
+{
+    host->report->signal = (int)info->ssi_signo;
+    host->report->terminal = info->ssi_code == SI_KERNEL;
+    host->report->between = host->stage == STAGE_NONE;
+    if (host->stage != STAGE_NONE) {
+        process_signal(&host->process, (int)info->ssi_signo);
+        process_signal(&host->process, SIGCONT);
+    }
+    if (host->stage == STAGE_RUNNING) {
+        host->stage = STAGE_LEAVING;
+    }
+    if (!becalm_call_ended(&host->call)) {
+        step(host, BECALM_EVENT_CANCEL, NULL);
+    }
+}
+
+static void signals_take(struct host *host)
+{
+    struct signalfd_siginfo info;
+    while (read(host->ends, &info, sizeof info) == (ssize_t)sizeof info) {
+        end_by(host, &info);
+    }
+    while (read(host->others, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGTSTP) {
+            terminal_stop(&host->terminal, &host->process);
+        } else if (info.ssi_signo != SIGCHLD) {
+            process_signal(&host->process, (int)info.ssi_signo);
+        }
+    }
+    process_reap(&host->process);
+}
+
+/* ---- the loop ---- */
+
+static becalm_ns next_at(const struct host *host, becalm_ns now)
+{
+    /* Once patience is over, only the command's own bytes are waited for, and those come or go without a timer. */
+    becalm_ns linger_at = now < host->linger_at ? host->linger_at : BECALM_NEVER;
+    switch (host->stage) {
+    case STAGE_NONE:
+        return host->action.wake_at;
+    case STAGE_RUNNING:
+        return host->process.ended ? linger_at : host->action.wake_at;
+    case STAGE_KILLING:
+        return becalm_ns_min(host->kill_at, linger_at);
+    case STAGE_LEAVING:
+        return host->process.ended ? linger_at : host->timeout_at;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* Rounded up, so that the time has come when poll says so. */
+static int poll_timeout(becalm_ns now, becalm_ns at)
+{
+    becalm_ns left = becalm_ns_left(now, at);
+    if (left == BECALM_NEVER) {
+        return -1;
+    }
+    return left / BECALM_MS >= LONGEST_POLL ? LONGEST_POLL : (int)((left + BECALM_MS - 1) / BECALM_MS);
+}
+
+/* Sleeps until something happens, and moves bytes. */
+static void wait_and_move(struct host *host)
+{
+    struct pollfd fds[6] = {{.fd = host->ends, .events = POLLIN}, {.fd = host->others, .events = POLLIN}};
+    becalm_ns now = exec_now();
+    input_poll(&host->input, &fds[2]);
+    output_poll(&host->output, &fds[4]);
+    if (poll(fds, 6, poll_timeout(now, next_at(host, now))) < 0) {
+        return; /* EINTR after SIGCONT: look around */
+    }
+    input_move(&host->input, &fds[2]);
+    output_move(&host->output, &fds[4]);
+    signals_take(host);
+}
+
+static void run(struct host *host)
+{
+    step(host, BECALM_EVENT_BEGIN, NULL);
+    for (;;) {
+        if (host->stage == STAGE_NONE && becalm_call_ended(&host->call)) {
+            return;
+        }
+        if (host->stage == STAGE_NONE && (host->action.flags & BECALM_DO_SEND) != 0) {
+            host->action.flags &= ~(unsigned)BECALM_DO_SEND;
+            if (host->action.attempt > 0 && !output_settle(&host->output, false)) {
+                signals_take(host);
+                continue;
+            }
+            attempt_start(host);
+            continue;
+        }
+        wait_and_move(host);
+        if (host->stage != STAGE_NONE) {
+            attempt_tend(host);
+        }
+        bool flying = host->stage == STAGE_RUNNING && exec_now() < host->timeout_at;
+        if ((host->stage == STAGE_NONE || flying) && !becalm_call_ended(&host->call) &&
+            exec_now() >= host->action.wake_at) {
+            step(host, BECALM_EVENT_TIMER, NULL);
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+/* As a UUID of version 4: any service takes that as a key. */
+static void key_draw(uint64_t *seed, char *text, size_t size)
+{
+    uint64_t a = 0;
+    uint64_t b = 0;
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) == (ssize_t)sizeof bytes) {
+        memcpy(&a, bytes, 8);
+        memcpy(&b, bytes + 8, 8);
+    } else {
+        a = becalm_rand_next(seed);
+        b = becalm_rand_next(seed);
+    }
+    (void)snprintf(text, size, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
+                   (unsigned)(a & 0xfff), (unsigned)(b >> 48 & 0x3fff) | 0x8000u,
+                   (unsigned long long)(b & 0xffffffffffff));
+}
+
+static bool host_open(struct host *host)
+{
+    const struct exec_options *options = host->options;
+    if (getrandom(&host->seed, sizeof host->seed, GRND_NONBLOCK) != (ssize_t)sizeof host->seed) {
+        host->seed = exec_now() ^ (uint64_t)getpid() << 32; /* jitter needs no secrets */
+    }
+    host->change[VARIABLE_ATTEMPT].name = "BECALM_ATTEMPT";
+    host->change[VARIABLE_DEADLINE].name = "BECALM_DEADLINE_MS";
+    host->change[VARIABLE_KEY].name = "BECALM_IDEMPOTENCY_KEY";
+    key_draw(&host->seed, host->change[VARIABLE_KEY].value, sizeof host->change[0].value);
+    if (!signals_open(host)) {
+        return false;
+    }
+    if (options->no_input) {
+        host->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (host->null < 0) {
+            return false;
+        }
+    }
+    process_adopt();
+    terminal_open(&host->terminal);
+    input_open(&host->input, options->no_input ? host->null : STDIN_FILENO, options->input_max);
+    output_open(&host->output, options->show, options->patterns, options->output_max, host->ends);
+    return true;
+}
+
+static void host_close(struct host *host)
+{
+    const int fds[] = {host->ends, host->others, host->null};
+    input_close(&host->input);
+    output_close(&host->output);
+    terminal_close(&host->terminal);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+    (void)sigprocmask(SIG_SETMASK, &host->before, NULL);
+}
+
+static int exit_code(const struct exec_options *options, const struct exec_report *report)
+{
+    if (report->record.reason == BECALM_WHY_DEADLINE) {
+        return CODE_TIMED_OUT;
+    }
+    if (report->signal != 0 && report->between) {
+        return CODE_SIGNAL + report->signal;
+    }
+    if (report->last_code < 0) {
+        return CODE_OWN_FAILURE;
+    }
+    /* Failed by a pattern, whatever its code said. */
+    bool failed = report->record.reason != BECALM_WHY_OK && report->signal == 0;
+    return failed && codes_has(&options->success, report->last_code) ? 1 : report->last_code;
+}
+
+int exec_run(const struct exec_options *options, struct exec_report *report)
+{
+    struct host host = {
+        .options = options,
+        .report = report,
+        .policy = options->policy,
+        .ends = -1,
+        .others = -1,
+        .null = -1,
+        .terminal = {.fd = -1},
+        .input = {.pipe = -1},
+        .output = {.stream = {{.pipe = -1}, {.pipe = -1}}},
+    };
+    struct becalm_request request = {.deadline_at = options->deadline_at, .idempotent = true};
+    memset(report, 0, sizeof *report);
+    report->last_code = -1;
+    if (!host_open(&host)) {
+        int error = errno;
+        host_close(&host);
+        errno = error;
+        return BECALM_EIO;
+    }
+    becalm_call_init(&host.call, &host.policy, &options->target, &request);
+    run(&host);
+    (void)output_settle(&host.output, true);
+    signals_take(&host); /* one that came while the last bytes were written counts too */
+    report->record = host.call.record;
+    report->code = exit_code(options, report);
+    host_close(&host);
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_EXEC_EXEC_H
+#define BECALM_EXEC_EXEC_H
+
+/* The host of one call whose attempts are runs of a command: exit codes become outcomes, and what the engine decides
+ * becomes processes, signals and waits. One thread, which sleeps in poll() and nowhere else. */
+
+#include "codes.h"
+#include "output.h"
+#include "shared.h"
+
+#include <becalm/call.h>
+
+#define EXEC_SHARED_MAX 3 /* two budgets and a breaker */
+
+/* What a line about a retry says. */
+struct exec_retry {
+    uint32_t retry;  /* 1 is the first */
+    uint32_t of;     /* so many are allowed; EXEC_UNLIMITED */
+    becalm_ns wait;  /* drawn, and waited */
+    int code;        /* how the attempt before it ended, as a shell sees it */
+    bool timed_out;  /* or at its timeout */
+    int start_error; /* or could not begin: its errno; 0: it could */
+};
+
+#define EXEC_UNLIMITED (UINT32_MAX - 1)
+
+struct exec_options {
+    char *const *argv;           /* ends with NULL */
+    struct becalm_policy policy; /* EXEC_UNLIMITED retries and a timeout of NEVER are fine here */
+    struct becalm_target target; /* budgets and breaker, as they are in `shared`; the rest NULL */
+    struct shared *shared;       /* those that are open, EXEC_SHARED_MAX at most */
+    uint32_t shared_count;       /* of them */
+    becalm_ns deadline_at;       /* from above; BECALM_NEVER: none */
+    becalm_ns kill_after;        /* from SIGTERM to SIGKILL, when time is up */
+    struct codes success;        /* these exit codes are */
+    struct codes retry;          /* these failures are retried */
+    bool retry_given;            /* those were asked for by number: then a pattern only adds to them */
+    const struct patterns *patterns;
+    bool no_input; /* the command gets /dev/null */
+    size_t input_max;
+    enum output_show show;
+    size_t output_max;
+    void (*on_retry)(const struct exec_retry *, void *data);
+    void (*on_lost)(const struct shared *, void *data); /* its file was damaged under it; there are no retries now */
+    void *data;
+};
+
+struct exec_report {
+    struct becalm_record record;
+    int code;                               /* what to exit with */
+    int last_code;                          /* how the last attempt ended, as a shell sees it; -1: none was made */
+    bool timed_out;                         /* the last attempt was cut at its timeout, or at the deadline */
+    int signal;                             /* SIGINT or the like ended it; 0: none did */
+    bool between;                           /* while no attempt was running */
+    bool terminal;                          /* and it came from the keyboard */
+    int start_error;                        /* the errno of a command that could not be started; 0: it could */
+    enum becalm_breaker_state breaker_from; /* the last change that this call made; equal: none */
+    enum becalm_breaker_state breaker_to;
+};
+
+/* Runs it. 0, or BECALM_EIO with errno: then nothing was started. */
+int exec_run(const struct exec_options *, struct exec_report *);
+
+/* The clock of this host: CLOCK_MONOTONIC, which all processes of a boot share. */
+becalm_ns exec_now(void);
+
+#endif

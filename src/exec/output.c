@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define PIECE_MAX 4096u /* PIPE_BUF: so much fits without blocking when poll says that anything does */
+
+void output_open(struct output *output, enum output_show show, const struct patterns *patterns, size_t max,
+                 int interrupt)
+{
+    memset(output, 0, sizeof *output);
+    output->show = show;
+    output->patterns = patterns;
+    output->max = max;
+    output->interrupt = interrupt;
+    output->stream[0].pipe = output->stream[1].pipe = -1;
+}
+
+static void stream_close(struct output_stream *stream)
+{
+    if (stream->pipe >= 0) {
+        close(stream->pipe);
+        stream->pipe = -1;
+    }
+}
+
+void output_close(struct output *output)
+{
+    stream_close(&output->stream[0]);
+    stream_close(&output->stream[1]);
+    free(output->kept);
+    output->kept = NULL;
+}
+
+/* Is this stream shown as it comes, or kept back? */
+static bool shown_at_once(const struct output *output, int index)
+{
+    return output->show == OUTPUT_ALL || (output->show == OUTPUT_ONCE && index == 1);
+}
+
+static bool needs_pipe(const struct output *output, int index)
+{
+    return !shown_at_once(output, index) || patterns_any(output->patterns);
+}
+
+bool output_begin(struct output *output, int fd[2])
+{
+    output->length = 0;
+    output->delivered = false;
+    memset(output->found, 0, sizeof output->found);
+    for (int i = 0; i < 2; i++) {
+        struct output_stream *stream = &output->stream[i];
+        int ends[2];
+        fd[i] = i + 1;
+        stream->length = stream->sent = stream->owed = 0;
+        stream->matcher.length = 0;
+        stream->through = shown_at_once(output, i);
+        if (!needs_pipe(output, i)) {
+            continue;
+        }
+        if (pipe2(ends, O_CLOEXEC) != 0) {
+            output_started(output, fd);
+            stream_close(&output->stream[0]);
+            return false;
+        }
+        (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        stream->pipe = ends[0];
+        fd[i] = ends[1];
+    }
+    return true;
+}
+
+void output_started(struct output *output, const int fd[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (output->stream[i].pipe >= 0 && fd[i] != i + 1) {
+            close(fd[i]);
+        }
+    }
+}
+
+void output_poll(const struct output *output, struct pollfd fds[2])
+{
+    for (int i = 0; i < 2; i++) {
+        const struct output_stream *stream = &output->stream[i];
+        fds[i] = (struct pollfd){.fd = stream->pipe, .events = POLLIN};
+        if (stream->sent < stream->length) { /* what was read goes out before more is read */
+            fds[i] = (struct pollfd){.fd = i + 1, .events = POLLOUT};
+        }
+    }
+}
+
+/* ---- keeping back ---- */
+
+static bool keep(struct output *output, int index, const char *bytes, size_t length)
+{
+    uint32_t head = (uint32_t)length << 1 | (uint32_t)index;
+    size_t need = output->length + sizeof head + length;
+    if (need > output->room) {
+        size_t room = need > 2 * output->room ? need + PIECE_MAX : 2 * output->room;
+        char *kept = realloc(output->kept, room);
+        if (kept == NULL) {
+            return false;
+        }
+        output->kept = kept;
+        output->room = room;
+    }
+    memcpy(output->kept + output->length, &head, sizeof head);
+    memcpy(output->kept + output->length + sizeof head, bytes, length);
+    output->length = need;
+    return true;
+}
+
+/* Writes all of it, unless there is something to read on `interrupt`. A reader that has gone is no reason to stop: the
+ * rest falls on the floor, as it would without us. */
+static bool write_all(int fd, const char *bytes, size_t length, int interrupt)
+{
+    while (length > 0) {
+        struct pollfd fds[2] = {{.fd = fd, .events = POLLOUT}, {.fd = interrupt, .events = POLLIN}};
+        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+            return true;
+        }
+        if ((fds[1].revents & POLLIN) != 0) {
+            return false;
+        }
+        if (fds[0].revents == 0) {
+            continue;
+        }
+        ssize_t put = write(fd, bytes, length < PIECE_MAX ? length : PIECE_MAX);
+        if (put < 0 && errno != EINTR && errno != EAGAIN) {
+            return true;
+        }
+        bytes += put > 0 ? put : 0;
+        length -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+bool output_settle(struct output *output, bool last)
+{
+    bool fine = true;
+    size_t at = 0;
+    while (fine && at < output->length && (last || output->show == OUTPUT_ONCE)) {
+        uint32_t head;
+        memcpy(&head, output->kept + at, sizeof head);
+        at += sizeof head;
+        int to = last ? (int)(head & 1) + 1 : STDERR_FILENO;
+        fine = write_all(to, output->kept + at, head >> 1, output->interrupt);
+        at += head >> 1;
+    }
+    output->length = 0;
+    return fine;
+}
+
+/* ---- one attempt ---- */
+
+/* Too much to keep: from here on this attempt is shown. What was kept of it goes first. */
+static void deliver(struct output *output)
+{
+    output->delivered = true;
+    (void)output_settle(output, true);
+    output->stream[0].through = output->stream[1].through = true;
+}
+
+static void stream_take(struct output *output, int index)
+{
+    struct output_stream *stream = &output->stream[index];
+    ssize_t got = read(stream->pipe, stream->piece, sizeof stream->piece);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (got <= 0) {
+        stream_close(stream);
+        return;
+    }
+    size_t length = (size_t)got;
+    stream->owed -= stream->owed < length ? stream->owed : length;
+    if (patterns_any(output->patterns)) {
+        matcher_feed(&stream->matcher, output->patterns, stream->piece, length, output->found);
+    }
+    if (!stream->through && (output->length + length > output->max || !keep(output, index, stream->piece, length))) {
+        deliver(output);
+    }
+    if (stream->through) {
+        stream->sent = 0;
+        stream->length = length;
+    }
+}
+
+static void stream_pass(struct output_stream *stream, int fd)
+{
+    ssize_t put = write(fd, stream->piece + stream->sent, stream->length - stream->sent);
+    if (put > 0) {
+        stream->sent += (size_t)put;
+    } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
+        stream->sent = stream->length;
+        stream_close(stream); /* our reader has gone: the command learns of it as it would without us */
+    }
+}
+
+void output_move(struct output *output, const struct pollfd fds[2])
+{
+    for (int i = 0; i < 2; i++) {
+        struct output_stream *stream = &output->stream[i];
+        if (fds[i].fd < 0 || fds[i].revents == 0) {
+            continue;
+        }
+        if (stream->sent < stream->length) {
+            stream_pass(stream, i + 1);
+        } else if (stream->pipe >= 0) {
+            stream_take(output, i);
+        }
+    }
+}
+
+void output_ended(struct output *output)
+{
+    for (int i = 0; i < 2; i++) {
+        int waiting = 0;
+        if (output->stream[i].pipe >= 0 && ioctl(output->stream[i].pipe, FIONREAD, &waiting) == 0 && waiting > 0) {
+            output->stream[i].owed = (size_t)waiting;
+        }
+    }
+}
+
+bool output_done(const struct output *output, bool patience)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct output_stream *stream = &output->stream[i];
+        if (stream->sent < stream->length || (stream->pipe >= 0 && (patience || stream->owed > 0))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void output_end(struct output *output)
+{
+    for (int i = 0; i < 2; i++) {
+        struct output_stream *stream = &output->stream[i];
+        stream_close(stream);
+        matcher_end(&stream->matcher, output->patterns, output->found);
+    }
+}

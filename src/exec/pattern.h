@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_EXEC_PATTERN_H
+#define BECALM_EXEC_PATTERN_H
+
+/* Patterns in what a command prints: POSIX extended regular expressions, asked of one line at a time. */
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PATTERN_LINE_MAX 4096 /* a longer line is asked in pieces of this size */
+
+/* What a pattern is for. */
+enum pattern_use {
+    PATTERN_RETRY_IF, /* a failure with it is worth a retry */
+    PATTERN_FAIL_IF,  /* an attempt with it has failed, whatever its exit code */
+    PATTERN_STOP_IF,  /* a failure with it is never retried */
+    PATTERN_USES
+};
+
+struct patterns {
+    bool set[PATTERN_USES];
+    regex_t regex[PATTERN_USES];
+};
+
+/* Compiles one. False: it is none, and `why` says what is wrong with it. */
+bool patterns_set(struct patterns *, enum pattern_use, const char *text, char *why, size_t size);
+bool patterns_any(const struct patterns *);
+void patterns_free(struct patterns *);
+
+/* One stream of one attempt. Zeroed: nothing has come yet. */
+struct matcher {
+    char line[PATTERN_LINE_MAX + 1];
+    size_t length;
+};
+
+/* What was printed, and its end, which may lack a newline. found[use] becomes true when a line fits. */
+void matcher_feed(struct matcher *, const struct patterns *, const char *bytes, size_t length, bool *found);
+void matcher_end(struct matcher *, const struct patterns *, bool *found);
+
+#endif

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAGIC      "becalm\r\n" /* a text editor would change it */
+#define VERSION    1u           /* moves with anything in the file, the engine's objects too */
+#define HEAD_BYTES 256u
+#define CELLS      1u /* a process makes a handful of notes: exact counts are worth more than no contention */
+#define BOOT_BYTES 40u
+#define NEW_FILE   ".new" /* written under the lock, then renamed, so nobody sees half a file */
+
+#define LOCK_TRIES 200
+#define LOCK_PAUSE (10 * BECALM_MS)
+
+enum kind { KIND_BUDGET = 1, KIND_BREAKER = 2 };
+
+/* The head of the file; the engine's object follows at HEAD_BYTES. */
+struct head {
+    char magic[8];
+    uint32_t version;
+    uint32_t kind;
+    uint64_t bytes;       /* of the whole file */
+    uint64_t fingerprint; /* of the policy */
+    char boot[BOOT_BYTES];
+    union {
+        struct becalm_budget_policy budget;
+        struct becalm_breaker_policy breaker;
+    } policy; /* for who comes with other numbers */
+};
+
+_Static_assert(sizeof(struct head) <= HEAD_BYTES, "the object begins on a line of its own");
+_Static_assert(sizeof(MAGIC) - 1 == 8, "the magic fills its field");
+
+/* ---- which policy ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) {
+        hash = (hash ^ (value >> 8 * i & 0xff)) * UINT64_C(0x100000001b3); /* FNV-1a */
+    }
+    return hash;
+}
+
+static uint64_t mix_all(const uint64_t *values, size_t count)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < count; i++) {
+        hash = mix(hash, values[i]);
+    }
+    return hash;
+}
+
+_Static_assert(alignof(uint64_t) != 8 || sizeof(struct becalm_budget_policy) == 72,
+               "a new field belongs into the fingerprint");
+_Static_assert(alignof(uint64_t) != 8 || sizeof(struct becalm_breaker_policy) == 80,
+               "a new field belongs into the fingerprint");
+
+static uint64_t budget_fingerprint(const struct becalm_budget_policy *p)
+{
+    const uint64_t values[] = {
+        p->kind,
+        p->share_ppm,
+        p->start,
+        p->never_sent_cost,
+        p->window,
+        p->min_per_second,
+        p->of_attempts,
+        p->min_concurrency,
+        p->min_share_ppm,
+        p->max_share_ppm,
+        p->capacity,
+        p->refill_per_second,
+        p->max_tokens_milli,
+        p->token_ratio_milli,
+        p->retry_cost,
+        p->timeout_cost,
+    };
+    return mix_all(values, sizeof values / sizeof values[0]);
+}
+
+static uint64_t breaker_fingerprint(const struct becalm_breaker_policy *p)
+{
+    const uint64_t values[] = {
+        p->enabled,
+        p->per_attempt,
+        p->mode,
+        p->failure_share_ppm,
+        p->slow_share_ppm,
+        p->slow_after,
+        p->window_kind,
+        p->window_size,
+        p->min_calls,
+        p->probes,
+        p->half_open_for,
+        p->open_for,
+        p->open_factor_ppm,
+        p->open_cap,
+        p->failure_threshold,
+        p->success_threshold,
+    };
+    return mix_all(values, sizeof values / sizeof values[0]);
+}
+
+static uint32_t want_kind(const struct shared_want *want)
+{
+    return want->budget != NULL ? KIND_BUDGET : KIND_BREAKER;
+}
+
+static uint64_t want_fingerprint(const struct shared_want *want)
+{
+    return want->budget != NULL ? budget_fingerprint(want->budget) : breaker_fingerprint(want->breaker);
+}
+
+static size_t want_bytes(const struct shared_want *want)
+{
+    return HEAD_BYTES + (want->budget != NULL ? becalm_budget_bytes(want->budget, CELLS)
+                                              : becalm_breaker_bytes(want->breaker, CELLS));
+}
+
+static bool want_sound(const struct shared_want *want, const unsigned char *memory, becalm_ns now)
+{
+    return want->budget != NULL ? becalm_budget_sound(memory + HEAD_BYTES, want->budget, CELLS, now)
+                                : becalm_breaker_sound(memory + HEAD_BYTES, want->breaker, CELLS, now);
+}
+
+/* A policy out of a file is checked before anything believes it: flags first, because reading a bool or an enum that
+ * holds anything else is not allowed. */
+static bool stored_policy(const struct head *head, struct shared_want *want)
+{
+    unsigned char byte;
+    if (head->kind == KIND_BUDGET) {
+        memcpy(&byte, &head->policy.budget.of_attempts, 1);
+        if (byte > 1 || becalm_budget_check(&head->policy.budget, NULL) != 0) {
+            return false;
+        }
+        want->budget = &head->policy.budget;
+    } else {
+        memcpy(&byte, &head->policy.breaker.enabled, 1);
+        unsigned char other;
+        memcpy(&other, &head->policy.breaker.per_attempt, 1);
+        if (byte > 1 || other > 1 || becalm_breaker_check(&head->policy.breaker, NULL) != 0) {
+            return false;
+        }
+        want->breaker = &head->policy.breaker;
+    }
+    return want_fingerprint(want) == head->fingerprint && want_bytes(want) == head->bytes;
+}
+
+/* ---- which file ---- */
+
+/* The kernel's name for the time since it was started: instants on our clock mean nothing beyond it. Empty where it
+ * can't be read; then soundness alone has to find an old file. */
+static void boot_read(char boot[BOOT_BYTES])
+{
+    memset(boot, 0, BOOT_BYTES);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t length = read(fd, boot, BOOT_BYTES - 1);
+        boot[length > 0 ? strcspn(boot, "\n") : 0] = '\0';
+        close(fd);
+    }
+}
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+/* "pay/charge" becomes "pay%2Fcharge.budget": any name is one file, and two names never the same. */
+static void file_name(const struct shared_want *want, char *out, size_t size)
+{
+    size_t length = 0;
+    for (const char *at = want->name; *at != '\0' && length + 4 < size; at++) {
+        if (is_plain(*at) || (*at == '.' && at > want->name)) {
+            out[length++] = *at;
+        } else {
+            length += (size_t)snprintf(out + length, size - length, "%%%02X", (unsigned)(unsigned char)*at);
+        }
+    }
+    (void)snprintf(out + length, size - length, "%s", want->budget != NULL ? ".budget" : ".breaker");
+}
+
+#define FILE_NAME_MAX (3 * SHARED_NAME_MAX + 16)
+
+/* ---- looking at what is there ---- */
+
+enum look { LOOK_GOOD, LOOK_ABSENT, LOOK_STALE, LOOK_CHANGED, LOOK_BAD };
+
+static enum look bad(char *why, size_t size, const char *what)
+{
+    (void)snprintf(why, size, "%s", what);
+    return LOOK_BAD;
+}
+
+static enum look look_at_file(int fd, size_t *bytes, char *why, size_t size)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0) {
+        return bad(why, size, strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return bad(why, size, "it is no plain file");
+    }
+    if (status.st_uid != geteuid()) {
+        return bad(why, size, "it belongs to another user");
+    }
+    if ((status.st_mode & 077) != 0) {
+        return bad(why, size, "other users may open it");
+    }
+    if (status.st_size < (off_t)HEAD_BYTES) {
+        return bad(why, size, "it is too short");
+    }
+    *bytes = (size_t)status.st_size;
+    return LOOK_GOOD;
+}
+
+static enum look look_at_head(const struct head *head, const struct shared_want *want, size_t bytes, char *why,
+                              size_t size)
+{
+    char boot[BOOT_BYTES];
+    if (memcmp(head->magic, MAGIC, sizeof head->magic) != 0) {
+        return bad(why, size, "it does not begin as such a file does");
+    }
+    if (head->version != VERSION) {
+        return bad(why, size,
+                   head->version < VERSION ? "it is of an older version of becalm"
+                                           : "it is of a newer version of becalm");
+    }
+    if (head->kind != want_kind(want)) {
+        return bad(why, size, "it is of another kind");
+    }
+    if (head->bytes != bytes) {
+        return bad(why, size, "it does not have the size that it says");
+    }
+    boot_read(boot);
+    if (memcmp(head->boot, boot, sizeof boot) != 0) {
+        return LOOK_STALE;
+    }
+    return head->fingerprint == want_fingerprint(want) ? LOOK_GOOD : LOOK_CHANGED;
+}
+
+/* Looks at an open file and maps it, if it is good or only made for other numbers. */
+static enum look look(struct shared *shared, int fd, becalm_ns now, char *why, size_t size)
+{
+    size_t bytes = 0;
+    struct head head;
+    struct shared_want stored = {.name = shared->want.name};
+    if (look_at_file(fd, &bytes, why, size) == LOOK_BAD) {
+        return LOOK_BAD;
+    }
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head) {
+        return bad(why, size, "it can't be read");
+    }
+    enum look found = look_at_head(&head, &shared->want, bytes, why, size);
+    if (found == LOOK_STALE || found == LOOK_BAD) {
+        return found;
+    }
+    if (!stored_policy(&head, &stored)) {
+        return bad(why, size, "its head is damaged");
+    }
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        return bad(why, size, strerror(errno));
+    }
+    if (!want_sound(&stored, memory, now)) {
+        (void)munmap(memory, bytes);
+        return bad(why, size, "its contents are damaged");
+    }
+    shared->memory = memory;
+    shared->bytes = bytes;
+    return found;
+}
+
+static enum look look_up(struct shared *shared, int directory, const char *name, becalm_ns now, char *why, size_t size)
+{
+    int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return errno == ENOENT ? LOOK_ABSENT : bad(why, size, errno == ELOOP ? "it is a link" : strerror(errno));
+    }
+    enum look found = look(shared, fd, now, why, size);
+    if (found == LOOK_GOOD) {
+        shared->fd = fd;
+    } else {
+        close(fd);
+    }
+    return found;
+}
+
+/* ---- making a new one ---- */
+
+/* Another process holds the lock for less than a millisecond, unless it was stopped in that very moment: so nobody
+ * waits for ever. The kernel frees it when its owner dies. */
+static bool lock(int directory)
+{
+    const struct timespec pause = {.tv_nsec = (long)LOCK_PAUSE};
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(directory, LOCK_EX | LOCK_NB) == 0) {
+            return true;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* The whole file in memory; `from` is the mapped one that it replaces, or NULL. */
+static void image_make(unsigned char *image, const struct shared_want *want, const unsigned char *from, becalm_ns now)
+{
+    struct head *head = (struct head *)image;
+    memset(image, 0, want_bytes(want));
+    memcpy(head->magic, MAGIC, sizeof head->magic);
+    head->version = VERSION;
+    head->kind = want_kind(want);
+    head->bytes = want_bytes(want);
+    head->fingerprint = want_fingerprint(want);
+    boot_read(head->boot);
+    const struct head *old = (const struct head *)from;
+    if (want->budget != NULL) {
+        head->policy.budget = *want->budget;
+        struct becalm_budget *to = becalm_budget_init(image + HEAD_BYTES, want->budget, CELLS);
+        if (from != NULL) {
+            becalm_budget_carry(to, want->budget, (const struct becalm_budget *)(from + HEAD_BYTES),
+                                &old->policy.budget, now);
+        }
+    } else {
+        head->policy.breaker = *want->breaker;
+        struct becalm_breaker *to = becalm_breaker_init(image + HEAD_BYTES, want->breaker, CELLS);
+        if (from != NULL) {
+            becalm_breaker_carry(to, (const struct becalm_breaker *)(from + HEAD_BYTES));
+        }
+    }
+}
+
+static int image_write(int directory, const char *name, const unsigned char *image, size_t bytes)
+{
+    (void)unlinkat(directory, NEW_FILE, 0); /* of one who was killed here */
+    int fd = openat(directory, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return -1;
+    }
+    /* Written, not mapped: a file system that is full says so, instead of killing us. */
+    ssize_t written = write(fd, image, bytes);
+    if (written != (ssize_t)bytes || renameat(directory, NEW_FILE, directory, name) != 0) {
+        errno = written >= 0 && written != (ssize_t)bytes ? ENOSPC : errno;
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void unmap(struct shared *shared)
+{
+    if (shared->memory != NULL) {
+        (void)munmap(shared->memory, shared->bytes);
+        shared->memory = NULL;
+    }
+}
+
+/* Puts a new file in the place of none or of an old one. Under the lock. */
+static int replace(struct shared *shared, int directory, const char *name, becalm_ns now, char *why, size_t size)
+{
+    size_t bytes = want_bytes(&shared->want);
+    unsigned char *image = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    int fd = -1;
+    if (image != NULL) {
+        image_make(image, &shared->want, shared->memory, now);
+        fd = image_write(directory, name, image, bytes);
+    }
+    unmap(shared);
+    free(image);
+    if (fd >= 0) {
+        shared->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (fd < 0 || shared->memory == MAP_FAILED) {
+        (void)snprintf(why, size, "it can't be made: %s", strerror(errno));
+        shared->memory = NULL;
+        if (fd >= 0) {
+            close(fd);
+        }
+        return BECALM_EIO;
+    }
+    shared->fd = fd;
+    shared->bytes = bytes;
+    return 0;
+}
+
+static int open_locked(struct shared *shared, int directory, const char *name, becalm_ns now, char *why, size_t size)
+{
+    switch (look_up(shared, directory, name, now, why, size)) { /* another process may have been faster */
+    case LOOK_GOOD:
+        return 0;
+    case LOOK_ABSENT:
+    case LOOK_STALE:
+        shared->news = SHARED_MADE;
+        return replace(shared, directory, name, now, why, size);
+    case LOOK_CHANGED:
+        shared->news = SHARED_CHANGED;
+        return replace(shared, directory, name, now, why, size);
+    case LOOK_BAD:
+        return BECALM_EIO;
+    }
+    BECALM_UNREACHABLE();
+}
+
+int shared_open(struct shared *shared, const struct shared_want *want, int directory, const char *directory_path,
+                becalm_ns now, char *why, size_t size)
+{
+    char name[FILE_NAME_MAX];
+    int rc = 0;
+    memset(shared, 0, sizeof *shared);
+    shared->want = *want;
+    shared->fd = -1;
+    file_name(want, name, sizeof name);
+    (void)snprintf(shared->path, sizeof shared->path, "%s/%s", directory_path, name);
+    enum look found = look_up(shared, directory, name, now, why, size);
+    if (found == LOOK_GOOD) {
+        return 0;
+    }
+    unmap(shared);
+    if (found == LOOK_BAD) {
+        return BECALM_EIO;
+    }
+    if (!lock(directory)) {
+        (void)snprintf(why, size, "another process is making it and does not come to an end");
+        return BECALM_EIO;
+    }
+    rc = open_locked(shared, directory, name, now, why, size);
+    (void)flock(directory, LOCK_UN);
+    return rc;
+}
+
+/* ---- using it ---- */
+
+struct becalm_budget *shared_budget(const struct shared *shared)
+{
+    BECALM_ASSERT(shared->memory != NULL && shared->want.budget != NULL);
+    return (struct becalm_budget *)(shared->memory + HEAD_BYTES);
+}
+
+struct becalm_breaker *shared_breaker(const struct shared *shared)
+{
+    BECALM_ASSERT(shared->memory != NULL && shared->want.breaker != NULL);
+    return (struct becalm_breaker *)(shared->memory + HEAD_BYTES);
+}
+
+bool shared_hold(struct shared *shared)
+{
+    struct stat status;
+    if (shared->memory == NULL || shared->fd < 0) {
+        return true;
+    }
+    if (fstat(shared->fd, &status) == 0 && status.st_size >= (off_t)shared->bytes) {
+        return true;
+    }
+    close(shared->fd);
+    shared->fd = -1;
+    /* In the same place, because the call in progress knows it by its address. */
+    void *memory =
+        mmap(shared->memory, shared->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    BECALM_ASSERT(memory == shared->memory); /* replacing a mapping by one of the same size needs nothing new */
+    if (shared->want.budget != NULL) {
+        (void)becalm_budget_init(shared->memory + HEAD_BYTES, shared->want.budget, CELLS);
+    } else {
+        (void)becalm_breaker_init(shared->memory + HEAD_BYTES, shared->want.breaker, CELLS);
+    }
+    return false;
+}
+
+void shared_close(struct shared *shared)
+{
+    if (shared == NULL || shared->memory == NULL) {
+        return;
+    }
+    unmap(shared);
+    if (shared->fd >= 0) {
+        close(shared->fd);
+        shared->fd = -1;
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_EXEC_TERMINAL_H
+#define BECALM_EXEC_TERMINAL_H
+
+/* Job control. The command is in a group of its own, which is a background one to the terminal: it may print, but is
+ * stopped when it wants to read or to change the terminal's settings. That is when it gets the terminal, and not
+ * before, because a pager behind us in the pipeline may be reading it. So Ctrl-C goes to us, and we pass it on; or,
+ * once the command has the terminal, to the command, whose death by it ends us too. */
+
+#include "process.h"
+
+struct terminal {
+    int fd;    /* the controlling terminal; -1: none */
+    bool lent; /* to the command's group */
+};
+
+void terminal_open(struct terminal *);
+void terminal_close(struct terminal *);
+
+/* The command was stopped: lends it the terminal if it asked for that, and else stops us with it, as the user wants who
+ * typed Ctrl-Z. It runs again on return. */
+void terminal_stopped(struct terminal *, struct process *);
+
+/* We were told to stop: the command stops first. Returns when both were told to go on. */
+void terminal_stop(struct terminal *, const struct process *);
+
+/* The command has ended, or is about to be left: the terminal is ours again. */
+void terminal_return(struct terminal *);
+
+#endif

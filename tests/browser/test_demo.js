@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+//
+// The demonstration in a real browser: back is hurt and healed by its buttons, and what the page shows is compared with
+// what the services counted. Bounds are generous: the point is who multiplies the load and who comes back.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { accessible, fits, openBrowser, openPage, picture, sleep, until } from "./lab.js";
+
+let browser;
+before(async () => (browser = await openBrowser()));
+after(async () => browser?.close());
+
+/** A demonstration, and a page that looks at it. It must end with 0 and without a sanitizer's report. */
+async function scene(t, look) {
+  const program = process.env.BECALM ?? path.resolve(import.meta.dirname ?? ".", "../../build/dev/becalm");
+  const demo = spawn(program, ["demo"], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1" } });
+  let [out, log] = ["", ""];
+  demo.stdout.on("data", (data) => (out += data));
+  demo.stderr.on("data", (data) => (log += data));
+  const ended = new Promise((done) => demo.on("exit", done));
+  const page = await openPage(browser, look);
+  t.after(async () => {
+    await page.context().close();
+    demo.kill("SIGINT");
+    assert.equal(await ended, 0, log);
+    assert.equal(log, "");
+    assert.deepEqual(page.problems, []);
+  });
+  const url = await until("its address", () => out.match(/(http:\/\/127\.0\.0\.1:\d+)\/\s/)?.[1]);
+  await page.goto(url);
+  await page.locator('#link[data-link="live"]').waitFor();
+  const state = async () => (await fetch(`${url}/api/demo?since=1000000`)).json();
+  return { page, url, state };
+}
+
+const shown = (page, lane, name) => page.locator(`[data-lane="${lane}"] [data-figure="${name}"]`).textContent();
+const plain = (text) => Number.parseFloat(text.replaceAll(",", ""));
+const press = (page, fault) => page.locator(`[data-fault="${fault}"]`).click();
+
+test("a fault by its button: one lane storms, the other does not, and only one is back", async (t) => {
+  const { page, state } = await scene(t);
+  await until("some calls", async () => (await state()).ticks > 8);
+  assert.equal(await page.locator("#fault").textContent(), "healthy");
+  await accessible(page, "healthy");
+
+  await press(page, "dead");
+  await until("the API agrees", async () => (await state()).fault === "dead");
+  assert.equal(await page.locator('[data-fault="dead"]').getAttribute("aria-pressed"), "true");
+  await until("a storm on the left", async () => plain(await shown(page, "naive", "factor")) > 5);
+  await until("no success on the left", async () => plain(await shown(page, "naive", "success")) < 50);
+  assert.ok(plain(await shown(page, "becalm", "factor")) < 2, "none on the right");
+  await sleep(4000);
+  await accessible(page, "hurt");
+  await picture(page, "demo-hurt");
+
+  await press(page, "healthy");
+  await until("the right is back", async () => (await shown(page, "becalm", "after")) === "back");
+  await until("the right succeeds", async () => plain(await shown(page, "becalm", "success")) > 95);
+  const { lanes } = await state();
+  assert.ok(lanes[0].services[2].arrivalsTotal > 3 * lanes[1].services[2].arrivalsTotal);
+  assert.match(await page.locator("#verdict").textContent(), /Becalm was back after/);
+
+  await sleep(6000); // a while of being back, for the picture of the README
+  await page.locator("#simulate").click();
+  await until("simulated", async () => /simulated in/.test(await page.locator("#simulated").textContent()));
+  await accessible(page, "healed");
+  await page.setViewportSize({ width: 1200, height: 900 });
+  await sleep(1000);
+  const charts = await page.locator('[data-lane="naive"] .charts').boundingBox();
+  await picture(page, "demo", { fullPage: true, clip: { x: 0, y: 0, width: 1200, height: Math.ceil(charts.y + charts.height + 12) } });
+});
+
+test("what it shows is what the services counted", async (t) => {
+  const { page, state } = await scene(t);
+  await press(page, "slow");
+  await until("some failures", async () => (await state()).lanes[0].failedTotal > 20);
+  await page.locator("#pause").click();
+  await until("quiet", async () => (await state()).lanes.every((lane) => lane.waiting === 0));
+  const cell = (lane, service, name) => page.locator(`[data-lane="${lane}"] [data-service="${service}"] [data-cell="${name}"]`).textContent();
+  await until("the page agrees with the API", async () => {
+    const { lanes } = await state();
+    const checks = lanes.map(async (lane) => {
+      const back = lane.services[2];
+      const more = await page.locator(`[data-lane="${lane.name}"] [data-more="factor"]`).textContent();
+      const [arrivals, calls] = more.match(/[\d,]+ for [\d,]+ calls/)[0].match(/[\d,]+/g).map(plain);
+      const failed = plain(await page.locator(`[data-lane="${lane.name}"] [data-more="success"]`).textContent());
+      return arrivals === back.arrivalsTotal && calls === lane.begunTotal && failed === lane.failedTotal;
+    });
+    return (await Promise.all(checks)).every(Boolean);
+  });
+  assert.equal(await cell("naive", "back", "breaker"), "none");
+  assert.equal(await cell("naive", "back", "budget"), "none");
+  assert.match(await cell("becalm", "back", "breaker"), /closed|open/);
+  assert.ok(plain(await cell("becalm", "back", "budget")) >= 0);
+});
+
+test("by keyboard alone, in the dark, on a phone", async (t) => {
+  const { page, state } = await scene(t, { width: 390, height: 844, dark: true });
+  await fits(page, "phone");
+  await page.locator('[data-fault="errors"]').focus();
+  await page.keyboard.press("Enter");
+  await until("the API agrees", async () => (await state()).fault === "errors");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Space");
+  await until("healed", async () => (await state()).fault === "healthy");
+  await accessible(page, "phone");
+  await picture(page, "demo-phone");
+  await page.setViewportSize({ width: 1920, height: 1080 });
+  await fits(page, "wide");
+  await picture(page, "demo-dark");
+});

@@ -1,0 +1,827 @@
+# SPDX-License-Identifier: MIT
+"""becalm exec, as typed: codes, output, input, signals, terminals, and what processes share. Waits are short, and no
+claim is about how long anything took."""
+
+import json
+import os
+import pathlib
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import PROGRAM, environment
+
+FAST = ["--delay", "1ms", "--jitter", "none"]
+
+
+@pytest.fixture
+def run(becalm, tmp_path):
+    """run("-r", "1", "--", "false"): becalm exec with a runtime directory of its own."""
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700)
+
+    def go(*args, env=None, **more):
+        return becalm("exec", *args, env={"XDG_RUNTIME_DIR": str(runtime), **(env or {})}, **more)
+
+    go.shared = runtime / "becalm"
+    go.environment = environment(XDG_RUNTIME_DIR=str(runtime))
+    return go
+
+
+def sh(script):
+    return ["--", "sh", "-c", script]
+
+
+def start(run, *args, **more):
+    return subprocess.Popen(
+        [PROGRAM, "exec", *map(str, args)],
+        stdin=more.pop("stdin", subprocess.DEVNULL),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env=run.environment,
+        **more,
+    )
+
+
+def until(claim, seconds=20):
+    """Waits until it holds; generous, because sanitizers and a busy machine are slow."""
+    end = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.01)
+
+
+# ---- attempts and codes ----
+
+
+def test_exec__runs_a_command_that_succeeds_once_and_says_nothing(run):
+    done = run(*sh("echo out; echo err >&2"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "err\n")
+
+
+def test_exec__retries_until_it_succeeds(run):
+    done = run(*FAST, "-r", "5", *sh('echo $BECALM_ATTEMPT; test "$BECALM_ATTEMPT" = 2'))
+    assert (done.returncode, done.stdout) == (0, "0\n1\n2\n")
+    assert done.stderr == (
+        "becalm exec: sh exited with 1; retry 1 of 5 in 1ms\nbecalm exec: sh exited with 1; retry 2 of 5 in 2ms\n"
+    )
+
+
+def test_exec__exits_with_the_code_of_the_command_when_attempts_are_spent(run):
+    done = run(*FAST, *sh("echo x; exit 7"))
+    assert (done.returncode, done.stdout) == (7, "x\nx\nx\n")
+    assert done.stderr.endswith(
+        "sh exited with 7; gave up after 3 attempts: every attempt that the policy allows was made (attempts_spent)\n"
+    )
+
+
+def test_exec__quiet_says_nothing(run):
+    done = run("--quiet", *FAST, "--", "false")
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_exec__takes_the_command_s_own_options_without_dashes_before_it(run):
+    done = run("-q", "-r", "0", "sh", "-c", "echo $#; exit 4", "-r", "-q", "--", "x")
+    assert (done.returncode, done.stdout) == (4, "3\n")
+
+
+def test_exec__passes_any_number_of_arguments_on(run):
+    done = run("--", "sh", "-c", "echo $#", "sh", *range(1000))
+    assert done.stdout == "1000\n"
+
+
+@pytest.mark.parametrize(
+    ("codes", "code", "attempts"),
+    [("1,75", 75, 3), ("1,75", 2, 1), ("2-4", 3, 3), ("2-4", 5, 1), ("fail", 255, 3), ("128-255", 137, 3)],
+)
+def test_exec__retries_only_the_codes_it_is_told(run, codes, code, attempts):
+    done = run(*FAST, "--retry-on", codes, *sh(f"echo x; exit {code}"))
+    assert (done.returncode, done.stdout) == (code, "x\n" * attempts)
+    assert ("(not_listed)" in done.stderr) == (attempts == 1)
+
+
+def test_exec__until_it_fails_is_a_choice_of_codes(run):
+    done = run("-q", *FAST, "-r", "9", "--success-on", "fail", "--retry-on", "success", *sh("exit $((BECALM_ATTEMPT / 2))"))
+    assert done.returncode == 1
+
+
+def test_exec__another_code_may_be_success(run):
+    done = run(*FAST, "--success-on", "0,3", *sh("echo x; exit 3"))
+    assert (done.returncode, done.stdout, done.stderr) == (3, "x\n", "")
+
+
+@pytest.mark.parametrize("codes", ["", "x", "1,", ",1", "256", "5-2", "1-", "-1", "1 2", "0x1"])
+def test_exec__a_bad_list_of_codes_is_wrong_usage(run, codes):
+    for option in ("--retry-on", "--success-on"):
+        done = run(option, codes, "--", "true")
+        assert done.returncode == 125 and f"{option}: '{codes}' is no list of exit codes" in done.stderr
+
+
+def test_exec__a_command_that_is_not_there_is_127_and_not_retried(run):
+    done = run(*FAST, "--", "no-such-command")
+    assert done.returncode == 127
+    assert done.stderr.count("\n") == 1 and "could not be started: No such file or directory" in done.stderr
+
+
+def test_exec__a_file_that_can_t_be_run_is_126(run, tmp_path):
+    (tmp_path / "plain").write_text("x")
+    assert run("-q", "--", tmp_path / "plain").returncode == 126
+
+
+def test_exec__what_is_not_there_is_retried_if_asked(run, tmp_path):
+    script = tmp_path / "late"
+    waiter = start(run, "--delay", "20ms", "--growth", "constant", "-r", "1000", "--retry-on", "127", "--", script)
+    script.with_suffix(".new").write_text("#!/bin/sh\necho there\n")
+    script.with_suffix(".new").chmod(0o755)
+    script.with_suffix(".new").rename(script)
+    assert waiter.communicate(timeout=60)[0] == "there\n" and waiter.returncode == 0
+
+
+@pytest.mark.parametrize("args", [[], ["--"], ["--nonsense", "--", "true"], ["--retries", "x", "--", "true"]])
+def test_exec__wrong_usage_is_125(run, args):
+    assert run(*args).returncode == 125
+
+
+def test_exec__a_wait_without_a_unit_is_refused_with_what_is_right(run):
+    done = run("--delay", "5", "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith('becalm exec: initialDelay: "5" is not a duration; write a number with its unit')
+
+
+def test_exec__a_killed_command_is_128_and_its_signal_and_is_retried(run):
+    done = run(*FAST, *sh("echo x; kill -9 $$"))
+    assert (done.returncode, done.stdout) == (137, "x\n" * 3)
+    assert "sh was killed by signal 9 (Killed); retry 1 of 2" in done.stderr
+
+
+def test_exec__whose_reader_has_gone_is_not_retried(run, tmp_path):
+    out = tmp_path / "codes"
+    subprocess.run(
+        ["sh", "-c", f"{{ {PROGRAM} exec -- yes; echo $? >{out}; }} | head -1"], env=run.environment, timeout=60, check=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+    )
+    assert out.read_text() == "141\n"
+
+
+# ---- waits ----
+
+
+def waits(run, *args):
+    report = json.loads(run("--json", *args, "--", "false").stderr)
+    return [attempt["waited_ms"] for attempt in report["attempts"][1:]]
+
+
+def test_exec__a_list_of_delays_is_waited_in_order_and_the_last_one_stays(run):
+    measured = waits(run, "--delay", "1ms,20ms,40ms", "-r", "4")
+    assert len(measured) == 4
+    for waited, least in zip(measured, [1, 20, 40, 40]):
+        assert waited >= least
+
+
+@pytest.mark.parametrize("delays", ["1s,", "1s,x", ",", ",".join(["1s"] * 65)])
+def test_exec__a_bad_list_of_delays_is_wrong_usage(run, delays):
+    assert run("--delay", delays, "--", "true").returncode == 125
+
+
+def test_exec__growth_and_jitter_have_the_names_of_the_policy(run):
+    for args in (["--growth", "linear"], ["--growth", "constant"], ["--growth", "exponential", "--multiplier", "1.5"]):
+        assert len(waits(run, "--delay", "1ms", "--max-delay", "5ms", "--jitter", "none", *args)) == 2
+    for jitter in ("full", "none", "equal", "decorrelated", "proportional"):
+        assert len(waits(run, "--delay", "1ms", "--max-delay", "2ms", "--jitter", jitter)) == 2
+    assert 'jitter: "ful" is not known here; write full, none' in run("--jitter", "ful", "--", "true").stderr
+
+
+def test_exec__a_delay_beyond_the_built_in_cap_is_fine(run):
+    assert run("--delay", "1m", "--", "true").returncode == 0
+
+
+def test_exec__unlimited_retries_go_beyond_what_a_policy_may_say(run):
+    done = run("-q", "--delay", "0ms", "-r", "unlimited", *sh('test "$BECALM_ATTEMPT" = 1100'))
+    assert done.returncode == 0
+
+
+# ---- time ----
+
+
+def test_exec__an_attempt_that_takes_too_long_is_stopped_and_retried(run):
+    done = run(*FAST, "--timeout", "50ms", "-r", "1", *sh('echo $BECALM_ATTEMPT; test "$BECALM_ATTEMPT" = 1 || sleep 100'))
+    assert (done.returncode, done.stdout) == (0, "0\n1\n")
+    assert "sh was stopped at its timeout; retry 1 of 1" in done.stderr
+
+
+def test_exec__when_the_last_attempt_took_too_long_it_is_124(run):
+    assert run("-q", *FAST, "--timeout", "30ms", "-r", "1", "--", "sleep", "100").returncode == 124
+
+
+def test_exec__timeouts_are_not_retried_when_only_other_codes_are(run):
+    done = run(*FAST, "--timeout", "30ms", "--retry-on", "1", *sh("echo x; exec sleep 100"))
+    assert (done.returncode, done.stdout) == (124, "x\n")
+    done = run(*FAST, "--timeout", "30ms", "--retry-on", "124", "-r", "1", *sh("echo x; exec sleep 100"))
+    assert (done.returncode, done.stdout) == (124, "x\nx\n")
+
+
+def test_exec__the_deadline_ends_an_attempt_with_124(run):
+    done = run("--deadline", "100ms", "--", "sleep", "100")
+    assert done.returncode == 124 and "(deadline)" in done.stderr
+
+
+def test_exec__the_deadline_ends_retries_with_124(run):
+    done = run("--delay", "20ms", "--growth", "constant", "-r", "1000", "--deadline", "300ms", "--", "false")
+    assert done.returncode == 124 and done.stderr.endswith("(deadline)\n")
+
+
+def test_exec__the_command_learns_how_much_time_is_left(run):
+    script = 'echo "${BECALM_DEADLINE_MS-none}"'
+    assert run(*sh(script)).stdout == "none\n"
+    assert 50_000 < int(run("--deadline", "1m", *sh(script)).stdout) <= 60_000
+    assert int(run("--deadline", "1m", "--timeout", "20s", *sh(script)).stdout) <= 20_000
+
+
+def test_exec__a_deadline_from_above_counts(run):
+    done = run("--deadline", "1m", *sh('echo "$BECALM_DEADLINE_MS"'), env={"BECALM_DEADLINE_MS": "9000"})
+    assert int(done.stdout) <= 9000
+    done = run("--", "true", env={"BECALM_DEADLINE_MS": "0"})
+    assert done.returncode == 124 and "true was not run" in done.stderr
+    assert run("--", "true", env={"BECALM_DEADLINE_MS": "soon"}).returncode == 0
+
+
+def test_exec__who_does_not_hear_term_is_killed(run):
+    script = 'trap "" TERM; while :; do sleep 0.05; done'
+    done = run("-q", "-r", "0", "--timeout", "50ms", "--kill-after", "50ms", *sh(script))
+    assert done.returncode == 124
+
+
+def alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_exec__a_timeout_ends_grandchildren_too_even_deaf_ones(run, tmp_path):
+    note = tmp_path / "pid"
+    script = f'sh -c \'trap "" TERM; echo $$ >{note}; while :; do sleep 0.05; done\' & wait'
+    done = run("-q", "-r", "0", "--timeout", "300ms", "--kill-after", "50ms", *sh(script))
+    assert done.returncode == 124
+    until(lambda: not alive(int(note.read_text())))
+
+
+def test_exec__a_grandchild_gets_its_time_between_term_and_kill(run, tmp_path):
+    note = tmp_path / "note"
+    tidy = f'trap "echo tidied >>{note}; exit" TERM; sleep 1000 & echo ready >>{note}; wait'
+    done = run("-q", "-r", "0", "--timeout", "500ms", "--kill-after", "30s", "--", "sh", "-c", f"sh -c '{tidy}' & wait")
+    assert done.returncode == 124 and note.read_text() == "ready\ntidied\n"
+
+
+# ---- the environment ----
+
+
+def test_exec__every_attempt_has_the_same_key_and_every_call_another(run):
+    keys = [run("-q", *FAST, *sh("echo $BECALM_IDEMPOTENCY_KEY; exit 1")).stdout.split() for _ in range(2)]
+    assert [len(set(of_call)) for of_call in keys] == [1, 1] and keys[0][0] != keys[1][0]
+    assert len(keys[0]) == 3 and len(keys[0][0]) == 36
+
+
+# ---- standard input ----
+
+
+def test_exec__a_pipe_is_replayed_to_every_attempt(run):
+    text = "".join(f"line {i}\n" for i in range(20_000))
+    done = run("-q", *FAST, *sh("sha1sum; exit 1"), stdin=text)
+    assert len(done.stdout.splitlines()) == 3 and len(set(done.stdout.splitlines())) == 1
+
+
+def test_exec__what_one_attempt_did_not_read_the_next_one_does(run):
+    done = run("-q", *FAST, "-r", "1", *sh('if [ $BECALM_ATTEMPT = 0 ]; then read a; exit 1; else cat; fi'), stdin="a\nb\n")
+    assert done.stdout == "a\nb\n"
+
+
+def test_exec__an_empty_pipe_ends_at_once_in_every_attempt(run):
+    done = run("-q", *FAST, *sh("cat; echo end; exit 1"), stdin="")
+    assert done.stdout == "end\n" * 3
+
+
+def test_exec__more_input_than_the_cap_passes_through_and_is_not_replayed(run):
+    text = "x" * 300_000
+    done = run(*FAST, "--stdin-max", "100kB", *sh("wc -c; exit 1"), stdin=text)
+    assert (done.returncode, done.stdout.strip()) == (1, "300000")
+    assert done.stderr.endswith("the request's body can't be sent again (not_replayable)\n")
+
+
+def test_exec__a_file_is_rewound_whatever_its_size(run, tmp_path):
+    (tmp_path / "file").write_text("skip\n" + "y" * 300_000)
+    script = f"{{ read skipped; {PROGRAM} exec -q --delay 1ms --stdin-max 10 -- sh -c 'wc -c; exit 1'; }} <{tmp_path}/file"
+    done = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, encoding="utf-8", env=run.environment, timeout=60)
+    assert done.stdout.split() == ["300000"] * 3
+
+
+def test_exec__without_standard_input_there_is_nothing_to_read(run):
+    done = run("--no-stdin", "--", "cat", stdin="x")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_exec__a_command_that_closes_its_input_is_not_disturbed(run):
+    done = run(*sh("exec <&-; sleep 0.05; echo fine"), stdin="x" * 500_000)
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+
+
+def test_exec__closed_descriptors_harm_nothing(run):
+    script = f"{PROGRAM} exec -- sh -c 'exit 5' <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", script], env=run.environment, timeout=60).returncode == 5
+
+
+# ---- output ----
+
+NOISY = 'echo "out $BECALM_ATTEMPT"; echo "err $BECALM_ATTEMPT" >&2; test "$BECALM_ATTEMPT" = 1'
+
+
+def test_exec__shows_all_attempts_or_the_last_alone_or_standard_output_once(run):
+    shown = {word: run("-q", *FAST, "--output", word, *sh(NOISY)) for word in ("all", "last", "once")}
+    assert [(done.stdout, done.stderr) for done in shown.values()] == [
+        ("out 0\nout 1\n", "err 0\nerr 1\n"),
+        ("out 1\n", "err 1\n"),
+        ("out 1\n", "err 0\nout 0\nerr 1\n"),
+    ]
+    assert run("--output", "first", "--", "true").returncode == 125
+
+
+def test_exec__the_order_of_the_two_streams_is_kept(run):
+    script = "for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done"
+    done = subprocess.run(
+        [PROGRAM, "exec", "--output", "last", *sh(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", env=run.environment, timeout=60,
+    )
+    assert done.stdout == "o1\ne1\no2\ne2\no3\ne3\n"
+
+
+def test_exec__what_is_too_much_to_keep_is_shown_and_not_retried(run):
+    done = run(*FAST, "--output", "last", "--output-max", "1kB", *sh("seq 100000; exit 1"))
+    assert done.returncode == 1 and done.stdout == "".join(f"{i}\n" for i in range(1, 100_001))
+    assert done.stderr.endswith("part of the answer had reached the caller (answer_delivered)\n")
+
+
+def test_exec__a_reader_that_goes_away_ends_the_command_also_through_us(run):
+    script = f"{PROGRAM} exec -q --output last --output-max 1kB -- yes | head -1"
+    done = subprocess.run(
+        ["sh", "-c", script], stdout=subprocess.PIPE, encoding="utf-8", env=run.environment, timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+    )
+    assert done.stdout == "y\n"
+
+
+def test_exec__a_grandchild_that_keeps_the_pipe_open_holds_nobody_up(run, tmp_path):
+    note = tmp_path / "pid"
+    done = run("-q", *FAST, "--output", "last", "-r", "1", *sh(f"sleep 1000 & echo $! >>{note}; echo out; exit 1"))
+    assert (done.returncode, done.stdout) == (1, "out\n")
+    pids = [int(pid) for pid in note.read_text().split()]
+    assert len(pids) == 2
+    for pid in pids:
+        assert alive(pid)  # what a command leaves behind on purpose is its own business
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_exec__what_a_grandchild_prints_right_after_is_taken_too(run):
+    done = run("--output", "last", *sh("(sleep 0.02; echo late) & echo early"))
+    assert done.stdout == "early\nlate\n"
+
+
+# ---- patterns ----
+
+
+def test_exec__a_failure_is_retried_only_if_its_output_matches(run):
+    for stream in ("", ">&2"):
+        done = run(*FAST, "--retry-if", "reset|timed? ?out", *sh(f"echo connection reset by peer {stream}; exit 1"))
+        assert "gave up after 3 attempts" in done.stderr
+    done = run(*FAST, "--retry-if", "^reset", *sh("echo connection reset; exit 1"))
+    assert "gave up after 1 attempt:" in done.stderr and "(not_listed)" in done.stderr
+
+
+def test_exec__codes_and_pattern_together_are_either(run):
+    for code, line, attempts in [(75, "x", 3), (1, "busy", 3), (1, "x", 1)]:
+        done = run(*FAST, "--retry-on", "75", "--retry-if", "busy", *sh(f"echo {line}; exit {code}"))
+        assert done.stdout == f"{line}\n" * attempts
+
+
+def test_exec__output_may_turn_a_success_into_a_failure(run):
+    done = run(*FAST, "--fail-if", "^ERROR", *sh("echo ERROR; exit 0"))
+    assert (done.returncode, done.stdout) == (1, "ERROR\n" * 3)
+    assert run(*FAST, "--fail-if", "^ERROR", *sh("echo no ERROR")).returncode == 0
+
+
+def test_exec__output_may_forbid_retries(run):
+    done = run(*FAST, "--stop-if", "denied", *sh("printf 'permission denied'; exit 1"))
+    assert done.stdout == "permission denied" and "(stopped)" in done.stderr
+
+
+def test_exec__output_passes_as_it_comes_while_it_is_searched(run):
+    process = start(run, "--fail-if", "never", *sh("echo first; read x; echo $x"), stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "first\n"  # it waits for us, so this was not kept back
+    assert process.communicate("second\n", timeout=60)[0] == "second\n"
+
+
+def test_exec__lines_without_end_and_bytes_of_any_kind_are_fine(run):
+    script = "head -c 1000000 /dev/zero; printf '\\377\\n'; head -c 5000 /dev/zero | tr '\\0' a; printf needle"
+    done = subprocess.run(
+        [PROGRAM, "exec", "-q", "--delay", "1ms", "-r", "1", "--fail-if", "needle", *sh(script)],
+        stdout=subprocess.PIPE, env=run.environment, timeout=60,
+    )
+    assert done.returncode == 1 and done.stdout == 2 * (b"\0" * 1_000_000 + b"\xff\n" + b"a" * 5000 + b"needle")
+
+
+def test_exec__a_pattern_that_is_none_is_wrong_usage(run):
+    done = run("--retry-if", "a(b", "--", "true")
+    assert done.returncode == 125 and "--retry-if: 'a(b': " in done.stderr
+
+
+# ---- signals ----
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_exec__a_signal_ends_the_waiting_at_once(run, number):
+    process = start(run, "--delay", "1h", "--jitter", "none", "--", "false")
+    assert "retry 1 of 2 in 1h" in process.stderr.readline()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and err == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_exec__a_signal_is_passed_on_to_the_whole_group(run, number, tmp_path):
+    script = f'sh -c "echo \\$\\$ >{tmp_path}/pid; echo ready; exec sleep 1000"; echo never'
+    process = start(run, *FAST, *sh(script))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and out == ""
+    until(lambda: not alive(int((tmp_path / "pid").read_text())))
+
+
+def test_exec__a_command_that_ends_tidily_when_told_keeps_its_own_code(run):
+    process = start(run, *FAST, *sh('trap "echo bye; exit 3" TERM; sleep 1000 & sleep 0.3; echo ready; wait'))
+    assert process.stdout.readline() == "ready\n"
+    process.terminate()
+    assert process.communicate(timeout=60)[0] == "bye\n" and process.returncode == 3
+
+
+def test_exec__other_signals_are_passed_on_and_end_nothing(run):
+    process = start(run, *FAST, *sh('trap "echo usr1; exit 0" USR1; sleep 1000 & sleep 0.3; echo ready; wait'))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGUSR1)
+    assert process.communicate(timeout=60)[0] == "usr1\n" and process.returncode == 0
+
+
+def test_exec__an_ignored_hangup_stays_ignored_as_nohup_wants(run):
+    process = start(run, *FAST, *sh("echo ready; read x; echo went on"), stdin=subprocess.PIPE,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGHUP)
+    assert process.communicate("x\n", timeout=60)[0] == "went on\n" and process.returncode == 0
+
+
+def test_exec__the_command_s_signals_are_as_we_found_them(run):
+    script = "import signal; print(signal.pthread_sigmask(0, []), signal.getsignal(signal.SIGUSR2).name)"
+    plain = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, encoding="utf-8").stdout
+    assert run("--", sys.executable, "-c", script).stdout == plain
+
+
+# ---- a terminal ----
+
+
+class Terminal:
+    """A command with a terminal of its own, as a person sees it."""
+
+    def __init__(self, run, *command):
+        self.pid, self.fd = pty.fork()
+        self.seen = ""
+        if self.pid == 0:
+            os.execvpe(command[0], [str(word) for word in command], {**run.environment, "PS1": "@ ", "TERM": "dumb"})
+
+    def expect(self, text):
+        end = time.monotonic() + 30
+        while text not in self.seen:
+            assert time.monotonic() < end and select.select([self.fd], [], [], 30)[0], self.seen
+            try:
+                self.seen += os.read(self.fd, 4096).decode()
+            except OSError:  # the other side has closed it
+                assert text in self.seen, self.seen
+        self.seen = self.seen.split(text, 1)[1]
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def end(self):
+        status = os.waitpid(self.pid, 0)[1]
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_exec__a_command_can_read_the_terminal_in_every_attempt(run):
+    typed = Terminal(run, PROGRAM, "exec", *FAST, *sh('echo "ask $BECALM_ATTEMPT"; read x; echo "got $x"; exit 1'))
+    for attempt, word in enumerate(["one", "two", "three"]):
+        typed.expect(f"ask {attempt}\r\n")
+        typed.type(word + "\n")
+        typed.expect(f"got {word}\r\n")
+    typed.expect("gave up after 3 attempts")
+    assert typed.end() == 1
+
+
+# No shell forks here at the moment in which a key is pressed: dash loses signals then, with or without us.
+def test_exec__ctrl_c_ends_everything_whether_the_command_has_the_terminal_or_not(run):
+    for script in ("echo ready; exec sleep 1000", "read x; echo ready; exec sleep 1000"):
+        typed = Terminal(run, PROGRAM, "exec", "-r", "9", *sh(script))
+        typed.type("x\n")
+        typed.expect("ready\r\n")
+        typed.type("\x03")
+        assert typed.end() == -signal.SIGINT  # a shell calls it 130, and ends its loop
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_exec__ctrl_z_stops_it_and_fg_goes_on(run, tmp_path, reads):
+    script = tmp_path / "job.py"
+    ask = "input()" if reads else "0"
+    script.write_text(f"import time; {ask}; print('ready', flush=True); time.sleep(0.3); {ask}; print('end')")
+    shell = Terminal(run, "bash", "--norc", "--noediting", "-i")
+    shell.expect("@ ")
+    shell.type(f"{PROGRAM} exec -- {sys.executable} {script}\n")
+    if reads:
+        shell.type("x\n")
+    shell.expect("ready\r\n")
+    shell.type("\x1a")
+    shell.expect("Stopped")
+    shell.expect("@ ")
+    shell.type("fg\n")
+    shell.expect("job.py\r\n")  # now the job has the terminal, and not the shell
+    if reads:
+        shell.type("y\n")
+    shell.expect("end\r\n")
+    shell.type("exit\n")
+    shell.end()
+
+
+# ---- what processes share ----
+
+BUDGET = ["--budget", "b", "--set", "budget.capacity=3", "--set", "budget.refillPerSecond=0"]
+
+
+def test_exec__a_budget_is_one_for_all_processes(run):
+    first = run(*FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1"))
+    second = run(*FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1"))
+    assert (first.stdout, second.stdout) == ("x\n" * 4, "x\n")
+    assert "(budget_empty)" in first.stderr and "(budget_empty)" in second.stderr
+    assert run(*FAST, "-r", "1", "--budget", "other", *sh("echo x; exit 1")).stdout == "x\nx\n"
+
+
+def test_exec__a_hundred_processes_at_once_stay_within_one_budget(run):
+    args = [*FAST, "-q", "-r", "3", "--budget", "b", "--set", "budget.capacity=40", "--set", "budget.refillPerSecond=0"]
+    processes = [start(run, *args, *sh("echo $BECALM_ATTEMPT; exit 1")) for _ in range(100)]
+    attempts = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    assert attempts.count("0") == 100
+    assert len(attempts) == 140  # exactly: what was there was spent, and nothing more
+
+
+def test_exec__a_process_killed_at_any_moment_leaves_the_budget_usable(run):
+    args = ["-q", "--delay", "1ms", "--growth", "constant", "-r", "1000", "--budget", "b", "--set", "budget.capacity=60",
+            "--set", "budget.refillPerSecond=0"]
+    count = run.shared.parent / "count"
+    processes = [start(run, *args, *sh(f"echo x >>{count}; exit 1")) for _ in range(10)]
+    until(lambda: count.exists() and len(count.read_text()) > 20)
+    for process in processes:
+        process.kill()
+        process.communicate()
+    done = run(*args, *sh(f"echo x >>{count}; exit 1"))
+    assert done.returncode == 1 and "can't be used" not in done.stderr
+    until(lambda: len(count.read_text().split()) >= 11)
+    assert len(count.read_text().split()) <= 71  # eleven first attempts and sixty retries
+
+
+def test_exec__a_token_of_a_retry_that_was_never_sent_comes_back(run):
+    process = start(run, "--delay", "1h", "--jitter", "none", *BUDGET, "--", "false")
+    process.stderr.readline()
+    process.terminate()
+    process.communicate(timeout=60)
+    assert run("-q", *FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1")).stdout == "x\n" * 4
+
+
+def test_exec__other_numbers_keep_what_is_left(run):
+    run("-q", *FAST, "-r", "9", *BUDGET, "--", "false")
+    other = ["--budget", "b", "--set", "budget.capacity=100", "--set", "budget.refillPerSecond=0"]
+    done = run(*FAST, *other, *sh("echo x; exit 1"))
+    assert done.stdout == "x\n"
+    assert "budget 'b' was kept with other numbers until now; what was left of it is kept" in done.stderr
+    assert "other numbers" not in run(*FAST, *other, *sh("exit 1")).stderr
+
+
+BREAKER = ["--breaker", "db", "--set", "breaker.mode=consecutive", "--set", "breaker.failureThreshold=2",
+           "--set", "breaker.waitDurationInOpenState=1h"]
+
+
+def test_exec__a_breaker_that_others_opened_refuses_with_125(run):
+    for _ in range(2):
+        assert run("-q", "-r", "0", *BREAKER, "--", "false").returncode == 1
+    done = run(*BREAKER, *sh("echo never"))
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == "becalm exec: sh was not run: the circuit breaker is open (breaker_open)\n"
+
+
+def test_exec__a_breaker_lets_successes_through(run):
+    for _ in range(5):
+        assert run("-q", "-r", "0", *BREAKER, "--", "true").returncode == 0
+        run("-q", "-r", "0", *BREAKER, "--", "false")
+
+
+# Ways to damage the file: what is done to its bytes, and what is said.
+DAMAGE = {
+    "empty": (lambda data: b"", "it is too short"),
+    "cut": (lambda data: data[:300], "it does not have the size that it says"),
+    "longer": (lambda data: data + b"x", "it does not have the size that it says"),
+    "text": (lambda data: b"hello\n" * 200, "it does not begin as such a file does"),
+    "zeros": (lambda data: bytes(len(data)), "it does not begin as such a file does"),
+    "older": (lambda data: data[:8] + b"\0\0\0\0" + data[12:], "it is of an older version of becalm"),
+    "newer": (lambda data: data[:8] + b"\xff\0\0\0" + data[12:], "it is of a newer version of becalm"),
+    "kind": (lambda data: data[:12] + b"\2\0\0\0" + data[16:], "it is of another kind"),
+    "policy": (lambda data: data[:72] + b"\xff" * 72 + data[144:], "its head is damaged"),
+    "tokens": (lambda data: data[:256] + b"\xff" * 8 + data[264:], "its contents are damaged"),
+    "window": (lambda data: data[:320] + b"\xff" * 32 + data[352:], "its contents are damaged"),
+    "rest": (lambda data: data[:256] + b"\xff" * (len(data) - 256), "its contents are damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_exec__a_damaged_file_is_said_in_one_line_and_the_command_runs_once(run, damage):
+    change, said = DAMAGE[damage]
+    run("-q", *FAST, *BUDGET, "--", "false")
+    file = run.shared / "b.budget"
+    data = change(file.read_bytes())
+    file.write_bytes(data)
+    done = run(*FAST, *BUDGET, *sh("echo x; exit 1"))
+    assert (done.returncode, done.stdout) == (1, "x\n")
+    assert done.stderr.splitlines()[0] == (
+        f"becalm exec: budget 'b' can't be used: {file}: {said} (remove it to begin anew); "
+        "the command runs once, without retries"
+    )
+    assert file.read_bytes() == data  # left as it is, for who wants to know
+    assert run("--quiet", *FAST, *BUDGET, "--", "true").returncode == 0
+
+
+def test_exec__a_file_of_before_the_last_boot_is_made_anew(run):
+    run("-q", *FAST, "-r", "9", *BUDGET, "--", "false")
+    file = run.shared / "b.budget"
+    data = file.read_bytes()
+    file.write_bytes(data[:32] + b"00000000" + data[40:])
+    done = run("-q", *FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1"))
+    assert (done.stdout, done.stderr) == ("x\n" * 4, "")
+
+
+def test_exec__a_file_that_others_may_open_is_not_used(run):
+    run("-q", *BUDGET, "--", "true")
+    (run.shared / "b.budget").chmod(0o666)
+    assert "other users may open it" in run(*BUDGET, "--", "true").stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_exec__a_file_or_directory_of_another_user_is_not_used(run):
+    run("-q", *BUDGET, "--", "true")
+    os.chown(run.shared / "b.budget", 65534, 65534)
+    assert "it belongs to another user" in run(*BUDGET, "--", "true").stderr
+    os.chown(run.shared, 65534, 65534)
+    done = run(*BUDGET, "--", "true")
+    assert done.returncode == 0 and f"{run.shared} is not this user's alone (mode 0700)" in done.stderr
+
+
+def test_exec__links_and_what_is_no_file_are_not_followed(run, tmp_path):
+    run.shared.mkdir(mode=0o700)
+    file = run.shared / "b.budget"
+    file.symlink_to(tmp_path / "elsewhere")
+    assert "it is a link" in run(*BUDGET, "--", "true").stderr and not (tmp_path / "elsewhere").exists()
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    assert "it is no plain file" in run(*BUDGET, "--", "true").stderr
+    file.unlink()
+    file.mkdir()
+    assert "can't be used" in run(*BUDGET, "--", "true").stderr
+
+
+def test_exec__a_file_that_is_cut_while_in_use_ends_the_retries_and_kills_nobody(run):
+    file = run.shared / "b.budget"
+    done = run(*FAST, "-r", "9", *BUDGET, *sh(f"echo x; : >{file}; exit 4"))
+    assert (done.returncode, done.stdout) == (4, "x\n")
+    assert done.stderr.splitlines()[0] == f"becalm exec: sh: {file} was cut short while in use; there are no more retries"
+
+
+def test_exec__any_name_is_one_file_in_the_directory(run):
+    for name in ("..", "../x", "a/b", ".hidden", "with space", "\u00e4"):
+        assert run("--budget", name, "--", "true").stderr == ""
+    assert sorted(os.listdir(run.shared)) == sorted(
+        ["%2E..budget", "%2E.%2Fx.budget", "a%2Fb.budget", "%2Ehidden.budget", "with%20space.budget", "%C3%A4.budget"]
+    )
+    assert run("--budget", "", "--", "true").returncode == 125
+    assert run("--budget", "x" * 81, "--", "true").returncode == 125
+
+
+def test_exec__a_runtime_directory_that_is_not_there_is_not_needed(run, tmp_path):
+    done = run(*BUDGET, "--", "true", env={"XDG_RUNTIME_DIR": str(tmp_path / "gone")})
+    assert done.returncode == 0 and "gone" not in done.stderr
+
+
+# ---- a policy file ----
+
+POLICY = """
+version: 1
+gatewayRetries: false
+services:
+  db:
+    maxRetries: 1
+    initialDelay: 1ms
+    attemptTimeout: 20s
+    budget: {kind: tokens, capacity: 2, refillPerSecond: 0}
+    breaker: {mode: consecutive, failureThreshold: 50}
+    endpoints:
+      migrate: {match: {path: /migrate}, maxRetries: 3, budget: {level: both, capacity: 100}, retryOn: [reset]}
+"""
+
+
+@pytest.fixture
+def policy(tmp_path):
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    return file
+
+
+def test_exec__takes_everything_from_a_policy(run, policy):
+    done = run("--policy", policy, "--service", "db", *sh("echo $((BECALM_DEADLINE_MS > 10000)); exit 1"))
+    assert done.stdout == "0\n" * 2 or done.stdout == "1\n" * 2
+    assert sorted(os.listdir(run.shared)) == ["db.breaker", "db.budget"]
+    assert "(attempts_spent)" in done.stderr
+    run("-p", policy, "-s", "db", "--", "false")
+    assert "(budget_empty)" in run("-p", policy, "-s", "db", "--", "false").stderr
+
+
+def test_exec__an_endpoint_may_have_two_budgets(run, policy):
+    done = run("-p", policy, "-s", "db/migrate", *sh("echo x; exit 1"))
+    assert (done.stdout, "(budget_empty)" in done.stderr) == ("x\n" * 3, True)  # the service's two tokens
+    assert sorted(os.listdir(run.shared)) == ["db%2Fmigrate.breaker", "db%2Fmigrate.budget", "db.budget"]
+
+
+def test_exec__options_win_over_the_policy(run, policy):
+    done = run("-p", policy, "-s", "db", "-r", "0", "--set", "budget.kind=none", *sh("echo x; exit 1"))
+    assert done.stdout == "x\n" and sorted(os.listdir(run.shared)) == ["db.breaker"]
+
+
+def test_exec__timeouts_are_retried_as_the_policy_says(run, policy):
+    args = ["-q", "-p", policy, "--timeout", "30ms", "-r", "1"]
+    assert run(*args, "-s", "db", *sh("echo x; exec sleep 100")).stdout == "x\nx\n"
+    assert run(*args, "-s", "db/migrate", *sh("echo x; exec sleep 100")).stdout == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--service", "db"], "--service needs --policy FILE"),
+        (["--policy", "policy.yaml"], "--policy needs --service NAME"),
+        (["--policy", "policy.yaml", "--service", "bd"], "policy.yaml has no service or endpoint 'bd'"),
+        (["--policy", "policy.yaml", "--service", "db/x"], "policy.yaml has no service or endpoint 'db/x'"),
+        (["--policy", "none.yaml", "--service", "db"], "none.yaml"),
+        (["--set", "maxRetrys=1"], "maxRetries"),
+        (["--set", "budget.kind=concurrency", "--budget", "b"], "concurrency counts calls in progress"),
+    ],
+)
+def test_exec__what_is_wrong_with_a_policy_is_said_and_nothing_runs(run, policy, args, said):
+    done = run(*args, *sh("echo never"))
+    assert (done.returncode, done.stdout) == (125, "") and said in done.stderr
+
+
+# ---- the report ----
+
+
+def test_exec__the_report_tells_every_attempt(run):
+    done = run("--json", *FAST, "-r", "1", *sh("exit $((7 + BECALM_ATTEMPT))"))
+    report = json.loads(done.stderr)
+    assert (report["command"], report["reason"], report["exit_code"], report["attempt_count"]) == (
+        "sh", "attempts_spent", 8, 2,
+    )
+    assert [(a["attempt"], a["outcome"], a["code"]) for a in report["attempts"]] == [(0, "broken", 7), (1, "broken", 8)]
+    assert (report["have"], report["need"]) == (2, 2)
+
+
+def test_exec__the_report_may_go_to_a_file(run, tmp_path):
+    file = tmp_path / "report.json"
+    done = run("--report", file, "--name", "job", *FAST, "--growth", "constant", "-r", "unlimited", *sh("exit $((BECALM_ATTEMPT < 20))"))
+    report = json.loads(file.read_text())
+    assert (done.returncode, report["command"], report["reason"], report["attempt_count"]) == (0, "job", "ok", 21)
+    assert [a["attempt"] for a in report["attempts"]] == [0, 1, 2, 3, 4, 5, 6, 20]
+    assert done.stderr.startswith("becalm exec: job exited with 1; retry 1 in ")
+    done = run("--report", tmp_path / "no" / "such", *sh("exit 3"), "-r", "0")
+    assert done.returncode == 3
+
+
+def test_exec__the_report_of_what_was_not_run_has_no_code(run):
+    done = run("--json", "--", "true", env={"BECALM_DEADLINE_MS": "0"})
+    report = json.loads(done.stderr)
+    assert (done.returncode, report["reason"], report["last_code"], report["attempts"]) == (124, "deadline", None, [])

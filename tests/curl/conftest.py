@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of libbecalm-curl share: hosts that misbehave, and a program that calls them. The program is the one
+named by BECALM_LAB; the hosts are those of the gateway's tests."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LAB = os.environ.get("BECALM_LAB", str(ROOT / "build/dev/tests/curl_lab"))
+sys.path.insert(0, str(HERE.parent / "e2e"))
+
+from host import Host  # noqa: E402
+
+SECONDS = 120
+
+
+class Result:
+    """What the program printed: calls, retries, and the page of metrics."""
+
+    def __init__(self, text):
+        self.calls, self.retries, self.metrics = [], [], {}
+        for line in text.splitlines():
+            if line.startswith("{"):
+                item = json.loads(line)
+                (self.retries if "retry" in item else self.calls).append(item)
+            elif line and not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                self.metrics[name] = float(value)
+
+    @property
+    def call(self):
+        assert len(self.calls) == 1
+        return self.calls[0]
+
+    def count(self, name, **labels):
+        """The sum of the samples of this name that have these labels."""
+        total = 0
+        for sample, value in self.metrics.items():
+            if sample.split("{")[0] == name and all(f'{k}="{v}"' in sample for k, v in labels.items()):
+                total += value
+        return total
+
+
+@pytest.fixture
+def host():
+    host = Host()
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def lab(tmp_path):
+    def run(policy, url, seconds=SECONDS, **options):
+        path = tmp_path / "becalm.yaml"
+        path.write_text(policy)
+        command = [LAB, str(path), url]
+        for key, value in options.items():
+            for each in value if isinstance(value, list) else [value]:
+                command.append(f"{key}={each}")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+        assert done.returncode == 0, done.stderr
+        return Result(done.stdout)
+
+    return run
+
+
+def service(**keys):
+    """A policy with one service for all of 127.0.0.1; waits are short and there is always a budget."""
+    rules = {"match": "{host: 127.0.0.1}", "initialDelay": "5ms", "budget": "{kind: none}", **keys}
+    return "services: {s: {" + ", ".join(f"{key}: {value}" for key, value in rules.items()) + "}}\n"

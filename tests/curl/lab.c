@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/* A program that makes calls as it is told and prints what came of them, one JSON object a line; the tests beside it
+ * drive it against hosts that misbehave.
+ *
+ *   lab POLICY URL [key=value ...] */
+#define _POSIX_C_SOURCE 200809L
+#include <becalm/becalm.h>
+#include <becalm/curl.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SOCKETS_MAX 65536
+
+struct lab {
+    struct becalm_client *client;
+    const char *url;
+    const char *interface; /* easy, multi or socket */
+    const char *method;
+    const char *data; /* POSTFIELDS */
+    const char *read; /* a body for the read callback */
+    const char *operation;
+    struct curl_slist *headers;
+    long repeat;
+    long threads;
+    long at_once;
+    long connections; /* at most so many; 0: as many as there are calls */
+    long deadline_ms;
+    long cancel_ms;
+    long pause_ms; /* before each call */
+    bool plain;
+    bool seek;
+    bool key;
+    bool fail_on_error;
+    bool fresh; /* a handle of its own for each call */
+    bool quiet;
+};
+
+/* One handle and what its callbacks have seen. */
+struct call {
+    CURL *easy;
+    struct lab *lab;
+    char body[256];
+    size_t length;
+    size_t total;
+    unsigned heads; /* status lines */
+    unsigned lines;
+    size_t at; /* in lab->read */
+    unsigned seeks;
+};
+
+static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
+
+static size_t on_write(char *at, size_t size, size_t count, void *data)
+{
+    struct call *call = data;
+    size_t room = sizeof call->body - 1 - call->length;
+    size_t taken = size * count < room ? size * count : room;
+    memcpy(call->body + call->length, at, taken);
+    call->length += taken;
+    call->total += size * count;
+    return size * count;
+}
+
+static size_t on_header(char *at, size_t size, size_t count, void *data)
+{
+    struct call *call = data;
+    call->heads += size * count > 5 && strncmp(at, "HTTP/", 5) == 0;
+    call->lines++;
+    return size * count;
+}
+
+static size_t on_read(char *at, size_t size, size_t count, void *data)
+{
+    struct call *call = data;
+    size_t left = strlen(call->lab->read) - call->at;
+    size_t given = left < size * count ? left : size * count;
+    memcpy(at, call->lab->read + call->at, given);
+    call->at += given;
+    return given;
+}
+
+static int on_seek(void *data, curl_off_t offset, int origin)
+{
+    struct call *call = data;
+    call->at = (size_t)offset;
+    call->seeks++;
+    return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+#define SET(option, value)                                           \
+    ((void)(lab->plain ? curl_easy_setopt(call->easy, option, value) \
+                       : becalm_curl_setopt(call->easy, lab->client, option, value)))
+
+static void call_make(struct call *call, struct lab *lab)
+{
+    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
+    SET(CURLOPT_URL, lab->url);
+    SET(CURLOPT_WRITEFUNCTION, on_write);
+    SET(CURLOPT_WRITEDATA, call);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, call);
+    (void)curl_easy_setopt(call->easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
+    if (lab->headers != NULL) {
+        SET(CURLOPT_HTTPHEADER, lab->headers);
+    }
+    if (lab->fail_on_error) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, 1L);
+    }
+    if (lab->data != NULL) {
+        SET(CURLOPT_POSTFIELDS, lab->data);
+    }
+    if (lab->read != NULL) {
+        SET(CURLOPT_UPLOAD, 1L);
+        SET(CURLOPT_READFUNCTION, on_read);
+        SET(CURLOPT_READDATA, call);
+        SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)strlen(lab->read));
+    }
+    if (lab->read != NULL && lab->seek) {
+        SET(CURLOPT_SEEKFUNCTION, on_seek);
+        SET(CURLOPT_SEEKDATA, call);
+    }
+    if (lab->method != NULL) {
+        SET(CURLOPT_CUSTOMREQUEST, lab->method);
+    }
+    if (lab->key) {
+        (void)becalm_curl_idempotency_key(call->easy, lab->client);
+    }
+    if (lab->operation != NULL) {
+        (void)becalm_curl_operation(call->easy, lab->client, lab->operation);
+    }
+}
+
+static void print_text(const char *name, const char *text)
+{
+    (void)printf("\"%s\": \"", name);
+    for (; *text != '\0'; text++) {
+        (void)printf(*text < ' ' || *text == '"' || *text == '\\' ? "\\u%04x" : "%c", (unsigned char)*text);
+    }
+    (void)printf("\", ");
+}
+
+static void report(struct call *call, CURLcode code, const struct becalm_record *record, CURL *answered)
+{
+    long status = 0;
+    if (call->lab->quiet) {
+        return;
+    }
+    (void)curl_easy_getinfo(answered, CURLINFO_RESPONSE_CODE, &status);
+    call->body[call->length] = '\0';
+    (void)pthread_mutex_lock(&printing);
+    (void)printf("{");
+    print_text("body", call->length < 200 ? call->body : "long");
+    print_text("reason", becalm_reason_word(record->reason));
+    (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"seeks\": %u, "
+                 "\"copied\": %s, \"took_ms\": %llu, \"attempts\": [",
+                 (int)code, status, call->total, call->heads, call->lines, call->seeks,
+                 answered == call->easy ? "false" : "true",
+                 (unsigned long long)((record->ended_at - record->began_at) / BECALM_MS));
+    for (uint32_t i = 0; i < record->attempts && i < BECALM_RECORD_MAX; i++) {
+        (void)printf("%s\"%s\"", i == 0 ? "" : ", ",
+                     record->attempt[i].open ? "open" : becalm_outcome_word(record->attempt[i].outcome));
+    }
+    (void)printf("]}\n");
+    (void)fflush(stdout);
+    (void)pthread_mutex_unlock(&printing);
+}
+
+static void pause_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static void *cancel_later(void *data)
+{
+    struct call *call = data;
+    pause_ms(call->lab->cancel_ms);
+    (void)becalm_curl_cancel(call->easy, call->lab->client);
+    return NULL;
+}
+
+static void call_forget(struct call *call)
+{
+    call->length = 0;
+    call->total = 0;
+    call->heads = 0;
+    call->lines = 0;
+    call->at = 0;
+}
+
+static void *run_easy(void *data)
+{
+    struct lab *lab = data;
+    struct call *call = calloc(1, sizeof *call);
+    struct becalm_record record;
+    pthread_t canceller;
+    for (long i = 0; i < lab->repeat; i++) {
+        if (i == 0 || lab->fresh) {
+            call_make(call, lab);
+        }
+        call_forget(call);
+        pause_ms(lab->pause_ms);
+        if (lab->deadline_ms > 0) {
+            (void)becalm_curl_deadline(call->easy, lab->client,
+                                       becalm_ns_after(becalm_run_now(), (becalm_ns)lab->deadline_ms * BECALM_MS));
+        }
+        if (lab->cancel_ms > 0) {
+            (void)pthread_create(&canceller, NULL, cancel_later, call);
+        }
+        CURLcode code = becalm_curl_perform(call->easy, lab->client);
+        if (lab->cancel_ms > 0) {
+            (void)pthread_join(canceller, NULL);
+        }
+        if (becalm_curl_record(call->easy, lab->client, &record)) {
+            report(call, code, &record, call->easy);
+        }
+        if (i == lab->repeat - 1 || lab->fresh) {
+            becalm_curl_cleanup(call->easy, lab->client);
+        }
+    }
+    free(call);
+    return NULL;
+}
+
+/* ---- many at once ---- */
+
+struct loop {
+    struct becalm_curl_multi *multi;
+    CURLM *curl;
+    struct pollfd *poll;
+    nfds_t count;
+    long timer_ms;
+};
+
+static int on_socket(CURL *easy, curl_socket_t socket, int what, void *data, void *own)
+{
+    struct loop *loop = data;
+    (void)easy;
+    (void)own;
+    for (nfds_t i = 0; i <= loop->count && i < SOCKETS_MAX; i++) {
+        if (i < loop->count && loop->poll[i].fd != socket) {
+            continue;
+        }
+        if (what == CURL_POLL_REMOVE) {
+            if (i < loop->count) {
+                loop->poll[i] = loop->poll[--loop->count];
+            }
+            return 0;
+        }
+        loop->count += i == loop->count;
+        loop->poll[i].fd = socket;
+        loop->poll[i].revents = 0;
+        loop->poll[i].events =
+            (short)(((what & CURL_POLL_IN) != 0 ? POLLIN : 0) | ((what & CURL_POLL_OUT) != 0 ? POLLOUT : 0));
+        return 0;
+    }
+    return 0;
+}
+
+static int on_timer(CURLM *curl, long ms, void *data)
+{
+    struct loop *loop = data;
+    (void)curl;
+    loop->timer_ms = ms;
+    return 0;
+}
+
+static void messages_read(struct lab *lab, struct loop *loop)
+{
+    CURLMsg *message;
+    int left;
+    while ((message = becalm_curl_multi_info_read(loop->multi, &left)) != NULL) {
+        struct call *call = NULL;
+        CURL *easy = message->easy_handle;
+        CURLcode code = message->data.result;
+        (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
+        report(call, code, becalm_curl_multi_record(loop->multi, easy), becalm_curl_multi_answered(loop->multi, easy));
+        (void)becalm_curl_multi_remove_handle(loop->multi, easy);
+        becalm_curl_cleanup(easy, lab->client);
+    }
+}
+
+static void loop_sockets(struct lab *lab, struct loop *loop, int running)
+{
+    while (running > 0) {
+        int ms = loop->timer_ms < 0 ? 10000 : (int)loop->timer_ms;
+        int ready = poll(loop->poll, loop->count, ms);
+        if (ready == 0) {
+            loop->timer_ms = -1;
+            (void)becalm_curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        }
+        for (nfds_t i = 0; ready > 0 && i < loop->count; i++) {
+            short events = loop->poll[i].revents;
+            loop->poll[i].revents = 0;
+            if (events != 0) {
+                int what = ((events & (POLLIN | POLLHUP)) != 0 ? CURL_CSELECT_IN : 0) |
+                           ((events & POLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                           ((events & POLLERR) != 0 ? CURL_CSELECT_ERR : 0);
+                (void)becalm_curl_multi_socket_action(loop->multi, loop->poll[i].fd, what, &running);
+            }
+        }
+        messages_read(lab, loop);
+    }
+}
+
+static void run_multi(struct lab *lab)
+{
+    struct loop loop = {.curl = curl_multi_init(), .timer_ms = -1};
+    bool sockets = strcmp(lab->interface, "socket") == 0;
+    struct call *calls = calloc((size_t)lab->at_once, sizeof *calls);
+    int running = (int)lab->at_once;
+    loop.multi = becalm_curl_multi_new(loop.curl, lab->client);
+    if (sockets) {
+        loop.poll = calloc(SOCKETS_MAX, sizeof *loop.poll);
+        (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+        (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_SOCKETDATA, &loop);
+        (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_TIMERDATA, &loop);
+        (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    }
+    (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, lab->connections);
+    for (long i = 0; i < lab->at_once; i++) {
+        call_make(&calls[i], lab);
+        (void)becalm_curl_multi_add_handle(loop.multi, calls[i].easy);
+    }
+    if (sockets) {
+        loop_sockets(lab, &loop, running);
+    }
+    while (!sockets && running > 0) {
+        (void)becalm_curl_multi_perform(loop.multi, &running);
+        messages_read(lab, &loop);
+        if (running > 0) {
+            (void)becalm_curl_multi_poll(loop.multi, NULL, 0, 10000, NULL);
+        }
+    }
+    becalm_curl_multi_free(loop.multi);
+    (void)curl_multi_cleanup(loop.curl);
+    free(calls);
+    free(loop.poll);
+}
+
+/* ---- what it is told ---- */
+
+static void on_retry(const struct becalm_curl_retry *r, void *data)
+{
+    (void)data;
+    (void)pthread_mutex_lock(&printing);
+    (void)printf("{\"retry\": %u, \"of\": %u, ", r->retry, r->of);
+    print_text("operation", r->operation == NULL ? "" : r->operation);
+    print_text("service", r->service);
+    print_text("endpoint", r->endpoint == NULL ? "" : r->endpoint);
+    print_text("outcome", becalm_outcome_word(r->outcome));
+    print_text("reason", becalm_reason_word(r->reason));
+    (void)printf("\"method\": \"%.*s\", \"retry_after\": \"%.*s\", \"request_id\": \"%.*s\", \"status\": %u, "
+                 "\"code\": %d, \"delay_us\": %llu, \"jittered_us\": %llu, \"slept_us\": %llu}\n",
+                 (int)r->method.length, r->method.at, (int)r->retry_after.length, r->retry_after.at,
+                 (int)r->request_id.length, r->request_id.at, r->status, (int)r->code,
+                 (unsigned long long)(r->wait.delay / BECALM_US), (unsigned long long)(r->wait.jittered / BECALM_US),
+                 (unsigned long long)(r->slept / BECALM_US));
+    (void)pthread_mutex_unlock(&printing);
+}
+
+static bool option_is(const char *argument, const char *key, const char **value)
+{
+    size_t length = strlen(key);
+    *value = argument + length + 1;
+    return strncmp(argument, key, length) == 0 && argument[length] == '=';
+}
+
+static bool option_read(struct lab *lab, const char *argument)
+{
+    const char *value;
+    const struct {
+        const char *key;
+        const char **text;
+        long *number;
+        bool *flag;
+    } options[] = {
+        {"interface", &lab->interface, NULL, NULL},
+        {"method", &lab->method, NULL, NULL},
+        {"data", &lab->data, NULL, NULL},
+        {"read", &lab->read, NULL, NULL},
+        {"operation", &lab->operation, NULL, NULL},
+        {"repeat", NULL, &lab->repeat, NULL},
+        {"threads", NULL, &lab->threads, NULL},
+        {"at_once", NULL, &lab->at_once, NULL},
+        {"connections", NULL, &lab->connections, NULL},
+        {"deadline_ms", NULL, &lab->deadline_ms, NULL},
+        {"cancel_ms", NULL, &lab->cancel_ms, NULL},
+        {"pause_ms", NULL, &lab->pause_ms, NULL},
+        {"plain", NULL, NULL, &lab->plain},
+        {"seek", NULL, NULL, &lab->seek},
+        {"key", NULL, NULL, &lab->key},
+        {"fail_on_error", NULL, NULL, &lab->fail_on_error},
+        {"fresh", NULL, NULL, &lab->fresh},
+        {"quiet", NULL, NULL, &lab->quiet},
+    };
+    if (option_is(argument, "header", &value)) {
+        lab->headers = curl_slist_append(lab->headers, value);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (option_is(argument, options[i].key, &value)) {
+            if (options[i].text != NULL) {
+                *options[i].text = value;
+            } else if (options[i].number != NULL) {
+                *options[i].number = strtol(value, NULL, 10);
+            } else {
+                *options[i].flag = strcmp(value, "1") == 0;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run(struct lab *lab)
+{
+    pthread_t threads[64];
+    if (strcmp(lab->interface, "easy") != 0) {
+        run_multi(lab);
+        return;
+    }
+    for (long i = 0; i < lab->threads; i++) {
+        (void)pthread_create(&threads[i], NULL, run_easy, lab);
+    }
+    for (long i = 0; i < lab->threads; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct becalm_diags diags;
+    struct lab lab = {.interface = "easy", .repeat = 1, .threads = 1, .at_once = 1};
+    struct becalm_client_options options = {.on_retry = on_retry};
+    for (int i = 3; i < argc; i++) {
+        if (!option_read(&lab, argv[i])) {
+            (void)fprintf(stderr, "lab: what is %s?\n", argv[i]);
+            return 2;
+        }
+    }
+    if (argc < 3 || lab.threads > 64) {
+        return 2;
+    }
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+    lab.url = argv[2];
+    lab.client = becalm_client_load(argv[1], &options, &diags);
+    if (lab.client == NULL) {
+        (void)fprintf(stderr, "lab: %s\n", diags.count > 0 ? diags.diag[0].message : "no memory");
+        return 1;
+    }
+    run(&lab);
+    char *metrics = becalm_client_metrics(lab.client);
+    if (metrics != NULL) {
+        (void)printf("%s", metrics);
+    }
+    free(metrics);
+    becalm_client_free(lab.client);
+    curl_slist_free_all(lab.headers);
+    curl_global_cleanup();
+    return 0;
+}

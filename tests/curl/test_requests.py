@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""What the service sees: bodies that are whole, headers that say how much time is left, keys that stay the same."""
+
+import time
+
+import pytest
+from conftest import service
+from host import Reply
+
+
+def body_of(request):
+    return bytes(request.body)
+
+
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+def test_requests__a_body_in_memory_is_sent_again(host, lab, interface):
+    host.on("/", Reply(503, b""), Reply(200, b"good"))
+    call = lab(service(idempotent="true"), f"http://{host.address}/", data="a=1&b=2", interface=interface).call
+    assert call["body"] == "good"
+    assert [body_of(request) for request in host.requests] == [b"a=1&b=2"] * 2
+
+
+def test_requests__a_body_from_a_callback_is_sent_again_after_its_seek(host, lab):
+    host.on("/", Reply(503, b""), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", read="r" * 5000, seek=1).call
+    assert call["body"] == "good" and call["seeks"] == 1
+    assert [body_of(request) for request in host.requests] == [b"r" * 5000] * 2
+
+
+def test_requests__a_body_that_can_t_go_back_is_not_retried(host, lab):
+    host.on("/", Reply(503, b"busy"))
+    call = lab(service(), f"http://{host.address}/", read="gone").call
+    assert (call["reason"], call["status"], call["body"]) == ("not_replayable", 503, "busy") and host.count() == 1
+
+
+def test_requests__a_body_that_can_t_go_back_is_retried_if_it_was_never_sent(host, lab):
+    host.stop()
+    call = lab(service(), f"http://{host.address}/", read="gone").call
+    assert call["attempts"] == ["refused"] * 3 and call["reason"] == "attempts_spent"
+
+
+def test_requests__a_plain_handle_s_body_is_not_sent_again(host, lab):
+    host.on("/", Reply(503, b""))
+    call = lab(service(idempotent="true"), f"http://{host.address}/", data="a=1", plain=1).call
+    assert call["reason"] == "not_replayable"
+
+
+def test_requests__each_attempt_says_how_much_time_is_left(host, lab):
+    host.on("/", Reply(503, b"", delay=0.1), Reply(200, b"good"))
+    lab(service(attemptTimeout="2s"), f"http://{host.address}/", deadline_ms=1500, header=["x-mine: 1", "Accept:"])
+    first, second = [int(request.get("x-request-deadline-ms")) for request in host.requests]
+    assert first <= 1500 and second <= first - 100
+    assert [request.get("x-envoy-attempt-count") for request in host.requests] == ["1", "2"]
+    assert [request.get("x-mine") for request in host.requests] == ["1", "1"]
+    assert host.requests[0].get("accept") is None
+
+
+def test_requests__the_caller_s_own_deadline_header_is_left_alone(host, lab):
+    host.on("/", Reply(200))
+    lab(service(), f"http://{host.address}/", header="X-Request-Deadline-Ms: 77")
+    assert [value for name, value in host.requests[0].fields if name == "x-request-deadline-ms"] == ["77"]
+
+
+def test_requests__a_deadline_that_is_over_sends_nothing(host, lab):
+    host.on("/", Reply(cut=0, end="hang"))
+    call = lab(service(), f"http://{host.address}/", deadline_ms=200).call
+    assert (call["code"], call["reason"]) == (28, "deadline") and host.count() == 1
+
+
+def test_requests__a_fresh_key_for_each_call_and_the_same_for_its_attempts(host, lab):
+    host.on("/", *[Reply(503, b""), Reply(200, b"good")] * 2)
+    result = lab(service(), f"http://{host.address}/", data="pay", key=1, repeat=2)
+    keys = [request.get("idempotency-key") for request in host.requests]
+    assert [call["body"] for call in result.calls] == ["good", "good"]
+    assert keys[0] == keys[1] != keys[2] == keys[3] and len(keys[0]) == 34
+
+
+def test_requests__a_key_of_the_caller_s_allows_retries_unless_keys_are_off(host, lab):
+    host.on("/", Reply(503, b""), Reply(200, b"good"))
+    options = {"data": "pay", "header": "Idempotency-Key: abc-1"}
+    assert lab(service(), f"http://{host.address}/", **options).call["body"] == "good"
+    host.on("/", Reply(503, b""))
+    call = lab(service(idempotencyKey="off"), f"http://{host.address}/", **options).call
+    assert call["reason"] == "not_idempotent"
+
+
+def test_requests__a_hedge_overtakes_an_attempt_that_hangs(host, lab):
+    host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast"))
+    policy = service(hedge="{enabled: true, delay: 50ms, max: 1}", limit="{kind: none}")
+    result = lab(policy, f"http://{host.address}/", interface="multi")
+    assert (result.call["body"], result.call["status"], result.call["copied"]) == ("fast", 200, True)
+    assert result.call["attempts"] == ["cancelled", "ok"] and result.call["heads"] == 1
+    assert result.count("becalm_hedges_total", result="won") == 1
+
+
+def test_requests__the_blocking_interface_does_not_hedge(host, lab):
+    host.on("/", Reply(200, b"slow", delay=0.3))
+    policy = service(hedge="{enabled: true, delay: 50ms, max: 1}", limit="{kind: none}")
+    assert lab(policy, f"http://{host.address}/").call["attempts"] == ["ok"] and host.count() == 1
+
+
+def test_requests__retry_after_is_waited_for(host, lab):
+    host.on("/", Reply(503, b"", {"Retry-After": "1"}), Reply(200, b"good"))
+    began = time.monotonic()
+    result = lab(service(), f"http://{host.address}/")
+    assert result.call["body"] == "good" and time.monotonic() - began >= 1
+    assert result.retries[0]["reason"] == "hint" and result.retries[0]["retry_after"] == "1"
+    assert result.retries[0]["slept_us"] >= 1000000
+
+
+def test_requests__a_mark_stops_retries(host, lab):
+    host.on("/", Reply(503, b"no more", {"Becalm-Retry": "overloaded; scope=service; reason=shed"}))
+    call = lab(service(), f"http://{host.address}/").call
+    assert (call["reason"], call["body"]) == ("stopped", "no more") and host.count() == 1
+
+
+def test_requests__grpc_codes_are_read(host, lab):
+    grpc = {"Content-Type": "application/grpc"}
+    host.on("/", Reply(200, b"", {**grpc, "grpc-status": "14"}), Reply(200, b"", {**grpc, "grpc-status": "0"}))
+    call = lab(service(idempotent="true"), f"http://{host.address}/", data="x").call
+    assert call["attempts"] == ["rejected", "ok"]
+    host.on("/", Reply(200, b"", {**grpc, "grpc-status": "14", "grpc-retry-pushback-ms": "-1"}))
+    assert lab(service(idempotent="true"), f"http://{host.address}/", data="x").call["reason"] == "stopped"

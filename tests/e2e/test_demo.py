@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""becalm demo: the storm and the calm, as numbers. What it looks like is tests/browser's."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from conftest import PROGRAM
+
+ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+
+
+def run(*args, timeout=120):
+    return subprocess.run([PROGRAM, "demo", *args], env=ENVIRONMENT, timeout=timeout, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+
+
+class Demo:
+    """One that runs until it is told to end."""
+
+    def __init__(self, *args):
+        self.process = subprocess.Popen([PROGRAM, "demo", *args], env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        self.greeting = ""
+        while "Ctrl-C" not in self.greeting:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.greeting += line
+        self.page = re.search(r"watch and hurt it +(http://127\.0\.0\.1:\d+)/", self.greeting).group(1)
+        self.gateways = re.findall(r"gateway, \w+ +(http://127\.0\.0\.1:\d+)/", self.greeting)
+
+    def ask(self, path, method="GET", **headers):
+        request = urllib.request.Request(self.page + path, method=method, headers=headers,
+                                         data=b"{}" if method == "POST" else None)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.headers, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.headers, refused.read().decode()
+
+    def state(self, since=0):
+        return json.loads(self.ask(f"/api/demo?since={since}")[2])
+
+    def order(self, path):
+        status, _, body = self.ask(path, "POST", **{"content-type": "application/json"})
+        assert status == 200, body
+
+    def until(self, claim, seconds=60):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            state = self.state(since=2**31)
+            if claim(state):
+                return state
+            time.sleep(0.2)
+        raise AssertionError(f"not within {seconds} s: {state}")
+
+    def end(self, how=signal.SIGINT):
+        """It must end with 0, at once, and without a sanitizer's report."""
+        self.process.send_signal(how)
+        out, err = self.process.communicate(timeout=30)
+        assert err == ""
+        assert self.process.returncode == 0
+        return out
+
+
+@pytest.fixture
+def demo():
+    started = Demo()
+    yield started
+    if started.process.poll() is None:
+        started.end()
+
+
+def test_headless_one_lane_storms_and_the_other_is_back_soon():
+    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 4 s."""
+    done = run("--headless", "--seconds", "18", "--json")
+    assert done.stderr == ""
+    assert done.returncode == 0
+    naive, becalm = json.loads(done.stdout)["lanes"]
+    assert (naive["name"], becalm["name"]) == ("naive", "becalm")
+    assert becalm["peakFactor"] < 2
+    assert naive["peakFactor"] > 5 and naive["peakFactor"] > 4 * becalm["peakFactor"]
+    assert becalm["recoveredSeconds"] is not None
+    assert naive["recoveredSeconds"] is None or naive["recoveredSeconds"] > becalm["recoveredSeconds"]
+    assert becalm["good"] > naive["good"]
+    front, middle, back = (service["arrivals"] for service in naive["services"])
+    assert front < middle < back, "layers multiply"
+    for lane in naive, becalm:
+        assert lane["good"] + lane["failed"] <= lane["calls"]
+        assert lane["good"] <= lane["services"][0]["good"]
+
+
+def test_headless_prints_lines_and_a_summary_without_a_terminal():
+    done = run("--headless", "--seconds", "6", "--fault", "errors")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "\033" not in done.stdout
+    assert re.search(r"^ +2 s  back is ", done.stdout, re.M)
+    assert re.search(r"^  naive retries +\d+ calls, \d+ failed; \d+ requests at back, [\d.]+ x at worst", done.stdout, re.M)
+    assert max(map(len, done.stdout.splitlines())) <= 120
+
+
+def test_seconds_end_it():
+    begun = time.monotonic()
+    done = run("--seconds", "5", "--json")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert 4 < time.monotonic() - begun < 40
+    assert json.loads(done.stdout)["seconds"] >= 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_a_summary(demo, how):
+    demo.until(lambda state: state["ticks"] >= 2)
+    assert " calls, " in demo.end(how)
+
+
+def test_the_page_is_served_under_a_strict_policy_and_only_to_this_machine(demo):
+    status, headers, body = demo.ask("/")
+    assert status == 200 and "<title>Becalm demo</title>" in body
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    for asset in re.findall(r'"/assets/([^"]+)"', body):
+        if not asset.startswith("uplot"):
+            assert demo.ask(f"/assets/{asset}")[0] == 200, asset
+    assert demo.ask("/", host="evil.example")[0] == 403
+    assert demo.ask("/api/fault/dead", "POST", origin="http://evil.example")[0] == 403
+    assert demo.ask("/api/fault/dead", "GET")[0] == 405
+    assert demo.ask("/api/fault/sad", "POST")[0] == 404
+    assert demo.state()["fault"] == "healthy"
+
+
+def test_who_presses_a_button_takes_over_from_the_script(demo):
+    assert demo.state()["next"] == "dead"
+    demo.order("/api/fault/errors")
+    state = demo.state()
+    assert state["fault"] == "errors" and not state["scripted"] and "next" not in state
+    demo.order("/api/fault/healthy")
+    assert [change["fault"] for change in demo.state()["changes"]] == ["errors", "healthy"]
+
+
+def test_samples_add_up_to_what_services_and_gateways_counted(demo):
+    demo.order("/api/fault/slow")
+    ticks = demo.until(lambda state: state["ticks"] >= 8)["ticks"]
+    demo.order("/api/pause")
+    demo.until(lambda state: state["ticks"] > ticks + 2 and all(lane["waiting"] == 0 for lane in state["lanes"]))
+    state = demo.state()
+    for lane, gateway in zip(state["lanes"], demo.gateways):
+        assert sum(lane["samples"]["begun"]) == lane["begunTotal"]
+        with urllib.request.urlopen(f"{gateway}/api/state", timeout=30) as answer:
+            seen = {service["name"]: service["endpoints"][0] for service in json.load(answer)["services"]}
+        assert seen["front"]["arrivals"] == lane["begunTotal"]
+        assert lane["services"][0]["arrivalsTotal"] == sum(seen["front"]["attempts"].values())
+        for service in lane["services"]:
+            assert sum(service["samples"]["arrivals"]) <= service["arrivalsTotal"]
+    later = demo.state(since=state["ticks"])
+    assert later["from"] == state["ticks"]
+    assert len(later["lanes"][0]["samples"]["begun"]) == later["ticks"] - state["ticks"]
+
+
+def test_all_users_stop_for_a_while(demo):
+    demo.until(lambda state: state["ticks"] >= 2)
+    demo.order("/api/pause")
+    state = demo.state()
+    assert state["paused"]
+    calls = state["lanes"][0]["begunTotal"]
+    time.sleep(1)
+    assert demo.state()["lanes"][0]["begunTotal"] == calls
+    state = demo.until(lambda state: not state["paused"])
+    demo.until(lambda state: state["lanes"][0]["begunTotal"] > calls)
+
+
+def test_the_same_story_can_be_simulated(demo):
+    demo.order("/api/fault/dead")
+    demo.until(lambda state: state["ticks"] >= 8)
+    demo.order("/api/simulation")
+    simulation = demo.until(lambda state: state["simulation"]["done"])["simulation"]
+    assert not simulation["failed"]
+    naive, becalm = simulation["lanes"]
+    assert len(naive["arrivals"]) == simulation["seconds"] >= 4
+    assert sum(naive["begun"]) == sum(becalm["begun"]) > 0, "the same users"
+    assert sum(naive["arrivals"]) > 2 * sum(becalm["arrivals"])
+
+
+def test_each_lane_shows_its_policy(demo):
+    naive, becalm = (demo.ask(f"/api/policy/{name}")[2] for name in ("naive", "becalm"))
+    assert "budget: {kind: none}" in naive and "maxRetries: 2" in naive
+    assert "budget" not in becalm
+    assert demo.ask("/api/policy/other")[0] == 404
+
+
+@pytest.mark.parametrize("args, why", [
+    (["--fault", "sad"], "a fault is dead, slow, flapping or errors; 'sad' is not"),
+    (["--fault", "healthy"], "a fault is dead, slow, flapping or errors; 'healthy' is not"),
+    (["--seconds", "0"], "--seconds is an integer from 5 to 86400; '0' is not"),
+    (["--port", "x"], "--port is an integer from 1 to 65535; 'x' is not"),
+    (["now"], "unexpected argument 'now'"),
+])
+def test_wrong_usage_is_said(args, why):
+    done = run(*args)
+    assert done.returncode == 2
+    assert done.stderr == f"becalm demo: {why}\nTry 'becalm demo --help'.\n"
+
+
+def test_a_port_in_use_is_said(demo):
+    port = demo.page.rsplit(":", 1)[1]
+    done = run("--port", port)
+    assert done.returncode == 1
+    assert done.stderr == "becalm demo: can't start: Address already in use\n"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Uploads that stop, answers in many pieces, tunnels and hedges that wait in line for a connection."""
+
+import threading
+import time
+
+from host import Reply, wait_until
+
+SLOW = 20  # seconds: far more than any timeout below
+
+
+def upload(wire, sent, length=1_000_000):
+    wire.send(b"POST /up HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % length)
+    wire.send(b"u" * sent)
+
+
+def test_an_upload_that_stops_is_the_clients_fault(pair):
+    gateway, host = pair(text="idleTimeout: 500ms", rules="attemptTimeout: 300ms\nbreaker: {minimumNumberOfCalls: 1}")
+    with gateway.wire() as wire:
+        upload(wire, 100_000)
+        assert wire.answer("POST").status == 408
+    assert gateway.ask(path="/other").status == 200, "the breaker blames the host"
+    wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
+
+
+def test_a_host_that_does_not_read_an_upload_is_given_up(pair):
+    gateway, host = pair(text="idleTimeout: 500ms", rules="maxRetries: 0")
+    host.on("/up", Reply(early=True, raw=b"", end="hang"))
+    with gateway.wire() as wire:
+
+        def send():
+            try:
+                upload(wire, 30_000_000, 30_000_000)
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        began = time.monotonic()
+        try:
+            status = wire.answer("POST").status
+        except (OSError, EOFError):
+            status = None  # answered and closed while we were sending
+        assert status in (504, None) and time.monotonic() - began < SLOW
+        thread.join(SLOW)
+    wait_until(lambda: gateway.metric("http_client_concurrent_requests") == 0)
+
+
+def test_a_failed_answer_in_many_chunks_arrives_whole(pair):
+    gateway, host = pair(rules="maxRetries: 0")
+    body = b"".join(b"%03d," % i for i in range(150))
+    chunks = b"".join(b"4\r\n%s\r\n" % body[i : i + 4] for i in range(0, len(body), 4)) + b"0\r\n\r\n"
+    head = b"HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n"
+    host.on("/", Reply(raw=head + chunks))
+    for _ in range(3):
+        answer = gateway.ask()
+        assert (answer.status, answer.body) == (503, body)
+
+
+def test_what_is_sent_right_behind_connect_is_not_lost(gateway, host):
+    there = host()
+    made = gateway(f"connect: on\ndrain: {{limit: 1s}}\nservices:\n  a.test:\n    hosts: [{there.address}]\n")
+    assert made.ask(host="a.test").status == 200  # leaves a connection in the pool
+    with made.wire() as wire:
+        wire.send(
+            b"CONNECT a.test:80 HTTP/1.1\r\nhost: a.test:80\r\n\r\nGET /early HTTP/1.1\r\nhost: inside\r\n\r\n"
+        )
+        assert wire.answer("CONNECT").status == 200
+        assert wire.answer().status == 200
+    assert there.count("/early") == 1
+
+
+def test_a_hedge_in_line_for_a_connection_is_not_sent_after_the_answer(pair):
+    gateway, host = pair(
+        text="pool: {maxPerHost: 1}", rules="hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}"
+    )
+    host.on("/", Reply(delay=0.15))
+    for _ in range(10):
+        assert gateway.ask().status == 200
+    assert host.count() == 10
+    wait_until(lambda: gateway.metric("http_client_concurrent_requests") == 0)
+
+
+def test_a_hedge_in_line_survives_the_break_of_the_only_connection(pair):
+    gateway, host = pair(
+        text="pool: {maxPerHost: 1}", rules="hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}"
+    )
+    host.on("/", Reply(delay=0.15, raw=b"", end="reset"), Reply())
+    assert gateway.ask().status in (200, 502)
+    assert gateway.ask().status == 200
+    wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
+
+
+def test_connect_goes_where_its_authority_says_or_nowhere(gateway, host):
+    there = host()
+    made = gateway(f"connect: on\nservices:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n")
+    with made.wire() as wire:
+        assert wire.send(b"CONNECT evil.test:443 HTTP/1.1\r\nhost: evil.test:443\r\n\r\n").answer().status == 404
+    assert there.connections == 0
+
+
+def test_our_own_lack_of_descriptors_is_not_the_hosts_fault(pair):
+    gateway, host = pair(wrapper=["prlimit", "--nofile=64:64"], rules="breaker: {minimumNumberOfCalls: 2}\nmaxRetries: 0")
+    crowd = [gateway.wire() for _ in range(80)]
+    wait_until(lambda: gateway.open_fds() >= 63)
+    statuses = set()
+    for wire in crowd[:5]:
+        wire.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        statuses.add(wire.answer().status)
+    assert statuses <= {200, 503}, statuses
+    for wire in crowd:
+        wire.close()
+    wait_until(lambda: gateway.ask().status == 200, 10)
+    assert gateway.metric("circuit_breaker_transitions_total") == 0
+
+
+def test_an_expectation_that_nobody_understands_is_refused(pair):
+    gateway, host = pair()
+    assert gateway.ask(fields={"Expect": "miracles"}).status == 417
+    assert host.count() == 0
+
+
+def test_hedges_and_attempts_that_were_given_up_are_counted(pair):
+    gateway, host = pair(rules="hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}\nattemptTimeout: 2s", hosts=2)
+    host[0].on("/", Reply(delay=1))
+    host[1].on("/", Reply(delay=1))
+    host[0].on("/one", Reply(delay=1), Reply())
+    host[1].on("/one", Reply(), Reply())
+    for _ in range(4):
+        assert gateway.ask(path="/one").status == 200
+    sent = gateway.metric("becalm_hedges_total", result="sent")
+    assert sent == gateway.metric("becalm_hedges_total", result="won") + gateway.metric("becalm_hedges_total", result="lost")
+    assert gateway.ask().status == 200
+    assert gateway.metric("becalm_hedges_total", result="sent") == sent + 1
+    wait_until(lambda: gateway.metric("http_client_requests_total") == host[0].count() + host[1].count())

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "curl/client.h"
+
+#include "check.h"
+
+#include <becalm/curl.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Nobody listens there: an attempt ends at once. */
+#define NOBODY "http://127.0.0.1:1/"
+
+static struct becalm_client *parse(const char *text)
+{
+    struct becalm_client *client = becalm_client_parse(text, strlen(text), NULL, NULL);
+    assert_non_null(client);
+    return client;
+}
+
+static void test_client__a_file_that_is_wrong_or_absent_says_so(void **state)
+{
+    (void)state;
+    static struct becalm_diags diags;
+    assert_null(becalm_client_load("/nonexistent/becalm.yaml", NULL, &diags));
+    check_true(diags.errors > 0);
+    assert_null(becalm_client_load("/nonexistent/becalm.yaml", NULL, NULL));
+    memset(&diags, 0, sizeof diags);
+    assert_null(becalm_client_parse("services: 3", 11, NULL, &diags));
+    check_true(diags.errors > 0);
+    becalm_client_free(NULL);
+}
+
+static void test_client__a_policy_that_is_wrong_is_named(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_complaint complaint;
+    becalm_policy_defaults(&policy);
+    policy.attempt_timeout = 0;
+    assert_null(becalm_client_new("x", &policy, NULL, &complaint));
+    assert_non_null(strstr(complaint.sentence, "attempt_timeout"));
+}
+
+static const struct client_target *find(struct becalm_client *client, const char *url, const char *method)
+{
+    return client_find(client, (struct becalm_text){url, strlen(url)}, (struct becalm_text){method, strlen(method)},
+                       NULL);
+}
+
+static void test_client__services_are_found_by_host_port_and_path(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services:\n"
+                                         "  pay: {match: {host: pay.local, prefix: /pay},"
+                                         " endpoints: {post: {match: {method: POST}}}}\n"
+                                         "  tls: {match: {host: \"tls.local:443\"}}\n");
+    check_eq_str(find(client, "http://pay.local/pay/1", "GET")->service, "pay");
+    check_eq_str(find(client, "https://PAY.local:99/pay", "POST")->endpoint, "post");
+    check_eq_str(find(client, "https://tls.local/x", "GET")->service, "tls");
+    check_eq_str(find(client, "http://tls.local:443", "GET")->service, "tls");
+    const struct client_target *nobody = find(client, "http://pay.local/other", "GET");
+    check_eq_u64(nobody->policy.max_retries, 0);
+    assert_ptr_equal(find(client, "http://tls.local/", "GET"), nobody);
+    assert_ptr_equal(find(client, "ftp://pay.local/pay", "GET"), nobody);
+    assert_ptr_equal(find(client, "http://pay.local/pay/../x", "GET"), nobody);
+    assert_non_null(becalm_client_target(client, "pay", "post"));
+    assert_null(becalm_client_target(client, "pay", "get"));
+    assert_null(becalm_client_target(client, "unrouted", NULL));
+    becalm_client_free(client);
+}
+
+static void test_client__it_is_a_caller_whatever_the_file_s_role(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("role: gateway\ngatewayRetries: false\nservices: {s: {maxRetries: 2}}");
+    const struct client_target *target = find(client, "http://s/", "GET");
+    check_eq_u64(target->policy.max_retries, 2);
+    check_eq_u64(target->policy.limit.kind, BECALM_LIMIT_AIMD);
+    becalm_client_free(client);
+}
+
+static void test_client__operations_are_labels_and_there_are_not_too_many(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, maxRetries: 0}}");
+    CURL *easy = curl_easy_init();
+    char name[16];
+    (void)curl_easy_setopt(easy, CURLOPT_URL, NOBODY);
+    for (int i = 0; i < (int)BECALM_OPERATIONS_MAX + 5; i++) {
+        (void)snprintf(name, sizeof name, "op-%d", i);
+        check_true(becalm_curl_operation(easy, client, name) == CURLE_OK);
+        check_true(becalm_curl_perform(easy, client) == CURLE_COULDNT_CONNECT);
+    }
+    char *page = becalm_client_metrics(client);
+    assert_non_null(strstr(page, "becalm_arrivals_total{service=\"s\",endpoint=\"default\"} 5\n"));
+    assert_non_null(strstr(page, "becalm_arrivals_total{service=\"s\",endpoint=\"default\",operation=\"op-0\"} 1\n"));
+    assert_non_null(strstr(page, "operation=\"op-63\""));
+    assert_null(strstr(page, "operation=\"op-64\""));
+    const char *state_line = strstr(page, "\ncircuit_breaker_state{");
+    assert_non_null(state_line);
+    assert_null(strstr(state_line + 1, "\ncircuit_breaker_state{")); /* one breaker, however many operations */
+    free(page);
+    becalm_curl_cleanup(easy, client);
+    becalm_client_free(client);
+}
+
+static void test_client__bad_arguments_are_refused(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}}}");
+    struct becalm_record record;
+    CURL *easy = curl_easy_init();
+    CURLM *multi = curl_multi_init();
+    check_true(becalm_curl_perform(NULL, client) == CURLE_BAD_FUNCTION_ARGUMENT);
+    check_true(becalm_curl_perform(easy, NULL) == CURLE_BAD_FUNCTION_ARGUMENT);
+    check_true(!becalm_curl_record(easy, client, &record) && !becalm_curl_cancel(easy, client));
+    check_true(becalm_curl_perform(easy, client) == CURLE_URL_MALFORMAT); /* without a URL, as libcurl says */
+    check_true(becalm_curl_record(easy, client, &record));
+    check_eq_u64(record.reason, BECALM_WHY_CANCELLED);
+    check_true(curl_multi_add_handle(multi, easy) == CURLM_OK);
+    check_true(becalm_curl_perform(easy, client) == CURLE_FAILED_INIT); /* it is in use elsewhere */
+    check_true(curl_multi_remove_handle(multi, easy) == CURLM_OK);
+    check_true(curl_multi_cleanup(multi) == CURLM_OK);
+    becalm_curl_cleanup(easy, client);
+    becalm_client_free(client);
+}
+
+static CURLMsg *run_until_message(struct becalm_curl_multi *multi)
+{
+    CURLMsg *message = NULL;
+    int running = 1;
+    int left;
+    for (int i = 0; i < 1000 && message == NULL; i++) {
+        check_true(becalm_curl_multi_perform(multi, &running) == CURLM_OK);
+        message = becalm_curl_multi_info_read(multi, &left);
+        if (message == NULL) {
+            check_true(becalm_curl_multi_poll(multi, NULL, 0, 100, NULL) == CURLM_OK);
+        }
+    }
+    assert_non_null(message);
+    return message;
+}
+
+static void test_client__a_multi_handle_may_have_others_too(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, maxRetries: 0}}");
+    CURLM *curl = curl_multi_init();
+    struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
+    CURL *ours = curl_easy_init();
+    CURL *other = curl_easy_init();
+    (void)curl_easy_setopt(ours, CURLOPT_URL, NOBODY);
+    (void)curl_easy_setopt(other, CURLOPT_URL, NOBODY);
+    check_true(curl_multi_add_handle(curl, other) == CURLM_OK);
+    CURLMsg *message = run_until_message(multi);
+    assert_ptr_equal(message->easy_handle, other);
+    check_true(message->data.result == CURLE_COULDNT_CONNECT);
+    check_true(becalm_curl_multi_remove_handle(multi, other) == CURLM_BAD_EASY_HANDLE);
+    check_true(becalm_curl_multi_add_handle(multi, ours) == CURLM_OK);
+    check_true(becalm_curl_multi_add_handle(multi, ours) == CURLM_ADDED_ALREADY);
+    message = run_until_message(multi);
+    assert_ptr_equal(message->easy_handle, ours);
+    check_eq_u64(becalm_curl_multi_record(multi, ours)->attempts, 1);
+    assert_ptr_equal(becalm_curl_multi_answered(multi, ours), ours);
+    check_true(becalm_curl_multi_remove_handle(multi, ours) == CURLM_OK);
+    assert_null(becalm_curl_multi_record(multi, ours));
+    (void)curl_multi_remove_handle(curl, other);
+    becalm_curl_multi_free(multi);
+    (void)curl_multi_cleanup(curl);
+    curl_easy_cleanup(ours);
+    curl_easy_cleanup(other);
+    becalm_client_free(client);
+}
+
+static void test_client__who_is_removed_is_cancelled_and_heard_of_no_more(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, budget: {kind: none}, initialDelay: 60s,"
+                                         " maxDelay: 60s, deadline: 200s, jitter: none}}");
+    CURLM *curl = curl_multi_init();
+    struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
+    CURL *easy = curl_easy_init();
+    int running = 0;
+    int left;
+    long ms = 0;
+    (void)curl_easy_setopt(easy, CURLOPT_URL, NOBODY);
+    check_true(becalm_curl_multi_add_handle(multi, easy) == CURLM_OK);
+    for (int i = 0; i < 1000 && becalm_curl_multi_record(multi, easy)->attempt[0].open; i++) {
+        check_true(becalm_curl_multi_perform(multi, &running) == CURLM_OK);
+        (void)curl_multi_poll(curl, NULL, 0, 10, NULL);
+    }
+    check_true(running == 1); /* it waits to retry */
+    check_true(becalm_curl_multi_timeout(multi, &ms) == CURLM_OK);
+    check_true(ms > 50000 && ms <= 60000);
+    check_true(becalm_curl_multi_remove_handle(multi, easy) == CURLM_OK);
+    check_true(becalm_curl_multi_perform(multi, &running) == CURLM_OK);
+    check_true(running == 0);
+    assert_null(becalm_curl_multi_info_read(multi, &left));
+    char *page = becalm_client_metrics(client);
+    assert_non_null(strstr(page, "result=\"failed\",reason=\"cancelled\"} 1\n"));
+    free(page);
+    becalm_curl_multi_free(multi);
+    (void)curl_multi_cleanup(curl);
+    curl_easy_cleanup(easy);
+    becalm_client_free(client);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_so),
+             cmocka_unit_test(test_client__a_policy_that_is_wrong_is_named),
+             cmocka_unit_test(test_client__services_are_found_by_host_port_and_path),
+             cmocka_unit_test(test_client__it_is_a_caller_whatever_the_file_s_role),
+             cmocka_unit_test(test_client__operations_are_labels_and_there_are_not_too_many),
+             cmocka_unit_test(test_client__bad_arguments_are_refused),
+             cmocka_unit_test(test_client__a_multi_handle_may_have_others_too),
+             cmocka_unit_test(test_client__who_is_removed_is_cancelled_and_heard_of_no_more))

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "curl/handle.h"
+
+#include "check.h"
+
+#include <stdio.h>
+
+/* Addresses of handles that are never touched. */
+static CURL *easy(size_t number)
+{
+    return (CURL *)(uintptr_t)(4096 + 16 * number);
+}
+
+static void test_handle__nobody_is_known_at_first(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    assert_null(handles_find(&handles, easy(0)));
+    handles_free(&handles);
+}
+
+static void test_handle__each_of_a_thousand_is_found_and_forgotten(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    for (size_t i = 0; i < 1000; i++) {
+        struct handle *handle = handles_get(&handles, easy(i));
+        assert_non_null(handle);
+        handle->told = true;
+        handle->deadline_at = i;
+    }
+    for (size_t i = 0; i < 1000; i += 3) {
+        handles_forget(&handles, handles_find(&handles, easy(i)));
+    }
+    for (size_t i = 0; i < 1000; i++) {
+        struct handle *handle = handles_find(&handles, easy(i));
+        check_true((handle == NULL) == (i % 3 == 0));
+        check_true(handle == NULL || handle->deadline_at == i);
+    }
+    handles_free(&handles);
+}
+
+static void test_handle__who_was_told_nothing_makes_room_the_longest_idle_first(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    for (size_t i = 0; i < HANDLES_IDLE_MAX; i++) {
+        handles_idle(&handles, handles_get(&handles, easy(i)));
+    }
+    struct handle *used = handles_find(&handles, easy(0));
+    handles_busy(&handles, used);
+    handles_idle(&handles, used); /* so 1 is the oldest */
+    struct handle *second = handles_find(&handles, easy(1));
+    struct handle *fresh = handles_get(&handles, easy(5000));
+    assert_ptr_equal(fresh, second);
+    assert_null(handles_find(&handles, easy(1)));
+    assert_ptr_equal(handles_find(&handles, easy(0)), used);
+    check_eq_u64(handles.count, HANDLES_IDLE_MAX);
+    handles_free(&handles);
+}
+
+static void test_handle__who_was_told_something_is_never_forgotten_by_itself(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    struct handle *told = handles_get(&handles, easy(9999));
+    told->told = true;
+    handles_idle(&handles, told);
+    for (size_t i = 0; i < 2 * HANDLES_IDLE_MAX; i++) {
+        handles_idle(&handles, handles_get(&handles, easy(i)));
+    }
+    assert_ptr_equal(handles_find(&handles, easy(9999)), told);
+    handles_free(&handles);
+}
+
+static void note_number(struct handle *handle, CURLoption option, long value)
+{
+    check_true(handle_note(handle, option, &value));
+}
+
+static void note_pointer(struct handle *handle, CURLoption option, const void *value)
+{
+    check_true(handle_note(handle, option, &value));
+}
+
+static void test_handle__the_method_is_what_the_latest_option_says(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    struct handle *handle = handles_get(&handles, easy(0));
+    assert_null(handle->option.method);
+    note_number(handle, CURLOPT_POST, 1);
+    check_eq_str(handle->option.method, "POST");
+    check_true(handle->option.sends_body && !handle->option.body_in_memory);
+    note_pointer(handle, CURLOPT_POSTFIELDS, "a=1");
+    check_true(handle->option.body_in_memory);
+    note_number(handle, CURLOPT_UPLOAD, 1);
+    check_eq_str(handle->option.method, "PUT");
+    note_number(handle, CURLOPT_HTTPGET, 1);
+    check_eq_str(handle->option.method, "GET");
+    check_true(!handle->option.sends_body && !handle->option.body_in_memory);
+    note_number(handle, CURLOPT_NOBODY, 1);
+    check_eq_str(handle->option.method, "HEAD");
+    note_pointer(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
+    check_eq_str(handle->option.custom, "PATCH");
+    note_pointer(handle, CURLOPT_CUSTOMREQUEST, NULL);
+    assert_null(handle->option.custom);
+    handles_free(&handles);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
+             cmocka_unit_test(test_handle__each_of_a_thousand_is_found_and_forgotten),
+             cmocka_unit_test(test_handle__who_was_told_nothing_makes_room_the_longest_idle_first),
+             cmocka_unit_test(test_handle__who_was_told_something_is_never_forgotten_by_itself),
+             cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says))

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "exec/shared.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/check.h"
+
+#define THREADS 8
+#define NOW     (1000 * BECALM_S) /* any instant will do */
+
+/* A directory of its own for every test. */
+struct fixture {
+    char path[64];
+    int directory;
+    struct becalm_budget_policy budget;
+    struct becalm_breaker_policy breaker;
+    char why[256];
+};
+
+static void open_fixture(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    (void)snprintf(f->path, sizeof f->path, "/tmp/test_shared.XXXXXX");
+    assert_non_null(mkdtemp(f->path));
+    f->directory = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    check_true(f->directory >= 0);
+    becalm_budget_defaults(&f->budget, BECALM_BUDGET_TOKENS);
+    f->budget.capacity = 1000;
+    f->budget.refill_per_second = 0;
+    becalm_breaker_defaults(&f->breaker);
+    f->breaker.mode = BECALM_BREAKER_CONSECUTIVE;
+}
+
+static void close_fixture(struct fixture *f)
+{
+    (void)unlinkat(f->directory, "x.budget", 0);
+    (void)unlinkat(f->directory, "x.breaker", 0);
+    close(f->directory);
+    check_eq_u64((uint64_t)rmdir(f->path), 0); /* nothing else was left behind */
+}
+
+static int open_budget(struct fixture *f, struct shared *shared)
+{
+    return shared_open(shared, &(struct shared_want){.name = "x", .budget = &f->budget}, f->directory, f->path, NOW,
+                       f->why, sizeof f->why);
+}
+
+static int open_breaker(struct fixture *f, struct shared *shared)
+{
+    return shared_open(shared, &(struct shared_want){.name = "x", .breaker = &f->breaker}, f->directory, f->path, NOW,
+                       f->why, sizeof f->why);
+}
+
+/* Takes as many as there are, and says how many that was. */
+static uint64_t take_all(const struct shared *shared, const struct becalm_budget_policy *policy)
+{
+    struct becalm_moment at = {.now = NOW};
+    uint64_t taken = 0;
+    for (;;) {
+        struct becalm_spend spend = {.held = false};
+        if (!becalm_budget_take(shared_budget(shared), policy, &at, BECALM_OUTCOME_BROKEN, &spend)) {
+            return taken;
+        }
+        taken++;
+    }
+}
+
+static void test_shared__is_made_full_and_found_as_it_was_left(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct shared shared;
+    open_fixture(&f);
+    check_eq_u64((uint64_t)open_budget(&f, &shared), 0);
+    check_eq_u64(shared.news, SHARED_MADE);
+    check_eq_u64(take_all(&shared, &f.budget), 1000);
+    shared_close(&shared);
+    check_eq_u64((uint64_t)open_budget(&f, &shared), 0);
+    check_eq_u64(shared.news, SHARED_FOUND);
+    check_eq_u64(take_all(&shared, &f.budget), 0);
+    shared_close(&shared);
+    shared_close(&shared); /* harmless */
+    close_fixture(&f);
+}
+
+struct racer {
+    struct fixture *f;
+    pthread_barrier_t *start;
+    pthread_t thread;
+    int directory;
+    uint64_t taken;
+};
+
+/* Each has a mapping of its own, at an address of its own, as processes do. */
+static void *race(void *data)
+{
+    struct racer *r = data;
+    struct fixture f = *r->f;
+    struct shared shared;
+    f.directory = r->directory;
+    (void)pthread_barrier_wait(r->start);
+    if (open_budget(&f, &shared) == 0) {
+        r->taken = take_all(&shared, &f.budget);
+        shared_close(&shared);
+    }
+    return NULL;
+}
+
+/* Threads that open it at the same time; the lock is between descriptors, so each has one of its own. */
+static uint64_t race_all(struct fixture *f)
+{
+    pthread_barrier_t start;
+    struct racer racers[THREADS];
+    uint64_t taken = 0;
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (unsigned i = 0; i < THREADS; i++) {
+        racers[i] = (struct racer){.f = f, .start = &start, .directory = open(f->path, O_RDONLY | O_DIRECTORY)};
+        check_eq_u64((uint64_t)pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(racers[i].thread, NULL);
+        close(racers[i].directory);
+        taken += racers[i].taken;
+    }
+    pthread_barrier_destroy(&start);
+    return taken;
+}
+
+static void test_shared__whoever_makes_it_first_there_is_one_budget(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 20; round++) {
+        struct fixture f;
+        open_fixture(&f);
+        check_eq_u64(race_all(&f), 1000);
+        close_fixture(&f);
+    }
+}
+
+static void test_shared__whoever_comes_with_new_numbers_first_what_was_spent_stays_spent(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct shared shared;
+    open_fixture(&f);
+    check_eq_u64((uint64_t)open_budget(&f, &shared), 0);
+    check_eq_u64(take_all(&shared, &f.budget), 1000);
+    shared_close(&shared);
+    f.budget.capacity = 500;
+    check_eq_u64(race_all(&f), 0);
+    close_fixture(&f);
+}
+
+static void test_shared__a_process_that_dies_in_the_middle_leaves_it_usable(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct shared shared;
+    open_fixture(&f);
+    f.budget.capacity = 1000000;
+    check_eq_u64((uint64_t)open_budget(&f, &shared), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct shared own;
+        if (open_budget(&f, &own) == 0) {
+            struct becalm_spend spend = {.held = false};
+            struct becalm_moment at = {.now = NOW};
+            while (becalm_budget_take(shared_budget(&own), &f.budget, &at, BECALM_OUTCOME_BROKEN, &spend)) {
+                becalm_budget_give(shared_budget(&own), &f.budget, &at, &spend, BECALM_SPEND_UNUSED);
+            }
+        }
+        _exit(0);
+    }
+    check_true(pid > 0);
+    while (becalm_budget_left(shared_budget(&shared), &f.budget, NOW) == 1000000 * (uint64_t)BECALM_TOKEN) {
+    }
+    check_eq_u64((uint64_t)kill(pid, SIGKILL), 0);
+    check_eq_u64((uint64_t)waitpid(pid, NULL, 0), (uint64_t)pid);
+    check_between_u64(take_all(&shared, &f.budget), 999999, 1000000);
+    shared_close(&shared);
+    check_eq_u64((uint64_t)open_budget(&f, &shared), 0);
+    shared_close(&shared);
+    close_fixture(&f);
+}
+
+static void test_shared__a_breaker_opened_by_one_is_open_for_the_next(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct shared shared;
+    struct becalm_moment at = {.now = NOW};
+    open_fixture(&f);
+    check_eq_u64((uint64_t)open_breaker(&f, &shared), 0);
+    for (unsigned i = 0; i < f.breaker.failure_threshold; i++) {
+        struct becalm_permit permit = {.held = false};
+        check_true(becalm_breaker_admit(shared_breaker(&shared), &f.breaker, &at, &permit));
+        becalm_breaker_note(shared_breaker(&shared), &f.breaker, &at, &permit, BECALM_VERDICT_FAILED, 0);
+    }
+    shared_close(&shared);
+    check_eq_u64((uint64_t)open_breaker(&f, &shared), 0);
+    check_eq_u64(becalm_breaker_state(shared_breaker(&shared)), BECALM_BREAKER_OPEN);
+    shared_close(&shared);
+    f.breaker.failure_threshold++;
+    check_eq_u64((uint64_t)open_breaker(&f, &shared), 0);
+    check_eq_u64(shared.news, SHARED_CHANGED);
+    check_eq_u64(becalm_breaker_state(shared_breaker(&shared)), BECALM_BREAKER_OPEN);
+    shared_close(&shared);
+    close_fixture(&f);
+}
+
+static void byte_flip(const struct fixture *f, const char *name, off_t at, unsigned char flip)
+{
+    unsigned char byte;
+    int fd = openat(f->directory, name, O_RDWR);
+    check_true(fd >= 0);
+    check_eq_u64((uint64_t)pread(fd, &byte, 1, at), 1);
+    byte ^= flip;
+    check_eq_u64((uint64_t)pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+/* Uses it in every way; whatever it says, nothing may crash or hang. */
+static void use(struct fixture *f, bool budget)
+{
+    struct becalm_moment at = {.now = NOW};
+    struct shared shared;
+    if ((budget ? open_budget(f, &shared) : open_breaker(f, &shared)) != 0) {
+        check_true(f->why[0] != '\0');
+        return;
+    }
+    if (budget) {
+        struct becalm_spend spend = {.held = false};
+        becalm_budget_begin(shared_budget(&shared), &f->budget, &at);
+        (void)becalm_budget_take(shared_budget(&shared), &f->budget, &at, BECALM_OUTCOME_BROKEN, &spend);
+        becalm_budget_give(shared_budget(&shared), &f->budget, &at, &spend, BECALM_SPEND_UNUSED);
+        (void)becalm_budget_left(shared_budget(&shared), &f->budget, NOW);
+    } else {
+        struct becalm_permit permit = {.held = false};
+        (void)becalm_breaker_peek(shared_breaker(&shared), NOW);
+        (void)becalm_breaker_admit(shared_breaker(&shared), &f->breaker, &at, &permit);
+        becalm_breaker_note(shared_breaker(&shared), &f->breaker, &at, &permit, BECALM_VERDICT_FAILED, 0);
+    }
+    shared_close(&shared);
+}
+
+static void flip_every_byte(struct fixture *f, bool budget)
+{
+    const char *name = budget ? "x.budget" : "x.breaker";
+    struct stat status;
+    use(f, budget);
+    check_eq_u64((uint64_t)fstatat(f->directory, name, &status, 0), 0);
+    for (off_t at = 0; at < status.st_size; at++) {
+        (void)unlinkat(f->directory, name, 0);
+        use(f, budget);
+        byte_flip(f, name, at, 0xff);
+        use(f, budget);
+    }
+}
+
+static void test_shared__no_damaged_byte_can_do_harm(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    flip_every_byte(&f, true);
+    flip_every_byte(&f, false);
+    f.breaker.mode = BECALM_BREAKER_RATE;
+    f.breaker.window_kind = BECALM_WINDOW_COUNT;
+    (void)unlinkat(f.directory, "x.breaker", 0);
+    flip_every_byte(&f, false);
+    becalm_budget_defaults(&f.budget, BECALM_BUDGET_EARNED);
+    (void)unlinkat(f.directory, "x.budget", 0);
+    flip_every_byte(&f, true);
+    close_fixture(&f);
+}
+
+static void test_shared__what_would_lead_out_of_the_memory_or_never_end_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        bool budget;
+        off_t at;
+    } rows[] = {
+        {true, 256 + 7},            /* tokens taken: more than there ever were */
+        {true, 256 + 64 + 20},      /* the window's slices */
+        {true, 256 + 64 + 64 + 24}, /* its hint, which is used as an index */
+        {false, 256},               /* a state that is none */
+        {false, 256 + 64 + 4},      /* the window's size */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fixture f;
+        struct shared shared;
+        open_fixture(&f);
+        use(&f, rows[i].budget);
+        byte_flip(&f, rows[i].budget ? "x.budget" : "x.breaker", rows[i].at, 0xff);
+        check_true((rows[i].budget ? open_budget(&f, &shared) : open_breaker(&f, &shared)) == BECALM_EIO);
+        check_eq_str(f.why, "its contents are damaged");
+        close_fixture(&f);
+    }
+}
+
+static void test_shared__a_file_cut_short_under_it_becomes_private_memory(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct shared shared;
+    open_fixture(&f);
+    check_eq_u64((uint64_t)open_budget(&f, &shared), 0);
+    check_true(shared_hold(&shared));
+    check_eq_u64((uint64_t)truncate(shared.path, 0), 0);
+    check_true(!shared_hold(&shared));
+    check_true(shared_hold(&shared)); /* said once */
+    check_eq_u64(take_all(&shared, &f.budget), 1000);
+    shared_close(&shared);
+    close_fixture(&f);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_shared__is_made_full_and_found_as_it_was_left),
+             cmocka_unit_test(test_shared__whoever_makes_it_first_there_is_one_budget),
+             cmocka_unit_test(test_shared__whoever_comes_with_new_numbers_first_what_was_spent_stays_spent),
+             cmocka_unit_test(test_shared__a_process_that_dies_in_the_middle_leaves_it_usable),
+             cmocka_unit_test(test_shared__a_breaker_opened_by_one_is_open_for_the_next),
+             cmocka_unit_test(test_shared__no_damaged_byte_can_do_harm),
+             cmocka_unit_test(test_shared__what_would_lead_out_of_the_memory_or_never_end_is_refused),
+             cmocka_unit_test(test_shared__a_file_cut_short_under_it_becomes_private_memory))
