@@ -9,6 +9,7 @@ import { NONE, clock, number } from "./format.js";
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [10, 4]];
 const HEIGHT = 150;
+const SHORTEST = 60; // seconds that are shown at least
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -89,7 +90,7 @@ export class TimeChart {
       height: HEIGHT,
       legend: { show: false },
       cursor: { sync: { key: "becalm" }, drag: { x: false, y: false }, points: { size: 6 } },
-      scales: { x: { time: true }, y: { range: (u, low, high) => this.scale(low, high) } },
+      scales: { x: { time: true, range: (u, low, high) => [Math.min(low, high - SHORTEST), high] }, y: { range: (u, low, high) => this.scale(low, high) } },
       axes: [
         { ...axis, space: 70, values: (u, splits) => splits.map((at) => this.tick(u, at)), size: 26, font: "12px system-ui" },
         {
@@ -118,7 +119,7 @@ export class TimeChart {
       fill: filled ? () => translucent(colour(name), 0.14) : undefined,
       width: 1.75,
       dash: DASHES[slot - 1],
-      points: { show: false },
+      points: { show: (u, index) => isScattered(u.data[index]), size: 5 },
       paths: this.options.levels ? globalThis.uPlot.paths.stepped({ align: 1 }) : undefined,
     };
   }
@@ -175,6 +176,13 @@ export class TimeChart {
     this.plot?.destroy();
     this.node.remove();
   }
+}
+
+/** So few values that a line would not be seen. */
+function isScattered(values) {
+  let known = 0;
+  for (const value of values) if (value !== null && value !== undefined && ++known > 3) return false;
+  return true;
 }
 
 /** A histogram: labels of its buckets and how many are in each. Nothing but SVG. */

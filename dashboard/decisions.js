@@ -9,7 +9,7 @@ import { NONE, clock, ms, number, words } from "./format.js";
 const EVERY = 2000;
 const UNITS = {
   ms,
-  retries: (value) => `${number(value)} retries`,
+  retries: (value) => `${number(value)} ${value === 1 ? "retry" : "retries"}`,
   attempts: (value) => `${number(value)} attempts`,
   slots: (value) => `${number(value)} slots`,
   calls: (value) => `${number(value)} calls`,

@@ -114,6 +114,7 @@ function showLink(word, sentence) {
 async function askBefore() {
   try {
     page.live.noteBefore(await page.api.get("/api/history"));
+    page.view.update();
   } catch {
     // then the small lines begin now
   }

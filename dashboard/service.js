@@ -8,18 +8,19 @@ import { Bars, TimeChart } from "./charts.js";
 import { DecisionList } from "./decisions.js";
 import { fill, h, text, wide } from "./dom.js";
 import { NONE, clock, count, ms, number, percent, perSecond, times, words } from "./format.js";
-import { figuresOf, sampleOf, stormOf } from "./live.js";
+import { figuresOf, sampleOf, stormOf, sumOf as together } from "./live.js";
 import { badge } from "./services.js";
 import { StormPanel } from "./storm.js";
 
 const RANGES = { "5m": "5 minutes", "1h": "1 hour", "6h": "6 hours", "24h": "24 hours" };
 const REFRESH = { "1h": 10000, "6h": 60000, "24h": 60000 };
 const LIVE_MS = 300000;
+const MEAN_STEPS = 5; // seconds, of shares
 const LEVELS = ["closed", "half open", "open"];
 const LEVEL_OF = { CLOSED: 0, DISABLED: 0, METRICS_ONLY: 0, HALF_OPEN: 1, OPEN: 2, FORCED_OPEN: 2 };
 
 const rate = (key) => (sample) => (sample.spanMs > 0 ? (1000 * sample[key]) / sample.spanMs : null);
-const figure = (key) => (sample) => figuresOf(sample)[key] ?? null;
+const figure = (key) => (sample, recent) => figuresOf(recent)[key] ?? null; // a share of one quiet second says nothing
 const value = (key) => (sample) => sample[key];
 
 /** Each chart: how it looks, and where its lines come from. */
@@ -242,7 +243,10 @@ export class ServiceView {
 
   draw() {
     const times = this.samples.map((sample) => sample.time / 1000);
-    this.charts.forEach((chart, i) => chart.update(times, ...CHARTS[i].lines.map((line) => this.samples.map(line))));
+    const steps = this.range === "5m" ? MEAN_STEPS : 1;
+    const recent = this.samples.map((sample, i) => together(this.samples.slice(Math.max(0, i + 1 - steps), i + 1)));
+    const column = (line) => this.samples.map((sample, i) => line(sample, recent[i]));
+    this.charts.forEach((chart, i) => chart.update(times, ...CHARTS[i].lines.map(column)));
   }
 
   showEndpoints(service) {

@@ -72,7 +72,7 @@ export class Gateway {
     const [listen, admin] = [port(), port()];
     this.log = "";
     const program = process.env.BECALM ?? path.resolve(import.meta.dirname ?? ".", "../../build/dev/becalm");
-    this.process = spawn(program, ["proxy", "--set", `listen=127.0.0.1:${listen}`, "--set", `admin=127.0.0.1:${admin}`, "--set", "drain.delay=0s", this.file], { stdio: ["ignore", "ignore", "pipe"] });
+    this.process = spawn(program, ["proxy", "--set", `listen=127.0.0.1:${listen}`, "--set", `admin=127.0.0.1:${admin}`, "--set", "drain.delay=0s", path.basename(this.file)], { cwd: this.folder, stdio: ["ignore", "ignore", "pipe"] });
     this.process.stderr.on("data", (data) => (this.log += data));
     this.ended = new Promise((done) => this.process.on("exit", (code) => done(code)));
     this.listen = listen;
