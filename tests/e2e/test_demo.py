@@ -199,6 +199,7 @@ def test_each_lane_shows_its_policy(demo):
     (["--fault", "healthy"], "a fault is dead, slow, flapping or errors; 'healthy' is not"),
     (["--seconds", "0"], "--seconds is an integer from 5 to 86400; '0' is not"),
     (["--port", "x"], "--port is an integer from 1 to 65535; 'x' is not"),
+    (["--headless", "--seconds", "10", "--fault", "slow", "--fault", "dead"], "2 faults need at least --seconds 20"),
     (["now"], "unexpected argument 'now'"),
 ])
 def test_wrong_usage_is_said(args, why):
