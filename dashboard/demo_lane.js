@@ -9,7 +9,7 @@ import { NONE, count, number, perSecond, percent, times, words } from "./format.
 const WINDOW = 180; // ticks that are drawn: 90 s
 const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
 const TITLES = {
-  naive: ["Naive retries", "Up to three attempts at every hop, at once, whatever happens: as many people write them."],
+  naive: ["Naive retries", "Three attempts at every hop, at once, whatever happens: as many write them."],
   becalm: ["Becalm", "The default policy: three attempts too, but within a budget, a limit and a breaker."],
 };
 

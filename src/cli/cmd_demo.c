@@ -329,11 +329,16 @@ static int integer_read(const struct cli_command *command, const struct cli_args
     return 0;
 }
 
+/* Between faults users stop, and then come back. */
+static becalm_ns pauses_of(uint32_t faults)
+{
+    return (faults - 1) * 2 * DEMO_PAUSE;
+}
+
 /* A storm by itself, so that who only looks sees one; what is left of --seconds is divided among its parts. */
 static struct demo_script script_of(const enum service_fault *faults, uint32_t count, bool headless, uint64_t seconds)
 {
-    becalm_ns pauses = (count - 1) * 2 * DEMO_PAUSE;
-    becalm_ns unit = seconds == 0 ? BECALM_S : becalm_ns_since(seconds * BECALM_S, pauses) / (5 + 25 * count);
+    becalm_ns unit = seconds == 0 ? BECALM_S : (seconds * BECALM_S - pauses_of(count)) / (5 + 25 * count);
     return (struct demo_script){
         .fault = faults,
         .count = count,
@@ -404,6 +409,10 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     rc = rc != 0 ? rc : faults_read(command, args, faults, &count);
     if (rc != 0) {
         return rc;
+    }
+    uint64_t least = 5 * count + pauses_of(count) / BECALM_S;
+    if (headless && seconds != 0 && seconds < least) {
+        return cli_usage(command, "%u faults need at least --seconds %" PRIu64, count, least);
     }
     struct show show = {
         .style = cli_style(stdout),

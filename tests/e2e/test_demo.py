@@ -79,7 +79,7 @@ def demo():
 
 
 def test_headless_one_lane_storms_and_the_other_is_back_soon():
-    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 4 s."""
+    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 7 s."""
     done = run("--headless", "--seconds", "18", "--json")
     assert done.stderr == ""
     assert done.returncode == 0
@@ -144,6 +144,17 @@ def test_who_presses_a_button_takes_over_from_the_script(demo):
     assert [change["fault"] for change in demo.state()["changes"]] == ["errors", "healthy"]
 
 
+def front_of(gateway):
+    """What a gateway counted for front, when it has noticed that the last user has left."""
+    end = time.monotonic() + 3
+    while True:
+        with urllib.request.urlopen(f"{gateway}/api/state", timeout=30) as answer:
+            services = {service["name"]: service["endpoints"][0] for service in json.load(answer)["services"]}
+        if services["front"]["active"] == 0 or time.monotonic() > end:
+            return services["front"]
+        time.sleep(0.05)
+
+
 def test_samples_add_up_to_what_services_and_gateways_counted(demo):
     demo.order("/api/fault/slow")
     ticks = demo.until(lambda state: state["ticks"] >= 8)["ticks"]
@@ -152,10 +163,9 @@ def test_samples_add_up_to_what_services_and_gateways_counted(demo):
     state = demo.state()
     for lane, gateway in zip(state["lanes"], demo.gateways):
         assert sum(lane["samples"]["begun"]) == lane["begunTotal"]
-        with urllib.request.urlopen(f"{gateway}/api/state", timeout=30) as answer:
-            seen = {service["name"]: service["endpoints"][0] for service in json.load(answer)["services"]}
-        assert seen["front"]["arrivals"] == lane["begunTotal"]
-        assert lane["services"][0]["arrivalsTotal"] == sum(seen["front"]["attempts"].values())
+        front = front_of(gateway)
+        assert front["arrivals"] == lane["begunTotal"]
+        assert lane["services"][0]["arrivalsTotal"] == sum(front["attempts"].values()) + front["redone"]
         for service in lane["services"]:
             assert sum(service["samples"]["arrivals"]) <= service["arrivalsTotal"]
     later = demo.state(since=state["ticks"])
@@ -199,6 +209,7 @@ def test_each_lane_shows_its_policy(demo):
     (["--fault", "healthy"], "a fault is dead, slow, flapping or errors; 'healthy' is not"),
     (["--seconds", "0"], "--seconds is an integer from 5 to 86400; '0' is not"),
     (["--port", "x"], "--port is an integer from 1 to 65535; 'x' is not"),
+    (["--headless", "--seconds", "10", "--fault", "slow", "--fault", "dead"], "2 faults need at least --seconds 20"),
     (["now"], "unexpected argument 'now'"),
 ])
 def test_wrong_usage_is_said(args, why):
