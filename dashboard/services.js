@@ -49,6 +49,12 @@ export function badge() {
   };
 }
 
+/** Where too many hosts are bad to do without them, their ejections do not count. */
+function hostsSaid({ hosts, usable, ejected }) {
+  if (ejected === 0) return `${usable} of ${hosts}`;
+  return usable + ejected > hosts ? `${usable} of ${hosts}, ejections ignored` : `${usable} of ${hosts}, ${ejected} ejected`;
+}
+
 class Row {
   constructor(service) {
     this.seen = false;
@@ -90,7 +96,7 @@ class Row {
     text(cells.flight, latest.limit === null ? number(latest.inFlight) : `${number(latest.inFlight)} of ${number(latest.limit)}`);
     text(cells.queue, number(latest.waiting));
     text(cells.p99, ms(latest.p99));
-    text(cells.hosts, service.ejected > 0 ? `${service.usable} of ${service.hosts}, ${service.ejected} ejected` : `${service.usable} of ${service.hosts}`);
+    text(cells.hosts, hostsSaid(service));
   }
 }
 
