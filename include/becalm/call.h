@@ -144,6 +144,7 @@ struct becalm_call {
     uint32_t next_host;
     enum becalm_outcome_kind last; /* how the latest attempt ended */
     enum becalm_reason verdict;    /* ANSWERED: the reason that the end will have */
+    bool unasked;                  /* and it said that it had been turned away on its way */
     bool begun;                    /* the budgets count this call as in progress */
     bool answered;                 /* some attempt ended with a real answer, which the host may have kept */
     bool accepted;                 /* the throttle has counted this call as accepted */

@@ -73,6 +73,11 @@ BECALM_API void becalm_limit_carry(struct becalm_limit *to, const struct becalm_
 BECALM_API bool becalm_limit_admit(struct becalm_limit *, const struct becalm_limit_policy *,
                                    const struct becalm_moment *, becalm_ns timeout, struct becalm_slot *);
 
+/* The same for a call that probes a breaker which is not closed: it is not paced. The breaker lets few enough through,
+ * and pacing would only keep it from finding out. */
+BECALM_API bool becalm_limit_probe(struct becalm_limit *, const struct becalm_limit_policy *,
+                                   const struct becalm_moment *, becalm_ns timeout, struct becalm_slot *);
+
 /* The attempt was sent now, later than it was admitted (it waited for a rate or a connection). */
 BECALM_API void becalm_limit_sent(const struct becalm_limit *, struct becalm_slot *, becalm_ns now);
 
@@ -80,6 +85,10 @@ BECALM_API void becalm_limit_sent(const struct becalm_limit *, struct becalm_slo
  * the same slot, a slot that is not held, and EVIDENCE_NONE do nothing. */
 BECALM_API void becalm_limit_note(struct becalm_limit *, const struct becalm_limit_policy *,
                                   const struct becalm_moment *, struct becalm_slot *, enum becalm_evidence);
+
+/* The attempt was turned away at once, further down (becalm_mark_unasked()): somebody there paces already, and does not
+ * hang. Ends the pacing here: with a pace at each layer of a chain, the product of them all would reach the bottom. */
+BECALM_API void becalm_limit_turned_away(struct becalm_limit *);
 
 /* The attempt is over: frees the place. A slot that is not held is left alone. */
 BECALM_API void becalm_limit_give(struct becalm_limit *, struct becalm_slot *);

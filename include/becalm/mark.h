@@ -36,6 +36,10 @@ BECALM_API bool becalm_mark_failing(const struct becalm_mark *);
 /* Does a mark on an answer forbid a retry? OVERLOADED_HOST does not: it forbids that host (becalm_hosts_note). */
 BECALM_API bool becalm_mark_honour(const struct becalm_mark *, enum becalm_mark_kind);
 
+/* Was the call turned away on its way, by an overloaded gate, a limit or an open breaker? Then it says nothing of the
+ * health of whom it was for: a breaker that probed learned nothing. */
+BECALM_API bool becalm_mark_unasked(enum becalm_mark_kind);
+
 /* The mark for our own answer to a call that ends with this reason. `gate` may be NULL. */
 BECALM_API enum becalm_mark_kind becalm_mark_for(enum becalm_reason, const struct becalm_gate *gate);
 

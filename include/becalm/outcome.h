@@ -118,7 +118,8 @@ enum becalm_mark_kind {
     BECALM_MARK_NONE,
     BECALM_MARK_OVERLOADED_HOST, /* not on that host; others may be tried */
     BECALM_MARK_OVERLOADED,      /* the whole service: not at all */
-    BECALM_MARK_SPENT            /* somebody below has retried already */
+    BECALM_MARK_SPENT,           /* somebody below has retried already */
+    BECALM_MARK_UNASKED          /* as SPENT; but it was turned away on the way, and whom it was for was never asked */
 };
 
 /* Does the policy list this outcome? A host that knows more than the kind (a status number) may say so. */

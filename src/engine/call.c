@@ -19,6 +19,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->next_host = BECALM_NO_HOST;
     call->last = BECALM_OUTCOME_CANCELLED;
     call->verdict = BECALM_WHY_NONE;
+    call->unasked = false;
     call->begun = false;
     call->answered = false;
     call->accepted = false;
@@ -99,8 +100,15 @@ becalm_ns becalm__call_timeout(const struct step *s)
 
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
 {
-    struct becalm_limit *limit = s->call->target->limit;
-    return limit == NULL || becalm_limit_admit(limit, &s->call->policy->limit, s->at, becalm__call_timeout(s), slot);
+    const struct becalm_target *target = s->call->target;
+    const struct becalm_limit_policy *policy = &s->call->policy->limit;
+    if (target->limit == NULL) {
+        return true;
+    }
+    if (target->breaker != NULL && !becalm_breaker_closed(target->breaker)) {
+        return becalm_limit_probe(target->limit, policy, s->at, becalm__call_timeout(s), slot);
+    }
+    return becalm_limit_admit(target->limit, policy, s->at, becalm__call_timeout(s), slot);
 }
 
 void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
@@ -121,7 +129,7 @@ static void permit_end(struct step *s)
 {
     struct becalm_call *call = s->call;
     if (call->permit.held) {
-        enum becalm_verdict verdict = becalm_outcome_traits(call->last)->verdict;
+        enum becalm_verdict verdict = becalm__permit_verdict(call->last, call->unasked);
         becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit, verdict, call->flown);
         becalm__call_report(s, &call->permit);
     }
@@ -155,7 +163,13 @@ static void unsent_give(struct step *s)
 /* What the answer to the caller carries if it is not a success. */
 static void action_advise(struct step *s, enum becalm_reason why)
 {
-    s->action->mark = becalm_mark_for(why, s->call->target->gate);
+    const struct becalm_call *call = s->call;
+    enum becalm_mark_kind mark = becalm_mark_for(why, call->target->gate);
+    bool unasked = call->record.attempts == 0 ? mark == BECALM_MARK_SPENT : call->unasked;
+    if (unasked && mark != BECALM_MARK_OVERLOADED && why != BECALM_WHY_CANCELLED) {
+        mark = BECALM_MARK_UNASKED; /* what was said below goes on travelling, whatever we ended with ourselves */
+    }
+    s->action->mark = mark;
     s->action->retry_after = s->call->retry_after;
 }
 

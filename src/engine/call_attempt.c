@@ -233,9 +233,11 @@ static void record_close(struct step *s, const struct becalm_live *live, const s
 }
 
 /* Breaker per attempt: told at the head, as a whole call is. */
-static void permit_note(struct step *s, struct becalm_live *live, enum becalm_verdict verdict)
+static void permit_note(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
     if (live->permit.held) {
+        bool unasked = becalm_mark_unasked(outcome->mark);
+        enum becalm_verdict verdict = becalm__permit_verdict(outcome->kind, unasked);
         becalm_ns took = becalm_ns_since(s->at->now, live->sent_at);
         becalm_breaker_note(s->call->target->breaker, &s->call->policy->breaker, s->at, &live->permit, verdict, took);
         becalm__call_report(s, &live->permit);
@@ -252,6 +254,9 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
     live->judged = true;
     if (live->slot.held) {
         becalm_limit_note(target->limit, &call->policy->limit, s->at, &live->slot, traits->evidence);
+        if (becalm_mark_unasked(outcome->mark)) {
+            becalm_limit_turned_away(target->limit);
+        }
     }
     if (traits->acceptance != BECALM_ACCEPTANCE_NONE) {
         becalm__call_decided(call);
@@ -269,12 +274,13 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
     budgets_note(s, live, outcome);
     sketch_note(s, live, outcome->kind);
     hedge_note(s, live, traits->earns);
-    permit_note(s, live, traits->verdict);
+    permit_note(s, live, outcome);
     record_close(s, live, outcome);
     live->outcome = *outcome;
     call->failed_at = s->at->now;
     if (call->phase != BECALM_PHASE_ANSWERED) {
         call->last = outcome->kind; /* the loser of a hedge does not change how the call went */
+        call->unasked = !traits->earns && becalm_mark_unasked(outcome->mark);
     }
     call->answered |= outcome->status != 0;
 }

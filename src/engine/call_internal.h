@@ -38,6 +38,14 @@ bool becalm__call_shadowed(struct step *s, enum becalm_reason why);
 /* Tells the action of the state change that the breaker reported on this permit, if there was one. */
 void becalm__call_report(struct step *s, const struct becalm_permit *permit);
 
+/* What the breaker learns from a permit's end. A probe that was turned away on its way found out nothing: it gives its
+ * place back, and the next call probes. Else each layer of a chain would be open for another second whenever the layer
+ * below refuses, and the lowest, which alone can find out, would see a call a second at best. */
+static inline enum becalm_verdict becalm__permit_verdict(enum becalm_outcome_kind kind, bool unasked)
+{
+    return unasked ? BECALM_VERDICT_NEUTRAL : becalm_outcome_traits(kind)->verdict;
+}
+
 /* Takes a place in the limit for an attempt that is sent now or as soon as the gate lets it. True without a limit. */
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot);
 

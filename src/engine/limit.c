@@ -281,6 +281,12 @@ bool becalm_limit_admit(struct becalm_limit *limit, const struct becalm_limit_po
     return slot_take(limit, policy, at, timeout, slot);
 }
 
+bool becalm_limit_probe(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                        const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
+{
+    return slot_take(limit, policy, at, timeout, slot);
+}
+
 void becalm_limit_sent(const struct becalm_limit *limit, struct becalm_slot *slot, becalm_ns now)
 {
     slot_send(slot, limit, now);
@@ -539,14 +545,19 @@ static inline bool success_is_news(const struct becalm_limit *limit, const struc
     return becalm_ns_since(s->now, ok_at) >= becalm_ns_min(OK_FRESH, s->timeout / OK_FRESH_SHARE);
 }
 
+static void pace_end(struct becalm_limit *limit)
+{
+    if (atomic_load_explicit(&limit->pace, memory_order_relaxed) != PACE_FULL) {
+        atomic_store_explicit(&limit->pace, PACE_FULL, memory_order_relaxed);
+    }
+}
+
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
 {
     if (success_is_news(limit, s)) {
         atomic_store_explicit(&limit->last_ok_at, s->now, memory_order_relaxed);
     }
-    if (atomic_load_explicit(&limit->pace, memory_order_relaxed) != PACE_FULL) {
-        atomic_store_explicit(&limit->pace, PACE_FULL, memory_order_relaxed);
-    }
+    pace_end(limit);
     if (!s->bad) {
         units_grow(limit, policy);
     }
@@ -613,4 +624,9 @@ void becalm_limit_note(struct becalm_limit *limit, const struct becalm_limit_pol
     if (!sample_is_routine(limit, policy, &s)) {
         note_weigh(limit, policy, at->now, slot, evidence);
     }
+}
+
+void becalm_limit_turned_away(struct becalm_limit *limit)
+{
+    pace_end(limit);
 }

@@ -66,7 +66,22 @@ bool becalm_mark_honour(const struct becalm_mark *mark, enum becalm_mark_kind ki
     case BECALM_MARK_OVERLOADED:
         return true;
     case BECALM_MARK_SPENT:
+    case BECALM_MARK_UNASKED:
         return becalm_mark_failing(mark);
+    }
+    BECALM_UNREACHABLE();
+}
+
+bool becalm_mark_unasked(enum becalm_mark_kind kind)
+{
+    switch (kind) {
+    case BECALM_MARK_NONE:
+    case BECALM_MARK_SPENT:
+        return false;
+    case BECALM_MARK_OVERLOADED_HOST:
+    case BECALM_MARK_OVERLOADED:
+    case BECALM_MARK_UNASKED:
+        return true;
     }
     BECALM_UNREACHABLE();
 }

@@ -24,6 +24,7 @@ enum becalm_mark_kind becalm_mark_parse(struct becalm_text text)
     struct becalm_text name;
     struct becalm_text value;
     enum becalm_mark_kind overloaded = BECALM_MARK_OVERLOADED;
+    enum becalm_mark_kind spent = BECALM_MARK_SPENT;
     text = text_trim(text);
     if (!text_take_token(&text, &word)) {
         return BECALM_MARK_NONE;
@@ -35,12 +36,14 @@ enum becalm_mark_kind becalm_mark_parse(struct becalm_text text)
         if (text_is_word(name, "scope")) {
             /* A scope that we do not know is wider than nothing: at least that host is meant. */
             overloaded = text_is_word(value, "service") ? BECALM_MARK_OVERLOADED : BECALM_MARK_OVERLOADED_HOST;
+        } else if (text_is_word(name, "unasked")) {
+            spent = BECALM_MARK_UNASKED;
         }
     }
     if (text_is_word(word, "overloaded")) {
         return overloaded;
     }
-    return text_is_word(word, "spent") ? BECALM_MARK_SPENT : BECALM_MARK_NONE;
+    return text_is_word(word, "spent") ? spent : BECALM_MARK_NONE;
 }
 
 size_t becalm_mark_write(enum becalm_mark_kind mark, enum becalm_reason reason, char *text, size_t size)
@@ -59,6 +62,9 @@ size_t becalm_mark_write(enum becalm_mark_kind mark, enum becalm_reason reason, 
         break;
     case BECALM_MARK_SPENT:
         out_add(&out, "spent; scope=service; reason=");
+        break;
+    case BECALM_MARK_UNASKED:
+        out_add(&out, "spent; scope=service; unasked; reason=");
         break;
     }
     out_add(&out, becalm_reason_word(reason));

@@ -41,7 +41,7 @@ static uint32_t status_of(enum becalm_outcome_kind kind)
 static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
 {
     struct job *job = job_at(w, id);
-    if (w->options->marks_always && mark == BECALM_MARK_SPENT) {
+    if (w->options->marks_always && (mark == BECALM_MARK_SPENT || mark == BECALM_MARK_UNASKED)) {
         mark = BECALM_MARK_OVERLOADED;
     }
     job->outcome = (struct becalm_outcome){

@@ -92,6 +92,21 @@ static const char *say_deeds(struct words *words, const struct becalm_action *ac
     return arrow;
 }
 
+static const char *mark_word(enum becalm_mark_kind mark)
+{
+    switch (mark) {
+    case BECALM_MARK_NONE:
+    case BECALM_MARK_OVERLOADED_HOST:
+    case BECALM_MARK_OVERLOADED:
+        return "overloaded";
+    case BECALM_MARK_SPENT:
+        return "spent";
+    case BECALM_MARK_UNASKED:
+        return "spent, unasked";
+    }
+    return "";
+}
+
 size_t story_action(const struct becalm_action *action, char *text, size_t size)
 {
     struct words words = {text, size, 0};
@@ -100,7 +115,7 @@ size_t story_action(const struct becalm_action *action, char *text, size_t size)
         say(&words, "%sfinish (%s)", arrow, becalm_reason_word(action->why));
         say(&words, "%s", action->last_answer ? " with the last answer" : "");
         if (action->mark != BECALM_MARK_NONE) {
-            say(&words, " marked %s", action->mark == BECALM_MARK_SPENT ? "spent" : "overloaded");
+            say(&words, " marked %s", mark_word(action->mark));
         }
     } else if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
         say(&words, "%swait %" PRIu64 "ms (%s)", arrow, ms(action->wait.wait), becalm_reason_word(action->why));

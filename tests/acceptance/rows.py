@@ -254,6 +254,16 @@ CHAIN = [
     ),
 ]
 
+HANG = [
+    Row(
+        "hang",
+        "three services in a row, the last one hangs",
+        scenario("chain-hang"),
+        {},
+        (seconds(2, 0, 3), worst(1.3, 0, 1.5), factor("load", figure.load, 0.05, 0, 0.15)),
+    ),
+]
+
 REFERENCE = [
     Row(
         "A19.none", "no retries", "metastable", {"length": "300s"}, (peak(1.04), seconds(106, 100, 110)), policy="none"
@@ -512,6 +522,7 @@ ROWS = [
     *QUIET,
     *HOSTS,
     *CHAIN,
+    *HANG,
     *REFERENCE,
     *GATE,
     *HEALTHY,

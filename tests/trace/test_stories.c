@@ -91,7 +91,7 @@ static void test_story__the_breaker_opens_in_mid_call_and_stops_retries(void **s
                      "[ 20ms] call 2 got rejected 503 on 0 -> answer, finish (not_idempotent)\n"
                      "[ 30ms] call 3 got rejected 503 on 0 -> answer, finish (not_idempotent), breaker CLOSED to OPEN\n"
                      "[110ms] call 1 wakes -> finish (breaker_open) with the last answer marked spent\n"
-                     "[200ms] call 4 begins -> finish (breaker_open) marked spent\n");
+                     "[200ms] call 4 begins -> finish (breaker_open) marked spent, unasked\n");
     world_close(&w);
 }
 
@@ -123,7 +123,7 @@ static void test_story__half_open_probes_close_the_breaker(void **state)
     world_run(&w, 1100 * MS);
     world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
                      "[1030ms] call 3 begins -> send 0\n"
-                     "[1030ms] call 4 begins -> finish (breaker_open) marked spent\n"
+                     "[1030ms] call 4 begins -> finish (breaker_open) marked spent, unasked\n"
                      "[1040ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
                      "[1050ms] call 3 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n");
     world_close(&w);
@@ -142,6 +142,48 @@ static void test_story__a_probe_that_fails_is_not_retried(void **state)
     world_close(&w);
 }
 
+/* Further down, a gate, a limit or a breaker said no: nobody was asked, so nothing was found out. */
+static void test_story__a_probe_that_is_turned_away_below_gives_its_place_back(void **state)
+{
+    static const enum becalm_mark_kind marks[] = {BECALM_MARK_UNASKED, BECALM_MARK_OVERLOADED};
+    (void)state;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        struct world w;
+        open_breaker(&w, 1);
+        world_call(&w, &(struct plan){.request = post, .reply = {reply_mark(10 * MS, 503, marks[i])}});
+        world_run(&w, 1050 * MS);
+        world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+        world_run(&w, 1100 * MS);
+        world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                         "[1040ms] call 2 got rejected 503 on 0 -> answer, finish (not_idempotent) marked spent, "
+                         "unasked\n"
+                         "[1050ms] call 3 begins -> send 0\n"
+                         "[1060ms] call 3 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n");
+        world_close(&w);
+    }
+}
+
+/* Nor does it open one that is closed. */
+static void test_story__calls_that_are_turned_away_below_do_not_open_the_breaker(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.breaker.mode = BECALM_BREAKER_RATE;
+    w.policy.breaker.min_calls = 1;
+    w.policy.max_retries = 0;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_mark(10 * MS, 503, BECALM_MARK_UNASKED)}});
+    world_run(&w, 20 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_mark(10 * MS, 503, BECALM_MARK_SPENT)}});
+    world_run(&w, 40 * MS);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (retries_off) marked spent, unasked\n"
+                     "[ 20ms] call 2 begins -> send 0\n"
+                     "[ 30ms] call 2 got rejected 503 on 0 -> answer, finish (retries_off), breaker CLOSED to OPEN\n");
+    world_close(&w);
+}
+
 static void test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing(void **state)
 {
     (void)state;
@@ -154,11 +196,12 @@ static void test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_no
     world_run(&w, 4050 * MS);
     world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
     world_run(&w, 4100 * MS);
-    world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
-                     "[3035ms] call 3 begins -> finish (breaker_open) marked spent, breaker HALF_OPEN to OPEN\n"
-                     "[4030ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
-                     "[4050ms] call 4 begins -> send 0, breaker OPEN to HALF_OPEN\n"
-                     "[4060ms] call 4 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n");
+    world_expect(&w,
+                 "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                 "[3035ms] call 3 begins -> finish (breaker_open) marked spent, unasked, breaker HALF_OPEN to OPEN\n"
+                 "[4030ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
+                 "[4050ms] call 4 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                 "[4060ms] call 4 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n");
     world_close(&w);
 }
 
@@ -187,7 +230,7 @@ static void test_story__a_call_that_arrives_too_late_is_not_sent(void **state)
     world_run(&w, 50 * MS);
     struct becalm_request late = {.idempotent = true, .deadline_at = 50 * MS};
     world_call(&w, &(struct plan){.request = late, .reply = {reply_ok(MS)}});
-    world_expect(&w, "[ 50ms] call 1 begins -> finish (deadline) marked spent\n");
+    world_expect(&w, "[ 50ms] call 1 begins -> finish (deadline) marked spent, unasked\n");
     world_close(&w);
 }
 
@@ -296,7 +339,7 @@ static void test_story__a_marked_answer_is_not_retried(void **state)
         &w, &(struct plan){.request = get, .reply = {reply_mark(10 * MS, 503, BECALM_MARK_SPENT), reply_ok(10 * MS)}});
     world_run(&w, 300 * MS);
     world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
-                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (stopped) marked spent\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> answer, finish (stopped) marked spent, unasked\n"
                      "[100ms] call 2 begins -> send 0\n"
                      "[110ms] call 2 got rejected 503 on 0 -> wait 100ms (backoff)\n"
                      "[210ms] call 2 wakes -> send 1\n"
@@ -382,7 +425,7 @@ static void test_story__retries_are_shed_before_first_attempts(void **state)
     world_run(&w, BECALM_S);
     world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
                      "[  0ms] call 2 begins -> queued\n"
-                     "[  0ms] call 3 begins -> finish (limit) marked spent\n"
+                     "[  0ms] call 3 begins -> finish (limit) marked spent, unasked\n"
                      "[ 10ms] call 1 got rejected 503 on 0 -> wait 100ms (backoff)\n"
                      "[ 10ms] call 2 is called by the gate -> send 0\n"
                      "[110ms] call 1 wakes -> finish (limit) with the last answer marked spent\n"
@@ -483,7 +526,7 @@ static void test_story__a_slow_call_opens_the_breaker_while_it_is_still_in_fligh
     world_run(&w, 3 * BECALM_S);
     world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
                      "[300ms] call 1 wakes -> goes on, breaker CLOSED to OPEN\n"
-                     "[400ms] call 2 begins -> finish (breaker_open) marked spent\n"
+                     "[400ms] call 2 begins -> finish (breaker_open) marked spent, unasked\n"
                      "[2000ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n");
     world_close(&w);
 }
@@ -690,6 +733,8 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__the_breaker_opens_in_mid_call_and_stops_retries),
              cmocka_unit_test(test_story__half_open_probes_close_the_breaker),
              cmocka_unit_test(test_story__a_probe_that_fails_is_not_retried),
+             cmocka_unit_test(test_story__a_probe_that_is_turned_away_below_gives_its_place_back),
+             cmocka_unit_test(test_story__calls_that_are_turned_away_below_do_not_open_the_breaker),
              cmocka_unit_test(test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing),
              cmocka_unit_test(test_story__the_deadline_leaves_no_time_to_wait),
              cmocka_unit_test(test_story__a_call_that_arrives_too_late_is_not_sent),

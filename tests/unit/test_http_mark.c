@@ -76,11 +76,13 @@ static void test_mark_header__writes_the_scope_and_the_reason(void **state)
     check_eq_str(value, "overloaded; scope=host; reason=limit");
     (void)becalm_mark_write(MARK(SPENT), BECALM_WHY_BUDGET_EMPTY, value, sizeof value);
     check_eq_str(value, "spent; scope=service; reason=budget_empty");
+    (void)becalm_mark_write(MARK(UNASKED), BECALM_WHY_BREAKER_OPEN, value, sizeof value);
+    check_eq_str(value, "spent; scope=service; unasked; reason=breaker_open");
 }
 
 static void test_mark_header__what_is_written_is_read_back(void **state)
 {
-    static const enum becalm_mark_kind marks[] = {MARK(OVERLOADED_HOST), MARK(OVERLOADED), MARK(SPENT)};
+    static const enum becalm_mark_kind marks[] = {MARK(OVERLOADED_HOST), MARK(OVERLOADED), MARK(SPENT), MARK(UNASKED)};
     (void)state;
     for (unsigned reason = 0; reason < BECALM_REASON_COUNT; reason++) {
         for (size_t i = 0; i < COUNT(marks); i++) {

@@ -139,6 +139,7 @@ static void test_status__an_answer_carries_the_mark_that_it_came_with(void **sta
         {NULL, NULL, BECALM_MARK_NONE},
         {"overloaded; scope=service; reason=shed", NULL, BECALM_MARK_OVERLOADED},
         {"spent; scope=service; reason=budget_empty", NULL, BECALM_MARK_SPENT},
+        {"spent; scope=service; unasked; reason=limit", NULL, BECALM_MARK_UNASKED},
         {NULL, "true", BECALM_MARK_OVERLOADED_HOST},
         {NULL, "", BECALM_MARK_OVERLOADED_HOST},
         {"overloaded; scope=service", "true", BECALM_MARK_OVERLOADED},

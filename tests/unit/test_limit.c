@@ -608,6 +608,34 @@ static void test_limit__one_success_ends_the_pacing(void **state)
     check_eq_u64(scene_passing(&scene), 10000);
 }
 
+/* Somebody further down paces already: two paces in a row would let the product of them through. */
+static void test_limit__what_is_turned_away_below_ends_the_pacing(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_paced(&scene);
+    check_true(scene_passing(&scene) < 7000);
+    becalm_limit_turned_away(&scene.limit);
+    check_eq_u64(scene_passing(&scene), 10000);
+    check_eq_u64(scene_limit(&scene), 1); /* but it proves no success */
+}
+
+static void test_limit__a_probe_of_a_breaker_is_not_paced(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_paced(&scene);
+    for (uint64_t i = 0; i < 100; i++) {
+        struct becalm_slot slot = {.held = false};
+        struct becalm_slot second = {.held = false};
+        scene.at.random = i * 0x9e3779b97f4a7c15u;
+        check_true(becalm_limit_probe(&scene.limit, &scene.policy, &scene.at, BECALM_S, &slot));
+        check_true(
+            !becalm_limit_probe(&scene.limit, &scene.policy, &scene.at, BECALM_S, &second)); /* the limit holds */
+        becalm_limit_give(&scene.limit, &slot);
+    }
+}
+
 static void test_limit__a_routine_success_ends_the_pacing_too(void **state)
 {
     (void)state;
@@ -967,6 +995,8 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__at_its_minimum_each_timeout_paces_more),
              cmocka_unit_test(test_limit__the_pace_recovers_with_a_time_constant_of_five_seconds),
              cmocka_unit_test(test_limit__one_success_ends_the_pacing),
+             cmocka_unit_test(test_limit__what_is_turned_away_below_ends_the_pacing),
+             cmocka_unit_test(test_limit__a_probe_of_a_breaker_is_not_paced),
              cmocka_unit_test(test_limit__a_routine_success_ends_the_pacing_too),
              cmocka_unit_test(test_limit__an_older_now_does_not_cut),
              cmocka_unit_test(test_limit__an_older_now_does_not_raise_the_pace),

@@ -130,6 +130,7 @@ static void test_mark__overloaded_is_always_honoured_and_spent_only_while_failin
         check_true(!becalm_mark_honour(&mark, BECALM_MARK_OVERLOADED_HOST));
         check_true(becalm_mark_honour(&mark, BECALM_MARK_OVERLOADED));
         check_true(becalm_mark_honour(&mark, BECALM_MARK_SPENT) == (failing == 1));
+        check_true(becalm_mark_honour(&mark, BECALM_MARK_UNASKED) == (failing == 1));
         note_times(&mark, BECALM_OUTCOME_BROKEN, 7);
     }
 }
