@@ -33,6 +33,15 @@ const shown = (page, lane, name) => page.locator(`[data-lane="${lane}"] [data-fi
 const plain = (text) => Number.parseFloat(text.replaceAll(",", ""));
 const press = (page, fault) => page.locator(`[data-fault="${fault}"]`).click();
 
+/** The picture at the top of the README: the storm and the calm, some seconds after healing. `make picture` keeps it. */
+async function readme(page, healed, state) {
+  await page.setViewportSize({ width: 1200, height: 900 });
+  await until("some seconds after healing", async () => (await state()).ticks > healed + 14);
+  await drawn(page);
+  const { y, height } = await page.locator('[data-lane="naive"] .chart').first().boundingBox();
+  await picture(page, "demo", { fullPage: true, clip: { x: 0, y: 0, width: 1200, height: Math.ceil(y + height + 14) } });
+}
+
 test("a fault by its button: one lane storms, the other does not, and only one is back", async (t) => {
   const { page, state } = await scene(t);
   await until("some calls", async () => (await state()).ticks > 4);
@@ -49,11 +58,13 @@ test("a fault by its button: one lane storms, the other does not, and only one i
   await picture(page, "demo-hurt");
 
   await press(page, "healthy");
+  const healed = (await state()).ticks;
   await until("the right is back", async () => (await shown(page, "becalm", "after")) === "back");
   await until("the right succeeds", async () => plain(await shown(page, "becalm", "success")) > 95);
   const { lanes } = await state();
   assert.ok(lanes[0].services[2].arrivalsTotal > 3 * lanes[1].services[2].arrivalsTotal);
   assert.match(await page.locator("#verdict").textContent(), /Becalm was back after/);
+  await readme(page, healed, state);
 
   await page.locator("#simulate").click();
   await until("simulated", async () => /simulated in/.test(await page.locator("#simulated").textContent()));
@@ -97,7 +108,12 @@ test("by keyboard alone, in the dark, on a phone", async (t) => {
   await until("healed", async () => (await state()).fault === "healthy");
   await accessible(page, "phone");
   await picture(page, "demo-phone");
-  await page.setViewportSize({ width: 1920, height: 1080 });
-  await fits(page, "wide");
-  await picture(page, "demo-dark");
+  for (const width of [1920, 1322, 1132, 762]) {
+    await page.setViewportSize({ width, height: 1080 });
+    await drawn(page);
+    await fits(page, `${width}`);
+    const scrolls = await page.locator(".wide").evaluateAll((tables) => tables.filter((each) => each.scrollWidth > each.clientWidth).length);
+    assert.equal(scrolls, 0, `tables that have to be scrolled at ${width}`);
+    await picture(page, `demo-${width}`);
+  }
 });
