@@ -142,7 +142,7 @@ def test_it_ends_at_any_moment_while_pages_follow_it(fault):
     demo.order(f"/api/fault/{fault}")
     demo.until(lambda state: state["ticks"] >= 2)
     demo.order("/api/simulation")
-    moment = random.random()
+    moment = random.random() / 2
     print(f"after {moment} s more")
     time.sleep(moment)
     assert " calls, " in demo.end(random.choice([signal.SIGINT, signal.SIGTERM]))
@@ -193,6 +193,7 @@ def front_of(gateway):
         time.sleep(0.05)
 
 
+@same_in_every_build
 def test_samples_add_up_to_what_services_and_gateways_counted(demo):
     demo.order("/api/fault/slow")
     ticks = demo.until(lambda state: state["ticks"] >= 8)["ticks"]
