@@ -47,10 +47,13 @@ bench: ## measure engine, simulator and gateway beside their peers; run every ac
 	python3 -B bench/gateway/race.py
 	tests/acceptance/acceptance.py --jobs $(JOBS)
 
-picture: ## draw the README's picture anew
-	tools/setup build
-	$(call build,release,--target becalm)
-	build/release/becalm sim metastable --compare all --picture docs/images/metastable.svg
+picture: ## draw the pictures of README and docs anew: by the simulator, and by the tests in a browser
+	tools/setup build test
+	$(call build,dev,--target becalm)
+	build/dev/becalm sim metastable --compare all --picture docs/images/metastable.svg
+	rm -rf build/dev/pictures
+	ctest --preset dev -R '^browser/'
+	cp build/dev/pictures/demo.png build/dev/pictures/dashboard.png docs/images/
 
 install: ## install the command, headers and libraries (PREFIX=/usr/local, DESTDIR=)
 	tools/setup build

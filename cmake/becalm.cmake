@@ -169,7 +169,7 @@ function(becalm_browser_tests folder)
         get_filename_component(name ${source} NAME_WE)
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/run ${source})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77 PROCESSORS 2
+        set_tests_properties(${name} PROPERTIES TIMEOUT 180 SKIP_RETURN_CODE 77 PROCESSORS 2
             ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_PICTURES=${PROJECT_BINARY_DIR}/pictures")
     endforeach()
 endfunction()

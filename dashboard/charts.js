@@ -9,7 +9,6 @@ import { NONE, clock, number } from "./format.js";
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [10, 4]];
 const HEIGHT = 150;
-const SHORTEST = 60; // seconds that are shown at least
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -34,12 +33,13 @@ function swatch(slot) {
  *   series           [{label, slot: 1..6, fill, far}]: slot picks colour and dash; a far one does not flatten the others
  *   format           a number as text
  *   most, least      the scale is at least so wide
+ *   shortest         seconds that are shown at least
  *   levels           words for 0, 1, 2...: a line in steps between named states
  *   marks            (chart, context, box) => ...: drawn behind the lines, for whoever wants to shade a time
  */
 export class TimeChart {
   constructor(options) {
-    this.options = { format: number, most: 0, least: 0, ...options };
+    this.options = { format: number, most: 0, least: 0, shortest: 60, ...options };
     this.values = this.options.series.map(() => h("span", { class: "value" }, NONE));
     this.plotPlace = h("div", { class: "plot", role: "img", "aria-label": this.options.title });
     this.when = h("span", { class: "when" });
@@ -83,14 +83,14 @@ export class TimeChart {
   }
 
   plotOptions(width) {
-    const { series, format, levels, marks } = this.options;
+    const { series, format, levels, marks, shortest } = this.options;
     const axis = { stroke: () => colour("--muted"), grid: { stroke: () => colour("--grid"), width: 1 }, ticks: { show: false } };
     return {
       width,
       height: HEIGHT,
       legend: { show: false },
       cursor: { sync: { key: "becalm" }, drag: { x: false, y: false }, points: { size: 6 } },
-      scales: { x: { time: true, range: (u, low, high) => [Math.min(low, high - SHORTEST), high] }, y: { range: (u, low, high) => this.scale(low, high) } },
+      scales: { x: { time: true, range: (u, low, high) => [Math.min(low, high - shortest), high] }, y: { range: (u, low, high) => this.scale(low, high) } },
       axes: [
         { ...axis, space: 70, values: (u, splits) => splits.map((at) => this.tick(u, at)), size: 26, font: "12px system-ui" },
         {

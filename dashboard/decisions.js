@@ -16,7 +16,7 @@ const UNITS = {
   percent: (value) => `${number(value)} %`,
 };
 
-const keyOf = (decision) => `${decision.time} ${decision.service} ${decision.target} ${decision.took_ms}`;
+const keyOf = (decision) => `${decision.time} ${decision.service} ${decision.target} ${decision.tookMs}`;
 const good = (decision) => decision.reason === "ok" || decision.reason === "permanent";
 
 /** A list that asks for itself while update() is called; it holds still while one of its decisions is open. */
@@ -68,7 +68,7 @@ export class DecisionList {
       h("span", { class: "d-status" }, decision.status ?? NONE),
       h("span", { class: "d-reason" }, words(decision.reason)),
       h("span", { class: "d-attempts" }, `${decision.attempts} ${decision.attempts === 1 ? "attempt" : "attempts"}`),
-      h("span", { class: "d-took" }, ms(decision.took_ms)),
+      h("span", { class: "d-took" }, ms(decision.tookMs)),
     ];
     const button = h("button", { type: "button", class: "d-row", "aria-expanded": String(this.open === key) }, summary);
     button.addEventListener("click", () => this.toggle(button, detail, decision));
@@ -99,7 +99,7 @@ function detailOf(decision) {
     decision.change && h("p", { class: "change" }, h("span", { class: "tile-label" }, "What would change it"), decision.change),
     decision.attempt.length > 0 && timeline(decision),
     attemptTable(decision),
-    h("p", { class: "note" }, [`took ${ms(decision.took_ms)} in all`, decision.gated_ms > 0 && `waited ${ms(decision.gated_ms)} in the gate`, decision.request_id && `request id ${decision.request_id}`].filter(Boolean).join(" · ")),
+    h("p", { class: "note" }, [`took ${ms(decision.tookMs)} in all`, decision.gatedMs > 0 && `waited ${ms(decision.gatedMs)} in the gate`, decision.requestId && `request id ${decision.requestId}`].filter(Boolean).join(" · ")),
   ];
 }
 
@@ -113,17 +113,17 @@ function numbersOf({ reason, have, need, unit }) {
 
 /** Waits and attempts, one under the other, along the call's time. */
 function timeline(decision) {
-  const total = Math.max(decision.took_ms, 0.001);
+  const total = Math.max(decision.tookMs, 0.001);
   const share = (value) => Math.min(100, (100 * value) / total);
   const at = (value) => `${share(value).toFixed(2)}%`;
   const height = 14;
   const bars = decision.attempt.flatMap((attempt, i) => {
     const y = i * (height + 4) + 2;
-    const waited = attempt.waited_ms ?? 0;
-    const width = Math.max(0.6, share(attempt.took_ms ?? total - attempt.sent_ms)); // one that took nothing is still seen
+    const waited = attempt.waitedMs ?? 0;
+    const width = Math.max(0.6, share(attempt.tookMs ?? total - attempt.sentMs)); // one that took nothing is still seen
     return [
-      waited > 0 && h("rect", { class: "t-wait", x: at(attempt.sent_ms - waited), y: y + height / 2 - 1, width: at(waited), height: 2 }),
-      h("rect", { class: attempt.outcome === "ok" ? "t-ok" : "t-bad", x: `${Math.min(share(attempt.sent_ms), 99.4).toFixed(2)}%`, y, width: `${width.toFixed(2)}%`, height, rx: 2 }),
+      waited > 0 && h("rect", { class: "t-wait", x: at(attempt.sentMs - waited), y: y + height / 2 - 1, width: at(waited), height: 2 }),
+      h("rect", { class: attempt.outcome === "ok" ? "t-ok" : "t-bad", x: `${Math.min(share(attempt.sentMs), 99.4).toFixed(2)}%`, y, width: `${width.toFixed(2)}%`, height, rx: 2 }),
     ];
   });
   return h("svg", { class: "timeline", width: "100%", height: decision.attempt.length * (height + 4) + 2, "aria-hidden": "true" }, bars);
@@ -134,7 +134,7 @@ function attemptTable(decision) {
   const rows = decision.attempt.map((attempt) => {
     const how = attempt.open ? "not over yet" : words(attempt.outcome);
     const what = attempt.number === 0 ? "first attempt" : attempt.hedge ? `hedge ${attempt.number}` : `retry ${attempt.number}`;
-    const cells = [attempt.waited_ms === undefined ? NONE : ms(attempt.waited_ms), ms(attempt.sent_ms), attempt.host ?? NONE, how, attempt.status ?? NONE, ms(attempt.took_ms)];
+    const cells = [attempt.waitedMs === undefined ? NONE : ms(attempt.waitedMs), ms(attempt.sentMs), attempt.host ?? NONE, how, attempt.status ?? NONE, ms(attempt.tookMs)];
     return h("tr", {}, h("th", { scope: "row" }, what), cells.map((cell) => h("td", {}, cell)));
   });
   const labels = ["", "Waited before", "Sent after", "Host", "Ended", "Status", "Took"];
@@ -177,7 +177,7 @@ export class DecisionsView {
 
   isShown(decision) {
     const wanted = this.words.value.trim().toLowerCase();
-    const all = `${decision.service} ${decision.endpoint} ${decision.method} ${decision.target} ${decision.status} ${decision.reason} ${words(decision.reason)} ${decision.request_id ?? ""}`;
+    const all = `${decision.service} ${decision.endpoint} ${decision.method} ${decision.target} ${decision.status} ${decision.reason} ${words(decision.reason)} ${decision.requestId ?? ""}`;
     return (!this.onlyBad.checked || !good(decision)) && all.toLowerCase().includes(wanted);
   }
 

@@ -7,6 +7,7 @@ import { attribute, fill, h, text } from "./dom.js";
 import { NONE, count, number, perSecond, percent, times, words } from "./format.js";
 
 const WINDOW = 180; // ticks that are drawn: 90 s
+const SHORTEST = 15; // seconds: whoever comes for the first storm sees it large
 const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
 const TITLES = {
   naive: ["Naive retries", "Three attempts at every hop, at once, whatever happens: as many write them."],
@@ -101,6 +102,7 @@ export class Lane {
         { label: "users ask", slot: 2 },
         { label: "simulated", slot: 3 },
       ],
+      shortest: SHORTEST,
       format: number,
       marks,
     });
@@ -111,6 +113,7 @@ export class Lane {
         { label: "well within 3 s", slot: 1, fill: true },
         { label: "simulated", slot: 3 },
       ],
+      shortest: SHORTEST,
       format: percent,
       most: 1,
       marks,

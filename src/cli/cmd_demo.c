@@ -207,18 +207,18 @@ static void print_line(const struct demo *demo)
     putchar('\n');
 }
 
-static void ticked(void *self, const struct demo *demo)
+static bool ticked(void *self, const struct demo *demo)
 {
     struct show *show = self;
     if (show->silent) {
-        return;
+        return true;
     }
     if (show->in_place) {
         draw(show, demo);
     } else if (demo->ticks % DEMO_STEADY == 0) {
         print_line(demo);
     }
-    fflush(stdout);
+    return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
 
 /* ---- before and after ---- */

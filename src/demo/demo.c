@@ -123,8 +123,8 @@ static void tick(struct timer *timer)
     }
     becalm_ns next = demo->begun_at + (demo->ticks + 1) * LANE_TICK;
     wheel_arm(&demo->loop.wheel, timer, next);
-    if (demo->options.ticked != NULL) {
-        demo->options.ticked(demo->options.self, demo);
+    if (demo->options.ticked != NULL && !demo->options.ticked(demo->options.self, demo)) {
+        demo->loop.stop = true;
     }
 }
 

@@ -48,7 +48,7 @@ struct demo_options {
     becalm_ns length;                                /* then it ends by itself; BECALM_NEVER: it does not */
     bool ends_with_script;                           /* likewise */
     int stop_fd;                                     /* becomes readable: it ends */
-    void (*ticked)(void *self, const struct demo *); /* every LANE_TICK */
+    bool (*ticked)(void *self, const struct demo *); /* every LANE_TICK; false: nobody looks any more, and it ends */
     void *self;
 };
 

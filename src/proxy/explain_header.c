@@ -313,12 +313,12 @@ static void attempt_json(struct buffer *b, const struct explain *e, const struct
     buffer_json_bool(b, "hedge", a->hedge);
     buffer_json_bool(b, "open", a->open);
     if (a->number > 0) {
-        buffer_json_decimal(b, "waited_ms", ms_of(a->waited), 3);
+        buffer_json_decimal(b, "waitedMs", ms_of(a->waited), 3);
     }
-    buffer_json_decimal(b, "sent_ms", ms_of(becalm_ns_since(a->sent_at, e->record->began_at)), 3);
+    buffer_json_decimal(b, "sentMs", ms_of(becalm_ns_since(a->sent_at, e->record->began_at)), 3);
     if (!a->open) {
         buffer_json_chars(b, "outcome", becalm_outcome_word(a->outcome));
-        buffer_json_decimal(b, "took_ms", ms_of(a->took), 3);
+        buffer_json_decimal(b, "tookMs", ms_of(a->took), 3);
     }
     if (!a->open && a->status != 0) {
         buffer_json_number(b, "status", a->status);
@@ -340,8 +340,8 @@ static void decision_json(struct buffer *b, const struct becalm_record *r)
     }
     buffer_json_chars(b, "unit", figures.unit);
     buffer_json_chars(b, "would", r->would == BECALM_WHY_NONE ? NULL : becalm_reason_word(r->would));
-    buffer_json_decimal(b, "gated_ms", ms_of(r->gated), 3);
-    buffer_json_decimal(b, "took_ms", ms_of(becalm_ns_since(r->ended_at, r->began_at)), 3);
+    buffer_json_decimal(b, "gatedMs", ms_of(r->gated), 3);
+    buffer_json_decimal(b, "tookMs", ms_of(becalm_ns_since(r->ended_at, r->began_at)), 3);
     buffer_json_number(b, "attempts", r->attempts);
     buffer_json_number(b, "hedges", r->hedges);
 }
@@ -358,7 +358,7 @@ void record_json(struct buffer *b, const char *key, const struct explain *e)
     buffer_json_string(b, "endpoint", e->endpoint);
     buffer_json_string(b, "method", e->method);
     buffer_json_string(b, "target", e->target);
-    buffer_json_string(b, "request_id", e->request_id);
+    buffer_json_string(b, "requestId", e->request_id);
     if (e->status != 0) {
         buffer_json_number(b, "status", e->status);
     }

@@ -343,16 +343,21 @@ enum upstream_result upstream_get(struct upstream_host *host, struct attempt *at
     return get(host, attempt, connect_timeout, fresh, careful, false);
 }
 
+/* The line keeps its order: who wants a fresh connection does not take an idle one, which only makes room for it, and
+ * those behind it wait for the next that is connected, or is not. */
+static bool can_serve(const struct upstream_host *host, const struct attempt *attempt)
+{
+    bool has_idle = host->idle != NULL;
+    bool can_connect = host->connecting < UPSTREAM_CONNECTING && (host->count < host->max || has_idle);
+    return can_connect || (has_idle && !attempt->fresh);
+}
+
 static void serve_line(struct task *task)
 {
     struct upstream_host *host = (struct upstream_host *)((char *)task - offsetof(struct upstream_host, serve));
     host->users++; /* stay until the end of this */
-    while (host->waiting != NULL) {
+    while (host->waiting != NULL && can_serve(host, host->waiting)) {
         struct attempt *attempt = host->waiting;
-        bool room = host->count < host->max && host->connecting < UPSTREAM_CONNECTING;
-        if (host->idle == NULL && !room) {
-            break;
-        }
         upstream_leave(attempt);
         switch (get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true)) {
         case UPSTREAM_READY:

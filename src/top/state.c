@@ -398,7 +398,7 @@ static void read_decision(struct json_reader *r, struct state_decision *decision
         {"change", offsetof(struct state_decision, change), read_sentence},
         {"status", offsetof(struct state_decision, status), read_count},
         {"attempts", offsetof(struct state_decision, attempts), read_count},
-        {"took_ms", offsetof(struct state_decision, took), read_ms},
+        {"tookMs", offsetof(struct state_decision, took), read_ms},
         {NULL, 0, NULL},
     };
     *decision = (struct state_decision){.attempts = 0};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What the browser tests share: hosts that misbehave when told to and count what they get, a real gateway in front of them,
-// callers, and a real browser that looks at it. Everything is on loopback and ends with the test.
+// callers, and a real browser that looks at it. Everything is on loopback and ends with the test; every wait has a bound,
+// and so has the whole file.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -16,10 +17,20 @@ import { chromium } from "playwright-core";
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
+const PATIENCE = 30; // seconds, for anything: the machine may be busy with other tests
+const WHOLE = 140; // seconds, for all tests of a file
+
 export const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
+/** The promise, or a failure that says what did not come. */
+export async function within(what, seconds, promise) {
+  let timer;
+  const late = new Promise((_, failed) => (timer = setTimeout(() => failed(new Error(`${what}: not within ${seconds} s`)), seconds * 1000)));
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
 /** Waits, generously, until `claim` holds; says what was missing if it never does. */
-export async function until(what, claim, seconds = 30) {
+export async function until(what, claim, seconds = PATIENCE) {
   const end = Date.now() + seconds * 1000;
   let last;
   while (Date.now() < end) {
@@ -56,32 +67,72 @@ export class Host {
   }
 }
 
-/** A gateway of its own process. `policy({listen, admin})` writes its file. */
+/** The program under test, as a process. What it wrote to stderr is its `log`, to stdout `out`. */
+export class Program {
+  static running = new Set();
+
+  constructor(args, options = {}) {
+    const program = process.env.BECALM ?? path.resolve(import.meta.dirname ?? ".", "../../build/dev/becalm");
+    this.process = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1" }, ...options });
+    this.log = this.out = "";
+    this.process.stdout.on("data", (data) => (this.out += data));
+    this.process.stderr.on("data", (data) => (this.log += data));
+    Program.running.add(this);
+    this.ended = new Promise((done) => this.process.on("close", done)).finally(() => Program.running.delete(this));
+  }
+
+  /** It must end with 0, soon, and without a sanitizer's report. */
+  async end(signal = "SIGTERM") {
+    this.process.kill(signal);
+    const code = await within(`the end after ${signal}`, PATIENCE, this.ended).catch((late) => {
+      this.process.kill("SIGKILL");
+      return late.message;
+    });
+    assert.doesNotMatch(this.log, /Sanitizer|runtime error:|assertion/);
+    assert.equal(code, 0, this.log);
+  }
+}
+
+// A test that leaves something behind, or waits for ever, ends here, and nothing outlives it: chromium goes with us.
+setTimeout(() => {
+  console.error(`not over within ${WHOLE} s; still open: ${process.getActiveResourcesInfo().join(", ")}`);
+  for (const each of Program.running) each.process.kill("SIGKILL");
+  process.exit(1);
+}, WHOLE * 1000).unref();
+
+/** A gateway of its own process, with this policy. */
 export class Gateway {
   static async open(policy) {
     const gateway = new Gateway();
     gateway.folder = fs.mkdtempSync(path.join(os.tmpdir(), "becalm-browser-"));
     gateway.file = path.join(gateway.folder, "becalm.yaml");
+    gateway.agent = new http.Agent({ keepAlive: true });
+    gateway.stops = [];
     fs.writeFileSync(gateway.file, policy);
-    for (let i = 0; i < 5; i++) if (await gateway.start()) return gateway;
-    throw new Error(`can't start: ${gateway.log}`);
+    const port = () => 10000 + Math.floor(Math.random() * 22000); // below the range of outgoing connections
+    for (let i = 0; i < 5; i++) {
+      gateway.listen = port();
+      gateway.admin = `http://127.0.0.1:${port()}`;
+      if (await gateway.start()) return gateway;
+    }
+    fs.rmSync(gateway.folder, { recursive: true, force: true });
+    throw new Error(`can't start: ${gateway.program.log}`);
   }
 
+  /** False: it ended at once, since somebody else has one of its ports. */
   async start() {
-    const port = () => 10000 + Math.floor(Math.random() * 22000); // below the range of outgoing connections
-    const [listen, admin] = [port(), port()];
-    this.log = "";
-    const program = process.env.BECALM ?? path.resolve(import.meta.dirname ?? ".", "../../build/dev/becalm");
-    this.process = spawn(program, ["proxy", "--set", `listen=127.0.0.1:${listen}`, "--set", `admin=127.0.0.1:${admin}`, "--set", "drain.delay=0s", path.basename(this.file)], { cwd: this.folder, stdio: ["ignore", "ignore", "pipe"] });
-    this.process.stderr.on("data", (data) => (this.log += data));
-    this.ended = new Promise((done) => this.process.on("exit", (code) => done(code)));
-    this.listen = listen;
-    this.admin = `http://127.0.0.1:${admin}`;
-    for (let i = 0; i < 300 && this.process.exitCode === null; i++) {
-      if (await fetch(`${this.admin}/readyz`).then((answer) => answer.ok, () => false)) return true;
-      await sleep(50);
-    }
-    return false;
+    const sets = [`listen=127.0.0.1:${this.listen}`, `admin=${new URL(this.admin).host}`, "drain.delay=0s", "drain.limit=2s"];
+    this.program = new Program(["proxy", ...sets.flatMap((each) => ["--set", each]), path.basename(this.file)], { cwd: this.folder });
+    const { process } = this.program;
+    const ready = () => fetch(`${this.admin}/readyz`).then((answer) => answer.ok, () => false);
+    await until("a gateway that is ready", async () => process.exitCode !== null || (await ready()));
+    return process.exitCode === null;
+  }
+
+  /** As a crash does it. */
+  async kill() {
+    this.program.process.kill("SIGKILL");
+    await within("the end after SIGKILL", PATIENCE, this.program.ended);
   }
 
   async state(service = "") {
@@ -101,49 +152,50 @@ export class Gateway {
         response.on("end", () => done(response.statusCode));
       });
       request.on("error", failed);
+      request.setTimeout(PATIENCE * 1000, () => request.destroy(new Error("no answer")));
       request.end();
     });
   }
 
-  /** Calls at a steady pace until the returned function is called. */
+  /** Calls at a steady pace, until the returned function is called or the gateway is closed. */
   traffic(where, everyMs) {
-    this.agent ??= new http.Agent({ keepAlive: true });
-    let ends = false;
     const all = new Set();
     const timer = setInterval(() => {
       const call = this.call(where).catch(() => {});
       all.add(call);
       call.then(() => all.delete(call));
     }, everyMs);
-    return async () => {
-      if (!ends) clearInterval(timer);
-      ends = true;
-      await Promise.all(all);
+    const stop = () => {
+      clearInterval(timer);
+      return Promise.all(all);
     };
+    this.stops.push(stop);
+    return stop;
   }
 
-  /** It must end with 0 and without a sanitizer's report. */
   async close() {
-    this.agent?.destroy();
-    this.process.kill("SIGTERM");
-    const late = setTimeout(() => this.process.kill("SIGKILL"), 40000);
-    const code = await this.ended;
-    clearTimeout(late);
+    await Promise.all(this.stops.map((stop) => stop()));
+    this.agent.destroy();
+    await this.program.end();
     fs.rmSync(this.folder, { recursive: true, force: true });
-    assert.doesNotMatch(this.log, /Sanitizer|runtime error:|assertion/);
-    assert.equal(code, 0, this.log);
   }
 }
 
 /** The system's chromium, with a profile that is forgotten. */
 export async function openBrowser() {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, timeout: PATIENCE * 1000 });
+}
+
+/** Its end may take as long as it likes, but not for us: it is killed with this process. */
+export async function closeBrowser(browser) {
+  await within("the browser's end", PATIENCE, browser?.close());
 }
 
 /** A page that fails the test on any script error, on any request that leaves the gateway, on any breach of the CSP. */
 export async function openPage(browser, { width = 1400, height = 900, dark = false } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE * 1000);
   page.problems = [];
   page.on("pageerror", (problem) => page.problems.push(`error: ${problem.message}`));
   page.on("console", (message) => {
@@ -157,10 +209,15 @@ export async function openPage(browser, { width = 1400, height = 900, dark = fal
 
 /** axe-core finds nothing. Scripts of the test are not the page's, so they are given to the browser and not to the page. */
 export async function accessible(page, what) {
-  const source = fs.readFileSync(AXE, "utf8");
-  const found = await page.evaluate(`${source}; axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations)`);
+  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(fs.readFileSync(AXE, "utf8"));
+  const found = await page.evaluate('axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations)');
   const said = found.map((each) => `${each.id}: ${each.help}\n  ${each.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("\n  ")}`);
   assert.equal(found.length, 0, `${what}: ${said.join("\n")}`);
+}
+
+/** What was written into the page is drawn. */
+export async function drawn(page) {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
 /** Nothing sticks out to the right. */

@@ -7,11 +7,11 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
 
-import { Gateway, Host, accessible, fits, openBrowser, openPage, picture, sleep, until } from "./lab.js";
+import { Gateway, Host, accessible, closeBrowser, drawn, fits, openBrowser, openPage, picture, sleep, until } from "./lab.js";
 
 let browser;
 before(async () => (browser = await openBrowser()));
-after(async () => browser?.close());
+after(() => closeBrowser(browser));
 
 /** Hosts, a gateway in front of them, and a page that looks at it; all gone after the test, and no script went wrong. */
 async function scene(t, { replies = [() => ({})], policy, ...look } = {}) {
@@ -21,14 +21,20 @@ async function scene(t, { replies = [() => ({})], policy, ...look } = {}) {
   const page = await openPage(browser, look);
   t.after(async () => {
     await page.context().close();
-    await gateway.close();
-    await Promise.all(hosts.map((host) => host.close()));
+    await gateway.close().finally(() => Promise.all(hosts.map((host) => host.close())));
     assert.deepEqual(page.problems, []);
   });
   return { hosts, gateway, page };
 }
 
 const live = (page) => page.locator('#link[data-link="live"]').waitFor();
+/** The page's time goes on until its link to the gateway is in that state. */
+const passes = (page, link) =>
+  until(link, async () => {
+    if ((await page.locator("#link").getAttribute("data-link")) === link) return true;
+    await page.clock.fastForward(1000);
+    return false;
+  });
 const figure = (page, name) => page.locator(`[data-figure="${name}"]`).textContent();
 const sum = (counts) => Object.values(counts).reduce((total, each) => total + each, 0);
 const plain = (text) => Number(text.replaceAll(",", ""));
@@ -168,16 +174,32 @@ test("a storm is told by sign, word and number", async (t) => {
 
 test("where no stream can be had it polls, and it comes back after the gateway did", async (t) => {
   const { gateway, page } = await scene(t);
+  await page.clock.install(); // so that the page's waits need no time of ours
   await page.route("**/api/events", (route) => route.abort());
   await page.goto(`${gateway.admin}/`);
   await page.locator('#link[data-link="polling"]').waitFor();
   await page.locator('tr[data-name="a"]').waitFor();
   await page.unroute("**/api/events");
+  await passes(page, "live");
+  await gateway.kill();
+  await passes(page, "lost");
+  assert.ok(await gateway.start(), "started again, at the same address");
+  await passes(page, "live");
+});
+
+test("a gateway that says nothing any more is noticed", async (t) => {
+  const { gateway, page } = await scene(t);
+  await page.clock.install();
+  await page.goto(`${gateway.admin}/`);
   await live(page);
-  gateway.process.kill("SIGSTOP");
-  await page.locator('#link[data-link="lost"]').waitFor({ timeout: 60000 });
-  gateway.process.kill("SIGCONT");
-  await page.locator('#link[data-link="live"]').waitFor({ timeout: 60000 });
+  const polls = page.waitForRequest("**/api/sample");
+  gateway.program.process.kill("SIGSTOP");
+  t.after(() => gateway.program.process.kill("SIGCONT"));
+  await page.clock.fastForward(9000);
+  await polls;
+  gateway.program.process.kill("SIGCONT");
+  await page.locator('#link[data-link="polling"]').waitFor();
+  await passes(page, "live");
 });
 
 test("the token is asked for once, and again if it is wrong", async (t) => {
@@ -198,6 +220,34 @@ test("the token is asked for once, and again if it is wrong", async (t) => {
   assert.equal(await page.getByRole("dialog").count(), 0);
 });
 
+// Which views axe judges: it takes seconds, and each rule that depends on the look is met in one of them.
+const LOOKS = {
+  light: { width: 1400, judged: ["services", "service", "decisions", "policy"] },
+  dark: { width: 1400, dark: true, judged: ["services", "service"] },
+  phone: { width: 390, height: 844, dark: true, judged: ["services", "policy"] },
+  middle: { width: 1000, judged: [] }, // it only hides columns
+};
+
+async function looksRight(gateway, look, { judged, ...size }) {
+  const page = await openPage(browser, size);
+  for (const [view, place, ready] of [
+    ["services", "#/", 'tr[data-name="payment"]'],
+    ["service", "#/service/payment?endpoint=charge", ".chart canvas"],
+    ["decisions", "#/decisions", ".d-row"],
+    ["policy", "#/policy?service=payment", 'tr[data-key="maxRetries"]'],
+  ]) {
+    await page.goto(`${gateway.admin}/${place}`);
+    await live(page);
+    await page.locator(ready).first().waitFor();
+    await drawn(page);
+    if (judged.includes(view)) await accessible(page, `${view}, ${look}`);
+    await fits(page, `${view}, ${look}`);
+    await picture(page, `${view}-${look}`, { fullPage: view !== "decisions" }); // a hundred of them say no more than ten
+  }
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+}
+
 test("every view is accessible, fits, and looks right: light and dark, phone and wide", async (t) => {
   let bad = false;
   const flaky = () => (Math.random() < (bad ? 0.85 : 0.15) ? { status: 503 } : { delay: 5 + Math.random() * 20 });
@@ -215,44 +265,36 @@ test("every view is accessible, fits, and looks right: light and dark, phone and
   reports: {hosts: ["127.0.0.1:9"], match: {prefix: /reports}}
 `,
   });
-  const stops = [gateway.traffic("/pay/charge", 25), gateway.traffic("/pay/refund", 90), gateway.traffic("/ledger/x", 40), gateway.traffic("/search", 60)];
+  for (const [where, everyMs] of Object.entries({ "/pay/charge": 25, "/pay/refund": 90, "/ledger/x": 40, "/search": 60 })) gateway.traffic(where, everyMs);
   await page.goto(`${gateway.admin}/`);
-  await page.locator(".badge", { hasText: "breaker open" }).waitFor({ timeout: 60000 });
+  await page.locator(".badge", { hasText: "breaker open" }).waitFor();
   bad = true;
-  await sleep(4000); // for the pictures: the budget runs dry
-  bad = false;
-  for (const [look, { judged, ...size }] of Object.entries({
-    light: { width: 1400, judged: ["services", "service", "decisions", "policy"] },
-    dark: { width: 1400, dark: true, judged: ["services", "service", "policy"] },
-    phone: { width: 390, height: 844, dark: true, judged: ["services", "service", "decisions"] },
-    middle: { width: 1000, judged: [] }, // the rules that it adds hide columns
-  })) {
-    const other = await openPage(browser, size);
-    for (const [view, place, ready] of [
-      ["services", "#/", 'tr[data-name="payment"]'],
-      ["service", "#/service/payment?endpoint=charge", '.chart canvas'],
-      ["decisions", "#/decisions", ".d-row"],
-      ["policy", "#/policy?service=payment", 'tr[data-key="maxRetries"]'],
-    ]) {
-      await other.goto(`${gateway.admin}/${place}`);
-      await live(other);
-      await other.locator(ready).first().waitFor();
-      await sleep(300);
-      if (judged.includes(view)) await accessible(other, `${view}, ${look}`);
-      await fits(other, `${view}, ${look}`);
-      await picture(other, `${view}-${look}`);
-    }
-    assert.deepEqual(other.problems, []);
-    await other.context().close();
+  await until("an empty budget", async () => (await gateway.target("payment", "charge")).overflow.budget_empty > 0);
+  await page.locator('tr[data-name="payment"]', { hasText: "ejections ignored" }).waitFor(); // the longest text in there
+  for (const width of [1920, 1252, 1000, 942, 762]) {
+    await page.setViewportSize({ width, height: 900 });
+    await drawn(page);
+    await fits(page, `services, ${width}`);
   }
+  bad = false;
+  await Promise.all(Object.entries(LOOKS).map(([look, size]) => looksRight(gateway, look, size)));
   await page.setViewportSize({ width: 1280, height: 1010 });
   await page.goto(`${gateway.admin}/#/service/payment?endpoint=charge`);
   await page.locator(".chart canvas").first().waitFor();
-  await sleep(300);
-  await picture(page, "dashboard", {}); // docs/images/dashboard.png
-  for (const stop of stops) await stop();
+  await drawn(page);
+  await picture(page, "dashboard", {}); // of docs/dashboard.md; `make picture` keeps it
   assert.ok(hosts[0].seen > 0);
 });
+
+/** How long, of so many milliseconds, the page was busy with tasks over 50 ms. */
+async function busyFor(page, milliseconds) {
+  await page.evaluate(() => {
+    globalThis.busy = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => (globalThis.busy += entry.duration))).observe({ entryTypes: ["longtask"] });
+  });
+  await sleep(milliseconds);
+  return page.evaluate(() => globalThis.busy);
+}
 
 test("two hundred services: the list is whole, filtered at a key, and the page has time to spare", async (t) => {
   const names = Array.from({ length: 200 }, (_, i) => `service-${String(i).padStart(3, "0")}`);
@@ -260,21 +302,14 @@ test("two hundred services: the list is whole, filtered at a key, and the page h
     policy: ([host]) => `services:\n${names.map((name) => `  ${name}:\n    hosts: ["${host.address}"]\n    match: {prefix: /${name}}\n    endpoints:\n      read: {match: {path: /${name}/read}}\n`).join("")}`,
   });
   for (const name of names) await gateway.call(`/${name}/read`);
-  await page.addInitScript(() => {
-    globalThis.busy = 0;
-    new PerformanceObserver((list) => list.getEntries().forEach((entry) => (globalThis.busy += entry.duration))).observe({ entryTypes: ["longtask"] });
-  });
   await page.goto(`${gateway.admin}/`);
   await live(page);
   await page.getByText("200 services", { exact: true }).waitFor();
   assert.equal(await page.locator(".services tbody tr").count(), 200);
-  await sleep(500);
-  await page.evaluate(() => (globalThis.busy = 0));
-  await sleep(5000);
-  const busy = await page.evaluate(() => globalThis.busy);
+  const busy = await busyFor(page, 3000);
   const bytes = (await (await fetch(`${gateway.admin}/api/sample`)).text()).length;
-  t.diagnostic(`200 services: ${bytes} bytes a second, ${Math.round(busy / 5)} ms a second in tasks over 50 ms`);
-  assert.ok(busy < 4000, `${busy} ms of 5000 in long tasks`);
+  t.diagnostic(`200 services: ${bytes} bytes a second, ${Math.round(busy / 3)} ms a second in tasks over 50 ms`);
+  assert.ok(busy < 2400, `${busy} ms of 3000 in long tasks`);
   await page.getByLabel("Filter").fill("-19");
   await page.getByText("10 of 200 services").waitFor();
   assert.equal(await page.locator(".services tbody tr").count(), 10);

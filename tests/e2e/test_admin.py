@@ -189,6 +189,31 @@ def test_decisions_are_newest_first_over_all_workers(pair):
         assert admin(gateway, path=f"/api/decisions?limit={bad}").status == 400
 
 
+def names_in(value, path=""):
+    """The path of every member of a JSON document; tables of counts by word have no names of ours below them."""
+    words = ("calls", "attempts", "overflow", "shed", "shadow", "hedges", "transitions")
+    if isinstance(value, list):
+        for each in value:
+            yield from names_in(each, path)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield f"{path}.{name}"
+            if name not in words:
+                yield from names_in(inner, f"{path}.{name}")
+
+
+def test_names_are_written_alike_on_every_page(pair):
+    gateway, host = pair(rules=ENDPOINT)
+    host.on("*", Reply(status=503))
+    assert gateway.ask(fields={"X-Request-Id": "r-1"}).status == 503
+    wait_until(lambda: page(gateway, "/api/decisions")["decisions"])
+    decision = page(gateway, "/api/decisions")["decisions"][0]
+    assert decision["requestId"] == "r-1" and decision["attempt"][1]["waitedMs"] >= 0
+    for where in ("state", "sample", "history", "history?service=a", "decisions", "policy"):
+        names = sorted(set(names_in(page(gateway, f"/api/{where}"))))
+        assert names and [name for name in names if not name.replace(".", "").isalnum()] == [], where
+
+
 def test_policy_says_where_each_value_came_from(pair):
     gateway, _ = pair(
         text="gatewayRetries: false\ndefaults: {deadline: 9s}", rules=ENDPOINT, sets=["defaults.jitter=equal"]

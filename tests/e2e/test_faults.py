@@ -2,6 +2,7 @@
 """Hosts that die, hang, reset and lie: no wrong body ever, nothing done twice that must not be, and back at once."""
 
 import random
+import select
 import socket
 import threading
 import time
@@ -88,6 +89,73 @@ def test_a_host_that_closes_as_the_request_comes_costs_a_safe_request_nothing(pa
     host.on("*", reply)
     with gateway.wire() as wire:
         assert [wire.ask().status for _ in range(60)] == [200] * 60
+
+
+class Deaf:
+    """A host that accepts when it is told to, and not by itself."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
+        self.kept = []
+        self.fill = []
+
+    def answer(self, count):
+        for _ in range(count):
+            connection, _ = self.socket.accept()
+            self.kept.append(connection)
+        for connection in self.kept[-count:]:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine")
+
+    def hang_up(self, count):
+        """On so many connections that have asked something."""
+        while count > 0:
+            for connection in select.select(self.kept, [], [], 30)[0]:
+                self.kept.remove(connection)
+                connection.close()
+                count -= 1
+
+    def turn_deaf(self):
+        """From here on connections to it neither succeed nor fail: its backlog is full."""
+        self.socket.listen(0)
+        for _ in range(8):
+            probe = socket.socket()
+            probe.setblocking(False)
+            probe.connect_ex(("127.0.0.1", self.socket.getsockname()[1]))
+            self.fill.append(probe)
+
+    def close(self):
+        for each in [self.socket, *self.kept, *self.fill]:
+            each.close()
+
+
+def test_requests_that_want_a_fresh_connection_wait_while_others_are_idle(gateway, host):
+    """More of them than may be connecting at once, to a host that does not accept: the worker has time for others."""
+    deaf, other = Deaf(), host()
+    policy = policy_of([other], rules=QUICK).replace("services:\n", f"""services:
+  deaf:
+    hosts: ["{deaf.address}"]
+    match: {{prefix: /deaf}}
+    connectTimeout: 1s
+    maxRetries: 0
+    outlier: {{enabled: false}}
+""")
+    through = gateway(policy)
+    wires = [through.wire() for _ in range(40)]
+    for wire in wires:
+        wire.send(request(path="/deaf"))
+    deaf.answer(40)
+    assert [wire.answer().status for wire in wires] == [200] * 40
+    deaf.turn_deaf()
+    for wire in wires[:30]:
+        wire.send(request(path="/deaf"))
+    deaf.hang_up(30)
+    assert through.ask(path="/").status == 200
+    assert {wire.answer().status for wire in wires[:30]} <= {502, 503, 504}
+    assert through.ask(path="/").status == 200
+    for each in [*wires, deaf]:
+        each.close()
 
 
 def test_a_stale_connection_does_not_repeat_a_post(pair):

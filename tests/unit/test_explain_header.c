@@ -152,12 +152,12 @@ static void test_explain_header__the_same_as_json(void **state)
                  "\"target\":\"/a\\\"\\n\",\"status\":503,\"reason\":\"budget_empty\","
                  "\"sentence\":\"the budget could not pay for another retry\","
                  "\"change\":\"Another attempt costs 1.000 retries and the budget had 0.200; successes fill it.\","
-                 "\"have\":0.200,\"need\":1.000,\"unit\":\"retries\",\"gated_ms\":0.000,\"took_ms\":95.120,"
+                 "\"have\":0.200,\"need\":1.000,\"unit\":\"retries\",\"gatedMs\":0.000,\"tookMs\":95.120,"
                  "\"attempts\":2,\"hedges\":0,\"attempt\":["
-                 "{\"number\":0,\"host\":\"10.0.0.1:9001\",\"hedge\":false,\"open\":false,\"sent_ms\":0.000,"
-                 "\"outcome\":\"rejected\",\"took_ms\":12.000,\"status\":503},"
-                 "{\"number\":1,\"hedge\":false,\"open\":false,\"waited_ms\":80.000,\"sent_ms\":92.000,"
-                 "\"outcome\":\"timed_out\",\"took_ms\":3.120}]}");
+                 "{\"number\":0,\"host\":\"10.0.0.1:9001\",\"hedge\":false,\"open\":false,\"sentMs\":0.000,"
+                 "\"outcome\":\"rejected\",\"tookMs\":12.000,\"status\":503},"
+                 "{\"number\":1,\"hedge\":false,\"open\":false,\"waitedMs\":80.000,\"sentMs\":92.000,"
+                 "\"outcome\":\"timed_out\",\"tookMs\":3.120}]}");
     buffer_free(&b);
 }
 

@@ -68,7 +68,7 @@ static void test_state__reads_the_latest_decisions(void **unused)
     static const char text[] =
         "{\"decisions\": [{\"time\": \"2026-01-02T03:04:05.678Z\", \"service\": \"a\", \"method\": \"GET\", "
         "\"target\": "
-        "\"/x\", \"status\": 503, \"reason\": \"budget_empty\", \"change\": \"Successes fill it.\", \"took_ms\": 12.5, "
+        "\"/x\", \"status\": 503, \"reason\": \"budget_empty\", \"change\": \"Successes fill it.\", \"tookMs\": 12.5, "
         "\"attempts\": 2, \"attempt\": [{\"number\": 0}]}, {\"reason\": \"ok\"}]}";
     struct state_decision decision[STATE_DECISIONS_MAX];
     (void)unused;
