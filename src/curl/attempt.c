@@ -269,15 +269,14 @@ bool attempt_send(struct attempt *attempt)
     attempt->added = true;
     attempt->busy = true;
     transfer->multi->flying++;
-    struct meter *meter = site_take(transfer->site, 0);
-    meter_add(&meter->in_flight, 1);
-    site_give(meter);
+    transfer_note_sent(attempt);
     return true;
 }
 
 void attempt_remove(struct attempt *attempt)
 {
     struct becalm_curl_multi *multi = attempt->transfer->multi;
+    transfer_note_end(attempt);
     if (attempt->added) {
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;
@@ -286,10 +285,6 @@ void attempt_remove(struct attempt *attempt)
         }
         multi->flying -= attempt->busy;
         attempt->busy = false;
-        struct meter *meter = site_take(attempt->transfer->site, 0);
-        meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
-        meter_add(&meter->in_flight, UINT64_MAX);
-        site_give(meter);
     }
     /* A copy that has the answer stays until the end, to be asked about it. */
     if (attempt->copied && attempt->easy != attempt->transfer->answered) {

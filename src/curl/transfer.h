@@ -36,6 +36,7 @@ struct attempt {
     bool paused;  /* it is kept, and no more of it fits */
     bool refused; /* the caller did not take what was given to it */
     bool judged;  /* its head was told to the engine */
+    bool counted; /* among those in flight */
     bool due;     /* to be sent, once who was here before is gone */
     uint32_t due_number;
     uint32_t status; /* of its answer; 0: none */
@@ -57,7 +58,8 @@ struct transfer {
     struct client_target *target;
     struct site *site;
     struct becalm_call call;
-    uint32_t top; /* from here on slots were not used in this call: most need only the first */
+    uint64_t steps; /* so far, for the random bits */
+    uint32_t top;   /* from here on slots were not used in this call: most need only the first */
     struct attempt attempt[BECALM_SLOTS];
     char key[64];   /* "Idempotency-Key: ..."; "": none */
     bool learned;   /* the method is known, not guessed */
@@ -106,5 +108,9 @@ void attempt_release(struct attempt *);
 
 /* transfer.c, for attempt.c: an answer's head has come. */
 void transfer_judge(struct attempt *);
+
+/* And it is in flight, or no more; what a step of the engine has counted is not counted again. */
+void transfer_note_sent(struct attempt *);
+void transfer_note_end(struct attempt *);
 
 #endif
