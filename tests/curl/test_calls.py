@@ -128,6 +128,13 @@ def test_calls__an_attempt_that_hangs_is_cut_and_made_again(host, lab, interface
     assert call["attempts"] == ["timed_out", "ok"] and call["body"] == "good"
 
 
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__a_post_that_hangs_is_not_made_again(host, lab, plain):
+    host.on("/", Reply(cut=0, end="hang"), Reply(200, b"twice"))
+    call = lab(service(attemptTimeout="100ms"), f"http://{host.address}/", plain=plain, data="a=1").call
+    assert call["code"] == 28 and call["attempts"] == ["timed_out"]
+
+
 def test_calls__a_slow_body_is_not_cut_by_the_attempt_s_timeout(host, lab):
     """A head in time is what counts; the rest takes as long as it takes."""
     slow = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab", end="hang")
