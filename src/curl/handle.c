@@ -203,6 +203,7 @@ static void number_note(struct handle_options *option, CURLoption which, long va
         option->headers_in_body = value != 0;
     } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
         option->connect_timeout = value != 0;
+        option->connect_ms = 0;
     }
 }
 

@@ -33,6 +33,7 @@ struct handle_options {
     bool body_in_memory; /* POSTFIELDS, or a form: libcurl sends it again by itself */
     bool sends_body;
     bool connect_timeout;
+    long connect_ms;      /* what we have set instead; 0: nothing */
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
 };
 

@@ -358,6 +358,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         attempt->due = true;
         transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
         attempt->due_number = action->attempt;
+        attempt->due_at = event->at.now;
         attempt->timeout_at = action->timeout_at;
     }
     if ((action->flags & BECALM_DO_ANSWER) != 0) {

@@ -24,7 +24,7 @@ enum attempt_state {
     ATTEMPT_GONE    /* to be removed */
 };
 
-#define ATTEMPT_HEADERS 3u
+enum attempt_header { HEADER_DEADLINE, HEADER_NUMBER, HEADER_KEY, ATTEMPT_HEADERS };
 
 struct attempt {
     struct transfer *transfer;
@@ -39,15 +39,18 @@ struct attempt {
     bool counted; /* among those in flight */
     bool due;     /* to be sent, once who was here before is gone */
     uint32_t due_number;
-    uint32_t status; /* of its answer; 0: none */
-    bool ended;      /* it is over, with the result `code` */
+    becalm_ns due_at; /* when that was decided */
+    uint32_t status;  /* of its answer; 0: none */
+    bool ended;       /* it is over, with the result `code` */
     CURLcode code;
     uint32_t number;
     becalm_ns timeout_at;
-    struct buffer head; /* lines that the caller has not seen */
-    struct buffer body; /* and bytes */
-    char text[ATTEMPT_HEADERS][64];
+    struct buffer head;                      /* lines that the caller has not seen */
+    struct buffer body;                      /* and bytes */
     struct curl_slist line[ATTEMPT_HEADERS]; /* in front of the caller's headers, whose list is not touched */
+    char text[ATTEMPT_HEADERS][64];          /* of the lines; the first two are most often the same in the next call */
+    becalm_ns said_left;
+    uint32_t said_number;
 };
 
 struct transfer {

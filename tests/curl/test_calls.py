@@ -101,7 +101,7 @@ def test_calls__tls_that_is_none_is_not_retried(lab):
 
         thread = threading.Thread(target=speak, daemon=True)
         thread.start()
-        call = lab(service(), f"https://127.0.0.1:{port}/").call
+        call = lab(service(connectTimeout="20s"), f"https://127.0.0.1:{port}/").call  # certificates take their time to load
         thread.join(20)
     assert call["code"] == 35 and call["attempts"] == ["tls"]
 
