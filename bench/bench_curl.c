@@ -9,9 +9,9 @@
  * core from any of its batches; and what is printed is the median of the ratios within a rotation. It asserts nothing
  * about time; the allocations of a call are counted, those of libcurl too.
  *
- *   bench_curl [ROTATIONS]
- *   bench_curl alone CASE CALLS      one case, to count its instructions (callgrind) or its system calls (strace)
- *   bench_curl serve DESCRIPTOR      the server, which the others start */
+ *   bench_curl [server] [ROTATIONS]           `server`: another process answers, instead of the thread itself
+ *   bench_curl [server] alone CASE CALLS      one case, to count its instructions (callgrind) or system calls (strace)
+ */
 
 #include <becalm/curl.h>
 #include <becalm/rand.h>
