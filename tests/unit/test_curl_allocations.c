@@ -174,7 +174,9 @@ static void test_curl__a_call_allocates_no_more_than_libcurl_alone(void **state)
 static int test_curl__setup(void **state)
 {
     (void)state;
-    return curl_global_init_mem(CURL_GLOBAL_DEFAULT, count_malloc, free, count_realloc, count_strdup, count_calloc);
+    CURLcode code =
+        curl_global_init_mem(CURL_GLOBAL_DEFAULT, count_malloc, free, count_realloc, count_strdup, count_calloc);
+    return code == CURLE_OK ? 0 : -1;
 }
 
 BECALM_TESTS(cmocka_unit_test_setup(test_curl__a_call_allocates_no_more_than_libcurl_alone, test_curl__setup))
