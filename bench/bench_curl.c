@@ -2,28 +2,33 @@
 #define _GNU_SOURCE
 
 /* What libbecalm-curl costs over curl_easy_perform(): the same request to the same server over a connection that is
- * kept, by turns and in a new random order each time. A healthy service, the default policy. It asserts nothing about
- * time; the allocations of a call are counted, those of libcurl too, and those have to be the same.
+ * kept. A healthy service, the default policy.
  *
- *   bench_curl [rotations] */
+ * The figure is the CPU time of the calling thread, user and system, and a neighbour must not be in it. So: short
+ * batches of each case by turns, in a new random order in each rotation; a rotation counts only if nobody took the
+ * core from any of its batches; and what is printed is the median of the ratios within a rotation. It asserts nothing
+ * about time; the allocations of a call are counted, those of libcurl too.
+ *
+ *   bench_curl [server] [ROTATIONS]           `server`: another process answers, instead of the thread itself
+ *   bench_curl [server] alone CASE CALLS      one case, to count its instructions (callgrind) or system calls (strace)
+ */
 
 #include <becalm/curl.h>
 #include <becalm/rand.h>
-#include <becalm/run.h>
 
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 200, ROTATIONS = 150, CASES = 4, PLAIN = 2, WARM_UP = 2000 };
+enum { BATCH = 20, ROTATIONS = 2000, ROTATIONS_MAX = 20000, CASES = 4, PLAIN = 2, WARM_UP = 2000 };
 
 /* ---- allocations are counted: glibc's own functions have another name ---- */
 
@@ -34,47 +39,33 @@ BECALM_API void *malloc(size_t); /* shown, so that libcurl finds them too */
 BECALM_API void *calloc(size_t, size_t);
 BECALM_API void *realloc(void *, size_t);
 
-static _Atomic(uint64_t) allocations;
+static uint64_t allocations; /* there is one thread, but for the server */
 
 void *malloc(size_t size)
 {
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    allocations++;
     return __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    allocations++;
     return __libc_calloc(count, size);
 }
 
 void *realloc(void *memory, size_t size)
 {
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    allocations++;
     return __libc_realloc(memory, size);
 }
 
-/* ---- a server that does nothing but answer ---- */
+/* ---- who answers ---- */
 
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
                              "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
                              "890123456789";
 
-static void *serve_one(void *data)
-{
-    int peer = (int)(intptr_t)data;
-    char request[4096];
-    ssize_t got;
-    while ((got = recv(peer, request, sizeof request, 0)) > 0) { /* a request comes in one piece on loopback */
-        if (send(peer, answer, sizeof answer - 1, MSG_NOSIGNAL) < 0) {
-            break;
-        }
-    }
-    (void)close(peer);
-    return NULL;
-}
-
-static pid_t server_start(uint16_t *port)
+static int listen_at(uint16_t *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
@@ -85,8 +76,61 @@ static pid_t server_start(uint16_t *port)
         exit(1);
     }
     *port = ntohs(address.sin_port);
+    return listener;
+}
+
+/* The calling thread itself, out of libcurl's callbacks, once the request has been sent and libcurl has looked in vain
+ * for an answer: so libcurl has to wait for it as in life, but nobody has to wake up. What this costs is in the figures
+ * of all cases; a real wait costs more. */
+struct peer {
+    int listener;
+    int socket; /* -1: not connected */
+    int looks;  /* of libcurl's until there is an answer: it must have looked once in vain, so that it waits */
+};
+
+static int on_request(void *data, char *to, char *from, int to_port, int from_port)
+{
+    struct peer *peer = data;
+    (void)to, (void)from, (void)to_port, (void)from_port;
+    peer->socket = peer->socket < 0 ? accept(peer->listener, NULL, NULL) : peer->socket;
+    peer->looks = 3;
+    return peer->socket < 0 ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+static int on_progress(void *data, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    struct peer *peer = data;
+    char request[4096];
+    (void)a, (void)b, (void)c, (void)d;
+    if (peer->looks == 0 || --peer->looks > 0) {
+        return 0;
+    }
+    return recv(peer->socket, request, sizeof request, 0) <= 0 ||
+           send(peer->socket, answer, sizeof answer - 1, MSG_NOSIGNAL) < 0;
+}
+
+/* Another process, as in life: the call has to wait. */
+static void *serve_one(void *data)
+{
+    int peer = (int)(intptr_t)data;
+    char request[4096];
+    while (recv(peer, request, sizeof request, 0) > 0) { /* a request comes in one piece on loopback */
+        if (send(peer, answer, sizeof answer - 1, MSG_NOSIGNAL) < 0) {
+            break;
+        }
+    }
+    (void)close(peer);
+    return NULL;
+}
+
+static void serve(int listener)
+{
     pid_t child = fork();
-    while (child == 0) {
+    if (child != 0) {
+        return;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    for (;;) {
         pthread_t thread;
         int peer = accept(listener, NULL, NULL);
         if (peer < 0 || pthread_create(&thread, NULL, serve_one, (void *)(intptr_t)peer) != 0) {
@@ -94,19 +138,26 @@ static pid_t server_start(uint16_t *port)
         }
         (void)pthread_detach(thread);
     }
-    (void)close(listener);
-    return child;
 }
 
 /* ---- the cases ---- */
 
+struct lap {
+    double us;  /* of a call, by the clock */
+    double cpu; /* and of CPU time */
+    bool disturbed;
+};
+
 struct bench {
+    bool server; /* another process answers */
     struct becalm_client *client;
     CURL *easy[CASES];
+    struct peer peer[CASES];
     struct curl_slist *headers;
-    double ns[CASES][4096]; /* of a call, one value per rotation */
-    double cpu[CASES][4096];
-    uint64_t allocated[CASES]; /* in the last rotation */
+    struct lap lap[ROTATIONS_MAX][CASES];
+    int rotations; /* that count */
+    int disturbed;
+    uint64_t allocated[CASES]; /* by the latest batch */
 };
 
 /* The first two are libcurl alone; what a recorded handle does is compared with who sends two headers and looks at the
@@ -138,25 +189,55 @@ static void call(struct bench *bench, int which)
     }
 }
 
-static double cpu_now(void)
+static double clock_us(clockid_t which)
 {
     struct timespec now;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+    (void)clock_gettime(which, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-static void batch(struct bench *bench, int which, int rotation)
+/* How often somebody else was given this thread's core although it had work to do. */
+static long taken_away(void)
 {
-    uint64_t before = atomic_load_explicit(&allocations, memory_order_relaxed);
-    double cpu = cpu_now();
-    becalm_ns began_at = becalm_run_now();
+    struct rusage usage;
+    (void)getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nivcsw;
+}
+
+static struct lap batch(struct bench *bench, int which)
+{
+    uint64_t before = allocations;
+    long taken = taken_away();
+    double began = clock_us(CLOCK_MONOTONIC);
+    double cpu = clock_us(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < BATCH; i++) {
         call(bench, which);
     }
-    bench->ns[which][rotation] = (double)(becalm_run_now() - began_at) / BATCH;
-    bench->cpu[which][rotation] = (cpu_now() - cpu) / BATCH;
-    bench->allocated[which] = atomic_load_explicit(&allocations, memory_order_relaxed) - before;
+    cpu = clock_us(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    double ended = clock_us(CLOCK_MONOTONIC);
+    bench->allocated[which] = allocations - before;
+    return (struct lap){(ended - began) / BATCH, cpu / BATCH, taken_away() != taken};
 }
+
+static void rotation(struct bench *bench, uint64_t *random)
+{
+    struct lap *lap = bench->lap[bench->rotations];
+    int order[CASES];
+    bool disturbed = false;           /* a server that wakes up on this core takes it away: there it means nothing */
+    for (int i = 0; i < CASES; i++) { /* shuffled as it is filled */
+        int other = (int)becalm_rand_below(becalm_rand_next(random), (uint64_t)i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    for (int i = 0; i < CASES; i++) {
+        lap[order[i]] = batch(bench, order[i]);
+        disturbed = disturbed || (!bench->server && lap[order[i]].disturbed);
+    }
+    bench->rotations += !disturbed;
+    bench->disturbed += disturbed;
+}
+
+/* ---- the report ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -165,43 +246,44 @@ static int compare(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-static double median(double *values, int count)
+/* What `percent` of the rotations have at most. */
+static double quantile(double *values, int count, int percent)
 {
     qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
+    return values[(count - 1) * percent / 100];
 }
 
-/* Each rotation's cost over the plain function in the same rotation: a neighbour disturbs both. */
-static double median_over(double (*values)[4096], int which, int count)
+static void report(const struct bench *bench)
 {
-    double over[4096];
-    for (int i = 0; i < count; i++) {
-        over[i] = values[which][i] / values[cases[which].against][i];
-    }
-    return median(over, count);
-}
-
-static void report(struct bench *bench, int rotations)
-{
-    double wall_over[CASES];
-    double cpu_over[CASES];
-    for (int i = 0; i < CASES; i++) { /* before the medians put the batches in order */
-        wall_over[i] = median_over(bench->ns, i, rotations);
-        cpu_over[i] = median_over(bench->cpu, i, rotations);
-    }
-    (void)printf("%-42s %7s %8s %7s %8s %12s\n", "a call over a kept connection", "us", "over", "CPU us", "over",
+    static double us[ROTATIONS_MAX];
+    static double cpu[ROTATIONS_MAX];
+    static double over[ROTATIONS_MAX];
+    int count = bench->rotations;
+    (void)printf("%s\n%d rotations of %d calls each count, %d were disturbed; server on loopback, answers of 100 B\n\n",
+                 curl_version(), count, BATCH, bench->disturbed);
+    (void)printf("%-42s %7s %7s %8s %18s %12s\n", "a call over a kept connection", "us", "CPU us", "over", "quartiles",
                  "allocations");
-    for (int i = 0; i < CASES; i++) {
-        (void)printf("%-42s %7.2f %+7.1f%% %7.2f %+7.1f%% %12.2f\n", cases[i].name,
-                     median(bench->ns[i], rotations) / 1e3, (wall_over[i] - 1) * 100,
-                     median(bench->cpu[i], rotations) / 1e3, (cpu_over[i] - 1) * 100,
-                     (double)bench->allocated[i] / BATCH);
+    for (int i = 0; i < CASES && count > 0; i++) {
+        for (int k = 0; k < count; k++) { /* each by the plain call of the same rotation: a neighbour disturbs both */
+            us[k] = bench->lap[k][i].us;
+            cpu[k] = bench->lap[k][i].cpu;
+            over[k] = (cpu[k] / bench->lap[k][cases[i].against].cpu - 1) * 100;
+        }
+        (void)printf("%-42s %7.2f %7.2f %+7.1f%% %+8.1f%% %+7.1f%% %12.2f\n", cases[i].name, quantile(us, count, 50),
+                     quantile(cpu, count, 50), quantile(over, count, 50), quantile(over, count, 25),
+                     quantile(over, count, 75), (double)bench->allocated[i] / BATCH);
     }
 }
 
-static void bench_make(struct bench *bench, uint16_t port)
+static void bench_make(struct bench *bench, bool server)
 {
+    bench->server = server;
     char url[64];
+    uint16_t port;
+    int listener = listen_at(&port);
+    if (server) {
+        serve(listener);
+    }
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/orders/12345", (unsigned)port);
     bench->client = becalm_client_parse("services: {s: {match: {prefix: /}}}", 35, NULL, NULL);
     if (bench->client == NULL) {
@@ -215,6 +297,14 @@ static void bench_make(struct bench *bench, uint16_t port)
         (void)curl_easy_setopt(bench->easy[i], CURLOPT_NOSIGNAL, 1L);
         (void)curl_easy_setopt(bench->easy[i], CURLOPT_URL, url);
         (void)curl_easy_setopt(bench->easy[i], CURLOPT_WRITEFUNCTION, ignore);
+        if (!server) {
+            bench->peer[i] = (struct peer){listener, -1, 0};
+            (void)curl_easy_setopt(bench->easy[i], CURLOPT_PREREQFUNCTION, on_request);
+            (void)curl_easy_setopt(bench->easy[i], CURLOPT_PREREQDATA, &bench->peer[i]);
+            (void)curl_easy_setopt(bench->easy[i], CURLOPT_XFERINFOFUNCTION, on_progress);
+            (void)curl_easy_setopt(bench->easy[i], CURLOPT_XFERINFODATA, &bench->peer[i]);
+            (void)curl_easy_setopt(bench->easy[i], CURLOPT_NOPROGRESS, 0L);
+        }
     }
     (void)curl_easy_setopt(bench->easy[1], CURLOPT_HTTPHEADER, bench->headers);
     (void)curl_easy_setopt(bench->easy[1], CURLOPT_HEADERFUNCTION, ignore);
@@ -222,34 +312,38 @@ static void bench_make(struct bench *bench, uint16_t port)
     (void)becalm_curl_setopt(bench->easy[3], bench->client, CURLOPT_WRITEFUNCTION, ignore);
 }
 
+static void measure(struct bench *bench, int rotations)
+{
+    uint64_t random = 42;
+    for (int i = 0; i < WARM_UP; i++) {
+        call(bench, i % CASES);
+    }
+    for (int i = 0; i < rotations; i++) {
+        rotation(bench, &random);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct bench bench;
-    int rotations = argc > 1 ? atoi(argv[1]) : ROTATIONS;
-    uint16_t port;
-    uint64_t random = 42;
-    rotations = rotations < 1 || rotations > 4096 ? ROTATIONS : rotations;
-    pid_t server = server_start(&port);
+    bool server = argc > 1 && strcmp(argv[1], "server") == 0;
+    argc -= server;
+    argv += server;
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-    bench_make(&bench, port);
-    for (int i = 0; i < WARM_UP; i++) {
-        call(&bench, i % CASES);
-    }
-    for (int rotation = 0; rotation < rotations; rotation++) {
-        int first = (int)becalm_rand_below(becalm_rand_next(&random), CASES);
-        for (int i = 0; i < CASES; i++) {
-            batch(&bench, (first + i) % CASES, rotation);
+    bench_make(&bench, server);
+    if (argc == 4 && strcmp(argv[1], "alone") == 0) {
+        for (int i = 0; i < atoi(argv[3]); i++) {
+            call(&bench, atoi(argv[2]));
         }
+    } else {
+        int rotations = argc > 1 ? atoi(argv[1]) : ROTATIONS;
+        measure(&bench, rotations < 1 || rotations > ROTATIONS_MAX ? ROTATIONS : rotations);
+        report(&bench);
     }
-    (void)printf("%s, %d batches of %d calls each, by turns; server on loopback, answers of 100 B\n", curl_version(),
-                 rotations, BATCH);
-    report(&bench, rotations);
     for (int i = 0; i < CASES; i++) {
         becalm_curl_cleanup(bench.easy[i], bench.client);
     }
     curl_slist_free_all(bench.headers);
     becalm_client_free(bench.client);
-    (void)kill(server, SIGTERM);
-    (void)waitpid(server, NULL, 0);
     return 0;
 }

@@ -11,7 +11,7 @@
  *                `never_sent_cost`.
  *   ratio        retries are at most `share` of the first attempts in `window` (SRE book: 10 % over 2 min; Finagle,
  *                Linkerd: plus `min_per_second`); with `of_attempts`, of all attempts (the book's way to count).
- *   tokens       `capacity` tokens, `refill_per_second` (a plain token bucket).
+ *   tokens       `capacity` tokens, `refill_per_second`, or one `refill_every` so long (a plain token bucket).
  *   concurrency  retries in progress are at most max(floor(share * calls in progress), min_concurrency) (Envoy).
  *   adaptive     retries / first attempts stay below min_share + (max_share - min_share) * success rate.
  *   grpc         gRFC A6: a failure takes a token, a success returns token_ratio; retry while more than half is left.
@@ -52,7 +52,9 @@ struct becalm_budget_policy {
     uint32_t max_share_ppm;   /* adaptive: 300,000; at most 1,000,000 */
     uint32_t capacity;        /* tokens: 50; aws: 500; whole tokens, 1 to 1,000,000 */
     uint32_t refill_per_second; /* tokens: 20; at most 1,000,000; 0: never refilled */
-    uint32_t max_tokens_milli;  /* grpc: 10,000 (10 tokens); 1 to 1,000,000 */
+    becalm_ns refill_every;    /* tokens: not 0: one token comes back in so long, whatever refill_per_second says; 0; at
+                                  most a day, and 100 years for the whole capacity */
+    uint32_t max_tokens_milli; /* grpc: 10,000 (10 tokens); 1 to 1,000,000 */
     uint32_t token_ratio_milli; /* grpc: 100 (0.1); 1 to 1,000,000 */
     uint32_t retry_cost;        /* aws: 5; 1 to the capacity */
     uint32_t timeout_cost;      /* aws: 10; 1 to the capacity */

@@ -3,8 +3,6 @@
 
 #include "http/text_internal.h"
 
-#include <becalm/run.h>
-
 #include <stdio.h>
 
 #define HEAD_MAX  (1024u * 1024) /* more than libcurl takes */
@@ -22,13 +20,18 @@ static size_t give_body(const struct transfer *transfer, char *at, size_t length
 }
 
 /* libcurl's rule: without a function the data is for the write function; without either nobody wants headers. */
+static bool wants_lines(const struct handle_options *option)
+{
+    return option->header != NULL || option->header_data != NULL;
+}
+
 static size_t give_line(const struct transfer *transfer, char *at, size_t length)
 {
     const struct handle_options *option = &transfer->handle->option;
     if (option->header != NULL) {
         return option->header(at, 1, length, option->header_data);
     }
-    if (option->header_data == NULL) {
+    if (!wants_lines(option)) {
         return length;
     }
     if (option->write == NULL) {
@@ -74,7 +77,9 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     if (attempt->state == ATTEMPT_PASSED) {
         return give_line(attempt->transfer, at, length);
     }
-    buffer_bytes(&attempt->head, at, length);
+    if (wants_lines(&attempt->transfer->handle->option)) {
+        buffer_bytes(&attempt->head, at, length);
+    }
     if (attempt->head.full) {
         return 0;
     }
@@ -140,32 +145,52 @@ static bool list_has(const struct curl_slist *list, const char *name)
     return false;
 }
 
+static void deadline_say(struct attempt *attempt, becalm_ns left)
+{
+    static const char name[] = "X-Request-Deadline-Ms: ";
+    char *text = attempt->text[HEADER_DEADLINE];
+    if (text[0] == '\0' || left != attempt->said_left) {
+        memcpy(text, name, sizeof name);
+        (void)becalm_deadline_write(BECALM_DEADLINE_REQUEST, left, text + sizeof name - 1,
+                                    sizeof attempt->text[0] - sizeof name + 1);
+        attempt->said_left = left;
+    }
+}
+
+static void number_say(struct attempt *attempt)
+{
+    struct buffer text = {.at = attempt->text[HEADER_NUMBER], .size = sizeof attempt->text[0]};
+    if (text.at[0] == '\0' || attempt->number != attempt->said_number) {
+        buffer_chars(&text, "x-envoy-attempt-count: ");
+        buffer_number(&text, (uint64_t)attempt->number + 1);
+        buffer_bytes(&text, "", 1);
+        attempt->said_number = attempt->number;
+    }
+}
+
+static struct curl_slist *line_before(struct attempt *attempt, enum attempt_header which, struct curl_slist *next)
+{
+    attempt->line[which] = (struct curl_slist){.data = attempt->text[which], .next = next};
+    return &attempt->line[which];
+}
+
 /* In front of the caller's own list, which stays as it is. What the caller says himself is not said again. */
-static struct curl_slist *headers_of(struct attempt *attempt, becalm_ns now)
+static struct curl_slist *headers_of(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     struct curl_slist *list = transfer->handle->option.headers;
     struct curl_slist *first = list;
-    uint32_t used = 0;
-    if (attempt->timeout_at != BECALM_NEVER && !list_has(list, "X-Request-Deadline-Ms")) {
-        static const char name[] = "X-Request-Deadline-Ms: ";
-        char *text = attempt->text[used++];
-        memcpy(text, name, sizeof name);
-        (void)becalm_deadline_write(BECALM_DEADLINE_REQUEST, becalm_ns_left(now, attempt->timeout_at),
-                                    text + sizeof name - 1, sizeof attempt->text[0] - sizeof name + 1);
+    if (transfer->key[0] != '\0') {
+        memcpy(attempt->text[HEADER_KEY], transfer->key, sizeof transfer->key);
+        first = line_before(attempt, HEADER_KEY, first);
     }
     if (!list_has(list, "x-envoy-attempt-count")) {
-        struct buffer text = {.at = attempt->text[used++], .size = sizeof attempt->text[0]};
-        buffer_chars(&text, "x-envoy-attempt-count: ");
-        buffer_number(&text, (uint64_t)attempt->number + 1);
-        buffer_bytes(&text, "", 1);
+        number_say(attempt);
+        first = line_before(attempt, HEADER_NUMBER, first);
     }
-    if (transfer->key[0] != '\0') {
-        memcpy(attempt->text[used++], transfer->key, sizeof transfer->key);
-    }
-    for (uint32_t i = used; i > 0; i--) {
-        attempt->line[i - 1] = (struct curl_slist){.data = attempt->text[i - 1], .next = first};
-        first = &attempt->line[i - 1];
+    if (attempt->timeout_at != BECALM_NEVER && !list_has(list, "X-Request-Deadline-Ms")) {
+        deadline_say(attempt, becalm_ns_left(attempt->due_at, attempt->timeout_at));
+        first = line_before(attempt, HEADER_DEADLINE, first);
     }
     return first;
 }
@@ -189,24 +214,25 @@ static bool body_rewind(const struct handle_options *option)
 static bool options_set(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
-    const struct handle_options *option = &transfer->handle->option;
+    struct handle_options *option = &transfer->handle->option;
     if (transfer->body_read && !body_rewind(option)) {
         attempt->code = CURLE_SEND_FAIL_REWIND;
         return false;
     }
     CURL *easy = attempt->easy;
-    becalm_ns connect = transfer->target->connect_timeout;
+    long connect_ms = (long)((transfer->target->connect_timeout + BECALM_MS - 1) / BECALM_MS);
     attempt->head.bytes_max = HEAD_MAX;
     attempt->body.bytes_max = BODY_KEPT;
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_of(attempt, becalm_run_now()));
+    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_of(attempt));
     if (!option->headers_in_body) {
         (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
         (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
     }
-    if (!option->connect_timeout && connect > 0) {
-        (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)((connect + BECALM_MS - 1) / BECALM_MS));
+    if (!option->connect_timeout && option->connect_ms != connect_ms) { /* it stays, for the next call */
+        (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+        option->connect_ms = attempt->copied ? option->connect_ms : connect_ms;
     }
     return true;
 }
@@ -221,9 +247,6 @@ void attempt_restore(struct transfer *transfer)
         (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, option->write_data == NULL ? stdout : option->write_data);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, option->header);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, option->header_data);
-    }
-    if (!option->connect_timeout) {
-        (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
     }
 }
 
@@ -269,15 +292,14 @@ bool attempt_send(struct attempt *attempt)
     attempt->added = true;
     attempt->busy = true;
     transfer->multi->flying++;
-    struct meter *meter = site_take(transfer->site, 0);
-    meter_add(&meter->in_flight, 1);
-    site_give(meter);
+    transfer_note_sent(attempt);
     return true;
 }
 
 void attempt_remove(struct attempt *attempt)
 {
     struct becalm_curl_multi *multi = attempt->transfer->multi;
+    transfer_note_end(attempt);
     if (attempt->added) {
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;
@@ -286,10 +308,6 @@ void attempt_remove(struct attempt *attempt)
         }
         multi->flying -= attempt->busy;
         attempt->busy = false;
-        struct meter *meter = site_take(attempt->transfer->site, 0);
-        meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
-        meter_add(&meter->in_flight, UINT64_MAX);
-        site_give(meter);
     }
     /* A copy that has the answer stays until the end, to be asked about it. */
     if (attempt->copied && attempt->easy != attempt->transfer->answered) {

@@ -21,13 +21,13 @@
 /* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
 extern int getentropy(void *buffer, size_t length);
 
-struct becalm_moment client_moment(struct becalm_client *client)
+struct becalm_moment client_moment(const struct becalm_client *client, uint64_t stream)
 {
     int here;
-    uint64_t draw = atomic_fetch_add_explicit(&client->draws, 1, memory_order_relaxed); /* any order will do */
     becalm_ns now = becalm_run_now();
-    uint64_t state = client->seed + draw * UINT64_C(0x9e3779b97f4a7c15);
-    state ^= now << 20; /* the children of a fork have the same seed, but not the same nanosecond */
+    /* The children of a fork have the same seed and streams, but not the same nanosecond. */
+    uint64_t state = client->seed + stream * UINT64_C(0x9e3779b97f4a7c15);
+    state ^= now << 20;
     return (struct becalm_moment){
         .now = now,
         .random = becalm_rand_next(&state),
@@ -106,6 +106,7 @@ static bool services_make(struct becalm_client *client)
             made = rules_make(client, service, &service->endpoints[k], own);
         }
     }
+    client->by_method = made && route_table_by_method(client->routes);
     return made && unrouted_make(client);
 }
 

@@ -36,16 +36,16 @@ struct becalm_client {
     uint32_t target_count;
     uint32_t *service_target; /* a service's own; its endpoints follow */
     char *service_name;       /* built in code: its copy */
+    bool by_method;           /* whom a request belongs to depends on its method */
     uint64_t seed;
-    BECALM_ATOMIC(uint64_t) draws;
     pthread_mutex_t mutex; /* for all below */
     struct handles handles;
     char *operation[BECALM_OPERATIONS_MAX];
     uint32_t operation_count;
 };
 
-/* The time, random bits, and a number for this thread. */
-struct becalm_moment client_moment(struct becalm_client *);
+/* The time, random bits, and a number for this thread. `stream` is a number that nobody else has at the same time. */
+struct becalm_moment client_moment(const struct becalm_client *, uint64_t stream);
 
 /* Whom a request belongs to. */
 struct client_target *client_find(const struct becalm_client *, struct becalm_text url, struct becalm_text method,

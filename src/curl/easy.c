@@ -2,8 +2,8 @@
 /* The blocking interface: a multi handle for each easy handle, which keeps its connections, as libcurl does itself. */
 #include "multi.h"
 
-#include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static void lock(struct becalm_client *client)
@@ -16,6 +16,12 @@ static void unlock(struct becalm_client *client)
     (void)pthread_mutex_unlock(&client->mutex);
 }
 
+/* acquire: pairs with the release at the end of the call */
+static bool is_busy(const struct handle *handle)
+{
+    return atomic_load_explicit(&handle->busy, memory_order_acquire);
+}
+
 /* ---- what a handle is told ---- */
 
 /* The handle, which is remembered from now on; NULL: no memory. With the mutex. */
@@ -23,8 +29,7 @@ static struct handle *handle_told(struct becalm_client *client, CURL *easy)
 {
     struct handle *handle = handles_get(&client->handles, easy);
     if (handle != NULL) {
-        handles_busy(&client->handles, handle); /* not among those that may be forgotten */
-        handle->told = true;
+        handles_keep(&client->handles, handle);
     }
     return handle;
 }
@@ -106,7 +111,7 @@ static void forget(CURL *easy, struct becalm_client *client)
 {
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
-    if (handle != NULL && !handle->busy) {
+    if (handle != NULL && !is_busy(handle)) {
         handles_forget(&client->handles, handle);
     }
     unlock(client);
@@ -126,82 +131,45 @@ void becalm_curl_cleanup(CURL *easy, struct becalm_client *client)
 
 /* ---- a call ---- */
 
+static bool multi_ready(struct handle *handle, struct becalm_client *client)
+{
+    if (handle->multi == NULL) {
+        handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
+        handle->multi = handle->own == NULL ? NULL : multi_new_for_one(handle->own, client);
+    }
+    return handle->multi != NULL;
+}
+
 /* The handle with a multi handle of its own, and nobody else in it; NULL: there is no memory, or somebody is. */
 static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
 {
     lock(client);
     struct handle *handle = handles_get(&client->handles, easy);
-    if (handle == NULL || handle->busy) {
+    if (handle != NULL) {
+        handles_use(&client->handles, handle);
+    }
+    if (handle == NULL || is_busy(handle) || !multi_ready(handle, client)) {
         unlock(client);
         return NULL;
     }
-    if (handle->multi == NULL) {
-        handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
-        handle->multi = handle->own == NULL ? NULL : becalm_curl_multi_new(handle->own, client);
-        if (handle->multi != NULL) {
-            handle->multi->owner = handle;
-        }
-    }
-    handles_busy(&client->handles, handle);
-    handle->busy = handle->multi != NULL;
-    if (handle->busy) {
-        atomic_store_explicit(&handle->multi->cancelled, false, memory_order_relaxed); /* the mutex orders it */
-    } else {
-        handles_idle(&client->handles, handle);
-        handle = NULL;
-    }
+    atomic_store_explicit(&handle->busy, true, memory_order_relaxed); /* the mutex orders both */
+    atomic_store_explicit(&handle->multi->cancelled, false, memory_order_relaxed);
     unlock(client);
     return handle;
 }
 
-static void handle_leave(struct handle *handle, struct becalm_client *client)
-{
-    lock(client);
-    handle->busy = false;
-    handles_idle(&client->handles, handle);
-    unlock(client);
-}
-
-/* Until the one transfer in it has ended. */
-static CURLcode drive(struct becalm_curl_multi *multi, CURL *easy)
-{
-    struct transfer *transfer = multi_find(multi, easy);
-    CURLMcode rc = CURLM_OK;
-    int running = 1;
-    while (!transfer->over) {
-        rc = becalm_curl_multi_perform(multi, &running);
-        if (rc != CURLM_OK) {
-            break;
-        }
-        /* relaxed: only the flag itself matters, and the wake-up comes after it */
-        if (!transfer->over && atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
-            transfer_cancel(transfer);
-        } else if (!transfer->over) {
-            rc = becalm_curl_multi_poll(multi, NULL, 0, INT_MAX, NULL);
-        }
-    }
-    if (rc == CURLM_OK) {
-        return transfer->code;
-    }
-    return rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_BAD_FUNCTION_ARGUMENT;
-}
-
 CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
 {
-    CURLcode code = CURLE_FAILED_INIT;
     if (easy == NULL || client == NULL) {
         return CURLE_BAD_FUNCTION_ARGUMENT;
     }
     struct handle *handle = handle_enter(easy, client);
     if (handle == NULL) {
-        return code;
+        return CURLE_FAILED_INIT;
     }
-    if (becalm_curl_multi_add_handle(handle->multi, easy) == CURLM_OK) {
-        code = drive(handle->multi, easy);
-        handle->record = multi_find(handle->multi, easy);
-        (void)becalm_curl_multi_remove_handle(handle->multi, easy);
-    }
-    handle_leave(handle, client);
+    CURLcode code = multi_perform_one(handle->multi, easy, handle);
+    handle->called = true;
+    atomic_store_explicit(&handle->busy, false, memory_order_release); /* who sees it sees the record, too */
     return code;
 }
 
@@ -209,7 +177,7 @@ bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
 {
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
-    bool busy = handle != NULL && handle->busy;
+    bool busy = handle != NULL && is_busy(handle);
     if (busy) {
         atomic_store_explicit(&handle->multi->cancelled, true, memory_order_relaxed);
         (void)curl_multi_wakeup(handle->own);
@@ -222,9 +190,9 @@ bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_
 {
     lock(client);
     const struct handle *handle = handles_find(&client->handles, easy);
-    bool known = handle != NULL && !handle->busy && handle->record != NULL;
+    bool known = handle != NULL && !is_busy(handle) && handle->called;
     if (known) {
-        *record = handle->record->call.record;
+        *record = handle->multi->only->call.record;
     }
     unlock(client);
     return known;

@@ -4,6 +4,7 @@
 
 #include <becalm/curl.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,28 +66,46 @@ static void place_clear(struct handles *handles, const struct handle *handle)
     }
 }
 
-void handles_busy(struct handles *handles, struct handle *handle)
+static void untold_remove(struct handles *handles, struct handle *handle)
 {
-    bool idle = handle->older != NULL || handle->newer != NULL || handles->oldest == handle;
-    if (!idle) {
+    bool listed = handle->older != NULL || handle->newer != NULL || handles->oldest == handle;
+    if (!listed) {
         return;
     }
     *(handle->older == NULL ? &handles->oldest : &handle->older->newer) = handle->newer;
     *(handle->newer == NULL ? &handles->newest : &handle->newer->older) = handle->older;
     handle->older = NULL;
     handle->newer = NULL;
-    handles->idle_count--;
+    handles->untold_count--;
 }
 
-void handles_idle(struct handles *handles, struct handle *handle)
+void handles_keep(struct handles *handles, struct handle *handle)
 {
-    if (handle->told) {
+    untold_remove(handles, handle);
+    handle->told = true;
+}
+
+void handles_use(struct handles *handles, struct handle *handle)
+{
+    if (handle->told || handles->newest == handle) {
         return;
     }
+    untold_remove(handles, handle);
     handle->older = handles->newest;
     *(handles->newest == NULL ? &handles->oldest : &handles->newest->newer) = handle;
     handles->newest = handle;
-    handles->idle_count++;
+    handles->untold_count++;
+}
+
+/* Who was told nothing and has been idle the longest, if there are too many of them; NULL: nobody has to go. */
+static struct handle *untold_spare(const struct handles *handles)
+{
+    struct handle *handle = handles->untold_count < HANDLES_UNTOLD_MAX ? NULL : handles->oldest;
+    /* acquire: pairs with the release at the end of its call, whose traces are then all there */
+    while (handle != NULL && atomic_load_explicit(&handle->busy, memory_order_acquire)) {
+        handle = handle->newer;
+    }
+    return handle;
 }
 
 static void handle_free(struct handle *handle)
@@ -106,11 +125,11 @@ struct handle *handles_get(struct handles *handles, CURL *easy)
     if (handle != NULL || !places_grow(handles)) {
         return handle;
     }
-    if (handles->idle_count >= HANDLES_IDLE_MAX) { /* its multi handle serves another */
-        handle = handles->oldest;
-        handles_busy(handles, handle);
+    handle = untold_spare(handles);
+    if (handle != NULL) { /* its multi handle serves another */
+        untold_remove(handles, handle);
         place_clear(handles, handle);
-        handle->record = NULL;
+        handle->called = false;
         handle->route.target = NULL;
     } else {
         handle = calloc(1, sizeof *handle);
@@ -126,7 +145,7 @@ struct handle *handles_get(struct handles *handles, CURL *easy)
 
 void handles_forget(struct handles *handles, struct handle *handle)
 {
-    handles_busy(handles, handle);
+    untold_remove(handles, handle);
     place_clear(handles, handle);
     handle_free(handle);
 }
@@ -184,6 +203,7 @@ static void number_note(struct handle_options *option, CURLoption which, long va
         option->headers_in_body = value != 0;
     } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
         option->connect_timeout = value != 0;
+        option->connect_ms = 0;
     }
 }
 

@@ -10,10 +10,9 @@
 
 #include <curl/curl.h>
 
-#define HANDLES_IDLE_MAX 256u /* handles that were told nothing and are in no call */
+#define HANDLES_UNTOLD_MAX 256u /* handles that were told nothing; more only if all are in a call */
 
 struct becalm_curl_multi;
-struct transfer;
 struct client_target;
 
 /* As told by becalm_curl_setopt(). Zeroed: libcurl's defaults. */
@@ -34,6 +33,7 @@ struct handle_options {
     bool body_in_memory; /* POSTFIELDS, or a form: libcurl sends it again by itself */
     bool sends_body;
     bool connect_timeout;
+    long connect_ms;      /* what we have set instead; 0: nothing */
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
 };
 
@@ -58,9 +58,9 @@ struct handle {
     struct handle_route route;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
     CURLM *own;                      /* what that is around */
-    const struct transfer *record;   /* of its latest call, for the record; NULL: none */
-    bool busy;                       /* in a becalm_curl_perform() */
-    struct handle *older;            /* those that are idle and were told nothing, in order of use */
+    bool called;                     /* there is a record of its latest call */
+    BECALM_ATOMIC(bool) busy;        /* in a becalm_curl_perform(), which ends without the client's mutex */
+    struct handle *older;            /* those that were told nothing, in order of use */
     struct handle *newer;
 };
 
@@ -69,16 +69,16 @@ struct handles {
     struct handle **place; /* open addressing, at most half full */
     uint32_t place_count;
     uint32_t count;
-    struct handle *oldest; /* of the idle */
+    struct handle *oldest; /* of those that were told nothing */
     struct handle *newest;
-    uint32_t idle_count;
+    uint32_t untold_count;
 };
 
 struct handle *handles_find(const struct handles *, CURL *); /* NULL: not known */
 struct handle *handles_get(struct handles *, CURL *);        /* known or new; NULL: no memory */
 void handles_forget(struct handles *, struct handle *);      /* and frees it */
-void handles_idle(struct handles *, struct handle *);        /* it was used just now, and is idle */
-void handles_busy(struct handles *, struct handle *);        /* it is idle no more */
+void handles_use(struct handles *, struct handle *);         /* of those told nothing it is the last to be forgotten */
+void handles_keep(struct handles *, struct handle *);        /* it was told something: never forgotten by itself */
 void handles_free(struct handles *);
 
 /* Writes down an option. `value` points to the long, curl_off_t or pointer. False: no memory. */

@@ -64,8 +64,12 @@ void multi_unknow(struct becalm_curl_multi *multi, CURL *easy)
     }
 }
 
-struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *easy)
+/* The transfer of a handle, or NULL. */
+static struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *easy)
 {
+    if (multi->only != NULL) {
+        return multi->only->easy == easy ? multi->only : NULL;
+    }
     const struct multi_place *place = multi->place_count == 0 ? NULL : &multi->place[place_find(multi, easy)];
     return place == NULL || place->easy == NULL ? NULL : place->transfer;
 }
@@ -155,8 +159,11 @@ static long ms_until(becalm_ns now, becalm_ns at)
 
 static void rearm(struct becalm_curl_multi *multi)
 {
+    if (multi->timer == NULL) {
+        return;
+    }
     becalm_ns at = becalm_ns_min(multi->curl_at, next_at(multi));
-    if (multi->timer == NULL || at == multi->armed_at) {
+    if (at == multi->armed_at) {
         return;
     }
     multi->armed_at = at;
@@ -271,8 +278,10 @@ static void settle(struct becalm_curl_multi *multi)
         transfer->over = true;
         transfer_detach(transfer);
         multi->active--;
-        message_add(multi,
-                    &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
+        if (multi->only == NULL) {
+            message_add(multi,
+                        &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
+        }
     }
 }
 
@@ -280,8 +289,8 @@ static void settle(struct becalm_curl_multi *multi)
 static void messages_take(struct becalm_curl_multi *multi)
 {
     CURLMsg *message;
-    int left;
-    while ((message = curl_multi_info_read(multi->curl, &left)) != NULL) {
+    int left = 1;
+    while (left > 0 && (message = curl_multi_info_read(multi->curl, &left)) != NULL) {
         struct transfer *transfer = multi_find(multi, message->easy_handle);
         if (transfer != NULL && message->msg == CURLMSG_DONE) {
             transfer_done(transfer, message->easy_handle, message->data.result);
@@ -291,9 +300,8 @@ static void messages_take(struct becalm_curl_multi *multi)
     }
 }
 
-static void timers_run(struct becalm_curl_multi *multi)
+static void timers_run(struct becalm_curl_multi *multi, becalm_ns now)
 {
-    becalm_ns now = multi->timer_count == 0 ? 0 : becalm_run_now();
     while (multi->timer_count > 0 && multi->timers[0]->wake_at <= now) {
         struct transfer *transfer = multi->timers[0];
         becalm_ns before = transfer->wake_at;
@@ -308,7 +316,7 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
 {
     messages_take(multi);
     int others = inside - (int)multi->flying; /* while both speak of the same moment */
-    timers_run(multi);
+    timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
     settle(multi);
     *running = (int)multi->active + (others > 0 ? others : 0);
     rearm(multi);
@@ -369,6 +377,20 @@ struct becalm_curl_multi *becalm_curl_multi_new(CURLM *curl, struct becalm_clien
     return multi;
 }
 
+struct becalm_curl_multi *multi_new_for_one(CURLM *curl, struct becalm_client *client)
+{
+    struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
+    if (multi == NULL) {
+        return NULL;
+    }
+    multi->only = calloc(1, sizeof *multi->only);
+    if (multi->only == NULL || !room_make(multi, 1)) {
+        becalm_curl_multi_free(multi);
+        return NULL;
+    }
+    return multi;
+}
+
 static struct transfer *transfer_take(struct becalm_curl_multi *multi)
 {
     struct transfer *transfer = multi->spare;
@@ -389,6 +411,21 @@ static struct handle *handle_of(struct becalm_client *client, CURL *easy)
     return handle != NULL && handle->told ? handle : NULL;
 }
 
+static void transfer_start(struct becalm_curl_multi *multi, struct transfer *transfer, CURL *easy,
+                           struct handle *handle)
+{
+    transfer->multi = multi;
+    transfer->client = multi->client;
+    transfer->easy = easy;
+    transfer->handle = handle;
+    transfer->timer = NO_TIMER;
+    transfer->wake_at = BECALM_NEVER;
+    transfer->over = false;
+    multi->active++;
+    transfer_begin(transfer);
+    settle(multi);
+}
+
 CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *easy)
 {
     if (easy == NULL) {
@@ -403,16 +440,7 @@ CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *ea
         free(transfer);
         return CURLM_OUT_OF_MEMORY;
     }
-    transfer->multi = multi;
-    transfer->client = multi->client;
-    transfer->easy = easy;
-    transfer->timer = NO_TIMER;
-    transfer->wake_at = BECALM_NEVER;
-    transfer->over = false;
-    transfer->handle = multi->owner == NULL ? handle_of(multi->client, easy) : multi->owner;
-    multi->active++;
-    transfer_begin(transfer);
-    settle(multi);
+    transfer_start(multi, transfer, easy, handle_of(multi->client, easy));
     rearm(multi);
     return CURLM_OK;
 }
@@ -463,6 +491,9 @@ void becalm_curl_multi_free(struct becalm_curl_multi *multi)
             i++;
         }
     }
+    if (multi->only != NULL) {
+        transfer_free(multi->only);
+    }
     while (multi->spare != NULL) {
         struct transfer *next = multi->spare->next;
         transfer_free(multi->spare);
@@ -487,4 +518,47 @@ CURL *becalm_curl_multi_answered(const struct becalm_curl_multi *multi, CURL *ea
 {
     const struct transfer *transfer = multi_find(multi, easy);
     return transfer == NULL ? NULL : transfer->answered;
+}
+
+/* ---- one at a time ---- */
+
+/* Lets libcurl work, and waits until there is more to do. Reads the clock once, and only if it has to wait. */
+static CURLMcode turn(struct becalm_curl_multi *multi)
+{
+    int inside = 0;
+    CURLMcode rc = curl_multi_perform(multi->curl, &inside);
+    messages_take(multi);
+    settle(multi);
+    if (rc != CURLM_OK || multi->only->over) {
+        return rc;
+    }
+    /* relaxed: only the flag itself matters, and the wake-up comes after it */
+    if (atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
+        transfer_cancel(multi->only);
+        settle(multi);
+        return rc;
+    }
+    becalm_ns now = becalm_run_now();
+    if (multi->timer_count > 0 && multi->timers[0]->wake_at <= now) {
+        timers_run(multi, now);
+        settle(multi);
+        return rc;
+    }
+    return curl_multi_poll(multi->curl, NULL, 0, (int)ms_until(now, next_at(multi)), NULL);
+}
+
+CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct handle *handle)
+{
+    struct transfer *transfer = multi->only;
+    CURLMcode rc = CURLM_OK;
+    transfer_start(multi, transfer, easy, handle);
+    while (rc == CURLM_OK && !transfer->over) {
+        rc = turn(multi);
+    }
+    if (rc == CURLM_OK) {
+        return transfer->code;
+    }
+    transfer_cancel(transfer);
+    settle(multi);
+    return rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_BAD_FUNCTION_ARGUMENT;
 }

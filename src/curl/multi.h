@@ -14,7 +14,8 @@ struct multi_place {
 struct becalm_curl_multi {
     struct becalm_client *client;
     CURLM *curl;
-    struct handle *owner; /* it is this handle's, for becalm_curl_perform(), which never hedges; NULL: a program's */
+    struct transfer
+        *only; /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi */
     BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): whoever is in it */
     struct multi_place *place;     /* open addressing, at most half full */
     uint32_t place_count;
@@ -43,7 +44,10 @@ void multi_unknow(struct becalm_curl_multi *, CURL *);
 void multi_wake_at(struct becalm_curl_multi *, struct transfer *, becalm_ns);
 void multi_dirty(struct becalm_curl_multi *, struct transfer *);
 
-/* The transfer of a caller's handle, or NULL. */
-struct transfer *multi_find(const struct becalm_curl_multi *, CURL *);
+/* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
+struct becalm_curl_multi *multi_new_for_one(CURLM *, struct becalm_client *);
+
+/* The whole call of this handle, of which everything that was told is in `handle`. */
+CURLcode multi_perform_one(struct becalm_curl_multi *, CURL *, struct handle *);
 
 #endif

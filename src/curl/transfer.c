@@ -23,7 +23,7 @@ static bool keeps_back(const struct transfer *transfer)
 /* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
 static bool may_hedge(const struct transfer *transfer)
 {
-    return transfer->multi->owner == NULL && keeps_back(transfer) &&
+    return transfer->multi->only == NULL && keeps_back(transfer) &&
            (!transfer->handle->option.sends_body || transfer->handle->option.body_in_memory);
 }
 
@@ -186,16 +186,56 @@ static uint32_t status_told(const struct transfer *transfer)
     return own.status;
 }
 
-/* Counts what a step has done. */
+static bool changes_breaker(const struct becalm_action *action)
+{
+    return action->breaker_from != action->breaker_to;
+}
+
+/* An attempt is over, or it has never come to libcurl. */
+static void note_end(struct meter *meter, struct attempt *attempt)
+{
+    if (attempt->added) {
+        meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
+    }
+    meter_add(&meter->in_flight, UINT64_MAX);
+    attempt->counted = false;
+}
+
+static void note_finish(struct meter *meter, const struct transfer *transfer)
+{
+    meter_call(meter, &transfer->call.record);
+    meter_code(meter, status_told(transfer));
+    meter_add(&meter->active, UINT64_MAX);
+    meter_add(&meter->active_retries, transfer->retries ? UINT64_MAX : 0);
+}
+
+static void note_begin(struct meter *meter, struct transfer *transfer, const struct becalm_action *action)
+{
+    meter_add(&meter->arrivals, 1);
+    meter_add(&meter->active, 1);
+    if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_send() counts the others */
+        meter_add(&meter->in_flight, 1);
+        transfer->attempt[action->slot].counted = true;
+    }
+}
+
+/* Counts what a step has done. Most heads that come change nothing that is counted. */
 static void note(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
+    bool waits = action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
+    bool does = (action->flags & (BECALM_DO_SEND | BECALM_DO_FINISH)) != 0;
+    if (event->kind == BECALM_EVENT_HEAD && !waits && !does && !changes_breaker(action)) {
+        return;
+    }
     struct meter *meter = site_take(transfer->site, event->at.cell);
     meter_breaker(meter, action->breaker_from, action->breaker_to);
     if (event->kind == BECALM_EVENT_BEGIN) {
-        meter_add(&meter->arrivals, 1);
-        meter_add(&meter->active, 1);
+        note_begin(meter, transfer, action);
     }
-    if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
+    if (event->kind == BECALM_EVENT_DONE && transfer->attempt[event->slot].counted) {
+        note_end(meter, &transfer->attempt[event->slot]);
+    }
+    if (waits) {
         transfer->waited = action->wait.wait;
         meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
         transfer->retries = true;
@@ -205,17 +245,31 @@ static void note(struct transfer *transfer, const struct becalm_event *event, co
         transfer->waited = 0;
     }
     if ((action->flags & BECALM_DO_FINISH) != 0) {
-        meter_call(meter, &transfer->call.record);
-        meter_code(meter, status_told(transfer));
-        if (transfer->call.record.hedges > 0) {
-        }
-        meter_add(&meter->active, UINT64_MAX);
-        meter_add(&meter->active_retries, transfer->retries ? UINT64_MAX : 0);
+        note_finish(meter, transfer);
     }
     site_give(meter);
-    if (action->breaker_from != action->breaker_to && transfer->client->options.on_breaker != NULL) {
+    if (changes_breaker(action) && transfer->client->options.on_breaker != NULL) {
         transfer->client->options.on_breaker(transfer->target->service, action->breaker_from, action->breaker_to,
                                              transfer->client->options.data);
+    }
+}
+
+void transfer_note_sent(struct attempt *attempt)
+{
+    if (!attempt->counted) {
+        struct meter *meter = site_take(attempt->transfer->site, 0);
+        meter_add(&meter->in_flight, 1);
+        attempt->counted = true;
+        site_give(meter);
+    }
+}
+
+void transfer_note_end(struct attempt *attempt)
+{
+    if (attempt->counted) {
+        struct meter *meter = site_take(attempt->transfer->site, 0);
+        note_end(meter, attempt);
+        site_give(meter);
     }
 }
 
@@ -304,6 +358,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         attempt->due = true;
         transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
         attempt->due_number = action->attempt;
+        attempt->due_at = event->at.now;
         attempt->timeout_at = action->timeout_at;
     }
     if ((action->flags & BECALM_DO_ANSWER) != 0) {
@@ -321,7 +376,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
 static void step(struct transfer *transfer, struct becalm_event *event)
 {
     struct becalm_action action;
-    event->at = client_moment(transfer->client);
+    event->at = client_moment(transfer->client, (uintptr_t)transfer + transfer->steps++);
     becalm_call_step(&transfer->call, event, &action);
     note(transfer, event, &action);
     act(transfer, event, &action);
@@ -373,7 +428,10 @@ static struct client_target *target_find(const struct transfer *transfer, struct
 void transfer_begin(struct transfer *transfer)
 {
     const char *operation = transfer->handle == NULL ? NULL : transfer->handle->operation;
-    struct becalm_text method = method_of(transfer);
+    /* Of a plain handle libcurl knows the method for sure only later: see learn(). Here it is a guess, for the route.
+     */
+    bool guess = is_recorded(transfer) || transfer->client->by_method;
+    struct becalm_text method = guess ? method_of(transfer) : (struct becalm_text){"", 0};
     transfer->target = target_find(transfer, method);
     transfer->site = client_site(transfer->client, transfer->target, operation);
     transfer->code = CURLE_OK;
@@ -464,13 +522,16 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
 
 void transfer_timer(struct transfer *transfer)
 {
-    for (uint32_t i = 0; i < transfer->top && !keeps_back(transfer); i++) { /* nobody saw a plain handle's head */
+    for (uint32_t i = 0; i < transfer->top; i++) {
         struct attempt *attempt = &transfer->attempt[i];
-        if (attempt->state == ATTEMPT_FLYING && attempt->added && !attempt->judged &&
-            outcome_delivered(attempt->easy)) {
+        if (attempt->state != ATTEMPT_FLYING || !attempt->added || attempt->judged) {
+            continue;
+        }
+        if (!keeps_back(transfer) && outcome_delivered(attempt->easy)) { /* nobody saw a plain handle's head */
             transfer_judge(attempt);
             return;
         }
+        learn(transfer, attempt->easy); /* its time may be over: may it be repeated? */
     }
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
 }

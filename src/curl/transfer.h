@@ -24,7 +24,7 @@ enum attempt_state {
     ATTEMPT_GONE    /* to be removed */
 };
 
-#define ATTEMPT_HEADERS 3u
+enum attempt_header { HEADER_DEADLINE, HEADER_NUMBER, HEADER_KEY, ATTEMPT_HEADERS };
 
 struct attempt {
     struct transfer *transfer;
@@ -36,17 +36,21 @@ struct attempt {
     bool paused;  /* it is kept, and no more of it fits */
     bool refused; /* the caller did not take what was given to it */
     bool judged;  /* its head was told to the engine */
+    bool counted; /* among those in flight */
     bool due;     /* to be sent, once who was here before is gone */
     uint32_t due_number;
-    uint32_t status; /* of its answer; 0: none */
-    bool ended;      /* it is over, with the result `code` */
+    becalm_ns due_at; /* when that was decided */
+    uint32_t status;  /* of its answer; 0: none */
+    bool ended;       /* it is over, with the result `code` */
     CURLcode code;
     uint32_t number;
     becalm_ns timeout_at;
-    struct buffer head; /* lines that the caller has not seen */
-    struct buffer body; /* and bytes */
-    char text[ATTEMPT_HEADERS][64];
+    struct buffer head;                      /* lines that the caller has not seen */
+    struct buffer body;                      /* and bytes */
     struct curl_slist line[ATTEMPT_HEADERS]; /* in front of the caller's headers, whose list is not touched */
+    char text[ATTEMPT_HEADERS][64];          /* of the lines; the first two are most often the same in the next call */
+    becalm_ns said_left;
+    uint32_t said_number;
 };
 
 struct transfer {
@@ -57,7 +61,8 @@ struct transfer {
     struct client_target *target;
     struct site *site;
     struct becalm_call call;
-    uint32_t top; /* from here on slots were not used in this call: most need only the first */
+    uint64_t steps; /* so far, for the random bits */
+    uint32_t top;   /* from here on slots were not used in this call: most need only the first */
     struct attempt attempt[BECALM_SLOTS];
     char key[64];   /* "Idempotency-Key: ..."; "": none */
     bool learned;   /* the method is known, not guessed */
@@ -106,5 +111,9 @@ void attempt_release(struct attempt *);
 
 /* transfer.c, for attempt.c: an answer's head has come. */
 void transfer_judge(struct attempt *);
+
+/* And it is in flight, or no more; what a step of the engine has counted is not counted again. */
+void transfer_note_sent(struct attempt *);
+void transfer_note_end(struct attempt *);
 
 #endif

@@ -242,9 +242,17 @@ static uint64_t earned_price(const struct becalm_budget_policy *policy, enum bec
  * one. So fractions carry over by themselves, and an older now finds the bucket emptier, never fuller. Without a refill
  * it is simply the number of tokens taken. */
 
+static bool tokens_come_back(const struct becalm_budget_policy *policy)
+{
+    return policy->refill_every > 0 || policy->refill_per_second > 0;
+}
+
 /* Rounded up: never more tokens than the policy says. */
 static becalm_ns tokens_interval(const struct becalm_budget_policy *policy)
 {
+    if (policy->refill_every > 0) {
+        return policy->refill_every;
+    }
     return (BECALM_S + policy->refill_per_second - 1) / policy->refill_per_second;
 }
 
@@ -261,7 +269,7 @@ static bool tokens_count(struct becalm_budget *b, uint32_t capacity)
 
 static bool tokens_take(struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
 {
-    if (policy->refill_per_second == 0) {
+    if (!tokens_come_back(policy)) {
         return tokens_count(b, policy->capacity);
     }
     becalm_ns interval = tokens_interval(policy);
@@ -277,17 +285,25 @@ static bool tokens_take(struct becalm_budget *b, const struct becalm_budget_poli
     }
 }
 
+/* Millionths of an interval, rounded up; of a long one a millionth of it more. */
+static uint64_t tokens_part(becalm_ns missing, becalm_ns interval)
+{
+    if (interval <= UINT64_MAX / (2 * MILLION)) {
+        return (missing * MILLION + interval - 1) / interval;
+    }
+    return least(missing / (interval / MILLION) + (missing > 0), MILLION);
+}
+
 /* Rounded down. */
 static uint64_t tokens_left(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
 {
     uint64_t full = policy->capacity * MILLION;
-    if (policy->refill_per_second == 0) {
+    if (!tokens_come_back(policy)) {
         return minus(full, millionths(word_load(b)));
     }
     becalm_ns interval = tokens_interval(policy);
     becalm_ns missing = least(becalm_ns_since(word_load(b), now), policy->capacity * interval);
-    uint64_t part = (missing % interval * MILLION + interval - 1) / interval;
-    return minus(full, missing / interval * MILLION + part);
+    return minus(full, missing / interval * MILLION + tokens_part(missing % interval, interval));
 }
 
 /* ------------------------------------------------------------------------------------------------------ concurrency */
@@ -494,7 +510,7 @@ static uint64_t price_of(const struct becalm_budget_policy *policy, enum becalm_
     case BECALM_BUDGET_EARNED:
         return earned_price(policy, cause);
     case BECALM_BUDGET_TOKENS:
-        return policy->refill_per_second == 0 ? 1 : tokens_interval(policy);
+        return tokens_come_back(policy) ? tokens_interval(policy) : 1;
     case BECALM_BUDGET_AWS:
         return cause == BECALM_OUTCOME_TIMED_OUT ? policy->timeout_cost : policy->retry_cost;
     case BECALM_BUDGET_RATIO:
@@ -733,9 +749,9 @@ static bool word_is_sound(const struct becalm_budget *b, const struct becalm_bud
         return word <= CAP_MASK * FIFTIETH &&
                cap >> CAP_BITS <= becalm_ns_after(now, SPAN_PLAIN + BECALM_S) >> TICK_BITS;
     case BECALM_BUDGET_TOKENS:
-        return policy->refill_per_second == 0
-                   ? word <= policy->capacity
-                   : becalm_ns_since(word, now) <= policy->capacity * tokens_interval(policy) + BECALM_S;
+        return tokens_come_back(policy)
+                   ? becalm_ns_since(word, now) <= policy->capacity * tokens_interval(policy) + BECALM_S
+                   : word <= policy->capacity;
     case BECALM_BUDGET_GRPC:
         return word <= policy->max_tokens_milli;
     case BECALM_BUDGET_AWS:
@@ -793,7 +809,7 @@ void becalm_budget_carry(struct becalm_budget *to, const struct becalm_budget_po
     } else if (to_policy->kind == BECALM_BUDGET_EARNED) {
         word = in_proportion(have, full, BECALM_TOKEN); /* the cap of an empty window */
     } else if (to_policy->kind == BECALM_BUDGET_TOKENS) {
-        bool refilled = to_policy->refill_per_second != 0;
+        bool refilled = tokens_come_back(to_policy);
         uint64_t whole = to_policy->capacity * (refilled ? tokens_interval(to_policy) : 1);
         uint64_t missing = whole - in_proportion(have, full, whole);
         word = refilled ? becalm_ns_after(now, missing) : missing;

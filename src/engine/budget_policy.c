@@ -3,9 +3,11 @@
 
 /* What a budget's policy may be. Only the fields of its kind are checked: the others have no meaning. */
 
-#define MILLION   1000000u
-#define START_MAX (1000 * BECALM_TOKEN)
-#define SHARE_MAX (1000 * MILLION) /* Finagle's bound: a thousand retries per first attempt */
+#define MILLION          1000000u
+#define REFILL_EVERY_MAX (24 * 3600 * BECALM_S)
+#define REFILL_ALL_MAX   (100 * 365 * REFILL_EVERY_MAX) /* until an empty bucket is full; with room for sums */
+#define START_MAX        (1000 * BECALM_TOKEN)
+#define SHARE_MAX        (1000 * MILLION) /* Finagle's bound: a thousand retries per first attempt */
 
 void becalm_budget_defaults(struct becalm_budget_policy *policy, enum becalm_budget_kind kind)
 {
@@ -74,6 +76,12 @@ static const char *tokens_fault(const struct becalm_budget_policy *policy)
     }
     if (policy->refill_per_second > MILLION) {
         return "refill_per_second must be at most 1000000";
+    }
+    if (policy->refill_every > REFILL_EVERY_MAX) {
+        return "refill_every must be at most a day";
+    }
+    if (policy->refill_every > REFILL_ALL_MAX / policy->capacity) {
+        return "capacity times refill_every must be at most 100 years";
     }
     return NULL;
 }

@@ -61,7 +61,7 @@ static uint64_t mix_all(const uint64_t *values, size_t count)
     return hash;
 }
 
-_Static_assert(alignof(uint64_t) != 8 || sizeof(struct becalm_budget_policy) == 72,
+_Static_assert(alignof(uint64_t) != 8 || sizeof(struct becalm_budget_policy) == 80,
                "a new field belongs into the fingerprint");
 _Static_assert(alignof(uint64_t) != 8 || sizeof(struct becalm_breaker_policy) == 80,
                "a new field belongs into the fingerprint");
@@ -69,22 +69,10 @@ _Static_assert(alignof(uint64_t) != 8 || sizeof(struct becalm_breaker_policy) ==
 static uint64_t budget_fingerprint(const struct becalm_budget_policy *p)
 {
     const uint64_t values[] = {
-        p->kind,
-        p->share_ppm,
-        p->start,
-        p->never_sent_cost,
-        p->window,
-        p->min_per_second,
-        p->of_attempts,
-        p->min_concurrency,
-        p->min_share_ppm,
-        p->max_share_ppm,
-        p->capacity,
-        p->refill_per_second,
-        p->max_tokens_milli,
-        p->token_ratio_milli,
-        p->retry_cost,
-        p->timeout_cost,
+        p->kind,           p->share_ppm,         p->start,           p->never_sent_cost,  p->window,
+        p->min_per_second, p->of_attempts,       p->min_concurrency, p->min_share_ppm,    p->max_share_ppm,
+        p->capacity,       p->refill_per_second, p->refill_every,    p->max_tokens_milli, p->token_ratio_milli,
+        p->retry_cost,     p->timeout_cost,
     };
     return mix_all(values, sizeof values / sizeof values[0]);
 }

@@ -215,11 +215,16 @@ static bool key_matters(const struct becalm_rules *rules, const struct schema_ke
         {"budget.maxPercent", 1u << BECALM_BUDGET_ADAPTIVE},
         {"budget.capacity", 1u << BECALM_BUDGET_TOKENS | 1u << BECALM_BUDGET_AWS},
         {"budget.refillPerSecond", 1u << BECALM_BUDGET_TOKENS},
+        {"budget.refillEvery", 1u << BECALM_BUDGET_TOKENS},
         {"budget.maxTokens", 1u << BECALM_BUDGET_GRPC},
         {"budget.tokenRatio", 1u << BECALM_BUDGET_GRPC},
         {"budget.retryCost", 1u << BECALM_BUDGET_AWS},
         {"budget.timeoutCost", 1u << BECALM_BUDGET_AWS},
     };
+    bool slow = rules->policy.budget.refill_every > 0;
+    if (strcmp(key->name, slow ? "budget.refillPerSecond" : "budget.refillEvery") == 0) {
+        return false; /* the other one counts */
+    }
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
         if (strcmp(key->name, uses[i].key) == 0) {
             return (uses[i].kinds >> rules->policy.budget.kind & 1u) != 0;

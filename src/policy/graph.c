@@ -100,6 +100,15 @@ static uint64_t share_of_traffic(const struct becalm_service *service, uint32_t 
     return least(rate * 1000 * GRAPH_ONE / service->traffic_milli, UNBOUND);
 }
 
+/* Tokens a second, rounded up. */
+static uint32_t refill_rate(const struct becalm_budget_policy *budget)
+{
+    if (budget->refill_every == 0) {
+        return budget->refill_per_second;
+    }
+    return (uint32_t)least((BECALM_S + budget->refill_every - 1) / budget->refill_every, UINT32_MAX);
+}
+
 /* What a budget lets through per call, the first attempt included: in general, and while nothing succeeds. Not cut at
  * the number of attempts yet. */
 struct bound {
@@ -124,7 +133,7 @@ static struct bound bound_of(const struct becalm_budget_policy *budget, const st
         }
         return (struct bound){one + share + floor, one + share + floor};
     case BECALM_BUDGET_TOKENS:
-        floor = share_of_traffic(service, budget->refill_per_second, buckets);
+        floor = share_of_traffic(service, refill_rate(budget), buckets);
         return (struct bound){one + floor, one + floor};
     case BECALM_BUDGET_CONCURRENCY: /* while calls fail fast few are in progress, and the minimum pays for every retry
                                      */

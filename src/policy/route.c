@@ -45,6 +45,7 @@ struct route_table {
     uint32_t host_places;    /* a power of two */
     struct range any_host;
     bool has_below; /* there are rows of rank HOST_BELOW */
+    bool by_method; /* there are rows that ask for one */
 };
 
 static char lower(char c)
@@ -247,6 +248,7 @@ static bool rows_add(struct route_table *table, const struct becalm_match *match
         return !no_memory;
     }
     table->row_count++;
+    table->by_method = table->by_method || row->method != NULL;
     return true;
 }
 
@@ -472,6 +474,11 @@ static uint32_t endpoint_find(const struct route_table *table, struct range rang
         }
     }
     return ROUTE_NONE;
+}
+
+bool route_table_by_method(const struct route_table *table)
+{
+    return table->by_method;
 }
 
 struct route route_find(const struct route_table *table, const struct route_request *request)

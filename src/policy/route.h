@@ -40,6 +40,9 @@ struct route {
     bool bad_path;     /* the path has dot segments or bad escapes, so that it belongs to nobody: 400 */
 };
 
+/* Does it depend on the method whom a request belongs to? */
+bool route_table_by_method(const struct route_table *);
+
 /* Allocates nothing. */
 struct route route_find(const struct route_table *, const struct route_request *);
 

@@ -88,6 +88,8 @@ static const struct schema_key rules[] = {
      .sentence = "tokens, aws: how many tokens there are at most"},
     {"budget.refillPerSecond", FIELD(INTEGER, policy.budget.refill_per_second), RANGE(0, MILLION),
      .sentence = "tokens: how many come back per second"},
+    {"budget.refillEvery", FIELD(DURATION, policy.budget.refill_every), RANGE(0, DAY),
+     .sentence = "tokens: one comes back in so long, instead of refillPerSecond: 6m for ten an hour"},
     {"budget.maxTokens", FIELD(DECIMAL, policy.budget.max_tokens_milli), RANGE(1, MILLION), .scale = 1000,
      .sentence = "grpc: a failure takes one of these; retries stop at half"},
     {"budget.tokenRatio", FIELD(DECIMAL, policy.budget.token_ratio_milli), RANGE(1, MILLION), .scale = 1000,

@@ -586,6 +586,14 @@ def test_exec__a_budget_is_one_for_all_processes(run):
     assert run(*FAST, "-r", "1", "--budget", "other", *sh("echo x; exit 1")).stdout == "x\nx\n"
 
 
+def test_exec__a_budget_may_come_back_slower_than_one_a_second(run):
+    hourly = ["--budget", "hourly", "--set", "budget.capacity=2", "--set", "budget.refillEvery=6m"]
+    assert run(*FAST, "-r", "9", *hourly, *sh("echo x; exit 1")).stdout == "x\n" * 3
+    assert run(*FAST, "-r", "9", *hourly, *sh("echo x; exit 1")).stdout == "x\n"
+    quick = ["--budget", "quick", "--set", "budget.capacity=2", "--set", "budget.refillEvery=1ms"]
+    assert run(*FAST, "-r", "9", "--delay", "5ms", *quick, *sh("echo x; exit 1")).stdout == "x\n" * 10
+
+
 def test_exec__a_hundred_processes_at_once_stay_within_one_budget(run):
     args = [*FAST, "-q", "-r", "3", "--budget", "b", "--set", "budget.capacity=40", "--set", "budget.refillPerSecond=0"]
     processes = [start(run, *args, *sh("echo $BECALM_ATTEMPT; exit 1")) for _ in range(100)]

@@ -101,7 +101,7 @@ def test_calls__tls_that_is_none_is_not_retried(lab):
 
         thread = threading.Thread(target=speak, daemon=True)
         thread.start()
-        call = lab(service(), f"https://127.0.0.1:{port}/").call
+        call = lab(service(connectTimeout="20s"), f"https://127.0.0.1:{port}/").call  # certificates take their time to load
         thread.join(20)
     assert call["code"] == 35 and call["attempts"] == ["tls"]
 
@@ -126,6 +126,13 @@ def test_calls__an_attempt_that_hangs_is_cut_and_made_again(host, lab, interface
     host.on("/", Reply(cut=0, end="hang"), Reply(200, b"good"))
     call = lab(service(attemptTimeout="200ms"), f"http://{host.address}/", interface=interface).call
     assert call["attempts"] == ["timed_out", "ok"] and call["body"] == "good"
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__a_post_that_hangs_is_not_made_again(host, lab, plain):
+    host.on("/", Reply(cut=0, end="hang"), Reply(200, b"twice"))
+    call = lab(service(attemptTimeout="100ms"), f"http://{host.address}/", plain=plain, data="a=1").call
+    assert call["code"] == 28 and call["attempts"] == ["timed_out"]
 
 
 def test_calls__a_slow_body_is_not_cut_by_the_attempt_s_timeout(host, lab):

@@ -398,6 +398,47 @@ static void test_budget__tokens_without_refill_is_a_plain_count(void **state)
     close_budget(&f);
 }
 
+static void test_budget__tokens_slower_than_one_a_second_are_exact_ten_an_hour(void **state)
+{
+    (void)state;
+    struct becalm_budget_policy policy = defaults(BECALM_BUDGET_TOKENS);
+    becalm_ns every = 6 * 60 * BECALM_S;
+    policy.capacity = 10;
+    policy.refill_every = every; /* whatever refill_per_second says */
+    struct fixture f;
+    open_with(&f, &policy);
+    becalm_ns start_at = f.at.now;
+    check_eq_u64(drain(&f), 10);
+    f.at.now = start_at + every - 1;
+    check_eq_u64(drain(&f), 0);
+    f.at.now = start_at + every;
+    check_eq_u64(drain(&f), 1);
+    f.at.now = start_at + 10 * every - 1;
+    check_eq_u64(drain(&f), 8);
+    f.at.now = start_at + 100 * every;
+    check_eq_u64(drain(&f), 10);
+    close_budget(&f);
+}
+
+static void test_budget__tokens_that_come_back_once_a_day_are_told_in_parts(void **state)
+{
+    (void)state;
+    struct becalm_budget_policy policy = defaults(BECALM_BUDGET_TOKENS);
+    becalm_ns day = 24 * 3600 * BECALM_S;
+    policy.capacity = 3;
+    policy.refill_every = day;
+    struct fixture f;
+    open_with(&f, &policy);
+    becalm_ns start_at = f.at.now;
+    check_true(take(&f));
+    check_eq_u64(left(&f), 2 * BECALM_TOKEN);
+    f.at.now = start_at + day / 2;
+    check_true(left(&f) >= 5 * BECALM_TOKEN / 2 - 2 && left(&f) <= 5 * BECALM_TOKEN / 2); /* never rounded up */
+    f.at.now = start_at + day;
+    check_eq_u64(left(&f), 3 * BECALM_TOKEN);
+    close_budget(&f);
+}
+
 static void test_budget__tokens_survives_the_end_of_time_and_the_largest_numbers(void **state)
 {
     (void)state;
@@ -1055,6 +1096,8 @@ static void test_budget__bad_parameters_are_refused_by_name(void **state)
     refuses(BECALM_BUDGET_TOKENS, capacity, 0);
     refuses(BECALM_BUDGET_TOKENS, capacity, UINT32_MAX);
     refuses(BECALM_BUDGET_TOKENS, refill_per_second, UINT32_MAX);
+    refuses(BECALM_BUDGET_TOKENS, refill_every, 24 * 3600 * BECALM_S + 1);
+    refuses(BECALM_BUDGET_TOKENS, refill_every, BECALM_NEVER);
     refuses(BECALM_BUDGET_CONCURRENCY, share_ppm, 1000001);
     refuses(BECALM_BUDGET_CONCURRENCY, min_concurrency, UINT32_MAX);
     refuses(BECALM_BUDGET_ADAPTIVE, max_share_ppm, UINT32_MAX);
@@ -1070,6 +1113,12 @@ static void test_budget__bad_parameters_are_refused_by_name(void **state)
     refuses(BECALM_BUDGET_AWS, retry_cost, 501);
     refuses(BECALM_BUDGET_AWS, timeout_cost, 0);
     refuses(BECALM_BUDGET_AWS, timeout_cost, UINT32_MAX);
+    struct becalm_budget_policy tokens = defaults(BECALM_BUDGET_TOKENS);
+    tokens.capacity = 36501;
+    tokens.refill_every = 24 * 3600 * BECALM_S;
+    assert_int_equal(becalm_budget_check(&tokens, NULL), BECALM_EINVAL);
+    tokens.capacity = 36500;
+    assert_int_equal(becalm_budget_check(&tokens, NULL), 0);
     struct becalm_budget_policy policy = defaults(BECALM_BUDGET_RATIO);
     policy.of_attempts = true;
     policy.share_ppm = 1000000;
@@ -1091,6 +1140,7 @@ static void test_budget__the_bounds_themselves_and_fields_of_other_kinds_are_acc
     accepts(BECALM_BUDGET_RATIO, window, BECALM_S);
     accepts(BECALM_BUDGET_RATIO, window, 3600 * BECALM_S);
     accepts(BECALM_BUDGET_TOKENS, refill_per_second, 0);
+    accepts(BECALM_BUDGET_TOKENS, refill_every, 24 * 3600 * BECALM_S);
     accepts(BECALM_BUDGET_TOKENS, capacity, 1000000);
     accepts(BECALM_BUDGET_CONCURRENCY, min_concurrency, 0);
     accepts(BECALM_BUDGET_GRPC, max_tokens_milli, 1);
@@ -1192,6 +1242,8 @@ BECALM_TESTS(cmocka_unit_test(test_budget__is_sound_in_use_and_at_another_addres
              cmocka_unit_test(test_budget__tokens_starts_full_and_refills_one_every_interval),
              cmocka_unit_test(test_budget__tokens_an_older_now_refills_nothing),
              cmocka_unit_test(test_budget__tokens_without_refill_is_a_plain_count),
+             cmocka_unit_test(test_budget__tokens_slower_than_one_a_second_are_exact_ten_an_hour),
+             cmocka_unit_test(test_budget__tokens_that_come_back_once_a_day_are_told_in_parts),
              cmocka_unit_test(test_budget__tokens_survives_the_end_of_time_and_the_largest_numbers),
              cmocka_unit_test(test_budget__tokens_turns_300_attempts_a_second_into_120),
              cmocka_unit_test(test_budget__concurrency_is_the_larger_of_share_and_minimum),

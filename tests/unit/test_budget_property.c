@@ -129,7 +129,7 @@ static uint64_t windows_begun(const struct world *w)
 
 static becalm_ns interval(const struct world *w)
 {
-    return BECALM_S / w->policy.refill_per_second;
+    return w->policy.refill_every > 0 ? w->policy.refill_every : BECALM_S / w->policy.refill_per_second;
 }
 
 /* Brings the model of `tokens`, a level in ns, up to now. */
@@ -447,6 +447,8 @@ static void test_budget__tokens_follows_its_bucket_to_the_nanosecond(void **stat
     policy.capacity = 3;
     policy.refill_per_second = 1;
     explore(&policy, 10);
+    policy.refill_every = 7 * BECALM_S + 1; /* slower than one a second, and no divisor of anything */
+    explore(&policy, 17);
 }
 
 static void test_budget__concurrency_allows_exactly_its_share_of_calls(void **state)

@@ -3,6 +3,7 @@
 
 #include "check.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* Addresses of handles that are never touched. */
@@ -44,18 +45,32 @@ static void test_handle__who_was_told_nothing_makes_room_the_longest_idle_first(
 {
     (void)state;
     struct handles handles = {0};
-    for (size_t i = 0; i < HANDLES_IDLE_MAX; i++) {
-        handles_idle(&handles, handles_get(&handles, easy(i)));
+    for (size_t i = 0; i < HANDLES_UNTOLD_MAX; i++) {
+        handles_use(&handles, handles_get(&handles, easy(i)));
     }
     struct handle *used = handles_find(&handles, easy(0));
-    handles_busy(&handles, used);
-    handles_idle(&handles, used); /* so 1 is the oldest */
+    handles_use(&handles, used); /* so 1 is the oldest */
     struct handle *second = handles_find(&handles, easy(1));
     struct handle *fresh = handles_get(&handles, easy(5000));
     assert_ptr_equal(fresh, second);
     assert_null(handles_find(&handles, easy(1)));
     assert_ptr_equal(handles_find(&handles, easy(0)), used);
-    check_eq_u64(handles.count, HANDLES_IDLE_MAX);
+    check_eq_u64(handles.count, HANDLES_UNTOLD_MAX);
+    handles_free(&handles);
+}
+
+static void test_handle__who_is_in_a_call_is_never_forgotten_by_itself(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    struct handle *busy = handles_get(&handles, easy(0));
+    handles_use(&handles, busy);
+    atomic_store_explicit(&busy->busy, true, memory_order_relaxed);
+    for (size_t i = 1; i < 2 * HANDLES_UNTOLD_MAX; i++) {
+        handles_use(&handles, handles_get(&handles, easy(i)));
+    }
+    assert_ptr_equal(handles_find(&handles, easy(0)), busy);
+    check_eq_u64(handles.count, HANDLES_UNTOLD_MAX);
     handles_free(&handles);
 }
 
@@ -64,10 +79,10 @@ static void test_handle__who_was_told_something_is_never_forgotten_by_itself(voi
     (void)state;
     struct handles handles = {0};
     struct handle *told = handles_get(&handles, easy(9999));
-    told->told = true;
-    handles_idle(&handles, told);
-    for (size_t i = 0; i < 2 * HANDLES_IDLE_MAX; i++) {
-        handles_idle(&handles, handles_get(&handles, easy(i)));
+    handles_keep(&handles, told);
+    handles_use(&handles, told);
+    for (size_t i = 0; i < 2 * HANDLES_UNTOLD_MAX; i++) {
+        handles_use(&handles, handles_get(&handles, easy(i)));
     }
     assert_ptr_equal(handles_find(&handles, easy(9999)), told);
     handles_free(&handles);
@@ -111,5 +126,6 @@ static void test_handle__the_method_is_what_the_latest_option_says(void **state)
 BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
              cmocka_unit_test(test_handle__each_of_a_thousand_is_found_and_forgotten),
              cmocka_unit_test(test_handle__who_was_told_nothing_makes_room_the_longest_idle_first),
+             cmocka_unit_test(test_handle__who_is_in_a_call_is_never_forgotten_by_itself),
              cmocka_unit_test(test_handle__who_was_told_something_is_never_forgotten_by_itself),
              cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says))
