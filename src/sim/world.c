@@ -125,6 +125,29 @@ static void pass(struct world *w)
     seconds_pass(w, &done, BECALM_NEVER);
 }
 
+static void dist_expect(struct clock *clock, const struct dist *dist)
+{
+    if (dist->kind == DIST_CONSTANT) {
+        clock_expect(clock, dist->mean);
+    }
+}
+
+/* Nearly all events are messages, timeouts and services, most of them constant. */
+static void events_expect(struct world *w)
+{
+    for (uint32_t i = 0; i < w->hop_count; i++) {
+        const struct becalm_policy *policy = &w->hop[i].rules[0].policy;
+        dist_expect(&w->clock, &w->hop[i].link.latency);
+        clock_expect(&w->clock, policy->attempt_timeout);
+        if (policy->breaker.enabled && policy->breaker.slow_share_ppm != BECALM_BREAKER_SLOW_OFF) {
+            clock_expect(&w->clock, policy->breaker.slow_after);
+        }
+    }
+    for (uint32_t i = 0; i < w->plan->service_count; i++) {
+        dist_expect(&w->clock, &w->plan->services[i].time);
+    }
+}
+
 uint32_t world_target(const struct scenario *plan, uint32_t service, uint32_t endpoint)
 {
     uint32_t target = endpoint;
@@ -146,6 +169,7 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     bool made = series_make(plan, result) && clock_make(&w.clock, becalm_ns_after(plan->length, WORLD_DRAIN)) &&
                 services_make(&w) && clients_make(&w) && hops_make(&w) && effects_make(&w) && connections_make(&w);
     if (made) {
+        events_expect(&w);
         clients_begin(&w);
         faults_begin(&w);
         pass(&w);

@@ -38,10 +38,22 @@ struct event {
                             client */
 };
 
+/* Events that were all planned the same time ahead, by number from 0 on, for ever. */
+struct clock_ring {
+    becalm_ns ahead;
+    uint64_t first, end;
+    uint64_t size; /* a power of two */
+    struct event *event;
+};
+
+#define CLOCK_RINGS_MAX 8u
+
 struct clock {
     becalm_ns now;
     becalm_ns end_at;
     uint64_t order;
+    struct clock_ring ring[CLOCK_RINGS_MAX];
+    uint32_t rings;
     struct event *heap; /* what comes before slot `next_slot` */
     size_t count, size;
     uint64_t next_slot; /* from 0 on, as long as the run */
@@ -58,7 +70,10 @@ struct clock {
 
 /* False: no memory; clock_free() in both cases. */
 bool clock_make(struct clock *, becalm_ns end_at);
-/* What lies beyond the end is forgotten. */
+/* Many events will be planned this time ahead. Any number of such times may be named; the first few make a difference,
+ * and only to how fast it is. */
+void clock_expect(struct clock *, becalm_ns ahead);
+/* Not before `now`; what lies beyond the end is forgotten. */
 void clock_plan(struct clock *, struct event);
 /* Takes the next event and moves `now` to it. False: there is none. */
 bool clock_next(struct clock *, struct event *);
