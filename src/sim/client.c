@@ -83,14 +83,19 @@ static void next_plan(struct world *w, uint32_t id)
                                          .generation = w->client[id].generation});
 }
 
-/* Who will call next, if nobody else draws before: a gap, and then the caller. A guess that is wrong costs a little
- * time and nothing else. */
+/* Who will call next and after that, if nobody else draws before: each time a gap, the caller, and an endpoint if there
+ * are any. A guess that is wrong costs a little time and nothing else. */
 static void caller_foresee(const struct world *w, uint32_t id)
 {
+    const struct hop *hop = &w->hop[id];
     uint64_t state = w->arrival_state;
     (void)becalm_rand_next(&state);
-    uint64_t caller = becalm_rand_below(becalm_rand_next(&state), w->plan->clients[id].callers);
-    hop_foresee(&w->hop[id], (uint32_t)caller, false);
+    hop_foresee(hop, (uint32_t)becalm_rand_below(becalm_rand_next(&state), hop->callers), false);
+    if (hop->kinds > 1) {
+        (void)becalm_rand_next(&state);
+    }
+    (void)becalm_rand_next(&state);
+    hop_foresee(hop, (uint32_t)becalm_rand_below(becalm_rand_next(&state), hop->callers), true);
 }
 
 void client_calls(struct world *w, uint32_t id, uint32_t generation)

@@ -314,8 +314,10 @@ bool clock_next(struct clock *c, struct event *event)
     if (ring == NULL && !wheel) {
         return false;
     }
+    c->latest = ring;
     if (ring == NULL || (wheel && sooner(&c->heap[0], first))) {
         heap_pop(c, event);
+        c->latest = NULL;
     } else {
         *event = *first;
         ring->first++;
@@ -326,6 +328,10 @@ bool clock_next(struct clock *c, struct event *event)
 
 const struct event *clock_peek(const struct clock *c, size_t at)
 {
+    const struct clock_ring *ring = c->latest;
+    if (ring != NULL) {
+        return at < ring->end - ring->first ? ring_at(ring, ring->first + at) : NULL;
+    }
     return at < c->count ? &c->heap[at] : NULL;
 }
 

@@ -144,6 +144,23 @@ void hop_foresee(const struct hop *hop, uint32_t caller, bool soon)
 
 /* Calls. */
 
+/* Of a call, what its first attempt touches. */
+void op_foresee(const struct world *w, uint32_t id, bool soon)
+{
+    const struct op *op = op_at(w, id);
+    if (soon) {
+        for (size_t line = 0; line < 448; line += 64) {
+            __builtin_prefetch((const unsigned char *)&op->call + line, 1);
+        }
+        __builtin_prefetch(&op->call.record, 1);
+        __builtin_prefetch(&op->call.record.attempt[0], 1);
+        __builtin_prefetch(&op->number, 1);
+        __builtin_prefetch(&op->flight, 1);
+    } else {
+        target_fetch(op->call.target);
+    }
+}
+
 static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event);
 
 static void queue_serve(struct world *w, struct hop *hop, uint32_t caller)

@@ -54,6 +54,7 @@ struct clock {
     uint64_t order;
     struct clock_ring ring[CLOCK_RINGS_MAX];
     uint32_t rings;
+    const struct clock_ring *latest; /* from where the latest event was taken; NULL: from the heap */
     struct event *heap; /* what comes before slot `next_slot` */
     size_t count, size;
     uint64_t next_slot; /* from 0 on, as long as the run */
@@ -77,7 +78,8 @@ void clock_expect(struct clock *, becalm_ns ahead);
 void clock_plan(struct clock *, struct event);
 /* Takes the next event and moves `now` to it. False: there is none. */
 bool clock_next(struct clock *, struct event *);
-/* What comes after that, if it comes soon: 0 is the next, 1 to 4 are those of which one follows it; NULL: not known. */
+/* What comes soon from where the latest event came from: of a ring, 0 is its next, 1 the one after, and so on; of the
+ * heap, 0 is the next, 1 to 4 are those of which one follows it. NULL: not known. */
 const struct event *clock_peek(const struct clock *, size_t at);
 void clock_free(struct clock *);
 
@@ -174,6 +176,8 @@ bool hops_make(struct world *);
 void hops_free(struct world *);
 /* This caller is about to call, or soon: asks for its memory, or for where that is, so that it is there by then. */
 void hop_foresee(const struct hop *, uint32_t caller, bool soon);
+/* The same for an answer to a call: asks for the call or, when it comes next, for what its caller keeps. */
+void op_foresee(const struct world *, uint32_t id, bool soon);
 void op_begin(struct world *, const struct op_origin *);
 void op_wakes(struct world *, uint32_t id, uint32_t generation);
 
