@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TARGET_FETCHED 640u /* of what our default policy needs, the part that every call touches */
+#define FETCHED_MAX 1024u /* bytes that are asked for at once: more would push out each other */
 
 static struct becalm_moment moment(struct world *w)
 {
@@ -75,9 +75,10 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
     }
 }
 
-static struct becalm_target *target_make(struct world *w, const struct hop *hop, const struct rules *rules,
+static struct becalm_target *target_make(struct world *w, struct hop *hop, const struct rules *rules,
                                          struct becalm_target *of_service)
 {
+    size_t before = w->memory.given;
     const struct becalm_policy *policy = &rules->policy;
     struct parts *parts = part(w, sizeof *parts);
     if (parts == NULL) {
@@ -96,20 +97,22 @@ static struct becalm_target *target_make(struct world *w, const struct hop *hop,
         target->service_budget = of_service->budget;
     }
     parts_add(w, hop, policy, target);
+    size_t bytes = w->memory.given - before;
+    hop->target_bytes = bytes < FETCHED_MAX ? bytes : FETCHED_MAX;
     return w->no_memory ? NULL : target;
 }
 
 /* The parts of a target were made one behind the other. With many callers none of it is in the cache: asking for all of
  * it at once costs one wait for memory instead of ten. */
-static void target_fetch(const struct becalm_target *target)
+static void target_fetch(const struct hop *hop, const struct becalm_target *target)
 {
-    for (size_t line = 0; line < TARGET_FETCHED; line += 64) {
+    for (size_t line = 0; line < hop->target_bytes; line += 64) {
         __builtin_prefetch((const unsigned char *)target + line, 1);
     }
 }
 
 /* NULL: no memory. */
-static struct becalm_target *target_of(struct world *w, const struct hop *hop, uint32_t caller, uint32_t kind)
+static struct becalm_target *target_of(struct world *w, struct hop *hop, uint32_t caller, uint32_t kind)
 {
     struct becalm_target **mine = &hop->target[(size_t)caller * hop->kinds];
     if (mine[kind] != NULL) {
@@ -125,7 +128,7 @@ static struct becalm_target *target_of(struct world *w, const struct hop *hop, u
     return mine[kind] = target_make(w, hop, rules, kind > 0 ? mine[0] : NULL);
 }
 
-struct becalm_limit *hop_limit(struct world *w, const struct hop *hop, uint32_t caller)
+struct becalm_limit *hop_limit(struct world *w, struct hop *hop, uint32_t caller)
 {
     const struct becalm_target *target = target_of(w, hop, caller, 0);
     w->no_memory |= target == NULL;
@@ -138,7 +141,7 @@ void hop_foresee(const struct hop *hop, uint32_t caller, bool soon)
     if (soon) {
         __builtin_prefetch(mine);
     } else if (*mine != NULL) {
-        target_fetch(*mine);
+        target_fetch(hop, *mine);
     }
 }
 
@@ -157,7 +160,7 @@ void op_foresee(const struct world *w, uint32_t id, bool soon)
         __builtin_prefetch(&op->number, 1);
         __builtin_prefetch(&op->flight, 1);
     } else {
-        target_fetch(op->call.target);
+        target_fetch(&w->hop[op->hop], op->call.target);
     }
 }
 

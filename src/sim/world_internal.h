@@ -103,7 +103,8 @@ void pool_free(struct pool *);
 /* Memory that is given out in pieces of any size, 64-aligned, and freed all at once. */
 struct slab {
     void *chunk; /* the latest; each begins with a pointer to the one before */
-    size_t used;
+    size_t used; /* of that */
+    size_t given; /* of all of them */
 };
 
 /* NULL: no memory. At most SLAB_MAX bytes. */
@@ -136,6 +137,7 @@ struct hop {
     uint32_t kinds;                /* of requests: of the service itself, then of its endpoints; gates know only one */
     struct rules *rules;           /* by kind */
     struct becalm_target **target; /* by caller, then by kind; NULL: not used yet */
+    size_t target_bytes;           /* of a target, what is worth to be asked for before it is used */
     struct becalm_queue *queue;    /* gates only */
 };
 
@@ -187,7 +189,7 @@ bool link_loses(struct world *, const struct link *);
 becalm_ns link_takes(struct world *, const struct link *);
 
 /* The limit of a caller; NULL: none, or no memory. */
-struct becalm_limit *hop_limit(struct world *, const struct hop *, uint32_t caller);
+struct becalm_limit *hop_limit(struct world *, struct hop *, uint32_t caller);
 
 /* The attempt of a job is over. */
 void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
