@@ -39,13 +39,13 @@ struct becalm_window_shape {
 };
 
 /* Touch it only through the functions below. One cache line, which is hardly ever written, so that writers do not take
- * it from readers. The counters and the ring of notes (COUNT) or the slices of each cell (TIME) follow on lines of their
- * own. */
+ * it from readers. The counters and the ring of notes (COUNT) or the slices of each cell (TIME) follow on lines of
+ * their own. */
 struct becalm_window {
     alignas(64) struct becalm_window_shape shape;
-    becalm_ns width;     /* TIME: of a slice: span / slices, rounded down */
-    uint32_t stride;     /* TIME: words from one cell to the next */
-    uint32_t count_bits; /* TIME: of a word's bits, how many are the count; the others are the slice */
+    becalm_ns width;              /* TIME: of a slice: span / slices, rounded down */
+    uint32_t stride;              /* TIME: words from one cell to the next */
+    uint32_t count_bits;          /* TIME: of a word's bits, how many are the count; the others are the slice */
     BECALM_ATOMIC(uint64_t) hint; /* the latest lap (COUNT) or slice (TIME), so that a note need not divide */
 };
 

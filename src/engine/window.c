@@ -126,7 +126,8 @@ static inline uint64_t spread(unsigned slot)
 
 static inline uint64_t marked_load(const struct becalm_window *w)
 {
-    return atomic_load_explicit(&becalm__window_ring(w)->marked, memory_order_relaxed); /* a count; it guards no other memory */
+    return atomic_load_explicit(&becalm__window_ring(w)->marked,
+                                memory_order_relaxed); /* a count; it guards no other memory */
 }
 
 /* Relaxed: the order of these two against a slot's exchange comes from the exchange, which is a release after the one
@@ -181,7 +182,8 @@ static inline uint64_t count_write(struct becalm_window *w, unsigned lanes)
     }
     /* Looking at the slot of a guessed number before taking it was tried and was slower: either way one load waits for
      * the atomic addition. */
-    uint64_t number = atomic_fetch_add_explicit(&becalm__window_ring(w)->next, 1, memory_order_relaxed); /* only uniqueness matters */
+    uint64_t number =
+        atomic_fetch_add_explicit(&becalm__window_ring(w)->next, 1, memory_order_relaxed); /* only uniqueness matters */
     _Atomic(uint8_t) *slot = slot_of(w, number);
     if (mark != 0) {
         marked_subtract(w, atomic_exchange_explicit(slot, (uint8_t)mark, memory_order_acq_rel));
@@ -205,7 +207,8 @@ static void count_amend(struct becalm_window *w, uint64_t note, unsigned lanes)
     unsigned mark = lanes >> 1;
     uint64_t number = note & ~UNWRITTEN;
     uint64_t next = atomic_load_explicit(&becalm__window_ring(w)->next, memory_order_relaxed);
-    if (mark == 0 || next - number > w->shape.size || number < atomic_load_explicit(&becalm__window_ring(w)->base, memory_order_relaxed)) {
+    if (mark == 0 || next - number > w->shape.size ||
+        number < atomic_load_explicit(&becalm__window_ring(w)->base, memory_order_relaxed)) {
         return;
     }
     if ((note & UNWRITTEN) != 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "world_internal.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,15 +103,6 @@ static struct becalm_target *target_make(struct world *w, struct hop *hop, const
     return w->no_memory ? NULL : target;
 }
 
-/* The parts of a target were made one behind the other. With many callers none of it is in the cache: asking for all of
- * it at once costs one wait for memory instead of ten. */
-static void target_fetch(const struct hop *hop, const struct becalm_target *target)
-{
-    for (size_t line = 0; line < hop->target_bytes; line += 64) {
-        __builtin_prefetch((const unsigned char *)target + line, 1);
-    }
-}
-
 /* NULL: no memory. */
 static struct becalm_target *target_of(struct world *w, struct hop *hop, uint32_t caller, uint32_t kind)
 {
@@ -135,34 +127,17 @@ struct becalm_limit *hop_limit(struct world *w, struct hop *hop, uint32_t caller
     return target == NULL ? NULL : target->limit;
 }
 
-void hop_foresee(const struct hop *hop, uint32_t caller, bool soon)
+void hop_foresee(const struct hop *hop, uint32_t caller, uint32_t calls)
 {
     struct becalm_target *const *mine = &hop->target[(size_t)caller * hop->kinds];
-    if (soon) {
+    if (calls >= HOP_FORESEEN) {
         __builtin_prefetch(mine);
     } else if (*mine != NULL) {
-        target_fetch(hop, *mine);
+        fetch(*mine, calls > 0 ? 1 : hop->target_bytes);
     }
 }
 
 /* Calls. */
-
-/* Of a call, what its first attempt touches. */
-void op_foresee(const struct world *w, uint32_t id, bool soon)
-{
-    const struct op *op = op_at(w, id);
-    if (soon) {
-        for (size_t line = 0; line < 448; line += 64) {
-            __builtin_prefetch((const unsigned char *)&op->call + line, 1);
-        }
-        __builtin_prefetch(&op->call.record, 1);
-        __builtin_prefetch(&op->call.record.attempt[0], 1);
-        __builtin_prefetch(&op->number, 1);
-        __builtin_prefetch(&op->flight, 1);
-    } else {
-        target_fetch(&w->hop[op->hop], op->call.target);
-    }
-}
 
 static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event);
 
@@ -330,6 +305,20 @@ void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, cons
 {
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = *outcome};
     op_step(w, id, attempt, &event);
+}
+
+void op_foresee(const struct world *w, uint32_t id)
+{
+    const struct op *op = op_at(w, id);
+    fetch(&op->call, offsetof(struct becalm_call, slot[1]));
+    fetch(&op->call.record, offsetof(struct becalm_record, attempt[1]));
+    fetch(&op->number, sizeof *op - offsetof(struct op, number));
+}
+
+void op_foresee_target(const struct world *w, uint32_t id)
+{
+    const struct op *op = op_at(w, id);
+    fetch(op->call.target, w->hop[op->hop].target_bytes);
 }
 
 /* Making and unmaking hops. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "world_internal.h"
 
-#define FORESEEN 5u /* the next event, and those of which one comes after it */
+/* How far ahead memory is asked for: see world_internal.h. */
+#define FORESEEN_CALLERS 5u /* the next event, and those of which one comes after it */
+#define FORESEEN_JOB     9u /* of the messages that arrive next */
+#define FORESEEN_OP      6u
+#define FORESEEN_TARGET  3u
 
 static bool is_of_job(const struct event *event)
 {
@@ -84,33 +88,36 @@ static bool ends_a_call(enum event_kind kind)
     BECALM_UNREACHABLE();
 }
 
-/* With many callers most of the time is spent waiting for memory. Who calls next is known before it does, and so is
- * whose answers are on their way: what they need is asked for in steps, since each says where the next one is. */
-static void foresee(const struct world *w)
+/* The call that the answer is for; NOTHING: the event is no answer, or nobody waits for it. */
+static uint32_t op_of(const struct world *w, const struct event *event)
 {
-    if (w->clock.latest == NULL) {
-        for (uint32_t i = 0; i < FORESEEN; i++) {
-            const struct event *next = clock_peek(&w->clock, i);
-            if (next != NULL && next->kind == CALLER_CALLS) {
-                hop_foresee(&w->hop[next->generation], next->id, i > 0);
-            }
+    return event != NULL && event->kind == JOB_ANSWERED ? job_at(w, event->id)->op : NOTHING;
+}
+
+/* Messages on their way: of those that come next, what each step of them says is where the next one is. */
+static void messages_foresee(const struct world *w)
+{
+    const struct event *message = clock_peek(&w->clock, FORESEEN_JOB);
+    if (message != NULL && is_of_job(message)) {
+        fetch(job_at(w, message->id), sizeof(struct job));
+    }
+    uint32_t op = op_of(w, clock_peek(&w->clock, FORESEEN_OP));
+    if (op != NOTHING) {
+        op_foresee(w, op);
+    }
+    op = op_of(w, clock_peek(&w->clock, FORESEEN_TARGET));
+    if (op != NOTHING) {
+        op_foresee_target(w, op);
+    }
+}
+
+static void callers_foresee(const struct world *w)
+{
+    for (uint32_t i = 0; i < FORESEEN_CALLERS; i++) {
+        const struct event *next = clock_peek(&w->clock, i);
+        if (next != NULL && next->kind == CALLER_CALLS) {
+            hop_foresee(&w->hop[next->generation], next->id, i == 0 ? 0 : HOP_FORESEEN);
         }
-        return;
-    }
-    const struct event *job = clock_peek(&w->clock, 9);
-    if (job != NULL && is_of_job(job)) {
-        const struct job *at = job_at(w, job->id);
-        __builtin_prefetch(at, 1);
-        __builtin_prefetch((const char *)at + 64, 1);
-        __builtin_prefetch((const char *)at + 127, 1);
-    }
-    const struct event *op = clock_peek(&w->clock, 6);
-    if (op != NULL && op->kind == JOB_ANSWERED && job_at(w, op->id)->op != NOTHING) {
-        op_foresee(w, job_at(w, op->id)->op, true);
-    }
-    const struct event *target = clock_peek(&w->clock, 3);
-    if (target != NULL && target->kind == JOB_ANSWERED && job_at(w, target->id)->op != NOTHING) {
-        op_foresee(w, job_at(w, target->id)->op, false);
     }
 }
 
@@ -134,7 +141,11 @@ static void pass(struct world *w)
     while (!w->stopped && !w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event) &&
            moves_on(w, last, &instant)) {
         last = event.at;
-        foresee(w);
+        if (w->clock.latest == NULL) {
+            callers_foresee(w);
+        } else {
+            messages_foresee(w);
+        }
         seconds_pass(w, &done, event.at);
         if (event.at < w->plan->length || ends_a_call(event.kind)) {
             w->result->events++;

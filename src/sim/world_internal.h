@@ -55,7 +55,7 @@ struct clock {
     struct clock_ring ring[CLOCK_RINGS_MAX];
     uint32_t rings;
     const struct clock_ring *latest; /* from where the latest event was taken; NULL: from the heap */
-    struct event *heap; /* what comes before slot `next_slot` */
+    struct event *heap;              /* what comes before slot `next_slot` */
     size_t count, size;
     uint64_t next_slot; /* from 0 on, as long as the run */
     uint64_t second;    /* of the first level: next_slot is in it, or at its end */
@@ -85,6 +85,14 @@ void clock_free(struct clock *);
 
 /* ---- pool.c ---- */
 
+/* Asks for memory that will be used soon. */
+static inline void fetch(const void *from, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += 64) {
+        __builtin_prefetch((const unsigned char *)from + line, 1);
+    }
+}
+
 struct pool {
     size_t item;
     void **chunk;
@@ -102,8 +110,8 @@ void pool_free(struct pool *);
 
 /* Memory that is given out in pieces of any size, 64-aligned, and freed all at once. */
 struct slab {
-    void *chunk; /* the latest; each begins with a pointer to the one before */
-    size_t used; /* of that */
+    void *chunk;  /* the latest; each begins with a pointer to the one before */
+    size_t used;  /* of that */
     size_t given; /* of all of them */
 };
 
@@ -176,10 +184,15 @@ struct world;
 
 bool hops_make(struct world *);
 void hops_free(struct world *);
-/* This caller is about to call, or soon: asks for its memory, or for where that is, so that it is there by then. */
-void hop_foresee(const struct hop *, uint32_t caller, bool soon);
-/* The same for an answer to a call: asks for the call or, when it comes next, for what its caller keeps. */
-void op_foresee(const struct world *, uint32_t id, bool soon);
+/* With many callers nothing that they keep is in the cache, and most of the time would be spent waiting for it. So it
+ * is asked for before it is needed, all of it at once, in steps, since each says where the next one is. */
+
+/* This caller calls after so many others. */
+#define HOP_FORESEEN 2u
+void hop_foresee(const struct hop *, uint32_t caller, uint32_t calls);
+/* An answer to this call is on its way; and a little later: what its caller keeps. */
+void op_foresee(const struct world *, uint32_t id);
+void op_foresee_target(const struct world *, uint32_t id);
 void op_begin(struct world *, const struct op_origin *);
 void op_wakes(struct world *, uint32_t id, uint32_t generation);
 
