@@ -38,17 +38,14 @@ struct becalm_window_shape {
     uint32_t cells;  /* TIME: copies for as many threads, 1 to BECALM_WINDOW_CELLS_MAX; COUNT ignores it */
 };
 
-/* Touch it only through the functions below. What never changes after init has a cache line of its own, so that writers
- * do not take it from readers. The ring of notes (COUNT) or the slices of each cell (TIME) follow the struct. */
+/* Touch it only through the functions below. One cache line, which is hardly ever written, so that writers do not take
+ * it from readers. The counters and the ring of notes (COUNT) or the slices of each cell (TIME) follow on lines of
+ * their own. */
 struct becalm_window {
-    struct becalm_window_shape shape;
-    becalm_ns width;     /* TIME: of a slice: span / slices, rounded down */
-    uint32_t stride;     /* TIME: words from one cell to the next */
-    uint32_t count_bits; /* TIME: of a word's bits, how many are the count; the others are the slice */
-
-    alignas(64) BECALM_ATOMIC(uint64_t) next; /* COUNT: number of the next note, from 0, for ever */
-    BECALM_ATOMIC(uint64_t) base;             /* COUNT: number of the first note after the last clear */
-    BECALM_ATOMIC(uint64_t) marked;           /* COUNT: notes in the window with lane 1, 2 and 3, 21 bits each */
+    alignas(64) struct becalm_window_shape shape;
+    becalm_ns width;              /* TIME: of a slice: span / slices, rounded down */
+    uint32_t stride;              /* TIME: words from one cell to the next */
+    uint32_t count_bits;          /* TIME: of a word's bits, how many are the count; the others are the slice */
     BECALM_ATOMIC(uint64_t) hint; /* the latest lap (COUNT) or slice (TIME), so that a note need not divide */
 };
 

@@ -26,7 +26,7 @@
  * looked. */
 #define COUNT_ROOM 4096u
 
-_Static_assert(sizeof(struct becalm_window) == 2 * LINE, "what follows the struct begins on a line");
+_Static_assert(sizeof(struct becalm_window) == LINE, "what follows the struct begins on a line");
 _Static_assert(sizeof(_Atomic(uint8_t)) == 1, "a slot of the ring is one byte");
 
 /* ---- shape ---- */
@@ -94,7 +94,8 @@ size_t becalm_window_bytes(const struct becalm_window_shape *shape)
         return 0;
     }
     if (shape->kind == BECALM_WINDOW_COUNT) {
-        return sizeof(struct becalm_window) + ((size_t)shape->size + LINE - 1) / LINE * LINE;
+        return sizeof(struct becalm_window) + sizeof(struct becalm__window_ring) +
+               ((size_t)shape->size + LINE - 1) / LINE * LINE;
     }
     return sizeof(struct becalm_window) + (size_t)stride_of(shape) * shape->cells * sizeof(uint64_t);
 }
@@ -117,11 +118,6 @@ struct becalm_window *becalm_window_init(void *memory, const struct becalm_windo
 
 /* ---- COUNT ---- */
 
-static inline _Atomic(uint8_t) *ring(struct becalm_window *w)
-{
-    return (_Atomic(uint8_t) *)(w + 1);
-}
-
 /* One in the field of each lane of a slot. */
 static inline uint64_t spread(unsigned slot)
 {
@@ -130,27 +126,28 @@ static inline uint64_t spread(unsigned slot)
 
 static inline uint64_t marked_load(const struct becalm_window *w)
 {
-    return atomic_load_explicit(&w->marked, memory_order_relaxed); /* a count; it guards no other memory */
+    return atomic_load_explicit(&becalm__window_ring(w)->marked,
+                                memory_order_relaxed); /* a count; it guards no other memory */
 }
 
 /* Relaxed: the order of these two against a slot's exchange comes from the exchange, which is a release after the one
  * and an acquire before the other. So `marked` never dips below 0 and never borrows from its neighbour field. */
 static inline void marked_add(struct becalm_window *w, unsigned slot)
 {
-    atomic_fetch_add_explicit(&w->marked, spread(slot), memory_order_relaxed);
+    atomic_fetch_add_explicit(&becalm__window_ring(w)->marked, spread(slot), memory_order_relaxed);
 }
 
 static inline void marked_subtract(struct becalm_window *w, unsigned slot)
 {
     if (slot != 0) {
-        atomic_fetch_sub_explicit(&w->marked, spread(slot), memory_order_relaxed);
+        atomic_fetch_sub_explicit(&becalm__window_ring(w)->marked, spread(slot), memory_order_relaxed);
     }
 }
 
 /* Notes since the last clear. Two relaxed loads may be of different age, so an older `next` is possible. */
 static inline uint64_t noted_since_clear(const struct becalm_window *w, uint64_t next)
 {
-    uint64_t base = atomic_load_explicit(&w->base, memory_order_relaxed);
+    uint64_t base = atomic_load_explicit(&becalm__window_ring(w)->base, memory_order_relaxed);
     return next > base ? next - base : 0;
 }
 
@@ -166,7 +163,7 @@ static inline _Atomic(uint8_t) *slot_of(struct becalm_window *w, uint64_t number
             atomic_store_explicit(&w->hint, number - slot, memory_order_relaxed);
         }
     }
-    return &ring(w)[slot];
+    return &becalm__window_ring(w)->slot[slot];
 }
 
 static void slot_empty(struct becalm_window *w, _Atomic(uint8_t) *slot)
@@ -185,7 +182,8 @@ static inline uint64_t count_write(struct becalm_window *w, unsigned lanes)
     }
     /* Looking at the slot of a guessed number before taking it was tried and was slower: either way one load waits for
      * the atomic addition. */
-    uint64_t number = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed); /* only uniqueness matters */
+    uint64_t number =
+        atomic_fetch_add_explicit(&becalm__window_ring(w)->next, 1, memory_order_relaxed); /* only uniqueness matters */
     _Atomic(uint8_t) *slot = slot_of(w, number);
     if (mark != 0) {
         marked_subtract(w, atomic_exchange_explicit(slot, (uint8_t)mark, memory_order_acq_rel));
@@ -199,7 +197,7 @@ static inline uint64_t count_note(struct becalm_window *w, unsigned lanes)
 {
     BECALM_ASSERT((lanes & 1) != 0);
     if (lanes == 1 && becalm__window_settled(w)) {
-        return (atomic_load_explicit(&w->next, memory_order_relaxed) - 1) | UNWRITTEN;
+        return (atomic_load_explicit(&becalm__window_ring(w)->next, memory_order_relaxed) - 1) | UNWRITTEN;
     }
     return count_write(w, lanes);
 }
@@ -208,8 +206,9 @@ static void count_amend(struct becalm_window *w, uint64_t note, unsigned lanes)
 {
     unsigned mark = lanes >> 1;
     uint64_t number = note & ~UNWRITTEN;
-    uint64_t next = atomic_load_explicit(&w->next, memory_order_relaxed);
-    if (mark == 0 || next - number > w->shape.size || number < atomic_load_explicit(&w->base, memory_order_relaxed)) {
+    uint64_t next = atomic_load_explicit(&becalm__window_ring(w)->next, memory_order_relaxed);
+    if (mark == 0 || next - number > w->shape.size ||
+        number < atomic_load_explicit(&becalm__window_ring(w)->base, memory_order_relaxed)) {
         return;
     }
     if ((note & UNWRITTEN) != 0) {
@@ -228,16 +227,16 @@ static void count_clear(struct becalm_window *w)
 {
     if (marked_load(w) != 0) { /* 0 means that every slot is empty already */
         for (uint32_t i = 0; i < w->shape.size; i++) {
-            slot_empty(w, &ring(w)[i]);
+            slot_empty(w, &becalm__window_ring(w)->slot[i]);
         }
     }
-    uint64_t next = atomic_load_explicit(&w->next, memory_order_relaxed);
-    atomic_store_explicit(&w->base, next, memory_order_relaxed);
+    uint64_t next = atomic_load_explicit(&becalm__window_ring(w)->next, memory_order_relaxed);
+    atomic_store_explicit(&becalm__window_ring(w)->base, next, memory_order_relaxed);
 }
 
 static uint64_t count_sum(const struct becalm_window *w, uint64_t marked, unsigned lane)
 {
-    uint64_t next = atomic_load_explicit(&w->next, memory_order_relaxed);
+    uint64_t next = atomic_load_explicit(&becalm__window_ring(w)->next, memory_order_relaxed);
     uint64_t notes = noted_since_clear(w, next);
     notes = notes < w->shape.size ? notes : w->shape.size;
     if (lane == 0) {
@@ -477,9 +476,10 @@ uint64_t becalm_window_sum(const struct becalm_window *w, becalm_ns now, unsigne
 void becalm_window_read(const struct becalm_window *w, becalm_ns now, struct becalm_window_sums *sums)
 {
     memset(sums, 0, sizeof *sums);
-    uint64_t marked = marked_load(w); /* once, so that the lanes are of one moment */
+    bool counts = w->shape.kind == BECALM_WINDOW_COUNT;
+    uint64_t marked = counts ? marked_load(w) : 0; /* once, so that the lanes are of one moment */
     for (unsigned lane = 0; lane < w->shape.lanes; lane++) {
-        sums->lane[lane] = w->shape.kind == BECALM_WINDOW_COUNT ? count_sum(w, marked, lane) : time_sum(w, now, lane);
+        sums->lane[lane] = counts ? count_sum(w, marked, lane) : time_sum(w, now, lane);
     }
 }
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define MAGIC      "becalm\r\n" /* a text editor would change it */
-#define VERSION    1u           /* moves with anything in the file, the engine's objects too */
+#define VERSION    2u           /* moves with anything in the file, the engine's objects too */
 #define HEAD_BYTES 256u
 #define CELLS      1u /* a process makes a handful of notes: exact counts are worth more than no contention */
 #define BOOT_BYTES 40u

@@ -83,14 +83,19 @@ static void next_plan(struct world *w, uint32_t id)
                                          .generation = w->client[id].generation});
 }
 
-/* Who will call next, if nobody else draws before: a gap, and then the caller. A guess that is wrong costs a little
- * time and nothing else. */
-static void caller_foresee(const struct world *w, uint32_t id)
+/* Who will call next and after that, if nobody else draws before: each time a gap, the caller, and an endpoint if there
+ * are any. A guess that is wrong costs a little time and nothing else. */
+static void callers_foresee(const struct world *w, uint32_t id)
 {
+    const struct hop *hop = &w->hop[id];
     uint64_t state = w->arrival_state;
-    (void)becalm_rand_next(&state);
-    uint64_t caller = becalm_rand_below(becalm_rand_next(&state), w->plan->clients[id].callers);
-    hop_foresee(&w->hop[id], (uint32_t)caller, false);
+    for (uint32_t calls = 0; calls <= HOP_FORESEEN; calls++) {
+        (void)becalm_rand_next(&state);
+        hop_foresee(hop, (uint32_t)becalm_rand_below(becalm_rand_next(&state), hop->callers), calls);
+        if (hop->kinds > 1) {
+            (void)becalm_rand_next(&state);
+        }
+    }
 }
 
 void client_calls(struct world *w, uint32_t id, uint32_t generation)
@@ -103,7 +108,7 @@ void client_calls(struct world *w, uint32_t id, uint32_t generation)
     }
     next_plan(w, id);
     call_begins(w, id, (uint32_t)becalm_rand_below(becalm_rand_next(&w->arrival_state), plan->callers));
-    caller_foresee(w, id);
+    callers_foresee(w, id);
 }
 
 void caller_calls(struct world *w, uint32_t id, uint32_t caller)

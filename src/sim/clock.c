@@ -4,16 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The event queue: a wheel of two levels. What comes within a millisecond is in a heap, which is small and stays in the
- * cache; what comes later lies unsorted in the slot of its millisecond, or of its second, until it is due. So planning
- * costs the same however many events wait, and an event is moved twice at most. The order is exact all the same: by
- * instant, and at the same instant by when it was planned. */
+/* The event queue. What is planned a constant time ahead, as timeouts and messages on a link are, comes in the order in
+ * which it was planned: each such time has a ring of its own, where planning and taking cost next to nothing. The rest
+ * is in a wheel of two levels. What comes within 66 us is in a heap, which is small and stays in the cache; what comes
+ * later lies unsorted in its slot, or in that of its second, until it is due. So planning costs the same however many
+ * events wait, and an event is moved twice at most. The order is exact all the same: by instant, and at the same
+ * instant by when it was planned. */
 
-#define SLOT_BITS 20u                 /* ns: about a millisecond */
-#define FINE      (UINT64_C(1) << 10) /* slots of the first level: about a second */
+#define SLOT_BITS 16u                 /* ns: 66 us */
+#define FINE      (UINT64_C(1) << 14) /* slots of the first level: about a second */
 #define COARSE    (UINT64_C(1) << 12) /* of the second: more than an hour */
 #define NO_BLOCK  UINT32_MAX
-#define BLOCK     31u
+#define BLOCK     7u
 
 /* Events lie in blocks, so that a slot grows without moving and its room is used again. */
 struct block {
@@ -25,6 +27,71 @@ struct block {
 static bool sooner(const struct event *a, const struct event *b)
 {
     return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+/* Rings. */
+
+static struct event *ring_at(const struct clock_ring *ring, uint64_t number)
+{
+    return &ring->event[number & (ring->size - 1)];
+}
+
+/* NULL: events so far ahead have none. */
+static struct clock_ring *ring_of(struct clock *c, becalm_ns ahead)
+{
+    for (uint32_t i = 0; i < c->rings; i++) {
+        if (c->ring[i].ahead == ahead) {
+            return &c->ring[i];
+        }
+    }
+    return NULL;
+}
+
+static bool ring_grow(struct clock_ring *ring)
+{
+    uint64_t larger = ring->size == 0 ? 64 : 2 * ring->size;
+    struct event *moved = malloc(larger * sizeof *moved);
+    if (moved == NULL) {
+        return false;
+    }
+    for (uint64_t i = ring->first; i < ring->end; i++) {
+        moved[i & (larger - 1)] = *ring_at(ring, i);
+    }
+    free(ring->event);
+    ring->event = moved;
+    ring->size = larger;
+    return true;
+}
+
+static void ring_push(struct clock *c, struct clock_ring *ring, const struct event *event)
+{
+    if (ring->end - ring->first == ring->size && !ring_grow(ring)) {
+        c->no_memory = true;
+        return;
+    }
+    *ring_at(ring, ring->end++) = *event;
+}
+
+/* The ring whose first event is the next of all rings'; NULL: they are empty. */
+static struct clock_ring *ring_next(struct clock *c)
+{
+    struct clock_ring *next = NULL;
+    const struct event *first = NULL;
+    for (uint32_t i = 0; i < c->rings; i++) {
+        struct clock_ring *ring = &c->ring[i];
+        if (ring->first < ring->end && (next == NULL || sooner(ring_at(ring, ring->first), first))) {
+            next = ring;
+            first = ring_at(ring, ring->first);
+        }
+    }
+    return next;
+}
+
+void clock_expect(struct clock *c, becalm_ns ahead)
+{
+    if (c->rings < CLOCK_RINGS_MAX && ring_of(c, ahead) == NULL) {
+        c->ring[c->rings++] = (struct clock_ring){.ahead = ahead};
+    }
 }
 
 /* The heap, with four children to a node: shallower and kinder to caches than two. */
@@ -118,15 +185,19 @@ static void bit_set(uint64_t *bits, uint64_t at)
     bits[at / 64] |= UINT64_C(1) << at % 64;
 }
 
-/* The first bit from `at` on, which is cleared; `end` if there is none. */
-static uint64_t bit_take(uint64_t *bits, uint64_t at, uint64_t end)
+static void bit_clear(uint64_t *bits, uint64_t at)
+{
+    bits[at / 64] &= ~(UINT64_C(1) << at % 64);
+}
+
+/* The first bit that is set from `at` on; `end`: none before that. */
+static uint64_t bit_find(const uint64_t *bits, uint64_t at, uint64_t end)
 {
     while (at < end) {
         uint64_t rest = bits[at / 64] >> at % 64;
         if (rest != 0) {
             at += (uint64_t)__builtin_ctzll(rest);
-            bits[at / 64] &= ~(UINT64_C(1) << at % 64);
-            return at;
+            return at < end ? at : end;
         }
         at = (at / 64 + 1) * 64;
     }
@@ -165,25 +236,43 @@ static void slot_spread(struct clock *c, uint32_t *slot)
     }
 }
 
-/* Fills the heap with the next slot that has something. False: there is none. */
-static bool clock_turn(struct clock *c)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    for (;;) {
-        uint64_t from = c->next_slot - c->second * FINE;
-        uint64_t fine = bit_take(c->fine_bits, from, FINE);
-        if (fine < FINE) {
-            c->next_slot = c->second * FINE + fine + 1;
+    return a < b ? a : b;
+}
+
+/* Moves on to the second of the next slot that has something, but not beyond that of `last`. False: it is there. */
+static bool second_turn(struct clock *c, uint64_t last)
+{
+    uint64_t end = least(last / FINE + 1, COARSE);
+    if (c->second + 1 >= end) {
+        return false;
+    }
+    uint64_t coarse = bit_find(c->coarse_bits, c->second + 1, end);
+    c->second = least(coarse, end - 1);
+    c->next_slot = c->second * FINE;
+    if (coarse < end) {
+        bit_clear(c->coarse_bits, coarse);
+        slot_spread(c, &c->coarse[coarse]);
+    }
+    return true;
+}
+
+/* Fills the heap with the next slot that has something, up to slot `last`. False: there is none. */
+static bool clock_turn(struct clock *c, uint64_t last)
+{
+    do {
+        uint64_t first = c->second * FINE;
+        uint64_t end = last - first < FINE ? last - first + 1 : FINE; /* last is never before this second */
+        uint64_t fine = bit_find(c->fine_bits, c->next_slot - first, end);
+        if (fine < end) {
+            bit_clear(c->fine_bits, fine);
+            c->next_slot = first + fine + 1;
             slot_spread(c, &c->fine[fine]);
             return !c->no_memory;
         }
-        uint64_t coarse = bit_take(c->coarse_bits, c->second + 1, COARSE);
-        if (coarse == COARSE) {
-            return false;
-        }
-        c->second = coarse;
-        c->next_slot = coarse * FINE;
-        slot_spread(c, &c->coarse[coarse]);
-    }
+    } while (second_turn(c, last));
+    return false;
 }
 
 bool clock_make(struct clock *c, becalm_ns end_at)
@@ -208,27 +297,49 @@ void clock_plan(struct clock *c, struct event event)
 {
     if (event.at < c->end_at) { /* long timeouts would only fill the slots */
         event.order = c->order++;
-        place(c, &event);
+        struct clock_ring *ring = ring_of(c, event.at - c->now);
+        if (ring != NULL) {
+            ring_push(c, ring, &event);
+        } else {
+            place(c, &event);
+        }
     }
 }
 
 bool clock_next(struct clock *c, struct event *event)
 {
-    if (c->count == 0 && !clock_turn(c)) {
+    struct clock_ring *ring = ring_next(c);
+    const struct event *first = ring == NULL ? NULL : ring_at(ring, ring->first);
+    bool wheel = c->count > 0 || clock_turn(c, ring == NULL ? UINT64_MAX : first->at >> SLOT_BITS);
+    if (ring == NULL && !wheel) {
         return false;
     }
-    heap_pop(c, event);
+    c->latest = ring;
+    if (ring == NULL || (wheel && sooner(&c->heap[0], first))) {
+        heap_pop(c, event);
+        c->latest = NULL;
+    } else {
+        *event = *first;
+        ring->first++;
+    }
     c->now = event->at;
     return true;
 }
 
 const struct event *clock_peek(const struct clock *c, size_t at)
 {
+    const struct clock_ring *ring = c->latest;
+    if (ring != NULL) {
+        return at < ring->end - ring->first ? ring_at(ring, ring->first + at) : NULL;
+    }
     return at < c->count ? &c->heap[at] : NULL;
 }
 
 void clock_free(struct clock *c)
 {
+    for (uint32_t i = 0; i < c->rings; i++) {
+        free(c->ring[i].event);
+    }
     free(c->heap);
     free(c->block);
     free(c->fine);

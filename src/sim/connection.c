@@ -92,7 +92,7 @@ static void line_join(struct world *w, uint32_t client, uint32_t id)
 /* False: there is no place for it. */
 static bool connection_sends(struct world *w, uint32_t client, uint32_t id)
 {
-    const struct hop *hop = &w->hop[client];
+    struct hop *hop = &w->hop[client];
     struct connection *connection = connection_at(w, client, id);
     const struct becalm_policy *policy = policy_of(w, client);
     struct becalm_limit *limit = hop_limit(w, hop, caller_of(w, client, id));
@@ -244,7 +244,7 @@ void connection_arrives(struct world *w, uint32_t client, uint32_t id)
 
 void connection_answered(struct world *w, uint32_t client, uint32_t id)
 {
-    const struct hop *hop = &w->hop[client];
+    struct hop *hop = &w->hop[client];
     struct connection *connection = connection_at(w, client, id);
     uint32_t caller = caller_of(w, client, id);
     struct becalm_limit *limit = hop_limit(w, hop, caller);

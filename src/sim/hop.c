@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "world_internal.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TARGET_FETCHED 640u /* of what our default policy needs, the part that every call touches */
+#define FETCHED_MAX 1024u /* bytes that are asked for at once: more would push out each other */
 
 static struct becalm_moment moment(struct world *w)
 {
@@ -75,9 +76,10 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
     }
 }
 
-static struct becalm_target *target_make(struct world *w, const struct hop *hop, const struct rules *rules,
+static struct becalm_target *target_make(struct world *w, struct hop *hop, const struct rules *rules,
                                          struct becalm_target *of_service)
 {
+    size_t before = w->memory.given;
     const struct becalm_policy *policy = &rules->policy;
     struct parts *parts = part(w, sizeof *parts);
     if (parts == NULL) {
@@ -96,20 +98,13 @@ static struct becalm_target *target_make(struct world *w, const struct hop *hop,
         target->service_budget = of_service->budget;
     }
     parts_add(w, hop, policy, target);
+    size_t bytes = w->memory.given - before;
+    hop->target_bytes = bytes < FETCHED_MAX ? bytes : FETCHED_MAX;
     return w->no_memory ? NULL : target;
 }
 
-/* The parts of a target were made one behind the other. With many callers none of it is in the cache: asking for all of
- * it at once costs one wait for memory instead of ten. */
-static void target_fetch(const struct becalm_target *target)
-{
-    for (size_t line = 0; line < TARGET_FETCHED; line += 64) {
-        __builtin_prefetch((const unsigned char *)target + line, 1);
-    }
-}
-
 /* NULL: no memory. */
-static struct becalm_target *target_of(struct world *w, const struct hop *hop, uint32_t caller, uint32_t kind)
+static struct becalm_target *target_of(struct world *w, struct hop *hop, uint32_t caller, uint32_t kind)
 {
     struct becalm_target **mine = &hop->target[(size_t)caller * hop->kinds];
     if (mine[kind] != NULL) {
@@ -125,20 +120,20 @@ static struct becalm_target *target_of(struct world *w, const struct hop *hop, u
     return mine[kind] = target_make(w, hop, rules, kind > 0 ? mine[0] : NULL);
 }
 
-struct becalm_limit *hop_limit(struct world *w, const struct hop *hop, uint32_t caller)
+struct becalm_limit *hop_limit(struct world *w, struct hop *hop, uint32_t caller)
 {
     const struct becalm_target *target = target_of(w, hop, caller, 0);
     w->no_memory |= target == NULL;
     return target == NULL ? NULL : target->limit;
 }
 
-void hop_foresee(const struct hop *hop, uint32_t caller, bool soon)
+void hop_foresee(const struct hop *hop, uint32_t caller, uint32_t calls)
 {
     struct becalm_target *const *mine = &hop->target[(size_t)caller * hop->kinds];
-    if (soon) {
+    if (calls >= HOP_FORESEEN) {
         __builtin_prefetch(mine);
     } else if (*mine != NULL) {
-        target_fetch(*mine);
+        fetch(*mine, calls > 0 ? 1 : hop->target_bytes);
     }
 }
 
@@ -310,6 +305,20 @@ void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, cons
 {
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = *outcome};
     op_step(w, id, attempt, &event);
+}
+
+void op_foresee(const struct world *w, uint32_t id)
+{
+    const struct op *op = op_at(w, id);
+    fetch(&op->call, offsetof(struct becalm_call, slot[1]));
+    fetch(&op->call.record, offsetof(struct becalm_record, attempt[1]));
+    fetch(&op->number, sizeof *op - offsetof(struct op, number));
+}
+
+void op_foresee_target(const struct world *w, uint32_t id)
+{
+    const struct op *op = op_at(w, id);
+    fetch(op->call.target, w->hop[op->hop].target_bytes);
 }
 
 /* Making and unmaking hops. */

@@ -65,7 +65,9 @@ void *slab_take(struct slab *slab, size_t bytes)
         slab->used = LINE;
     }
     void *taken = (unsigned char *)slab->chunk + slab->used;
-    slab->used += (bytes + LINE - 1) / LINE * LINE;
+    size_t lines = (bytes + LINE - 1) / LINE * LINE;
+    slab->used += lines;
+    slab->given += lines;
     return taken;
 }
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "world_internal.h"
 
-#define FORESEEN 5u /* the next event, and those of which one comes after it */
+/* How far ahead memory is asked for: see world_internal.h. */
+#define FORESEEN_CALLERS 5u /* the next event, and those of which one comes after it */
+#define FORESEEN_JOB     9u /* of the messages that arrive next */
+#define FORESEEN_OP      6u
+#define FORESEEN_TARGET  3u
 
 static bool is_of_job(const struct event *event)
 {
@@ -84,13 +88,35 @@ static bool ends_a_call(enum event_kind kind)
     BECALM_UNREACHABLE();
 }
 
-/* With many callers most of the time is spent waiting for memory. Who calls next is known before it does. */
-static void foresee(const struct world *w)
+/* The call that the answer is for; NOTHING: the event is no answer, or nobody waits for it. */
+static uint32_t op_of(const struct world *w, const struct event *event)
 {
-    for (uint32_t i = 0; i < FORESEEN; i++) {
+    return event != NULL && event->kind == JOB_ANSWERED ? job_at(w, event->id)->op : NOTHING;
+}
+
+/* Messages on their way: of those that come next, what each step of them says is where the next one is. */
+static void messages_foresee(const struct world *w)
+{
+    const struct event *message = clock_peek(&w->clock, FORESEEN_JOB);
+    if (message != NULL && is_of_job(message)) {
+        fetch(job_at(w, message->id), sizeof(struct job));
+    }
+    uint32_t op = op_of(w, clock_peek(&w->clock, FORESEEN_OP));
+    if (op != NOTHING) {
+        op_foresee(w, op);
+    }
+    op = op_of(w, clock_peek(&w->clock, FORESEEN_TARGET));
+    if (op != NOTHING) {
+        op_foresee_target(w, op);
+    }
+}
+
+static void callers_foresee(const struct world *w)
+{
+    for (uint32_t i = 0; i < FORESEEN_CALLERS; i++) {
         const struct event *next = clock_peek(&w->clock, i);
         if (next != NULL && next->kind == CALLER_CALLS) {
-            hop_foresee(&w->hop[next->generation], next->id, i > 0);
+            hop_foresee(&w->hop[next->generation], next->id, i == 0 ? 0 : HOP_FORESEEN);
         }
     }
 }
@@ -115,7 +141,11 @@ static void pass(struct world *w)
     while (!w->stopped && !w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event) &&
            moves_on(w, last, &instant)) {
         last = event.at;
-        foresee(w);
+        if (w->clock.latest == NULL) {
+            callers_foresee(w);
+        } else {
+            messages_foresee(w);
+        }
         seconds_pass(w, &done, event.at);
         if (event.at < w->plan->length || ends_a_call(event.kind)) {
             w->result->events++;
@@ -123,6 +153,29 @@ static void pass(struct world *w)
         }
     }
     seconds_pass(w, &done, BECALM_NEVER);
+}
+
+static void dist_expect(struct clock *clock, const struct dist *dist)
+{
+    if (dist->kind == DIST_CONSTANT) {
+        clock_expect(clock, dist->mean);
+    }
+}
+
+/* Nearly all events are messages, timeouts and services, most of them constant. */
+static void events_expect(struct world *w)
+{
+    for (uint32_t i = 0; i < w->hop_count; i++) {
+        const struct becalm_policy *policy = &w->hop[i].rules[0].policy;
+        dist_expect(&w->clock, &w->hop[i].link.latency);
+        clock_expect(&w->clock, policy->attempt_timeout);
+        if (policy->breaker.enabled && policy->breaker.slow_share_ppm != BECALM_BREAKER_SLOW_OFF) {
+            clock_expect(&w->clock, policy->breaker.slow_after);
+        }
+    }
+    for (uint32_t i = 0; i < w->plan->service_count; i++) {
+        dist_expect(&w->clock, &w->plan->services[i].time);
+    }
 }
 
 uint32_t world_target(const struct scenario *plan, uint32_t service, uint32_t endpoint)
@@ -146,6 +199,7 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     bool made = series_make(plan, result) && clock_make(&w.clock, becalm_ns_after(plan->length, WORLD_DRAIN)) &&
                 services_make(&w) && clients_make(&w) && hops_make(&w) && effects_make(&w) && connections_make(&w);
     if (made) {
+        events_expect(&w);
         clients_begin(&w);
         faults_begin(&w);
         pass(&w);

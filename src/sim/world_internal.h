@@ -38,11 +38,24 @@ struct event {
                             client */
 };
 
+/* Events that were all planned the same time ahead, by number from 0 on, for ever. */
+struct clock_ring {
+    becalm_ns ahead;
+    uint64_t first, end;
+    uint64_t size; /* a power of two */
+    struct event *event;
+};
+
+#define CLOCK_RINGS_MAX 8u
+
 struct clock {
     becalm_ns now;
     becalm_ns end_at;
     uint64_t order;
-    struct event *heap; /* what comes before slot `next_slot` */
+    struct clock_ring ring[CLOCK_RINGS_MAX];
+    uint32_t rings;
+    const struct clock_ring *latest; /* from where the latest event was taken; NULL: from the heap */
+    struct event *heap;              /* what comes before slot `next_slot` */
     size_t count, size;
     uint64_t next_slot; /* from 0 on, as long as the run */
     uint64_t second;    /* of the first level: next_slot is in it, or at its end */
@@ -58,15 +71,27 @@ struct clock {
 
 /* False: no memory; clock_free() in both cases. */
 bool clock_make(struct clock *, becalm_ns end_at);
-/* What lies beyond the end is forgotten. */
+/* Many events will be planned this time ahead. Any number of such times may be named; the first few make a difference,
+ * and only to how fast it is. */
+void clock_expect(struct clock *, becalm_ns ahead);
+/* Not before `now`; what lies beyond the end is forgotten. */
 void clock_plan(struct clock *, struct event);
 /* Takes the next event and moves `now` to it. False: there is none. */
 bool clock_next(struct clock *, struct event *);
-/* What comes after that, if it comes soon: 0 is the next, 1 to 4 are those of which one follows it; NULL: not known. */
+/* What comes soon from where the latest event came from: of a ring, 0 is its next, 1 the one after, and so on; of the
+ * heap, 0 is the next, 1 to 4 are those of which one follows it. NULL: not known. */
 const struct event *clock_peek(const struct clock *, size_t at);
 void clock_free(struct clock *);
 
 /* ---- pool.c ---- */
+
+/* Asks for memory that will be used soon. */
+static inline void fetch(const void *from, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += 64) {
+        __builtin_prefetch((const unsigned char *)from + line, 1);
+    }
+}
 
 struct pool {
     size_t item;
@@ -85,8 +110,9 @@ void pool_free(struct pool *);
 
 /* Memory that is given out in pieces of any size, 64-aligned, and freed all at once. */
 struct slab {
-    void *chunk; /* the latest; each begins with a pointer to the one before */
-    size_t used;
+    void *chunk;  /* the latest; each begins with a pointer to the one before */
+    size_t used;  /* of that */
+    size_t given; /* of all of them */
 };
 
 /* NULL: no memory. At most SLAB_MAX bytes. */
@@ -119,6 +145,7 @@ struct hop {
     uint32_t kinds;                /* of requests: of the service itself, then of its endpoints; gates know only one */
     struct rules *rules;           /* by kind */
     struct becalm_target **target; /* by caller, then by kind; NULL: not used yet */
+    size_t target_bytes;           /* of a target, what is worth to be asked for before it is used */
     struct becalm_queue *queue;    /* gates only */
 };
 
@@ -157,8 +184,15 @@ struct world;
 
 bool hops_make(struct world *);
 void hops_free(struct world *);
-/* This caller is about to call, or soon: asks for its memory, or for where that is, so that it is there by then. */
-void hop_foresee(const struct hop *, uint32_t caller, bool soon);
+/* With many callers nothing that they keep is in the cache, and most of the time would be spent waiting for it. So it
+ * is asked for before it is needed, all of it at once, in steps, since each says where the next one is. */
+
+/* This caller calls after so many others. */
+#define HOP_FORESEEN 2u
+void hop_foresee(const struct hop *, uint32_t caller, uint32_t calls);
+/* An answer to this call is on its way; and a little later: what its caller keeps. */
+void op_foresee(const struct world *, uint32_t id);
+void op_foresee_target(const struct world *, uint32_t id);
 void op_begin(struct world *, const struct op_origin *);
 void op_wakes(struct world *, uint32_t id, uint32_t generation);
 
@@ -168,7 +202,7 @@ bool link_loses(struct world *, const struct link *);
 becalm_ns link_takes(struct world *, const struct link *);
 
 /* The limit of a caller; NULL: none, or no memory. */
-struct becalm_limit *hop_limit(struct world *, const struct hop *, uint32_t caller);
+struct becalm_limit *hop_limit(struct world *, struct hop *, uint32_t caller);
 
 /* The attempt of a job is over. */
 void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);

@@ -287,11 +287,11 @@ static void test_shared__what_would_lead_out_of_the_memory_or_never_end_is_refus
         bool budget;
         off_t at;
     } rows[] = {
-        {true, 256 + 7},            /* tokens taken: more than there ever were */
-        {true, 256 + 64 + 20},      /* the window's slices */
-        {true, 256 + 64 + 64 + 24}, /* its hint, which is used as an index */
-        {false, 256},               /* a state that is none */
-        {false, 256 + 64 + 4},      /* the window's size */
+        {true, 256 + 7},       /* tokens taken: more than there ever were */
+        {true, 256 + 64 + 20}, /* the window's slices */
+        {true, 256 + 64 + 48}, /* its hint, which is used as an index */
+        {false, 256},          /* a state that is none */
+        {false, 256 + 64 + 4}, /* the window's size */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fixture f;

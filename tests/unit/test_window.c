@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "engine/window_internal.h"
 #include "lib/check.h"
 
 #define THREADS 8
@@ -360,7 +361,7 @@ struct crowd {
 /* `marked` is at most what is in the ring and what eight threads hold in their hands: a borrow would be seen here. */
 static void check_no_borrow(const struct becalm_window *w)
 {
-    uint64_t marked = atomic_load_explicit(&w->marked, memory_order_relaxed);
+    uint64_t marked = atomic_load_explicit(&becalm__window_ring(w)->marked, memory_order_relaxed);
     for (unsigned lane = 0; lane < 3; lane++) {
         uint64_t sum = marked >> lane * 21 & ((1 << 21) - 1);
         BECALM_ASSERT(sum <= w->shape.size + 2 * THREADS);
@@ -417,14 +418,14 @@ static void crowd_run(struct crowd *crowd, void *(*run)(void *))
 /* Is what the window has kept count of what is really in its ring? */
 static void check_ring(const struct becalm_window *w)
 {
-    const uint8_t *ring = (const uint8_t *)(w + 1);
+    const struct becalm__window_ring *ring = becalm__window_ring(w);
     uint64_t lanes[3] = {0};
     for (uint32_t i = 0; i < w->shape.size; i++) {
         for (unsigned lane = 0; lane < 3; lane++) {
-            lanes[lane] += ring[i] >> lane & 1;
+            lanes[lane] += ring->slot[i] >> lane & 1;
         }
     }
-    uint64_t marked = atomic_load_explicit(&w->marked, memory_order_relaxed);
+    uint64_t marked = atomic_load_explicit(&becalm__window_ring(w)->marked, memory_order_relaxed);
     check_eq_u64(marked, lanes[0] | lanes[1] << 21 | lanes[2] << 42);
 }
 

@@ -2,26 +2,10 @@
 /* The loader when memory is out: each allocation of a parse fails in turn, libyaml's too. */
 #include "policy/yaml.h"
 
+#include "allocator.h"
 #include "check.h"
 
-/* The sanitizers bring an allocator of their own, which this one must not stand in front of; musl has no such names. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-#define FAILING_ALLOCATOR 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define FAILING_ALLOCATOR 0
-#endif
-#endif
-#ifndef FAILING_ALLOCATOR
-#define FAILING_ALLOCATOR 1
-#endif
-
-#if FAILING_ALLOCATOR
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
-
+#if BECALM_OWN_ALLOCATOR
 static bool armed;
 static uint64_t before_failure; /* allocations that still succeed */
 static bool failed;
@@ -40,10 +24,7 @@ static bool refuse(void)
     return true;
 }
 
-/* libyaml and the C library are to meet these too. */
-#define VISIBLE __attribute__((visibility("default")))
-
-VISIBLE void *malloc(size_t size)
+BECALM_VISIBLE void *malloc(size_t size)
 {
     if (refuse()) {
         return NULL;
@@ -52,7 +33,7 @@ VISIBLE void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
-VISIBLE void *calloc(size_t count, size_t size)
+BECALM_VISIBLE void *calloc(size_t count, size_t size)
 {
     if (refuse()) {
         return NULL;
@@ -61,7 +42,7 @@ VISIBLE void *calloc(size_t count, size_t size)
     return __libc_calloc(count, size);
 }
 
-VISIBLE void *realloc(void *memory, size_t size)
+BECALM_VISIBLE void *realloc(void *memory, size_t size)
 {
     if (refuse()) {
         return NULL;
@@ -70,7 +51,7 @@ VISIBLE void *realloc(void *memory, size_t size)
     return __libc_realloc(memory, size);
 }
 
-VISIBLE void free(void *memory)
+BECALM_VISIBLE void free(void *memory)
 {
     live -= armed && memory != NULL;
     __libc_free(memory);
@@ -111,7 +92,7 @@ static bool round_fails(uint64_t succeed, bool *inner_parsed)
 static void test_yaml__survives_the_failure_of_any_allocation(void **state)
 {
     (void)state;
-#if FAILING_ALLOCATOR
+#if BECALM_OWN_ALLOCATOR
     bool parsed = false;
     uint64_t rounds = 0;
     while (round_fails(rounds, &parsed)) {
