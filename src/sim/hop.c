@@ -46,9 +46,9 @@ static void *part(struct world *w, size_t bytes)
 }
 
 /* The parts of a size of their own. */
-static void parts_add(struct world *w, const struct hop *hop, const struct becalm_policy *policy,
-                      struct becalm_target *target)
+static void parts_add(struct world *w, const struct hop *hop, const struct rules *rules, struct becalm_target *target)
 {
+    const struct becalm_policy *policy = &rules->policy;
     void *memory;
     if (policy->budget.kind != BECALM_BUDGET_NONE && target->budget == NULL &&
         (memory = part(w, becalm_budget_bytes(&policy->budget, 1))) != NULL) {
@@ -69,6 +69,10 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
     if (needs_sketch(w, hop, policy) && (memory = part(w, sizeof(struct becalm_sketch))) != NULL) {
         target->sketch = memory;
         becalm_sketch_init(target->sketch);
+    }
+    if (policy->lease.enabled && target->lease == NULL && (memory = part(w, becalm_lease_bytes(1))) != NULL) {
+        target->lease = becalm_lease_init(memory, 1);
+        w->no_memory |= !tenant_add(w, hop, (uint32_t)(rules - hop->rules), target->lease);
     }
     if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
         target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
@@ -92,10 +96,12 @@ static struct becalm_target *target_make(struct world *w, const struct hop *hop,
     becalm_mark_init(target->mark = &parts->mark);
     if (of_service != NULL && rules->level == BECALM_LEVEL_SERVICE) {
         target->budget = of_service->budget;
+        target->lease = of_service->lease;
     } else if (of_service != NULL && rules->level == BECALM_LEVEL_BOTH) {
         target->service_budget = of_service->budget;
+        target->lease = of_service->lease;
     }
-    parts_add(w, hop, policy, target);
+    parts_add(w, hop, rules, target);
     return w->no_memory ? NULL : target;
 }
 
@@ -314,7 +320,7 @@ void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, cons
 
 /* Making and unmaking hops. */
 
-static struct dist latency_dist(const struct scenario *plan, becalm_ns mean)
+struct dist latency_dist(const struct scenario *plan, becalm_ns mean)
 {
     if (plan->link_deviation == 0 || mean == 0) {
         return (struct dist){.kind = DIST_CONSTANT, .mean = mean};
@@ -377,6 +383,7 @@ static bool gate_make(struct world *w, uint32_t to)
     hop->is_gate = true;
     hop->hosts = service->hosts > 1 ? service->hosts : 0;
     hop->rules[0].policy = own != NULL && own[to] != NULL ? *own[to] : *w->options->gate_policy;
+    hop->rules[0].policy.lease.enabled = false; /* what it passes on is its callers', who have told of it */
     hop->queue = calloc(1, sizeof *hop->queue);
     struct becalm_target *target = target_of(w, hop, 0, 0);
     if (hop->queue == NULL || target == NULL) {
