@@ -195,6 +195,26 @@ static void test_lease__those_who_want_more_than_there_is_get_even_parts(void **
     lab_close(&lab);
 }
 
+static void test_lease__who_asks_first_leaves_the_others_their_part(void **state)
+{
+    (void)state;
+    struct lab lab = lab_open(MANY);
+    for (uint32_t i = 0; i < 5; i++) {
+        (void)spend(&lab, i, 1000);
+        renew(&lab, i); /* all want, and there is nothing */
+    }
+    begin(&lab, 4, 500);
+    renew(&lab, 4); /* brings a hundred: all five want them */
+    check_eq_u64(becalm_lease_left(lab.lease[4]), 20);
+    static const uint32_t parts[] = {16, 13, 11, 8}; /* a fifth of what is there, rounded up: nobody has had enough */
+    for (uint32_t i = 0; i < 4; i++) {
+        (void)spend(&lab, i, 1000);
+        renew(&lab, i);
+        check_eq_u64(becalm_lease_left(lab.lease[i]), parts[i]);
+    }
+    lab_close(&lab);
+}
+
 static void test_lease__a_lost_answer_is_made_up_for_by_the_next(void **state)
 {
     (void)state;
@@ -221,9 +241,12 @@ static void test_lease__a_doubled_or_overtaken_request_has_no_effect(void **stat
     struct lab lab = lab_open(MANY);
     quiet(&lab, 1, 1000);
     begin(&lab, 0, 100);
-    (void)spend(&lab, 0, 60);
+    (void)spend(&lab, 0, 1000);
     struct becalm_lease_request request = ask(&lab, 0);
-    struct becalm_lease_answer first = exchange(&lab, &request);
+    struct becalm_lease_answer first = exchange(&lab, &request); /* it wants more than there is */
+    renew(&lab, 1);
+    begin(&lab, 1, 500);
+    renew(&lab, 1); /* and now there is more */
     uint64_t stock = lab.store->pot.stock;
     for (int i = 0; i < 3; i++) {
         struct becalm_lease_answer again = exchange(&lab, &request);
@@ -377,6 +400,27 @@ static void test_lease__what_is_not_needed_any_more_is_returned(void **state)
     lab_close(&lab);
 }
 
+static void test_lease__no_more_is_returned_than_was_granted(void **state)
+{
+    (void)state;
+    struct lab lab = lab_open(MANY);
+    uint32_t spent = 0;
+    alone(&lab, 0, 5, 100, &spent);
+    check_eq_u64(spend(&lab, 0, 3), 3); /* of its own share, and held while a lease begins */
+    lab.now += BECALM_LEASE_TIMEOUT;
+    renew(&lab, 0);
+    for (int i = 0; i < 3; i++) {
+        becalm_lease_give(lab.lease[0]);
+    }
+    struct becalm_lease_request request;
+    struct becalm_moment now = at(&lab);
+    becalm_lease_leave(lab.lease[0], &now, &request);
+    check_eq_u64(request.returned, request.granted);
+    check_eq_u64(request.spent, 0);
+    (void)exchange(&lab, &request);
+    lab_close(&lab);
+}
+
 static void test_lease__who_leaves_returns_everything_and_is_not_live(void **state)
 {
     (void)state;
@@ -422,6 +466,9 @@ static void test_lease__a_request_that_is_nonsense_gets_no_answer(void **state)
     right.returned = 0;
     (void)exchange(&lab, &right);
     check_eq_u64(lab.store->pot.stock, 0);
+    right = (struct becalm_lease_request){.instance = 7, .number = 3, .first = 10, .granted = 100, .returned = 100};
+    (void)exchange(&lab, &right); /* nobody returns what was never granted */
+    check_eq_u64(lab.store->pot.stock, 0);
     lab_close(&lab);
 }
 
@@ -446,6 +493,7 @@ static void test_lease__a_store_whose_clock_is_set_makes_no_retries_of_it(void *
     (void)state;
     struct lab lab = lab_open(MANY);
     quiet(&lab, 1, 1000);
+    renew(&lab, 1); /* who was there is not, when the clock was set */
     uint64_t stock = lab.store->pot.stock;
     struct becalm_lease_request request = ask(&lab, 0);
     request.level = 0;
@@ -515,6 +563,11 @@ static void test_lease__a_retry_needs_the_shared_budget_as_well(void **state)
     check_eq_u64(story.action.why, BECALM_WHY_BUDGET_EMPTY);
     check_eq_u64(story.call.record.have, 0);
     check_eq_u64(story.call.record.need, BECALM_TOKEN);
+    struct becalm_lease_request request;
+    struct becalm_moment now = {.now = START, .random = 1};
+    check_true(becalm_lease_ask(story.target.lease, &story.policy.lease, &now, &request));
+    check_eq_u64(story.target.lease->seen_first, 1);
+    check_eq_u64(story.target.lease->seen_refused, 1);
     check_eq_u64(becalm_budget_left(story.target.budget, &story.policy.budget, START), before);
     free(story.memory);
 }
@@ -557,6 +610,7 @@ BECALM_TESTS(cmocka_unit_test(test_lease__a_fresh_one_has_nothing_and_asks_at_on
              cmocka_unit_test(test_lease__the_defaults_are_a_fifth_and_off),
              cmocka_unit_test(test_lease__what_one_instance_used_the_others_have_not),
              cmocka_unit_test(test_lease__those_who_want_more_than_there_is_get_even_parts),
+             cmocka_unit_test(test_lease__who_asks_first_leaves_the_others_their_part),
              cmocka_unit_test(test_lease__a_lost_answer_is_made_up_for_by_the_next),
              cmocka_unit_test(test_lease__a_doubled_or_overtaken_request_has_no_effect),
              cmocka_unit_test(test_lease__an_answer_that_can_t_be_right_changes_nothing),
@@ -565,6 +619,7 @@ BECALM_TESTS(cmocka_unit_test(test_lease__a_fresh_one_has_nothing_and_asks_at_on
              cmocka_unit_test(test_lease__the_floor_is_divided_by_the_instances_that_were_there),
              cmocka_unit_test(test_lease__a_store_that_is_back_begins_with_leases_again),
              cmocka_unit_test(test_lease__what_is_not_needed_any_more_is_returned),
+             cmocka_unit_test(test_lease__no_more_is_returned_than_was_granted),
              cmocka_unit_test(test_lease__who_leaves_returns_everything_and_is_not_live),
              cmocka_unit_test(test_lease__a_request_that_is_nonsense_gets_no_answer),
              cmocka_unit_test(test_lease__a_place_of_the_dead_is_used_again),
