@@ -341,6 +341,33 @@ static void test_lease__without_a_store_it_lives_on_the_share_of_its_own_traffic
     lab_close(&lab);
 }
 
+static void test_lease__each_outage_begins_with_nothing(void **state)
+{
+    (void)state;
+    struct lab lab = lab_open(MANY);
+    lab.policy.floor = 1000000;
+    struct becalm_lease_request request;
+    struct becalm_moment now;
+    for (int outage = 0; outage < 3; outage++) {
+        lab.now += BECALM_LEASE_TIMEOUT;
+        renew(&lab, 0);
+        (void)spend(&lab, 0, 1000);
+        lab.now += BECALM_LEASE_TTL;
+        now = at(&lab);
+        (void)becalm_lease_ask(lab.lease[0], &lab.policy, &now, &request);
+        check_true(becalm_lease_degraded(lab.lease[0]));
+        check_eq_u64(becalm_lease_left(lab.lease[0]), 0);
+        for (int half = 0; half < 10; half++) { /* more is earned than is drawn */
+            begin(&lab, 0, 100);
+            lab.now += 500 * BECALM_MS;
+            now = at(&lab);
+            (void)becalm_lease_ask(lab.lease[0], &lab.policy, &now, &request);
+        }
+        check_true(lab.lease[0]->own.stock > 10000000);
+    }
+    lab_close(&lab);
+}
+
 static void test_lease__the_floor_is_divided_by_the_instances_that_were_there(void **state)
 {
     (void)state;
@@ -492,6 +519,7 @@ static void test_lease__a_store_whose_clock_is_set_makes_no_retries_of_it(void *
 {
     (void)state;
     struct lab lab = lab_open(MANY);
+    lab.now += 2000000 * BECALM_S; /* so that it can be set back */
     quiet(&lab, 1, 1000);
     renew(&lab, 1); /* who was there is not, when the clock was set */
     uint64_t stock = lab.store->pot.stock;
@@ -616,6 +644,7 @@ BECALM_TESTS(cmocka_unit_test(test_lease__a_fresh_one_has_nothing_and_asks_at_on
              cmocka_unit_test(test_lease__an_answer_that_can_t_be_right_changes_nothing),
              cmocka_unit_test(test_lease__it_waits_for_one_answer_at_a_time),
              cmocka_unit_test(test_lease__without_a_store_it_lives_on_the_share_of_its_own_traffic),
+             cmocka_unit_test(test_lease__each_outage_begins_with_nothing),
              cmocka_unit_test(test_lease__the_floor_is_divided_by_the_instances_that_were_there),
              cmocka_unit_test(test_lease__a_store_that_is_back_begins_with_leases_again),
              cmocka_unit_test(test_lease__what_is_not_needed_any_more_is_returned),
