@@ -8,7 +8,7 @@
  * however often the store is away, hung or full of nonsense, the retries of all stay within the share of all first
  * attempts. */
 
-#define RUNS      300u
+#define RUNS      150u
 #define STEP      (10 * BECALM_MS)
 #define FLEET_MAX 12u
 #define MAIL_MAX  4096u
