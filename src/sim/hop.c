@@ -46,9 +46,9 @@ static void *part(struct world *w, size_t bytes)
 }
 
 /* The parts of a size of their own. */
-static void parts_add(struct world *w, const struct hop *hop, const struct rules *rules, struct becalm_target *target)
+static void parts_add(struct world *w, const struct hop *hop, const struct becalm_policy *policy,
+                      struct becalm_target *target)
 {
-    const struct becalm_policy *policy = &rules->policy;
     void *memory;
     if (policy->budget.kind != BECALM_BUDGET_NONE && target->budget == NULL &&
         (memory = part(w, becalm_budget_bytes(&policy->budget, 1))) != NULL) {
@@ -70,13 +70,25 @@ static void parts_add(struct world *w, const struct hop *hop, const struct rules
         target->sketch = memory;
         becalm_sketch_init(target->sketch);
     }
-    if (policy->lease.enabled && target->lease == NULL && (memory = part(w, becalm_lease_bytes(1))) != NULL) {
-        target->lease = becalm_lease_init(memory, 1);
-        w->no_memory |= !tenant_add(w, hop, (uint32_t)(rules - hop->rules), target->lease);
-    }
     if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
         target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
     }
+}
+
+/* What it leases of a shared budget: its own, or that of the whole service. NULL: there is none, or no memory. */
+static struct becalm_lease *lease_of(struct world *w, const struct hop *hop, const struct rules *rules,
+                                     const struct becalm_target *of_service)
+{
+    if (of_service != NULL && rules->level != BECALM_LEVEL_ENDPOINT) {
+        return of_service->lease;
+    }
+    void *memory = rules->policy.lease.enabled ? part(w, becalm_lease_bytes(1)) : NULL;
+    if (memory == NULL) {
+        return NULL;
+    }
+    struct becalm_lease *lease = becalm_lease_init(memory, 1);
+    w->no_memory |= !tenant_add(w, hop, (uint32_t)(rules - hop->rules), lease);
+    return lease;
 }
 
 static struct becalm_target *target_make(struct world *w, const struct hop *hop, const struct rules *rules,
@@ -94,14 +106,13 @@ static struct becalm_target *target_make(struct world *w, const struct hop *hop,
     }
     becalm_gate_init(target->gate = &parts->gate);
     becalm_mark_init(target->mark = &parts->mark);
+    target->lease = lease_of(w, hop, rules, of_service);
     if (of_service != NULL && rules->level == BECALM_LEVEL_SERVICE) {
         target->budget = of_service->budget;
-        target->lease = of_service->lease;
     } else if (of_service != NULL && rules->level == BECALM_LEVEL_BOTH) {
         target->service_budget = of_service->budget;
-        target->lease = of_service->lease;
     }
-    parts_add(w, hop, rules, target);
+    parts_add(w, hop, policy, target);
     return w->no_memory ? NULL : target;
 }
 
