@@ -45,6 +45,22 @@ static void *part(struct world *w, size_t bytes)
     return memory;
 }
 
+/* What it leases of a shared budget: its own, or that of the whole service. NULL: there is none, or no memory. */
+static struct becalm_lease *lease_of(struct world *w, const struct hop *hop, const struct rules *rules,
+                                     const struct becalm_target *of_service)
+{
+    if (of_service != NULL && rules->level != BECALM_LEVEL_ENDPOINT) {
+        return of_service->lease;
+    }
+    void *memory = rules->policy.lease.enabled ? part(w, becalm_lease_bytes(1)) : NULL;
+    if (memory == NULL) {
+        return NULL;
+    }
+    struct becalm_lease *lease = becalm_lease_init(memory, 1);
+    w->no_memory |= !tenant_add(w, hop, (uint32_t)(rules - hop->rules), lease);
+    return lease;
+}
+
 /* The parts of a size of their own. */
 static void parts_add(struct world *w, const struct hop *hop, const struct becalm_policy *policy,
                       struct becalm_target *target)
@@ -73,22 +89,6 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
     if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
         target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
     }
-}
-
-/* What it leases of a shared budget: its own, or that of the whole service. NULL: there is none, or no memory. */
-static struct becalm_lease *lease_of(struct world *w, const struct hop *hop, const struct rules *rules,
-                                     const struct becalm_target *of_service)
-{
-    if (of_service != NULL && rules->level != BECALM_LEVEL_ENDPOINT) {
-        return of_service->lease;
-    }
-    void *memory = rules->policy.lease.enabled ? part(w, becalm_lease_bytes(1)) : NULL;
-    if (memory == NULL) {
-        return NULL;
-    }
-    struct becalm_lease *lease = becalm_lease_init(memory, 1);
-    w->no_memory |= !tenant_add(w, hop, (uint32_t)(rules - hop->rules), lease);
-    return lease;
 }
 
 static struct becalm_target *target_make(struct world *w, const struct hop *hop, const struct rules *rules,
