@@ -7,7 +7,8 @@
  * instance can't silence the others.
  *
  * Nobody asks the store about a retry. Every 100 to 500 ms an instance tells it of its first attempts and asks for a
- * *lease*, as many retries as it may soon need; it spends them on its own. What it does not need it returns. There are two halves, both pure:
+ * *lease*, as many retries as it may soon need; it spends them on its own. What it does not need it returns. There are
+ * two halves, both pure:
  *
  *   the instance's  becalm_lease: spends, and says what to ask the store (ask) and what an answer means (answer). While
  *                   no answer comes, and before the first, it is *degraded*: it lives on the share of its own traffic,
