@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct becalm_diags diags;
     struct becalm_config *config = NULL;
     memset(&diags, 0, offsetof(struct becalm_diags, diag));
-    int rc = becalm_config_parse(&config, "fuzz.yaml", (const char *)data, size, NULL, &diags);
+    static const struct becalm_load_options all = {.shared_budgets = true};
+    int rc = becalm_config_parse(&config, "fuzz.yaml", (const char *)data, size, &all, &diags);
     BECALM_ASSERT(rc == 0 || rc == BECALM_EPARSE);
     BECALM_ASSERT((rc == 0) == (config != NULL) && (rc == 0) == (diags.errors == 0));
     for (uint32_t i = 0; i < diags.count; i++) {

@@ -35,6 +35,7 @@ static void check_numbers(const char *text)
     (void)value_decimal(text, 1000000, &scaled);
     (void)value_address(text);
     (void)value_cidr(text);
+    (void)value_redis(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -47,7 +47,7 @@
  * end.
  *
  * THREADS. A call, its event and its action belong to one thread at a time. What calls share (budget, breaker,
- * throttle, rate, limit, gate, hedge, mark, sketch, window, hosts) is safe from any number of threads without locks. A
+ * throttle, rate, limit, gate, hedge, lease, mark, sketch, window, hosts) is safe from any number of threads without locks. A
  * policy is a value: nobody may change it while somebody reads it. becalm_moment.cell spreads statistics over threads:
  * give every thread a number of its own; a wrong number is slower, and still right.
  *
@@ -81,6 +81,7 @@
 #include <becalm/deadline.h>
 #include <becalm/gate.h>
 #include <becalm/hedge.h>
+#include <becalm/lease.h>
 #include <becalm/limit.h>
 #include <becalm/mark.h>
 #include <becalm/outlier.h>

@@ -151,6 +151,7 @@ struct becalm_call {
     bool undecided;                /* the throttle counts this call as one that waits */
     bool rate_held;                /* a token of the client-side rate limit is taken and not yet used */
     bool retried_once;             /* an outcome that may be retried only once was */
+    bool leased;                   /* the retry that waits or flies is paid from the shared budget too */
     becalm_ns deadline_at;
     becalm_ns next_at;      /* PACED, WAITING: when to send; FLYING: when to hedge */
     becalm_ns slow_at;      /* when the call becomes slow; NEVER: it does not, or has */

@@ -53,6 +53,7 @@ enum becalm_log_access { BECALM_ACCESS_OFF, BECALM_ACCESS_JSON, BECALM_ACCESS_CO
 struct becalm_config;
 
 struct becalm_load_options {
+    bool shared_budgets;    /* who loads it knows `budget.shared`; else the key is refused with "not yet" */
     bool allow_unknown;     /* unknown keys are warnings: for rolling upgrades */
     const char *const *set; /* "key.path=value" overrides, applied after the file; ends with NULL; may be NULL */
 };
@@ -128,9 +129,8 @@ struct becalm_rules {
     becalm_ns connect_timeout;
     enum becalm_budget_level level;
     enum becalm_key_rule key;
-    bool auto_limit;             /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
-    uint32_t shared_percent_ppm; /* 0: no shared budget */
-    const char *shared_redis;    /* NULL: none */
+    bool auto_limit;          /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
+    const char *shared_redis; /* the store of the shared budget; NULL: there is none */
     const struct becalm_budget_policy
         *service_budget;                  /* the service's, for `level: service` and `both`; NULL in `defaults:` */
     const struct becalm_origins *origins; /* where each value came from: becalm_rules_origin() */

@@ -9,6 +9,7 @@
 #include <becalm/budget.h>
 #include <becalm/gate.h>
 #include <becalm/hedge.h>
+#include <becalm/lease.h>
 #include <becalm/limit.h>
 #include <becalm/outlier.h>
 #include <becalm/rate.h>
@@ -35,6 +36,7 @@ struct becalm_policy {
     struct becalm_gate_policy gate;
     struct becalm_hedge_policy hedge;
     struct becalm_outlier_policy outlier;
+    struct becalm_lease_policy lease; /* of the shared budget; enabled: a retry needs that as well */
 };
 
 BECALM_API void becalm_policy_defaults(struct becalm_policy *);

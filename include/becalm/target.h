@@ -23,6 +23,7 @@ struct becalm_target {
     struct becalm_sketch *sketch;
     struct becalm_mark *mark;
     struct becalm_hosts *hosts;
+    struct becalm_lease *lease; /* the shared budget: somebody has to ask its store, see lease.h; NULL: none */
 };
 
 /* Bytes for all parts that the policy switches on; `hosts` may be 0; `cells` is the number of threads, at most 64. */
@@ -34,7 +35,7 @@ BECALM_API int becalm_target_init(struct becalm_target *, void *memory, const st
                                   uint32_t cells);
 
 /* A reload: gives `to`, fresh from init, the fill, state and times of `from`: budget, breaker, limit, gate, rate, mark
- * and hedge. Windows start anew, and so do throttle and sketch. Hosts keep theirs if their number is the same. */
+ * and hedge. Windows start anew, and so do throttle, sketch and lease. Hosts keep theirs if their number is the same. */
 BECALM_API void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *to_policy,
                                     const struct becalm_target *from, const struct becalm_policy *from_policy,
                                     becalm_ns now);

@@ -111,6 +111,7 @@ static int input_load(struct becalm_config **config, const struct becalm_load_op
 static bool files_load(struct check *c)
 {
     struct becalm_load_options options = {
+        .shared_budgets = true,
         .allow_unknown = cli_has(c->command, c->args, "allow-unknown"),
         .set = cli_values(c->command, c->args, "set"),
     };

@@ -66,7 +66,7 @@ static int scenario_open(struct sim *s, const char *name)
 
 static int choice_from_file(struct sim *s, struct choice *choice)
 {
-    const struct becalm_load_options options = {.set = s->policy_set};
+    const struct becalm_load_options options = {.shared_budgets = true, .set = s->policy_set};
     struct becalm_config *config = NULL;
     int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
     if (rc == 0) {
@@ -80,7 +80,7 @@ static int choice_from_file(struct sim *s, struct choice *choice)
 static int choice_from_set(struct sim *s, struct choice *choice)
 {
     static const char text[] = "version: 1\n";
-    const struct becalm_load_options options = {.set = s->policy_set};
+    const struct becalm_load_options options = {.shared_budgets = true, .set = s->policy_set};
     struct becalm_config *config = NULL;
     int rc = becalm_config_parse(&config, "becalm", text, sizeof text - 1, &options, s->diags);
     rc = diags_tell(s, rc);

@@ -157,6 +157,20 @@ static void json_reasons(struct json *json, const char *key, const uint64_t *end
     json_object_end(json);
 }
 
+/* Only of services that have a shared budget. Seconds without a lease are those of one instance, in the mean. */
+static void json_shared(struct json *json, const struct world_shared *shared)
+{
+    if (shared->instances == 0) {
+        return;
+    }
+    json_object(json, "shared");
+    json_integer(json, "instances", shared->instances);
+    json_number(json, "degraded_s", (double)shared->degraded / (double)shared->instances / 1e9, 3);
+    json_integer(json, "asked", shared->asked);
+    json_integer(json, "answered", shared->answered);
+    json_object_end(json);
+}
+
 static void json_targets(struct json *json, const struct scenario *plan, const struct report_run *run)
 {
     json_object(json, "targets");
@@ -165,6 +179,7 @@ static void json_targets(struct json *json, const struct scenario *plan, const s
         json_object(json, plan->services[i].name);
         json_ppm(json, "retry_ratio", run->measure->service[i].retry_ratio_ppm);
         json_endpoints(json, &plan->services[i], &run->result->service[i]);
+        json_shared(json, &service->shared);
         json_reasons(json, "refused", service->ended, true);
         json_reasons(json, "ended", service->ended, false);
         if (plan->services[i].gate) {
@@ -234,6 +249,9 @@ static void json_service_series(struct json *json, const struct world_service *s
     json_shares(json, "budget", service->budget_ppm, seconds);
     json_shares(json, "breaker_open", service->breaker_open_ppm, seconds);
     json_limits(json, service->limit, seconds);
+    if (service->shared.instances > 0) {
+        json_counts(json, "degraded", service->degraded, seconds);
+    }
 }
 
 static void json_series(struct json *json, const struct scenario *plan, const struct world_result *result)

@@ -196,6 +196,10 @@ struct becalm_client *becalm_client_new(const char *service, const struct becalm
     } else {
         target->policy = *policy;
     }
+    if (target->policy.lease.enabled) {
+        wrong = (struct becalm_complaint){"lease", "enabled must be false: nobody here asks the store"};
+        goto fail;
+    }
     if (becalm_policy_check(&target->policy, &wrong) != 0 || !target_make(target)) {
         goto fail;
     }

@@ -26,6 +26,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->undecided = false;
     call->rate_held = false;
     call->retried_once = false;
+    call->leased = false;
     call->deadline_at = BECALM_NEVER;
     call->next_at = BECALM_NEVER;
     call->slow_at = BECALM_NEVER;

@@ -57,6 +57,9 @@ static void budgets_begin(struct step *s)
     if (target->service_budget != NULL) {
         becalm_budget_begin(target->service_budget, &call->policy->service_budget, s->at);
     }
+    if (target->lease != NULL) {
+        becalm_lease_begin(target->lease, s->at);
+    }
 }
 
 /* When the call as a whole, or with per_attempt this attempt, will have been slow. */
@@ -184,6 +187,10 @@ static void spend_end(struct step *s, enum becalm_spend_end how)
     if (call->service_spend.held) {
         becalm_budget_give(target->service_budget, &call->policy->service_budget, s->at, &call->service_spend, how);
     }
+    if (call->leased && how == BECALM_SPEND_UNUSED) {
+        becalm_lease_give(target->lease); /* one that was sent is a retry of all, whether it won or not */
+    }
+    call->leased = false;
 }
 
 void becalm__attempt_unspend(struct step *s)

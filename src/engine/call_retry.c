@@ -127,7 +127,7 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
     }
 }
 
-/* Pays from both levels or from none. */
+/* Pays from both levels, and from what all instances share; or from none. */
 static bool budgets_take(struct step *s, enum becalm_outcome_kind cause)
 {
     struct becalm_call *call = s->call;
@@ -144,6 +144,14 @@ static bool budgets_take(struct step *s, enum becalm_outcome_kind cause)
         becalm__call_explain(s, left, becalm_budget_price(&policy->service_budget, cause));
         becalm__attempt_unspend(s);
         return false;
+    }
+    if (target->lease != NULL) {
+        call->leased = becalm_lease_take(target->lease, s->at);
+        if (!call->leased) {
+            becalm__call_explain(s, 0, BECALM_TOKEN);
+            becalm__attempt_unspend(s);
+            return false;
+        }
     }
     return true;
 }

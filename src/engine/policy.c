@@ -32,6 +32,7 @@ void becalm_policy_defaults(struct becalm_policy *policy)
     becalm_gate_defaults(&policy->gate);
     becalm_hedge_defaults(&policy->hedge);
     becalm_outlier_defaults(&policy->outlier);
+    becalm_lease_defaults(&policy->lease);
 }
 
 static const char *own_fields_wrong(const struct becalm_policy *policy)
@@ -80,6 +81,9 @@ static const char *part_wrong(const struct becalm_policy *policy, const char **s
     }
     if (becalm_outlier_check(&policy->outlier, sentence) != 0) {
         return "outlier";
+    }
+    if (becalm_lease_check(&policy->lease, sentence) != 0) {
+        return "lease";
     }
     return NULL;
 }

@@ -44,6 +44,9 @@ static void lay_out(struct becalm_target *target, struct arena *arena, const str
     if (policy->hedge.enabled) {
         target->hedge = arena_take(arena, sizeof *target->hedge);
     }
+    if (policy->lease.enabled) {
+        target->lease = arena_take(arena, becalm_lease_bytes(shape->cells));
+    }
     if (shape->hosts > 0) {
         target->hosts = arena_take(arena, becalm_hosts_bytes(&policy->outlier, shape->hosts, shape->cells));
     }
@@ -81,6 +84,9 @@ int becalm_target_init(struct becalm_target *target, void *memory, const struct 
     }
     if (target->hedge != NULL) {
         becalm_hedge_init(target->hedge, &policy->hedge);
+    }
+    if (target->lease != NULL) {
+        target->lease = becalm_lease_init(target->lease, cells);
     }
     if (target->hosts != NULL) {
         target->hosts = becalm_hosts_init(target->hosts, &policy->outlier, hosts, cells);

@@ -247,6 +247,26 @@ static bool set_text(const struct setting *s)
     return text != NULL || loader_no_memory(s->l);
 }
 
+static bool set_redis(const struct setting *s)
+{
+    if (!s->l->shared_budgets && !yaml_is(s->node, s->key->word)) {
+        loader_error(
+            s->l, s->node->line, s->node->column, "not-yet",
+            "%s: a budget that all instances share through Redis is not there yet, but in becalm sim; take the "
+            "key out",
+            s->key->name);
+        return false;
+    }
+    if (s->node->kind == YAML_SCALAR && !yaml_is(s->node, s->key->word) && !value_redis(s->node->text)) {
+        loader_error(s->l, s->node->line, s->node->column, "wrong-type", /* without the text: it may have a password */
+                     "%s is not a store; write redis://host:6379, with user:password@ before the host if it wants "
+                     "them, or none",
+                     s->key->name);
+        return false;
+    }
+    return set_text(s);
+}
+
 static bool list_item_is_fine(const struct setting *s, const struct yaml_node *item)
 {
     const struct setting one = {s->l, s->key, item, NULL, NULL};
@@ -470,6 +490,8 @@ static bool set_value(const struct setting *s)
     case TYPE_PATH:
     case TYPE_METHOD:
         return set_text(s);
+    case TYPE_REDIS:
+        return set_redis(s);
     case TYPE_LIST:
     case TYPE_ADDRESSES:
     case TYPE_NETWORKS:
@@ -506,6 +528,13 @@ static void origin_set(const struct space *space, const char *name, struct becal
     space->origins[key - space->schema->keys] = origin;
 }
 
+/* What another kind of budget does not touch. */
+static bool stays(const struct schema_key *key)
+{
+    return strcmp(key->name, "budget.level") == 0 ||
+           strncmp(key->name, "budget.shared.", strlen("budget.shared.")) == 0;
+}
+
 /* A key that brings others with it: a preset and a mode are where their values came from; a kind brings its own
  * defaults, which nobody wrote. */
 static void origins_follow(const struct space *space, const struct schema_key *key, struct becalm_origin origin)
@@ -515,7 +544,7 @@ static void origins_follow(const struct space *space, const struct schema_key *k
     struct becalm_origin rest =
         key->type == TYPE_PRESET ? origin : (struct becalm_origin){.level = BECALM_FROM_BUILT_IN};
     for (uint32_t i = 0; prefix > 0 && brings_others(key) && i < space->schema->count; i++) {
-        if (strncmp(space->schema->keys[i].name, key->name, prefix) == 0) {
+        if (strncmp(space->schema->keys[i].name, key->name, prefix) == 0 && !stays(&space->schema->keys[i])) {
             space->origins[i] = rest;
         }
     }

@@ -12,6 +12,7 @@ struct loader {
     const char *name;
     struct becalm_diags *diags;
     bool allow_unknown;
+    bool shared_budgets;
     enum becalm_origin_level level; /* of the rules that are being checked */
     bool no_memory;
 };

@@ -155,6 +155,12 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
         {p->breaker.window_kind == BECALM_WINDOW_TIME && p->breaker.window_size > 86400, "breaker.slidingWindowSize",
          "breaker.slidingWindowType", "breaker.slidingWindowSize is in seconds for TIME_BASED; write at most 86400"},
     };
+    if (l->shared_budgets && rules->shared_redis == NULL &&
+        becalm_rules_origin(rules, "budget.shared.percent").level == l->level) {
+        struct becalm_origin at = becalm_rules_origin(rules, "budget.shared.percent");
+        loader_error(l, at.line, at.column, "missing",
+                     "%s: budget.shared needs a store; write shared: {redis: redis://host:6379, percent: 20}", whose);
+    }
     bool found = false;
     for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++) {
         found = contradiction_report(l, rules, whose, &contradictions[i]) || found;
@@ -520,7 +526,8 @@ static int config_build(struct becalm_config *config, const struct yaml_tree *tr
                        .config = config,
                        .name = config->name,
                        .diags = diags,
-                       .allow_unknown = options != NULL && options->allow_unknown};
+                       .allow_unknown = options != NULL && options->allow_unknown,
+                       .shared_budgets = options != NULL && options->shared_budgets};
     settings_defaults(&config->settings);
     if (!top_load(&l, tree->root)) {
         return BECALM_ENOMEM;
@@ -677,6 +684,7 @@ static void rules_settle(const struct becalm_rules *rules, struct becalm_policy 
         policy->budget = policy->service_budget; /* there is only the one */
     }
     policy->retry_on = becalm_retry_on_outcomes(&rules->retry_on);
+    policy->lease.enabled = rules->shared_redis != NULL;
 }
 
 void rules_caller_policy(const struct becalm_rules *rules, struct becalm_policy *policy)

@@ -110,6 +110,18 @@ static void write_hedge_delay(const struct schema_key *key, const struct becalm_
     write_decimal(hedge->quantile_ppm, 10000, text + 1, size - 1);
 }
 
+/* Without the password that may stand in it. */
+static void write_redis(const char *url, char *text, size_t size)
+{
+    if (url == NULL) {
+        (void)snprintf(text, size, "none");
+        return;
+    }
+    const char *host = value_redis_host(url);
+    int scheme = (int)(strstr(url, "://") + 3 - url);
+    (void)snprintf(text, size, "%.*s%s%s", scheme, url, host == url + scheme ? "" : "***@", host);
+}
+
 static const char *limit_word(const struct becalm_rules *rules)
 {
     return rules->auto_limit ? schema_limit_kinds[0] : schema_limit_kinds[rules->policy.limit.kind + 1];
@@ -149,6 +161,9 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_PATH:
     case TYPE_METHOD:
         (void)snprintf(text, size, "%s", *(const char *const *)field == NULL ? "" : *(const char *const *)field);
+        break;
+    case TYPE_REDIS:
+        write_redis(*(const char *const *)field, text, size);
         break;
     case TYPE_LIST:
     case TYPE_ADDRESSES:

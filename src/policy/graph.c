@@ -168,6 +168,14 @@ static struct bound bound_at_level(const struct becalm_rules *rules, const struc
     BECALM_UNREACHABLE();
 }
 
+/* A retry that all instances have to pay for together is no more than their share. The floor, one in ten seconds of all
+ * of them, is left out, as the tokens are that other kinds begin with. */
+static struct bound bound_shared(const struct becalm_rules *rules, struct bound own)
+{
+    uint64_t most = rules->shared_redis == NULL ? UNBOUND : GRAPH_ONE + (uint64_t)rules->policy.lease.share_ppm;
+    return (struct bound){least(own.budgeted, most), least(own.dead, most)};
+}
+
 static void time_widen(struct graph_time *time, struct graph_time other)
 {
     time->most = becalm_ns_max(time->most, other.most);
@@ -181,7 +189,7 @@ static void hop_add(struct graph_hop *hop, const struct becalm_rules *rules)
     const struct becalm_policy *policy = &rules->policy;
     const struct becalm_hedge_policy *hedge = &policy->hedge;
     uint32_t attempts = policy->max_retries + 1;
-    struct bound bound = bound_at_level(rules, hop->service);
+    struct bound bound = bound_shared(rules, bound_at_level(rules, hop->service));
     becalm_ns waits = graph_waits(policy);
     hop->attempts = attempts > hop->attempts ? attempts : hop->attempts;
     hop->budgeted = most(hop->budgeted, least(bound.budgeted, attempts * (uint64_t)GRAPH_ONE));

@@ -55,6 +55,7 @@ void lint_slow_above_timeout(struct lint *, const struct lint_target *);
 void lint_tiny_delay(struct lint *, const struct lint_target *);
 void lint_decorrelated_at_cap(struct lint *, const struct lint_target *);
 void lint_rate_shared(struct lint *, const struct lint_target *);
+void lint_shared_not_yet(struct lint *, const struct lint_target *);
 
 void lint_stacked_retries(struct lint *);
 void lint_fresh_timeout(struct lint *);

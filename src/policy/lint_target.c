@@ -59,7 +59,7 @@ void lint_no_budget(struct lint *l, const struct lint_target *target)
 {
     const struct becalm_policy *policy = &target->rules->policy;
     struct lint_finding *finding = NULL;
-    if (!retries(target) || policy->budget.kind != BECALM_BUDGET_NONE ||
+    if (!retries(target) || policy->budget.kind != BECALM_BUDGET_NONE || target->rules->shared_redis != NULL ||
         (finding = lint_find(l, target, "budget.kind")) == NULL) {
         return;
     }
@@ -455,4 +455,16 @@ void lint_rate_shared(struct lint *l, const struct lint_target *target)
              "%s: `rate` covers %u endpoints of %s: a server that throttles one resource must not slow the others",
              l->who, covered, service->name);
     lint_remedy(finding, "write `rate: {enabled: true}` in the one endpoint that is throttled");
+}
+
+void lint_shared_not_yet(struct lint *l, const struct lint_target *target)
+{
+    struct lint_finding *finding = NULL;
+    if (target->rules->shared_redis == NULL || (finding = lint_find(l, target, "budget.shared.redis")) == NULL) {
+        return;
+    }
+    lint_say(finding,
+             "%s: only `becalm sim` runs shared budgets yet; the gateway, exec and libbecalm-curl refuse the file",
+             l->who);
+    lint_remedy(finding, "take `budget.shared` out of what is deployed");
 }

@@ -16,7 +16,9 @@ void share_with_service(struct share endpoint, struct share service, enum becalm
     }
     if (level == BECALM_LEVEL_SERVICE) {
         to->budget = from->budget;
+        to->lease = from->lease;
     } else if (level == BECALM_LEVEL_BOTH) {
         to->service_budget = from->budget;
+        to->lease = from->lease;
     }
 }

@@ -3,7 +3,8 @@
 #define BECALM_POLICY_SHARE_H
 
 /* Which parts of its service an endpoint shares: the hosts and their marks always; the limit and its gate unless it
- * writes its own; the budget where `level` says so. The endpoint's own parts, made already, stay unused then. */
+ * writes its own; the budget, and the lease of the one that all instances share, where `level` says so. The endpoint's
+ * own parts, made already, stay unused then. */
 
 #include <becalm/config.h>
 #include <becalm/target.h>

@@ -362,15 +362,9 @@ bool value_address_is_name(const char *text)
     return !copy_until(text, strchr(text, ':'), copy, sizeof copy) || inet_pton(AF_INET, copy, &v4) != 1;
 }
 
-bool value_match_host(const char *text)
+/* A host that may have a port or not. */
+static bool is_host_and_port(const char *text)
 {
-    struct in6_addr v6;
-    if (strcmp(text, "*") == 0 || inet_pton(AF_INET6, text, &v6) == 1) {
-        return true;
-    }
-    if (strncmp(text, "*.", 2) == 0) {
-        text += 2;
-    }
     char with_port[320];
     bool has_port = text[0] == '[' ? strstr(text, "]:") != NULL : strchr(text, ':') != NULL;
     size_t length = strlen(text);
@@ -380,6 +374,41 @@ bool value_match_host(const char *text)
     memcpy(with_port, text, length);
     memcpy(with_port + length, ":80", sizeof ":80");
     return value_address(with_port);
+}
+
+bool value_match_host(const char *text)
+{
+    struct in6_addr v6;
+    if (strcmp(text, "*") == 0 || inet_pton(AF_INET6, text, &v6) == 1) {
+        return true;
+    }
+    return is_host_and_port(strncmp(text, "*.", 2) == 0 ? text + 2 : text);
+}
+
+const char *value_redis_host(const char *text)
+{
+    static const char *const schemes[] = {"redis://", "rediss://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t length = strlen(schemes[i]);
+        if (strncmp(text, schemes[i], length) == 0) {
+            const char *at = strrchr(text + length, '@'); /* a password may have one too */
+            return at == NULL ? text + length : at + 1;
+        }
+    }
+    return NULL;
+}
+
+bool value_redis(const char *text)
+{
+    char copy[320];
+    const char *host = value_redis_host(text);
+    if (host == NULL || text[strcspn(text, " \t\r\n\"")] != '\0') {
+        return false;
+    }
+    const char *slash = strchr(host, '/');
+    uint64_t database;
+    return copy_until(host, slash == NULL ? host + strlen(host) : slash, copy, sizeof copy) && is_host_and_port(copy) &&
+           (slash == NULL || (value_integer(slash + 1, &database) && database < 65536));
 }
 
 bool value_path(const char *text)

@@ -62,6 +62,10 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
         wrong = (struct becalm_complaint){"hedge", "enabled must be false: a blocking function can't be hedged"};
         goto fail;
     }
+    if (guard->policy.lease.enabled) {
+        wrong = (struct becalm_complaint){"lease", "enabled must be false: nobody here asks the store"};
+        goto fail;
+    }
     if (guard->options.hosts > BECALM_HOSTS_MAX) {
         wrong = (struct becalm_complaint){"", "hosts must be at most 4,096"};
         goto fail;

@@ -117,7 +117,8 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
         surge(w, fault, on);
         break;
     case FAULT_STORE:
-        break; /* no policy has a shared budget yet */
+        service->store_latency = on ? fault->latency : 0;
+        break;
     }
     service_work(w, service);
 }

@@ -46,6 +46,22 @@ static void *part(struct world *w, size_t bytes)
     return memory;
 }
 
+/* What it leases of a shared budget: its own, or that of the whole service. NULL: there is none, or no memory. */
+static struct becalm_lease *lease_of(struct world *w, const struct hop *hop, const struct rules *rules,
+                                     const struct becalm_target *of_service)
+{
+    if (of_service != NULL && rules->level != BECALM_LEVEL_ENDPOINT) {
+        return of_service->lease;
+    }
+    void *memory = rules->policy.lease.enabled ? part(w, becalm_lease_bytes(1)) : NULL;
+    if (memory == NULL) {
+        return NULL;
+    }
+    struct becalm_lease *lease = becalm_lease_init(memory, 1);
+    w->no_memory |= !tenant_add(w, hop, (uint32_t)(rules - hop->rules), lease);
+    return lease;
+}
+
 /* The parts of a size of their own. */
 static void parts_add(struct world *w, const struct hop *hop, const struct becalm_policy *policy,
                       struct becalm_target *target)
@@ -92,6 +108,7 @@ static struct becalm_target *target_make(struct world *w, struct hop *hop, const
     }
     becalm_gate_init(target->gate = &parts->gate);
     becalm_mark_init(target->mark = &parts->mark);
+    target->lease = lease_of(w, hop, rules, of_service);
     if (of_service != NULL && rules->level == BECALM_LEVEL_SERVICE) {
         target->budget = of_service->budget;
     } else if (of_service != NULL && rules->level == BECALM_LEVEL_BOTH) {
@@ -323,7 +340,7 @@ void op_foresee_target(const struct world *w, uint32_t id)
 
 /* Making and unmaking hops. */
 
-static struct dist latency_dist(const struct scenario *plan, becalm_ns mean)
+struct dist latency_dist(const struct scenario *plan, becalm_ns mean)
 {
     if (plan->link_deviation == 0 || mean == 0) {
         return (struct dist){.kind = DIST_CONSTANT, .mean = mean};
@@ -386,6 +403,7 @@ static bool gate_make(struct world *w, uint32_t to)
     hop->is_gate = true;
     hop->hosts = service->hosts > 1 ? service->hosts : 0;
     hop->rules[0].policy = own != NULL && own[to] != NULL ? *own[to] : *w->options->gate_policy;
+    hop->rules[0].policy.lease.enabled = false; /* what it passes on is its callers', who have told of it */
     hop->queue = calloc(1, sizeof *hop->queue);
     struct becalm_target *target = target_of(w, hop, 0, 0);
     if (hop->queue == NULL || target == NULL) {

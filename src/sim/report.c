@@ -377,6 +377,50 @@ static void put_refusals(const struct page *page, const struct report_run *run)
     }
 }
 
+static bool has_store_fault(const struct scenario *plan)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < plan->fault_count; i++) {
+        has |= plan->faults[i].kind == FAULT_STORE;
+    }
+    return has;
+}
+
+static void put_shared_row(const struct page *page, const char *name, const struct world_shared *shared)
+{
+    char instances[CHART_FIGURE_MAX];
+    char asked[CHART_FIGURE_MAX];
+    char answered[CHART_FIGURE_MAX];
+    chart_count(shared->instances, instances, sizeof instances);
+    chart_count(shared->asked, asked, sizeof asked);
+    chart_count(shared->answered, answered, sizeof answered);
+    becalm_ns each = shared->degraded / shared->instances;
+    put_name(page->out, name);
+    fprintf(page->out, "%14s%12" PRIu64 ".%" PRIu64 " s each%14s%14s\n", instances, each / BECALM_S,
+            each % BECALM_S / (100 * BECALM_MS), asked, answered);
+}
+
+/* What callers leased of shared budgets, and how long they had to do without. */
+static void put_shared(const struct page *page, const struct world_result *result)
+{
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < page->plan->service_count; i++) {
+        const struct world_shared *shared = &result->service[i].shared;
+        if (shared->instances == 0) {
+            continue;
+        }
+        if (rows++ == 0) {
+            putc('\n', page->out);
+            put_heading(page, "Shared budget ");
+            fprintf(page->out, "%14s%21s%14s%14s\n", "instances", "degraded", "requests", "answered");
+        }
+        put_shared_row(page, page->plan->services[i].name, shared);
+    }
+    if (rows == 0 && has_store_fault(page->plan)) {
+        fputs("The policy has no shared budget: what happens to its store changes nothing.\n", page->out);
+    }
+}
+
 /* ---- charts ---- */
 
 static void put_spark(const struct page *page, const char *name, const struct bins *bins, uint64_t top,
@@ -452,6 +496,7 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_recoveries(&page, run->result);
     put_load(&page, run->measure);
     put_refusals(&page, run);
+    put_shared(&page, run->result);
     if (!measure_is_bounded(plan)) { /* else it is over in the first seconds */
         put_charts(&page, run);
     }

@@ -509,7 +509,8 @@ static int scenario_read(struct scenario_file **file, const char *name, const ch
         .l = {.arena = &made->arena,
               .name = name,
               .diags = diags,
-              .allow_unknown = options != NULL && options->allow_unknown},
+              .allow_unknown = options != NULL && options->allow_unknown,
+              .shared_budgets = true},
         .file = made,
         .path = path,
     };

@@ -96,7 +96,7 @@ struct scenario_fault {
     becalm_ns length;
     uint32_t ppm;          /* capacity left; share of errors, hangs, callers cut off */
     uint32_t count;        /* hosts: bad, or killed */
-    becalm_ns latency;     /* added */
+    becalm_ns latency;     /* added; of a store, BECALM_NEVER: it is away */
     becalm_ns each;        /* rolling: how long each host is down */
     becalm_ns on, off;     /* it comes and goes; on is 0: it stays */
     const char *from;      /* partition: only from there; NULL: from everywhere */

@@ -17,7 +17,7 @@ static const char *const fault_words[] = {"capacity",  "errors",     "dead",   "
 static bool is_off(const struct scenario_fault *fault, const struct fault_keys *keys)
 {
     return (fault->kind == FAULT_DEAD && !keys->dead) || (fault->kind == FAULT_REFUSE && !keys->refuse) ||
-           (fault->kind == FAULT_PARTITION && !keys->partition) || (fault->kind == FAULT_STORE && !keys->store_away);
+           (fault->kind == FAULT_PARTITION && !keys->partition);
 }
 
 static bool fault_choose(struct loader *l, struct scenario_fault *fault, const struct fault_keys *keys,
@@ -38,9 +38,8 @@ static bool fault_choose(struct loader *l, struct scenario_fault *fault, const s
     }
     const struct yaml_node *value = yaml_get(node, fault_words[fault->kind]);
     if (is_off(fault, keys)) {
-        loader_error(l, value->line, value->column, "conflict", "%s: %.64s is no fault; write %s: %s",
-                     fault_words[fault->kind], value->text, fault_words[fault->kind],
-                     fault->kind == FAULT_STORE ? "away" : "true");
+        loader_error(l, value->line, value->column, "conflict", "%s: %.64s is no fault; write %s: true",
+                     fault_words[fault->kind], value->text, fault_words[fault->kind]);
         return false;
     }
     fault->ppm = fault->kind == FAULT_CAPACITY ? keys->capacity
@@ -48,7 +47,7 @@ static bool fault_choose(struct loader *l, struct scenario_fault *fault, const s
                  : fault->kind == FAULT_HANG   ? keys->hangs
                                                : keys->cut_callers;
     fault->count = fault->kind == FAULT_KILL_HOSTS ? keys->kill_hosts : keys->bad_hosts;
-    fault->latency = keys->latency;
+    fault->latency = fault->kind == FAULT_STORE ? keys->store : keys->latency;
     fault->each = keys->rolling;
     fault->factor_milli = keys->surge;
     return true;
@@ -78,10 +77,6 @@ static void keys_check(struct loader *l, const struct scenario_fault *fault, con
         if (client != NULL) {
             loader_error(l, client->line, client->column, "conflict", "client belongs to a surge");
         }
-    }
-    if (fault->kind == FAULT_STORE) {
-        becalm_diag_add(l->diags, BECALM_WARNING, l->name, key->line, key->column, "no-effect",
-                        "%.64s has no effect: no policy has a shared budget yet", fault->name);
     }
 }
 

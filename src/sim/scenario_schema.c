@@ -12,7 +12,6 @@
 
 static const char *const hang_words[] = {"all", "first", NULL};
 static const char *const order_words[] = {"fifo", "lifo", NULL};
-static const char *const store_words[] = {"there", "away", NULL};
 
 #define ROW struct scenario
 static const struct schema_key top[] = {
@@ -129,7 +128,8 @@ static const struct schema_key effect[] = {
     {"rolling", FIELD(DURATION, rolling), RANGE(BECALM_MS, HOUR), .sentence = "hosts are down for so long, one after the other"},
     {"partition", FIELD(BOOLEAN, partition), .sentence = "messages to it and from it vanish"},
     {"surge", FIELD(DECIMAL, surge), RANGE(1, 1000 * 1000), .scale = 1000, .sentence = "a client calls so many times as often"},
-    {"store", FIELD(EITHER, store_away), .words = store_words, .sentence = "whether the store of shared budgets is there"},
+    {"store", FIELD(DURATION, store), RANGE(1, HOUR), .word = "away", .stands_for = BECALM_NEVER,
+     .sentence = "added to each message to and from the store of its shared budget, or away"},
 };
 #undef ROW
 /* clang-format on */

@@ -34,7 +34,7 @@ struct fault_keys {
     becalm_ns rolling;
     bool partition;
     uint32_t surge;
-    bool store_away;
+    becalm_ns store; /* BECALM_NEVER: away */
 };
 
 extern const struct schema schema_scenario;          /* struct scenario */

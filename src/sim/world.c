@@ -51,6 +51,15 @@ static void happen(struct world *w, const struct event *event)
     case SERVICE_RISES:
         service_restarted(w, event->id);
         break;
+    case TENANT_ASKS:
+        tenant_asks(w, event->id);
+        break;
+    case STORE_ASKED:
+        store_asked(w, event->id);
+        break;
+    case TENANT_ANSWERED:
+        tenant_answered(w, event->id);
+        break;
     }
 }
 
@@ -60,6 +69,7 @@ static void seconds_pass(struct world *w, uint32_t *done, becalm_ns until)
     while (*done < w->result->seconds && (*done + 1) * BECALM_S <= until) {
         series_second(w, *done);
         connections_second(w, *done);
+        tenants_second(w, *done);
         (*done)++;
         if (w->options->progress != NULL && !w->options->progress(w->options->progress_self, *done * BECALM_S)) {
             w->stopped = true;
@@ -83,6 +93,9 @@ static bool ends_a_call(enum event_kind kind)
     case CONNECTION_ARRIVES:
     case CONNECTION_ANSWERED:
     case SERVICE_RISES:
+    case TENANT_ASKS:
+    case STORE_ASKED:
+    case TENANT_ANSWERED:
         return false;
     }
     BECALM_UNREACHABLE();
@@ -197,12 +210,14 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     w.policy_state = options->seed * 3 + 3;
     dist_init(&w.tables);
     bool made = series_make(plan, result) && clock_make(&w.clock, becalm_ns_after(plan->length, WORLD_DRAIN)) &&
-                services_make(&w) && clients_make(&w) && hops_make(&w) && effects_make(&w) && connections_make(&w);
+                services_make(&w) && clients_make(&w) && stores_make(&w) && hops_make(&w) && effects_make(&w) &&
+                connections_make(&w);
     if (made) {
         events_expect(&w);
         clients_begin(&w);
         faults_begin(&w);
         pass(&w);
+        tenants_end(&w);
     }
     int rc = !made || w.no_memory || w.clock.no_memory       ? BECALM_ENOMEM
              : w.stopped || result->stuck_at != BECALM_NEVER ? BECALM_EINVAL
@@ -210,6 +225,7 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     if (rc != 0) {
         world_result_free(plan, result);
     }
+    stores_free(&w);
     connections_free(&w);
     effects_free(&w);
     hops_free(&w);

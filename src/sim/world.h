@@ -24,6 +24,14 @@ struct world_recovery {
     becalm_ns fell_at;    /* under them; BECALM_NEVER: it did not */
 };
 
+/* What callers leased of a service's shared budget, all of them together. */
+struct world_shared {
+    uint64_t instances; /* that ever leased; 0: there is no shared budget */
+    uint64_t asked;     /* requests to the store, and answers that were in time */
+    uint64_t answered;
+    becalm_ns degraded; /* time without a lease, added up over the instances */
+};
+
 /* Attempts sent: first ones, and retries. */
 struct world_sent {
     uint64_t first;
@@ -41,6 +49,7 @@ struct world_service {
     uint64_t *budget_ppm;       /* how full the budgets of its callers are, in the mean */
     uint64_t *breaker_open_ppm; /* the share of its callers whose breaker lets not everything through */
     uint64_t *limit;            /* the gate's, or else the mean of its callers'; UINT32_MAX: none */
+    uint64_t *degraded;         /* instances without a lease of its shared budget */
     uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
                                 all calls */
     uint64_t first;          /* first attempts sent to it, and retries */
@@ -48,8 +57,9 @@ struct world_service {
     struct world_sent *endpoint;              /* the same for each of its endpoints, then for what belongs to none */
     uint64_t ended[BECALM_REASON_COUNT];      /* calls to it, by reason */
     uint64_t gate_ended[BECALM_REASON_COUNT]; /* the same of the gate in front of it, whose calls are parts of those */
-    struct world_effects effects;             /* all 0 if it has none */
-    struct world_recovery *recovery;          /* of a service that clients keep connections to */
+    struct world_shared shared;
+    struct world_effects effects;    /* all 0 if it has none */
+    struct world_recovery *recovery; /* of a service that clients keep connections to */
     uint32_t recovery_count;
 };
 

@@ -4,8 +4,8 @@
 
 /* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
  * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (who calls), fault.c (what
- * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), series.c (what is counted),
- * world.c (all of it together). */
+ * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), store.c (what callers lease
+ * of a shared budget), series.c (what is counted), world.c (all of it together). */
 
 #include "world.h"
 
@@ -26,7 +26,10 @@ enum event_kind {
     CONNECTION_TRIES,
     CONNECTION_ARRIVES,
     CONNECTION_ANSWERED,
-    SERVICE_RISES
+    SERVICE_RISES,
+    TENANT_ASKS,
+    STORE_ASKED,
+    TENANT_ANSWERED
 };
 
 struct event {
@@ -196,6 +199,9 @@ void op_foresee_target(const struct world *, uint32_t id);
 void op_begin(struct world *, const struct op_origin *);
 void op_wakes(struct world *, uint32_t id, uint32_t generation);
 
+/* How long a message takes on a link of such a latency. */
+struct dist latency_dist(const struct scenario *, becalm_ns mean);
+
 /* A message on a link: does it vanish? */
 bool link_loses(struct world *, const struct link *);
 /* If not: how long is it on its way? */
@@ -274,6 +280,7 @@ struct service {
     uint32_t rolling_host; /* the one that is down; NOTHING: none */
     uint32_t cut_ppm;
     becalm_ns latency;
+    becalm_ns store_latency; /* added to messages to and from the store of its shared budget; BECALM_NEVER: away */
     bool dead;
     bool refuses;
     /* What connections have made of it, see connection.c: */
@@ -354,6 +361,28 @@ void service_restarted(struct world *, uint32_t service);
 /* How many are connected at the end of a second: as many calls of which so many were good. */
 void connections_second(struct world *, uint32_t second);
 
+/* ---- store.c ---- */
+
+/* Shared budgets and who leases from them. Nothing is here unless a policy has one. */
+struct stores {
+    struct becalm_lease_store **budget; /* by world_target(); NULL: nobody has leased from it yet */
+    struct pool tenants;
+    struct pool letters;
+};
+
+bool stores_make(struct world *);
+void stores_free(struct world *);
+
+/* A caller on this hop leases from the budget of one kind of requests. False: no memory. */
+bool tenant_add(struct world *, const struct hop *, uint32_t kind, struct becalm_lease *);
+void tenant_asks(struct world *, uint32_t id);
+void store_asked(struct world *, uint32_t letter);
+void tenant_answered(struct world *, uint32_t letter);
+
+/* How many are degraded at the end of a second; and the time of those who are so at the end of the run. */
+void tenants_second(struct world *, uint32_t second);
+void tenants_end(struct world *);
+
 /* ---- client.c ---- */
 
 struct client {
@@ -411,6 +440,7 @@ struct world {
     struct client *client;
     struct effects effects;
     struct connections *connections; /* by client */
+    struct stores stores;
     bool no_memory;
     bool stopped;
 };

@@ -287,9 +287,47 @@ static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void
     (void)state;
     check_refused("tls: {}\n", "policy.yaml:1:6: error: tls: TLS is not there yet; take the key out [not-yet]\n");
     check_refused(
-        "defaults: {budget: {shared: {redis: x}}}\n",
-        "policy.yaml:1:29: error: budget.shared: a budget that all instances share through Redis is not there "
-        "yet; take the key out [not-yet]\n");
+        "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
+        "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis is not there "
+        "yet, but in becalm sim; take the key out [not-yet]\n");
+}
+
+static void redis_explained(const char *key, const char *value, struct becalm_origin origin, const char *sentence,
+                            void *data)
+{
+    (void)origin;
+    (void)sentence;
+    if (strcmp(key, "budget.shared.redis") == 0) {
+        (void)snprintf(data, 64, "%s", value);
+    }
+}
+
+/* As who knows shared budgets loads it. */
+static void test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out(void **state)
+{
+    (void)state;
+    const struct becalm_load_options sharing = {.shared_budgets = true};
+    struct becalm_config *config = parse_with("defaults: {budget: {shared: {redis: \"redis://u:secret@s\"}}}\n"
+                                              "services:\n"
+                                              "  a: {}\n"
+                                              "  b: {budget: {kind: none, shared: {percent: 5}}}\n"
+                                              "  c: {budget: {shared: {redis: none}}}\n",
+                                              &sharing);
+    assert_non_null(config);
+    static const uint32_t share[] = {200000, 50000, 200000};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct becalm_policy policy;
+        becalm_rules_policy(config, &becalm_config_service(config, i)->rules, &policy);
+        check_true(policy.lease.enabled == (i < 2));
+        check_eq_u64(policy.lease.share_ppm, share[i]);
+    }
+    const struct becalm_rules *b = &becalm_config_service(config, 1)->rules;
+    check_eq_u64(becalm_rules_origin(b, "budget.shared.redis").level,
+                 BECALM_FROM_DEFAULTS); /* though its kind is new */
+    char line[64] = "";
+    becalm_rules_explain(b, redis_explained, line);
+    check_eq_str(line, "redis://***@s");
+    becalm_config_free(config);
 }
 
 static void test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused(void **state)
@@ -473,6 +511,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__errors_come_in_the_order_of_the_file),
              cmocka_unit_test(test_config__what_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
+             cmocka_unit_test(test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out),
              cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),
              cmocka_unit_test(test_config__the_admin_address_may_be_none),
              cmocka_unit_test(test_config__a_service_without_hosts_has_a_dns_name),

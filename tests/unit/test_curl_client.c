@@ -41,6 +41,14 @@ static void test_client__a_policy_that_is_wrong_is_named(void **state)
     policy.attempt_timeout = 0;
     assert_null(becalm_client_new("x", &policy, NULL, &complaint));
     assert_non_null(strstr(complaint.sentence, "attempt_timeout"));
+    becalm_policy_defaults(&policy);
+    policy.lease.enabled = true;
+    assert_null(becalm_client_new("x", &policy, NULL, &complaint));
+    check_eq_str(complaint.part, "lease");
+    static const char shared[] = "defaults: {budget: {shared: {redis: \"redis://s\"}}}\n";
+    static struct becalm_diags diags;
+    assert_null(becalm_client_parse(shared, strlen(shared), NULL, &diags));
+    check_eq_str(diags.diag[0].code, "not-yet");
 }
 
 static const struct client_target *find(struct becalm_client *client, const char *url, const char *method)

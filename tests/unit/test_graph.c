@@ -21,7 +21,8 @@ static void lab_add(struct lab *lab, const char *text)
     char name[32];
     (void)snprintf(name, sizeof name, "file%u.yaml", lab->count);
     memset(&diags, 0, sizeof diags);
-    if (becalm_config_parse(&lab->configs[lab->count], name, text, strlen(text), NULL, &diags) != 0) {
+    if (becalm_config_parse(&lab->configs[lab->count], name, text, strlen(text),
+                            &(struct becalm_load_options){.shared_budgets = true}, &diags) != 0) {
         char line[1024];
         (void)becalm_diag_write(&diags.diag[0], line, sizeof line);
         print_error("%s\n", line);
@@ -173,6 +174,8 @@ static void test_graph__each_kind_of_budget_has_its_bound(void **state)
         {"{kind: grpc}", 3000000, 1000000},
         {"{kind: aws}", 3000000, 1000000},
         {"{kind: none}", 3000000, 3000000},
+        {"{kind: none, shared: {redis: 'redis://s', percent: 20}}", 1200000, 1200000},
+        {"{kind: ratio, percent: 10, shared: {redis: 'redis://s', percent: 20}}", 1100000, 1100000},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[256];

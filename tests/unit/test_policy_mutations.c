@@ -172,7 +172,8 @@ static bool is_fine(const struct mutant *m)
         lines += m->text[i] == '\n' || m->text[i] == '\r';
     }
     memset(&diags, 0, offsetof(struct becalm_diags, diag));
-    int rc = becalm_config_parse(&config, "mutant.yaml", m->text, m->length, NULL, &diags);
+    static const struct becalm_load_options all = {.shared_budgets = true};
+    int rc = becalm_config_parse(&config, "mutant.yaml", m->text, m->length, &all, &diags);
     bool fine =
         rc == 0 ? config != NULL && diags.errors == 0 : config == NULL && rc == BECALM_EPARSE && diags.errors > 0;
     for (uint32_t i = 0; i < diags.count; i++) {

@@ -183,6 +183,10 @@ static void test_run__a_bad_policy_is_refused_with_a_sentence(void **state)
     policy.hedge.enabled = true;
     check_true(becalm_guard_new(&options, &wrong) == NULL);
     check_eq_str(wrong.part, "hedge");
+    policy.hedge.enabled = false;
+    policy.lease.enabled = true;
+    check_true(becalm_guard_new(&options, &wrong) == NULL);
+    check_eq_str(wrong.part, "lease");
     becalm_policy_defaults(&policy);
     options.hosts = BECALM_HOSTS_MAX + 1;
     check_true(becalm_guard_new(&options, &wrong) == NULL);

@@ -509,7 +509,8 @@ static void test_scenario__faults_have_the_keys_of_their_kind(void **state)
     check_eq_u64(fault[2].each, 500 * BECALM_MS);
     check_eq_u64(fault[4].factor_milli, 2500);
     check_eq_str(fault[4].service, "api"); /* who feels it */
-    check_eq_str(said(), "test.yaml:10:3: warning: f has no effect: no policy has a shared budget yet [no-effect]\n");
+    check_eq_u64(fault[5].latency, BECALM_NEVER);
+    check_eq_str(said(), "");
     scenario_free(file);
     check_refused("length: 100s\n"
                   "services: {api: {hosts: 4, time: {constant: 1ms}}}\n"
@@ -527,7 +528,8 @@ static void test_scenario__faults_have_the_keys_of_their_kind(void **state)
                   "test.yaml:8:3: error: d has no client; write client: and the name of a client [missing]\n"
                   "test.yaml:8:33: error: a surge is of a client; write client [conflict]\n"
                   "test.yaml:10:46: error: client belongs to a surge [conflict]\n"
-                  "test.yaml:11:45: error: store: there is no fault; write store: away [conflict]\n"
+                  "test.yaml:11:45: error: store: \"there\" is not a duration; write a number with its unit, like "
+                  "100ms, 1.5s or 2m, or the word away [wrong-type]\n"
                   "test.yaml:6:3: error: killHosts is 5, but api has 4 hosts [conflict]\n"
                   "test.yaml:9:32: error: client: there is no client \"user\" [unknown-client]\n");
 }
@@ -714,8 +716,8 @@ static void test_scenario__a_long_chain_and_a_wide_graph_are_quick_to_check(void
 static void test_scenario__the_built_in_ones_load(void **state)
 {
     (void)state;
-    static const char *const names[] = {"chain",  "layers", "metastable", "metastable-crowd",
-                                        "benign", "queue",  "slowdown",   "cut-off"};
+    static const char *const names[] = {"chain", "layers",   "metastable", "metastable-crowd", "benign",
+                                        "queue", "slowdown", "cut-off",    "shared-budget"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[512];
         struct scenario_file *file = NULL;

@@ -382,6 +382,110 @@ static void test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth(v
     check_between_u64(shown.measure.success_in_fault_ppm, 890000, 910000);
 }
 
+/* shared-budget */
+
+/* The seconds of a series from `from` to `to`, added up. */
+static uint64_t sum_of(const uint64_t *series, uint32_t from, uint32_t to)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = from; s < to; s++) {
+        sum += series[s];
+    }
+    return sum;
+}
+
+struct shared_run {
+    struct world_result result;
+    struct scenario_file *file;
+    const struct world_service *api;
+};
+
+static struct shared_run shared_run(struct run run)
+{
+#if defined(THREAD_SANITIZED)
+    skip();
+#endif
+    struct shared_run made = {.file = load(&run)};
+    struct becalm_policy hop;
+    struct becalm_policy gate;
+    struct world_options options = {.seed = 1};
+    const struct scenario *plan = scenario_of(made.file);
+    check_true(reference_options(run.policy, plan, &hop, &gate, &options));
+    check_true(world_run(plan, &options, &made.result) == 0);
+    made.api = &made.result.service[0];
+    return made;
+}
+
+static void shared_free(struct shared_run *run)
+{
+    world_result_free(scenario_of(run->file), &run->result);
+    scenario_free(run->file);
+}
+
+/* A thousand calls a second, a fifth of which are 200; an eighth of that is what one instance may hold. */
+#define SHARED_BATCH 25u
+
+static void test_sim_shared_budget__eight_instances_stay_within_a_fifth_of_all(void **state)
+{
+    (void)state;
+    struct shared_run run = shared_run((struct run){"shared-budget", .policy = "shared"});
+    const struct world_service *api = run.api;
+    check_eq_u64(api->shared.instances, 8);
+    check_true(api->retries * 500 <= api->first * 102 + UINT64_C(500) * 8 * SHARED_BATCH);
+    /* While everything fails, what there is is used, and no second has more than what was saved up in one. */
+    check_between_u64(sum_of(api->retried, 32, 50), 18 * 200 * 95 / 100, 18 * 200 * 102 / 100);
+    for (uint32_t s = 0; s < run.result.seconds; s++) {
+        check_true(api->retried[s] <= 2 * 200 + 8 * SHARED_BATCH);
+    }
+    shared_free(&run);
+}
+
+static void test_sim_shared_budget__without_a_store_each_lives_on_its_own_share(void **state)
+{
+    (void)state;
+    struct shared_run run = shared_run((struct run){"shared-budget", .policy = "shared"});
+    const struct world_service *api = run.api;
+    check_eq_u64(sum_of(api->degraded, 0, 50), 0);
+    check_eq_u64(sum_of(api->degraded, 53, 70), UINT64_C(17) * 8);
+    check_eq_u64(sum_of(api->degraded, 73, 120), 0);
+    check_true(sum_of(api->retried, 50, 70) <= 20 * 200 + 8 * SHARED_BATCH);
+    check_between_u64(sum_of(api->retried, 53, 70), 17 * 200 * 95 / 100, 17 * 200 * 105 / 100);
+    check_between_u64(sum_of(api->retried, 72, 90), 18 * 200 * 95 / 100, 18 * 200 * 105 / 100);
+    check_between_u64(api->shared.degraded / api->shared.instances, 17 * BECALM_S, 21 * BECALM_S);
+    shared_free(&run);
+}
+
+/* A store that is away changes who may retry, and never when a call ends that does not retry. */
+static void test_sim_shared_budget__no_call_waits_for_the_store(void **state)
+{
+    (void)state;
+    struct run run = {"shared-budget", {"faults.failing.errors=0%", "links.bad.loss=0%"}, .policy = "shared"};
+    struct shown away = show(run);
+    run.set[2] = "faults.storeless.at=119s";
+    struct shown there = show(run);
+    check_eq_u64(away.measure.latency_p999_us, there.measure.latency_p999_us);
+    check_eq_u64(away.measure.latency_mean_us, there.measure.latency_mean_us);
+}
+
+static void test_sim_shared_budget__one_instance_may_use_what_the_others_do_not(void **state)
+{
+    (void)state;
+    struct shown own = show((struct run){"shared-budget", .policy = "own"});
+    struct shown shared = show((struct run){"shared-budget", .policy = "shared"});
+    check_true(own.measure.success_before_ppm < 985000);
+    check_true(shared.measure.success_before_ppm > 992000);
+}
+
+static void test_sim_shared_budget__a_slow_store_still_leases(void **state)
+{
+    (void)state;
+    struct run run = {"shared-budget", {"faults.storeless.store=250ms"}, .policy = "shared"};
+    struct shared_run made = shared_run(run);
+    check_eq_u64(sum_of(made.api->degraded, 50, 70), 0);
+    check_between_u64(sum_of(made.api->retried, 53, 70), 17 * 200 * 90 / 100, 17 * 200 * 102 / 100);
+    shared_free(&made);
+}
+
 /* The world itself. */
 
 static const struct dist ten_ms = {.kind = DIST_CONSTANT, .mean = 10 * BECALM_MS};
@@ -480,6 +584,11 @@ BECALM_TESTS(cmocka_unit_test(test_sim_chain__naive_retries_make_512_of_one),
              cmocka_unit_test(test_sim_queue__ten_workers_take_as_long_as_erlang_says),
              cmocka_unit_test(test_sim_cut_off__one_caller_that_is_cut_off_costs_nobody_a_call),
              cmocka_unit_test(test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth),
+             cmocka_unit_test(test_sim_shared_budget__eight_instances_stay_within_a_fifth_of_all),
+             cmocka_unit_test(test_sim_shared_budget__without_a_store_each_lives_on_its_own_share),
+             cmocka_unit_test(test_sim_shared_budget__no_call_waits_for_the_store),
+             cmocka_unit_test(test_sim_shared_budget__one_instance_may_use_what_the_others_do_not),
+             cmocka_unit_test(test_sim_shared_budget__a_slow_store_still_leases),
              cmocka_unit_test(test_sim_world__calls_in_progress_at_the_end_are_waited_for),
              cmocka_unit_test(test_sim_world__half_the_capacity_of_one_worker_is_twice_the_time),
              cmocka_unit_test(test_sim_world__the_same_seed_is_the_same_run),

@@ -301,6 +301,10 @@ static void test_match__hosts_paths_and_methods_are_those_that_a_request_can_hav
         {value_method,
          {"GET", "M-SEARCH", "X", "GET", "PUT", "PATCH", "A1", "A_B"},
          {"", "get", "Get", "GET ", "GET,PUT", "*", "G\xc3", "G/T"}},
+        {value_redis,
+         {"redis://a", "rediss://a.b:6380", "redis://[::1]", "redis://[::1]:1/15", "redis://:p@ss@h/0", "redis://u:p@h",
+          "redis://10.0.0.1:6379/2", "redis://h/65535"},
+         {"", "h:6379", "redis:/h", "redis://", "redis://h/x", "redis://h/65536", "redis://h h", "redis://unix:/x"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (size_t j = 0; j < 8; j++) {

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/rand.h>
+#include <becalm/window.h>
+
+#include "lease_internal.h"
+
+#include <string.h>
+
+#define LINE      64u
+#define PPM       1000000u
+#define FLOOR_MAX 100000000u
+
+/* Orders are relaxed throughout: no word here guards other memory. What one thread does for the others is to add to
+ * `left`, and a retry that is there is as good as any other. */
+
+/* What one thread counts. */
+struct cell {
+    BECALM_ATOMIC(uint64_t) first;
+    BECALM_ATOMIC(uint64_t) refused;
+    unsigned char rest[LINE - 2 * sizeof(uint64_t)];
+};
+
+void becalm_lease_defaults(struct becalm_lease_policy *policy)
+{
+    *policy = (struct becalm_lease_policy){.enabled = false, .share_ppm = 200000, .floor = 100000};
+}
+
+int becalm_lease_check(const struct becalm_lease_policy *policy, const char **why)
+{
+    const char *wrong = NULL;
+    if (policy->share_ppm > PPM) {
+        wrong = "share_ppm must be at most 1,000,000 (1)";
+    } else if (policy->floor > FLOOR_MAX) {
+        wrong = "floor must be at most 100,000,000 (100 retries a second)";
+    }
+    if (why != NULL) {
+        *why = wrong;
+    }
+    return wrong == NULL ? 0 : BECALM_EINVAL;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- memory */
+
+static size_t header_bytes(void)
+{
+    return (sizeof(struct becalm_lease) + LINE - 1) / LINE * LINE;
+}
+
+static uint32_t cells_of(uint32_t cells)
+{
+    return cells < 1 ? 1 : cells < BECALM_WINDOW_CELLS_MAX ? cells : BECALM_WINDOW_CELLS_MAX;
+}
+
+static struct cell *cell_at(const struct becalm_lease *lease, uint32_t cell)
+{
+    uint32_t index = cell < lease->cells ? cell : cell % lease->cells; /* a division takes longer than all the rest */
+    return (struct cell *)((uintptr_t)lease + header_bytes()) + index;
+}
+
+size_t becalm_lease_bytes(uint32_t cells)
+{
+    _Static_assert(sizeof(struct cell) == LINE, "no two threads write the same line");
+    return header_bytes() + cells_of(cells) * sizeof(struct cell);
+}
+
+struct becalm_lease *becalm_lease_init(void *memory, uint32_t cells)
+{
+    struct becalm_lease *lease = memory;
+    memset(lease, 0, header_bytes());
+    atomic_init(&lease->left, 0);
+    atomic_init(&lease->degraded, 1);
+    atomic_init(&lease->live, 0);
+    lease->cells = cells_of(cells);
+    for (uint32_t i = 0; i < lease->cells; i++) {
+        atomic_init(&cell_at(lease, i)->first, 0);
+        atomic_init(&cell_at(lease, i)->refused, 0);
+    }
+    return lease;
+}
+
+/* ----------------------------------------------------------------------------------------------------- any thread */
+
+void becalm_lease_begin(struct becalm_lease *lease, const struct becalm_moment *at)
+{
+    atomic_fetch_add_explicit(&cell_at(lease, at->cell)->first, 1, memory_order_relaxed);
+}
+
+bool becalm_lease_take(struct becalm_lease *lease, const struct becalm_moment *at)
+{
+    uint64_t left = atomic_load_explicit(&lease->left, memory_order_relaxed);
+    while (left > 0) {
+        if (atomic_compare_exchange_weak_explicit(&lease->left, &left, left - 1, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            return true;
+        }
+    }
+    atomic_fetch_add_explicit(&cell_at(lease, at->cell)->refused, 1, memory_order_relaxed);
+    return false;
+}
+
+void becalm_lease_give(struct becalm_lease *lease)
+{
+    atomic_fetch_add_explicit(&lease->left, 1, memory_order_relaxed);
+}
+
+uint64_t becalm_lease_left(const struct becalm_lease *lease)
+{
+    return atomic_load_explicit(&lease->left, memory_order_relaxed);
+}
+
+bool becalm_lease_degraded(const struct becalm_lease *lease)
+{
+    return atomic_load_explicit(&lease->degraded, memory_order_relaxed) != 0;
+}
+
+uint32_t becalm_lease_live(const struct becalm_lease *lease)
+{
+    return (uint32_t)atomic_load_explicit(&lease->live, memory_order_relaxed);
+}
+
+/* ----------------------------------------------------------------------------------------------------- one thread */
+
+static void left_add(struct becalm_lease *lease, uint64_t retries)
+{
+    lease->issued += retries;
+    atomic_fetch_add_explicit(&lease->left, retries, memory_order_relaxed);
+}
+
+/* Takes back what nobody has spent, down to `keep`. Returns how many that were. */
+static uint64_t left_cut(struct becalm_lease *lease, uint64_t keep)
+{
+    uint64_t left = becalm_lease_left(lease);
+    while (left > keep && !atomic_compare_exchange_weak_explicit(&lease->left, &left, keep, memory_order_relaxed,
+                                                                 memory_order_relaxed)) {
+    }
+    uint64_t cut = left > keep ? left - keep : 0;
+    lease->issued -= cut < lease->issued ? cut : lease->issued; /* one given back after a cut was counted as spent */
+    return cut;
+}
+
+/* Gives back to the store what is above `keep`. A retry that was its own, and given back after a lease had begun, may
+ * be among it: the store takes no more than it has granted. */
+static void left_return(struct becalm_lease *lease, uint64_t keep)
+{
+    struct becalm_lease_request *last = &lease->last;
+    uint64_t cut = left_cut(lease, keep);
+    last->returned += cut < last->granted - last->returned ? cut : last->granted - last->returned;
+}
+
+/* What happened since it was last asked. */
+struct lately {
+    uint64_t first;
+    uint64_t wanted; /* retries, paid for or refused */
+};
+
+static uint64_t moved(uint64_t *seen, uint64_t now)
+{
+    uint64_t more = now > *seen ? now - *seen : 0; /* what is given back makes the count of those taken fall */
+    *seen = now;
+    return more;
+}
+
+static struct lately lately_count(struct becalm_lease *lease)
+{
+    uint64_t first = 0;
+    uint64_t refused = 0;
+    for (uint32_t i = 0; i < lease->cells; i++) {
+        first += atomic_load_explicit(&cell_at(lease, i)->first, memory_order_relaxed);
+        refused += atomic_load_explicit(&cell_at(lease, i)->refused, memory_order_relaxed);
+    }
+    uint64_t left = becalm_lease_left(lease);
+    uint64_t taken = lease->issued > left ? lease->issued - left : 0;
+    return (struct lately){
+        .first = moved(&lease->seen_first, first),
+        .wanted = moved(&lease->seen_taken, taken) + moved(&lease->seen_refused, refused),
+    };
+}
+
+/* How many retries it should hold until the next answer: what it earns itself in such a time, so that the first
+ * failures are not refused; twice of what was wanted lately; and always one. */
+static uint64_t level_of(const struct becalm_lease_policy *policy, const struct lately *lately)
+{
+    uint64_t first = lately->first < UINT32_MAX ? lately->first : UINT32_MAX;
+    uint64_t earned = first * policy->share_ppm / PPM;
+    uint64_t wanted = lately->wanted < BECALM_LEASE_LEVEL_MAX ? 2 * lately->wanted : BECALM_LEASE_LEVEL_MAX;
+    uint64_t level = earned > wanted ? earned : wanted;
+    level = level < BECALM_LEASE_LEVEL_MAX ? level : BECALM_LEASE_LEVEL_MAX;
+    return level > 1 ? level : 1;
+}
+
+/* The lease is over: what is left of it is returned, as soon as somebody hears it, and its own share begins with
+ * nothing. So a store that comes and goes gives nobody more. */
+static void degrade(struct becalm_lease *lease, becalm_ns now)
+{
+    left_return(lease, 0);
+    becalm__lease_pot_init(&lease->own, now);
+    atomic_store_explicit(&lease->degraded, 1, memory_order_relaxed);
+}
+
+/* Its part of the floor: nobody knows how many others there are before the store has said it. */
+static uint32_t floor_part(const struct becalm_lease *lease, const struct becalm_lease_policy *policy)
+{
+    uint32_t live = becalm_lease_live(lease);
+    return live == 0 ? 0 : policy->floor / live;
+}
+
+/* Degraded: the share of its own first attempts, which the store is not told of any more. */
+static void live_alone(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
+                       const struct lately *lately)
+{
+    uint64_t left = becalm_lease_left(lease);
+    uint64_t level = level_of(policy, lately);
+    becalm__lease_pot_earn(&lease->own, policy->share_ppm, floor_part(lease, policy), now, lately->first);
+    uint64_t there = becalm__lease_pot_whole(&lease->own);
+    uint64_t want = level > left ? level - left : 0;
+    uint64_t drawn = want < there ? want : there;
+    becalm__lease_pot_draw(&lease->own, drawn);
+    left_add(lease, drawn);
+}
+
+/* Leased: the store is told, and gets back what is far more than is needed. */
+static void live_on_lease(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
+                          const struct lately *lately)
+{
+    uint64_t level = level_of(policy, lately);
+    lease->last.first += lately->first;
+    if (becalm_lease_left(lease) > 2 * level) {
+        left_return(lease, level);
+    }
+}
+
+/* The totals as they stand. While degraded, what is left was never the store's. */
+static void request_fill(struct becalm_lease *lease, const struct becalm_moment *at)
+{
+    struct becalm_lease_request *last = &lease->last;
+    if (last->instance == 0) {
+        last->instance = becalm_rand_lane(at->random, BECALM_LANE_INSTANCE) | 1;
+    }
+    uint64_t left = becalm_lease_degraded(lease) ? 0 : becalm_lease_left(lease);
+    uint64_t kept = last->granted - last->returned;
+    last->spent = kept > left ? kept - left : 0;
+    last->number++;
+}
+
+becalm_ns becalm_lease_ask_at(const struct becalm_lease *lease)
+{
+    return lease->next_at;
+}
+
+bool becalm_lease_ask(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
+                      const struct becalm_moment *at, struct becalm_lease_request *request)
+{
+    struct lately lately = lately_count(lease);
+    if (!becalm_lease_degraded(lease) && at->now >= lease->expires_at) {
+        degrade(lease, at->now);
+    }
+    if (becalm_lease_degraded(lease)) {
+        live_alone(lease, policy, at->now, &lately);
+    } else {
+        live_on_lease(lease, policy, &lately);
+    }
+    uint64_t draw = becalm_rand_lane(at->random, BECALM_LANE_ASK);
+    lease->next_at = becalm_ns_after(at->now, becalm_rand_between(draw, BECALM_LEASE_ASK_MIN, BECALM_LEASE_ASK_MAX));
+    if (lease->waiting && becalm_ns_since(at->now, lease->asked_at) < BECALM_LEASE_TIMEOUT) {
+        return false;
+    }
+    request_fill(lease, at);
+    lease->last.level = level_of(policy, &lately);
+    lease->level_max = lease->last.level > lease->level_max ? lease->last.level : lease->level_max;
+    lease->waiting = true;
+    lease->asked_at = at->now;
+    *request = lease->last;
+    return true;
+}
+
+/* Could the store have said so? It grants no more than was asked for: at the most what it was asked before, and the
+ * answer to which was lost. */
+static bool is_sane(const struct becalm_lease *lease, const struct becalm_lease_answer *answer)
+{
+    return answer->granted >= lease->last.granted && answer->granted - lease->last.granted <= lease->level_max &&
+           answer->live > 0 && answer->live <= BECALM_LEASE_LIVE_MAX && answer->ttl > 0 &&
+           answer->ttl <= BECALM_LEASE_TTL_MAX;
+}
+
+bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct becalm_lease_answer *answer)
+{
+    if (!lease->waiting || answer->number != lease->last.number || !is_sane(lease, answer)) {
+        return false;
+    }
+    /* The store counts from when it got the request, which was later: here the lease never outlasts its own there. */
+    becalm_ns expires_at = becalm_ns_after(lease->asked_at, answer->ttl);
+    if (expires_at <= now) {
+        return false;
+    }
+    if (becalm_lease_degraded(lease)) {
+        (void)left_cut(lease, 0); /* what was its own ends with its own share */
+        atomic_store_explicit(&lease->degraded, 0, memory_order_relaxed);
+    }
+    left_add(lease, answer->granted - lease->last.granted);
+    lease->last.granted = answer->granted;
+    lease->level_max = 0;
+    lease->waiting = false;
+    lease->expires_at = expires_at;
+    atomic_store_explicit(&lease->live, answer->live, memory_order_relaxed);
+    return true;
+}
+
+void becalm_lease_leave(struct becalm_lease *lease, const struct becalm_moment *at,
+                        struct becalm_lease_request *request)
+{
+    struct lately lately = lately_count(lease);
+    if (!becalm_lease_degraded(lease)) {
+        lease->last.first += lately.first;
+        degrade(lease, at->now);
+    }
+    request_fill(lease, at);
+    lease->last.level = 0;
+    lease->last.leaving = true;
+    lease->waiting = false;
+    *request = lease->last;
+}
