@@ -320,7 +320,7 @@ static void print_line(struct show *show, const struct demo *demo)
     uint32_t width = LINE_MAX;
     uint32_t height;
     if (!show->explained) {
-        puts("  For each lane: requests at back for each call, and success of the calls.\n");
+        puts("  Of each lane: requests at back for each call,\n  and how many of the calls succeed.\n");
         show->explained = true;
     }
     int length = printf("%4" PRIu64 " s  back is %-8s", seconds_of(demo->ticks), service_fault_word(demo->fault));
