@@ -228,8 +228,7 @@ static bool was_well(const struct demo *demo, uint32_t tick)
     return well;
 }
 
-/* The earliest such tick of those that a simulation is long enough for. */
-static bool first_well(const struct demo *demo, uint32_t *tick)
+bool demo_first_well(const struct demo *demo, uint32_t *tick)
 {
     uint32_t most = (uint32_t)(REHEARSAL_SECONDS_MAX * BECALM_S / LANE_TICK);
     for (*tick = demo->ticks > most ? demo->ticks - most : 0; *tick < demo->ticks; ++*tick) {
@@ -247,7 +246,7 @@ const char *demo_rehearse(struct demo *demo)
     if (demo->rehearsal != NULL && !rehearsal_done(demo->rehearsal)) {
         return "A simulation is running.";
     }
-    if (!first_well(demo, &from)) {
+    if (!demo_first_well(demo, &from)) {
         return "A simulation begins with both lanes well, and they were not within ten minutes. Heal back and stop all "
                "users.";
     }

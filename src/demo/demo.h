@@ -93,7 +93,9 @@ uint32_t demo_holds(const struct demo *);
 /* What the script does to the last service next, and when. False: nothing any more, or only later. */
 bool demo_next(const struct demo *, enum service_fault *, becalm_ns *wait);
 
-/* Begins where both lanes were well. NULL, or why not. */
+/* The earliest tick at which both lanes were well, of those that a simulation is long enough for. False: none. */
+bool demo_first_well(const struct demo *, uint32_t *tick);
+/* Begins there. NULL, or why not. */
 const char *demo_rehearse(struct demo *);
 
 /* The pages: demo_page.c. */
