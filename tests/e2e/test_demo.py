@@ -88,15 +88,16 @@ def demo():
 
 
 def test_headless_one_lane_storms_and_the_other_is_back_soon():
-    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 7 s."""
+    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 7 s.
+    More than 3 x 3 x 3 for a call can't be, but for connections that went stale and the calls of just before."""
     done = run("--headless", "--seconds", "12" if SANITIZED else "18", "--json")
     assert done.stderr == ""
     assert done.returncode == 0
     naive, becalm = json.loads(done.stdout)["lanes"]
     assert (naive["name"], becalm["name"]) == ("naive", "becalm")
     assert becalm["peakFactor"] < 2
-    assert naive["peakFactor"] > 5 and naive["peakFactor"] > 4 * becalm["peakFactor"]
-    assert becalm["recoveredSeconds"] is not None
+    assert 5 < naive["peakFactor"] < 28 and naive["peakFactor"] > 4 * becalm["peakFactor"]
+    assert becalm["state"] == "back" and becalm["recoveredSeconds"] is not None
     assert naive["recoveredSeconds"] is None or naive["recoveredSeconds"] > becalm["recoveredSeconds"]
     assert becalm["good"] > naive["good"]
     front, middle, back = (service["arrivals"] for service in naive["services"])
@@ -112,8 +113,9 @@ def test_headless_prints_lines_and_a_summary_without_a_terminal():
     assert (done.stderr, done.returncode) == ("", 0)
     assert "\033" not in done.stdout
     assert re.search(r"^ +2 s  back is ", done.stdout, re.M)
-    assert re.search(r"^  naive retries +\d+ calls, \d+ failed; \d+ requests at back, [\d.]+ x at worst", done.stdout, re.M)
-    assert max(map(len, done.stdout.splitlines())) <= 120
+    assert re.search(r"^  naive retries +\d+ calls, \d+ failed; was not down\n +\d+ requests at back, 1\.\d for each call at worst",
+                     done.stdout, re.M)
+    assert max(map(len, done.stdout.splitlines())) < 80
 
 
 @same_in_every_build
@@ -213,16 +215,59 @@ def test_samples_add_up_to_what_services_and_gateways_counted(demo):
 
 
 @same_in_every_build
-def test_all_users_stop_for_a_while(demo):
-    demo.until(lambda state: state["ticks"] >= 2)
+def test_users_stop_until_nothing_is_on_its_way_and_that_ends_the_storm(demo):
+    """A lane without users is neither back nor well: nobody knows. And no retry outlives the pause."""
+    demo.order("/api/fault/dead")
+    demo.until(lambda state: state["lanes"][0]["peakFactor"] > 5 and state["lanes"][0]["success"] == 0)
+    demo.order("/api/fault/healthy")
+    state = demo.until(lambda state: state["lanes"][0]["state"] == "down")
+    assert "recoveredTick" not in state["lanes"][0]
     demo.order("/api/pause")
     state = demo.state()
     assert state["paused"]
     calls = state["lanes"][0]["begunTotal"]
-    time.sleep(1)
-    assert demo.state()["lanes"][0]["begunTotal"] == calls
-    state = demo.until(lambda state: not state["paused"])
-    demo.until(lambda state: state["lanes"][0]["begunTotal"] > calls)
+    state = demo.until(lambda state: not state["paused"] or state["lanes"][0]["success"] is None)
+    while state["paused"]:
+        naive = state["lanes"][0]
+        assert naive["begunTotal"] == calls and naive["state"] == "stopped" and "recoveredTick" not in naive
+        held, state = state, demo.state(since=2**31)
+        time.sleep(0.2)
+    assert [lane["holds"] for lane in held["lanes"]] == [0, 0]
+    state = demo.until(lambda state: state["lanes"][0]["state"] == "back")
+    assert state["lanes"][0]["begunTotal"] > calls
+    assert state["lanes"][0]["afterStop"] and state["lanes"][0]["recoveredTick"] > state["healedTick"]
+    demo.order("/api/simulation")
+    simulation = demo.until(lambda state: state["simulation"]["done"])["simulation"]
+    naive = simulation["lanes"][0]
+    assert simulation["fromTick"] == 0 and not simulation["failed"]
+    assert naive["good"][-1] == naive["begun"][-1] > 0, "it stopped its users, too"
+
+
+@same_in_every_build
+def test_a_lane_in_which_nobody_is_answered_waits_and_is_not_well(demo):
+    demo.until(lambda state: state["lanes"][0]["success"] == 1)
+    demo.order("/api/fault/dead")
+    waits = demo.until(lambda state: state["lanes"][0]["success"] is None)["lanes"][0]
+    assert waits["waiting"] > 0 and waits["state"] == "hurt"
+
+
+@same_in_every_build
+def test_what_stopped_the_storm_is_said_by_reason(demo):
+    demo.order("/api/fault/dead")
+    def refused(state):
+        return [sum((sum(service["refusedBy"].values()) for service in lane["services"]), 0) for lane in state["lanes"]]
+    state = demo.until(lambda state: refused(state)[1] > 20)
+    assert refused(state)[0] == 0, "naive retries refuse nothing"
+    reasons = set().union(*(service["refusedBy"] for service in state["lanes"][1]["services"]))
+    assert reasons & {"limit", "breaker_open", "deadline", "shed", "stopped", "budget_empty"}
+
+
+@same_in_every_build
+def test_both_lanes_have_the_same_services_and_only_the_policies_differ(demo):
+    """Deadlines and marks arrive in both lanes; the naive gateway believes none."""
+    naive, becalm = (demo.ask(f"/api/policy/{name}")[2] for name in ("naive", "becalm"))
+    assert "\ntrust: []\n" in naive and "initialDelay: 0s" in naive
+    assert "trust" not in becalm
 
 
 def test_the_same_story_can_be_simulated(demo):
@@ -249,7 +294,7 @@ def test_each_lane_shows_its_policy(demo):
     (["--fault", "healthy"], "a fault is dead, slow, flapping or errors; 'healthy' is not"),
     (["--seconds", "0"], "--seconds is an integer from 5 to 86400; '0' is not"),
     (["--port", "x"], "--port is an integer from 1 to 65535; 'x' is not"),
-    (["--headless", "--seconds", "10", "--fault", "slow", "--fault", "dead"], "2 faults need at least --seconds 20"),
+    (["--headless", "--seconds", "10", "--fault", "slow", "--fault", "dead"], "2 faults need at least --seconds 25"),
     (["now"], "unexpected argument 'now'"),
 ])
 def test_wrong_usage_is_said(args, why):
