@@ -11,7 +11,7 @@ const WINDOW = 180; // ticks that are drawn: 90 s
 const SHORTEST = 15; // seconds: whoever comes for the first storm sees it large
 const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
 const TITLES = {
-  naive: ["Naive retries", "Three attempts at every hop, at once, whatever others do or say: as many write them."],
+  naive: ["Naive retries", "Three attempts at every hop, at once, whatever others do or say."],
   becalm: ["Becalm", "The default policy: three attempts too, but within a budget, a limit and a breaker."],
 };
 
@@ -83,7 +83,8 @@ class LoadChart extends TimeChart {
   plotOptions(width) {
     const options = super.plotOptions(width);
     Object.assign(options.scales.y, { distr: 4, asinh: 20 });
-    options.axes[1].splits = (plot, axis, low, high) => [0, 10, 50, 200, 1000, 4000, 20000].filter((each) => each <= high);
+    const splits = (plot, axis, low, high) => [0, 10, 50, 200, 1000, 4000, 20000].filter((each) => each <= high);
+    Object.assign(options.axes[1], { splits, filter: (plot, all) => all });
     return options;
   }
 }
@@ -107,7 +108,7 @@ export class Lane {
     const [title, about] = TITLES[name];
     this.hurt = [];
     this.figures = {
-      factor: new Figure("factor", "requests at back for each call"),
+      factor: new Figure("factor", "at back for each call"),
       success: new Figure("success", "success"),
       after: new Figure("after", "after healing"),
     };
@@ -117,7 +118,7 @@ export class Lane {
     const marks = shade(this);
     this.loadChart = new LoadChart({
       title: "Requests that reach back, a second",
-      note: "against what users ask for; the same scale in both lanes, further up by powers of ten",
+      note: "against what users ask for; one scale for both lanes, logarithmic",
       series: [
         { label: "reach back", slot: 1, fill: true },
         { label: "users ask", slot: 2 },
@@ -171,7 +172,7 @@ export class Lane {
 
   tell(state, lane) {
     const back = lane.services.at(-1);
-    const peak = lane.peakFactor === 0 ? "" : `${times(lane.peakFactor)} at worst; `;
+    const peak = lane.peakFactor === 0 ? "" : `${times(lane.peakFactor)} in the storm; `;
     this.figures.factor.update(
       times(lane.factor),
       `${peak}${count(back.arrivalsTotal)} for ${count(lane.begunTotal)} calls in all`,

@@ -369,12 +369,13 @@ static void summary(const struct demo *demo)
     puts("");
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         const struct lane *lane = &demo->lane[i];
-        struct word storm = storm_tell(demo, i);
+        bool is_hurt = storm_state(&demo->storm, i, demo->ticks) == STORM_HURT;
+        struct word storm = is_hurt ? word_of("back was not healed") : storm_tell(demo, i);
         printf("  %-14s %" PRIu64 " calls, %" PRIu64 " failed%s%s\n", lane_title(i), lane->load.begun,
                lane->load.failed, storm.text[0] == '\0' ? "" : "; ", storm.text);
         printf("  %-14s %" PRIu64 " requests at back", "", lane->service[LANE_LAST].arrivals);
         if (demo->peak_milli[i] > 0) {
-            printf(", %" PRIu32 ".%" PRIu32 " for each call at worst", demo->peak_milli[i] / 1000,
+            printf(", %" PRIu32 ".%" PRIu32 " for each call in the storm", demo->peak_milli[i] / 1000,
                    demo->peak_milli[i] % 1000 / 100);
         }
         puts("");

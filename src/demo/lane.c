@@ -12,6 +12,7 @@
 
 #define CONNECTIONS_MAX 1000u /* of the users, and of all services together */
 #define POLICY_MAX      4096u
+#define FACTOR_CALLS    (LANE_RATE / 2) /* of fewer nothing can be said */
 
 /* The last one can do 125 a second and gets 50; its queue is longer than anybody waits, as queues are by default. */
 const struct service_plan lane_services[LANE_SERVICES] = {
@@ -232,7 +233,7 @@ uint32_t lane_success_now(const struct lane *lane)
 
 void lane_factor_anew(struct lane *lane)
 {
-    lane->begun_before = lane->load.begun;
+    lane->begun_before = lane->load.begun - lane->load.waiting; /* these have most of their requests before them */
     lane->arrivals_before = lane->service[LANE_LAST].arrivals;
 }
 
@@ -240,7 +241,7 @@ uint32_t lane_factor_milli(const struct lane *lane)
 {
     uint64_t begun = lane->load.begun - lane->begun_before;
     uint64_t arrivals = lane->service[LANE_LAST].arrivals - lane->arrivals_before;
-    return begun == 0 ? LANE_UNKNOWN : (uint32_t)(arrivals * 1000 / begun);
+    return begun < FACTOR_CALLS ? LANE_UNKNOWN : (uint32_t)(arrivals * 1000 / begun);
 }
 
 uint32_t lane_reach(const struct lane *lane, uint32_t from, uint32_t to)

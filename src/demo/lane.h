@@ -89,7 +89,7 @@ uint32_t lane_success_ppm(const struct lane *, uint32_t from, uint32_t to);
 uint32_t lane_success_now(const struct lane *);
 
 /* Requests that reached the last service for each call of the users, in thousandths, counted from an instant on:
- * over a few seconds only, it would be the requests of many calls divided by few. LANE_UNKNOWN: no calls since. */
+ * over a few seconds only, it would be the requests of many calls divided by few. LANE_UNKNOWN: too few calls since. */
 void lane_factor_anew(struct lane *);
 uint32_t lane_factor_milli(const struct lane *);
 /* Requests that reach the last service in a second, over these ticks. */

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: MIT
 """becalm demo: the storm and the calm, as numbers. What it looks like is tests/browser's."""
 
+import fcntl
 import json
 import os
+import pty
 import random
 import re
+import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
-from conftest import PROGRAM
+from conftest import PROGRAM, ROOT
 
 SANITIZED = "BECALM_SANITIZED" in os.environ
 same_in_every_build = pytest.mark.skipif(SANITIZED, reason="the same in every build, and it takes its time")
@@ -89,14 +94,14 @@ def demo():
 
 def test_headless_one_lane_storms_and_the_other_is_back_soon():
     """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 7 s.
-    More than 3 x 3 x 3 for a call can't be, but for connections that went stale and the calls of just before."""
+    More than 3 x 3 x 3 for a call can't be, but for connections that went stale."""
     done = run("--headless", "--seconds", "12" if SANITIZED else "18", "--json")
     assert done.stderr == ""
     assert done.returncode == 0
     naive, becalm = json.loads(done.stdout)["lanes"]
     assert (naive["name"], becalm["name"]) == ("naive", "becalm")
     assert becalm["peakFactor"] < 2
-    assert 5 < naive["peakFactor"] < 28 and naive["peakFactor"] > 4 * becalm["peakFactor"]
+    assert 5 < naive["peakFactor"] < 27.5 and naive["peakFactor"] > 4 * becalm["peakFactor"]
     assert becalm["state"] == "back" and becalm["recoveredSeconds"] is not None
     assert naive["recoveredSeconds"] is None or naive["recoveredSeconds"] > becalm["recoveredSeconds"]
     assert becalm["good"] > naive["good"]
@@ -113,9 +118,71 @@ def test_headless_prints_lines_and_a_summary_without_a_terminal():
     assert (done.stderr, done.returncode) == ("", 0)
     assert "\033" not in done.stdout
     assert re.search(r"^ +2 s  back is ", done.stdout, re.M)
-    assert re.search(r"^  naive retries +\d+ calls, \d+ failed; was not down\n +\d+ requests at back, 1\.\d for each call at worst",
+    assert re.search(r"^  naive retries +\d+ calls, \d+ failed; was not down\n +\d+ requests at back, 1\.\d for each call in the storm",
                      done.stdout, re.M)
     assert max(map(len, done.stdout.splitlines())) < 80
+
+
+@same_in_every_build
+def test_what_make_run_plays_without_a_terminal_is_one_storm():
+    done = subprocess.run([ROOT / "tools/play", PROGRAM, "--seconds", "6"], env=ENVIRONMENT, timeout=120, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+    assert (done.stderr, done.returncode) == ("", 0)
+    lines = done.stdout.splitlines()
+    assert [line.split()[4] for line in lines if re.match(r" +\d+ s  back is ", line)] == ["dead", "healthy", "healthy"]
+    assert re.match(r"  naive retries +\d+ calls, \d+ failed; (still down|recovering)", lines[-6])
+    assert lines[-1] == f"More incidents, in virtual time: {PROGRAM} sim --list"
+
+
+def on_terminal(command, columns, rows, until):
+    """What a command writes to a terminal of this size until Ctrl-C, which comes when `until` is in it; and how it ended."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.execvpe(command[0], command, {**ENVIRONMENT, "TERM": "xterm"})
+    text = ""
+    end = time.monotonic() + 60
+    try:
+        while time.monotonic() < end and select.select([terminal], [], [], 60)[0]:
+            text += os.read(terminal, 65536).decode(errors="replace")
+            if until in text and "\x03" not in text:
+                os.write(terminal, b"\x03")
+                until = "\x03"
+    except OSError:
+        pass  # it has ended
+    os.close(terminal)
+    return text.replace("\r", ""), os.waitpid(pid, 0)[1]
+
+
+@same_in_every_build
+@pytest.mark.parametrize("columns, rows", [(80, 12), (50, 24)])
+def test_a_small_terminal_gets_line_after_line_that_fit(columns, rows):
+    text, status = on_terminal([PROGRAM, "demo"], columns, rows, " 4 s  back is healthy")
+    assert status == 0
+    assert "\033" not in text
+    lines = text[text.index("Ctrl-C ends it"):text.index("naive retries")].splitlines()
+    assert len(lines) > 3 and max(map(len, lines)) <= columns
+    assert re.search(r"^ +2 s  back is healthy.*naive +1\.\d x, +100 %.*becalm", text, re.M | re.S)
+
+
+@same_in_every_build
+def test_a_terminal_is_drawn_over_and_says_whose_figures_they_are():
+    text, status = on_terminal([PROGRAM, "demo"], 80, 24, "success, naive   \u2588\u2588")
+    assert status == 0
+    drawn = text.split("\033[15A")
+    assert len(drawn) > 1
+    for row in "users ask", "reach back", "for each call", "back: budget", "back: in use", "back: breaker", "refused, becalm":
+        assert row in drawn[1]
+    lines = re.sub(r"\033\[[\d;]*\w", "", drawn[1]).splitlines()
+    assert max(map(len, lines)) < 80
+
+
+@same_in_every_build
+def test_ctrl_c_ends_make_run_quietly_with_the_summary(tmp_path):
+    (tmp_path / "Makefile").write_text(f"run:\n\t@{ROOT}/tools/play {PROGRAM}\n")
+    text, _ = on_terminal(["make", "-f", str(tmp_path / "Makefile"), "run"], 80, 24, "success, becalm")
+    assert "make:" not in text and "Interrupt" not in text
+    assert re.search(r"  becalm +\d+ calls, \d+ failed\n +\d+ requests at back\n\nMore incidents", text)
 
 
 @same_in_every_build
