@@ -31,6 +31,7 @@ struct show {
     bool in_place; /* on a terminal: draws over what it drew */
     bool silent;   /* --json */
     bool utf8;
+    bool explained; /* what the lines mean */
     uint32_t drawn; /* lines */
 };
 
@@ -314,10 +315,14 @@ static bool draw(struct show *show, const struct demo *demo)
 /* ---- line by line ---- */
 
 /* One line, or on a terminal that is narrower than it, one for each lane. */
-static void print_line(const struct show *show, const struct demo *demo)
+static void print_line(struct show *show, const struct demo *demo)
 {
     uint32_t width = LINE_MAX;
     uint32_t height;
+    if (!show->explained) {
+        puts("  For each lane: requests at back for each call, and success of the calls.\n");
+        show->explained = true;
+    }
     int length = printf("%4" PRIu64 " s  back is %-8s", seconds_of(demo->ticks), service_fault_word(demo->fault));
     if (show->in_place) {
         console_size(&width, &height);
