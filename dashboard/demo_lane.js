@@ -83,7 +83,7 @@ class LoadChart extends TimeChart {
   plotOptions(width) {
     const options = super.plotOptions(width);
     Object.assign(options.scales.y, { distr: 4, asinh: 20 });
-    const splits = (plot, axis, low, high) => [0, 10, 50, 200, 1000, 4000, 20000].filter((each) => each <= high);
+    const splits = (plot, axis, low, high) => [0, high > 1000 ? 0 : 10, 50, 200, 1000, 4000, 20000].filter((each) => each <= high);
     Object.assign(options.axes[1], { splits, filter: (plot, all) => all });
     return options;
   }

@@ -32,7 +32,7 @@ export function afterOf(state, lane) {
     case "recovering":
       return ["recovering", `${since} after healing`, "warn"];
     case "back":
-      return ["back", lane.afterStop ? `after all users were stopped, ${back} after healing` : `${back} after healing: 95 % success from then on`, "good"];
+      return ["back", lane.afterStop ? `after all users were stopped, ${back} after healing` : `${back} after healing: 95 % success`, "good"];
     case "unharmed":
       return ["not down", "success was never below 95 %", "good"];
     default:
@@ -77,7 +77,7 @@ export function verdictOf(state) {
   if (state.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch who comes back.";
   if (state.healedTick === undefined) {
     const each = lanes.map((lane) => number(lane.factor ?? undefined));
-    return `For each call since then ${each[0]} requests reached back with naive retries, ${each[1]} with Becalm.`;
+    return `Since then ${each[0]} requests reached back for each call with naive retries, ${each[1]} with Becalm.`;
   }
   if (lanes.every((lane) => lane.state === "healed")) return "Healed. Who comes back?";
   if (lanes.every((lane) => lane.state === "unharmed")) return "Neither lane went down: some failures are what retries are for.";

@@ -31,7 +31,7 @@ test("before, during and just after the fault nobody is called back", () => {
   const calm = story({ state: "calm" }, { state: "calm" }, { hurtTick: undefined, healedTick: undefined });
   assert.match(verdictOf(calm), /^Both lanes are well\./);
   const hurt = story({ state: "hurt", factor: 26.94 }, { state: "hurt", factor: null }, { healedTick: undefined });
-  assert.equal(verdictOf(hurt), "For each call since then 26.9 requests reached back with naive retries, – with Becalm.");
+  assert.equal(verdictOf(hurt), "Since then 26.9 requests reached back for each call with naive retries, – with Becalm.");
   assert.equal(verdictOf(story({ state: "healed" }, { state: "healed" })), "Healed. Who comes back?");
 });
 
