@@ -93,7 +93,7 @@ def demo():
 
 
 def test_headless_one_lane_storms_and_the_other_is_back_soon():
-    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 7 s.
+    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 4 s.
     More than 3 x 3 x 3 for a call can't be, but for connections that went stale."""
     done = run("--headless", "--seconds", "12" if SANITIZED else "18", "--json")
     assert done.stderr == ""
