@@ -20,10 +20,8 @@ help: ## print this list (the default)
 
 run: ## run the demonstration: a retry storm and the calm, side by side, in the browser and here
 	@tools/setup build
-	@mkdir -p build && echo "building (the log is build/run.log)"
-	@($(call build,release,--target becalm)) >build/run.log 2>&1 || { cat build/run.log; exit 1; }
-	@if [ -t 1 ]; then build/release/becalm demo; else build/release/becalm demo --headless; fi
-	@echo && echo "More incidents, in virtual time: build/release/becalm sim --list"
+	@tools/build-shown release becalm $(JOBS)
+	@tools/play build/release/becalm
 
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test

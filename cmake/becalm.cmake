@@ -174,6 +174,19 @@ function(becalm_browser_tests folder)
     endforeach()
 endfunction()
 
+# becalm_node_tests(FOLDER): every FOLDER/test_*.js is a test FOLDER/test_* of what needs no browser. Without node there are none.
+function(becalm_node_tests folder)
+    find_program(BECALM_NODE node)
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.js)
+    foreach(source IN LISTS sources)
+        if(BECALM_NODE)
+            get_filename_component(name ${source} NAME_WE)
+            add_test(NAME ${folder}/${name} COMMAND ${BECALM_NODE} --test --test-reporter=spec ${source})
+            set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 60)
+        endif()
+    endforeach()
+endfunction()
+
 # becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a
 # test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much. It begins with the files of SEEDS, if it
 # is named there. What it learns stays in the build tree; inputs worth keeping are committed to FOLDER/corpus/<name>/.

@@ -30,7 +30,8 @@ function swatch(slot) {
 /**
  * Lines over time.
  *   title, note      what it shows, and in a sentence what it means
- *   series           [{label, slot: 1..6, fill, far}]: slot picks colour and dash; a far one does not flatten the others
+ *   series           [{label, slot: 1..6, fill, far, ends}]: slot picks colour and dash; a far one does not flatten the others;
+ *                    one that ends before the others has its last value in the legend
  *   format           a number as text
  *   most, least      the scale is at least so wide
  *   shortest         seconds that are shown at least
@@ -154,7 +155,8 @@ export class TimeChart {
     const { format, levels, series, title } = this.options;
     text(this.when, index === null || index === undefined || at < 0 ? "" : `at ${clock(this.data[0][at] * 1000)}`);
     const said = series.map((line, i) => {
-      const value = at < 0 ? undefined : this.data[i + 1][at];
+      const isOver = line.ends && at === last;
+      const value = at < 0 ? undefined : isOver ? this.data[i + 1].findLast((each) => each !== null) : this.data[i + 1][at];
       const shown = value === undefined || value === null ? NONE : levels ? (levels[value] ?? NONE) : format(value);
       text(this.values[i], shown);
       return `${line.label} ${shown}`;

@@ -6,6 +6,7 @@ import { Api, backoff } from "./api.js";
 import { announce, attribute, text } from "./dom.js";
 import { ms, number } from "./format.js";
 import { Lane } from "./demo_lane.js";
+import { hurtTimes, verdictOf } from "./demo_story.js";
 import { themed } from "./theme.js";
 
 const ASK = 500;
@@ -49,36 +50,11 @@ function take(answer) {
 
 /* ---- what everybody sees ---- */
 
-/** Times in which back was hurt: [{from, to, fault}], in ticks. */
-export function hurtTimes(changes, ticks) {
-  return changes
-    .map((change, i) => ({ from: change.tick, to: changes[i + 1]?.tick ?? ticks, fault: change.fault }))
-    .filter((time) => time.fault !== "healthy" && time.to > time.from);
-}
-
 function nextSentence() {
-  if (state.paused) return "All users have stopped for a moment.";
   if (state.next === undefined) return "";
   const wait = `${Math.ceil(state.nextMs / 1000)} s`;
   if (state.next === "healthy") return `It will be healed in ${wait}. Press any button to take over.`;
   return `It will be hurt in ${wait}, by itself. Or press a button.`;
-}
-
-/** How the lanes came through: the point of it all. */
-export function verdictOf(now) {
-  const names = ["Naive retries", "Becalm"];
-  const verbs = [["are", "were"], ["is", "was"]];
-  if (now.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch who comes back.";
-  const seconds = (ticks) => `${((ticks * now.tickMs) / 1000).toFixed(1)} s`;
-  if (now.healedTick === undefined) {
-    return `${names[0]} multiply the load on back by ${number(now.lanes[0].factor)}, ${names[1]} by ${number(now.lanes[1].factor)}.`;
-  }
-  if (now.ticks - now.healedTick < now.steadyTicks) return "Healed. Who comes back?";
-  const said = now.lanes.map((lane, i) => {
-    if (lane.recoveredTick === undefined) return `${names[i]} ${verbs[i][0]} still down, ${seconds(now.ticks - now.healedTick)} after it was healed`;
-    return `${names[i]} ${verbs[i][1]} back after ${seconds(lane.recoveredTick - now.healedTick)}`;
-  });
-  return `${said.join(". ")}.`;
 }
 
 function simulationSentence(simulation) {
@@ -143,13 +119,17 @@ async function follow() {
 
 /* ---- orders ---- */
 
+/** What the server refuses, it says why; that is shown where the orders' results are. */
 async function order(path) {
+  let refused = "";
   try {
     await api.post(path);
     await ask();
   } catch (problem) {
-    announce(problem.message);
+    refused = problem.message;
+    announce(refused);
   }
+  text(byId("refused"), refused);
 }
 
 themed(byId("theme"));

@@ -4,26 +4,21 @@
 
 import { TimeChart } from "./charts.js";
 import { attribute, fill, h, text } from "./dom.js";
+import { afterOf, refusalsOf, simulatedOf, successOf } from "./demo_story.js";
 import { NONE, count, number, perSecond, percent, times, words } from "./format.js";
 
 const WINDOW = 180; // ticks that are drawn: 90 s
 const SHORTEST = 15; // seconds: whoever comes for the first storm sees it large
 const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
 const TITLES = {
-  naive: ["Naive retries", "Three attempts at every hop, at once, whatever happens: as many write them."],
+  naive: ["Naive retries", "Three attempts at every hop, at once, whatever others do or say."],
   becalm: ["Becalm", "The default policy: three attempts too, but within a budget, a limit and a breaker."],
 };
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
 
-/** A ratio of two sums, or undefined. */
-function ratio(over, under) {
-  const all = sum(under);
-  return all === 0 ? undefined : sum(over) / all;
-}
-
 function level(share) {
-  return share === undefined ? null : share >= 0.95 ? "good" : share >= 0.5 ? "warn" : "bad";
+  return share >= 0.95 ? "good" : share >= 0.5 ? "warn" : "bad";
 }
 
 class Figure {
@@ -40,31 +35,57 @@ class Figure {
   }
 }
 
-/** A row of the chain: a service, and the gateway in front of it. */
+/** What is said of each service, and of the gateway in front of it: [name, in words]. */
+const ROWS = [
+  ["load", "requests a second"],
+  ["inFlight", "in flight, of its limit"],
+  ["refused", "refused a second"],
+  ["why", "refused since it was hurt"],
+  ["budget", "retries that may be sent"],
+  ["breaker", "breaker"],
+  ["gate", "wait in the gateway"],
+  ["queue", "wait in the service"],
+];
+
+const isNone = (value) => value === null || value === undefined;
+
+/** A column of the chain: a service, and the gateway in front of it. */
 class Hop {
   constructor(name) {
     this.fill = h("rect", { class: "load-fill", height: 12, width: 0, rx: 2 });
     this.bar = h("svg", { class: "load-bar", width: BAR, height: 12, "aria-hidden": "true" }, h("rect", { class: "load-back", width: BAR, height: 12, rx: 2 }), this.fill);
-    this.cells = ["load", "factor", "refused", "budget", "breaker", "gate", "queue"].map((each) => h("td", { dataset: { cell: each } }, NONE));
+    this.cell = Object.fromEntries(ROWS.map(([row]) => [row, h("td", { dataset: { service: name, cell: row } }, NONE)]));
     this.load = h("span", { class: "load" }, NONE);
-    fill(this.cells[0], this.bar, this.load);
-    this.node = h("tr", { dataset: { service: name } }, h("th", { scope: "row" }, name), this.cells);
+    fill(this.cell.load, this.bar, this.load);
+    this.head = h("th", { scope: "col" }, name);
   }
 
-  update(service, lane, { offered, perTick, steadyTicks }) {
+  update(service, { offered, perTick, steadyTicks }) {
     const recent = (name) => service.samples[name].slice(-steadyTicks);
     const last = (name) => service.samples[name].at(-1);
     const load = (sum(recent("arrivals")) / Math.max(1, recent("arrivals").length)) * perTick;
-    const [, factor, refused, budget, breaker, gate, queue] = this.cells;
+    const { inFlight, refused, why, budget, breaker, gate, queue } = this.cell;
     text(this.load, perSecond(load));
     attribute(this.fill, "width", Math.min(BAR, (BAR * load) / (27 * offered)).toFixed(1));
     attribute(this.fill, "data-over", load > 1.5 * offered ? "" : null);
-    text(factor, times(ratio(recent("arrivals"), lane.samples.begun.slice(-steadyTicks))));
+    text(inFlight, `${last("inFlight") ?? 0} of ${isNone(last("limit")) ? "any" : count(last("limit"))}`);
     text(refused, number((sum(recent("refused")) + sum(recent("shed"))) / (recent("refused").length / perTick)));
-    text(budget, last("budgetMilli") === null || last("budgetMilli") === undefined ? "none" : number(last("budgetMilli") / 1000));
+    text(why, refusalsOf(service));
+    text(budget, isNone(last("budgetMilli")) ? "any" : number(last("budgetMilli") / 1000));
     text(breaker, service.breakerState === undefined ? "none" : words(service.breakerState));
-    text(gate, last("limit") === null || last("limit") === undefined ? "none" : last("gate"));
+    text(gate, isNone(last("limit")) ? "none" : last("gate"));
     text(queue, last("queue") ?? 0);
+  }
+}
+
+/** Zero, what users ask for and 27 times as much in one picture: near 0 it is as usual, further up by powers of ten. */
+class LoadChart extends TimeChart {
+  plotOptions(width) {
+    const options = super.plotOptions(width);
+    Object.assign(options.scales.y, { distr: 4, asinh: 20 });
+    const splits = (plot, axis, low, high) => [0, high > 1000 ? 0 : 10, 50, 200, 1000, 4000, 20000].filter((each) => each <= high);
+    Object.assign(options.axes[1], { splits, filter: (plot, all) => all });
+    return options;
   }
 }
 
@@ -87,20 +108,21 @@ export class Lane {
     const [title, about] = TITLES[name];
     this.hurt = [];
     this.figures = {
-      factor: new Figure("factor", "load at back"),
+      factor: new Figure("factor", "at back for each call"),
       success: new Figure("success", "success"),
       after: new Figure("after", "after healing"),
     };
     this.hops = null;
+    this.heads = h("tr");
     this.rows = h("tbody");
     const marks = shade(this);
-    this.loadChart = new TimeChart({
+    this.loadChart = new LoadChart({
       title: "Requests that reach back, a second",
-      note: "against what users ask for; the same scale in both lanes",
+      note: "against what users ask for; one scale for both lanes, logarithmic",
       series: [
         { label: "reach back", slot: 1, fill: true },
         { label: "users ask", slot: 2 },
-        { label: "simulated", slot: 3 },
+        { label: "simulated", slot: 3, ends: true },
       ],
       shortest: SHORTEST,
       format: number,
@@ -111,7 +133,7 @@ export class Lane {
       note: "of the calls that ended then",
       series: [
         { label: "well within 3 s", slot: 1, fill: true },
-        { label: "simulated", slot: 3 },
+        { label: "simulated", slot: 3, ends: true },
       ],
       shortest: SHORTEST,
       format: percent,
@@ -125,18 +147,9 @@ export class Lane {
       h("h2", {}, title),
       h("p", { class: "note" }, about),
       h("ul", { class: "tiles" }, Object.values(this.figures).map((figure) => figure.node)),
-      h(
-        "div",
-        { class: "chain wide", tabindex: 0, role: "group", "aria-label": `The chain of ${title}` },
-        h(
-          "table",
-          {},
-          h("thead", {}, h("tr", {}, ["service", "load", "factor", "refused/s", "budget", "breaker", "gate", "queue"].map((each) => h("th", { scope: "col" }, each)))),
-          this.rows,
-        ),
-        h("p", { class: "note" }, "Refused: retries and calls that the gateway did not let through. Budget: retries that it may still send. Gate, queue: who waits in the gateway, in the service."),
-      ),
-      h("div", { class: "charts" }, this.loadChart.node, this.successChart.node),
+      this.loadChart.node,
+      h("table", { class: "chain", "aria-label": `The chain of ${title}` }, h("thead", {}, this.heads), this.rows),
+      this.successChart.node,
       h("p", { class: "note" }, this.dashboard, " · ", h("a", { href: `/api/policy/${name}`, target: "_blank", rel: "noopener" }, "its policy")),
     );
   }
@@ -144,30 +157,33 @@ export class Lane {
   update(state, index, { most, hurt }) {
     const lane = state.lanes[index];
     const perTick = 1000 / state.tickMs;
-    this.hops ??= lane.services.map((service) => new Hop(service.name));
-    if (this.rows.childElementCount === 0) fill(this.rows, this.hops.map((hop) => hop.node));
-    this.hops.forEach((hop, i) => hop.update(lane.services[i], lane, { offered: state.offered, perTick, steadyTicks: state.steadyTicks }));
+    if (this.hops === null) this.begin(lane);
+    this.hops.forEach((hop, i) => hop.update(lane.services[i], { offered: state.offered, perTick, steadyTicks: state.steadyTicks }));
     attribute(this.dashboard, "href", `http://${lane.admin}/`);
     this.tell(state, lane);
     this.draw(state, lane, index, { most, hurt, perTick });
   }
 
+  begin(lane) {
+    this.hops = lane.services.map((service) => new Hop(service.name));
+    fill(this.heads, h("th", { scope: "col" }, "service"), this.hops.map((hop) => hop.head));
+    fill(this.rows, ROWS.map(([row, said]) => h("tr", {}, h("th", { scope: "row" }, said), this.hops.map((hop) => hop.cell[row]))));
+  }
+
   tell(state, lane) {
     const back = lane.services.at(-1);
-    const peak = lane.peakFactor === 0 ? "" : `${times(lane.peakFactor)} at worst; `;
-    const fresh = state.ticks - state.healedTick < state.steadyTicks;
-    const down = state.healedTick !== undefined && lane.recoveredTick === undefined;
-    const seconds = (ticks) => `${((ticks * state.tickMs) / 1000).toFixed(1)} s`;
+    const peak = lane.peakFactor === 0 ? "" : `${times(lane.peakFactor)} in the storm; `;
     this.figures.factor.update(
       times(lane.factor),
-      `${peak}${count(back.arrivalsTotal)} for ${count(lane.begunTotal)} calls`,
+      `${peak}${count(back.arrivalsTotal)} for ${count(lane.begunTotal)} calls in all`,
       lane.factor > 3 ? "bad" : lane.factor > 1.5 ? "warn" : null,
     );
-    this.figures.success.update(percent(lane.success), `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers for nobody`, level(lane.success));
-    if (state.healedTick === undefined) this.figures.after.update(NONE, "heal back to see it", null);
-    else if (down && fresh) this.figures.after.update("…", "just healed", null);
-    else if (down) this.figures.after.update("still down", `${seconds(state.ticks - state.healedTick)} after healing`, "bad");
-    else this.figures.after.update("back", `${seconds(lane.recoveredTick - state.healedTick)} after healing: 95 % success from then on`, "good");
+    this.figures.success.update(
+      successOf(lane),
+      `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers for nobody`,
+      lane.success === null ? (lane.waiting > 0 ? "warn" : null) : level(lane.success),
+    );
+    this.figures.after.update(...afterOf(state, lane));
   }
 
   draw(state, lane, index, { most, hurt, perTick }) {
@@ -192,20 +208,4 @@ export class Lane {
       simulated.success,
     );
   }
-}
-
-/** The simulation at these ticks: its steps are seconds. */
-export function simulatedOf(state, index, ticks, perTick) {
-  const simulation = state.simulation;
-  if (simulation?.lanes === undefined) return { load: ticks.map(() => null), success: ticks.map(() => null) };
-  const lane = simulation.lanes[index];
-  const second = (tick) => Math.floor((tick - simulation.fromTick) / perTick);
-  const at = (values, tick) => (second(tick) < 0 ? null : (values[second(tick)] ?? null));
-  return {
-    load: ticks.map((tick) => at(lane.arrivals, tick)),
-    success: ticks.map((tick) => {
-      const begun = at(lane.begun, tick);
-      return begun === null || begun === 0 ? null : at(lane.good, tick) / begun;
-    }),
-  };
 }

@@ -6,6 +6,7 @@
 
 #include "demo/demo.h"
 #include "policy/value.h"
+#include "top/console.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,18 +20,25 @@
 #define FAULTS_MAX 16u
 #define TREND      40u /* ticks in the row of success */
 
+#define NAME_WIDTH  14
+#define LANE_WIDTH  24 /* "back after users stopped" */
+#define DRAWN_WIDTH (2 + NAME_WIDTH + 2 * (1 + LANE_WIDTH))
+#define LINES_MAX   24u
+#define LINE_MAX    256u
+
 struct show {
     struct cli_style style;
     bool in_place; /* on a terminal: draws over what it drew */
     bool silent;   /* --json */
     bool utf8;
-    int drawn; /* lines */
+    bool explained; /* what the lines mean */
+    uint32_t drawn; /* lines */
 };
 
 /* ---- figures of a lane ---- */
 
 struct figures_now {
-    uint64_t factor_milli;
+    uint32_t factor_milli; /* LANE_UNKNOWN, here and below: nobody knows */
     uint32_t success_ppm;
     uint32_t calls; /* per second */
     uint32_t reach; /* the last service, per second */
@@ -40,19 +48,16 @@ struct figures_now {
 static struct figures_now figures_of(const struct lane *lane)
 {
     uint32_t to = lane->ticks;
-    uint32_t from = to > DEMO_STEADY ? to - DEMO_STEADY : 0;
-    uint64_t span_ms = (to - from) * (LANE_TICK / BECALM_MS);
+    uint32_t from = to > STORM_STEADY ? to - STORM_STEADY : 0;
     uint64_t calls = 0;
-    uint64_t reach = 0;
     for (uint32_t tick = from; tick < to; tick++) {
         calls += lane_at(lane, tick)->begun;
-        reach += lane_at(lane, tick)->service[LANE_LAST].arrivals;
     }
     return (struct figures_now){
-        .factor_milli = lane_factor_milli(lane, from, to),
-        .success_ppm = lane_success_ppm(lane, from, to),
-        .calls = (uint32_t)(calls * 1000 / span_ms),
-        .reach = (uint32_t)(reach * 1000 / span_ms),
+        .factor_milli = lane_factor_milli(lane),
+        .success_ppm = lane_success_now(lane),
+        .calls = (uint32_t)(calls * BECALM_S / ((to - from) * LANE_TICK)),
+        .reach = lane_reach(lane, from, to),
         .last = &lane_at(lane, to - 1)->service[LANE_LAST],
     };
 }
@@ -62,25 +67,68 @@ static const char *lane_title(uint32_t kind)
     return kind == LANE_NAIVE ? "naive retries" : "becalm";
 }
 
-static const char *breaker_text(const struct figures_now *now)
+struct word {
+    char text[64];
+};
+
+static struct word word_of(const char *text)
 {
-    return now->last->has_breaker ? becalm_breaker_word(now->last->breaker) : "none";
+    struct word word;
+    snprintf(word.text, sizeof word.text, "%s", text);
+    return word;
 }
 
-static const char *budget_text(const struct figures_now *now, char text[32])
+static struct word factor_word(uint32_t milli)
 {
-    if (now->last->budget_left == UINT32_MAX) {
-        return "none";
+    struct word word = word_of("-");
+    if (milli != LANE_UNKNOWN) {
+        snprintf(word.text, sizeof word.text, "%" PRIu32 ".%" PRIu32 " x", milli / 1000, milli % 1000 / 100);
     }
-    snprintf(text, 32, "%" PRIu32 ".%" PRIu32 " left", now->last->budget_left / 1000,
-             now->last->budget_left % 1000 / 100);
-    return text;
+    return word;
 }
 
-static const char *factor_text(uint64_t milli, char text[32])
+static struct word per_second(uint32_t count)
 {
-    snprintf(text, 32, "%" PRIu64 ".%" PRIu64 " x", milli / 1000, milli % 1000 / 100);
-    return text;
+    struct word word;
+    snprintf(word.text, sizeof word.text, "%" PRIu32 "/s", count);
+    return word;
+}
+
+/* Nobody has been answered for a while: they wait, or there is nobody. */
+static struct word success_word(const struct lane *lane, uint32_t ppm)
+{
+    struct word word = word_of(lane->load.waiting > 0 ? "waiting" : "no calls");
+    if (ppm != LANE_UNKNOWN) {
+        snprintf(word.text, sizeof word.text, "%" PRIu32 " %%", ppm / 10000);
+    }
+    return word;
+}
+
+static struct word budget_word(const struct lane_service_sample *last)
+{
+    struct word word = word_of("none");
+    if (last->budget_left != UINT32_MAX) {
+        snprintf(word.text, sizeof word.text, "%" PRIu32 ".%" PRIu32 " retries left", last->budget_left / 1000,
+                 last->budget_left % 1000 / 100);
+    }
+    return word;
+}
+
+static struct word limit_word(const struct lane_service_sample *last)
+{
+    struct word word;
+    int length = snprintf(word.text, sizeof word.text, "%" PRIu32 " of ", last->in_flight);
+    if (last->limit == UINT32_MAX) {
+        snprintf(word.text + length, sizeof word.text - (size_t)length, "any number");
+    } else {
+        snprintf(word.text + length, sizeof word.text - (size_t)length, "%" PRIu32, last->limit);
+    }
+    return word;
+}
+
+static struct word breaker_word(const struct lane_service_sample *last)
+{
+    return word_of(last->has_breaker ? becalm_breaker_word(last->breaker) : "none");
 }
 
 static uint64_t seconds_of(uint32_t ticks)
@@ -97,37 +145,98 @@ static void tell_fault(const struct demo *demo, char *text, size_t size)
     int length = snprintf(text, size, "%s is %s", name, service_fault_sentence(demo->fault));
     enum service_fault next = SERVICE_HEALTHY;
     becalm_ns wait;
-    if (demo_next(demo, &next, &wait)) {
+    if (demo->paused) {
+        snprintf(text + length, size - (size_t)length, "; users have stopped, %" PRIu32 " still on their way",
+                 demo_holds(demo));
+    } else if (demo_next(demo, &next, &wait)) {
         uint64_t left = (wait + BECALM_S - 1) / BECALM_S;
         const char *what = next == SERVICE_HEALTHY ? "healed" : service_fault_sentence(next);
         snprintf(text + length, size - (size_t)length, "; in %" PRIu64 " s it will be %s", left, what);
     }
 }
 
-/* How the lanes came through the latest fault. */
-static void tell_storm(const struct demo *demo, uint32_t kind, char *text, size_t size)
+/* How a lane came through the latest fault. */
+static struct word storm_tell(const struct demo *demo, uint32_t kind)
 {
-    const struct demo_storm *storm = &demo->storm;
-    if (storm->healed == UINT32_MAX) {
-        snprintf(text, size, "%s", storm->hurt == UINT32_MAX ? "" : "not yet");
-    } else if (storm->recovered[kind] == UINT32_MAX) {
-        snprintf(text, size, "still down after %" PRIu64 " s", seconds_of(demo->ticks - storm->healed));
-    } else {
-        uint32_t ticks = storm->recovered[kind] - storm->healed;
-        snprintf(text, size, "back after %" PRIu64 ".%" PRIu64 " s", ticks * LANE_TICK / BECALM_S,
+    const struct storm *storm = &demo->storm;
+    uint64_t since = storm->healed == STORM_NOT_YET ? 0 : seconds_of(demo->ticks - storm->healed);
+    struct word word = word_of("");
+    switch (storm_state(storm, kind, demo->ticks)) {
+    case STORM_CALM:
+        break;
+    case STORM_HURT:
+        return word_of("not yet");
+    case STORM_HEALED:
+        return word_of("...");
+    case STORM_STOPPED:
+        return word_of("users have stopped");
+    case STORM_DOWN:
+        snprintf(word.text, sizeof word.text, "still down after %" PRIu64 " s", since);
+        break;
+    case STORM_RECOVERING:
+        snprintf(word.text, sizeof word.text, "recovering, after %" PRIu64 " s", since);
+        break;
+    case STORM_UNHARMED:
+        return word_of("was not down");
+    case STORM_BACK:
+        if (storm_was_stopped(storm, kind)) {
+            return word_of("back after users stopped");
+        }
+        uint32_t ticks = storm->lane[kind].recovered - storm->healed;
+        snprintf(word.text, sizeof word.text, "back after %" PRIu64 ".%" PRIu64 " s", ticks * LANE_TICK / BECALM_S,
                  ticks * LANE_TICK / (100 * BECALM_MS) % 10);
+        break;
+    }
+    return word;
+}
+
+/* The reasons for which the gateway let something not through since the latest fault began, the most frequent first. */
+static void tell_refusals(const struct lane *lane, char *text, size_t size)
+{
+    uint32_t count[BECALM_REASON_COUNT] = {0};
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < LANE_SERVICES * BECALM_REASON_COUNT; i++) {
+        count[i / LANE_SERVICES] += lane_refusals(lane, i % LANE_SERVICES, (enum becalm_reason)(i / LANE_SERVICES));
+    }
+    for (;;) {
+        unsigned most = 0;
+        for (unsigned i = 1; i < BECALM_REASON_COUNT; i++) {
+            most = count[i] > count[most] ? i : most;
+        }
+        if (count[most] == 0 || length + 40 > size) {
+            break;
+        }
+        length += (size_t)snprintf(text + length, size - length, "%s%" PRIu32 " %s", length == 0 ? "" : ", ",
+                                   count[most], becalm_reason_word((enum becalm_reason)most));
+        count[most] = 0;
+    }
+    if (length == 0) {
+        snprintf(text, size, "nothing");
     }
 }
 
 /* ---- in place, on a terminal ---- */
 
-static void draw_line(struct show *show, const char *name, const char *left, const char *right)
+/* What is drawn: whole lines, so that it is known how many there are before the first is written. */
+struct drawing {
+    char line[LINES_MAX][LINE_MAX];
+    uint32_t count;
+};
+
+static char *line_next(struct drawing *drawing)
 {
-    printf("\033[K  %-16s %18s %18s\n", name, left, right);
-    show->drawn++;
+    BECALM_ASSERT(drawing->count < LINES_MAX);
+    return drawing->line[drawing->count++];
 }
 
-/* Success of each tick as a row of blocks, or of digits where there are no blocks. */
+static void line_pair(struct drawing *drawing, const char *name, struct word left, struct word right)
+{
+    snprintf(line_next(drawing), LINE_MAX, "  %-*s %*s %*s", NAME_WIDTH, name, LANE_WIDTH, left.text, LANE_WIDTH,
+             right.text);
+}
+
+/* Success of each tick as a row of blocks, or of digits where there are no blocks; a dot where nobody was answered. */
 static void trend(const struct show *show, const struct lane *lane, char *text, size_t size)
 {
     static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
@@ -137,72 +246,94 @@ static void trend(const struct show *show, const struct lane *lane, char *text, 
     text[0] = '\0';
     for (uint32_t tick = from; tick < lane->ticks && length + 4 < size; tick++) {
         uint32_t ppm = lane_success_ppm(lane, tick, tick + 1);
-        if (show->utf8) {
-            length += (size_t)snprintf(text + length, size - length, "%s", blocks[ppm * 7 / 1000000]);
-        } else {
-            length += (size_t)snprintf(text + length, size - length, "%" PRIu32, ppm * 9 / 1000000);
-        }
+        char digit[2] = {(char)('0' + ppm * 9 / 1000000 % 10), '\0'};
+        const char *sign = ppm == LANE_UNKNOWN ? "." : show->utf8 ? blocks[ppm * 7 / 1000000] : digit;
+        length += (size_t)snprintf(text + length, size - length, "%s", sign);
     }
 }
 
-static void draw_trends(struct show *show, const struct demo *demo)
+static void draw_figures(struct drawing *drawing, const struct demo *demo)
+{
+    const struct lane *lane = demo->lane;
+    struct figures_now now[LANE_COUNT] = {figures_of(&lane[0]), figures_of(&lane[1])};
+    line_pair(drawing, "", word_of(lane_title(0)), word_of(lane_title(1)));
+    line_pair(drawing, "users ask", per_second(now[0].calls), per_second(now[1].calls));
+    line_pair(drawing, "reach back", per_second(now[0].reach), per_second(now[1].reach));
+    line_pair(drawing, "for each call", factor_word(now[0].factor_milli), factor_word(now[1].factor_milli));
+    line_pair(drawing, "success", success_word(&lane[0], now[0].success_ppm),
+              success_word(&lane[1], now[1].success_ppm));
+    line_pair(drawing, "back: budget", budget_word(now[0].last), budget_word(now[1].last));
+    line_pair(drawing, "back: in use", limit_word(now[0].last), limit_word(now[1].last));
+    line_pair(drawing, "back: breaker", breaker_word(now[0].last), breaker_word(now[1].last));
+    line_pair(drawing, "after healing", storm_tell(demo, 0), storm_tell(demo, 1));
+}
+
+static void draw_rows(const struct show *show, struct drawing *drawing, const struct demo *demo)
 {
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         char text[4 * TREND + 8];
         const struct cli_style *style = &show->style;
         trend(show, &demo->lane[i], text, sizeof text);
-        printf("\033[K  %-16s %s%s%s\n", i == 0 ? "success, naive" : "success, becalm",
-               i == 0 ? style->red : style->green, text, style->reset);
-        show->drawn++;
+        snprintf(line_next(drawing), LINE_MAX, "  %-*s %s%s%s", NAME_WIDTH + 2,
+                 i == 0 ? "success, naive" : "success, becalm", i == 0 ? style->red : style->green, text, style->reset);
+    }
+    for (uint32_t i = 0; i < LANE_COUNT; i++) {
+        char text[DRAWN_WIDTH - NAME_WIDTH - 5];
+        tell_refusals(&demo->lane[i], text, sizeof text);
+        snprintf(line_next(drawing), LINE_MAX, "  %-*s %s", NAME_WIDTH + 2,
+                 i == 0 ? "refused, naive" : "refused, becalm", text);
     }
 }
 
-static void draw(struct show *show, const struct demo *demo)
+/* False: the terminal is too small to draw over what was drawn, so nothing is. */
+static bool draw(struct show *show, const struct demo *demo)
 {
-    struct figures_now now[LANE_COUNT] = {figures_of(&demo->lane[0]), figures_of(&demo->lane[1])};
-    char text[LANE_COUNT][96];
-    char fault[160];
-    if (show->drawn > 0) {
-        printf("\033[%dA", show->drawn);
-    }
-    show->drawn = 0;
+    struct drawing drawing = {.count = 0};
+    uint32_t width;
+    uint32_t height;
+    char fault[DRAWN_WIDTH];
+    console_size(&width, &height);
     tell_fault(demo, fault, sizeof fault);
-    printf("\033[K  %s%s%s\n\033[K\n", show->style.bold, fault, show->style.reset);
-    show->drawn += 2;
-    draw_line(show, "", lane_title(0), lane_title(1));
-    for (uint32_t i = 0; i < LANE_COUNT; i++) {
-        snprintf(text[i], sizeof text[i], "%" PRIu32 "/s", now[i].calls);
+    snprintf(line_next(&drawing), LINE_MAX, "  %s%s%s", show->style.bold, fault, show->style.reset);
+    line_next(&drawing)[0] = '\0';
+    draw_figures(&drawing, demo);
+    draw_rows(show, &drawing, demo);
+    if (width <= DRAWN_WIDTH || height <= drawing.count) {
+        show->drawn = 0; /* what is above is history */
+        return false;
     }
-    draw_line(show, "users ask", text[0], text[1]);
-    for (uint32_t i = 0; i < LANE_COUNT; i++) {
-        snprintf(text[i], sizeof text[i], "%" PRIu32 "/s", now[i].reach);
+    if (show->drawn > 0) {
+        printf("\033[%" PRIu32 "A", show->drawn);
     }
-    draw_line(show, "reach back", text[0], text[1]);
-    draw_line(show, "load at back", factor_text(now[0].factor_milli, text[0]),
-              factor_text(now[1].factor_milli, text[1]));
-    for (uint32_t i = 0; i < LANE_COUNT; i++) {
-        snprintf(text[i], sizeof text[i], "%" PRIu32 " %%", now[i].success_ppm / 10000);
+    for (uint32_t i = 0; i < drawing.count; i++) {
+        printf("\033[K%s\n", drawing.line[i]);
     }
-    draw_line(show, "success", text[0], text[1]);
-    draw_line(show, "retry budget", budget_text(&now[0], text[0]), budget_text(&now[1], text[1]));
-    draw_line(show, "breaker", breaker_text(&now[0]), breaker_text(&now[1]));
-    for (uint32_t i = 0; i < LANE_COUNT; i++) {
-        tell_storm(demo, i, text[i], sizeof text[i]);
-    }
-    draw_line(show, "after healing", text[0], text[1]);
-    draw_trends(show, demo);
+    show->drawn = drawing.count;
+    return true;
 }
 
 /* ---- line by line ---- */
 
-static void print_line(const struct demo *demo)
+/* One line, or on a terminal that is narrower than it, one for each lane. */
+static void print_line(struct show *show, const struct demo *demo)
 {
-    printf("%4" PRIu64 " s  back is %-20s", seconds_of(demo->ticks), service_fault_sentence(demo->fault));
+    uint32_t width = LINE_MAX;
+    uint32_t height;
+    if (!show->explained) {
+        puts("  For each lane: requests at back for each call, and success of the calls.\n");
+        show->explained = true;
+    }
+    int length = printf("%4" PRIu64 " s  back is %-8s", seconds_of(demo->ticks), service_fault_word(demo->fault));
+    if (show->in_place) {
+        console_size(&width, &height);
+    }
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
-        struct figures_now now = figures_of(&demo->lane[i]);
-        char factor[32];
-        printf("  %s %7s, %3" PRIu32 " %% ok", i == 0 ? "naive" : "becalm", factor_text(now.factor_milli, factor),
-               now.success_ppm / 10000);
+        const struct lane *lane = &demo->lane[i];
+        struct figures_now now = figures_of(lane);
+        char text[80];
+        int more = snprintf(text, sizeof text, "  %-6s %6s, %8s", lane_name((enum lane_kind)i),
+                            factor_word(now.factor_milli).text, success_word(lane, now.success_ppm).text);
+        printf("%s%s", width <= 80 && width <= (uint32_t)(length + LANE_COUNT * more) ? "\n      " : "", text);
     }
     putchar('\n');
 }
@@ -210,13 +341,9 @@ static void print_line(const struct demo *demo)
 static bool ticked(void *self, const struct demo *demo)
 {
     struct show *show = self;
-    if (show->silent) {
-        return true;
-    }
-    if (show->in_place) {
-        draw(show, demo);
-    } else if (demo->ticks % DEMO_STEADY == 0) {
-        print_line(demo);
+    bool drawn = !show->silent && show->in_place && draw(show, demo);
+    if (!show->silent && !drawn && demo->ticks % STORM_STEADY == 0) {
+        print_line(show, demo);
     }
     return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
@@ -247,12 +374,16 @@ static void summary(const struct demo *demo)
     puts("");
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         const struct lane *lane = &demo->lane[i];
-        char factor[32];
-        char storm[64];
-        tell_storm(demo, i, storm, sizeof storm);
-        printf("  %-14s %" PRIu64 " calls, %" PRIu64 " failed; %" PRIu64 " requests at back, %s at worst%s%s\n",
-               lane_title(i), lane->load.begun, lane->load.failed, lane->service[LANE_LAST].arrivals,
-               factor_text(demo->storm.peak_milli[i], factor), storm[0] == '\0' ? "" : "; ", storm);
+        bool is_hurt = storm_state(&demo->storm, i, demo->ticks) == STORM_HURT;
+        struct word storm = is_hurt ? word_of("back was not healed") : storm_tell(demo, i);
+        printf("  %-14s %" PRIu64 " calls, %" PRIu64 " failed%s%s\n", lane_title(i), lane->load.begun,
+               lane->load.failed, storm.text[0] == '\0' ? "" : "; ", storm.text);
+        printf("  %-14s %" PRIu64 " requests at back", "", lane->service[LANE_LAST].arrivals);
+        if (demo->peak_milli[i] > 0) {
+            printf(", %" PRIu32 ".%" PRIu32 " for each call in the storm", demo->peak_milli[i] / 1000,
+                   demo->peak_milli[i] % 1000 / 100);
+        }
+        puts("");
     }
 }
 
@@ -265,17 +396,18 @@ static void summary_json(const struct demo *demo)
     json_array(&json, "lanes");
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         const struct lane *lane = &demo->lane[i];
-        const struct demo_storm *storm = &demo->storm;
+        const struct storm *storm = &demo->storm;
         json_object(&json, NULL);
         json_text(&json, "name", lane_name(lane->kind));
         json_integer(&json, "calls", lane->load.begun);
         json_integer(&json, "good", lane->load.good);
         json_integer(&json, "failed", lane->load.failed);
-        json_number(&json, "peakFactor", (double)storm->peak_milli[i] / 1000, 3);
-        if (storm->recovered[i] == UINT32_MAX) {
+        json_number(&json, "peakFactor", (double)demo->peak_milli[i] / 1000, 3);
+        json_text(&json, "state", storm_word(storm_state(storm, i, demo->ticks)));
+        if (storm->lane[i].recovered == STORM_NOT_YET) {
             json_null(&json, "recoveredSeconds");
         } else {
-            becalm_ns after = (storm->recovered[i] - storm->healed) * LANE_TICK;
+            becalm_ns after = (storm->lane[i].recovered - storm->healed) * LANE_TICK;
             json_number(&json, "recoveredSeconds", (double)(after / BECALM_MS) / 1000, 1);
         }
         json_array(&json, "services");
@@ -332,7 +464,7 @@ static int integer_read(const struct cli_command *command, const struct cli_args
 /* Between faults users stop, and then come back. */
 static becalm_ns pauses_of(uint32_t faults)
 {
-    return (faults - 1) * 2 * DEMO_PAUSE;
+    return (faults - 1) * DEMO_REST;
 }
 
 /* A storm by itself, so that who only looks sees one; what is left of --seconds is divided among its parts. */

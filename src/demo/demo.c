@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOT_YET UINT32_MAX
-
 static void arm_in(struct demo *demo, struct timer *timer, becalm_ns wait)
 {
     wheel_arm(&demo->loop.wheel, timer, becalm_ns_after(demo->loop.now, wait));
@@ -17,18 +15,28 @@ static void arm_in(struct demo *demo, struct timer *timer, becalm_ns wait)
 
 /* ---- hurting and healing ---- */
 
+/* Requests for each call are counted from the fault on; in a lane that is still down, from the fault that brought it
+ * there, for it is still at the calls of that time. */
 static void change(struct demo *demo, enum service_fault fault)
 {
-    for (uint32_t i = 0; i < LANE_COUNT; i++) {
-        service_hurt(&demo->lane[i].service[LANE_LAST], fault);
-    }
     demo->change[demo->changes++ % DEMO_CHANGES_MAX] = (struct demo_change){demo->ticks, demo->loop.now, fault};
-    if (fault == SERVICE_HEALTHY) {
-        demo->storm.healed = demo->storm.hurt == NOT_YET ? NOT_YET : demo->ticks;
-    } else {
-        demo->storm = (struct demo_storm){demo->ticks, NOT_YET, {NOT_YET, NOT_YET}, {0, 0}};
-    }
     demo->fault = fault;
+    for (uint32_t i = 0; i < LANE_COUNT; i++) {
+        struct lane *lane = &demo->lane[i];
+        service_hurt(&lane->service[LANE_LAST], fault);
+        if (fault != SERVICE_HEALTHY) {
+            if (demo->storm.hurt == STORM_NOT_YET || demo->storm.lane[i].recovered != STORM_NOT_YET) {
+                lane_factor_anew(lane);
+            }
+            lane_refusals_anew(lane);
+            demo->peak_milli[i] = 0;
+        }
+    }
+    if (fault == SERVICE_HEALTHY) {
+        storm_heal(&demo->storm, demo->ticks);
+    } else {
+        storm_hurt(&demo->storm, demo->ticks);
+    }
 }
 
 void demo_hurt(struct demo *demo, enum service_fault fault)
@@ -50,15 +58,41 @@ static void pause_set(struct demo *demo, bool paused)
     }
 }
 
-static void pause_over(struct timer *timer)
+uint32_t demo_holds(const struct demo *demo)
 {
-    pause_set((struct demo *)((char *)timer - offsetof(struct demo, pause)), false);
+    uint32_t holds = 0;
+    for (uint32_t i = 0; i < LANE_COUNT; i++) {
+        holds += lane_holds(&demo->lane[i]);
+    }
+    return holds;
 }
 
 void demo_pause(struct demo *demo)
 {
-    pause_set(demo, true);
-    arm_in(demo, &demo->pause, DEMO_PAUSE);
+    if (!demo->paused) {
+        pause_set(demo, true);
+        storm_stop(&demo->storm, demo->ticks);
+        demo->quiet_at = BECALM_NEVER;
+        demo->pause[demo->pauses++ % DEMO_PAUSES_MAX] = (struct demo_pause_time){demo->loop.now, BECALM_NEVER};
+    }
+}
+
+/* Retries outlive their users: those of the outermost hop are still to come when the innermost ones have ended. So it
+ * is over when nothing is left of them, in either lane. */
+static void pause_look(struct demo *demo)
+{
+    struct demo_pause_time *pause = &demo->pause[(demo->pauses - 1) % DEMO_PAUSES_MAX];
+    becalm_ns now = demo->loop.now;
+    if (demo_holds(demo) > 0) {
+        demo->quiet_at = BECALM_NEVER;
+    } else if (demo->quiet_at == BECALM_NEVER) {
+        demo->quiet_at = now;
+    }
+    if (now >= becalm_ns_after(demo->quiet_at, DEMO_QUIET) || now >= becalm_ns_after(pause->at, DEMO_PAUSE_MAX)) {
+        pause->end = now;
+        pause_set(demo, false);
+        storm_resume(&demo->storm, demo->ticks);
+    }
 }
 
 /* ---- the script: hurt, heal, and before the next fault stop the users, for not every lane is back by then ---- */
@@ -67,6 +101,10 @@ static void script_go_on(struct timer *timer)
 {
     struct demo *demo = (struct demo *)((char *)timer - offsetof(struct demo, script));
     const struct demo_script *script = &demo->options.script;
+    if (demo->paused) { /* longer than usual: the next fault would have nobody to hurt */
+        arm_in(demo, timer, BECALM_S);
+        return;
+    }
     uint32_t step = demo->step++;
     if (step == 3 * script->count - 1) {
         demo->scripted = false;
@@ -79,7 +117,7 @@ static void script_go_on(struct timer *timer)
         arm_in(demo, timer, script->healed_for);
     } else {
         demo_pause(demo);
-        arm_in(demo, timer, 2 * DEMO_PAUSE);
+        arm_in(demo, timer, DEMO_REST);
     }
 }
 
@@ -96,20 +134,21 @@ bool demo_next(const struct demo *demo, enum service_fault *fault, becalm_ns *wa
 
 /* ---- ticks ---- */
 
-/* Is this lane itself again, and how bad was it? */
-static void storm_note(struct demo *demo, uint32_t kind)
+/* Is this lane itself again, and how bad was it? Of the first few calls of a storm nothing is to be said yet. */
+static void storm_look(struct demo *demo, uint32_t kind)
 {
-    struct demo_storm *storm = &demo->storm;
-    const struct lane *lane = &demo->lane[kind];
-    if (storm->hurt == NOT_YET || demo->ticks < storm->hurt + DEMO_STEADY) {
-        return;
+    struct lane *lane = &demo->lane[kind];
+    uint32_t from = demo->ticks > STORM_STEADY ? demo->ticks - STORM_STEADY : 0;
+    bool was_back = demo->storm.lane[kind].recovered != STORM_NOT_YET;
+    storm_note(&demo->storm, kind, demo->ticks, lane_success_ppm(lane, from, demo->ticks));
+    bool is_back = demo->storm.lane[kind].recovered != STORM_NOT_YET;
+    if (is_back && !was_back) {
+        lane_factor_anew(lane);
     }
-    uint32_t from = demo->ticks - DEMO_STEADY;
-    uint64_t factor = lane_factor_milli(lane, from, demo->ticks);
-    storm->peak_milli[kind] = factor > storm->peak_milli[kind] ? factor : storm->peak_milli[kind];
-    if (storm->healed != NOT_YET && storm->recovered[kind] == NOT_YET && from >= storm->healed &&
-        lane_success_ppm(lane, from, demo->ticks) >= DEMO_RECOVERED) {
-        storm->recovered[kind] = from;
+    uint32_t factor = lane_factor_milli(lane);
+    if (!is_back && demo->storm.hurt != STORM_NOT_YET && from >= demo->storm.hurt && factor != LANE_UNKNOWN &&
+        factor > demo->peak_milli[kind]) {
+        demo->peak_milli[kind] = factor;
     }
 }
 
@@ -119,7 +158,10 @@ static void tick(struct timer *timer)
     demo->ticks++;
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         lane_tick(&demo->lane[i]);
-        storm_note(demo, i);
+        storm_look(demo, i);
+    }
+    if (demo->paused) {
+        pause_look(demo);
     }
     becalm_ns next = demo->begun_at + (demo->ticks + 1) * LANE_TICK;
     wheel_arm(&demo->loop.wheel, timer, next);
@@ -152,22 +194,76 @@ static void plan_faults(const struct demo *demo, becalm_ns from, struct rehearsa
     }
 }
 
-bool demo_rehearse(struct demo *demo)
+static void plan_pauses(const struct demo *demo, becalm_ns from, struct rehearsal_plan *plan)
 {
-    struct rehearsal_plan plan = {.seconds = (uint32_t)(demo->ticks * LANE_TICK / BECALM_S)};
-    bool running = demo->rehearsal != NULL && !rehearsal_done(demo->rehearsal);
-    if (running || plan.seconds == 0) {
-        return false;
+    becalm_ns last = from + plan->seconds * BECALM_S;
+    uint32_t first = demo->pauses > DEMO_PAUSES_MAX ? demo->pauses - DEMO_PAUSES_MAX : 0;
+    for (uint32_t i = first; i < demo->pauses && plan->pause_count < REHEARSAL_PAUSES_MAX; i++) {
+        const struct demo_pause_time *one = &demo->pause[i % DEMO_PAUSES_MAX];
+        struct rehearsal_pause pause = {.at = becalm_ns_since(one->at, from)};
+        pause.length = becalm_ns_since(becalm_ns_min(one->end, last), from + pause.at);
+        if (pause.length > 0) {
+            plan->pause[plan->pause_count++] = pause;
+        }
     }
-    plan.seconds = plan.seconds < REHEARSAL_SECONDS_MAX ? plan.seconds : REHEARSAL_SECONDS_MAX;
-    demo->rehearsed_from = demo->ticks - (uint32_t)(plan.seconds * BECALM_S / LANE_TICK);
-    plan_faults(demo, demo->begun_at + demo->rehearsed_from * LANE_TICK, &plan);
+}
+
+static bool was_healthy(const struct demo *demo, uint32_t tick)
+{
+    const struct demo_change *at =
+        &demo->change[first_change(demo, demo->begun_at + tick * LANE_TICK) % DEMO_CHANGES_MAX];
+    return demo->changes == 0 || at->tick > tick || at->fault == SERVICE_HEALTHY;
+}
+
+/* A simulated lane begins well, so a real one must have been so then: the start, or any time at which back was healthy
+ * and both lanes answered. */
+static bool was_well(const struct demo *demo, uint32_t tick)
+{
+    bool well = tick == 0 || was_healthy(demo, tick);
+    for (uint32_t i = 0; i < LANE_COUNT && well && tick > 0; i++) {
+        uint32_t from = tick < STORM_STEADY ? 0 : tick - STORM_STEADY;
+        uint32_t success = lane_success_ppm(&demo->lane[i], from, tick);
+        well = success != LANE_UNKNOWN && success >= STORM_BACK_PPM;
+    }
+    return well;
+}
+
+/* The earliest such tick of those that a simulation is long enough for. */
+static bool first_well(const struct demo *demo, uint32_t *tick)
+{
+    uint32_t most = (uint32_t)(REHEARSAL_SECONDS_MAX * BECALM_S / LANE_TICK);
+    for (*tick = demo->ticks > most ? demo->ticks - most : 0; *tick < demo->ticks; ++*tick) {
+        if (was_well(demo, *tick)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *demo_rehearse(struct demo *demo)
+{
+    struct rehearsal_plan plan = {.seconds = 0};
+    uint32_t from;
+    if (demo->rehearsal != NULL && !rehearsal_done(demo->rehearsal)) {
+        return "A simulation is running.";
+    }
+    if (!first_well(demo, &from)) {
+        return "A simulation begins with both lanes well, and they were not within ten minutes. Heal back and stop all "
+               "users.";
+    }
+    plan.seconds = (uint32_t)((demo->ticks - from) * LANE_TICK / BECALM_S);
+    if (plan.seconds == 0) {
+        return "There is nothing to simulate yet.";
+    }
+    plan_faults(demo, demo->begun_at + from * LANE_TICK, &plan);
+    plan_pauses(demo, demo->begun_at + from * LANE_TICK, &plan);
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         plan.policy[i] = demo->lane[i].policy;
     }
     rehearsal_free(demo->rehearsal);
+    demo->rehearsed_from = from;
     demo->rehearsal = rehearsal_begin(&plan, &demo->loop);
-    return demo->rehearsal != NULL;
+    return demo->rehearsal == NULL ? "There is no memory, or no thread, for a simulation." : NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -238,11 +334,10 @@ int demo_make(struct demo **made, const struct demo_options *options, struct bec
     }
     demo->options = *options;
     demo->page_fd = -1;
-    demo->storm.hurt = demo->storm.healed = NOT_YET;
+    storm_init(&demo->storm);
     demo->stop = (struct source){.ready = stop_now, .fd = options->stop_fd};
     demo->tick.fire = tick;
     demo->script.fire = script_go_on;
-    demo->pause.fire = pause_over;
     demo->end.fire = end_now;
     int rc = loop_init(&demo->loop, woken);
     rc = rc == 0 ? open_all(demo, diags) : rc;

@@ -12,9 +12,10 @@
 #include "proxy/admin.h"
 
 #define DEMO_CHANGES_MAX 256u
-#define DEMO_RECOVERED   950000u /* ppm of calls that end well, for ... */
-#define DEMO_STEADY      4u      /* ticks: then a lane is itself again */
-#define DEMO_PAUSE       (5 * BECALM_S)
+#define DEMO_PAUSES_MAX  64u
+#define DEMO_QUIET       (2 * BECALM_S)  /* nothing is on its way any more, for so long: users come back */
+#define DEMO_PAUSE_MAX   (60 * BECALM_S) /* or after so long */
+#define DEMO_REST        (15 * BECALM_S) /* between two faults of a script: a pause, and some calls */
 
 /* The last service changed. */
 struct demo_change {
@@ -23,12 +24,10 @@ struct demo_change {
     enum service_fault fault;
 };
 
-/* From the latest fault on: what it did to a lane. Ticks; UINT32_MAX: not yet. */
-struct demo_storm {
-    uint32_t hurt;
-    uint32_t healed;
-    uint32_t recovered[LANE_COUNT];
-    uint64_t peak_milli[LANE_COUNT]; /* the worst DEMO_STEADY ticks */
+/* All users were stopped, and came back. */
+struct demo_pause_time {
+    becalm_ns at;
+    becalm_ns end; /* BECALM_NEVER: not yet */
 };
 
 /* What is played when nobody else does. */
@@ -63,19 +62,22 @@ struct demo {
     struct source stop;
     struct timer tick;
     struct timer script; /* its next step */
-    struct timer pause;  /* its end */
     struct timer end;
-    uint32_t step; /* of the script: 0 is before the first fault */
-    bool scripted; /* it is being played */
-    bool paused;   /* no calls, for a while */
+    uint32_t step;      /* of the script: 0 is before the first fault */
+    bool scripted;      /* it is being played */
+    bool paused;        /* no calls, until nothing is on its way any more */
+    becalm_ns quiet_at; /* paused: nothing has been on its way since; BECALM_NEVER: something is */
     becalm_ns begun_at;
     uint32_t ticks;
     enum service_fault fault;
-    struct demo_storm storm;
-    struct demo_change change[DEMO_CHANGES_MAX]; /* a ring */
-    uint32_t changes;                            /* ever */
-    struct rehearsal *rehearsal;                 /* the latest; NULL: none */
-    uint32_t rehearsed_from;                     /* the tick that it begins with */
+    struct storm storm;
+    uint32_t peak_milli[LANE_COUNT];               /* the most that lane_factor_milli() was in it */
+    struct demo_change change[DEMO_CHANGES_MAX];   /* a ring */
+    uint32_t changes;                              /* ever */
+    struct demo_pause_time pause[DEMO_PAUSES_MAX]; /* likewise */
+    uint32_t pauses;
+    struct rehearsal *rehearsal; /* the latest; NULL: none */
+    uint32_t rehearsed_from;     /* the tick that it begins with */
 };
 
 /* Opens everything. 0, BECALM_EIO with errno or a diagnostic, BECALM_EPARSE, or BECALM_ENOMEM. */
@@ -85,10 +87,14 @@ void demo_free(struct demo *);
 
 /* What the page's buttons do. Whoever hurts or heals takes over from the script. */
 void demo_hurt(struct demo *, enum service_fault);
-void demo_pause(struct demo *);
+void demo_pause(struct demo *); /* all users stop, until nothing is on its way any more */
+/* What is on its way, in both lanes. */
+uint32_t demo_holds(const struct demo *);
 /* What the script does to the last service next, and when. False: nothing any more, or only later. */
 bool demo_next(const struct demo *, enum service_fault *, becalm_ns *wait);
-bool demo_rehearse(struct demo *); /* false: one is running, or there is nothing to rehearse yet */
+
+/* Begins where both lanes were well. NULL, or why not. */
+const char *demo_rehearse(struct demo *);
 
 /* The pages: demo_page.c. */
 const struct admin_route *demo_routes(void);

@@ -82,12 +82,30 @@ static void put_service(struct buffer *page, const struct lane *lane, uint32_t i
     if (now != NULL && now->service[index].has_breaker) {
         buffer_json_chars(page, "breakerState", becalm_breaker_word(now->service[index].breaker));
     }
+    buffer_json_open(page, "refusedBy", '{'); /* since the latest fault began */
+    for (unsigned why = 0; why < BECALM_REASON_COUNT; why++) {
+        uint32_t count = lane_refusals(lane, index, (enum becalm_reason)why);
+        if (count > 0) {
+            buffer_json_number(page, becalm_reason_word((enum becalm_reason)why), count);
+        }
+    }
+    buffer_json_close(page, '}');
     buffer_json_open(page, "samples", '{');
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         put_column(page, columns[i].key, lane, range, columns[i].value, index);
     }
     buffer_json_close(page, '}');
     buffer_json_close(page, '}');
+}
+
+/* null: nobody knows. */
+static void put_known(struct buffer *page, const char *key, uint32_t value, unsigned decimals)
+{
+    if (value == LANE_UNKNOWN) {
+        buffer_json_null(page, key);
+    } else {
+        buffer_json_decimal(page, key, value, decimals);
+    }
 }
 
 static void put_tick(struct buffer *page, const char *key, uint32_t tick)
@@ -100,7 +118,8 @@ static void put_tick(struct buffer *page, const char *key, uint32_t tick)
 static void put_lane(struct buffer *page, const struct demo *demo, uint32_t kind, struct range range)
 {
     const struct lane *lane = &demo->lane[kind];
-    uint32_t recent = demo->ticks > DEMO_STEADY ? demo->ticks - DEMO_STEADY : 0;
+    const struct storm_lane *storm = &demo->storm.lane[kind];
+    uint32_t recent = demo->ticks > STORM_STEADY ? demo->ticks - STORM_STEADY : 0;
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "name", lane_name(lane->kind));
     buffer_json_chars(page, "admin", lane->admin);
@@ -108,10 +127,14 @@ static void put_lane(struct buffer *page, const struct demo *demo, uint32_t kind
     buffer_json_number(page, "goodTotal", lane->load.good);
     buffer_json_number(page, "failedTotal", lane->load.failed);
     buffer_json_number(page, "waiting", lane->load.waiting);
-    buffer_json_decimal(page, "factor", lane_factor_milli(lane, recent, demo->ticks), 3);
-    buffer_json_decimal(page, "success", lane_success_ppm(lane, recent, demo->ticks), 6);
-    buffer_json_decimal(page, "peakFactor", demo->storm.peak_milli[kind], 3);
-    put_tick(page, "recoveredTick", demo->storm.recovered[kind]);
+    buffer_json_number(page, "holds", lane_holds(lane));
+    buffer_json_number(page, "reach", lane_reach(lane, recent, demo->ticks));
+    put_known(page, "factor", lane_factor_milli(lane), 3);
+    put_known(page, "success", lane_success_now(lane), 6);
+    buffer_json_decimal(page, "peakFactor", demo->peak_milli[kind], 3);
+    buffer_json_chars(page, "state", storm_word(storm_state(&demo->storm, kind, demo->ticks)));
+    put_tick(page, "recoveredTick", storm->recovered);
+    buffer_json_bool(page, "afterStop", storm_was_stopped(&demo->storm, kind));
     buffer_json_open(page, "samples", '{');
     put_column(page, "begun", lane, range, column_begun, 0);
     put_column(page, "good", lane, range, column_good, 0);
@@ -190,7 +213,7 @@ static void state(struct admin *admin, const struct admin_request *request, stru
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "version", becalm_version());
     buffer_json_number(page, "tickMs", LANE_TICK / BECALM_MS);
-    buffer_json_number(page, "steadyTicks", DEMO_STEADY); /* what "now" means, and "back" */
+    buffer_json_number(page, "steadyTicks", STORM_STEADY); /* what "now" means, and "back" */
     buffer_json_number(page, "ticks", demo->ticks);
     buffer_json_number(page, "from", range.from);
     buffer_json_number(page, "startedMs", (demo->loop.wall - (demo->loop.now - demo->begun_at)) / BECALM_MS);
@@ -252,8 +275,9 @@ static void pause_load(struct admin *admin, const struct admin_request *request,
 static void simulate(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
     (void)request;
-    if (!demo_rehearse(demo_of(admin))) {
-        admin_problem(answer, 409, "A simulation is running, or there is nothing to simulate yet.");
+    const char *why_not = demo_rehearse(demo_of(admin));
+    if (why_not != NULL) {
+        admin_problem(answer, 409, why_not);
         return;
     }
     put_done(answer, "simulating");

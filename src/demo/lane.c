@@ -12,6 +12,7 @@
 
 #define CONNECTIONS_MAX 1000u /* of the users, and of all services together */
 #define POLICY_MAX      4096u
+#define FACTOR_CALLS    (LANE_RATE / 2) /* of fewer nothing can be said */
 
 /* The last one can do 125 a second and gets 50; its queue is longer than anybody waits, as queues are by default. */
 const struct service_plan lane_services[LANE_SERVICES] = {
@@ -23,10 +24,10 @@ const struct service_plan lane_services[LANE_SERVICES] = {
 static const struct load_plan users = {
     .service = "front", .rate = LANE_RATE, .patience = LANE_PATIENCE, .calls_max = 400};
 
-/* Retries as many people write them: again at once, at every layer, whatever the others do. */
+/* Retries as many people write them: again at once, at every layer, whatever the others do or say. */
 static const char naive_rules[] = "  maxRetries: 2\n"
                                   "  growth: constant\n"
-                                  "  initialDelay: 10ms\n"
+                                  "  initialDelay: 0s\n"
                                   "  jitter: none\n"
                                   "  attemptTimeout: 1s\n"
                                   "  deadline: none\n"
@@ -68,9 +69,11 @@ static void policy_write(struct lane *lane, const char *listen)
                           "workers: 1\n"
                           "log: {level: error}\n"
                           "drain: {delay: 0s, limit: 1s}\n"
+                          "%s"
                           "defaults:\n%s"
                           "services:\n",
-                          listen, lane->admin, lane->kind == LANE_NAIVE ? naive_rules : becalm_rules);
+                          listen, lane->admin, lane->kind == LANE_NAIVE ? "trust: []\n" : "",
+                          lane->kind == LANE_NAIVE ? naive_rules : becalm_rules);
     for (uint32_t i = 0; i < LANE_SERVICES; i++) {
         char host[ADDRESS_TEXT_MAX];
         address_write(&lane->service[i].address, host, sizeof host);
@@ -110,24 +113,35 @@ static int gateway_begin(struct lane *lane, struct becalm_diags *diags)
 
 /* ---- samples ---- */
 
-static uint64_t sum_reasons(const struct snapshot_target *target, size_t offset)
+static uint32_t total(const struct snapshot_target *target, size_t offset)
 {
-    uint64_t sum = 0;
+    return (uint32_t)meter_total((const struct meter *const *)target->meters->meter, target->meters->count, offset);
+}
+
+static uint32_t sum_reasons(const struct snapshot_target *target, size_t offset)
+{
+    uint32_t sum = 0;
     for (uint32_t i = 0; i < BECALM_REASON_COUNT; i++) {
-        sum += meter_total((const struct meter *const *)target->meters->meter, target->meters->count,
-                           offset + i * sizeof(meter_count));
+        sum += total(target, offset + i * sizeof(meter_count));
     }
     return sum;
 }
 
+static void read_refusals(const struct snapshot_target *target, uint32_t by[BECALM_REASON_COUNT])
+{
+    for (uint32_t i = 0; i < BECALM_REASON_COUNT; i++) {
+        by[i] = total(target, offsetof(struct meter, overflow) + i * sizeof(meter_count)) +
+                total(target, offsetof(struct meter, shed) + i * sizeof(meter_count));
+    }
+}
+
 static uint32_t sum_retries(const struct snapshot_target *target)
 {
-    uint64_t sum = 0;
+    uint32_t sum = 0;
     for (uint32_t i = 0; i < METER_ATTEMPTS; i++) {
-        sum += meter_total((const struct meter *const *)target->meters->meter, target->meters->count,
-                           offsetof(struct meter, retries) + i * sizeof(meter_count));
+        sum += total(target, offsetof(struct meter, retries) + i * sizeof(meter_count));
     }
-    return (uint32_t)sum;
+    return sum;
 }
 
 /* Counts as they are now. */
@@ -141,12 +155,11 @@ static void read_service(const struct lane *lane, const struct snapshot_target *
     *now = (struct lane_service_sample){
         .arrivals = (uint32_t)service->arrivals,
         .retries = sum_retries(target),
-        .refused = (uint32_t)sum_reasons(target, offsetof(struct meter, overflow)),
-        .shed = (uint32_t)sum_reasons(target, offsetof(struct meter, shed)),
+        .refused = sum_reasons(target, offsetof(struct meter, overflow)),
+        .shed = sum_reasons(target, offsetof(struct meter, shed)),
         .queue = service->waiting,
         .gate = (uint32_t)becalm_gate_waiting(parts->gate),
-        .in_flight = (uint32_t)meter_total((const struct meter *const *)target->meters->meter, target->meters->count,
-                                           offsetof(struct meter, in_flight)),
+        .in_flight = total(target, offsetof(struct meter, in_flight)),
         .limit = becalm_limit_now(parts->limit, &policy->limit),
         .budget_left = left == UINT64_MAX ? UINT32_MAX : (uint32_t)(left / 1000),
         .breaker = becalm_breaker_state(parts->breaker),
@@ -161,7 +174,9 @@ static void read_lane(struct lane *lane, struct lane_sample *now)
     now->good = (uint32_t)lane->load.good;
     now->failed = (uint32_t)lane->load.failed;
     for (uint32_t i = 0; i < LANE_SERVICES; i++) { /* the policy names them in this order, and no endpoints */
-        read_service(lane, &snapshot->target[snapshot->service[i].first_target], i, &now->service[i]);
+        const struct snapshot_target *target = &snapshot->target[snapshot->service[i].first_target];
+        read_service(lane, target, i, &now->service[i]);
+        read_refusals(target, lane->refused.by[i]);
     }
     snapshot_drop(snapshot);
 }
@@ -192,18 +207,6 @@ const struct lane_sample *lane_at(const struct lane *lane, uint32_t tick)
     return known ? &lane->sample[tick % LANE_TICKS] : NULL;
 }
 
-uint64_t lane_factor_milli(const struct lane *lane, uint32_t from, uint32_t to)
-{
-    uint64_t begun = 0;
-    uint64_t arrivals = 0;
-    for (uint32_t tick = from; tick < to; tick++) {
-        const struct lane_sample *sample = lane_at(lane, tick);
-        begun += sample == NULL ? 0 : sample->begun;
-        arrivals += sample == NULL ? 0 : sample->service[LANE_LAST].arrivals;
-    }
-    return begun == 0 ? 0 : arrivals * 1000 / begun;
-}
-
 uint32_t lane_success_ppm(const struct lane *lane, uint32_t from, uint32_t to)
 {
     uint64_t good = 0;
@@ -213,7 +216,61 @@ uint32_t lane_success_ppm(const struct lane *lane, uint32_t from, uint32_t to)
         good += sample == NULL ? 0 : sample->good;
         all += sample == NULL ? 0 : sample->good + sample->failed;
     }
-    return all == 0 ? 1000000 : (uint32_t)(good * 1000000 / all);
+    return all == 0 ? LANE_UNKNOWN : (uint32_t)(good * 1000000 / all);
+}
+
+/* The first of the last few ticks. */
+static uint32_t recent(const struct lane *lane)
+{
+    return lane->ticks > STORM_STEADY ? lane->ticks - STORM_STEADY : 0;
+}
+
+uint32_t lane_success_now(const struct lane *lane)
+{
+    bool none = lane->ticks == 0 || lane_success_ppm(lane, lane->ticks - 1, lane->ticks) == LANE_UNKNOWN;
+    return none ? LANE_UNKNOWN : lane_success_ppm(lane, recent(lane), lane->ticks);
+}
+
+void lane_factor_anew(struct lane *lane)
+{
+    lane->begun_before = lane->load.begun - lane->load.waiting; /* these have most of their requests before them */
+    lane->arrivals_before = lane->service[LANE_LAST].arrivals;
+}
+
+uint32_t lane_factor_milli(const struct lane *lane)
+{
+    uint64_t begun = lane->load.begun - lane->begun_before;
+    uint64_t arrivals = lane->service[LANE_LAST].arrivals - lane->arrivals_before;
+    return begun < FACTOR_CALLS ? LANE_UNKNOWN : (uint32_t)(arrivals * 1000 / begun);
+}
+
+uint32_t lane_reach(const struct lane *lane, uint32_t from, uint32_t to)
+{
+    uint64_t arrivals = 0;
+    for (uint32_t tick = from; tick < to; tick++) {
+        const struct lane_sample *sample = lane_at(lane, tick);
+        arrivals += sample == NULL ? 0 : sample->service[LANE_LAST].arrivals;
+    }
+    return from >= to ? 0 : (uint32_t)(arrivals * BECALM_S / ((to - from) * LANE_TICK));
+}
+
+void lane_refusals_anew(struct lane *lane)
+{
+    lane->refused_before = lane->refused;
+}
+
+uint32_t lane_refusals(const struct lane *lane, uint32_t service, enum becalm_reason why)
+{
+    return lane->refused.by[service][why] - lane->refused_before.by[service][why];
+}
+
+uint32_t lane_holds(const struct lane *lane)
+{
+    uint32_t holds = lane->load.waiting;
+    for (uint32_t i = 0; i < LANE_SERVICES; i++) {
+        holds += lane->service[i].fault == SERVICE_DEAD ? 0 : service_holds(&lane->service[i]);
+    }
+    return holds;
 }
 
 /* ---- beginning and end ---- */
@@ -231,7 +288,6 @@ int lane_open(struct lane *lane, enum lane_kind kind, struct loop *loop, struct 
         if (rc != 0) {
             return rc;
         }
-        lane->service[i].passes_on = kind == LANE_BECALM;
     }
     int rc = gateway_begin(lane, diags);
     if (rc == 0) {

@@ -3,10 +3,11 @@
 #define BECALM_DEMO_LANE_H
 
 /* Users, three services in a chain, and one gateway that all calls between them go through. There are two such lanes,
- * which differ in the gateway's policy alone: what each service is, and how it is hurt, is the same. */
+ * which differ in the gateway's policy alone: what each service is and passes on, and how it is hurt, is the same. */
 
 #include "load.h"
 #include "service.h"
+#include "storm.h"
 
 #include "proxy/gateway.h"
 
@@ -18,6 +19,7 @@
 #define LANE_PATIENCE (3 * BECALM_S)
 #define LANE_TICK     (500 * BECALM_MS)
 #define LANE_TICKS    2400u /* that are remembered: 20 minutes */
+#define LANE_UNKNOWN  UINT32_MAX
 
 /* The chain, the same in both lanes. */
 extern const struct service_plan lane_services[LANE_SERVICES];
@@ -47,6 +49,11 @@ struct lane_sample {
     struct lane_service_sample service[LANE_SERVICES];
 };
 
+/* What the gateway did not let through, for each service: retries and calls. */
+struct lane_refusals {
+    uint32_t by[LANE_SERVICES][BECALM_REASON_COUNT];
+};
+
 struct lane {
     enum lane_kind kind;
     struct loop *loop;
@@ -57,8 +64,12 @@ struct lane {
     struct gateway *gateway;
     union address_socket address; /* of the gateway */
     char admin[ADDRESS_TEXT_MAX];
-    char *policy;              /* the text */
-    struct lane_sample before; /* counts at the last tick, as they were then */
+    char *policy;                        /* the text */
+    struct lane_sample before;           /* counts at the last tick, as they were then */
+    struct lane_refusals refused;        /* ever, as of the last tick */
+    struct lane_refusals refused_before; /* lane_refusals_anew() */
+    uint64_t begun_before;               /* lane_factor_anew() */
+    uint64_t arrivals_before;
     struct lane_sample *sample;
     uint32_t ticks; /* ever */
 };
@@ -72,9 +83,24 @@ void lane_tick(struct lane *);
 /* The n-th tick ever; NULL: not yet, or forgotten. */
 const struct lane_sample *lane_at(const struct lane *, uint32_t tick);
 
-/* Requests that reached the last service for one call of the users, over these ticks, in thousandths; 0 without calls.
- * And the share of calls that ended well, in ppm; 1,000,000 without any. */
-uint64_t lane_factor_milli(const struct lane *, uint32_t from, uint32_t to);
+/* The share of calls that ended well, of those that ended in these ticks, in ppm. LANE_UNKNOWN: none did. */
 uint32_t lane_success_ppm(const struct lane *, uint32_t from, uint32_t to);
+/* The same now: over the last ticks; LANE_UNKNOWN too if none ended in the newest, for then users wait, or are gone. */
+uint32_t lane_success_now(const struct lane *);
+
+/* Requests that reached the last service for each call of the users, in thousandths, counted from an instant on:
+ * over a few seconds only, it would be the requests of many calls divided by few. LANE_UNKNOWN: too few calls since. */
+void lane_factor_anew(struct lane *);
+uint32_t lane_factor_milli(const struct lane *);
+/* Requests that reach the last service in a second, over these ticks. */
+uint32_t lane_reach(const struct lane *, uint32_t from, uint32_t to);
+
+/* What was refused from an instant on, at one service by one reason. */
+void lane_refusals_anew(struct lane *);
+uint32_t lane_refusals(const struct lane *, uint32_t service, enum becalm_reason);
+
+/* Calls and requests that are on their way or being worked on, whoever waits for them; except in a last service that
+ * will never answer. */
+uint32_t lane_holds(const struct lane *);
 
 #endif

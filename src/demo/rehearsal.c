@@ -59,26 +59,43 @@ static const char *effect_of(enum service_fault fault)
     return NULL;
 }
 
+/* "  fault-3: {at: 10000ms, for: 2000ms, ": what happens is still to be said. */
+static void put_time(struct buffer *text, const char *name, uint32_t number, const struct rehearsal_pause *time)
+{
+    buffer_chars(text, "  ");
+    buffer_chars(text, name);
+    buffer_number(text, number);
+    buffer_chars(text, ": {at: ");
+    buffer_number(text, time->at / BECALM_MS);
+    buffer_chars(text, "ms, for: ");
+    buffer_number(text, time->length / BECALM_MS);
+    buffer_chars(text, "ms, ");
+}
+
+/* Users who stop are a surge to the least that a scenario knows: a call in 20 s. */
+static void put_pauses(struct buffer *text, const struct rehearsal_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->pause_count; i++) {
+        if (plan->pause[i].length >= BECALM_MS) {
+            put_time(text, "pause-", i + 1, &plan->pause[i]);
+            buffer_chars(text, "client: users, surge: 0.001}\n");
+        }
+    }
+}
+
 static void put_faults(struct buffer *text, const struct rehearsal_plan *plan)
 {
-    bool any = false;
     for (uint32_t i = 0; i < plan->fault_count; i++) {
         const struct rehearsal_fault *fault = &plan->fault[i];
         if (effect_of(fault->fault) == NULL || fault->length < BECALM_MS) {
             continue;
         }
-        buffer_chars(text, any ? "  fault-" : "faults:\n  fault-");
-        buffer_number(text, i + 1);
-        buffer_chars(text, ": {at: ");
-        buffer_number(text, fault->at / BECALM_MS);
-        buffer_chars(text, "ms, for: ");
-        buffer_number(text, fault->length / BECALM_MS);
-        buffer_chars(text, "ms, service: ");
+        put_time(text, "fault-", i + 1, &(struct rehearsal_pause){fault->at, fault->length});
+        buffer_chars(text, "service: ");
         buffer_chars(text, lane_services[LANE_LAST].name);
         buffer_chars(text, ", ");
         buffer_chars(text, effect_of(fault->fault));
         buffer_chars(text, "}\n");
-        any = true;
     }
 }
 
@@ -97,8 +114,9 @@ size_t rehearsal_write(const struct rehearsal_plan *plan, bool is_gated, char *a
     buffer_chars(&text, lane_services[0].name);
     buffer_chars(&text, ", rate: ");
     buffer_number(&text, LANE_RATE);
-    buffer_chars(&text, "/s}\n");
+    buffer_chars(&text, "/s}\nfaults:\n");
     put_faults(&text, plan);
+    put_pauses(&text, plan);
     return text.full ? 0 : text.length;
 }
 

@@ -2,17 +2,24 @@
 #ifndef BECALM_DEMO_REHEARSAL_H
 #define BECALM_DEMO_REHEARSAL_H
 
-/* What the lanes have just been through, once more in the simulator: the same services, users, faults and policies in
- * virtual time. On a thread of its own, since a storm has many events. */
+/* What the lanes have just been through, once more in the simulator: the same services, users, faults, pauses and
+ * policies in virtual time. On a thread of its own, since a storm has many events. */
 
 #include "lane.h"
 
 #define REHEARSAL_SECONDS_MAX 600u
 #define REHEARSAL_FAULTS_MAX  64u
+#define REHEARSAL_PAUSES_MAX  64u
 
 struct rehearsal_fault {
     enum service_fault fault;
     becalm_ns at; /* since the beginning of what is rehearsed */
+    becalm_ns length;
+};
+
+/* No calls. */
+struct rehearsal_pause {
+    becalm_ns at;
     becalm_ns length;
 };
 
@@ -21,6 +28,8 @@ struct rehearsal_plan {
     const char *policy[LANE_COUNT]; /* the lanes' texts; they outlive the rehearsal */
     struct rehearsal_fault fault[REHEARSAL_FAULTS_MAX];
     uint32_t fault_count;
+    struct rehearsal_pause pause[REHEARSAL_PAUSES_MAX];
+    uint32_t pause_count;
 };
 
 /* By the second. */

@@ -104,7 +104,7 @@ static void conn_close(struct service_conn *conn)
 static void conn_answer(struct service_conn *conn, const struct caller_answer *answer)
 {
     char text[OUT_MAX];
-    bool marked = answer->mark.at != NULL && conn->service->passes_on;
+    bool marked = answer->mark.at != NULL;
     bool good = answer->status == 200;
     const char *body = good ? "done\n" : "failed\n";
     int length = snprintf(
@@ -219,7 +219,7 @@ static void arrive(struct service_conn *conn, const struct h1_head *head)
         conn_answer(conn, &(struct caller_answer){.status = 503});
         return;
     }
-    if (service->passes_on && deadline.at != NULL && deadline.length < sizeof work->deadline) {
+    if (deadline.at != NULL && deadline.length < sizeof work->deadline) {
         memcpy(work->deadline, deadline.at, deadline.length);
     }
     conn->work = work;
@@ -247,6 +247,11 @@ void service_hurt(struct service *service, enum service_fault fault)
     wheel_arm(&service->loop->wheel, &service->flap,
               flaps ? becalm_ns_after(service->loop->now, SERVICE_FLAP) : BECALM_NEVER);
     next_work(service);
+}
+
+uint32_t service_holds(const struct service *service)
+{
+    return service->waiting + service->busy;
 }
 
 /* ---- connections ---- */

@@ -4,7 +4,8 @@
 
 /* A small service that can be overloaded and hurt. It has so many workers and a queue in front of them; a worker takes
  * its time, asks the next service if there is one, and answers. Like most programs it does not notice that its caller
- * has given up: it works for nobody. A dead one is stuck, as dead ones mostly are: it still takes requests, as long as
+ * has given up: it works for nobody. Deadlines that it was given it passes down, and marks up, whatever its gateway
+ * makes of them. A dead one is stuck, as dead ones mostly are: it still takes requests, as long as
  * its queue has room, and answers none. */
 
 #include "caller.h"
@@ -49,7 +50,6 @@ struct service {
     struct loop *loop;
     struct caller *caller; /* by which it asks the next one */
     union address_socket address;
-    bool passes_on; /* deadlines down, and marks up */
     enum service_fault fault;
     struct timer flap;
     bool stuck; /* takes requests and answers none */
@@ -68,5 +68,7 @@ struct service {
 int service_open(struct service *, const struct service_plan *, struct loop *, struct caller *);
 void service_close(struct service *); /* one that was not opened, but zeroed, is left alone */
 void service_hurt(struct service *, enum service_fault);
+/* Requests that have arrived and are not done with, also those that nobody waits for. */
+uint32_t service_holds(const struct service *);
 
 #endif

@@ -11,7 +11,7 @@
 
 static const char naive[] =
     "version: 1\n"
-    "defaults: {maxRetries: 2, growth: constant, initialDelay: 10ms, jitter: none, attemptTimeout: 1s, deadline: none, "
+    "defaults: {maxRetries: 2, growth: constant, initialDelay: 0s, jitter: none, attemptTimeout: 1s, deadline: none, "
     "budget: {kind: none}, breaker: {enabled: false}, limit: {kind: none}, outlier: {enabled: false}}\n";
 static const char becalm[] = "version: 1\ndefaults: {attemptTimeout: 1s}\n";
 
@@ -94,6 +94,23 @@ static void test_rehearsal__naive_retries_stay_down_and_the_others_are_back_with
     free(result);
 }
 
+static void test_rehearsal__users_who_stop_end_the_storm_there_too(void **state)
+{
+    (void)state;
+    struct rehearsal_plan plan = plan_of(SERVICE_DEAD);
+    struct rehearsal_result *result = malloc(sizeof *result);
+    plan.seconds = 50;
+    plan.pause[plan.pause_count++] = (struct rehearsal_pause){25 * BECALM_S, 12 * BECALM_S};
+    rehearsal_run(&plan, result);
+    assert_int_equal(result->rc, 0);
+    const struct rehearsal_lane *storm = &result->lane[LANE_NAIVE];
+    check_eq_u64(sum(storm->good, 21, 25), 0);
+    assert_true(sum(storm->begun, 25, 37) <= 5);
+    assert_true(sum(storm->begun, 38, 50) > 12 * LANE_RATE / 2);
+    check_eq_u64(sum(storm->good, 38, 50), sum(storm->begun, 38, 50));
+    free(result);
+}
+
 static void test_rehearsal__a_policy_that_is_none_fails(void **state)
 {
     (void)state;
@@ -112,6 +129,7 @@ int main(void)
         cmocka_unit_test(test_rehearsal__a_scenario_that_does_not_fit_is_none),
         cmocka_unit_test(test_rehearsal__without_a_fault_every_call_is_one_request),
         cmocka_unit_test(test_rehearsal__naive_retries_stay_down_and_the_others_are_back_within_seconds),
+        cmocka_unit_test(test_rehearsal__users_who_stop_end_the_storm_there_too),
         cmocka_unit_test(test_rehearsal__a_policy_that_is_none_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// What the demonstration's page says about its lanes, as words; nothing here touches the page.
+
+import { NONE, count, number, percent } from "./format.js";
+
+const NAMES = ["Naive retries", "Becalm"];
+const PLURAL = [true, false];
+
+const seconds = (state, ticks) => `${((ticks * state.tickMs) / 1000).toFixed(1)} s`;
+
+/** Times in which back was hurt: [{from, to, fault}], in ticks. */
+export function hurtTimes(changes, ticks) {
+  return changes
+    .map((change, i) => ({ from: change.tick, to: changes[i + 1]?.tick ?? ticks, fault: change.fault }))
+    .filter((time) => time.fault !== "healthy" && time.to > time.from);
+}
+
+/** How a lane came through the latest fault, for its tile: [word, small print, level]. */
+export function afterOf(state, lane) {
+  const since = seconds(state, state.ticks - state.healedTick);
+  const back = seconds(state, lane.recoveredTick - state.healedTick);
+  switch (lane.state) {
+    case "hurt":
+      return [NONE, "heal back to see it", null];
+    case "healed":
+      return ["…", "just healed", null];
+    case "stopped":
+      return ["no users", "whether it is back will be seen when they are", null];
+    case "down":
+      return ["still down", `${since} after healing`, "bad"];
+    case "recovering":
+      return ["recovering", `${since} after healing`, "warn"];
+    case "back":
+      return ["back", lane.afterStop ? `after all users were stopped, ${back} after healing` : `${back} after healing: 95 % success`, "good"];
+    case "unharmed":
+      return ["not down", "success was never below 95 %", "good"];
+    default:
+      return [NONE, "hurt back, then heal it", null];
+  }
+}
+
+/** Success now, for its tile: a share, or why there is none. */
+export function successOf(lane) {
+  if (lane.success !== null) return percent(lane.success);
+  return lane.waiting > 0 ? "waiting" : "no calls";
+}
+
+function fateOf(state, lane, i) {
+  const is = PLURAL[i] ? "are" : "is";
+  const was = PLURAL[i] ? "were" : "was";
+  const since = `${seconds(state, state.ticks - state.healedTick)} after it was healed`;
+  const back = seconds(state, lane.recoveredTick - state.healedTick);
+  switch (lane.state) {
+    case "down":
+      return `${NAMES[i]} ${is} still down, ${since}`;
+    case "recovering":
+      return `${NAMES[i]} ${is} recovering, ${since}`;
+    case "unharmed":
+      return `${NAMES[i]} ${was} not down at all`;
+    case "back":
+      if (lane.afterStop) return `${NAMES[i]} ${was} back only after all users had been stopped`;
+      return `${NAMES[i]} ${was} back after ${back}`;
+    default:
+      return `Whether ${NAMES[i]} ${is} back is not known yet`;
+  }
+}
+
+/** How the lanes came through: the point of it all. */
+export function verdictOf(state) {
+  const { lanes } = state;
+  if (state.paused) {
+    const held = lanes.reduce((all, lane) => all + lane.holds, 0);
+    const left = held === 0 ? "Nothing is on its way any more" : `${count(held)} requests are still on their way`;
+    return `All users have stopped. ${left}; they come back when that has been so for 2 s.`;
+  }
+  if (state.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch who comes back.";
+  if (state.healedTick === undefined) {
+    const each = lanes.map((lane) => number(lane.factor ?? undefined));
+    return `Since then ${each[0]} requests reached back for each call with naive retries, ${each[1]} with Becalm.`;
+  }
+  if (lanes.every((lane) => lane.state === "healed")) return "Healed. Who comes back?";
+  if (lanes.every((lane) => lane.state === "unharmed")) return "Neither lane went down: some failures are what retries are for.";
+  return `${lanes.map((lane, i) => fateOf(state, lane, i)).join(". ")}.`;
+}
+
+/** What a gateway did not let through to a service since back was hurt, most first: "400 shed, 58 limit". */
+export function refusalsOf(service) {
+  const all = Object.entries(service.refusedBy).sort(([, a], [, b]) => b - a);
+  return all.length === 0 ? "nothing" : all.map(([reason, times]) => `${count(times)} ${reason.replaceAll("_", " ")}`).join(", ");
+}
+
+/** The simulation at these ticks: its steps are seconds. */
+export function simulatedOf(state, index, ticks, perTick) {
+  const simulation = state.simulation;
+  if (simulation?.lanes === undefined) return { load: ticks.map(() => null), success: ticks.map(() => null) };
+  const lane = simulation.lanes[index];
+  const second = (tick) => Math.floor((tick - simulation.fromTick) / perTick);
+  const at = (values, tick) => (second(tick) < 0 ? null : (values[second(tick)] ?? null));
+  return {
+    load: ticks.map((tick) => at(lane.arrivals, tick)),
+    success: ticks.map((tick) => {
+      const begun = at(lane.begun, tick);
+      return begun === null || begun === 0 ? null : at(lane.good, tick) / begun;
+    }),
+  };
+}
