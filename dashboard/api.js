@@ -19,6 +19,26 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether a field of HTTP can hold it: the gateway's tokens are one word of visible ASCII. */
+export function isToken(text) {
+  return /^[!-~]+$/.test(text);
+}
+
+/** Until somebody looks at this tab, or `signal` ends the wait. */
+function seen(signal) {
+  return new Promise((done) => {
+    if (!document.hidden || signal.aborted) return done();
+    const look = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      signal.removeEventListener("abort", look);
+      done();
+    };
+    document.addEventListener("visibilitychange", look);
+    signal.addEventListener("abort", look);
+  });
+}
+
 const sleep = (milliseconds, signal) =>
   new Promise((done) => {
     const timer = setTimeout(done, milliseconds);
@@ -31,7 +51,7 @@ export function backoff(n, random = Math.random) {
 }
 
 export class Api {
-  /** askToken(wasWrong): a promise of what the person typed. */
+  /** askToken(wasWrong): a promise of what the person typed; null: nothing. */
   constructor({ askToken } = {}) {
     this.askToken = askToken;
     this.asking = null;
@@ -42,7 +62,7 @@ export class Api {
     for (;;) {
       const late = patience === null ? [] : [AbortSignal.timeout(patience)];
       const signal = AbortSignal.any([...late, ...(options.signal ? [options.signal] : [])]);
-      const token = sessionStorage.getItem(TOKEN);
+      const token = this.token();
       const headers = { ...options.headers };
       if (token) headers.authorization = `Bearer ${token}`;
       let answer;
@@ -57,13 +77,21 @@ export class Api {
     }
   }
 
-  // Whoever finds the token missing waits for the same answer: a page of ten requests asks once.
+  // What can't be sent is forgotten: every request with it would fail before it left, and nobody would be asked again.
+  token() {
+    const token = sessionStorage.getItem(TOKEN);
+    if (token === null || isToken(token)) return token;
+    sessionStorage.removeItem(TOKEN);
+    return null;
+  }
+
+  // Whoever finds the token missing waits for the same answer: a page of ten requests asks once. Who gives none is asked
+  // again by the next request.
   async tokenAsked(tried) {
-    if (sessionStorage.getItem(TOKEN) !== tried) return;
-    this.asking ??= this.askToken(tried !== null).then((token) => {
-      sessionStorage.setItem(TOKEN, token.trim());
-      this.asking = null;
-    });
+    if (this.token() !== tried) return;
+    this.asking ??= this.askToken(tried !== null)
+      .then((token) => token !== null && sessionStorage.setItem(TOKEN, token.trim()))
+      .finally(() => (this.asking = null));
     await this.asking;
   }
 
@@ -92,9 +120,10 @@ export class Api {
   }
 
   /**
-   * Follows a stream of server-sent events for ever. Where it can't be had, asks `poll` every two seconds instead, and
-   * tries the stream again now and then. onEvent(data); onState("live" | "polling" | "lost", sentence). Returns a
-   * function that ends it.
+   * Follows a stream of server-sent events for ever, while somebody looks: a browser has six connections to a gateway for
+   * all tabs together, and a stream holds one. Where it can't be had, asks `poll` every two seconds instead, and tries the
+   * stream again now and then. onEvent(data); onState("live" | "polling" | "lost" | "unseen", sentence). Returns a function
+   * that ends it.
    */
   follow(path, { poll, onEvent, onState }) {
     const end = new AbortController();
@@ -105,6 +134,11 @@ export class Api {
   async followOn(path, { poll, onEvent, onState, signal }) {
     let failures = 0;
     while (!signal.aborted) {
+      if (document.hidden) {
+        onState("unseen", "");
+        await seen(signal);
+        continue;
+      }
       try {
         await this.stream(path, signal, (data) => {
           failures = 0;
@@ -115,6 +149,7 @@ export class Api {
         // how it ended does not matter: it is tried again
       }
       if (signal.aborted) return;
+      if (document.hidden) continue;
       const polled = await this.pollUntil(Date.now() + backoff(failures), poll, { onEvent, onState, signal });
       if (!polled) onState("lost", "The gateway does not answer; trying again.");
       failures += 1;
@@ -133,13 +168,15 @@ export class Api {
         well = false;
       }
       await sleep(well ? POLL : Math.max(until - Date.now(), FIRST_WAIT), signal);
-    } while (Date.now() < until && !signal.aborted);
+    } while (Date.now() < until && !signal.aborted && !document.hidden);
     return well;
   }
 
   async stream(path, signal, onEvent) {
     const own = new AbortController();
+    const hidden = () => document.hidden && own.abort();
     signal.addEventListener("abort", () => own.abort(), { once: true });
+    document.addEventListener("visibilitychange", hidden);
     let timer;
     const heard = () => {
       clearTimeout(timer);
@@ -158,6 +195,7 @@ export class Api {
         parser.push(value);
       }
     } finally {
+      document.removeEventListener("visibilitychange", hidden);
       clearTimeout(timer);
       own.abort();
     }

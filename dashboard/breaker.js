@@ -4,7 +4,7 @@
 
 import { confirmed } from "./dialog.js";
 import { announce, attribute, fill, h, text } from "./dom.js";
-import { clock, count, ms, words } from "./format.js";
+import { clock, count, ms, plural, words } from "./format.js";
 
 const SIGNS = { CLOSED: "●", HALF_OPEN: "◧", OPEN: "■", FORCED_OPEN: "■", DISABLED: "○", METRICS_ONLY: "○" };
 const ORDERED = ["FORCED_OPEN", "DISABLED", "METRICS_ONLY"];
@@ -40,8 +40,9 @@ export class BreakerPanel {
   }
 
   update(breaker) {
-    const share = breaker.calls > 0 ? `${count(breaker.failed)} of ${count(breaker.calls)} calls in its window failed` : "nothing in its window";
-    const retest = breaker.retestInMs === undefined ? "" : ` · tries again in ${ms(breaker.retestInMs)}`;
+    const share = breaker.calls > 0 ? `${count(breaker.failed)} of ${plural(breaker.calls, "call")} in its window failed` : "nothing in its window";
+    const when = breaker.retestInMs > 0 ? `in ${ms(breaker.retestInMs)}` : "with the next call";
+    const retest = breaker.retestInMs === undefined ? "" : ` · tries again ${when}`;
     attribute(this.node, "data-state", breaker.state);
     text(this.sign, SIGNS[breaker.state]);
     text(this.word, words(breaker.state));

@@ -56,6 +56,7 @@ export class TimeChart {
       ),
     );
     this.data = [[], ...this.options.series.map(() => [])];
+    this.span = null; // from and to, in seconds since 1970, where the data alone does not say it
     this.plot = null;
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.plotPlace);
@@ -91,7 +92,7 @@ export class TimeChart {
       height: HEIGHT,
       legend: { show: false },
       cursor: { sync: { key: "becalm" }, drag: { x: false, y: false }, points: { size: 6 } },
-      scales: { x: { time: true, range: (u, low, high) => [Math.min(low, high - shortest), high] }, y: { range: (u, low, high) => this.scale(low, high) } },
+      scales: { x: { time: true, range: (u, low, high) => this.span ?? (high === null ? [Date.now() / 1000 - shortest, Date.now() / 1000] : [Math.min(low, high - shortest), high]) }, y: { range: (u, low, high) => this.scale(low, high) } },
       axes: [
         { ...axis, space: 70, values: (u, splits) => splits.map((at) => this.tick(u, at)), size: 26, font: "12px system-ui" },
         {

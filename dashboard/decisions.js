@@ -3,16 +3,16 @@
 // The latest decisions, and each in full: every attempt, every wait, why it ended so, the numbers behind it, and what would
 // have to be different for the other decision.
 
-import { fill, h, text, wide } from "./dom.js";
-import { NONE, clock, ms, number, words } from "./format.js";
+import { arrange, fill, h, text, wide } from "./dom.js";
+import { NONE, clock, ms, number, plural, words } from "./format.js";
 
 const EVERY = 2000;
 const UNITS = {
   ms,
   retries: (value) => `${number(value)} ${value === 1 ? "retry" : "retries"}`,
-  attempts: (value) => `${number(value)} attempts`,
-  slots: (value) => `${number(value)} slots`,
-  calls: (value) => `${number(value)} calls`,
+  attempts: (value) => plural(value, "attempt"),
+  slots: (value) => plural(value, "slot"),
+  calls: (value) => plural(value, "call"),
   percent: (value) => `${number(value)} %`,
 };
 
@@ -27,6 +27,7 @@ export class DecisionList {
     this.open = null;
     this.paused = false;
     this.list = [];
+    this.made = new Map(); // rows by key
     this.still = h("p", { class: "note", role: "status" });
     this.rows = h("ul", { class: "decisions" });
     this.node = h("div", {}, this.still, this.rows);
@@ -50,16 +51,17 @@ export class DecisionList {
     this.asking = false;
   }
 
+  // A decision never changes, so its row is made once, and the keyboard stays in it while others come and go.
   show() {
-    if (this.rows.contains(document.activeElement) && this.open === null) return; // the keyboard is in there: not now
     const shown = this.list.filter((decision) => this.shown(decision));
     const empty = this.list.length === 0 ? "No decisions yet: calls that are retried, refused or fail are listed, and one of 64 of the others." : "None matches.";
-    fill(this.rows, shown.length > 0 ? shown.map((decision) => this.row(decision)) : h("li", { class: "empty" }, empty));
+    const before = this.made;
+    this.made = new Map(shown.map((decision) => [keyOf(decision), before.get(keyOf(decision)) ?? this.row(decision)]));
+    arrange(this.rows, shown.length > 0 ? [...this.made.values()] : [h("li", { class: "empty" }, empty)]);
   }
 
   row(decision) {
-    const key = keyOf(decision);
-    const detail = h("div", { class: "detail", hidden: this.open !== key });
+    const detail = h("div", { class: "detail", hidden: true });
     const summary = [
       h("span", { class: "sign", "data-good": good(decision) ? "yes" : "no" }, good(decision) ? "✓" : "✗"),
       h("span", { class: "d-time" }, clock(decision.time, true)),
@@ -67,26 +69,33 @@ export class DecisionList {
       h("span", { class: "d-target" }, `${decision.method} ${decision.target}`),
       h("span", { class: "d-status" }, decision.status ?? NONE),
       h("span", { class: "d-reason" }, words(decision.reason)),
-      h("span", { class: "d-attempts" }, `${decision.attempts} ${decision.attempts === 1 ? "attempt" : "attempts"}`),
+      h("span", { class: "d-attempts" }, plural(decision.attempts, "attempt")),
       h("span", { class: "d-took" }, ms(decision.tookMs)),
     ];
-    const button = h("button", { type: "button", class: "d-row", "aria-expanded": String(this.open === key) }, summary);
+    const button = h("button", { type: "button", class: "d-row", "aria-expanded": "false" }, summary);
     button.addEventListener("click", () => this.toggle(button, detail, decision));
-    if (this.open === key) fill(detail, detailOf(decision));
     return h("li", {}, button, detail);
   }
 
-  toggle(button, detail, decision) {
-    const opens = detail.hidden;
+  /** No decision is open any more. */
+  close() {
     for (const other of this.rows.querySelectorAll("[aria-expanded=true]")) {
       other.setAttribute("aria-expanded", "false");
       other.nextElementSibling.hidden = true;
     }
-    this.open = opens ? keyOf(decision) : null;
-    if (opens) fill(detail, detailOf(decision));
-    detail.hidden = !opens;
-    button.setAttribute("aria-expanded", String(opens));
-    text(this.still, opens ? "The list holds still while a decision is open." : "");
+    this.open = null;
+    text(this.still, "");
+  }
+
+  toggle(button, detail, decision) {
+    const opens = detail.hidden;
+    this.close();
+    if (!opens) return;
+    this.open = keyOf(decision);
+    fill(detail, detailOf(decision));
+    detail.hidden = false;
+    button.setAttribute("aria-expanded", "true");
+    text(this.still, "The list holds still while a decision is open.");
   }
 }
 
@@ -184,7 +193,7 @@ export class DecisionsView {
   ask() {
     this.wanted = this.service.value;
     this.list.service = this.wanted;
-    this.list.open = null;
+    this.list.close();
     this.list.update(true);
   }
 

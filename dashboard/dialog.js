@@ -35,13 +35,20 @@ export async function confirmed({ title, sentences, yes, danger = true }) {
   return (await ask({ title, content, yes, danger, answer: () => true })) === true;
 }
 
-/** The token of adminTokenFile. There is no way around it. */
+/**
+ * The token of adminTokenFile. There is no way around it: a browser closes a dialog at the second Escape whatever the page
+ * says, so it is opened again. What no token can be is refused in place.
+ */
 export async function tokenAsked(wasWrong) {
-  const field = h("input", { id: "token", type: "password", autocomplete: "off", required: true, "aria-describedby": wasWrong ? "token-wrong" : null });
-  const content = [
-    h("p", {}, "This gateway's admin address asks for the token of its adminTokenFile. It is kept until this tab is closed."),
-    wasWrong && h("p", { id: "token-wrong", class: "bad", role: "alert" }, "✗ That is not the token."),
-    h("p", {}, h("label", { for: "token" }, "Token"), " ", field),
-  ];
-  return ask({ title: "Token", content, yes: "Use it", closable: false, answer: () => field.value });
+  let token = null;
+  while (token === null) {
+    const field = h("input", { id: "token", type: "password", autocomplete: "off", required: true, pattern: "\\s*[!-~]+\\s*", title: "A token is one word of visible ASCII characters.", "aria-describedby": wasWrong ? "token-wrong" : null });
+    const content = [
+      h("p", {}, "This gateway's admin address asks for the token of its adminTokenFile. It is kept until this tab is closed."),
+      wasWrong && h("p", { id: "token-wrong", class: "bad", role: "alert" }, "✗ That is not the token."),
+      h("p", {}, h("label", { for: "token" }, "Token"), " ", field),
+    ];
+    token = await ask({ title: "Token", content, yes: "Use it", closable: false, answer: () => field.value });
+  }
+  return token;
 }

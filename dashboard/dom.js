@@ -34,6 +34,25 @@ export function fill(node, ...children) {
   return node;
 }
 
+/**
+ * Puts these nodes in the place of all that is in there, and moves none that stands where it should: whoever has the
+ * keyboard in one keeps it there. If that one goes, the keyboard goes to what stands in its place.
+ */
+export function arrange(node, wanted) {
+  const focused = document.activeElement;
+  const at = [...node.children].findIndex((child) => child.contains(focused));
+  const kept = new Set(wanted);
+  for (const child of [...node.children]) if (!kept.has(child)) child.remove();
+  let place = node.firstElementChild;
+  for (const child of wanted) {
+    if (child === place) place = place.nextElementSibling;
+    else node.insertBefore(child, place);
+  }
+  if (at < 0 || focused === document.activeElement) return;
+  const heir = node.contains(focused) ? focused : node.children[Math.min(at, node.children.length - 1)]?.querySelector("a, button");
+  heir?.focus({ preventScroll: true });
+}
+
 /** Writes only what is different, so that an idle page costs nothing and a selection survives. */
 export function text(node, value) {
   const wanted = String(value);

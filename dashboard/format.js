@@ -29,6 +29,11 @@ export function count(value) {
   return known(value) ? Math.round(value).toLocaleString("en-GB") : NONE;
 }
 
+/** "1 service", "2 services"; `many` where an s does not do. */
+export function plural(value, one, many = `${one}s`) {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
 export function perSecond(value) {
   return known(value) ? `${number(value)}/s` : NONE;
 }

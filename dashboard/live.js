@@ -3,6 +3,8 @@
 // What the gateway tells every second, kept for a minute: rates are means over ten seconds, since a single one says
 // little about quiet services. A `sample` is one row of /api/sample as an object; docs/admin.md has its names.
 
+import { callsOf, troubleOf } from "./trouble.js";
+
 const KEPT = 60;
 const MEAN = 10;
 const COUNTS = ["arrivals", "firstAttempt", "afterRetry", "failed", "attempts", "failedAttempts", "retries", "hedges"];
@@ -26,7 +28,7 @@ export function sumOf(samples) {
 /** Rates and shares of a sum or a sample; undefined where nothing happened. */
 export function figuresOf(sum) {
   const seconds = sum.spanMs / 1000;
-  const calls = sum.firstAttempt + sum.afterRetry + sum.failed;
+  const calls = callsOf(sum);
   const sent = calls - sum.shed;
   const rate = (n) => (seconds > 0 ? n / seconds : undefined);
   return {
@@ -60,65 +62,114 @@ export function worstBreaker(states) {
   return states.reduce((worst, state) => (BREAKER_ORDER.indexOf(state) > BREAKER_ORDER.indexOf(worst) ? state : worst), "CLOSED");
 }
 
+/**
+ * In the order of time, which charts need: a clock that was set back makes the old samples the later ones, and they are left
+ * out.
+ */
+export function inOrder(samples) {
+  const kept = [];
+  let next = Infinity;
+  for (const sample of [...samples].reverse()) {
+    if (sample.time >= next) continue;
+    kept.push(sample);
+    next = sample.time;
+  }
+  return kept.reverse();
+}
+
+/** The same with null where nothing is known for longer than a step: a line over an outage would be an invention. */
+export function withGaps(samples) {
+  return samples.flatMap((sample, i) => {
+    const before = samples[i - 1];
+    const isGap = before !== undefined && sample.time - sample.spanMs - before.time > Math.max(2000, before.spanMs);
+    return isGap ? [{ time: before.time + 1, gap: true }, sample] : [sample];
+  });
+}
+
+/** The last seconds of something, and what they come to. */
+class Past {
+  samples = [];
+
+  push(sample) {
+    this.samples.push(sample);
+    if (this.samples.length > KEPT) this.samples.shift();
+  }
+
+  get sum() {
+    return sumOf(this.samples.slice(-MEAN));
+  }
+}
+
+/** What is left of a budget as a share; null: there is none, undefined: it is not known. */
+export function budgetOf({ budgetLeft, budgetCap }) {
+  if (budgetLeft === null) return null;
+  return budgetCap ? budgetLeft / budgetCap : undefined;
+}
+
+// Of several budgets the emptiest; none at all only where none has one.
+function emptiest(shares) {
+  const known = shares.filter((share) => share !== null && share !== undefined);
+  return known.length > 0 ? Math.min(...known) : shares[0];
+}
+
 class Service {
   constructor(name) {
     this.name = name;
-    this.endpoints = new Map();
-    this.past = []; // of all endpoints together, the newest last
+    this.endpoints = new Map(); // their latest second
+    this.pasts = new Map(); // of each endpoint
+    this.past = new Past(); // of all endpoints together
     this.recent = { arrivals: [], attempts: [] }; // of the last minute, from before this page was opened too
   }
 
   note(columns, told) {
     Object.assign(this, { hosts: told.hosts, usable: told.usable, ejected: told.ejected, storm: told.storm });
     if (told.endpoints.length === 0) return; // reloaded within this second
-    this.endpoints = new Map(told.endpoints.map((each) => [each.name, { ...sampleOf(columns, each.row), ownGate: each.ownGate }]));
-    this.past.push(this.together());
-    if (this.past.length > KEPT) this.past.shift();
+    this.endpoints = new Map(told.endpoints.map((each) => [each.name, { ...sampleOf(columns, each.row), ownGate: each.ownGate, overloaded: each.overloaded }]));
+    this.notePasts();
     for (const [key, counts] of Object.entries(this.recent)) {
       counts.push(this.latest[key]);
       if (counts.length > KEPT) counts.shift();
     }
-    this.figures = figuresOf(sumOf(this.past.slice(-MEAN)));
-    this.trouble = troubleOf(this);
+    const { sum } = this.past;
+    const all = [...this.endpoints.values()];
+    this.figures = figuresOf(sum);
+    this.trouble = troubleOf({ sum, refused: refusedOf(sum), breakers: all.map((each) => each.breaker), overloaded: all.some((each) => each.overloaded), hosts: this.hosts, usable: this.usable, ejected: this.ejected });
+  }
+
+  notePasts() {
+    const before = this.pasts;
+    this.pasts = new Map();
+    for (const [name, sample] of this.endpoints) {
+      const past = before.get(name) ?? new Past();
+      past.push(sample);
+      this.pasts.set(name, past);
+    }
+    this.past.push(this.together());
+  }
+
+  /** One endpoint's figures, over as long as the service's. */
+  figuresOf(endpoint) {
+    return figuresOf(this.pasts.get(endpoint).sum);
   }
 
   together() {
     const all = [...this.endpoints.values()];
     const sum = { ...sumOf(all), spanMs: all[0].spanMs };
-    const budgets = all.filter((each) => each.budgetLeft !== null && each.budgetCap);
-    const shares = budgets.map((each) => each.budgetLeft / each.budgetCap);
     const p99 = all.map((each) => each.p99).filter((value) => value !== null);
     return {
       ...sum,
       inFlight: all.reduce((total, each) => total + each.inFlight, 0),
       waiting: all.reduce((total, each) => total + (each.ownGate ? each.waiting : 0), 0),
       limit: all[0].limit,
-      budget: shares.length > 0 ? Math.min(...shares) : undefined,
+      budget: emptiest(all.map(budgetOf)),
       p99: p99.length > 0 ? Math.max(...p99) : undefined,
       breaker: worstBreaker(all.map((each) => each.breaker)),
     };
   }
 
   get latest() {
-    return this.past[this.past.length - 1];
+    return this.past.samples.at(-1);
   }
-}
-
-/** What is wrong with a service, in a word: {level 0..4, sign, word}. Levels sort the list; signs tell them without colour. */
-export function troubleOf(service) {
-  const now = service.latest;
-  const { success, refused, shed, requests } = service.figures;
-  if (now.breaker === "FORCED_OPEN") return { level: 4, sign: "■", word: "forced open" };
-  if (now.breaker === "OPEN") return { level: 4, sign: "■", word: "breaker open" };
-  if (stormOf(service.storm) === "storm") return { level: 4, sign: "▲", word: "storm" };
-  if (success !== undefined && success < 0.9) return { level: 3, sign: "▲", word: "failing" };
-  if (now.breaker === "HALF_OPEN") return { level: 3, sign: "◧", word: "half open" };
-  if (shed > 0) return { level: 3, sign: "▲", word: "shedding" };
-  if (refused > 0) return { level: 2, sign: "△", word: "retries refused" };
-  if (service.ejected > 0) return { level: 2, sign: "△", word: "host ejected" };
-  if (success !== undefined && success < 0.999) return { level: 2, sign: "△", word: "errors" };
-  if (stormOf(service.storm) === "watch") return { level: 1, sign: "◇", word: "watch" };
-  return requests > 0 ? { level: 0, sign: "●", word: "calm" } : { level: 0, sign: "○", word: "idle" };
 }
 
 export class Live {
@@ -129,8 +180,9 @@ export class Live {
 
   /** One event, or one answer of /api/sample. */
   note(event) {
-    if (this.latest !== null && event.time <= this.latest.time) return; // polled twice within a second
-    const known = this.services;
+    const isSameRun = this.latest !== null && event.id === this.latest.id && event.started === this.latest.started;
+    if (isSameRun && event.number <= this.latest.number) return; // polled twice within a second
+    const known = isSameRun ? this.services : new Map(); // what another process did says nothing about this one
     this.services = new Map();
     for (const told of event.services) {
       const service = known.get(told.name) ?? new Service(told.name);
@@ -152,12 +204,12 @@ export class Live {
   sorted() {
     return [...this.services.values()]
       .filter((service) => service.latest !== undefined)
-      .sort((a, b) => b.trouble.level - a.trouble.level || a.name.localeCompare(b.name));
+      .sort((a, b) => a.trouble.rank - b.trouble.rank || a.name.localeCompare(b.name));
   }
 
   /** All services together. */
   figures() {
-    const recent = this.sorted().map((service) => sumOf(service.past.slice(-MEAN)));
+    const recent = this.sorted().map((service) => service.past.sum);
     const sum = sumOf(recent);
     return figuresOf({ ...sum, spanMs: Math.max(0, ...recent.map((each) => each.spanMs)) });
   }

@@ -7,6 +7,7 @@ import { tokenAsked } from "./dialog.js";
 import { announce, attribute, fill, h, text } from "./dom.js";
 import { ago, duration } from "./format.js";
 import { Live } from "./live.js";
+import { placeOf } from "./place.js";
 import { DecisionsView } from "./decisions.js";
 import { PolicyView } from "./policy.js";
 import { ServiceView } from "./service.js";
@@ -17,23 +18,18 @@ const LINKS = {
   live: ["●", "live"],
   polling: ["◐", "polling"],
   lost: ["✗", "no answer"],
+  locked: ["△", "token needed"],
+  unseen: ["○", "not followed"],
 };
 
 const page = {
-  api: new Api({ askToken: tokenAsked }),
+  api: new Api({ askToken }),
   live: new Live(),
   view: null,
 };
 let state = null; // of the gateway, without its services
 
 /* ---- views ---- */
-
-/** "#/service/a%20b?endpoint=x" is {page: "service", name: "a b", query}. */
-export function placeOf(hash) {
-  const [path, query] = hash.replace(/^#\/?/, "").split("?");
-  const [first, ...rest] = path.split("/");
-  return { page: first || "services", name: decodeURIComponent(rest.join("/")), query: new URLSearchParams(query) };
-}
 
 function viewOf(place) {
   if (place.page === "service") return new ServiceView(page, place.name, place.query);
@@ -45,18 +41,21 @@ function viewOf(place) {
 function show() {
   if (location.hash === "#main") return; // the skip link
   const place = placeOf(location.hash);
-  if (page.view?.stay?.(place)) return;
-  page.view?.end();
+  const before = page.view;
+  if (before?.stay?.(place)) return;
+  before?.end();
   page.view = viewOf(place);
   const main = document.getElementById("main");
   fill(main, page.view.node);
   page.view.update();
+  showNotices();
   document.title = `${page.view.title} · Becalm`;
   for (const link of document.querySelectorAll("nav a[data-page]")) {
     const here = link.dataset.page === place.page || (link.dataset.page === "services" && place.page === "service");
     attribute(link, "aria-current", here ? "page" : null);
   }
   scrollTo(0, 0);
+  if (before !== null) main.focus({ preventScroll: true }); // who reads by ear, or goes on with Tab, is at the new view
 }
 
 /* ---- the gateway ---- */
@@ -77,7 +76,7 @@ function showAbout() {
 function showNotices() {
   const notices = [];
   if (page.live.latest?.draining) notices.push(h("p", { class: "notice" }, "△ The gateway was told to end: it finishes what is in progress."));
-  if (state !== null && !state.reload.successful) {
+  if (state !== null && !state.reload.successful && !page.view?.tellsReload) {
     const why = state.reload.why ?? "see its log";
     notices.push(h("p", { class: "notice bad" }, "✗ The latest reload failed, and the policy before it stays: ", h("code", {}, why), " ", h("a", { href: "#/policy" }, "Policy")));
   }
@@ -111,6 +110,11 @@ function showLink(word, sentence) {
   announce(word === "live" ? "Live." : sentence);
 }
 
+function askToken(wasWrong) {
+  showLink("locked", "The gateway asks for its token.");
+  return tokenAsked(wasWrong);
+}
+
 async function askBefore() {
   try {
     page.live.noteBefore(await page.api.get("/api/history"));
@@ -120,22 +124,33 @@ async function askBefore() {
   }
 }
 
-let reloads = null;
+// What was missed meanwhile, the gateway remembers.
+let isFollowed = false;
+function linked(word, sentence) {
+  const follows = word === "live" || word === "polling";
+  showLink(word, sentence);
+  if (follows && !isFollowed) {
+    askBefore();
+    page.view?.resumed?.();
+  }
+  isFollowed = follows;
+}
+
+let known = null; // which process with which policy
 function noted(event) {
-  const first = page.live.latest === null;
   page.live.note(event);
-  if (first) askBefore();
-  if (reloads !== event.reloads) {
-    reloads = event.reloads;
+  const now = `${event.id} ${event.started} ${event.reloads}`;
+  if (known !== now) {
+    known = now;
     askState();
     page.view?.reloaded?.();
   }
   showAbout();
   showNotices();
-  if (!document.hidden) page.view?.update();
+  page.view?.update();
 }
 
 themed(document.getElementById("theme"));
 addEventListener("hashchange", show);
 show();
-page.api.follow("/api/events", { poll: "/api/sample", onEvent: noted, onState: showLink });
+page.api.follow("/api/events", { poll: "/api/sample", onEvent: noted, onState: linked });

@@ -3,8 +3,12 @@
 // The policy in force, where each value came from, and reloading it: what is wrong with the file is said here.
 
 import { announce, fill, h, text, wide } from "./dom.js";
+import { plural } from "./format.js";
 
-const ORIGINS = { default: "built in", defaults: "the file's defaults", service: "the service", endpoint: "the endpoint", "--set": "the command line" };
+/** "budget.startTokens" may be broken before a part and before a word of it, and nowhere else. */
+function breakable(key) {
+  return key.split(/(?<=\.)|(?=[A-Z])/).flatMap((part) => [h("wbr"), part]);
+}
 
 export class PolicyView {
   title = "Policy";
@@ -13,6 +17,7 @@ export class PolicyView {
     this.page = page;
     this.wanted = query.get("service");
     this.policy = null;
+    this.tellsReload = false; // why the latest one failed stands on this page, so not above it too
     this.button = h("button", { type: "button", class: "primary", onclick: () => this.reload() }, "Reload the file");
     this.result = h("div", { role: "status" });
     this.about = h("p", { class: "note" });
@@ -62,7 +67,7 @@ export class PolicyView {
       return;
     }
     const force = target.inForce;
-    text(this.inForce, `In force: ${force.maxRetries} ${force.maxRetries === 1 ? "retry" : "retries"} at most, hedges ${force.hedge ? "on" : "off"}, limit ${force.limit}, mode ${force.mode}.`);
+    text(this.inForce, `In force: ${plural(force.maxRetries, "retry", "retries")} at most, hedges ${force.hedge ? "on" : "off"}, limit ${force.limit}, mode ${force.mode}.`);
     const wanted = this.filter.value.trim().toLowerCase();
     const shown = target.values.filter((each) => `${each.key} ${each.value} ${each.sentence}`.toLowerCase().includes(wanted) && (!this.onlySet.checked || each.from !== "default"));
     fill(this.rows, shown.map((each) => this.row(each)));
@@ -73,9 +78,9 @@ export class PolicyView {
     return h(
       "tr",
       { "data-key": each.key, "data-written": each.from === "default" ? null : "yes" },
-      h("th", { scope: "row" }, h("code", {}, each.key)),
+      h("th", { scope: "row" }, h("code", {}, breakable(each.key))),
       h("td", {}, h("code", {}, each.value)),
-      h("td", { class: "from" }, ORIGINS[each.from] ?? each.from, where !== "" && h("code", { class: "where" }, where)),
+      h("td", { class: "from" }, each.from, where !== "" && h("code", { class: "where" }, where)),
       h("td", {}, each.sentence),
     );
   }
@@ -89,6 +94,7 @@ export class PolicyView {
       answer = problem.body?.diagnostics ? problem.body : { reloaded: false, diagnostics: [], why: problem.message };
     }
     this.button.disabled = false;
+    this.tellsReload = !answer.reloaded;
     const said = answer.reloaded ? "✓ Reloaded." : `✗ Not reloaded: the policy before stays in force. ${answer.why ?? ""}`;
     fill(
       this.result,

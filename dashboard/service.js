@@ -6,13 +6,15 @@
 import { BreakerPanel } from "./breaker.js";
 import { Bars, TimeChart } from "./charts.js";
 import { DecisionList } from "./decisions.js";
-import { fill, h, text, wide } from "./dom.js";
-import { NONE, clock, count, ms, number, percent, perSecond, times, words } from "./format.js";
-import { figuresOf, sampleOf, stormOf, sumOf as together } from "./live.js";
-import { badge } from "./services.js";
+import { arrange, attribute, fill, h, text, wide } from "./dom.js";
+import { NONE, clock, count, ms, number, percent, perSecond, plural, times, words } from "./format.js";
+import { budgetOf, figuresOf, inOrder, sampleOf, stormOf, sumOf as together, withGaps } from "./live.js";
+import { badge, budgetSaid } from "./services.js";
 import { StormPanel } from "./storm.js";
 
 const RANGES = { "5m": "5 minutes", "1h": "1 hour", "6h": "6 hours", "24h": "24 hours" };
+const HOUR = 3600;
+const SPANS = { "5m": null, "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR }; // seconds that charts show; null: what there is
 const REFRESH = { "1h": 10000, "6h": 60000, "24h": 60000 };
 const LIVE_MS = 300000;
 const MEAN_STEPS = 5; // seconds, of shares
@@ -41,14 +43,14 @@ const CHARTS = [
   },
   {
     options: {
-      title: "Load multiplied by", note: "Attempts per call that sent any; 1.00× is no retry at all.", format: times, most: 1.5, least: 1,
+      title: "Load multiplied by", note: "Attempts per call that sent any; 1.00× = no retries.", format: times, most: 1.5, least: 1,
       series: [{ label: "amplification", slot: 3, fill: true }],
     },
     lines: [figure("amplification")],
   },
   {
     options: {
-      title: "Budget", note: "Retries that could be paid for now. Empty: no retry until successes fill it.", format: number, most: 1,
+      title: "Budget", note: "Retries that can be paid for now; successes fill it. The most it holds follows the traffic: a tenth of the calls in 10 s, 1 to 10 of them (kind earned).", format: number, most: 1,
       series: [{ label: "left", slot: 1, fill: true }, { label: "at most", slot: 4 }],
     },
     lines: [value("budgetLeft"), value("budgetCap")],
@@ -57,8 +59,8 @@ const CHARTS = [
     options: {
       title: "Retries refused", note: "Due, and not made: by the reason.", format: perSecond, most: 0.2,
       series: [
-        { label: "budget empty", slot: 3 }, { label: "breaker open", slot: 2 }, { label: "deadline", slot: 1 },
-        { label: "limit", slot: 4 }, { label: "told to stop", slot: 5 },
+        { label: "budget empty", slot: 3 }, { label: "breaker open, probe failed", slot: 2 }, { label: "deadline", slot: 1 },
+        { label: "limit, rate", slot: 4 }, { label: "stopped", slot: 5 },
       ],
     },
     lines: [rate("budgetEmpty"), rate("breakerOpen"), rate("deadline"), rate("limited"), rate("stopped")],
@@ -72,8 +74,8 @@ const CHARTS = [
   },
   {
     options: {
-      title: "In flight and queue", note: "Attempts at once against the limit, calls that wait for a slot, calls shed.", format: number, most: 5,
-      series: [{ label: "in flight", slot: 1, fill: true }, { label: "limit", slot: 4, far: true }, { label: "waiting", slot: 3 }, { label: "shed per second", slot: 5 }],
+      title: "In flight and queue", note: "Attempts at once against the limit, calls that wait for a slot, calls refused before they were sent.", format: number, most: 5,
+      series: [{ label: "in flight", slot: 1, fill: true }, { label: "limit", slot: 4, far: true }, { label: "waiting", slot: 3 }, { label: "refused per second", slot: 5 }],
     },
     lines: [value("inFlight"), value("limit"), value("waiting"), rate("shed")],
   },
@@ -104,6 +106,26 @@ function sumOf(counts) {
 
 const ENDPOINT_COLUMNS = ["Endpoint", "Requests", "Retries", "First attempt", "After retries", "Load", "Budget left", "Breaker", "In flight"];
 
+/** It stays the same node, so that the keyboard can stay in it. */
+class EndpointRow {
+  constructor(name) {
+    this.link = h("a", {}, name);
+    this.cells = ENDPOINT_COLUMNS.slice(1).map(() => h("td", {}, NONE));
+    this.node = h("tr", { "data-endpoint": name }, h("th", { scope: "row" }, this.link), this.cells);
+  }
+
+  update(view, service, name) {
+    const sample = service.endpoints.get(name);
+    const now = service.figuresOf(name);
+    const isChosen = name === view.endpoint;
+    attribute(this.link, "href", view.address({ endpoint: name }));
+    attribute(this.link, "aria-current", isChosen ? "true" : null);
+    attribute(this.node, "data-chosen", isChosen ? "yes" : null);
+    const said = [perSecond(now.requests), perSecond(now.retries), percent(now.first), percent(now.success), times(now.amplification), budgetSaid(budgetOf(sample)), words(sample.breaker), number(sample.inFlight)];
+    said.forEach((each, i) => text(this.cells[i], each));
+  }
+}
+
 export class ServiceView {
   constructor(page, name, query) {
     this.page = page;
@@ -111,6 +133,7 @@ export class ServiceView {
     this.title = name;
     this.told = null; // of /api/state
     this.samples = [];
+    this.endpointRows = new Map();
     this.badge = badge();
     this.storm = new StormPanel();
     this.charts = CHARTS.map((each) => new TimeChart(each.options));
@@ -127,8 +150,10 @@ export class ServiceView {
     this.hosts = h("tbody");
     this.totals = h("dl", { class: "totals" });
     this.reasons = h("div", { class: "reasons" });
-    this.ranges = h("div", { class: "ranges", role: "group", "aria-label": "Time shown" });
+    this.rangeLinks = Object.entries(RANGES).map(([range, label]) => [range, h("a", { "aria-label": label }, range)]);
+    this.ranges = h("div", { class: "ranges", role: "group", "aria-label": "Time shown" }, this.rangeLinks.map(([, link]) => link));
     this.shown = h("span", {});
+    this.begins = h("p", { class: "note", role: "status", hidden: true });
     this.body = h(
       "div",
       {},
@@ -137,6 +162,7 @@ export class ServiceView {
         wide("Endpoints", h("table", {}, h("thead", {}, h("tr", {}, ENDPOINT_COLUMNS.map((label) => h("th", { scope: "col" }, label)))), this.endpoints))),
       h("section", { "aria-labelledby": "charts-title" },
         h("div", { class: "heading" }, h("h2", { id: "charts-title" }, "Over time: ", this.shown), this.ranges),
+        this.begins,
         h("div", { class: "charts" }, this.charts.map((chart) => chart.node), this.delays.node)),
       h("div", { class: "two" },
         this.breaker.node,
@@ -167,7 +193,11 @@ export class ServiceView {
     this.range = query.get("range") in RANGES ? query.get("range") : "5m";
     this.breaker.choose(this.endpoint);
     this.delayBase = null;
-    fill(this.ranges, Object.entries(RANGES).map(([range, label]) => h("a", { href: this.address({ range }), "aria-current": range === this.range ? "true" : null, "aria-label": label }, range)));
+    this.samples = [];
+    for (const [range, link] of this.rangeLinks) {
+      attribute(link, "href", this.address({ range }));
+      attribute(link, "aria-current", range === this.range ? "true" : null);
+    }
     text(this.shown, `${this.endpoint === "default" ? "default endpoint" : this.endpoint}, ${RANGES[this.range]}`);
     clearInterval(this.timer);
     if (REFRESH[this.range]) this.timer = setInterval(() => this.askHistory(), REFRESH[this.range]);
@@ -196,7 +226,8 @@ export class ServiceView {
     try {
       const past = await this.page.api.get(`/api/history?service=${encodeURIComponent(this.name)}&endpoint=${encodeURIComponent(endpoint)}&range=${range}`);
       if (endpoint !== this.endpoint || range !== this.range) return;
-      this.samples = past.rows.map((row) => sampleOf(past.columns, row));
+      if (past.history) this.samples = inOrder(past.rows.map((row) => sampleOf(past.columns, row)));
+      this.isKept = past.history;
       this.breaker.moved(past.moves);
       this.draw();
     } catch {
@@ -221,53 +252,85 @@ export class ServiceView {
   /* ---- what is shown ---- */
 
   update() {
-    const service = this.page.live.services.get(this.name);
-    if (service?.latest === undefined) return;
+    const { live } = this.page;
+    const service = live.services.get(this.name);
+    if (service?.latest === undefined) {
+      if (live.latest !== null && service === undefined) this.gone();
+      return;
+    }
     this.badge.update(service.trouble);
     this.storm.update(service.storm, stormOf(service.storm));
     this.showEndpoints(service);
     const sample = service.endpoints.get(this.endpoint);
-    if (this.range === "5m" && sample && sample.time > (this.samples.at(-1)?.time ?? 0)) {
+    if (this.range === "5m" && sample && live.latest !== this.noted) {
+      this.noted = live.latest;
       if (sample.breaker !== this.samples.at(-1)?.breaker || sample.opened > 0) this.askHistory();
-      this.samples.push(sample);
-      while (this.samples[0].time < sample.time - LIVE_MS) this.samples.shift();
+      this.samples = inOrder([...this.samples, sample]).filter((each) => each.time >= sample.time - LIVE_MS);
       this.draw();
     }
     this.refresh();
     this.decisions.update();
   }
 
+  // A reload took it out of the policy.
+  gone() {
+    this.told = null;
+    this.show();
+  }
+
+  /** What happened while nobody followed is in the gateway's history. */
+  resumed() {
+    this.askHistory();
+  }
+
+  /** Another policy, or another process: waits are counted anew. */
   reloaded() {
+    this.delayBase = null;
     this.askHistory();
   }
 
   draw() {
-    const times = this.samples.map((sample) => sample.time / 1000);
+    const points = withGaps(this.samples);
     const steps = this.range === "5m" ? MEAN_STEPS : 1;
-    const recent = this.samples.map((sample, i) => together(this.samples.slice(Math.max(0, i + 1 - steps), i + 1)));
-    const column = (line) => this.samples.map((sample, i) => line(sample, recent[i]));
-    this.charts.forEach((chart, i) => chart.update(times, ...CHARTS[i].lines.map(column)));
+    const recent = points.map((point, i) => together(points.slice(Math.max(0, i + 1 - steps), i + 1).filter((each) => !each.gap)));
+    const column = (line) => points.map((point, i) => (point.gap ? null : line(point, recent[i])));
+    const now = (this.page.live.latest?.time ?? this.samples.at(-1)?.time ?? Date.now()) / 1000;
+    const span = SPANS[this.range];
+    const seconds = points.map((point) => point.time / 1000);
+    this.charts.forEach((chart, i) => {
+      chart.span = span === null ? null : [now - span, now];
+      chart.update(seconds, ...CHARTS[i].lines.map(column));
+    });
+    this.showBeginning(now - (span ?? 0));
+  }
+
+  // Why there is less than was asked for.
+  showBeginning(from) {
+    const first = this.samples[0];
+    const isShort = first !== undefined && SPANS[this.range] !== null && (first.time - first.spanMs) / 1000 > from + 1;
+    let said = "";
+    if (this.isKept === false) said = "△ No history is kept of this endpoint: those of others fill the memory that there is for it. 5 minutes show what this page has seen itself.";
+    else if (isShort) said = `The history begins at ${clock(first.time - first.spanMs).slice(0, 5)}.`;
+    else if (first === undefined && SPANS[this.range] !== null) said = "There is no history yet: it begins with the first request.";
+    text(this.begins, said);
+    this.begins.hidden = said === "";
   }
 
   showEndpoints(service) {
-    const rows = [...service.endpoints].map(([name, sample]) => {
-      const now = figuresOf(sample);
-      const left = sample.budgetCap ? sample.budgetLeft / sample.budgetCap : undefined;
-      const link = h("a", { href: this.address({ endpoint: name }), "aria-current": name === this.endpoint ? "true" : null }, name);
-      const cells = [perSecond(now.requests), perSecond(now.retries), percent(now.first), percent(now.success), times(now.amplification), percent(left), words(sample.breaker), number(sample.inFlight)];
-      return h("tr", { "data-endpoint": name, "data-chosen": name === this.endpoint ? "yes" : null }, h("th", { scope: "row" }, link), cells.map((cell) => h("td", {}, cell)));
-    });
-    if (this.endpoints.contains(document.activeElement)) return; // the keyboard is in there: not now
-    fill(this.endpoints, rows);
+    const before = this.endpointRows;
+    this.endpointRows = new Map([...service.endpoints.keys()].map((name) => [name, before.get(name) ?? new EndpointRow(name)]));
+    for (const [name, row] of this.endpointRows) row.update(this, service, name);
+    arrange(this.endpoints, [...this.endpointRows.values()].map((row) => row.node));
   }
 
   show() {
     this.missing.hidden = this.told !== null;
     this.body.hidden = this.told === null;
+    this.badge.node.hidden = this.told === null;
     if (this.told === null) return;
     const target = this.told.endpoints.find((each) => each.name === this.endpoint) ?? this.told.endpoints[0];
     this.breaker.update(target.breaker);
-    fill(this.hosts, this.told.hosts.map((host) => hostRow(host)));
+    fill(this.hosts, this.told.hosts.map((host) => hostRow(host, this.told.ejectionsIgnored)));
     if (this.told.ejectionsIgnored) this.hosts.append(h("tr", {}, h("td", { colspan: 4 }, "△ So many hosts are bad that ejections are ignored.")));
     fill(this.totals, TOTALS.map(([key, label, said]) => [h("dt", {}, label), h("dd", { "data-figure": key }, said(target))]));
     fill(this.reasons, reasonTable("Retries refused", target.overflow), reasonTable("Calls refused before they were sent", target.shed), reasonTable("Calls that failed", target.calls.failed), reasonTable("What shadow mode would have refused", target.shadow, true));
@@ -281,7 +344,7 @@ export class ServiceView {
     const some = sumOf(since) >= 20;
     const labels = [...this.buckets.map((bound) => (bound < 1000 ? `${bound}` : `${bound / 1000}s`)), "+"];
     const mean = delay.count > 0 ? `mean ${ms(delay.sumMs / delay.count)}` : "no retry yet";
-    this.delays.update(labels, some ? since : delay.counts, `${count(delay.count)} waits since the start, ${mean}. Bars: up to so many ms, ${some ? `since ${clock(this.delayBase.time)}` : "since the start"}.`);
+    this.delays.update(labels, some ? since : delay.counts, `${plural(delay.count, "wait")} since the start, ${mean}. Bars: up to so many ms, ${some ? `since ${clock(this.delayBase.time)}` : "since the start"}.`);
   }
 
   end() {
@@ -290,11 +353,21 @@ export class ServiceView {
   }
 }
 
-function hostRow(host) {
-  const state = host.ejected ? `△ ejected, back in ${ms(host.ejectedForMs)}` : host.usable ? "● usable" : "✗ not usable";
+/** A host that fails is said to, whether it is ejected or used all the same because too many would have to go. */
+export function hostSaid(host, ejectionsIgnored) {
+  const share = host.attempts > 0 ? host.failed / host.attempts : 0;
+  const rate = `${percent(share)} of ${plural(host.attempts ?? 0, "attempt")}`;
+  if (share >= 0.5 && (ejectionsIgnored || !host.ejected)) return `✗ failing: ${rate}`;
+  if (host.ejected) return `△ ejected, back in ${ms(host.ejectedForMs)}`;
+  if (!host.usable) return "✗ not usable";
+  return share > 0 ? `● usable, failed ${rate}` : "● usable";
+}
+
+function hostRow(host, ejectionsIgnored) {
+  const state = hostSaid(host, ejectionsIgnored);
   const quiet = host.askedForQuietMs > 0 ? `, asked for quiet: ${ms(host.askedForQuietMs)}` : "";
   const name = host.address && host.address !== host.name ? `${host.name} (${host.address})` : host.name;
-  return h("tr", { "data-host": host.name }, h("th", { scope: "row" }, name), h("td", {}, state + quiet), h("td", {}, number(host.inFlight)), h("td", {}, host.timesEjected === 0 ? NONE : `${host.timesEjected}×`));
+  return h("tr", { "data-host": host.name }, h("th", { scope: "row" }, name), h("td", { class: "state" }, state + quiet), h("td", {}, number(host.inFlight)), h("td", {}, host.timesEjected === 0 ? NONE : `${host.timesEjected}×`));
 }
 
 function reasonTable(title, reasons, onlyIfAny = false) {

@@ -4,8 +4,9 @@
 // so that hundreds of services cost as little as a screenful.
 
 import { Sparkline } from "./charts.js";
-import { attribute, fill, h, text } from "./dom.js";
-import { NONE, ms, number, percent, perSecond, times, words } from "./format.js";
+import { arrange, attribute, h, text } from "./dom.js";
+import { NONE, ms, number, percent, perSecond, plural, times, words } from "./format.js";
+import { isTrouble } from "./trouble.js";
 
 const COLUMNS = [
   ["service", "Service"],
@@ -29,10 +30,17 @@ class Gauge {
     this.node = h("svg", { class: "gauge", width: 44, height: 8, "aria-hidden": "true" }, h("rect", { class: "gauge-back", width: "100%", height: "100%" }), this.bar);
   }
 
+  /** null: there is nothing to gauge. */
   update(share) {
+    attribute(this.node, "hidden", share === null ? "" : null);
     attribute(this.bar, "width", `${Math.round(100 * Math.min(1, Math.max(0, share ?? 0)))}%`);
-    attribute(this.node, "data-low", share !== undefined && share < 0.1 ? "yes" : null);
+    attribute(this.node, "data-low", share !== undefined && share !== null && share < 0.1 ? "yes" : null);
   }
+}
+
+/** A share of a budget as text, where there may be none. */
+export function budgetSaid(share) {
+  return share === null ? "none" : percent(share);
 }
 
 export function badge() {
@@ -41,8 +49,9 @@ export function badge() {
   const node = h("span", { class: "badge" }, sign, " ", word);
   return {
     node,
-    update({ level, sign: mark, word: said }) {
-      attribute(node, "data-level", level);
+    update({ weight, sign: mark, word: said, sentence }) {
+      attribute(node, "data-weight", weight);
+      attribute(node, "title", sentence);
       text(sign, mark);
       text(word, said);
     },
@@ -81,7 +90,7 @@ class Row {
   update(service) {
     const { figures, latest, trouble } = service;
     this.badge.update(trouble);
-    attribute(this.node, "data-level", trouble.level);
+    attribute(this.node, "data-weight", trouble.weight);
     if (!this.seen) return;
     const cells = this.cells;
     this.spark.update(service.recent.arrivals, 60);
@@ -91,7 +100,7 @@ class Row {
     text(cells.success, percent(figures.success));
     text(cells.amplification, times(figures.amplification));
     this.gauge.update(latest.budget);
-    text(cells.budget, percent(latest.budget));
+    text(cells.budget, budgetSaid(latest.budget));
     text(cells.breaker, words(latest.breaker));
     text(cells.flight, latest.limit === null ? number(latest.inFlight) : `${number(latest.inFlight)} of ${number(latest.limit)}`);
     text(cells.queue, number(latest.waiting));
@@ -119,17 +128,16 @@ export class ServicesView {
   constructor(page) {
     this.page = page;
     this.rows = new Map();
-    this.order = "";
     this.tiles = {
-      requests: new Tile("Requests", "arriving, shed ones too", 1),
+      requests: new Tile("Requests", "arriving, refused ones too", 1),
       attempts: new Tile("Sent to hosts", "first attempts and retries", 2),
-      amplification: new Tile("Load multiplied by", "attempts per call; 1.00× is none"),
+      amplification: new Tile("Load multiplied by", "attempts per call; 1.00× = no retries"),
       first: new Tile("Success at first", "without any retry"),
       success: new Tile("Success after retries", "what callers see"),
       trouble: new Tile("In trouble", "services that need a look"),
     };
-    this.filter = h("input", { id: "filter", type: "search", placeholder: "part of a name", oninput: () => this.arrange(true) });
-    this.only = h("input", { id: "only", type: "checkbox", onchange: () => this.arrange(true) });
+    this.filter = h("input", { id: "filter", type: "search", placeholder: "part of a name", oninput: () => this.arrange() });
+    this.only = h("input", { id: "only", type: "checkbox", onchange: () => this.arrange() });
     this.count = h("span", { class: "note", role: "status" });
     this.body = h("tbody", { role: "rowgroup" });
     this.empty = h("p", { class: "empty", hidden: true });
@@ -174,14 +182,14 @@ export class ServicesView {
     if (live.latest === null) return;
     const figures = live.figures();
     const services = live.sorted();
-    const troubled = services.filter((service) => service.trouble.level >= 2).length;
+    const troubled = services.filter((service) => isTrouble(service.trouble)).length;
     this.tiles.requests.update(perSecond(figures.requests), live.past("arrivals"));
     this.tiles.attempts.update(perSecond(figures.attempts), live.past("attempts"));
     this.tiles.amplification.update(times(figures.amplification));
     this.tiles.first.update(percent(figures.first));
     this.tiles.success.update(percent(figures.success));
     this.tiles.trouble.update(`${troubled} of ${services.length}`);
-    this.arrange(false);
+    this.arrange();
   }
 
   row(service) {
@@ -195,21 +203,14 @@ export class ServicesView {
     return row;
   }
 
-  // Rows move only when their order did: whoever is about to click one has it under the pointer still. Meanwhile focus
-  // stays where it is, because nodes that keep their place are not touched.
+  // Rows move only when their order did: whoever is about to click one has it under the pointer still.
   arrange() {
     const wanted = this.filter.value.trim().toLowerCase();
     const all = this.page.live.sorted();
-    const shown = all.filter((service) => service.name.toLowerCase().includes(wanted) && (!this.only.checked || service.trouble.level >= 2));
+    const shown = all.filter((service) => service.name.toLowerCase().includes(wanted) && (!this.only.checked || isTrouble(service.trouble)));
     for (const service of shown) this.row(service).update(service);
-    const order = shown.map((service) => service.name).join("\n");
-    if (order !== this.order) {
-      this.order = order;
-      const focused = document.activeElement;
-      fill(this.body, shown.map((service) => this.row(service).node));
-      if (this.body.contains(focused)) focused.focus({ preventScroll: true });
-    }
-    text(this.count, shown.length === all.length ? `${all.length} services` : `${shown.length} of ${all.length} services`);
+    arrange(this.body, shown.map((service) => this.row(service).node));
+    text(this.count, shown.length === all.length ? plural(all.length, "service") : `${shown.length} of ${plural(all.length, "service")}`);
     this.empty.hidden = shown.length > 0;
     text(this.empty, all.length === 0 ? "The policy has no services yet." : "No service matches. Nothing may be in trouble: good.");
   }

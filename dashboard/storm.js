@@ -12,7 +12,7 @@ const QUESTIONS = [
 ];
 
 const WORDS = {
-  storm: ["▲", "Retry storm", "Retries are a large part of the load. Look at what refuses or fails below."],
+  storm: ["▲", "Retry storm", "within the last 5 minutes: retries were a large part of the load. Look at what refuses or fails below."],
   watch: ["◇", "One sign of a storm", "Not a storm by itself: a busy service has it all the time."],
   calm: ["●", "No sign of a storm", ""],
 };

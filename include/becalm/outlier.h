@@ -90,6 +90,11 @@ BECALM_API bool becalm_host_ejected(const struct becalm_hosts *, uint32_t host, 
 /* For display: are more hosts bad than may be out, so that ejections are ignored and every host is usable? */
 BECALM_API bool becalm_hosts_ignored(const struct becalm_hosts *, const struct becalm_outlier_policy *);
 
+/* For display: how many results the host had in `window`, and how many of them failed. False: they are not counted,
+ * because ejection is off or by failures in a row. */
+BECALM_API bool becalm_host_read(const struct becalm_hosts *, uint32_t host, becalm_ns now, uint64_t *results,
+                                 uint64_t *failed);
+
 BECALM_END_DECLS
 
 #endif

@@ -206,7 +206,7 @@ static void state(struct admin *admin, const struct admin_request *request, stru
     struct buffer *page = &answer->page;
     char text[16];
     struct range range = {demo->ticks > LANE_TICKS ? demo->ticks - LANE_TICKS : 0, demo->ticks};
-    if (admin_query(request->query, "since", text, sizeof text)) {
+    if (admin_query(request->query, "since", text, sizeof text) == ADMIN_GIVEN) {
         unsigned long since = strtoul(text, NULL, 10);
         range.from = since < range.from ? range.from : since > range.to ? range.to : (uint32_t)since;
     }

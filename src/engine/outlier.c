@@ -197,6 +197,15 @@ bool becalm_host_ejected(const struct becalm_hosts *hosts, uint32_t host, becalm
     return now < word_get(&host_at(hosts, host)->ejected_until);
 }
 
+bool becalm_host_read(const struct becalm_hosts *hosts, uint32_t host, becalm_ns now, uint64_t *results,
+                      uint64_t *failed)
+{
+    const struct becalm_window *window = host_at(hosts, host)->window;
+    *results = window == NULL ? 0 : becalm_window_sum(window, now, LANE_RESULTS);
+    *failed = window == NULL ? 0 : becalm_window_sum(window, now, LANE_FAILED);
+    return window != NULL;
+}
+
 /* The ejection `until` is over, and its probe is not out or is lost. */
 static bool probe_due(const struct becalm_host *h, becalm_ns until, becalm_ns now)
 {

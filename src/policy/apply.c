@@ -769,5 +769,10 @@ bool name_is_fine(struct loader *l, const struct yaml_node *key, const char *wha
         loader_error(l, key->line, key->column, "wrong-type", "the name of a %s has 1 to 128 characters", what);
         return false;
     }
+    if (strcmp(key->text, ".") == 0 || strcmp(key->text, "..") == 0) { /* what clients make of them in a path */
+        loader_error(l, key->line, key->column, "wrong-type",
+                     "\"%s\" can't be the name of a %s: write one with a letter", key->text, what);
+        return false;
+    }
     return true;
 }

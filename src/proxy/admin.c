@@ -66,15 +66,15 @@ static void listener_ready(struct source *source, uint32_t events)
     (void)events;
     for (int i = 0; i < TURN; i++) {
         bool full = admin->conn_count == ADMIN_CONNS_MAX;
-        struct admin_conn *idlest = full ? admin_conns_idlest(admin) : NULL;
-        if (full && idlest == NULL) {
+        struct admin_conn *cheapest = full ? admin_conns_cheapest(admin) : NULL;
+        if (full && cheapest == NULL) {
             listener_pause(listener);
             return;
         }
         int fd = take(listener);
         if (fd >= 0) {
             if (full) { /* only now is it sure that somebody wants the place */
-                admin_conn_close(idlest);
+                admin_conn_close(cheapest);
             }
             admin_conn_accept(admin, fd, false);
         } else if (errno == EMFILE || errno == ENFILE) {

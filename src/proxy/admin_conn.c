@@ -9,12 +9,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define HEAD_TIME  (10 * BECALM_S) /* for a head, and again for a body, and for each piece of an answer */
-#define BRIEF_TIME (2 * BECALM_S)  /* the same while descriptors are short */
-#define IDLE_TIME  (60 * BECALM_S)
-#define LINGER     (2 * BECALM_S)
-#define READ       4096u
-#define OUT_HEAD   1024u
+#define HEAD_TIME     (10 * BECALM_S) /* for a head, and again for a body, and for each piece of an answer */
+#define BRIEF_TIME    (2 * BECALM_S)  /* the same while descriptors are short */
+#define IDLE_TIME     (60 * BECALM_S)
+#define LINGER        (2 * BECALM_S)
+#define READ          4096u
+#define OUT_HEAD      1024u
+#define STREAM_UNSENT (16 * 1024) /* bytes */
 
 enum conn_state {
     CONN_IDLE,   /* between requests */
@@ -109,6 +110,16 @@ static void put_fields(struct h1_out *out, const struct admin_answer *answer)
     put_browser_fields(out, answer);
 }
 
+/* What is not sent yet waits here and not in the socket, which would take minutes of events for somebody who reads
+ * none. */
+static void keep_unsent_short(const struct admin_conn *conn)
+{
+    int bytes = STREAM_UNSENT;
+    if (conn->local.any.sa_family != AF_UNIX) {
+        setsockopt(conn->source.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+    }
+}
+
 /* conn->answer is ready: writes its head, and begins to send. */
 static void answer_begin(struct admin_conn *conn, bool to_head)
 {
@@ -127,6 +138,9 @@ static void answer_begin(struct admin_conn *conn, bool to_head)
     h1_date(date, (int64_t)(loop->wall / BECALM_S));
     conn->keep = conn->keep && !conn->reserved && !conn->quiet && !answer->streams;
     conn->admin->stream_count += answer->streams;
+    if (answer->streams) {
+        keep_unsent_short(conn);
+    }
     h1_put_status(&out, answer->status);
     h1_put_field(&out, "date", text_of(date));
     put_fields(&out, answer);
@@ -425,16 +439,36 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
     enter(conn, CONN_HEAD, HEAD_TIME);
 }
 
-struct admin_conn *admin_conns_idlest(const struct admin *admin)
+/* How dear a connection is to us; 0: not to be taken away. Who has connected and said nothing is the first to go, for
+ * sixty-four of them would lock out the probes of /healthz; who has said half a head is the last. */
+static uint32_t price(const struct admin_conn *conn)
 {
-    struct admin_conn *oldest = NULL;
+    switch (conn->state) {
+    case CONN_HEAD:
+        return conn->in.length == 0 ? 1 : 3;
+    case CONN_IDLE:
+        return 2;
+    case CONN_BODY:
+    case CONN_WRITE:
+    case CONN_STREAM:
+    case CONN_LINGER:
+        return 0;
+    }
+    BECALM_UNREACHABLE();
+}
+
+struct admin_conn *admin_conns_cheapest(const struct admin *admin)
+{
+    struct admin_conn *cheapest = NULL;
     for (struct admin_conn *conn = admin->conns; conn != NULL; conn = conn->next) {
+        uint32_t less = cheapest == NULL ? UINT32_MAX : price(cheapest);
+        bool older = cheapest == NULL || conn->timer.at <= cheapest->timer.at;
         /* The list has the latest first, so that of those answered in one wake-up the one that came first is taken. */
-        if (conn->state == CONN_IDLE && (oldest == NULL || conn->timer.at <= oldest->timer.at)) {
-            oldest = conn;
+        if (price(conn) > 0 && (price(conn) < less || (price(conn) == less && older))) {
+            cheapest = conn;
         }
     }
-    return oldest;
+    return cheapest;
 }
 
 void admin_conns_quiet(struct admin *admin)

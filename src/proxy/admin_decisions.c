@@ -11,22 +11,27 @@
 #define LIMIT 100u /* unless told otherwise */
 
 struct ask {
-    char service[256]; /* "": all */
+    char service[ADMIN_NAME_MAX]; /* "": all */
     uint64_t limit;
 };
 
-static bool ask_read(const struct admin_request *request, struct ask *ask)
+/* False: the answer says what is wrong. */
+static bool ask_read(const struct admin_request *request, struct ask *ask, struct admin_answer *answer)
 {
     char text[24];
     ask->limit = LIMIT;
-    if (!admin_query(request->query, "service", ask->service, sizeof ask->service)) {
-        ask->service[0] = '\0';
+    if (!admin_name(request, "service", ask->service, answer)) {
+        return false;
     }
-    if (!admin_query(request->query, "limit", text, sizeof text)) {
+    if (admin_query(request->query, "limit", text, sizeof text) == ADMIN_ABSENT) {
         return true;
     }
     struct becalm_text number = text_of(text);
-    return text_take_number(&number, &ask->limit) > 0 && number.length == 0 && ask->limit > 0;
+    bool is_number = text_take_number(&number, &ask->limit) > 0 && number.length == 0 && ask->limit > 0;
+    if (!is_number) {
+        admin_problem(answer, 400, "limit is a number from 1.");
+    }
+    return is_number;
 }
 
 static int newer_first(const void *a, const void *b)
@@ -112,8 +117,7 @@ void admin_decisions(struct admin *admin, const struct admin_request *request, s
     struct gateway *gateway = admin->place.gateway;
     struct ask ask;
     size_t count;
-    if (!ask_read(request, &ask)) {
-        admin_problem(answer, 400, "limit is a number from 1.");
+    if (!ask_read(request, &ask, answer)) {
         return;
     }
     struct snapshot *snapshot = gateway_snapshot(gateway);

@@ -124,6 +124,7 @@ static void put_service(struct admin *admin, struct buffer *page, const struct s
         buffer_json_open(page, NULL, '{');
         buffer_json_chars(page, "name", target->endpoint == NULL ? METRICS_DEFAULT : target->endpoint->name);
         buffer_json_bool(page, "ownGate", i == 0 || target->state->target.gate != own->gate);
+        buffer_json_bool(page, "overloaded", becalm_gate_overloaded(target->state->target.gate));
         put_row(page, "row", &sample);
         buffer_json_close(page, '}');
     }
@@ -137,6 +138,8 @@ static void put_gateway(struct buffer *page, struct gateway *gateway, const stru
     bool reloaded = gateway->reload.successful;
     uint64_t reloads = gateway->reload.count;
     pthread_mutex_unlock(&gateway->lock);
+    buffer_json_chars(page, "id", gateway->id);
+    buffer_json_number(page, "started", gateway->started_wall / BECALM_MS);
     buffer_json_number(page, "snapshot", snapshot->number);
     buffer_json_number(page, "reloads", reloads);
     buffer_json_bool(page, "reloaded", reloaded);
@@ -149,6 +152,7 @@ void admin_put_sample(struct admin *admin, struct buffer *page)
 {
     struct snapshot *snapshot = gateway_snapshot(admin->place.gateway);
     buffer_json_open(page, NULL, '{');
+    buffer_json_number(page, "number", history_number(admin->place.history));
     buffer_json_number(page, "time", admin->place.loop->wall / BECALM_MS);
     put_gateway(page, admin->place.gateway, snapshot);
     put_columns(page);
@@ -191,33 +195,36 @@ static const struct {
     {"6h", HISTORY_DAY, 6 * 3600000},
     {"24h", HISTORY_DAY, 24 * 3600000},
 };
+#define RANGES (sizeof ranges / sizeof ranges[0])
 
 struct ask {
-    char service[256];
-    char endpoint[256];
+    char service[ADMIN_NAME_MAX]; /* "": all */
+    char endpoint[ADMIN_NAME_MAX];
     size_t range; /* of `ranges` */
 };
 
-static bool ask_read(const struct admin_request *request, struct ask *ask)
+/* False: the answer says what is wrong. */
+static bool ask_read(const struct admin_request *request, struct ask *ask, struct admin_answer *answer)
 {
     char text[8];
-    if (!admin_query(request->query, "service", ask->service, sizeof ask->service)) {
-        ask->service[0] = '\0';
+    if (!admin_name(request, "service", ask->service, answer) ||
+        !admin_name(request, "endpoint", ask->endpoint, answer)) {
+        return false;
     }
-    if (!admin_query(request->query, "endpoint", ask->endpoint, sizeof ask->endpoint)) {
+    if (ask->endpoint[0] == '\0') {
         memcpy(ask->endpoint, METRICS_DEFAULT, sizeof METRICS_DEFAULT);
     }
     ask->range = 0;
-    if (!admin_query(request->query, "range", text, sizeof text)) {
+    if (admin_query(request->query, "range", text, sizeof text) == ADMIN_ABSENT) {
         return true;
     }
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        if (strcmp(text, ranges[i].word) == 0) {
-            ask->range = i;
-            return true;
-        }
+    while (ask->range < RANGES && strcmp(text, ranges[ask->range].word) != 0) {
+        ask->range++;
     }
-    return false;
+    if (ask->range == RANGES) {
+        admin_problem(answer, 400, "range is 5m, 1h, 6h or 24h.");
+    }
+    return ask->range < RANGES;
 }
 
 static bool find(const struct snapshot *snapshot, const struct ask *ask, uint32_t *index)
@@ -248,15 +255,11 @@ static void put_moves(struct buffer *page, const struct history_target *past)
     buffer_json_close(page, ']');
 }
 
-static void put_past(struct buffer *page, const struct ask *ask, const struct history_target *past, uint64_t wall_ms)
+static void put_rows(struct buffer *page, const struct ask *ask, const struct history_target *past, uint64_t wall_ms)
 {
     enum history_range range = ranges[ask->range].range;
     uint64_t begin = wall_ms > ranges[ask->range].span_ms ? wall_ms - ranges[ask->range].span_ms : 0;
-    buffer_json_open(page, NULL, '{');
-    buffer_json_chars(page, "service", ask->service);
-    buffer_json_chars(page, "endpoint", ask->endpoint);
-    buffer_json_chars(page, "range", ranges[ask->range].word);
-    put_columns(page);
+    struct history_sample running;
     buffer_json_open(page, "rows", '[');
     for (uint32_t i = 0; past != NULL && i < history_target_count(past, range); i++) {
         const struct history_sample *sample = history_target_at(past, range, i);
@@ -264,7 +267,21 @@ static void put_past(struct buffer *page, const struct ask *ask, const struct hi
             put_row(page, NULL, sample);
         }
     }
+    if (past != NULL && history_target_running(past, range, &running)) {
+        put_row(page, NULL, &running);
+    }
     buffer_json_close(page, ']');
+}
+
+static void put_past(struct admin *admin, struct buffer *page, const struct ask *ask, const struct history_target *past)
+{
+    buffer_json_open(page, NULL, '{');
+    buffer_json_chars(page, "service", ask->service);
+    buffer_json_chars(page, "endpoint", ask->endpoint);
+    buffer_json_chars(page, "range", ranges[ask->range].word);
+    buffer_json_bool(page, "history", past != NULL || !history_is_full(admin->place.history));
+    put_columns(page);
+    put_rows(page, ask, past, admin->place.loop->wall / BECALM_MS);
     put_moves(page, past);
     buffer_json_close(page, '}');
     buffer_chars(page, "\n");
@@ -313,16 +330,14 @@ void admin_history(struct admin *admin, const struct admin_request *request, str
 {
     struct ask ask;
     uint32_t index;
-    if (!ask_read(request, &ask)) {
-        admin_problem(answer, 400, "range is 5m, 1h, 6h or 24h.");
+    if (!ask_read(request, &ask, answer)) {
         return;
     }
     struct snapshot *snapshot = gateway_snapshot(admin->place.gateway);
     if (ask.service[0] == '\0') {
         put_all_recent(admin, &answer->page, snapshot);
     } else if (find(snapshot, &ask, &index)) {
-        put_past(&answer->page, &ask, history_of(admin->place.history, snapshot, index),
-                 admin->place.loop->wall / BECALM_MS);
+        put_past(admin, &answer->page, &ask, history_of(admin->place.history, snapshot, index));
     } else {
         admin_problem(answer, 404, "The policy has no such service or endpoint.");
     }

@@ -15,6 +15,7 @@
 #define ADMIN_HEAD_MAX  (8u * 1024)
 #define ADMIN_BODY_MAX  (64u * 1024)
 #define ADMIN_PAGE_MAX  (64u * 1024 * 1024)
+#define ADMIN_NAME_MAX  129u /* as long as the policy lets names be, and a zero */
 
 #define ADMIN_STREAMS_MAX 16u /* who follow /api/events at a time: the others have to ask */
 
@@ -79,9 +80,12 @@ struct admin_route {
 bool admin_route_check(const struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_route_answer(struct admin *, const struct admin_request *, struct admin_answer *);
 
-/* The value of a parameter of the query, with its escapes undone, in `text`. False: there is none. What does not fit or
- * is badly escaped becomes an empty text. */
-bool admin_query(struct becalm_text query, const char *name, char *text, size_t size);
+/* The value of a parameter of the query, with its escapes undone, in `text`, which is "" if there is none. BAD: it does
+ * not fit, is badly escaped or has a zero byte. */
+enum admin_value { ADMIN_ABSENT, ADMIN_GIVEN, ADMIN_BAD };
+enum admin_value admin_query(struct becalm_text query, const char *name, char *text, size_t size);
+/* The same for a parameter that is the name of something; where it is BAD, false, and the answer says so. */
+bool admin_name(const struct admin_request *, const char *name, char text[ADMIN_NAME_MAX], struct admin_answer *);
 /* Undoes %XX. False: malformed, a zero byte, or it does not fit. */
 bool admin_unescape(struct becalm_text, char *text, size_t size);
 
@@ -116,8 +120,9 @@ char **admin_host_names(const struct snapshot_service *);
 /* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
 void admin_conn_accept(struct admin *, int fd, bool reserved);
 void admin_conn_close(struct admin_conn *);
-/* The one that has been idle for longest; NULL: none is idle. */
-struct admin_conn *admin_conns_idlest(const struct admin *);
+/* The one to close for somebody else: who has not sent a byte, else who is idle, else whose head is not whole; of these
+ * who has been so for longest. NULL: all are being answered. */
+struct admin_conn *admin_conns_cheapest(const struct admin *);
 /* Closes those that are idle, and the others after their answer. */
 void admin_conns_quiet(struct admin *);
 

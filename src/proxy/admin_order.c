@@ -63,7 +63,7 @@ static const struct {
 };
 
 struct breaker_order {
-    char service[256];
+    char service[ADMIN_NAME_MAX];
     const char *endpoint; /* NULL: all of the service; METRICS_DEFAULT: its own rules alone */
     int state;
 };

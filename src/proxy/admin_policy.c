@@ -55,20 +55,27 @@ static void tell_target(struct buffer *page, const char *file, const struct snap
     buffer_json_close(page, '}');
 }
 
+/* All services, or the one that is asked for. */
 void admin_policy(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
+    char wanted[ADMIN_NAME_MAX];
+    bool all = admin_query(request->query, "service", wanted, sizeof wanted) == ADMIN_ABSENT;
+    if (!admin_name(request, "service", wanted, answer)) {
+        return;
+    }
     struct snapshot *snapshot = gateway_snapshot(admin->place.gateway);
     const struct becalm_settings *settings = snapshot->settings;
     const char *file = becalm_config_name(snapshot->config);
     struct buffer *page = &answer->page;
-    (void)request;
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "file", file);
     buffer_json_chars(page, "role", settings->role == BECALM_ROLE_SIDECAR ? "sidecar" : "gateway");
     buffer_json_bool(page, "gatewayRetries", settings->gateway_retries);
     buffer_json_open(page, "targets", '[');
     for (uint32_t i = 0; i < snapshot->target_count; i++) {
-        tell_target(page, file, &snapshot->target[i]);
+        if (all || strcmp(snapshot->target[i].service->name, wanted) == 0) {
+            tell_target(page, file, &snapshot->target[i]);
+        }
     }
     buffer_json_close(page, ']');
     buffer_json_close(page, '}');

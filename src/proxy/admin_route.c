@@ -6,6 +6,8 @@
 
 #include <becalm/version.h>
 
+#include <stdio.h>
+
 /* ---- small pages ---- */
 
 void admin_problem(struct admin_answer *answer, uint32_t status, const char *sentence)
@@ -63,6 +65,7 @@ static void front(struct admin *admin, const struct admin_request *request, stru
                  "GET  /api/decisions               the latest calls and why they ended so\n"
                  "       ?service=NAME&limit=N\n"
                  "GET  /api/policy                  every value in force and where it came from\n"
+                 "       ?service=NAME\n"
                  "POST /api/reload                  reload the policy; 422 and the errors if it is bad\n"
                  "POST /api/services/NAME/breaker   {\"state\": \"forced_open\"}, or disabled, metrics_only,\n"
                  "                                  closed, reset; and \"endpoint\": \"NAME\" for one alone\n");
@@ -172,20 +175,35 @@ bool admin_unescape(struct becalm_text from, char *text, size_t size)
     return true;
 }
 
-bool admin_query(struct becalm_text query, const char *name, char *text, size_t size)
+enum admin_value admin_query(struct becalm_text query, const char *name, char *text, size_t size)
 {
     size_t name_length = strlen(name);
+    text[0] = '\0';
     while (query.length > 0) {
         const char *end = memchr(query.at, '&', query.length);
         struct becalm_text pair = {query.at, end == NULL ? query.length : (size_t)(end - query.at)};
         text_skip(&query, pair.length + (end != NULL));
         if (pair.length > name_length && pair.at[name_length] == '=' && memcmp(pair.at, name, name_length) == 0) {
             text_skip(&pair, name_length + 1);
-            if (!admin_unescape(pair, text, size)) {
-                text[0] = '\0';
+            if (admin_unescape(pair, text, size)) {
+                return ADMIN_GIVEN;
             }
-            return true;
+            text[0] = '\0';
+            return ADMIN_BAD;
         }
     }
+    return ADMIN_ABSENT;
+}
+
+bool admin_name(const struct admin_request *request, const char *name, char text[ADMIN_NAME_MAX],
+                struct admin_answer *answer)
+{
+    char sentence[96];
+    if (admin_query(request->query, name, text, ADMIN_NAME_MAX) != ADMIN_BAD) {
+        return true;
+    }
+    snprintf(sentence, sizeof sentence, "%s is a name of at most %u bytes, with proper escapes.", name,
+             ADMIN_NAME_MAX - 1);
+    admin_problem(answer, 400, sentence);
     return false;
 }

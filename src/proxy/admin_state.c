@@ -305,6 +305,12 @@ static void put_host(const struct telling *t, const struct snapshot_target *own,
     }
     buffer_json_number(t->page, "timesEjected", atomic_load_explicit(&seen->times, memory_order_relaxed));
     put_ms(t->page, "askedForQuietMs", becalm_hosts_hint(hosts, index, t->now));
+    uint64_t results;
+    uint64_t failed;
+    if (becalm_host_read(hosts, index, t->now, &results, &failed)) {
+        buffer_json_number(t->page, "attempts", results);
+        buffer_json_number(t->page, "failed", failed);
+    }
     buffer_json_close(t->page, '}');
 }
 
@@ -373,8 +379,11 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
 void admin_state(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
     struct gateway *gateway = admin->place.gateway;
-    char wanted[256];
-    bool all = !admin_query(request->query, "service", wanted, sizeof wanted);
+    char wanted[ADMIN_NAME_MAX];
+    bool all = admin_query(request->query, "service", wanted, sizeof wanted) == ADMIN_ABSENT;
+    if (!admin_name(request, "service", wanted, answer)) {
+        return;
+    }
     struct snapshot *snapshot = gateway_snapshot(gateway);
     struct telling t = {&answer->page, snapshot, admin->place.loop->now};
     buffer_json_open(t.page, NULL, '{');

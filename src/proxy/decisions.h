@@ -16,8 +16,8 @@ struct decision {
     uint64_t wall;     /* of its beginning, ns since 1970 */
     uint64_t snapshot; /* whose hosts the record numbers */
     uint32_t status;   /* what the client was told */
-    char service[64];
-    char endpoint[64];
+    char service[129]; /* as long as the policy lets names be */
+    char endpoint[129];
     char method[16];
     char path[128];
     char request_id[64];

@@ -115,6 +115,21 @@ const struct history_sample *history_target_at(const struct history_target *targ
     return &target->sample[ring->first + (oldest + index) % ranges[range].length];
 }
 
+bool history_target_running(const struct history_target *target, enum history_range range,
+                            struct history_sample *sample)
+{
+    uint32_t steps = 0;
+    *sample = (struct history_sample){0};
+    /* The longer steps first: what has come since their last part is in the running ones of the shorter. */
+    for (uint32_t i = range + 1; i-- > 0;) {
+        if (target->ring[i].steps > 0) {
+            sample_add(sample, &target->ring[i].sum);
+            steps += target->ring[i].steps;
+        }
+    }
+    return steps > 0;
+}
+
 void history_target_move(struct history_target *target, const struct history_move *move)
 {
     target->move[target->move_count++ % HISTORY_MOVES] = *move;

@@ -3,8 +3,9 @@
 #define BECALM_PROXY_HISTORY_H
 
 /* What the meters and gauges of each target were, for as long as a day, in bounded memory: 6 minutes in steps of a
- * second, an hour in steps of 10 seconds, a day in steps of 3 minutes. A target has a history from its first request
- * on, so a policy with many idle ones costs nothing; when HISTORY_BYTES_MAX are in use, further targets have none.
+ * second, an hour in steps of 10 seconds, a day in steps of 3 minutes. A target has a history from its first request,
+ * or the first move of its breaker, so a policy with many idle ones costs nothing; when HISTORY_BYTES_MAX are in use,
+ * further targets have none.
  *
  * The control thread samples once a second and is the only one that reads. Time is passed in. */
 
@@ -78,9 +79,10 @@ void history_target_note(struct history_target *, const struct history_sample *)
 void history_target_move(struct history_target *, const struct history_move *);
 
 /* Sample number `index` of a range, the oldest first; `count` says how many there are. The step that is still running
- * is none of them. */
+ * is none of them: it has a function of its own, which says false where a step has just ended. */
 uint32_t history_target_count(const struct history_target *, enum history_range);
 const struct history_sample *history_target_at(const struct history_target *, enum history_range, uint32_t index);
+bool history_target_running(const struct history_target *, enum history_range, struct history_sample *);
 uint32_t history_target_moves(const struct history_target *);
 const struct history_move *history_target_move_at(const struct history_target *, uint32_t index); /* oldest first */
 
@@ -104,10 +106,15 @@ void history_free(struct history *);
 /* Samples every target of the snapshot. Those that it does not have are forgotten. */
 void history_note(struct history *, struct snapshot *, becalm_ns now, uint64_t wall);
 
+/* How often history_note() was called: tells one second from the next, whatever the wall clock does. */
+uint64_t history_number(const struct history *);
+
 /* The latest second of the snapshot's n-th target. False: the snapshot is newer than the latest sample. */
 bool history_latest(const struct history *, const struct snapshot *, uint32_t target, struct history_sample *);
 /* Whether its n-th service is in a storm; all 0: nothing is known. */
 void history_storm(const struct history *, const struct snapshot *, uint32_t service, struct history_storm *);
+/* True: there is no memory for the history of one more target. */
+bool history_is_full(const struct history *);
 /* NULL: it has none. */
 const struct history_service *history_service_of(const struct history *, const struct snapshot *, uint32_t service);
 const struct history_target *history_of(const struct history *, const struct snapshot *, uint32_t target);

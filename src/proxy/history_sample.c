@@ -36,7 +36,7 @@ struct history {
     uint32_t service_count;
     size_t bytes; /* that the pasts of targets take */
     becalm_ns noted_at;
-    bool noted;
+    uint64_t number; /* of seconds noted */
 };
 
 /* ---- counts ---- */
@@ -202,10 +202,12 @@ void history_free(struct history *history)
 }
 
 /* Takes an entry of the snapshot before over into the new one's place. A new target's counts begin at 0, as do its
- * meters. */
-static void entry_move(struct history *history, struct entry *to, struct meters *meters)
+ * meters, and its breaker as the policy says. */
+static void entry_move(struct history *history, struct entry *to, const struct snapshot_target *target)
 {
+    struct meters *meters = target->meters;
     to->meters = meters;
+    to->latest.breaker = target->state->policy.breaker.enabled ? BECALM_BREAKER_CLOSED : BECALM_BREAKER_DISABLED;
     for (uint32_t i = 0; i < history->entry_count; i++) {
         if (history->entry[i].meters == meters) {
             *to = history->entry[i];
@@ -238,7 +240,7 @@ static bool adopt(struct history *history, struct snapshot *snapshot)
         return false;
     }
     for (uint32_t i = 0; i < snapshot->target_count; i++) {
-        entry_move(history, &entry[i], snapshot->target[i].meters);
+        entry_move(history, &entry[i], &snapshot->target[i]);
     }
     for (uint32_t i = 0; i < snapshot->service_count; i++) {
         service_move(history, &service[i], snapshot->target[snapshot->service[i].first_target].meters);
@@ -264,7 +266,8 @@ static void note_target(struct history *history, struct entry *entry, const stru
     counts_read(target->meters, &counts);
     sample_counts(&sample, &counts, &entry->before);
     sample_gauges(&sample, target, now);
-    if (entry->past == NULL && counts.arrivals > 0 && history->bytes + history_target_bytes() <= HISTORY_BYTES_MAX) {
+    bool has_past = counts.arrivals > 0 || sample.breaker != entry->latest.breaker;
+    if (entry->past == NULL && has_past && !history_is_full(history)) {
         entry->past = history_target_new();
         history->bytes += entry->past == NULL ? 0 : history_target_bytes();
     }
@@ -301,7 +304,7 @@ void history_note(struct history *history, struct snapshot *snapshot, becalm_ns 
     }
     struct history_sample blank = {
         .wall_ms = wall / BECALM_MS,
-        .span_ms = history->noted ? narrow(becalm_ns_since(now, history->noted_at) / BECALM_MS) : 1000,
+        .span_ms = history->number > 0 ? narrow(becalm_ns_since(now, history->noted_at) / BECALM_MS) : 1000,
     };
     for (uint32_t i = 0; i < snapshot->target_count; i++) {
         note_target(history, &history->entry[i], &snapshot->target[i], now, &blank);
@@ -310,10 +313,15 @@ void history_note(struct history *history, struct snapshot *snapshot, becalm_ns 
         note_service(history, &history->service[i], &snapshot->service[i]);
     }
     history->noted_at = now;
-    history->noted = true;
+    history->number++;
 }
 
 /* ---- what is told ---- */
+
+uint64_t history_number(const struct history *history)
+{
+    return history->number;
+}
 
 bool history_latest(const struct history *history, const struct snapshot *snapshot, uint32_t target,
                     struct history_sample *sample)
@@ -323,6 +331,11 @@ bool history_latest(const struct history *history, const struct snapshot *snapsh
     }
     *sample = history->entry[target].latest;
     return true;
+}
+
+bool history_is_full(const struct history *history)
+{
+    return history->bytes + history_target_bytes() > HISTORY_BYTES_MAX;
 }
 
 void history_storm(const struct history *history, const struct snapshot *snapshot, uint32_t service,

@@ -57,23 +57,48 @@ uint32_t screen_columns(const char *text)
     return columns;
 }
 
+/* The last character of the line becomes the sign that more of it is not shown. */
+static void cut(struct screen *s)
+{
+    const char *sign = s->utf8 ? "\u2026" : "~";
+    size_t length = strlen(sign);
+    if (s->is_cut || s->column == 0 || s->full) {
+        return;
+    }
+    s->is_cut = true;
+    append(s, "    ", 4); /* room for a longer one */
+    if (s->full) {
+        return;
+    }
+    s->length -= 4;
+    size_t behind = s->last_at + s->last_length;
+    memmove(s->text + s->last_at + length, s->text + behind, s->length - behind + 1);
+    memcpy(s->text + s->last_at, sign, length);
+    s->length = s->length + length - s->last_length;
+    s->text[s->length] = '\0';
+    s->last_length = length;
+}
+
 /* At most `most` columns of a text. Where the terminal has no UTF-8, another character is a question mark. */
 static void put_columns(struct screen *s, const char *text, uint32_t most)
 {
-    uint32_t room = s->width > s->column ? s->width - s->column : 0;
-    most = most < room ? most : room;
-    for (; most > 0 && *text != '\0'; most--) {
+    for (; most > 0 && *text != '\0' && s->column < s->width; most--) {
         size_t length = character(text);
         bool foreign = length > 1 && !s->utf8;
+        s->last_at = s->length;
         append(s, foreign ? "?" : text, foreign ? 1 : length);
+        s->last_length = s->length - s->last_at;
         text += length;
         s->column++;
+    }
+    if (most > 0 && s->column == s->width && text[strspn(text, " ")] != '\0') { /* blanks are not missed */
+        cut(s);
     }
 }
 
 static void put_marked(struct screen *s, enum screen_mark mark, const char *text, uint32_t most)
 {
-    if (!is_shown(s) || most == 0 || s->column >= s->width) {
+    if (!is_shown(s) || most == 0 || s->is_cut) {
         return;
     }
     bool marked = s->mark[mark] != NULL && s->mark[mark][0] != '\0';
@@ -144,6 +169,7 @@ void screen_line(struct screen *s)
     }
     s->lines++;
     s->column = 0;
+    s->is_cut = false;
 }
 
 void screen_down(struct screen *s, uint32_t row)
@@ -239,7 +265,7 @@ const char *screen_time(uint64_t us, char text[SCREEN_FIGURE_MAX])
         return strcpy(text, "-");
     }
     if (us == 0) {
-        strcpy(text, "0");
+        strcpy(text, "0ms");
     } else if (us < 10000) {
         sprintf(text, "%" PRIu64 ".%" PRIu64 "ms", us / 1000, us % 1000 / 100);
     } else if (us < 1000000) {

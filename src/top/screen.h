@@ -2,8 +2,8 @@
 #ifndef BECALM_TOP_SCREEN_H
 #define BECALM_TOP_SCREEN_H
 
-/* A screen as text, line by line from its top. What does not fit in a line is cut, and so is what lies below the last
- * one, so that nothing wraps or scrolls. */
+/* A screen as text, line by line from its top. What does not fit in a line is cut, with a sign at its end, and so is
+ * what lies below the last one, so that nothing wraps or scrolls. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +38,9 @@ struct screen {
     uint32_t lines; /* that were ended, shown or not */
     uint32_t skip;  /* lines that are not shown, before the next one */
     bool full;      /* no memory */
+    bool is_cut;    /* the line is full, and says that there was more */
+    size_t last_at; /* of `text`: the last character of the line, and its bytes */
+    size_t last_length;
 };
 
 /* Into the line, behind what is there. Columns are counted, not bytes. */
@@ -66,11 +69,11 @@ bool screen_has_room(const struct screen *);
 #define SCREEN_FIGURE_MAX 24u
 
 /* STATE_NONE is "-" in all of them. They return their text. */
-const char *screen_rate(uint64_t milli, char text[SCREEN_FIGURE_MAX]);        /* 0 0.4 12.3 123 1234 12.3k 1.2M */
-const char *screen_share(uint64_t ppm, char text[SCREEN_FIGURE_MAX]);         /* 100% 99.9% 5.2%: cut, not rounded */
-const char *screen_factor(uint64_t ppm, char text[SCREEN_FIGURE_MAX]);        /* 1.10x */
-const char *screen_time(uint64_t us, char text[SCREEN_FIGURE_MAX]);           /* 0.4ms 120ms 1.2s 3m12s 2h05m 4d03h */
-const char *screen_count(uint64_t count, char text[SCREEN_FIGURE_MAX]);       /* 12 1234 12.3k */
+const char *screen_rate(uint64_t milli, char text[SCREEN_FIGURE_MAX]);  /* 0 0.4 12.3 123 1234 12.3k 1.2M */
+const char *screen_share(uint64_t ppm, char text[SCREEN_FIGURE_MAX]);   /* 100% 99.9% 5.2%: cut, not rounded */
+const char *screen_factor(uint64_t ppm, char text[SCREEN_FIGURE_MAX]);  /* 1.10x */
+const char *screen_time(uint64_t us, char text[SCREEN_FIGURE_MAX]);     /* 0ms 0.4ms 120ms 1.2s 3m12s 2h05m 4d03h */
+const char *screen_count(uint64_t count, char text[SCREEN_FIGURE_MAX]); /* 12 1234 12.3k */
 const char *screen_tokens(uint64_t millionths, char text[SCREEN_FIGURE_MAX]); /* 9.5 */
 
 #endif

@@ -281,6 +281,8 @@ static void read_host(struct json_reader *r, struct state_host *host)
         {"ejectedForMs", offsetof(struct state_host, ejected_for), read_ms},
         {"timesEjected", offsetof(struct state_host, times_ejected), read_count},
         {"askedForQuietMs", offsetof(struct state_host, quiet), read_ms},
+        {"attempts", offsetof(struct state_host, attempts), read_count},
+        {"failed", offsetof(struct state_host, failed), read_count},
         {NULL, 0, NULL},
     };
     read_object(r, fields, host);

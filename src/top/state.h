@@ -9,7 +9,7 @@
 #include <becalm/reason.h>
 
 #define STATE_NONE     UINT64_MAX /* the gateway did not say */
-#define STATE_NAME_MAX 128u
+#define STATE_NAME_MAX 129u       /* as long as the policy lets names be, and a zero */
 #define STATE_WORD_MAX 24u
 
 #define STATE_SERVICES_MAX  10000u /* each */
@@ -84,7 +84,9 @@ struct state_host {
     bool ejected;
     uint64_t ejected_for; /* microseconds */
     uint64_t times_ejected;
-    uint64_t quiet; /* microseconds */
+    uint64_t quiet;    /* microseconds */
+    uint64_t attempts; /* that ended lately */
+    uint64_t failed;   /* of them */
 };
 
 struct state_service {

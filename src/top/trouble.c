@@ -56,7 +56,7 @@ static uint32_t find_in_traffic(const uint64_t rate[STATE_COUNTS])
     uint64_t attempts = more + (calls > refused ? calls - refused : 0);
     uint64_t due = rate[STATE_RETRIES] + sum(&rate[STATE_NOT_RETRIED]);
     return bit(TROUBLE_STORM, above(rate[STATE_RETRIES], 50, attempts)) |
-           bit(TROUBLE_FAILING, above(rate[STATE_FAILED], 5, calls)) | bit(TROUBLE_SHEDDING, above(refused, 5, calls)) |
+           bit(TROUBLE_FAILING, above(rate[STATE_FAILED], 5, calls)) | bit(TROUBLE_REFUSING, above(refused, 5, calls)) |
            bit(TROUBLE_BUDGET_EMPTY, above(rate[STATE_NOT_RETRIED + BECALM_WHY_BUDGET_EMPTY], 50, due)) |
            bit(TROUBLE_MANY_RETRIES, above(rate[STATE_RETRIES], 30, attempts));
 }

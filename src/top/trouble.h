@@ -3,7 +3,7 @@
 #define BECALM_TOP_TROUBLE_H
 
 /* What is wrong with a service, in two words. The thresholds are those of the alerts (docs/alerts.md), over a shorter
- * time; worst first. */
+ * time; worst first. The page has the same table: dashboard/trouble.js. */
 
 #include "state.h"
 
@@ -15,7 +15,7 @@ enum trouble_weight { TROUBLE_FINE, TROUBLE_WARNING, TROUBLE_CRITICAL };
     X(NO_HOST, CRITICAL, "no usable host", "every host is ejected, unresolved or asks for quiet")       \
     X(STORM, CRITICAL, "retry storm", "more than half of the attempts are retries")                     \
     X(FAILING, CRITICAL, "failing", "more than 5 % of the calls fail")                                  \
-    X(SHEDDING, CRITICAL, "shedding", "more than 5 % of the calls are refused, nothing is sent")        \
+    X(REFUSING, CRITICAL, "refusing", "more than 5 % of the calls are refused, nothing is sent")        \
     X(HALF_OPEN, WARNING, "half open", "a breaker lets a few probes through")                           \
     X(BUDGET_EMPTY, WARNING, "budget empty", "more than half of the retries due could not be paid for") \
     X(MANY_RETRIES, WARNING, "many retries", "more than 30 % of the attempts are retries")              \

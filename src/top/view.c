@@ -106,7 +106,9 @@ void view_spark(struct screen *s, const uint64_t *value, uint32_t count, uint32_
     for (uint32_t i = 0; i < count; i++) {
         top = value[i] > top ? value[i] : top;
     }
-    uint32_t shown = count < columns ? count : columns;
+    uint32_t room = s->width > s->column ? s->width - s->column : 0;
+    uint32_t most = columns < room ? columns : room;
+    uint32_t shown = count < most ? count : most;
     chart_spark(value + (count - shown), shown, top, s->utf8, text, sizeof text);
     screen_put(s, SCREEN_PLAIN, "%s", text);
 }

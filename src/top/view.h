@@ -63,7 +63,7 @@ void view_facts_draw(const struct table_row *, struct screen *);
 const char *view_sign(enum trouble_weight);
 enum screen_mark view_mark(enum trouble_weight);
 
-/* The end of a trend in so many columns, at the right. */
+/* The end of a trend in at most so many columns, and no more than the line has left. */
 void view_spark(struct screen *, const uint64_t *value, uint32_t count, uint32_t columns);
 
 #endif

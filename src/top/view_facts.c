@@ -54,7 +54,9 @@ static void draw_breaker(struct screen *s, const struct state_service *service)
     begin(s, "breaker");
     screen_put(s, breaker_mark(&worst->breaker), "%s", worst->breaker.state);
     put_endpoint(s, service, worst);
-    if (worst->breaker.retest != STATE_NONE) {
+    if (worst->breaker.retest == 0) {
+        screen_put(s, SCREEN_PLAIN, ", tries again with the next call");
+    } else if (worst->breaker.retest != STATE_NONE) {
         screen_put(s, SCREEN_PLAIN, ", tries again in %s", screen_time(worst->breaker.retest, text));
     }
     if (worst->breaker.calls > 0) {
@@ -147,9 +149,9 @@ static void draw_queue(struct screen *s, const struct state_service *service)
         worst = gate->shed_share > worst->gate.shed_share ? &service->endpoint[i] : worst;
     }
     begin(s, "queue");
-    screen_put(s, SCREEN_PLAIN, "%s calls wait", screen_count(waiting, text));
+    screen_put(s, SCREEN_PLAIN, "%s %s", screen_count(waiting, text), waiting == 1 ? "call waits" : "calls wait");
     if (worst->gate.shed_share > 0) {
-        screen_put(s, SCREEN_WARN, ", ! sheds %s", screen_share(worst->gate.shed_share, text));
+        screen_put(s, SCREEN_WARN, ", ! refuses %s", screen_share(worst->gate.shed_share, text));
         put_endpoint(s, service, worst);
     }
     if (worst->gate.overloaded) {

@@ -5,8 +5,8 @@
 
 #define PANEL_HEIGHT 17u /* lower screens have the list alone */
 
-/* What a row shows, and from which width on. The name comes first and takes what is left, up to a bound; the trend
- * takes the rest. */
+/* What a row shows, and from which width on: in a narrow terminal less is shown rather than parts of it. The name comes
+ * first and takes what is left, up to a bound; the trend takes the rest. */
 struct column {
     const char *title;
     int width;
@@ -76,15 +76,16 @@ static const char *write_hosts(const struct table_row *row, char text[SCREEN_FIG
 }
 
 static const struct column columns[] = {
-    {"REQ/S", -6, 0, write_requests}, {"RETRY/S", -7, 0, write_retries},    {"1ST", -5, 0, write_first},
-    {"OK", -5, 0, write_success},     {"AMPL", -5, 0, write_amplification}, {"REFUSED/S", -9, 96, write_refused},
-    {"P99", -6, 96, write_p99},       {"QUEUE", -5, 110, write_queue},      {"HOSTS", -5, 110, write_hosts},
+    {"REQ/S", -6, 34, write_requests}, {"RETRY/S", -7, 52, write_retries},    {"1ST", -5, 59, write_first},
+    {"OK", -5, 42, write_success},     {"AMPL", -5, 67, write_amplification}, {"REFUSED/S", -9, 96, write_refused},
+    {"P99", -6, 96, write_p99},        {"QUEUE", -5, 110, write_queue},       {"HOSTS", -5, 110, write_hosts},
 };
 
 #define COLUMNS (sizeof columns / sizeof columns[0])
 
 #define SIGN_WIDTH  4u /* "> !!" */
 #define STATE_WIDTH 14u
+#define TREND_WIDTH 6u /* with the blank before it; narrower ones show nothing */
 
 static uint32_t name_width(const struct screen *s)
 {
@@ -104,7 +105,7 @@ static void draw_titles(struct screen *s)
             screen_field(s, SCREEN_STRONG, columns[i].width, columns[i].title);
         }
     }
-    if (s->live) { /* otherwise there is one value of it */
+    if (s->live && s->column + TREND_WIDTH <= s->width) { /* otherwise there is one value of it, or no room */
         screen_put(s, SCREEN_STRONG, " TREND");
     }
     screen_line(s);
@@ -134,9 +135,9 @@ static void draw_row(struct screen *s, const struct table_row *row, bool chosen)
             screen_field(s, SCREEN_PLAIN, columns[i].width, columns[i].write(row, text));
         }
     }
-    if (s->live) {
+    if (s->live && s->column + TREND_WIDTH <= s->width) {
         screen_put(s, SCREEN_PLAIN, " ");
-        view_spark(s, row->trend.requests, row->trend.count, s->width > s->column ? s->width - s->column : 0);
+        view_spark(s, row->trend.requests, row->trend.count, TABLE_TREND_MAX);
     }
     screen_line(s);
 }
@@ -146,7 +147,7 @@ static void draw_panel(struct screen *s, const struct table_row *row)
     screen_put(s, SCREEN_FAINT, "--");
     screen_put(s, SCREEN_STRONG, " %s ", row->name);
     while (s->column < s->width && screen_has_room(s)) {
-        screen_put(s, SCREEN_FAINT, "%s", "----------------");
+        screen_put(s, SCREEN_FAINT, "-");
     }
     screen_line(s);
     view_facts_draw(row, s);

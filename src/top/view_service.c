@@ -57,19 +57,27 @@ static const struct column endpoint_columns[] = {
     {"OK", -5},       {"AMPL", -5},    {"P50", -6},   {"P99", -6},     {"BUDGET", -6},
 };
 
+/* A column that does not fit is left out, in the titles as in the rows. */
+static void draw_field(struct screen *s, enum screen_mark mark, const struct column *column, const char *text)
+{
+    uint32_t width = (uint32_t)(column->width < 0 ? -column->width : column->width);
+    if (s->column + width <= s->width) {
+        screen_field(s, mark, column->width, text);
+        screen_put(s, SCREEN_PLAIN, " ");
+    }
+}
+
 static void draw_titles(struct screen *s, const struct column *column, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        screen_field(s, SCREEN_STRONG, column[i].width, column[i].title);
-        screen_put(s, SCREEN_PLAIN, " ");
+        draw_field(s, SCREEN_STRONG, &column[i], column[i].title);
     }
     screen_line(s);
 }
 
 static void draw_cell(struct screen *s, const struct column *column, const char *text)
 {
-    screen_field(s, SCREEN_PLAIN, column->width, text);
-    screen_put(s, SCREEN_PLAIN, " ");
+    draw_field(s, SCREEN_PLAIN, column, text);
 }
 
 static void draw_endpoint(struct screen *s, const struct state_endpoint *endpoint, const struct table_figures *figures)
@@ -104,10 +112,15 @@ static void draw_endpoints(const struct view *view, struct screen *s, const stru
 
 static const struct column host_columns[] = {{"HOST", 28}, {"ADDRESS", 22}, {"IN FLIGHT", -9}, {"STATE", 5}};
 
-static void draw_host_state(struct screen *s, const struct state_host *host)
+/* A host that fails is said to, whether it is ejected or used all the same because too many would have to go. */
+static void draw_host_state(struct screen *s, const struct state_host *host, bool ejections_ignored)
 {
     char text[SCREEN_FIGURE_MAX];
-    if (host->ejected) {
+    bool failing = host->attempts > 0 && host->failed * 2 >= host->attempts;
+    if (failing && (ejections_ignored || !host->ejected)) {
+        screen_put(s, SCREEN_BAD, "!! failing: %s of ", screen_share(host->failed * 1000000 / host->attempts, text));
+        screen_put(s, SCREEN_BAD, "%s", screen_count(host->attempts, text));
+    } else if (host->ejected) {
         screen_put(s, SCREEN_WARN, "! ejected for %s", screen_time(host->ejected_for, text));
         screen_put(s, SCREEN_PLAIN, ", times %s", screen_count(host->times_ejected, text));
     } else if (host->address[0] == '\0') {
@@ -129,7 +142,7 @@ static void draw_hosts(struct screen *s, const struct state_service *service)
         draw_cell(s, &host_columns[0], service->host[i].name);
         draw_cell(s, &host_columns[1], service->host[i].address);
         draw_cell(s, &host_columns[2], screen_count(service->host[i].in_flight, text));
-        draw_host_state(s, &service->host[i]);
+        draw_host_state(s, &service->host[i], service->ejections_ignored);
     }
 }
 

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import threading
+import time
 
 import pytest
 from conftest import free_port, policy_of
@@ -231,6 +232,34 @@ def test_policy_says_where_each_value_came_from(pair):
 
 
 # What it does.
+
+
+def test_policy_can_be_that_of_one_service(gateway, host):
+    one = host().address
+    there = gateway(f"services:\n  a: {{hosts: [{one}], match: {{prefix: /a}}}}\n  b: {{hosts: [{one}], match: {{prefix: /b}}}}\n")
+    assert [each["service"] for each in page(there, "/api/policy")["targets"]] == ["a", "b"]
+    assert [each["service"] for each in page(there, "/api/policy?service=b")["targets"]] == ["b"]
+    assert page(there, "/api/policy?service=c")["targets"] == []
+
+
+def test_names_that_no_service_can_have_are_refused(pair):
+    gateway, _ = pair()
+    for path in ("/api/state", "/api/policy", "/api/history", "/api/decisions"):
+        for name in ("%", "%zz", "a%00", "x" * 129):
+            answer = admin(gateway, path=f"{path}?service={name}")
+            assert answer.status == 400 and b"service is a name" in answer.body, (path, name)
+        assert admin(gateway, path=f"{path}?service={'x' * 128}").status in (200, 404)
+    assert admin(gateway, path="/api/decisions?limit=%").status == 400
+
+
+def test_names_of_128_characters_are_told_in_full(gateway, host):
+    service, endpoint = "s" * 128, "e" * 128
+    rules = f"hosts: [{host().address}], match: {{prefix: /}}, endpoints: {{{endpoint}: {{match: {{path: /e}}}}}}"
+    there = gateway(f"services:\n  {service}: {{{rules}}}\n")
+    assert there.ask(path="/e").status == 200
+    wait_until(lambda: page(there, f"/api/decisions?service={service}")["decisions"])
+    (told,) = page(there, f"/api/decisions?service={service}")["decisions"]
+    assert (told["service"], told["endpoint"]) == (service, endpoint)
 
 
 def test_reload_tells_what_is_wrong_and_keeps_the_policy(pair):
@@ -481,6 +510,23 @@ def test_more_askers_than_places_push_out_who_is_idle(pair):
     for wire in wires[8:]:  # whoever looked whether it is ready may still have had a place
         assert wire.ask(path="/healthz", host="localhost").status == 200, "and nobody who spoke later"
     for wire in wires:
+        wire.close()
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /heal"])
+def test_who_connects_and_says_nothing_keeps_no_probe_waiting(pair, said):
+    gateway, _ = pair()
+    busy = Wire(gateway.admin)
+    busy.ask(path="/healthz", host="localhost")
+    busy.send(request("POST", "/api/reload", host="localhost", fields={"Content-Length": "2"}))  # its body is to come
+    silent = [Wire(gateway.admin).send(said) for _ in range(64)]
+    begun = time.monotonic()
+    for _ in range(3):
+        assert admin(gateway, path="/healthz").status == 200
+    assert time.monotonic() - begun < 9, "they would go by themselves after 10 s"
+    busy.send(b"{}")
+    assert busy.answer("POST").status == 200, "who is being answered stays"
+    for wire in (busy, *silent):
         wire.close()
 
 

@@ -119,19 +119,29 @@ def test_so_many_may_follow_and_others_have_to_ask(pair):
     wait_until(lambda: Events(gateway).status == 200)
 
 
-def test_who_does_not_read_costs_nobody_else_anything(gateway, host):
+def test_who_does_not_read_costs_nobody_else_anything_and_is_sent_away(gateway, host):
     one = f"  s: {{hosts: ['{host().address}'], match: {{prefix: /s}}}}\n"
     many = "".join(f"  t{i}: {{hosts: ['127.0.0.1:9'], match: {{prefix: /t{i}/}}}}\n" for i in range(300))
     there = gateway("services:\n" + one + many)
-    sleeper = Wire(there.admin, receive_buffer=4096)
-    sleeper.send(request(path="/api/events", host=f"127.0.0.1:{there.admin}"))
+    sleepers = [Wire(there.admin, receive_buffer=4096) for _ in range(STREAMS_MAX - 1)]
+    for sleeper in sleepers:
+        sleeper.send(request(path="/api/events", host=f"127.0.0.1:{there.admin}"))
+    wait_until(lambda: all(select.select([sleeper.socket], [], [], 0)[0] for sleeper in sleepers))
     reader = Events(there)
+    assert reader.status == 200 and admin(there, path="/api/events").status == 503, "all places are taken"
     for _ in range(4):
         assert len(reader.next()["services"]) == 301
-    assert select.select([sleeper.socket], [], [], 10)[0]
-    reader.close()
-    sleeper.close()
     assert there.ask(path="/s").status == 200
+
+    def has_place():
+        events = Events(there)
+        events.close()
+        return reader.next() and events.status == 200
+
+    wait_until(has_place, 60)  # after ten seconds, in which they took nothing
+    reader.close()
+    for sleeper in sleepers:
+        sleeper.close()
 
 
 def test_the_history_adds_up_to_what_was_counted(pair):
@@ -182,6 +192,49 @@ def test_the_moves_of_a_breaker_are_remembered_orders_too(pair):
     wait_until(lambda: history(gateway)["moves"])
     (move,) = history(gateway)["moves"]
     assert (move["from"], move["to"], move["count"]) == ("CLOSED", "FORCED_OPEN", 1)
+
+
+def test_an_order_to_a_breaker_is_remembered_where_no_request_ever_came(pair):
+    gateway, _ = pair(rules=ENDPOINT)
+    wait_until(lambda: page(gateway, "/api/sample")["services"][0]["endpoints"])
+    assert post(gateway, "/api/services/a/breaker", {"state": "forced_open", "endpoint": "charge"})[0] == 200
+    wait_until(lambda: history(gateway, "service=a&endpoint=charge")["moves"])
+    (move,) = history(gateway, "service=a&endpoint=charge")["moves"]
+    assert (move["from"], move["to"]) == ("CLOSED", "FORCED_OPEN")
+    assert history(gateway)["moves"] == [] and history(gateway)["rows"] == [], "nobody touched the other one"
+
+
+def test_the_longer_ranges_have_the_step_that_is_running(pair):
+    gateway, _ = pair()
+    gateway.ask()
+    wait_until(lambda: history(gateway)["rows"])
+    for span in ("1h", "6h", "24h"):
+        assert sum(row["arrivals"] for row in rows(history(gateway, f"service=a&range={span}"))) == 1
+
+
+def test_where_there_is_no_memory_for_a_history_it_is_said(gateway, host):
+    one = host()
+    many = "".join(f"  t{i}: {{hosts: [{one.address}], match: {{prefix: /t{i}/}}}}\n" for i in range(600))
+    there = gateway("services:\n" + many)
+    with Wire(there.port) as wire:
+        for i in range(600):
+            assert wire.ask(path=f"/t{i}/").status == 200
+    wait_until(lambda: sum(sum(each["arrivals"]) for each in page(there, "/api/history")["services"]) == 600)
+    told = [history(there, f"service=t{i}") for i in range(600)]
+    kept = [each["history"] for each in told]
+    assert 400 < kept.count(True) < 600
+    assert all(bool(each["rows"]) == each["history"] for each in told)
+
+
+def test_each_second_has_a_number_and_says_of_which_process(pair):
+    gateway, _ = pair()
+    events = Events(gateway)
+    first, second = events.next(), events.next()
+    events.close()
+    assert second["number"] > first["number"]
+    state = page(gateway, "/api/state")
+    assert first["id"] == second["id"] == state["id"]
+    assert first["started"] == second["started"] <= first["time"]
 
 
 def test_a_storm_has_signs(gateway, host):

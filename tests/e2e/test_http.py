@@ -230,6 +230,16 @@ def test_connection_close_is_honoured(pair):
         assert answer.status == 200 and answer.get("connection") == "close" and wire.at_end()
 
 
+def test_every_attempt_has_the_trace_of_its_call(pair):
+    gateway, host = pair()
+    host.on("/x", Reply(status=503), Reply())
+    trace = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "vendor=1"}
+    assert gateway.ask(path="/x", fields=trace).status == 200
+    attempts = host.got("/x")
+    assert len(attempts) == 2
+    assert all(each.get(name) == value for each in attempts for name, value in trace.items())
+
+
 def test_hop_by_hop_fields_end_here(pair):
     gateway, host = pair()
     host.on("/", Reply(fields={"Connection": "X-Hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "X-End": "1"}))

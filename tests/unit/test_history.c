@@ -59,6 +59,27 @@ static void test_history__a_longer_step_adds_what_happened_and_keeps_how_it_ende
     history_target_free(target);
 }
 
+static void test_history__the_step_that_is_running_is_told_on_its_own(void **state)
+{
+    (void)state;
+    struct history_target *target = history_target_new();
+    struct history_sample running;
+    check_true(!history_target_running(target, HISTORY_DAY, &running));
+    for (uint32_t n = 1; n <= 193; n++) { /* a step of a day, one of an hour, and three seconds */
+        struct history_sample sample = second(n);
+        history_target_note(target, &sample);
+    }
+    check_true(!history_target_running(target, HISTORY_MINUTES, &running));
+    check_true(history_target_running(target, HISTORY_HOUR, &running));
+    check_eq_u64(running.span_ms, 3000);
+    check_eq_u64(running.arrivals, 191 + 192 + 193);
+    check_true(history_target_running(target, HISTORY_DAY, &running));
+    check_eq_u64(running.span_ms, 13000);
+    check_eq_u64(running.wall_ms, 193000);
+    check_eq_u64(running.arrivals, 193u * 194 / 2 - 180u * 181 / 2);
+    history_target_free(target);
+}
+
 static void test_history__loses_no_request_between_its_ranges(void **state)
 {
     (void)state;
@@ -184,6 +205,7 @@ static void test_history__tells_the_seconds_that_it_knows(void **state)
 BECALM_TESTS(cmocka_unit_test(test_history__begins_empty),
              cmocka_unit_test(test_history__keeps_minutes_by_the_second_and_forgets_the_oldest),
              cmocka_unit_test(test_history__a_longer_step_adds_what_happened_and_keeps_how_it_ended),
+             cmocka_unit_test(test_history__the_step_that_is_running_is_told_on_its_own),
              cmocka_unit_test(test_history__loses_no_request_between_its_ranges),
              cmocka_unit_test(test_history__a_day_is_bounded),
              cmocka_unit_test(test_history__the_latest_moves_of_a_breaker_are_kept),

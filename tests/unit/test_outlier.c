@@ -420,6 +420,22 @@ static void test_outlier__five_of_ten_dead_are_out_and_six_of_ten_are_all_used(v
     world_end(&w);
 }
 
+static void test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail(void **state)
+{
+    (void)state;
+    uint64_t results;
+    uint64_t failed;
+    struct world w = world_rate(1);
+    assert_true(becalm_host_read(w.hosts, 0, w.now, &results, &failed));
+    check_eq_u64(results, 0);
+    attempts(&w, 0, 5, BECALM_OUTCOME_REFUSED);
+    assert_true(becalm_host_usable(w.hosts, &w.policy, 0, w.now));
+    assert_true(becalm_host_read(w.hosts, 0, w.now, &results, &failed));
+    check_eq_u64(results, 5);
+    check_eq_u64(failed, 5);
+    world_end(&w);
+}
+
 static void test_outlier__the_maximum_is_rounded_down_and_spares_the_last_host(void **state)
 {
     (void)state;
@@ -858,6 +874,7 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__istio_five_in_a_row_and_thirty_seconds_times_the_times),
              cmocka_unit_test(test_outlier__times_are_counted_down_by_one_for_each_calm_interval),
              cmocka_unit_test(test_outlier__five_of_ten_dead_are_out_and_six_of_ten_are_all_used),
+             cmocka_unit_test(test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail),
              cmocka_unit_test(test_outlier__the_maximum_is_rounded_down_and_spares_the_last_host),
              cmocka_unit_test(test_outlier__while_ejections_are_ignored_results_readmit_and_times_do_not_grow),
              cmocka_unit_test(test_outlier__after_its_time_one_probe_and_a_good_one_brings_the_host_back),

@@ -36,7 +36,7 @@ static void test_screen__only_all_of_them_are_a_hundred_per_cent(void **state)
 static void test_screen__times_have_two_units_at_most(void **state)
 {
     (void)state;
-    check_eq_str(screen_time(0, figure), "0");
+    check_eq_str(screen_time(0, figure), "0ms");
     check_eq_str(screen_time(450, figure), "0.4ms");
     check_eq_str(screen_time(120000, figure), "120ms");
     check_eq_str(screen_time(1250000, figure), "1.2s");
@@ -46,7 +46,7 @@ static void test_screen__times_have_two_units_at_most(void **state)
     check_eq_str(screen_time(UINT64_MAX, figure), "-");
 }
 
-static void test_screen__cuts_at_its_edges(void **state)
+static void test_screen__cuts_at_its_edges_and_says_so(void **state)
 {
     struct screen s = {.width = 10, .height = 2, .utf8 = true, .reset = ""};
     (void)state;
@@ -60,8 +60,23 @@ static void test_screen__cuts_at_its_edges(void **state)
     screen_line(&s);
     screen_put(&s, SCREEN_PLAIN, "below");
     screen_line(&s);
-    check_eq_str(s.text, "0123456789\nabc\u2026  xy \u00e9\n");
+    check_eq_str(s.text, "012345678\u2026\nabc\u2026  xy \u2026\n");
     check_eq_u64(s.lines, 3);
+    free(s.text);
+}
+
+static void test_screen__a_line_that_just_fits_or_ends_in_blanks_is_not_cut(void **state)
+{
+    struct screen s = {.width = 5, .utf8 = true, .reset = "<", .mark = {[SCREEN_BAD] = ">"}};
+    (void)state;
+    screen_put(&s, SCREEN_PLAIN, "12345");
+    screen_line(&s);
+    screen_put(&s, SCREEN_PLAIN, "123     ");
+    screen_line(&s);
+    screen_put(&s, SCREEN_BAD, "12345");
+    screen_put(&s, SCREEN_PLAIN, "6"); /* what was whole a moment ago is no longer */
+    screen_line(&s);
+    check_eq_str(s.text, "12345\n123  \n>1234\u2026<\n");
     free(s.text);
 }
 
@@ -94,6 +109,7 @@ static void test_screen__marks_end_and_skipped_lines_leave_nothing(void **state)
 BECALM_TESTS(cmocka_unit_test(test_screen__figures_are_short),
              cmocka_unit_test(test_screen__only_all_of_them_are_a_hundred_per_cent),
              cmocka_unit_test(test_screen__times_have_two_units_at_most),
-             cmocka_unit_test(test_screen__cuts_at_its_edges),
+             cmocka_unit_test(test_screen__cuts_at_its_edges_and_says_so),
+             cmocka_unit_test(test_screen__a_line_that_just_fits_or_ends_in_blanks_is_not_cut),
              cmocka_unit_test(test_screen__without_utf8_there_is_ascii_only),
              cmocka_unit_test(test_screen__marks_end_and_skipped_lines_leave_nothing))

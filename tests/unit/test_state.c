@@ -94,7 +94,20 @@ static void test_state__no_more_decisions_than_there_is_room_for(void **unused)
     assert_int_equal(state_read_decisions(text, strlen(text), decision), STATE_DECISIONS_MAX);
 }
 
+static void test_state__a_name_of_128_characters_is_whole(void **unused)
+{
+    (void)unused;
+    char name[129];
+    memset(name, 'n', 128);
+    name[128] = '\0';
+    const struct lab_service service = {.name = name};
+    struct state *state = lab_state(7, "t0", &service, 1);
+    check_eq_str(state->service[0].name, name);
+    state_free(state);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_state__reads_what_the_gateway_says),
+             cmocka_unit_test(test_state__a_name_of_128_characters_is_whole),
              cmocka_unit_test(test_state__a_reason_that_is_not_known_is_other),
              cmocka_unit_test(test_state__other_pages_are_none),
              cmocka_unit_test(test_state__reads_the_latest_decisions),

@@ -116,7 +116,7 @@ static void test_trouble__each_is_found_above_its_threshold_and_not_at_it(void *
     check_eq_u64(troubles((struct lab_service){.first = 95, .failed = 5}), 0);
     check_eq_u64(troubles((struct lab_service){.first = 94, .failed = 6}), BIT(FAILING));
     check_eq_u64(troubles((struct lab_service){.first = 95, .failed = 5, .shed = 5}), 0);
-    check_eq_u64(troubles((struct lab_service){.first = 940, .failed = 60, .shed = 60}), BIT(FAILING) | BIT(SHEDDING));
+    check_eq_u64(troubles((struct lab_service){.first = 940, .failed = 60, .shed = 60}), BIT(FAILING) | BIT(REFUSING));
     check_eq_u64(troubles((struct lab_service){.first = 70, .retries = 30}), 0);
     check_eq_u64(troubles((struct lab_service){.first = 69, .retries = 31}), BIT(MANY_RETRIES));
     check_eq_u64(troubles((struct lab_service){.first = 50, .retries = 50}), BIT(MANY_RETRIES));

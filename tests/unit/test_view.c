@@ -69,6 +69,26 @@ static void test_view__a_screen_looks_like_this(void **state)
     view_free(&view);
 }
 
+static void test_view__a_narrow_screen_has_fewer_columns_and_whole_titles(void **state)
+{
+    struct view view;
+    (void)state;
+    fill(&view);
+    char *screen = drawn(&view, 40, 0, false);
+    check_true(strstr(screen, "\n     SERVICE  STATE           REQ/S\n") != NULL);
+    check_true(strstr(screen, "\n  !! payment  failing           100\n") != NULL);
+    free(screen);
+    screen = drawn(&view, 52, 0, false);
+    check_true(strstr(screen, "\n     SERVICE    STATE           REQ/S RETRY/S    OK\n") != NULL);
+    free(screen);
+    view.page = VIEW_SERVICE;
+    strcpy(view.chosen, "payment");
+    screen = drawn(&view, 40, 0, false);
+    check_true(strstr(screen, "\nENDPOINT       BREAKER      REQ/S   1ST \n") != NULL);
+    free(screen);
+    view_free(&view);
+}
+
 /* Whatever the size, and in each page: exactly the lines of the terminal, and none too wide. */
 static void test_view__fits_every_size(void **state)
 {
@@ -226,7 +246,9 @@ static void test_keys__are_read_from_what_terminals_send(void **state)
     check_eq_u64(last_of("\033[200"), KEY_NONE);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_view__a_screen_looks_like_this), cmocka_unit_test(test_view__fits_every_size),
+BECALM_TESTS(cmocka_unit_test(test_view__a_screen_looks_like_this),
+             cmocka_unit_test(test_view__a_narrow_screen_has_fewer_columns_and_whole_titles),
+             cmocka_unit_test(test_view__fits_every_size),
              cmocka_unit_test(test_view__the_cursor_stays_on_the_worst_until_it_is_moved),
              cmocka_unit_test(test_view__filters_by_a_part_of_the_name),
              cmocka_unit_test(test_view__opens_a_service_and_comes_back),

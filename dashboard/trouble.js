@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// What is wrong with a service, in two words: the table of `becalm top` (src/top/trouble.h), word for word, the worst first.
+// The thresholds are those of the alerts (docs/alerts.md), over ten seconds. A test holds the two tables together.
+
+const above = (part, percent, whole) => part * 100 > whole * percent;
+const has = (state) => ({ breakers }) => breakers.includes(state);
+
+/** Each is found in {sum, refused, breakers, overloaded, hosts, usable, ejected}; `sum` is of the last seconds, see live.js. */
+export const TROUBLES = [
+  { weight: "critical", word: "forced open", sign: "■", sentence: "somebody has ordered a breaker to refuse everything", is: has("FORCED_OPEN") },
+  { weight: "critical", word: "breaker open", sign: "■", sentence: "a breaker refuses calls until its next probes succeed", is: has("OPEN") },
+  { weight: "critical", word: "no usable host", sign: "✗", sentence: "every host is ejected, unresolved or asks for quiet", is: ({ hosts, usable }) => hosts > 0 && usable === 0 },
+  { weight: "critical", word: "retry storm", sign: "▲", sentence: "more than half of the attempts are retries", is: ({ sum }) => above(sum.retries, 50, sentOf(sum)) },
+  { weight: "critical", word: "failing", sign: "▲", sentence: "more than 5 % of the calls fail", is: ({ sum }) => above(sum.failed, 5, callsOf(sum)) },
+  { weight: "critical", word: "refusing", sign: "▲", sentence: "more than 5 % of the calls are refused, nothing is sent", is: ({ sum }) => above(sum.shed, 5, callsOf(sum)) },
+  { weight: "warning", word: "half open", sign: "◧", sentence: "a breaker lets a few probes through", is: has("HALF_OPEN") },
+  { weight: "warning", word: "budget empty", sign: "△", sentence: "more than half of the retries due could not be paid for", is: ({ sum, refused }) => above(sum.budgetEmpty, 50, sum.retries + refused) },
+  { weight: "warning", word: "many retries", sign: "△", sentence: "more than 30 % of the attempts are retries", is: ({ sum }) => above(sum.retries, 30, sentOf(sum)) },
+  { weight: "warning", word: "overloaded", sign: "△", sentence: "more calls wait in the gate than the service serves", is: ({ overloaded }) => overloaded },
+  { weight: "warning", word: "host ejected", sign: "△", sentence: "a host gets no calls because it fails or is slow", is: ({ ejected }) => ejected > 0 },
+];
+
+const FINE = { weight: "fine", word: "fine", sign: "●", sentence: "no trouble", rank: TROUBLES.length };
+const IDLE = { weight: "fine", word: "idle", sign: "○", sentence: "no requests", rank: TROUBLES.length };
+
+/** Calls that ended. */
+export function callsOf(sum) {
+  return sum.firstAttempt + sum.afterRetry + sum.failed;
+}
+
+/** Attempts that were sent, with those calls that sent any. */
+export function sentOf(sum) {
+  return sum.retries + sum.hedges + Math.max(0, callsOf(sum) - sum.shed);
+}
+
+/** The worst, with its `rank`: lists are sorted by it. */
+export function troubleOf(seen) {
+  const rank = TROUBLES.findIndex((trouble) => trouble.is(seen));
+  if (rank >= 0) return { ...TROUBLES[rank], rank };
+  return seen.sum.arrivals > 0 ? FINE : IDLE;
+}
+
+export function isTrouble(trouble) {
+  return trouble.weight !== "fine";
+}
