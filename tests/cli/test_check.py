@@ -231,6 +231,20 @@ RULES = [
         "services: {a: {endpoints: {x: {rate: {enabled: true}}, y: {}}}}\n",
     ),
     (
+        "same-match",
+        "services:\n  a: {match: {host: Shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /x}}\n",
+        "policy.yaml:3:3: warning: b has the same match as a, which stands first: no request comes here [same-match]\n"
+        "    write another `match` for one of them, or take one out\n",
+        "services:\n  a: {match: {host: shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /y}}\n",
+    ),
+    (
+        "same-match",
+        "services: {a: {endpoints: {r: {match: {method: GET}}, s: {match: {method: GET}}}}}\n",
+        "policy.yaml:1:56: warning: s has the same match as r, which stands first: no request comes here [same-match]\n"
+        "    write another `match` for one of them, or take one out\n",
+        "services: {a: {endpoints: {r: {match: {method: GET}}, s: {match: {method: PUT}}}}}\n",
+    ),
+    (
         "cycle",
         """\
         gatewayRetries: false
