@@ -238,13 +238,6 @@ RULES = [
         "services:\n  a: {match: {host: shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /y}}\n",
     ),
     (
-        "same-match",
-        "services: {a: {endpoints: {r: {match: {method: GET}}, s: {match: {method: GET}}}}}\n",
-        "policy.yaml:1:56: warning: s has the same match as r, which stands first: no request comes here [same-match]\n"
-        "    write another `match` for one of them, or take one out\n",
-        "services: {a: {endpoints: {r: {match: {method: GET}}, s: {match: {method: PUT}}}}}\n",
-    ),
-    (
         "cycle",
         """\
         gatewayRetries: false
