@@ -29,7 +29,8 @@ enum becalm_event_kind {
     BECALM_EVENT_DONE,   /* an attempt is over: answered to the end, or failed */
     BECALM_EVENT_TIMER,  /* wake_at has come; too early does no harm */
     BECALM_EVENT_CANCEL, /* the caller is gone */
-    BECALM_EVENT_SENT    /* a request that streams is through to its end: the attempt's time begins */
+    BECALM_EVENT_LEFT, /* the caller may have gone: what is in flight may still answer it, no retry or hedge is begun */
+    BECALM_EVENT_SENT  /* a request that streams is through to its end: the attempt's time begins */
 };
 
 struct becalm_event {
@@ -152,6 +153,7 @@ struct becalm_call {
     bool rate_held;                /* a token of the client-side rate limit is taken and not yet used */
     bool retried_once;             /* an outcome that may be retried only once was */
     bool leased;                   /* the retry that waits or flies is paid from the shared budget too */
+    bool left;                     /* the caller may have gone: nothing is begun for it any more */
     becalm_ns deadline_at;
     becalm_ns next_at;      /* PACED, WAITING: when to send; FLYING: when to hedge */
     becalm_ns slow_at;      /* when the call becomes slow; NEVER: it does not, or has */

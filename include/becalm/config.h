@@ -66,6 +66,9 @@ BECALM_API int becalm_config_parse(struct becalm_config **, const char *name, co
                                    const struct becalm_load_options *, struct becalm_diags *);
 BECALM_API void becalm_config_free(struct becalm_config *);
 
+#define BECALM_LISTEN_DEFAULT "127.0.0.1:8080"
+#define BECALM_ADMIN_DEFAULT  "127.0.0.1:9900"
+
 /* What concerns the gateway as a whole. Lists end with NULL. */
 struct becalm_settings {
     const char *const *listen;    /* addresses: "127.0.0.1:8080", "unix:/path" */

@@ -4,7 +4,7 @@
 
 /* Which host: two random choices, and of them the one with fewer attempts in flight (Mitzenmacher, 2001). A retry or
  * hedge avoids every host that this call has tried, and rather takes one whose server has not asked for quiet; ejected
- * hosts are avoided. When that leaves nobody, the quiet is ignored first, then ejection, then "tried": a call always
+ * hosts are avoided. When that leaves nobody, the quiet is ignored first, then "tried", then ejection: a call always
  * gets a host if there is one. */
 
 #include <becalm/outlier.h>
@@ -22,6 +22,11 @@ struct becalm_tried {
  */
 BECALM_API uint32_t becalm_pick(const struct becalm_hosts *, const struct becalm_outlier_policy *,
                                 const struct becalm_moment *, const struct becalm_tried *tried);
+
+/* The host for a probe of the breaker, on which it hangs whether the whole service is refused for longer: one with the
+ * fewest failures in a row, however long ago, of those that becalm_pick() would choose from. */
+BECALM_API uint32_t becalm_pick_probe(const struct becalm_hosts *, const struct becalm_outlier_policy *,
+                                      const struct becalm_moment *);
 
 BECALM_END_DECLS
 

@@ -27,6 +27,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->rate_held = false;
     call->retried_once = false;
     call->leased = false;
+    call->left = false;
     call->deadline_at = BECALM_NEVER;
     call->next_at = BECALM_NEVER;
     call->slow_at = BECALM_NEVER;
@@ -194,7 +195,8 @@ void becalm__call_finish(struct step *s, enum becalm_reason why)
     permit_end(s);
     budgets_end(call);
     becalm__call_decided(call);
-    s->action->last_answer = call->answered && call->phase != BECALM_PHASE_ANSWERED && why != BECALM_WHY_CANCELLED;
+    bool heard = why != BECALM_WHY_CANCELLED || call->left; /* somebody may read what it is told */
+    s->action->last_answer = call->answered && call->phase != BECALM_PHASE_ANSWERED && heard;
     call->phase = BECALM_PHASE_ENDED;
     call->record.reason = why;
     call->record.ended_at = s->at->now;
@@ -405,6 +407,19 @@ static void timer(struct step *s)
     }
 }
 
+/* A caller that has closed its side only, or is gone: nobody can tell. What was asked for is done, and not done again.
+ */
+static void leave(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    call->left = true;
+    if (call->phase == BECALM_PHASE_WAITING) {
+        becalm__call_finish(s, BECALM_WHY_CANCELLED);
+    } else if (call->phase == BECALM_PHASE_FLYING) {
+        call->next_at = BECALM_NEVER;
+    }
+}
+
 static becalm_ns wake_at(const struct becalm_call *call)
 {
     becalm_ns at = BECALM_NEVER;
@@ -474,6 +489,9 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         if (call->phase != BECALM_PHASE_ENDED) {
             becalm__call_finish(&s, BECALM_WHY_CANCELLED);
         }
+        break;
+    case BECALM_EVENT_LEFT:
+        leave(&s);
         break;
     }
     if (call->phase == BECALM_PHASE_WAITING && event->at.now >= call->next_at) {

@@ -113,6 +113,18 @@ void becalm__attempt_sent(struct step *s, uint32_t slot)
     attempt_time(s, live);
 }
 
+static uint32_t host_next(struct step *s, const struct becalm_permit *permit)
+{
+    const struct becalm_call *call = s->call;
+    if (call->next_host != BECALM_NO_HOST) {
+        return call->next_host;
+    }
+    if (call->target->hosts != NULL && permit->held && permit->probe) {
+        return becalm_pick_probe(call->target->hosts, &call->policy->outlier, s->at);
+    }
+    return becalm__attempt_pick(s);
+}
+
 void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
                           bool hedge)
 {
@@ -120,7 +132,7 @@ void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const 
     uint32_t index = slot_free(call);
     struct becalm_live *live = &call->slot[index];
     live->number = call->record.attempts;
-    live->host = call->next_host != BECALM_NO_HOST ? call->next_host : becalm__attempt_pick(s);
+    live->host = host_next(s, permit);
     live->hedge = hedge;
     live->judged = false;
     live->streams = call->request.streams;

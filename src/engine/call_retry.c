@@ -70,6 +70,9 @@ static enum becalm_reason state_allows(struct step *s, uint32_t slot, const stru
     struct becalm_call *call = s->call;
     becalm_ns took = becalm_ns_since(s->at->now, call->slot[slot].sent_at);
     const struct becalm_target *target = call->target;
+    if (call->left) {
+        return BECALM_WHY_CANCELLED;
+    }
     if (target->mark != NULL && becalm_mark_honour(target->mark, outcome->mark)) {
         return BECALM_WHY_STOPPED;
     }
@@ -212,6 +215,9 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     const struct becalm_policy *policy = call->policy;
+    if (call->left) {
+        return BECALM_WHY_CANCELLED;
+    }
     if (call->retries >= policy->hedge.max) {
         becalm__call_explain(s, call->record.attempts, policy->hedge.max + 1);
         return BECALM_WHY_ATTEMPTS_SPENT;

@@ -346,7 +346,13 @@ static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const
         if (host_deserves(h, policy, at->now)) {
             host_eject(hosts, h, 0, policy, at->now);
         }
-    } else if (probe_out(h, until, at->now)) {
+        return;
+    }
+    /* A host that is in use all the same, since ejections are ignored, must not look as if it had long been calm. */
+    if (at->now > word_get(&h->calm_since)) {
+        word_set(&h->calm_since, at->now);
+    }
+    if (probe_out(h, until, at->now)) {
         host_eject(hosts, h, until, policy, at->now);
     }
 }

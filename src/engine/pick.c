@@ -13,8 +13,9 @@ struct choice {
     const struct becalm_tried *tried; /* NULL: a first attempt */
 };
 
-/* How far a host is from fit, the lower the better. "Tried" outweighs the rest. */
-enum { FIT = 0, ASKED_FOR_QUIET = 1, NOT_USABLE = 2, TRIED = 4 };
+/* How far a host is from fit, the lower the better. "Not usable" outweighs the rest: a host that has just failed this
+ * call often answers the next attempt, one that is out has failed everybody. */
+enum { FIT = 0, ASKED_FOR_QUIET = 1, TRIED = 2, NOT_USABLE = 4 };
 
 static uint64_t in_flight(const struct becalm_hosts *hosts, uint32_t host)
 {
@@ -137,4 +138,29 @@ uint32_t becalm_pick(const struct becalm_hosts *hosts, const struct becalm_outli
         }
     }
     return pick_by_scan(&c);
+}
+
+uint32_t becalm_pick_probe(const struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
+                           const struct becalm_moment *at)
+{
+    struct choice c = {hosts, policy, at, NULL};
+    uint32_t best = BECALM_NO_HOST;
+    unsigned least = UINT32_MAX;
+    uint64_t fewest = UINT64_MAX;
+    if (hosts->count == 0) {
+        return best;
+    }
+    /* From a random host on, so that of equal ones each has its turn. */
+    uint32_t first = (uint32_t)becalm_rand_below(becalm_rand_lane(at->random, BECALM_LANE_PICK), hosts->count);
+    for (uint32_t i = 0; i < hosts->count; i++) {
+        uint32_t host = (first + i) % hosts->count;
+        unsigned unfit = unfitness(&c, host);
+        uint64_t streak = atomic_load_explicit(&hosts->host[host].streak, memory_order_relaxed);
+        if (unfit < least || (unfit == least && streak < fewest)) {
+            best = host;
+            least = unfit;
+            fewest = streak;
+        }
+    }
+    return best;
 }

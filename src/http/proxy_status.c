@@ -60,8 +60,10 @@ static struct status_and_error by_reason(enum becalm_reason reason, enum becalm_
         return (struct status_and_error){429, "proxy_internal_response"};
     case BECALM_WHY_DEADLINE:
         return by_deadline(last);
-    case BECALM_WHY_CANCELLED: /* read only if it was we who gave up, to shut down */
-        return (struct status_and_error){503, "proxy_internal_response"};
+    case BECALM_WHY_CANCELLED: /* read if it was we who gave up, or by a caller that closed its own side only */
+        return last == BECALM_OUTCOME_OK || last == BECALM_OUTCOME_CANCELLED
+                   ? (struct status_and_error){503, "proxy_internal_response"}
+                   : by_outcome(last);
     case BECALM_WHY_ATTEMPTS_SPENT:
     case BECALM_WHY_BUDGET_EMPTY:
     case BECALM_WHY_PROBE_FAILED:

@@ -79,7 +79,7 @@ static const char *number_example(const struct schema_key *key)
         return "a duration; write a number with its unit, like 100ms, 1.5s or 2m";
     }
     if (key->type == TYPE_PERCENT) {
-        return "a percentage; write a number like 10 or 0.5";
+        return "a percentage; write a number from 0 to 100, like 10 or 0.5";
     }
     if (key->type == TYPE_DECIMAL || key->type == TYPE_JITTER_FACTOR) {
         return "a number; write one like 2.0";
@@ -726,6 +726,44 @@ static void jitter_check(struct loader *l, const struct yaml_node *mapping)
     }
 }
 
+static bool place_has(const struct place *place, const char *prefix, const char *key)
+{
+    char name[NAME_MAX_BYTES];
+    bool found = false;
+    (void)snprintf(name, sizeof name, "%s%s", prefix, key);
+    for (uint32_t i = 0; i < place->space_count && !found; i++) {
+        found = schema_find(place->spaces[i].schema, name) != NULL;
+    }
+    return found;
+}
+
+/* The mapping that was probably meant by a value in its place: `hedge: true`, `limit: 100`, `budget: 10%`. */
+static void mapping_meant(const struct place *place, const char *prefix, const struct yaml_node *node, char text[64])
+{
+    bool on;
+    uint32_t ppm;
+    uint64_t number;
+    const char *value = node->kind == YAML_SCALAR ? node->text : "";
+    if (value_boolean(value, &on) && place_has(place, prefix, "enabled")) {
+        (void)snprintf(text, 64, "{enabled: %s}", on ? "true" : "false");
+    } else if (value_integer(value, &number) && strcmp(prefix, "limit.") == 0) {
+        (void)snprintf(text, 64, "{kind: fixed, max: %.20s}", value);
+    } else if (value_percent(value, &ppm) && strcmp(prefix, "budget.") == 0) {
+        (void)snprintf(text, 64, "{percent: %.*s}", (int)strcspn(value, "% "), value);
+    } else {
+        (void)snprintf(text, 64, "{key: value}");
+    }
+}
+
+static void not_a_mapping(struct loader *l, const struct place *place, const char *prefix, const struct yaml_node *node)
+{
+    char meant[64];
+    mapping_meant(place, prefix, node, meant);
+    loader_error(l, node->line, node->column, "wrong-type", "%.*s is a mapping; write %s",
+                 (int)(strlen(prefix) == 0 ? strlen(place->what) : strlen(prefix) - 1),
+                 prefix[0] == '\0' ? place->what : prefix, meant);
+}
+
 static void apply_prefixed(struct loader *l, const struct place *place, const char *prefix,
                            const struct yaml_node *node)
 {
@@ -733,9 +771,7 @@ static void apply_prefixed(struct loader *l, const struct place *place, const ch
         return; /* a key with nothing below it changes nothing */
     }
     if (node->kind != YAML_MAPPING) {
-        loader_error(l, node->line, node->column, "wrong-type", "%.*s is a mapping; write {key: value}",
-                     (int)(strlen(prefix) == 0 ? strlen(place->what) : strlen(prefix) - 1),
-                     prefix[0] == '\0' ? place->what : prefix);
+        not_a_mapping(l, place, prefix, node);
         return;
     }
     for (int turn = 0; turn < 2; turn++) {

@@ -56,13 +56,13 @@ void arena_free(struct arena *arena)
 
 static void settings_defaults(struct becalm_settings *settings)
 {
-    static const char *const listen[] = {"127.0.0.1:8080", NULL};
+    static const char *const listen[] = {BECALM_LISTEN_DEFAULT, NULL};
     static const char *const trust[] = {"127.0.0.0/8", "::1", NULL};
     static const char *const upgrades[] = {"websocket", NULL};
     static const char *const nothing[] = {NULL};
     *settings = (struct becalm_settings){
         .listen = listen,
-        .admin = "127.0.0.1:9900",
+        .admin = BECALM_ADMIN_DEFAULT,
         .gateway_retries = true,
         .trust = trust,
         .log_level = BECALM_LOG_INFO,

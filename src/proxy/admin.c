@@ -228,9 +228,10 @@ int admin_prepare(struct admin *admin, const struct becalm_settings *settings, s
     if (settings->admin != NULL && !same) {
         admin->next_listener = listener_make(admin, settings->admin);
         if (admin->next_listener == NULL) {
+            const char *usual = strcmp(settings->admin, BECALM_ADMIN_DEFAULT) == 0 ? " (the default of admin)" : "";
             becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "admin",
-                            "can't listen on %s: %s; write another address for admin, or admin: none", settings->admin,
-                            strerror(errno));
+                            "can't listen on %s%s: %s; write another address for admin, or admin: none",
+                            settings->admin, usual, strerror(errno));
             return BECALM_EIO;
         }
     }

@@ -95,24 +95,25 @@ static void refuse(struct client *client, uint32_t status, const char *reason, c
 {
     struct worker *worker = client->worker;
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
-    own_write(&out, &(struct own){
-                        .status = status,
-                        .error = status == 503 ? "connection_limit_reached" : "http_request_error",
-                        .reason = reason,
-                        .title = h1_status_phrase(status),
-                        .detail = what,
-                        .retry_after = BECALM_NEVER,
-                        .random = becalm_rand_next(&worker->loop.random),
-                        .grpc_status = BECALM_GRPC_NONE,
-                        .date = worker_date(worker),
-                        .close = true,
-                    });
+    size_t body = own_write(&out, &(struct own){
+                                      .status = status,
+                                      .error = status == 503 ? "connection_limit_reached" : "http_request_error",
+                                      .reason = reason,
+                                      .title = h1_status_phrase(status),
+                                      .detail = what,
+                                      .retry_after = BECALM_NEVER,
+                                      .random = becalm_rand_next(&worker->loop.random),
+                                      .grpc_status = BECALM_GRPC_NONE,
+                                      .date = worker_date(worker),
+                                      .close = true,
+                                  });
     gateway_count_refusal(worker->gateway, status);
     if (log_wants_access(worker->log)) {
         char peer[ADDRESS_TEXT_MAX];
         log_access_line(worker->log, &(struct log_access){.wall = worker->loop.wall,
                                                           .peer = client_peer(client, peer, sizeof peer),
                                                           .status = status,
+                                                          .body_bytes = body,
                                                           .reason = reason});
     }
     if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
@@ -196,7 +197,8 @@ static void ready(struct source *source, uint32_t events)
 {
     struct client *client = (struct client *)source;
     client->readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    client->ended |= (events & EPOLLRDHUP) != 0;
+    bool ends = (events & EPOLLRDHUP) != 0 && !client->ended;
+    client->ended |= ends;
     if ((events & (EPOLLERR | EPOLLHUP)) != 0 && client->state != CLIENT_LINGER && client->state != CLIENT_TUNNEL) {
         client_close(client); /* reset: nobody will read an answer */
         return;
@@ -207,6 +209,9 @@ static void ready(struct source *source, uint32_t events)
     }
     if ((events & EPOLLOUT) != 0 && client_blocked(client)) {
         unblock(client);
+    }
+    if (ends && client->source.fd >= 0 && client->exchange != NULL) {
+        exchange_left(client->exchange);
     }
     if (client->source.fd >= 0 && client->readable) {
         client_read(client);

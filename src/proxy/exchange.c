@@ -40,6 +40,7 @@ static struct exchange *exchange_make(struct client *client)
     exchange->worker = worker;
     exchange->arrived_at = worker->loop.now;
     exchange->arrived_wall = worker->loop.wall;
+    exchange->grpc_status = BECALM_GRPC_NONE;
     client->exchange = exchange;
     atomic_fetch_add_explicit(&worker->exchange_count, 1, memory_order_relaxed);
     return exchange;
@@ -178,6 +179,11 @@ static void exchange_end(struct exchange *exchange)
 
 /* Steps. */
 
+static struct becalm_text host_name(const struct snapshot_service *service, uint32_t host)
+{
+    return text_of(host < service->host_count ? service->host[host].name : NULL);
+}
+
 static void log_retry_line(struct exchange *exchange, const struct becalm_action *action)
 {
     struct worker *worker = exchange->worker;
@@ -191,20 +197,20 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
     const struct becalm_record_attempt *attempt =
         &record->attempt[before < BECALM_RECORD_MAX - 1 ? before : BECALM_RECORD_MAX - 1];
     const struct snapshot_service *service = &exchange->view->snapshot->service[exchange->target->service_index];
-    const char *host = attempt->host < service->host_count ? service->host[attempt->host].name : NULL;
     log_retry(worker->log, &(struct log_retry){
                                .wall = worker->loop.wall,
                                .method = exchange_method(exchange),
                                .service = text_of(exchange->target->service->name),
                                .endpoint = text_of(endpoint_name(exchange)),
-                               .host = text_of(host),
+                               .host = host_name(service, attempt->host),
+                               .to = host_name(service, action->host),
                                .retry = action->attempt,
                                .of = policy->max_retries,
                                .wait = exchange->wait,
                                .slept = becalm_ns_since(worker->loop.now, exchange->wait_since),
                                .outcome = attempt->outcome,
                                .status = attempt->status,
-                               .grpc_status = BECALM_GRPC_NONE,
+                               .grpc_status = exchange->grpc_status,
                                .retry_after = text_of(exchange->retry_after[0] == '\0' ? NULL : exchange->retry_after),
                                .request_id = request_id(exchange),
                                .reason = exchange->wait_why,
@@ -234,6 +240,7 @@ static void note_action(struct exchange *exchange, const struct becalm_action *a
         }
         exchange->wait_why = BECALM_WHY_NONE;
         exchange->retry_after[0] = '\0';
+        exchange->grpc_status = BECALM_GRPC_NONE;
     }
 }
 
@@ -367,6 +374,13 @@ void exchange_cancel(struct exchange *exchange)
     }
 }
 
+void exchange_left(struct exchange *exchange)
+{
+    if (exchange->begun && !exchange->holds_key) { /* with a key it goes on, also when its client is gone for certain */
+        exchange_event(exchange, BECALM_EVENT_LEFT, 0, NULL);
+    }
+}
+
 void exchange_unblocked(struct exchange *exchange)
 {
     if (exchange->passing != NULL) {
@@ -405,6 +419,7 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
 static void exchange_begin(struct exchange *exchange)
 {
     const struct snapshot_target *target = exchange->target;
+    struct client *client = exchange->client;
     struct becalm_request request = {
         .deadline_at = BECALM_NEVER,
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
@@ -416,11 +431,13 @@ static void exchange_begin(struct exchange *exchange)
     };
     read_deadline(exchange, &request);
     exchange->begun = true;
-    exchange->client->state = CLIENT_BUSY;
+    client->state = CLIENT_BUSY;
     exchange->timer_at = BECALM_NEVER;
     becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
     meter_add(&exchange->meter->active, 1);
-    exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
+    if (exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL) && client->ended) {
+        exchange_left(exchange);
+    }
 }
 
 /* An answer of our own, before there is a call. */
@@ -431,19 +448,19 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
     struct client *client = exchange->client;
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
     bool keep = !exchange->wants_close && exchange->body_in.ended;
-    own_write(&out, &(struct own){
-                        .status = status,
-                        .error = error,
-                        .reason = reason,
-                        .title = h1_status_phrase(status),
-                        .detail = detail,
-                        .retry_after = BECALM_NEVER,
-                        .random = becalm_rand_next(&worker->loop.random),
-                        .grpc_status = BECALM_GRPC_NONE,
-                        .date = worker_date(worker),
-                        .close = !keep,
-                        .head_only = exchange->is_head,
-                    });
+    exchange->answer_bytes = own_write(&out, &(struct own){
+                                                 .status = status,
+                                                 .error = error,
+                                                 .reason = reason,
+                                                 .title = h1_status_phrase(status),
+                                                 .detail = detail,
+                                                 .retry_after = BECALM_NEVER,
+                                                 .random = becalm_rand_next(&worker->loop.random),
+                                                 .grpc_status = BECALM_GRPC_NONE,
+                                                 .date = worker_date(worker),
+                                                 .close = !keep,
+                                                 .head_only = exchange->is_head,
+                                             });
     if (exchange->meter != NULL) {
         meter_code(exchange->meter, status);
     } else {

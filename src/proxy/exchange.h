@@ -102,6 +102,7 @@ struct exchange {
     enum becalm_reason wait_why;
     becalm_ns wait_since;
     char retry_after[32];             /* of the latest failed answer, as it came */
+    uint32_t grpc_status;             /* likewise; BECALM_GRPC_NONE: none */
     bool no_means;                    /* no descriptor or memory of our own was left for a connection */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
@@ -162,6 +163,9 @@ bool exchange_wants_body(const struct exchange *);
 
 /* The client is gone. */
 void exchange_cancel(struct exchange *);
+/* The client has sent its last byte, after its request: it may be gone, or have closed one side only. Its answer is
+ * still delivered, but nothing is done again for it. May end the exchange. */
+void exchange_left(struct exchange *);
 /* The client's socket takes bytes again. */
 void exchange_unblocked(struct exchange *);
 /* The gate calls this one. */

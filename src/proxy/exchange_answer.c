@@ -39,6 +39,7 @@ void answer_classify(struct attempt *attempt, const char *bytes, const struct h1
                 number = number * 10 + (uint32_t)(unsigned char)(code.at[i] - '0');
             }
             answer.grpc_status = number < BECALM_GRPC_COUNT ? number : BECALM_GRPC_UNKNOWN;
+            exchange->grpc_status = answer.grpc_status; /* for the log */
         }
         if (trust_has(exchange->view->snapshot->trust, &attempt->host->address.any)) {
             answer.mark = h1_find(bytes, head, H1_BECALM_RETRY);
@@ -51,11 +52,14 @@ void answer_classify(struct attempt *attempt, const char *bytes, const struct h1
 bool answer_fields(const char *bytes, const struct h1_head *head, struct bytes *to)
 {
     char space[4096];
+    /* What has no body says how long it would be; of another, whoever writes it says so. */
+    bool bodiless = head->framing == H1_NO_BODY && head->status != 204;
+    uint64_t ours = bodiless ? OURS & ~BIT(H1_CONTENT_LENGTH) : OURS;
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct h1_field *field = &head->field[i];
         struct becalm_text name = h1_name(bytes, field);
         struct becalm_text value = h1_value(bytes, field);
-        if (field->hop || (OURS >> field->id & 1) != 0) {
+        if (field->hop || (ours >> field->id & 1) != 0) {
             continue;
         }
         size_t length = name.length + value.length + 4;
@@ -130,7 +134,7 @@ static bool put_framing(struct h1_out *out, struct exchange *exchange, const str
     const struct attempt *attempt = offer->attempt;
     uint32_t status = attempt->status;
     if (exchange->is_head || status == 304) {
-        const struct h1_head *head = offer->head;
+        const struct h1_head *head = offer->head; /* NULL: it is among the fields */
         struct becalm_text length =
             head == NULL ? (struct becalm_text){0} : h1_find(offer->bytes, head, H1_CONTENT_LENGTH);
         if (length.at != NULL) {
@@ -297,9 +301,12 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     exchange->status = kept->status;
     h1_put_status(&out, kept->status);
     h1_put(&out, (struct becalm_text){kept->bytes.at, kept->fields_length});
-    h1_put_chars(&out, "content-length: ");
-    h1_put_number(&out, length);
-    h1_put_chars(&out, "\r\nvia: 1.1 becalm\r\n");
+    if (!exchange->is_head) { /* else it is among its fields */
+        h1_put_chars(&out, "content-length: ");
+        h1_put_number(&out, length);
+        h1_put_chars(&out, "\r\n");
+    }
+    h1_put_chars(&out, "via: 1.1 becalm\r\n");
     put_ours(&out, exchange, action);
     h1_put_chars(&out, exchange->wants_close ? "connection: close\r\n\r\n" : "\r\n");
     struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, exchange->is_head ? 0 : body.length}};
@@ -362,7 +369,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         own.explain = (struct becalm_text){told, explain(exchange, action, told)};
     }
     exchange->status = usual.status;
-    own_write(&out, &own);
+    exchange->answer_bytes += own_write(&out, &own);
     exchange->cancelled = !client_write(exchange->client, &(struct iovec){out.at, out.length}, 1);
 }
 

@@ -18,7 +18,7 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     bool is_head = exchange->is_head;
     h1_put_status(&out, answer->status);
     h1_put(&out, (struct becalm_text){answer->bytes, answer->fields_length});
-    if (answer->status != 204 && answer->status != 304) {
+    if (!is_head && answer->status != 204 && answer->status != 304) { /* else it is among its fields */
         h1_put_chars(&out, "content-length: ");
         h1_put_number(&out, answer->body_length);
         h1_put_chars(&out, "\r\n");

@@ -176,7 +176,8 @@ int listening_open(struct gateway *gateway, const char *const *addresses, char *
         }
         struct listening *listening = listening_make(gateway, addresses[i]);
         if (listening == NULL) {
-            snprintf(why, size, "can't listen on %s: %s", addresses[i], strerror(errno));
+            const char *usual = strcmp(addresses[i], BECALM_LISTEN_DEFAULT) == 0 ? " (the default of listen)" : "";
+            snprintf(why, size, "can't listen on %s%s: %s", addresses[i], usual, strerror(errno));
             return BECALM_EIO;
         }
         pthread_mutex_lock(&gateway->lock);

@@ -58,7 +58,8 @@ struct log_retry {
     struct becalm_text method; /* these three are the operation: "POST payment/charge" */
     struct becalm_text service;
     struct becalm_text endpoint;
-    struct becalm_text host; /* that it is sent to */
+    struct becalm_text host; /* of the attempt before, that is sent again: "10.0.0.2:9001" */
+    struct becalm_text to;   /* the host that it is sent to now */
     uint32_t retry;          /* 1 is the first ... */
     uint32_t of;             /* ... of so many that the policy allows */
     struct becalm_wait wait; /* as the action had it */

@@ -83,7 +83,7 @@ static void put_grpc(struct h1_out *out, const struct own *own)
     }
 }
 
-void own_write(struct h1_out *out, const struct own *own)
+size_t own_write(struct h1_out *out, const struct own *own)
 {
     bool grpc = own->grpc_status != BECALM_GRPC_NONE;
     char document[BODY_MAX];
@@ -107,7 +107,7 @@ void own_write(struct h1_out *out, const struct own *own)
         h1_put_field(out, "becalm-explain", own->explain);
     }
     h1_put_chars(out, own->close ? "connection: close\r\n\r\n" : "\r\n");
-    if (!own->head_only && !grpc) {
-        h1_put(out, (struct becalm_text){document, body.length});
-    }
+    size_t length = own->head_only || grpc ? 0 : body.length;
+    h1_put(out, (struct becalm_text){document, length});
+    return length;
 }

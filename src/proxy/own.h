@@ -26,7 +26,7 @@ struct own {
     bool head_only; /* the request was HEAD */
 };
 
-/* The whole answer. */
-void own_write(struct h1_out *, const struct own *);
+/* The whole answer. Returns how many bytes of it are its body. */
+size_t own_write(struct h1_out *, const struct own *);
 
 #endif

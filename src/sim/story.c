@@ -55,6 +55,9 @@ size_t story_event(const struct becalm_event *event, uint32_t attempt, char *tex
     case BECALM_EVENT_CANCEL:
         say(&words, "is cancelled");
         break;
+    case BECALM_EVENT_LEFT:
+        say(&words, "may have been left");
+        break;
     case BECALM_EVENT_SERVE:
         say(&words, "is called by the gate");
         break;

@@ -66,3 +66,21 @@ def test_broken__a_hundred_errors_are_told_and_the_others_counted(becalm, tmp_pa
     report = json.loads(done.stdout)
     assert len(report["findings"]) == 100
     assert report["summary"]["errors"] == 150
+
+
+@pytest.mark.parametrize(
+    "written, meant",
+    [
+        ("hedge: true", "hedge is a mapping; write {enabled: true}"),
+        ("breaker: off", "breaker is a mapping; write {enabled: false}"),
+        ("limit: 100", "limit is a mapping; write {kind: fixed, max: 100}"),
+        ("budget: 10%", "budget is a mapping; write {percent: 10}"),
+        ("gate: 10", "gate is a mapping; write {key: value}"),
+        ("budget: [10]", "budget is a mapping; write {key: value}"),
+        ("budget: {percent: 150}", '"150" is not a percentage; write a number from 0 to 100, like 10 or 0.5'),
+    ],
+)
+def test_broken__a_value_in_place_of_a_mapping_is_told_the_mapping(becalm, tmp_path, written, meant):
+    (tmp_path / "p.yaml").write_text(f"defaults: {{{written}}}\n")
+    done = becalm("check", tmp_path / "p.yaml")
+    assert done.returncode == 1 and f"{meant} [wrong-type]" in done.stdout + done.stderr

@@ -239,6 +239,13 @@ RULES = [
         "defaults: {budget: {shared: {redis: none}}}\n",
     ),
     (
+        "same-match",
+        "services:\n  a: {match: {host: Shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /x}}\n",
+        "policy.yaml:3:3: warning: b has the same match as a, which stands first: no request comes here [same-match]\n"
+        "    write another `match` for one of them, or take one out\n",
+        "services:\n  a: {match: {host: shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /y}}\n",
+    ),
+    (
         "cycle",
         """\
         gatewayRetries: false

@@ -172,9 +172,45 @@ def test_each_retry_has_a_log_line_with_its_fields(pair):
     assert (first["operation"], first["retry"], first["of"], first["outcome"]) == ("GET a", 1, 2, "rejected")
     assert (first["status"], first["request_id"], first["retry_after"]) == (503, "r-1", "0")
     assert first["delay_ms"] == 20 and 0 <= first["jittered_ms"] <= 20 and first["slept_ms"] >= first["jittered_ms"]
-    assert first["server.address"] == host.address
+    assert f"{first['server.address']}:{first['server.port']}" == first["to"] == host.address
     assert (second["retry"], second["outcome"], second["delay_ms"]) == (2, "broken", 40)
     assert "status" not in second
+
+
+def test_a_retry_line_tells_of_the_attempt_that_failed_and_where_it_goes_now(pair):
+    gateway, hosts = pair("log: {format: json}", rules="initialDelay: 1ms\nbudget: {kind: none}", hosts=2)
+    for host in hosts:
+        host.on("/", Reply(200, b"", fields={"Grpc-Status": "14", "Content-Type": "application/grpc"}), Reply())
+    while not gateway.log_lines('"message":"retry"'):
+        gateway.ask("POST", fields={"Content-Type": "application/grpc", "Idempotency-Key": '"1"'})
+        wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
+    line = json.loads(gateway.log_lines('"message":"retry"')[0])
+    addresses = {host.address for host in hosts}
+    assert f"{line['server.address']}:{line['server.port']}" in addresses - {line["to"]}
+    assert line["to"] in addresses and line["grpc_status"] == "UNAVAILABLE"
+
+
+def test_the_access_log_counts_the_bytes_of_our_own_answers(gateway, host):
+    there = host()
+    made = gateway(f"log: {{access: json}}\nservices:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /a}}\n    maxRetries: 0\n")
+    there.on("/a", Reply(raw=b"", end="reset"))
+    lengths = [len(made.ask(path=path).body) for path in ("/a", "/b")]
+    with made.wire() as wire:
+        lengths.append(len(wire.send(b"GET bad\r\n\r\n").answer().body))
+    wait_until(lambda: len(made.access()) == 3)
+    assert [json.loads(line)["bytes"] for line in made.access()] == lengths and min(lengths) > 0
+
+
+def test_a_failed_answer_to_head_keeps_its_length(pair):
+    gateway, host = pair(rules="initialDelay: 1ms\nmaxRetries: 1\nbudget: {kind: none}")
+    host.on("/", Reply(503, b"x" * 1234))
+    with gateway.wire() as wire:
+        answer = wire.ask("HEAD")
+        assert (answer.status, answer.get("content-length")) == (503, "1234")
+        assert wire.ask(path="/fine").status == 200
+    host.on("/once", Reply(503, b"y" * 77), Reply(raw=b"", end="reset"))
+    answer = gateway.ask("HEAD", "/once")
+    assert answer.get("content-length") == "77" if answer.status == 503 else answer.status == 502
 
 
 @pytest.mark.parametrize("reason", ["attempts_spent", "budget_empty", "not_idempotent", "permanent", "retries_off"])

@@ -215,6 +215,38 @@ def test_a_half_closed_client_still_gets_its_answer(pair):
         assert answer.body == b"late" and wire.at_end()
 
 
+def test_nothing_is_begun_for_a_client_that_has_closed_its_side(pair):
+    """It may be gone for good: the answer of the running attempt is passed on, and no retry is sent."""
+    gateway, host = pair(rules="initialDelay: 10ms\nmaxDelay: 10ms")
+    host.on("/", Reply(503, b"busy", delay=0.2))
+    with gateway.wire() as wire:
+        answer = wire.send(request()).half_close().answer()
+        assert (answer.status, answer.body) == (503, b"busy") and "cancelled" in answer.get("proxy-status")
+    with gateway.wire() as wire:
+        assert wire.send(request(path="/again")).answer().status == 200
+    assert host.count("/") == 1
+
+
+def test_a_client_that_closes_its_side_while_a_retry_waits_gets_the_last_answer(pair):
+    gateway, host = pair(rules="initialDelay: 20s\nmaxDelay: 20s\ndeadline: 60s\njitter: none")
+    host.on("/", Reply(503, b"busy"))
+    with gateway.wire() as wire:
+        wire.send(request())
+        wait_until(lambda: gateway.metric("becalm_active_retries") == 1)
+        answer = wire.half_close().answer()
+        assert (answer.status, answer.body) == (503, b"busy") and wire.at_end()
+    assert host.count("/") == 1
+
+
+def test_curl_that_gives_up_causes_no_retry(pair):
+    gateway, host = pair(rules="attemptTimeout: 1s\ninitialDelay: 10ms\nmaxDelay: 10ms")
+    host.on("/slow", Reply(delay=3))
+    got = subprocess.run(["curl", "-sS", "-m", "0.3", f"http://127.0.0.1:{gateway.port}/slow"], stderr=subprocess.PIPE)
+    assert got.returncode == 28
+    wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
+    assert host.count("/slow") == 1
+
+
 def test_a_half_closed_client_gets_all_pipelined_answers(pair):
     gateway, host = pair()
     with gateway.wire() as wire:

@@ -2,6 +2,7 @@
 """Workers share what decides: one breaker and one budget, whoever takes the connection."""
 
 import asyncio
+import socket
 import subprocess
 
 from conftest import PROGRAM, policy_of
@@ -74,6 +75,21 @@ def test_a_second_gateway_on_the_same_address_does_not_start(pair, host):
     )
     assert done.returncode == 1 and b"in use" in done.stderr, done.stderr
     assert ask(gateway.port).status == 200
+
+
+def test_an_admin_address_that_is_in_use_is_told_to_be_the_default(tmp_path):
+    """Nobody wrote it, so its place in the file says nothing."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text("services: {a: {}}\n")
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", 9900))
+            taken.listen()
+        except OSError:
+            pass  # somebody else has it already
+        done = subprocess.run([PROGRAM, "proxy", str(policy)], stderr=subprocess.PIPE, timeout=30)
+    assert done.returncode == 1
+    assert b"can't listen on 127.0.0.1:9900 (the default of admin): Address already in use" in done.stderr
 
 
 def test_a_fixed_limit_is_never_exceeded(gateway, host):

@@ -15,6 +15,7 @@ struct actor {
     uint32_t sends;
     uint32_t ends;
     bool used;
+    bool left;
 };
 
 struct chaos {
@@ -122,6 +123,7 @@ static void check_action(struct chaos *c, struct actor *actor, const struct beca
         BECALM_ASSERT(actor->ends == 0);
         BECALM_ASSERT(action->slot < BECALM_SLOTS && (actor->flying & 1u << action->slot) == 0);
         BECALM_ASSERT(action->attempt == actor->sends);
+        BECALM_ASSERT(action->attempt == 0 || !actor->left); /* nothing is begun for a caller that has left */
         BECALM_ASSERT(action->timeout_at <= call->deadline_at);
         BECALM_ASSERT(c->target.hosts == NULL ? action->host == BECALM_NO_HOST : action->host < c->target.hosts->count);
         actor->flying |= 1u << action->slot;
@@ -196,6 +198,7 @@ static void begin(struct chaos *c, struct actor *actor)
     memset(actor, 0xa5, sizeof *actor); /* whatever init does not set must never be read */
     actor->wake_at = BECALM_NEVER;
     actor->flying = actor->sends = actor->ends = 0;
+    actor->left = false;
     actor->used = true;
     becalm_call_init(&actor->call, &c->policy, &c->target, &request);
     struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
@@ -238,7 +241,9 @@ static void happen(struct chaos *c)
         c->now = actor->wake_at == BECALM_NEVER ? c->now : becalm_ns_max(c->now, actor->wake_at);
         feed(c, actor, &event);
     } else if (what == 12) {
-        event.kind = below(c, 2) == 0 ? BECALM_EVENT_CANCEL : BECALM_EVENT_TIMER;
+        static const enum becalm_event_kind kinds[] = {BECALM_EVENT_CANCEL, BECALM_EVENT_LEFT, BECALM_EVENT_TIMER};
+        event.kind = kinds[below(c, 3)];
+        actor->left |= event.kind == BECALM_EVENT_LEFT;
         feed(c, actor, &event);
     } else if (what == 13) {
         event.kind = below(c, 2) == 0 ? BECALM_EVENT_SERVE : BECALM_EVENT_SENT; /* nobody called it; or it streams */

@@ -144,6 +144,12 @@ void world_cancel(struct world *w, unsigned call)
     step(w, call - 1, &event, 0);
 }
 
+void world_leave(struct world *w, unsigned call)
+{
+    struct becalm_event event = {.kind = BECALM_EVENT_LEFT};
+    step(w, call - 1, &event, 0);
+}
+
 static void flight_lands(struct world *w, unsigned index, uint32_t slot)
 {
     struct world_call *c = w->call[index];

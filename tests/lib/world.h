@@ -72,6 +72,7 @@ unsigned world_call(struct world *, const struct plan *);
 void world_run(struct world *, becalm_ns until);
 
 void world_cancel(struct world *, unsigned call);
+void world_leave(struct world *, unsigned call); /* its caller closes its side */
 
 /* Forgets the story so far. */
 void world_forget(struct world *);

@@ -409,6 +409,52 @@ static void test_story__cancelled_in_mid_sleep_gives_the_token_back(void **state
     world_close(&w);
 }
 
+static void test_story__nothing_is_begun_for_a_caller_that_has_left(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503), reply_ok(10 * MS)}});
+    world_run(&w, 60 * MS);
+    world_leave(&w, 1); /* in its wait: it ends at once, and the token comes back */
+    assert_int_equal(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), BECALM_TOKEN);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503), reply_ok(10 * MS)}});
+    world_leave(&w, 2); /* in flight: the answer is still passed on */
+    world_run(&w, 100 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_leave(&w, 3);
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 10ms] call 1 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[ 60ms] call 1 may have been left -> finish (cancelled) with the last answer\n"
+                     "[ 60ms] call 2 begins -> send 0\n"
+                     "[ 60ms] call 2 may have been left -> goes on\n"
+                     "[ 70ms] call 2 got rejected 503 on 0 -> answer, finish (cancelled)\n"
+                     "[100ms] call 3 begins -> send 0\n"
+                     "[100ms] call 3 may have been left -> goes on\n"
+                     "[110ms] call 3 got ok 200 on 0 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__no_hedge_is_sent_for_a_caller_that_has_left(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.hedge.enabled = true;
+    w.policy.hedge.delay = 50 * MS;
+    world_open(&w, 2);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(200 * MS), reply_ok(10 * MS)}});
+    world_run(&w, 20 * MS);
+    world_leave(&w, 1);
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0 to host 1\n"
+                     "[ 20ms] call 1 may have been left -> goes on\n"
+                     "[200ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
 static void test_story__retries_are_shed_before_first_attempts(void **state)
 {
     (void)state;
@@ -745,6 +791,8 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__a_marked_answer_is_not_retried),
              cmocka_unit_test(test_story__a_post_is_retried_only_if_it_was_never_sent),
              cmocka_unit_test(test_story__cancelled_in_mid_sleep_gives_the_token_back),
+             cmocka_unit_test(test_story__nothing_is_begun_for_a_caller_that_has_left),
+             cmocka_unit_test(test_story__no_hedge_is_sent_for_a_caller_that_has_left),
              cmocka_unit_test(test_story__retries_are_shed_before_first_attempts),
              cmocka_unit_test(test_story__who_waits_too_long_in_the_gate_is_shed),
              cmocka_unit_test(test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_elsewhere),

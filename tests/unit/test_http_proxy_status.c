@@ -25,7 +25,6 @@ static void test_own_answer__a_refusal_goes_by_its_reason(void **state)
         {BECALM_WHY_SHED, 503, "connection_limit_reached"},
         {BECALM_WHY_LIMIT, 503, "connection_limit_reached"},
         {BECALM_WHY_RATE, 429, "proxy_internal_response"},
-        {BECALM_WHY_CANCELLED, 503, "proxy_internal_response"},
         {BECALM_WHY_OK, 500, "proxy_internal_error"},
         {BECALM_WHY_NONE, 500, "proxy_internal_error"},
         {BECALM_WHY_BACKOFF, 500, "proxy_internal_error"},
@@ -75,6 +74,9 @@ static void test_own_answer__a_failure_goes_by_its_last_attempt(void **state)
         }
         check_answer(BECALM_WHY_DEADLINE, rows[i].last, 504,
                      rows[i].last == BECALM_OUTCOME_OK ? "proxy_internal_response" : rows[i].error);
+        bool ours = rows[i].last == BECALM_OUTCOME_OK || rows[i].last == BECALM_OUTCOME_CANCELLED;
+        check_answer(BECALM_WHY_CANCELLED, rows[i].last, ours ? 503 : rows[i].status,
+                     ours ? "proxy_internal_response" : rows[i].error);
     }
 }
 

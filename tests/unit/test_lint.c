@@ -249,6 +249,16 @@ static void test_lint__names_can_not_drive_a_terminal(void **state)
     lab_end(&lab);
 }
 
+static void test_lint__endpoints_with_the_same_match_are_found_and_those_without_are_not(void **state)
+{
+    (void)state;
+    check_lint("services: {a: {endpoints: {r: {match: {method: GET}}, s: {match: {method: GET}}}}}\n",
+               "f0.yaml:1:55 same-match\n");
+    check_lint("services: {a: {endpoints: {r: {match: {method: GET}}, s: {match: {method: PUT}}}}}\n", "");
+    check_lint("services: {a: {endpoints: {r: {}, s: {}}}, b: {}}\n", "");
+    check_lint("services: {a: {}, b: {match: {host: A}}}\n", "f0.yaml:1:19 same-match\n");
+}
+
 static void test_lint__codes_are_short_words_and_each_is_there_once(void **state)
 {
     (void)state;
@@ -288,5 +298,6 @@ BECALM_TESTS(cmocka_unit_test(test_lint__the_default_policy_is_fine),
              cmocka_unit_test(test_lint__amplification_above_the_bound_is_an_error_at_the_service),
              cmocka_unit_test(test_lint__findings_have_an_end),
              cmocka_unit_test(test_lint__names_can_not_drive_a_terminal),
+             cmocka_unit_test(test_lint__endpoints_with_the_same_match_are_found_and_those_without_are_not),
              cmocka_unit_test(test_lint__codes_are_short_words_and_each_is_there_once),
              cmocka_unit_test(test_lint__amounts_are_written_short))

@@ -271,6 +271,7 @@ static void test_log__a_retry_says_what_was_waited_for_and_why(void **state)
                               .service = text_of("payment"),
                               .endpoint = text_of("charge"),
                               .host = text_of("10.0.0.2:9001"),
+                              .to = text_of("10.0.0.3:9001"),
                               .retry = 1,
                               .of = 2,
                               .wait = {.delay = 100 * BECALM_MS, .jittered = 61 * BECALM_MS, .wait = 1200 * BECALM_MS},
@@ -289,16 +290,39 @@ static void test_log__a_retry_says_what_was_waited_for_and_why(void **state)
     retry.reason = BECALM_WHY_BACKOFF;
     log_retry(source_in(lab), &retry);
     lab_end(lab);
-    check_eq_str(drain(lab, lab->pipe[0]),
-                 "2026-01-02T03:04:05.678Z info  retry operation=\"POST payment/charge\" retry=1 of=2 "
-                 "delay_ms=100.000 jittered_ms=61.000 slept_ms=1201.500 outcome=rejected status=503 retry_after=1 "
-                 "request_id=r-1 reason=hint http.request.resend_count=1 http.response.status_code=503 "
-                 "server.address=10.0.0.2:9001 error.type=503\n"
-                 "2026-01-02T03:04:05.678Z info  retry operation=\"POST payment/charge\" retry=1 of=2 "
-                 "delay_ms=100.000 jittered_ms=61.000 slept_ms=1201.500 outcome=timed_out grpc_status=UNAVAILABLE "
-                 "request_id=r-1 reason=backoff http.request.resend_count=1 server.address=10.0.0.2:9001 "
-                 "error.type=timed_out\n");
+    check_eq_str(
+        drain(lab, lab->pipe[0]),
+        "2026-01-02T03:04:05.678Z info  retry operation=\"POST payment/charge\" retry=1 of=2 "
+        "delay_ms=100.000 jittered_ms=61.000 slept_ms=1201.500 outcome=rejected status=503 retry_after=1 "
+        "request_id=r-1 reason=hint to=10.0.0.3:9001 http.request.resend_count=1 http.response.status_code=503 "
+        "server.address=10.0.0.2 server.port=9001 error.type=503\n"
+        "2026-01-02T03:04:05.678Z info  retry operation=\"POST payment/charge\" retry=1 of=2 "
+        "delay_ms=100.000 jittered_ms=61.000 slept_ms=1201.500 outcome=timed_out grpc_status=UNAVAILABLE "
+        "request_id=r-1 reason=backoff to=10.0.0.3:9001 http.request.resend_count=1 server.address=10.0.0.2 "
+        "server.port=9001 error.type=timed_out\n");
     lab_free(lab);
+}
+
+static void test_log__the_port_of_a_host_stands_apart_from_its_address(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host;
+        const char *expected;
+    } rows[] = {
+        {"[2001:db8::1]:80", " server.address=2001:db8::1 server.port=80 "},
+        {"shop.test", " server.address=shop.test error"},
+        {"unix:/run/shop", " server.address=unix:/run/shop error"},
+        {"shop.test:8x", " server.address=shop.test:8x error"},
+        {":", " server.address=: error"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct lab *lab = lab_make(&text_settings);
+        log_retry(source_in(lab), &(struct log_retry){.host = text_of(rows[i].host), .grpc_status = BECALM_GRPC_NONE});
+        lab_end(lab);
+        assert_non_null(strstr(drain(lab, lab->pipe[0]), rows[i].expected));
+        lab_free(lab);
+    }
 }
 
 /* The longest values there are, of bytes that grow most: still one line, within its bound, and well closed. */
@@ -498,6 +522,7 @@ BECALM_TESTS(cmocka_unit_test(test_log__nothing_said_nothing_written), cmocka_un
              cmocka_unit_test(test_log__an_access_line_is_apache_s_combined),
              cmocka_unit_test(test_log__an_access_line_in_json),
              cmocka_unit_test(test_log__a_retry_says_what_was_waited_for_and_why),
+             cmocka_unit_test(test_log__the_port_of_a_host_stands_apart_from_its_address),
              cmocka_unit_test(test_log__long_values_are_cut), cmocka_unit_test(test_log__a_full_pipe_holds_nobody_up),
              cmocka_unit_test(test_log__a_reader_that_never_reads_does_not_stop_the_end),
              cmocka_unit_test(test_log__a_closed_pipe_is_counted_and_survived),

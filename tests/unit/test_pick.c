@@ -302,7 +302,7 @@ static void test_pick__when_all_hosts_are_bad_all_are_used(void **state)
     world_end(&w);
 }
 
-static void test_pick__ejection_gives_way_before_tried_and_tried_before_nobody(void **state)
+static void test_pick__a_host_that_failed_the_call_once_comes_before_one_that_is_ejected(void **state)
 {
     (void)state;
     struct world w = world_new(4, 0);
@@ -310,9 +310,65 @@ static void test_pick__ejection_gives_way_before_tried_and_tried_before_nobody(v
     eject(&w, 1);
     const uint32_t host[] = {2, 3, 0, 1};
     check_even(&w, &(struct becalm_tried){host, 1}, 0x8, 15); /* 3 is left */
-    check_even(&w, &(struct becalm_tried){host, 2}, 0x3, 16); /* the ejected are left */
-    check_even(&w, &(struct becalm_tried){host, 3}, 0x2, 17); /* 1, which is ejected */
-    check_even(&w, &(struct becalm_tried){host, 4}, 0xc, 18); /* nobody: so again one that works */
+    check_even(&w, &(struct becalm_tried){host, 2}, 0xc, 16); /* nobody: so again one that works for others */
+    check_even(&w, &(struct becalm_tried){host, 4}, 0xc, 17);
+    hint(&w, 2);
+    check_even(&w, &(struct becalm_tried){host, 2}, 0x8, 18);
+    hint(&w, 3);
+    check_even(&w, &(struct becalm_tried){host, 2}, 0xc, 19); /* quiet for a while is not out */
+    world_end(&w);
+}
+
+/* Ejections are ignored, so the dead host is in use: idle as it is, it must not become the favourite again. */
+static void test_pick__a_host_that_fails_while_ejections_are_ignored_is_no_favourite_either(void **state)
+{
+    (void)state;
+    struct world w = world_new(2, 27);
+    w.now = 20 * BECALM_S;
+    eject(&w, 0);
+    eject(&w, 1);
+    assert_true(becalm_hosts_ignored(w.hosts, &w.policy));
+    becalm_hosts_sent(w.hosts, 1, w.now); /* the live one is busy */
+    w.now += 3 * BECALM_S;
+    eject(&w, 0);
+    eject(&w, 0);
+    assert_true(becalm_hosts_ignored(w.hosts, &w.policy));
+    for (int i = 0; i < 100; i++) {
+        check_eq_u64(pick(&w, NULL), 1);
+    }
+    world_end(&w);
+}
+
+static void test_pick__a_probe_of_the_breaker_goes_to_the_host_with_the_fewest_failures_in_a_row(void **state)
+{
+    (void)state;
+    struct world w = world_new(4, 28);
+    struct becalm_moment at = {.now = 0};
+    uint32_t hits[4] = {0};
+    w.policy.consecutive = 3;
+    for (uint32_t host = 0; host < 2; host++) {
+        attempt(&w, host, &(struct becalm_outcome){.kind = BECALM_OUTCOME_REFUSED});
+    }
+    for (int i = 0; i < 3; i++) {
+        eject(&w, 3);
+    }
+    at.now = 20 * BECALM_S; /* long ago, but nobody has heard of anything better since */
+    for (int i = 0; i < 100; i++) {
+        at.random = becalm_rand_next(&w.random);
+        check_eq_u64(becalm_pick_probe(w.hosts, &w.policy, &at), 2);
+    }
+    attempt(&w, 2, &(struct becalm_outcome){.kind = BECALM_OUTCOME_REFUSED});
+    for (int i = 0; i < 300; i++) {
+        at.random = becalm_rand_next(&w.random);
+        hits[becalm_pick_probe(w.hosts, &w.policy, &at)]++;
+    }
+    for (uint32_t host = 0; host < 3; host++) {
+        assert_true(hits[host] >= 50); /* the one behind the ejected host has its turn too */
+    }
+    check_eq_u64(hits[3], 0);
+    world_end(&w);
+    w = world_new(0, 29);
+    check_eq_u64(becalm_pick_probe(w.hosts, &w.policy, &at), BECALM_NO_HOST);
     world_end(&w);
 }
 
@@ -375,7 +431,7 @@ static void test_pick__finds_the_one_fit_host_of_4096(void **state)
     }
     const uint32_t host[] = {4000};
     for (int i = 0; i < 100; i++) {
-        assert_true(pick(&w, &(struct becalm_tried){host, 1}) != 4000);
+        check_eq_u64(pick(&w, &(struct becalm_tried){host, 1}), 4000); /* it failed once; the others fail always */
     }
     world_end(&w);
 }
@@ -416,6 +472,7 @@ static void test_pick__eight_threads_always_get_a_host_and_another_for_the_retry
 {
     (void)state;
     struct world w = world_new(SHARED_HOSTS, 0);
+    w.policy.max_ejected_ppm = 500000; /* so that there is always another that is usable */
     w.policy.base_ejection = 20 * BECALM_MS;
     w.policy.max_ejection = 100 * BECALM_MS;
     pthread_t thread[THREADS];
@@ -449,7 +506,9 @@ BECALM_TESTS(cmocka_unit_test(test_pick__without_hosts_there_is_none),
              cmocka_unit_test(test_pick__ejected_hosts_are_avoided),
              cmocka_unit_test(test_pick__a_host_whose_ejection_is_over_gets_one_probe),
              cmocka_unit_test(test_pick__when_all_hosts_are_bad_all_are_used),
-             cmocka_unit_test(test_pick__ejection_gives_way_before_tried_and_tried_before_nobody),
+             cmocka_unit_test(test_pick__a_host_that_failed_the_call_once_comes_before_one_that_is_ejected),
+             cmocka_unit_test(test_pick__a_host_that_fails_while_ejections_are_ignored_is_no_favourite_either),
+             cmocka_unit_test(test_pick__a_probe_of_the_breaker_goes_to_the_host_with_the_fewest_failures_in_a_row),
              cmocka_unit_test(test_pick__a_retry_rather_goes_where_nobody_asked_for_quiet),
              cmocka_unit_test(test_pick__the_same_bits_give_the_same_host),
              cmocka_unit_test(test_pick__finds_the_one_fit_host_of_4096),

@@ -620,8 +620,8 @@ static void test_scenario__every_number_has_a_range(void **state)
     check_set("services.api.hosts=5000",
               "--set:1:1: error: hosts: 5000 is above 4096, the most allowed [out-of-range]\n");
     check_set("services.api.errors=101%",
-              "--set:1:1: error: errors: \"101%\" is not a percentage; write a number like 10 or "
-              "0.5 [wrong-type]\n");
+              "--set:1:1: error: errors: \"101%\" is not a percentage; write a number from 0 to 100, like "
+              "10 or 0.5 [wrong-type]\n");
     check_set("services.api.fanOut=0", "--set:1:1: error: fanOut: 0 is below 1, the least allowed [out-of-range]\n");
     check_set("services.api.time.pareto.alpha=0.1",
               "--set:1:1: error: pareto.alpha: 0.1 is below 0.5, the least allowed [out-of-range]\n");
