@@ -63,13 +63,29 @@ becalm_ns exec_now(void)
 
 /* ---- the engine ---- */
 
-/* A shared file that is damaged while the call goes on: no more retries, and said once. */
-static void shared_watch(struct host *host)
+/* The numbers in force are those of whoever came last with others. */
+static void policy_follow(struct host *host, const struct shared *shared)
 {
-    for (uint32_t i = 0; i < host->options->shared_count; i++) {
-        if (!shared_hold(&host->options->shared[i])) {
+    if (shared->want.breaker != NULL) {
+        host->policy.breaker = shared->breaker;
+    } else if (shared_budget(shared) == host->options->target.budget) {
+        host->policy.budget = shared->budget;
+    } else {
+        host->policy.service_budget = shared->budget;
+    }
+}
+
+/* What is shared stays as it is until shared_release(). A file that is damaged while the call goes on: no more retries,
+ * and said once. */
+static void shared_begin(struct host *host, becalm_ns now)
+{
+    const struct exec_options *options = host->options;
+    uint32_t lost = shared_hold(options->shared, options->shared_count, now);
+    for (uint32_t i = 0; i < options->shared_count; i++) {
+        policy_follow(host, &options->shared[i]);
+        if ((lost >> i & 1) != 0) {
             host->policy.max_retries = 0;
-            host->options->on_lost(&host->options->shared[i], host->options->data);
+            options->on_lost(&options->shared[i], options->data);
         }
     }
 }
@@ -101,8 +117,9 @@ static void step(struct host *host, enum becalm_event_kind kind, const struct be
     if (outcome != NULL) {
         event.outcome = *outcome;
     }
-    shared_watch(host);
+    shared_begin(host, event.at.now);
     becalm_call_step(&host->call, &event, &host->action);
+    shared_release(host->options->shared, host->options->shared_count);
     if (host->action.breaker_from != host->action.breaker_to) {
         host->report->breaker_from = host->action.breaker_from;
         host->report->breaker_to = host->action.breaker_to;

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -21,15 +22,15 @@ FAST = ["--delay", "1ms", "--jitter", "none"]
 
 @pytest.fixture
 def run(becalm, tmp_path):
-    """run("-r", "1", "--", "false"): becalm exec with a runtime directory of its own."""
-    runtime = tmp_path / "runtime"
-    runtime.mkdir(mode=0o700)
+    """run("-r", "1", "--", "false"): becalm exec with a shared directory of its own."""
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o700)
 
     def go(*args, env=None, **more):
-        return becalm("exec", *args, env={"XDG_RUNTIME_DIR": str(runtime), **(env or {})}, **more)
+        return becalm("exec", *args, env={"BECALM_SHARED_DIR": str(shared), **(env or {})}, **more)
 
-    go.shared = runtime / "becalm"
-    go.environment = environment(XDG_RUNTIME_DIR=str(runtime))
+    go.shared = shared
+    go.environment = environment(BECALM_SHARED_DIR=str(shared))
     return go
 
 
@@ -712,7 +713,6 @@ def test_exec__a_file_or_directory_of_another_user_is_not_used(run):
 
 
 def test_exec__links_and_what_is_no_file_are_not_followed(run, tmp_path):
-    run.shared.mkdir(mode=0o700)
     file = run.shared / "b.budget"
     file.symlink_to(tmp_path / "elsewhere")
     assert "it is a link" in run(*BUDGET, "--", "true").stderr and not (tmp_path / "elsewhere").exists()
@@ -728,7 +728,7 @@ def test_exec__a_file_that_is_cut_while_in_use_ends_the_retries_and_kills_nobody
     file = run.shared / "b.budget"
     done = run(*FAST, "-r", "9", *BUDGET, *sh(f"echo x; : >{file}; exit 4"))
     assert (done.returncode, done.stdout) == (4, "x\n")
-    assert done.stderr.splitlines()[0] == f"becalm exec: sh: {file} was cut short while in use; there are no more retries"
+    assert done.stderr.splitlines()[0] == f"becalm exec: sh: {file}: it was cut short while in use; there are no more retries"
 
 
 def test_exec__any_name_is_one_file_in_the_directory(run):
@@ -741,9 +741,69 @@ def test_exec__any_name_is_one_file_in_the_directory(run):
     assert run("--budget", "x" * 81, "--", "true").returncode == 125
 
 
-def test_exec__a_runtime_directory_that_is_not_there_is_not_needed(run, tmp_path):
-    done = run(*BUDGET, "--", "true", env={"XDG_RUNTIME_DIR": str(tmp_path / "gone")})
-    assert done.returncode == 0 and "gone" not in done.stderr
+def test_exec__a_file_that_is_damaged_while_in_use_ends_the_retries(run):
+    file = run.shared / "b.budget"
+    scramble = f"dd if=/dev/urandom of={file} bs=$(stat -c %s {file}) count=1 conv=notrunc status=none"
+    done = run(*FAST, "-r", "9", *BUDGET, *sh(f"echo x; {scramble}; exit 4"))
+    assert (done.returncode, done.stdout) == (4, "x\n")
+    assert done.stderr.splitlines()[0] == f"becalm exec: sh: {file}: it was damaged while in use; there are no more retries"
+
+
+def test_exec__processes_that_come_with_other_numbers_stay_within_one_budget(run):
+    def args(capacity):
+        return [*FAST, "--growth", "constant", "-q", "-r", "9", "--budget", "b", "--set", f"budget.capacity={capacity}",
+                "--set", "budget.refillPerSecond=0"]
+
+    processes = [start(run, *args(5 + i % 2), *sh("echo $BECALM_ATTEMPT; exit 1")) for i in range(20)]
+    attempts = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    assert attempts.count("0") == 20
+    assert 1 <= len(attempts) - 20 <= 6
+
+
+def test_exec__a_file_that_is_removed_while_in_use_is_followed_by_all(run):
+    go = run.shared.parent / "go"
+    args = [*FAST, "-q", "-r", "9", "--budget", "b", "--set", "budget.capacity=5", "--set", "budget.refillPerSecond=0"]
+    script = f"echo $BECALM_ATTEMPT; while ! test -e {go}; do sleep 0.02; done; exit 1"
+    processes = [start(run, *args, *sh(script)) for _ in range(10)]
+    for process in processes:
+        assert process.stdout.readline() == "0\n"
+    (run.shared / "b.budget").unlink()
+    go.touch()
+    retries = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    assert len(retries) == 5  # of the new one; nobody spends from the old one, or from one of their own
+
+
+def test_exec__the_shared_directory_may_be_named_by_an_option(run, tmp_path):
+    (tmp_path / "other").mkdir(mode=0o700)
+    assert run(*BUDGET, "--shared-dir", tmp_path / "other", "--", "true").stderr == ""
+    assert (os.listdir(tmp_path / "other"), os.listdir(run.shared)) == (["b.budget"], [])
+
+
+def test_exec__a_shared_directory_that_is_not_there_or_open_to_others_is_not_used(run, tmp_path):
+    done = run(*FAST, *BUDGET, *sh("echo x; exit 1"), env={"BECALM_SHARED_DIR": str(tmp_path / "gone")})
+    assert done.stdout == "x\n" and f"can't open {tmp_path}/gone: No such file" in done.stderr
+    run.shared.chmod(0o755)
+    done = run(*FAST, *BUDGET, *sh("echo x; exit 1"))
+    assert done.stdout == "x\n" and f"{run.shared} is not this user's alone (mode 0700)" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become two users")
+def test_exec__users_of_one_group_share_a_directory_of_it(run):
+    def run_as(user, *command):
+        return subprocess.run(
+            ["setpriv", f"--reuid={user}", "--regid=4242", "--clear-groups", *command], stdin=subprocess.DEVNULL, cwd="/",
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, env=run.environment,
+        )
+
+    if run_as(4001, "test", "-x", PROGRAM).returncode != 0:
+        pytest.skip("the program is where other users can't run it")
+    with tempfile.TemporaryDirectory() as directory:  # not below tmp_path, which no other user may enter
+        os.chown(directory, 0, 4242)
+        os.chmod(directory, 0o2770)
+        command = [PROGRAM, "exec", *FAST, "-r", "9", "--shared-dir", directory, *BUDGET, *sh("echo x; exit 1")]
+        first, second = run_as(4001, *command), run_as(4002, *command)
+    assert (first.stdout, second.stdout) == ("x\n" * 4, "x\n")
+    assert "(budget_empty)" in second.stderr
 
 
 # ---- a policy file ----
