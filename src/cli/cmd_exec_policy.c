@@ -295,12 +295,25 @@ static int names_check(const struct exec_rules *rules, const struct cli_command 
     return 0;
 }
 
+static bool is_max_below_delay(const struct cli_command *command, const struct cli_args *args)
+{
+    const char *delay_text = cli_value(command, args, "delay");
+    const char *max_text = cli_value(command, args, "max-delay");
+    becalm_ns delay = 0;
+    becalm_ns max = 0;
+    return delay_text != NULL && max_text != NULL && value_duration(delay_text, &delay) &&
+           value_duration(max_text, &max) && max < delay;
+}
+
 static int options_agree(const struct cli_command *command, const struct cli_args *args)
 {
     static const char *const named[] = {"budget", "breaker", "service"};
     bool policy = cli_has(command, args, "policy");
     if (policy != cli_has(command, args, "service")) {
         return cli_usage(command, policy ? "--policy needs --service NAME" : "--service needs --policy FILE");
+    }
+    if (is_max_below_delay(command, args)) {
+        return cli_usage(command, "--max-delay is below --delay; the longest wait must be at least the first");
     }
     for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
         const char *name = cli_value(command, args, named[i]);

@@ -933,6 +933,7 @@ def test_exec__timeouts_are_retried_as_the_policy_says(run, policy):
         (["--policy", "policy.yaml", "--service", "db/x"], "policy.yaml has no service or endpoint 'db/x'"),
         (["--policy", "none.yaml", "--service", "db"], "none.yaml"),
         (["--set", "maxRetrys=1"], "maxRetries"),
+        (["--delay", "1s", "--max-delay", "1ms"], "--max-delay is below --delay"),
         (["--set", "budget.kind=concurrency", "--budget", "b"], "concurrency counts calls in progress"),
     ],
 )
