@@ -58,19 +58,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct shared_want want = {
         .name = "x", .budget = is_budget ? &budget : NULL, .breaker = is_budget ? NULL : &breaker};
     BECALM_ASSERT(mkdtemp(path) != NULL);
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct directory directory;
+    BECALM_ASSERT(directory_open(&directory, path, why, sizeof why));
     const char *name = is_budget ? "x.budget" : "x.breaker";
-    BECALM_ASSERT(shared_open(&shared, &want, directory, path, NOW, why, sizeof why) == 0);
+    BECALM_ASSERT(shared_open(&shared, &want, &directory, NOW, why, sizeof why) == 0);
     shared_close(&shared);
-    overwrite(directory, name, data + (size > 0), size - (size > 0));
-    if (shared_open(&shared, &want, directory, path, NOW, why, sizeof why) == 0) {
+    overwrite(directory.fd, name, data + (size > 0), size - (size > 0));
+    if (shared_open(&shared, &want, &directory, NOW, why, sizeof why) == 0) {
         use(&shared);
         shared_close(&shared);
     } else {
         BECALM_ASSERT(why[0] != '\0');
     }
-    (void)unlinkat(directory, name, 0);
-    close(directory);
+    (void)unlinkat(directory.fd, name, 0);
+    directory_close(&directory);
     (void)rmdir(path);
     return 0;
 }

@@ -21,9 +21,19 @@
 struct sharing {
     struct shared shared[EXEC_SHARED_MAX];
     uint32_t count;
-    int directory;
-    char path[DIRECTORY_PATH_MAX];
+    struct directory directory;
+    const char *named; /* the directory that was asked for; NULL: the default one */
 };
+
+/* The option, else the variable, which is how a whole crontab or unit says it once. */
+static const char *directory_asked_for(const struct cli_command *command, const struct cli_args *args)
+{
+    const char *named = cli_value(command, args, "shared-dir");
+    if (named == NULL) {
+        named = getenv("BECALM_SHARED_DIR");
+    }
+    return named == NULL || named[0] == '\0' ? NULL : named;
+}
 
 /* What can't be shared can't be kept to: the command runs, but only once. */
 static void not_shared(struct exec_options *options, const char *what, const char *name, const char *file,
@@ -47,14 +57,11 @@ static struct shared *share(struct sharing *sharing, struct exec_options *option
     const char *what = want->budget != NULL ? "budget" : "breaker";
     struct shared *shared = &sharing->shared[sharing->count];
     char why[256];
-    if (sharing->directory < 0) {
-        sharing->directory = directory_open(sharing->path, why, sizeof why);
-    }
-    if (sharing->directory < 0) {
+    if (sharing->directory.fd < 0 && !directory_open(&sharing->directory, sharing->named, why, sizeof why)) {
         not_shared(options, what, want->name, NULL, why);
         return NULL;
     }
-    if (shared_open(shared, want, sharing->directory, sharing->path, exec_now(), why, sizeof why) != 0) {
+    if (shared_open(shared, want, &sharing->directory, exec_now(), why, sizeof why) != 0) {
         not_shared(options, what, want->name, shared->path, why);
         return NULL;
     }
@@ -90,9 +97,7 @@ static void sharing_close(struct sharing *sharing)
     for (uint32_t i = 0; i < sharing->count; i++) {
         shared_close(&sharing->shared[i]);
     }
-    if (sharing->directory >= 0) {
-        close(sharing->directory);
-    }
+    directory_close(&sharing->directory);
 }
 
 /* ---- options ---- */
@@ -245,7 +250,7 @@ static int run_command(const struct cli_command *command, const struct cli_args 
         .name = cli_has(command, args, "name") ? cli_value(command, args, "name") : args->words[0],
         .quiet = cli_has(command, args, "quiet") || cli_has(command, args, "json"),
     };
-    struct sharing sharing = {.directory = -1};
+    struct sharing sharing = {.directory = {.fd = -1}, .named = directory_asked_for(command, args)};
     struct exec_report report;
     int code = CODE_OWN_FAILURE;
     options->data = &voice;
@@ -311,6 +316,10 @@ static const struct cli_option options_table[] = {
     {.name = "stop-if", .argument = "REGEX", .help = "output that matches is never retried"},
     {.name = "budget", .letter = 'b', .argument = "NAME", .help = "pay retries from this budget of all processes"},
     {.name = "breaker", .argument = "NAME", .help = "ask this circuit breaker of all processes"},
+    {.name = "shared-dir",
+     .argument = "DIR",
+     .help = "where both are: a directory of mode 0700, or 2770",
+     .complete = CLI_FILE},
     {.name = "policy",
      .letter = 'p',
      .argument = "FILE",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy of `becalm exec`. Options are short for keys of a policy file, so they are written into one, or over one,
  * and loaded by the same rules as any other. */
+#define _POSIX_C_SOURCE 200809L
 #include "cmd_exec.h"
 
 #include "policy/value.h"
@@ -97,19 +98,38 @@ static void sets_fill(struct sets *sets, const struct cli_command *command, cons
 
 /* ---- loading ---- */
 
+/* An error of an option begins with the key that it stands for; people want to read what they typed. */
+static void print_option_diag(const struct cli_command *command, const struct cli_args *args, const char *message)
+{
+    for (size_t i = 0; i < sizeof shorthands / sizeof shorthands[0]; i++) {
+        size_t length = strlen(shorthands[i].key);
+        if (cli_has(command, args, shorthands[i].option) && strncmp(message, shorthands[i].key, length) == 0 &&
+            message[length] == ':') {
+            (void)cli_fail(command, "--%s%s", shorthands[i].option, message + length);
+            return;
+        }
+    }
+    (void)cli_fail(command, "%s", message);
+}
+
 /* Errors of options have no line worth printing. */
-static void print_diags(const struct cli_command *command, const struct becalm_diags *diags)
+static void print_diags(const struct cli_command *command, const struct cli_args *args,
+                        const struct becalm_diags *diags)
 {
     for (uint32_t i = 0; i < diags->count; i++) {
         const struct becalm_diag *diag = &diags->diag[i];
         char line[1024];
+        if (strcmp(diag->file, "--set") == 0) {
+            print_option_diag(command, args, diag->message);
+            continue;
+        }
         (void)becalm_diag_write(diag, line, sizeof line);
-        (void)cli_fail(command, "%s", strcmp(diag->file, "--set") == 0 ? diag->message : line);
+        (void)cli_fail(command, "%s", line);
     }
 }
 
 static int load(struct becalm_config **config, const char *path, const struct sets *sets,
-                const struct cli_command *command)
+                const struct cli_command *command, const struct cli_args *args)
 {
     struct becalm_load_options options = {.set = sets == NULL ? NULL : sets->list};
     struct becalm_diags *diags = calloc(1, sizeof *diags); /* too large for a stack */
@@ -121,7 +141,7 @@ static int load(struct becalm_config **config, const char *path, const struct se
     if (rc == 0) {
         diags->count = 0; /* warnings are for `becalm check`, not for a job that runs every minute */
     }
-    print_diags(command, diags);
+    print_diags(command, args, diags);
     free(diags);
     return rc == 0 ? 0 : rc == BECALM_ENOMEM ? cli_fail(command, "out of memory") : command->failure;
 }
@@ -158,13 +178,14 @@ static const struct becalm_rules *rules_find(const struct becalm_config *config,
 }
 
 /* Where the keys of the target stand in the file: an override must not make a service that is not there. */
-static int prefix_find(const char *path, const char *target, char *prefix, size_t size,
-                       const struct cli_command *command)
+static int prefix_find(char *prefix, size_t size, const struct cli_command *command, const struct cli_args *args)
 {
+    const char *path = cli_value(command, args, "policy");
+    const char *target = cli_value(command, args, "service");
     struct becalm_config *config = NULL;
     const struct becalm_service *service;
     const struct becalm_endpoint *endpoint;
-    int rc = load(&config, path, NULL, command);
+    int rc = load(&config, path, NULL, command, args);
     if (rc != 0) {
         return rc;
     }
@@ -274,12 +295,25 @@ static int names_check(const struct exec_rules *rules, const struct cli_command 
     return 0;
 }
 
+static bool is_max_below_delay(const struct cli_command *command, const struct cli_args *args)
+{
+    const char *delay_text = cli_value(command, args, "delay");
+    const char *max_text = cli_value(command, args, "max-delay");
+    becalm_ns delay = 0;
+    becalm_ns max = 0;
+    return delay_text != NULL && max_text != NULL && value_duration(delay_text, &delay) &&
+           value_duration(max_text, &max) && max < delay;
+}
+
 static int options_agree(const struct cli_command *command, const struct cli_args *args)
 {
     static const char *const named[] = {"budget", "breaker", "service"};
     bool policy = cli_has(command, args, "policy");
     if (policy != cli_has(command, args, "service")) {
         return cli_usage(command, policy ? "--policy needs --service NAME" : "--service needs --policy FILE");
+    }
+    if (is_max_below_delay(command, args)) {
+        return cli_usage(command, "--max-delay is below --delay; the longest wait must be at least the first");
     }
     for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
         const char *name = cli_value(command, args, named[i]);
@@ -304,13 +338,14 @@ int exec_rules_load(struct exec_rules *rules, const struct cli_command *command,
     if (rc != 0) {
         goto out;
     }
-    rc = path == NULL ? 0 : prefix_find(path, target, prefix, sizeof prefix, command);
+    rc = path == NULL ? 0 : prefix_find(prefix, sizeof prefix, command, args);
     if (rc != 0) {
         goto out;
     }
     sets->prefix = prefix;
     sets_fill(sets, command, args);
-    rc = sets->full ? cli_usage(command, "too many or too long --set") : load(&rules->config, path, sets, command);
+    rc =
+        sets->full ? cli_usage(command, "too many or too long --set") : load(&rules->config, path, sets, command, args);
     if (rc != 0) {
         goto out;
     }

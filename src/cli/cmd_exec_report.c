@@ -44,8 +44,7 @@ void exec_say_retry(const struct exec_retry *retry, void *data)
 void exec_say_lost(const struct shared *shared, void *data)
 {
     const struct exec_voice *voice = data;
-    (void)cli_fail(&cmd_exec, "%s: %s was cut short while in use; there are no more retries", voice->name,
-                   shared->path);
+    (void)cli_fail(&cmd_exec, "%s: %s: %s; there are no more retries", voice->name, shared->path, shared->lost);
 }
 
 void exec_say_end(const struct exec_voice *voice, const struct exec_report *report)
@@ -54,6 +53,9 @@ void exec_say_end(const struct exec_voice *voice, const struct exec_report *repo
     char ended[TEXT_BYTES];
     const char *word = becalm_reason_word(record->reason);
     const char *sentence = becalm_reason_sentence(record->reason);
+    if (report->output_error != 0) {
+        (void)cli_fail(&cmd_exec, "the output of %s can't be written: %s", voice->name, strerror(report->output_error));
+    }
     if (voice->quiet || record->reason == BECALM_WHY_OK || report->signal != 0) {
         return;
     }

@@ -776,6 +776,18 @@ bool becalm_budget_sound(const void *memory, const struct becalm_budget_policy *
 
 /* ------------------------------------------------------------------------------------------------------------ carry */
 
+/* As in_proportion(), but rounded down, for stocks that are counted in whole units: numbers that change back and forth
+ * must not make a unit out of halves. What the fraction's own rounding took away is added again first. */
+static uint64_t units_in_proportion(uint64_t have, uint64_t full, uint64_t of)
+{
+    while (full > UINT32_MAX) {
+        full >>= 1;
+        have >>= 1;
+    }
+    uint64_t fraction = (have << 32) / full + 4;
+    return least((uint64_t)((becalm__wide)fraction * of >> 32), of);
+}
+
 /* Kinds that have no stock are as good as full: what they count begins anew in the other budget. */
 static void fill_of(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now,
                     uint64_t *have, uint64_t *full)
@@ -811,10 +823,10 @@ void becalm_budget_carry(struct becalm_budget *to, const struct becalm_budget_po
     } else if (to_policy->kind == BECALM_BUDGET_TOKENS) {
         bool refilled = tokens_come_back(to_policy);
         uint64_t whole = to_policy->capacity * (refilled ? tokens_interval(to_policy) : 1);
-        uint64_t missing = whole - in_proportion(have, full, whole);
+        uint64_t missing = whole - (refilled ? in_proportion : units_in_proportion)(have, full, whole);
         word = refilled ? becalm_ns_after(now, missing) : missing;
     } else if (to_policy->kind == BECALM_BUDGET_GRPC || to_policy->kind == BECALM_BUDGET_AWS) {
-        word = in_proportion(have, full, word);
+        word = units_in_proportion(have, full, word);
     }
     atomic_store_explicit(&to->word, word, memory_order_relaxed);
 }

@@ -52,11 +52,11 @@ static const char *member(struct codes *codes, const char *text)
     size_t length = strcspn(text, ",");
     int first = 0;
     int last = CODE_MAX;
-    if (is_word(text, length, "fail")) {
+    if (is_word(text, length, "fail") || is_word(text, length, "false")) {
         codes_add(codes, 1, CODE_MAX);
         return text + length;
     }
-    if (is_word(text, length, "success")) {
+    if (is_word(text, length, "success") || is_word(text, length, "true")) {
         codes_add(codes, 0, 0);
         return text + length;
     }

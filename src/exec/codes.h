@@ -18,7 +18,8 @@ struct codes {
     uint64_t bit[4]; /* code n is bit n % 64 of word n / 64 */
 };
 
-/* "0", "1,75", "1-99,130", "success" (0), "fail" (1-255). False, and the set as it was, for anything else. */
+/* "0", "1,75", "1-99,130", "success" or "true" (0), "fail" or "false" (1-255). False, and the set as it was, for
+ * anything else. */
 bool codes_parse(struct codes *, const char *text);
 
 bool codes_has(const struct codes *, int code);

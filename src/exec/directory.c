@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,53 +12,70 @@
 /* May others read or write what is in there? Whoever can write could make us trust their files. */
 static bool is_ours_alone(const struct stat *status)
 {
-    return S_ISDIR(status->st_mode) && status->st_uid == geteuid() && (status->st_mode & 077) == 0;
+    return status->st_uid == geteuid() && (status->st_mode & 077) == 0;
 }
 
-/* A parent that the system made for this user. Under sudo the variable may still name another user's. */
-static bool is_our_runtime(const char *path)
+/* All of its group may make and replace files, and nobody else anything. With the sticky bit they could not replace
+ * each other's. */
+static bool is_of_a_group(const struct stat *status)
 {
-    struct stat status;
-    return path != NULL && path[0] == '/' && stat(path, &status) == 0 && is_ours_alone(&status);
+    return (status->st_uid == 0 || status->st_uid == geteuid()) && (status->st_mode & 01077) == 070;
 }
 
-static void choose(char path[DIRECTORY_PATH_MAX])
+void directory_default(char path[DIRECTORY_PATH_MAX], uid_t user)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char usual[64];
-    unsigned user = (unsigned)geteuid();
-    (void)snprintf(usual, sizeof usual, "/run/user/%u", user);
-    if (!is_our_runtime(runtime) || strlen(runtime) > DIRECTORY_PATH_MAX - sizeof "/becalm") {
-        runtime = is_our_runtime(usual) ? usual : NULL;
-    }
-    if (runtime == NULL) {
-        (void)snprintf(path, DIRECTORY_PATH_MAX, "/tmp/becalm-%u", user);
+    if (user == 0) {
+        (void)snprintf(path, DIRECTORY_PATH_MAX, "/run/becalm");
     } else {
-        (void)snprintf(path, DIRECTORY_PATH_MAX, "%s/becalm", runtime);
+        (void)snprintf(path, DIRECTORY_PATH_MAX, "/tmp/becalm-%u", (unsigned)user);
     }
 }
 
-int directory_open(char path[DIRECTORY_PATH_MAX], char *why, size_t size)
+/* The default one is made by who needs it first; whatever else is at its place shows when it is opened. */
+static bool make(const char *path, char *why, size_t size)
 {
-    struct stat status;
-    choose(path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         (void)snprintf(why, size, "can't make %s: %s", path, strerror(errno));
-        return -1;
+        return false;
     }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0) {
-        (void)snprintf(why, size, "can't open %s: %s", path, strerror(errno));
+    return true;
+}
+
+bool directory_open(struct directory *directory, const char *named, char *why, size_t size)
+{
+    struct stat status;
+    *directory = (struct directory){.fd = -1};
+    if (named == NULL) {
+        directory_default(directory->path, geteuid());
+    } else if (snprintf(directory->path, sizeof directory->path, "%s", named) >= (int)sizeof directory->path) {
+        (void)snprintf(why, size, "the directory's path is too long");
+        return false;
+    }
+    if (named == NULL && !make(directory->path, why, size)) {
+        return false;
+    }
+    directory->fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory->fd < 0 || fstat(directory->fd, &status) != 0) {
+        (void)snprintf(why, size, "can't open %s: %s", directory->path, strerror(errno));
         goto fail;
     }
-    if (!is_ours_alone(&status)) {
-        (void)snprintf(why, size, "%s is not this user's alone (mode 0700)", path);
+    directory->group_shared = named != NULL && is_of_a_group(&status);
+    directory->group = status.st_gid;
+    if (!directory->group_shared && !is_ours_alone(&status)) {
+        (void)snprintf(why, size, "%s is not this user's alone (mode 0700)%s", directory->path,
+                       named == NULL ? "" : ", nor root's for a group (mode 2770)");
         goto fail;
     }
-    return fd;
+    return true;
 fail:
-    if (fd >= 0) {
-        close(fd);
+    directory_close(directory);
+    return false;
+}
+
+void directory_close(struct directory *directory)
+{
+    if (directory->fd >= 0) {
+        close(directory->fd);
+        directory->fd = -1;
     }
-    return -1;
 }

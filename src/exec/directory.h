@@ -2,15 +2,32 @@
 #ifndef BECALM_EXEC_DIRECTORY_H
 #define BECALM_EXEC_DIRECTORY_H
 
-/* The runtime directory, where the processes of one user share files that need not outlive the machine's boot:
- * $XDG_RUNTIME_DIR/becalm, else /run/user/UID/becalm, else /tmp/becalm-UID. */
+/* Where processes share files that need not outlive the machine's boot. By default one user's processes share theirs: a
+ * place that is the same inside and outside of login sessions, so that cron and a shell have one budget and not two.
+ * Users who want to share with each other name a directory of a group. */
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define DIRECTORY_PATH_MAX 512
 
-/* Opens it, and makes it if it is not there. It is ours alone (mode 0700) or it is not used. Returns a descriptor, and
- * its path; or -1, and why not. */
-int directory_open(char path[DIRECTORY_PATH_MAX], char *why, size_t size);
+/* One that is open. */
+struct directory {
+    int fd;
+    char path[DIRECTORY_PATH_MAX];
+    bool group_shared; /* its files are the group's, else this user's alone */
+    gid_t group;
+};
+
+/* /run/becalm for root, /tmp/becalm-UID for everybody else. */
+void directory_default(char path[DIRECTORY_PATH_MAX], uid_t user);
+
+/* Opens the one that is named, which must be there, and be this user's alone (mode 0700) or root's or this user's and
+ * of a group (mode 2770). NULL: the default one, made if it is not there, and this user's alone. False, and why not. */
+bool directory_open(struct directory *, const char *named, char *why, size_t size);
+
+/* One that is not open is fine: its fd is -1. */
+void directory_close(struct directory *);
 
 #endif

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -20,7 +21,9 @@
 #define LINGER       (200 * BECALM_MS) /* for the output of what the command left running: >(tee log) needs a moment */
 #define LONGEST_POLL 1000000           /* ms; a wake-up too many now and then does no harm */
 
-enum { VARIABLE_ATTEMPT, VARIABLE_DEADLINE, VARIABLE_KEY, VARIABLES };
+enum { VARIABLE_ATTEMPT, VARIABLE_DEADLINE, VARIABLE_KEY, VARIABLES }; /* the key last: it may be left as it is */
+
+#define KEY_NAME "BECALM_IDEMPOTENCY_KEY"
 
 /* What the attempt in flight is doing. */
 enum stage {
@@ -63,13 +66,29 @@ becalm_ns exec_now(void)
 
 /* ---- the engine ---- */
 
-/* A shared file that is damaged while the call goes on: no more retries, and said once. */
-static void shared_watch(struct host *host)
+/* The numbers in force are those of whoever came last with others. */
+static void policy_follow(struct host *host, const struct shared *shared)
 {
-    for (uint32_t i = 0; i < host->options->shared_count; i++) {
-        if (!shared_hold(&host->options->shared[i])) {
+    if (shared->want.breaker != NULL) {
+        host->policy.breaker = shared->breaker;
+    } else if (shared_budget(shared) == host->options->target.budget) {
+        host->policy.budget = shared->budget;
+    } else {
+        host->policy.service_budget = shared->budget;
+    }
+}
+
+/* What is shared stays as it is until shared_release(). A file that is damaged while the call goes on: no more retries,
+ * and said once. */
+static void shared_begin(struct host *host, becalm_ns now)
+{
+    const struct exec_options *options = host->options;
+    uint32_t lost = shared_hold(options->shared, options->shared_count, now);
+    for (uint32_t i = 0; i < options->shared_count; i++) {
+        policy_follow(host, &options->shared[i]);
+        if ((lost >> i & 1) != 0) {
             host->policy.max_retries = 0;
-            host->options->on_lost(&host->options->shared[i], host->options->data);
+            options->on_lost(&options->shared[i], options->data);
         }
     }
 }
@@ -101,8 +120,9 @@ static void step(struct host *host, enum becalm_event_kind kind, const struct be
     if (outcome != NULL) {
         event.outcome = *outcome;
     }
-    shared_watch(host);
+    shared_begin(host, event.at.now);
     becalm_call_step(&host->call, &event, &host->action);
+    shared_release(host->options->shared, host->options->shared_count);
     if (host->action.breaker_from != host->action.breaker_to) {
         host->report->breaker_from = host->action.breaker_from;
         host->report->breaker_to = host->action.breaker_to;
@@ -263,6 +283,13 @@ static void attempt_tend(struct host *host)
 
 /* ---- signals ---- */
 
+/* One that we were started to ignore (nohup, or a shell's background job) stays ignored: blocked, it would reach us. */
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static bool signals_open(struct host *host)
 {
     static const int end[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -274,12 +301,16 @@ static bool signals_open(struct host *host)
     sigemptyset(&others);
     sigemptyset(&all);
     for (size_t i = 0; i < sizeof end / sizeof end[0]; i++) {
-        sigaddset(&ends, end[i]);
-        sigaddset(&all, end[i]);
+        if (!is_ignored(end[i])) {
+            sigaddset(&ends, end[i]);
+            sigaddset(&all, end[i]);
+        }
     }
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
-        sigaddset(&others, other[i]);
-        sigaddset(&all, other[i]);
+        if (other[i] == SIGCHLD || !is_ignored(other[i])) {
+            sigaddset(&others, other[i]);
+            sigaddset(&all, other[i]);
+        }
     }
     sigaddset(&all, SIGTTOU); /* we take the terminal back from the background */
     sigaddset(&all, SIGPIPE); /* blocked, not ignored: the command must not inherit that */
@@ -427,8 +458,12 @@ static bool host_open(struct host *host)
     }
     host->change[VARIABLE_ATTEMPT].name = "BECALM_ATTEMPT";
     host->change[VARIABLE_DEADLINE].name = "BECALM_DEADLINE_MS";
-    host->change[VARIABLE_KEY].name = "BECALM_IDEMPOTENCY_KEY";
-    key_draw(&host->seed, host->change[VARIABLE_KEY].value, sizeof host->change[0].value);
+    const char *key = getenv(KEY_NAME);
+    if (key == NULL ||
+        key[0] == '\0') { /* else of a becalm exec around this one, whose attempts must not differ in it */
+        host->change[VARIABLE_KEY].name = KEY_NAME;
+        key_draw(&host->seed, host->change[VARIABLE_KEY].value, sizeof host->change[0].value);
+    }
     if (!signals_open(host)) {
         return false;
     }
@@ -463,6 +498,9 @@ static void host_close(struct host *host)
 
 static int exit_code(const struct exec_options *options, const struct exec_report *report)
 {
+    if (report->output_error != 0 && report->signal == 0) {
+        return CODE_OWN_FAILURE;
+    }
     if (report->record.reason == BECALM_WHY_DEADLINE) {
         return CODE_TIMED_OUT;
     }
@@ -504,6 +542,7 @@ int exec_run(const struct exec_options *options, struct exec_report *report)
     (void)output_settle(&host.output, true);
     signals_take(&host); /* one that came while the last bytes were written counts too */
     report->record = host.call.record;
+    report->output_error = host.output.error;
     report->code = exit_code(options, report);
     host_close(&host);
     return 0;

@@ -55,6 +55,7 @@ struct exec_report {
     bool between;                           /* while no attempt was running */
     bool terminal;                          /* and it came from the keyboard */
     int start_error;                        /* the errno of a command that could not be started; 0: it could */
+    int output_error;                       /* the errno of what could not be written of its output; 0: none */
     enum becalm_breaker_state breaker_from; /* the last change that this call made; equal: none */
     enum becalm_breaker_state breaker_to;
 };

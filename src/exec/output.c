@@ -59,7 +59,7 @@ bool output_begin(struct output *output, int fd[2])
         int ends[2];
         fd[i] = i + 1;
         stream->length = stream->sent = stream->owed = 0;
-        stream->matcher.length = 0;
+        matcher_begin(&stream->matcher);
         stream->through = shown_at_once(output, i);
         if (!needs_pipe(output, i)) {
             continue;
@@ -117,12 +117,21 @@ static bool keep(struct output *output, int index, const char *bytes, size_t len
     return true;
 }
 
-/* Writes all of it, unless there is something to read on `interrupt`. A reader that has gone is no reason to stop: the
- * rest falls on the floor, as it would without us. */
-static bool write_all(int fd, const char *bytes, size_t length, int interrupt)
+/* A write failed. That a reader has gone is no failure; that a disk is full is one, since what is lost would be missed.
+ */
+static void note_error(struct output *output, int error)
+{
+    if (error != EPIPE && output->error == 0) {
+        output->error = error;
+    }
+}
+
+/* Writes all of it, unless there is something to read on `interrupt`. Where nothing can be written, the rest falls on
+ * the floor. */
+static bool write_all(struct output *output, int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
-        struct pollfd fds[2] = {{.fd = fd, .events = POLLOUT}, {.fd = interrupt, .events = POLLIN}};
+        struct pollfd fds[2] = {{.fd = fd, .events = POLLOUT}, {.fd = output->interrupt, .events = POLLIN}};
         if (poll(fds, 2, -1) < 0 && errno != EINTR) {
             return true;
         }
@@ -134,6 +143,7 @@ static bool write_all(int fd, const char *bytes, size_t length, int interrupt)
         }
         ssize_t put = write(fd, bytes, length < PIECE_MAX ? length : PIECE_MAX);
         if (put < 0 && errno != EINTR && errno != EAGAIN) {
+            note_error(output, errno);
             return true;
         }
         bytes += put > 0 ? put : 0;
@@ -151,7 +161,7 @@ bool output_settle(struct output *output, bool last)
         memcpy(&head, output->kept + at, sizeof head);
         at += sizeof head;
         int to = last ? (int)(head & 1) + 1 : STDERR_FILENO;
-        fine = write_all(to, output->kept + at, head >> 1, output->interrupt);
+        fine = write_all(output, to, output->kept + at, head >> 1);
         at += head >> 1;
     }
     output->length = 0;
@@ -193,14 +203,17 @@ static void stream_take(struct output *output, int index)
     }
 }
 
-static void stream_pass(struct output_stream *stream, int fd)
+static void stream_pass(struct output *output, int index)
 {
+    struct output_stream *stream = &output->stream[index];
+    int fd = index + 1;
     ssize_t put = write(fd, stream->piece + stream->sent, stream->length - stream->sent);
     if (put > 0) {
         stream->sent += (size_t)put;
     } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
+        note_error(output, errno);
         stream->sent = stream->length;
-        stream_close(stream); /* our reader has gone: the command learns of it as it would without us */
+        stream_close(stream); /* our reader has gone, or the like: the command learns of it as it would without us */
     }
 }
 
@@ -212,7 +225,7 @@ void output_move(struct output *output, const struct pollfd fds[2])
             continue;
         }
         if (stream->sent < stream->length) {
-            stream_pass(stream, i + 1);
+            stream_pass(output, i);
         } else if (stream->pipe >= 0) {
             stream_take(output, i);
         }

@@ -38,6 +38,7 @@ struct output {
     char *kept;                     /* pieces in the order in which they came: {length:31, stream:1}, bytes */
     size_t length;
     size_t room;
+    int error;      /* why output could not be written; 0: it could, or its reader had gone, which is no failure */
     bool delivered; /* more than the cap: this attempt is shown, and can't be taken back */
     bool found[PATTERN_USES];
 };

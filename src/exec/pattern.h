@@ -2,13 +2,15 @@
 #ifndef BECALM_EXEC_PATTERN_H
 #define BECALM_EXEC_PATTERN_H
 
-/* Patterns in what a command prints: POSIX extended regular expressions, asked of one line at a time. */
+/* Patterns in what a command prints: POSIX extended regular expressions, asked of one line at a time, byte by byte:
+ * what a command prints may be in any encoding, or in none. */
 
+#include <locale.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PATTERN_LINE_MAX 4096 /* a longer line is asked in pieces of this size */
+#define PATTERN_LINE_MAX 4096 /* a longer line is asked in pieces of this size, which overlap by half */
 
 /* What a pattern is for. */
 enum pattern_use {
@@ -21,6 +23,7 @@ enum pattern_use {
 struct patterns {
     bool set[PATTERN_USES];
     regex_t regex[PATTERN_USES];
+    locale_t bytes; /* the locale "C", once one is set */
 };
 
 /* Compiles one. False: it is none, and `why` says what is wrong with it. */
@@ -32,7 +35,11 @@ void patterns_free(struct patterns *);
 struct matcher {
     char line[PATTERN_LINE_MAX + 1];
     size_t length;
+    bool continues; /* its first byte is not the line's */
 };
+
+/* A new attempt. */
+void matcher_begin(struct matcher *);
 
 /* What was printed, and its end, which may lack a newline. found[use] becomes true when a line fits. */
 void matcher_feed(struct matcher *, const struct patterns *, const char *bytes, size_t length, bool *found);

@@ -15,13 +15,14 @@
 
 #define MAGIC      "becalm\r\n" /* a text editor would change it */
 #define VERSION    2u           /* moves with anything in the file, the engine's objects too */
-#define HEAD_BYTES 256u
+#define HEAD_BYTES SHARED_HEAD
 #define CELLS      1u /* a process makes a handful of notes: exact counts are worth more than no contention */
 #define BOOT_BYTES 40u
 #define NEW_FILE   ".new" /* written under the lock, then renamed, so nobody sees half a file */
 
-#define LOCK_TRIES 200
-#define LOCK_PAUSE (10 * BECALM_MS)
+#define LOCK_TRIES 2000
+#define LOCK_PAUSE (1 * BECALM_MS)
+#define HOLD_TRIES 100 /* a file that is replaced under us so often in a row is not meant to be used */
 
 enum kind { KIND_BUDGET = 1, KIND_BREAKER = 2 };
 
@@ -179,8 +180,6 @@ static void file_name(const struct shared_want *want, char *out, size_t size)
     (void)snprintf(out + length, size - length, "%s", want->budget != NULL ? ".budget" : ".breaker");
 }
 
-#define FILE_NAME_MAX (3 * SHARED_NAME_MAX + 16)
-
 /* ---- looking at what is there ---- */
 
 enum look { LOOK_GOOD, LOOK_ABSENT, LOOK_STALE, LOOK_CHANGED, LOOK_BAD };
@@ -191,7 +190,7 @@ static enum look bad(char *why, size_t size, const char *what)
     return LOOK_BAD;
 }
 
-static enum look look_at_file(int fd, size_t *bytes, char *why, size_t size)
+static enum look look_at_file(const struct directory *directory, int fd, size_t *bytes, char *why, size_t size)
 {
     struct stat status;
     if (fstat(fd, &status) != 0) {
@@ -200,10 +199,10 @@ static enum look look_at_file(int fd, size_t *bytes, char *why, size_t size)
     if (!S_ISREG(status.st_mode)) {
         return bad(why, size, "it is no plain file");
     }
-    if (status.st_uid != geteuid()) {
-        return bad(why, size, "it belongs to another user");
+    if (directory->group_shared ? status.st_gid != directory->group : status.st_uid != geteuid()) {
+        return bad(why, size, directory->group_shared ? "it is of another group" : "it belongs to another user");
     }
-    if ((status.st_mode & 077) != 0) {
+    if ((status.st_mode & (directory->group_shared ? 007 : 077)) != 0) {
         return bad(why, size, "other users may open it");
     }
     if (status.st_size < (off_t)HEAD_BYTES) {
@@ -238,48 +237,73 @@ static enum look look_at_head(const struct head *head, const struct shared_want 
     return head->fingerprint == want_fingerprint(want) ? LOOK_GOOD : LOOK_CHANGED;
 }
 
+/* A file that was found, in memory; fd -1: none. */
+struct mapping {
+    int fd;
+    unsigned char *memory;
+    size_t bytes;
+    struct head head; /* checked, and then no longer read from the file */
+};
+
+static bool mapping_make(struct mapping *map, int fd, size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    map->fd = fd;
+    map->memory = memory;
+    map->bytes = bytes;
+    return true;
+}
+
+static void mapping_drop(struct mapping *map)
+{
+    if (map->fd >= 0) {
+        (void)munmap(map->memory, map->bytes);
+        close(map->fd);
+        map->fd = -1;
+    }
+}
+
 /* Looks at an open file and maps it, if it is good or only made for other numbers. */
-static enum look look(struct shared *shared, int fd, becalm_ns now, char *why, size_t size)
+static enum look look(const struct shared *shared, int fd, struct mapping *map, becalm_ns now, char *why, size_t size)
 {
     size_t bytes = 0;
-    struct head head;
     struct shared_want stored = {.name = shared->want.name};
-    if (look_at_file(fd, &bytes, why, size) == LOOK_BAD) {
+    if (look_at_file(shared->directory, fd, &bytes, why, size) == LOOK_BAD) {
         return LOOK_BAD;
     }
-    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head) {
+    if (pread(fd, &map->head, sizeof map->head, 0) != (ssize_t)sizeof map->head) {
         return bad(why, size, "it can't be read");
     }
-    enum look found = look_at_head(&head, &shared->want, bytes, why, size);
+    enum look found = look_at_head(&map->head, &shared->want, bytes, why, size);
     if (found == LOOK_STALE || found == LOOK_BAD) {
         return found;
     }
-    if (!stored_policy(&head, &stored)) {
+    if (!stored_policy(&map->head, &stored)) {
         return bad(why, size, "its head is damaged");
     }
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) {
+    if (!mapping_make(map, fd, bytes)) {
         return bad(why, size, strerror(errno));
     }
-    if (!want_sound(&stored, memory, now)) {
-        (void)munmap(memory, bytes);
+    if (!want_sound(&stored, map->memory, now)) {
+        (void)munmap(map->memory, map->bytes);
+        map->fd = -1;
         return bad(why, size, "its contents are damaged");
     }
-    shared->memory = memory;
-    shared->bytes = bytes;
     return found;
 }
 
-static enum look look_up(struct shared *shared, int directory, const char *name, becalm_ns now, char *why, size_t size)
+static enum look look_up(const struct shared *shared, struct mapping *map, becalm_ns now, char *why, size_t size)
 {
-    int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    map->fd = -1;
+    int fd = openat(shared->directory->fd, shared->file, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return errno == ENOENT ? LOOK_ABSENT : bad(why, size, errno == ELOOP ? "it is a link" : strerror(errno));
     }
-    enum look found = look(shared, fd, now, why, size);
-    if (found == LOOK_GOOD) {
-        shared->fd = fd;
-    } else {
+    enum look found = look(shared, fd, map, now, why, size);
+    if (map->fd < 0) {
         close(fd);
     }
     return found;
@@ -288,18 +312,25 @@ static enum look look_up(struct shared *shared, int directory, const char *name,
 /* ---- making a new one ---- */
 
 /* Another process holds the lock for less than a millisecond, unless it was stopped in that very moment: so nobody
- * waits for ever. The kernel frees it when its owner dies. */
-static bool lock(int directory)
+ * waits for ever. */
+static bool lock(const struct directory *directory, int how)
 {
     const struct timespec pause = {.tv_nsec = (long)LOCK_PAUSE};
     for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(directory, LOCK_EX | LOCK_NB) == 0) {
+        if (flock(directory->fd, how | LOCK_NB) == 0) {
             return true;
         }
         (void)nanosleep(&pause, NULL);
     }
     return false;
 }
+
+static void unlock(const struct directory *directory)
+{
+    (void)flock(directory->fd, LOCK_UN);
+}
+
+#define LOCKED "another process has locked it and does not come to an end"
 
 /* The whole file in memory; `from` is the mapped one that it replaces, or NULL. */
 static void image_make(unsigned char *image, const struct shared_want *want, const unsigned char *from, becalm_ns now)
@@ -329,16 +360,28 @@ static void image_make(unsigned char *image, const struct shared_want *want, con
     }
 }
 
-static int image_write(int directory, const char *name, const unsigned char *image, size_t bytes)
+/* A new file, of ours alone or of the directory's group, whatever the umask says. */
+static int image_create(const struct directory *directory)
 {
-    (void)unlinkat(directory, NEW_FILE, 0); /* of one who was killed here */
-    int fd = openat(directory, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    (void)unlinkat(directory->fd, NEW_FILE, 0); /* of one who was killed here */
+    int fd = openat(directory->fd, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && directory->group_shared && (fchown(fd, (uid_t)-1, directory->group) != 0 || fchmod(fd, 0660) != 0)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int image_write(const struct shared *shared, const unsigned char *image, size_t bytes)
+{
+    int directory = shared->directory->fd;
+    int fd = image_create(shared->directory);
     if (fd < 0) {
         return -1;
     }
     /* Written, not mapped: a file system that is full says so, instead of killing us. */
     ssize_t written = write(fd, image, bytes);
-    if (written != (ssize_t)bytes || renameat(directory, NEW_FILE, directory, name) != 0) {
+    if (written != (ssize_t)bytes || renameat(directory, NEW_FILE, directory, shared->file) != 0) {
         errno = written >= 0 && written != (ssize_t)bytes ? ENOSPC : errno;
         close(fd);
         return -1;
@@ -346,85 +389,128 @@ static int image_write(int directory, const char *name, const unsigned char *ima
     return fd;
 }
 
-static void unmap(struct shared *shared)
-{
-    if (shared->memory != NULL) {
-        (void)munmap(shared->memory, shared->bytes);
-        shared->memory = NULL;
-    }
-}
-
-/* Puts a new file in the place of none or of an old one. Under the lock. */
-static int replace(struct shared *shared, int directory, const char *name, becalm_ns now, char *why, size_t size)
+/* Puts a new file in the place of none or of `map`, and becomes that. Under the lock. */
+static bool replace(const struct shared *shared, struct mapping *map, becalm_ns now, char *why, size_t size)
 {
     size_t bytes = want_bytes(&shared->want);
     unsigned char *image = aligned_alloc(64, (bytes + 63) / 64 * 64);
     int fd = -1;
     if (image != NULL) {
-        image_make(image, &shared->want, shared->memory, now);
-        fd = image_write(directory, name, image, bytes);
+        image_make(image, &shared->want, map->fd >= 0 ? map->memory : NULL, now);
+        memcpy(&map->head, image, sizeof map->head);
+        fd = image_write(shared, image, bytes);
     }
-    unmap(shared);
+    mapping_drop(map);
     free(image);
-    if (fd >= 0) {
-        shared->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    if (fd < 0 || shared->memory == MAP_FAILED) {
+    if (fd < 0 || !mapping_make(map, fd, bytes)) {
         (void)snprintf(why, size, "it can't be made: %s", strerror(errno));
-        shared->memory = NULL;
         if (fd >= 0) {
             close(fd);
         }
-        return BECALM_EIO;
+        return false;
     }
-    shared->fd = fd;
-    shared->bytes = bytes;
-    return 0;
+    return true;
 }
 
-static int open_locked(struct shared *shared, int directory, const char *name, becalm_ns now, char *why, size_t size)
+/* ---- opening ---- */
+
+/* Finds the file, or makes it. In use, other numbers than ours are taken as they are: who came with them knew ours. */
+static bool find_or_make(struct shared *shared, struct mapping *map, becalm_ns now, char *why, size_t size)
 {
-    switch (look_up(shared, directory, name, now, why, size)) { /* another process may have been faster */
+    switch (look_up(shared, map, now, why, size)) {
     case LOOK_GOOD:
-        return 0;
+        return true;
     case LOOK_ABSENT:
     case LOOK_STALE:
         shared->news = SHARED_MADE;
-        return replace(shared, directory, name, now, why, size);
+        return replace(shared, map, now, why, size);
     case LOOK_CHANGED:
+        if (shared->memory != NULL) {
+            return true;
+        }
         shared->news = SHARED_CHANGED;
-        return replace(shared, directory, name, now, why, size);
+        return replace(shared, map, now, why, size);
     case LOOK_BAD:
-        return BECALM_EIO;
+        return false;
     }
     BECALM_UNREACHABLE();
 }
 
-int shared_open(struct shared *shared, const struct shared_want *want, int directory, const char *directory_path,
-                becalm_ns now, char *why, size_t size)
+static size_t pages(size_t bytes)
 {
-    char name[FILE_NAME_MAX];
-    int rc = 0;
-    memset(shared, 0, sizeof *shared);
-    shared->want = *want;
-    shared->fd = -1;
-    file_name(want, name, sizeof name);
-    (void)snprintf(shared->path, sizeof shared->path, "%s/%s", directory_path, name);
-    enum look found = look_up(shared, directory, name, now, why, size);
-    if (found == LOOK_GOOD) {
-        return 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page;
+}
+
+/* Makes the mapping ours; in use, in the place of the one before, because the call in progress knows that address. */
+static bool settle(struct shared *shared, struct mapping *map, char *why, size_t size)
+{
+    bool budget = shared->want.budget != NULL;
+    if (shared->memory == NULL) {
+        shared->memory = map->memory;
+    } else if (pages(map->bytes) != pages(shared->bytes) ||
+               (budget && map->head.policy.budget.kind != shared->budget.kind)) {
+        (void)snprintf(why, size, "another process has changed its kind or size");
+        mapping_drop(map);
+        return false;
+    } else {
+        void *memory = mmap(shared->memory, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd, 0);
+        BECALM_ASSERT(memory == shared->memory); /* replacing a mapping by one of the same size needs nothing new */
+        (void)munmap(map->memory, map->bytes);
+        close(shared->fd);
     }
-    unmap(shared);
+    shared->fd = map->fd;
+    shared->bytes = map->bytes;
+    memcpy(shared->head, &map->head, sizeof map->head);
+    if (budget) {
+        shared->budget = map->head.policy.budget;
+    } else {
+        shared->breaker = map->head.policy.breaker;
+    }
+    return true;
+}
+
+/* The lock only if there is something to make: a thousand jobs that start at once find what is there without it. */
+static bool attach(struct shared *shared, becalm_ns now, char *why, size_t size)
+{
+    struct mapping map;
+    bool in_use = shared->memory != NULL;
+    enum look found = look_up(shared, &map, now, why, size);
     if (found == LOOK_BAD) {
-        return BECALM_EIO;
+        return false;
     }
-    if (!lock(directory)) {
-        (void)snprintf(why, size, "another process is making it and does not come to an end");
-        return BECALM_EIO;
+    if (found != LOOK_GOOD && !(in_use && found == LOOK_CHANGED)) {
+        mapping_drop(&map);
+        if (!lock(shared->directory, LOCK_EX)) {
+            (void)snprintf(why, size, LOCKED);
+            return false;
+        }
+        bool fine = find_or_make(shared, &map, now, why, size); /* another process may have been faster */
+        unlock(shared->directory);
+        if (!fine) {
+            return false;
+        }
     }
-    rc = open_locked(shared, directory, name, now, why, size);
-    (void)flock(directory, LOCK_UN);
-    return rc;
+    return settle(shared, &map, why, size);
+}
+
+int shared_open(struct shared *shared, const struct shared_want *want, const struct directory *directory, becalm_ns now,
+                char *why, size_t size)
+{
+    memset(shared, 0, sizeof *shared);
+    shared->fd = -1;
+    shared->directory = directory;
+    shared->want.name = want->name;
+    if (want->budget != NULL) {
+        shared->budget = *want->budget;
+        shared->want.budget = &shared->budget;
+    } else {
+        shared->breaker = *want->breaker;
+        shared->want.breaker = &shared->breaker;
+    }
+    file_name(want, shared->file, sizeof shared->file);
+    (void)snprintf(shared->path, sizeof shared->path, "%s/%s", directory->path, shared->file);
+    return attach(shared, now, why, size) ? 0 : BECALM_EIO;
 }
 
 /* ---- using it ---- */
@@ -441,18 +527,12 @@ struct becalm_breaker *shared_breaker(const struct shared *shared)
     return (struct becalm_breaker *)(shared->memory + HEAD_BYTES);
 }
 
-bool shared_hold(struct shared *shared)
+/* Private memory in the same place, as after init. */
+static void lose(struct shared *shared, const char *why)
 {
-    struct stat status;
-    if (shared->memory == NULL || shared->fd < 0) {
-        return true;
-    }
-    if (fstat(shared->fd, &status) == 0 && status.st_size >= (off_t)shared->bytes) {
-        return true;
-    }
+    (void)snprintf(shared->lost, sizeof shared->lost, "%s", why);
     close(shared->fd);
     shared->fd = -1;
-    /* In the same place, because the call in progress knows it by its address. */
     void *memory =
         mmap(shared->memory, shared->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     BECALM_ASSERT(memory == shared->memory); /* replacing a mapping by one of the same size needs nothing new */
@@ -461,7 +541,94 @@ bool shared_hold(struct shared *shared)
     } else {
         (void)becalm_breaker_init(shared->memory + HEAD_BYTES, shared->want.breaker, CELLS);
     }
-    return false;
+}
+
+/* Is it still the file of that name? */
+static bool is_in_place(const struct shared *shared, const struct stat *ours)
+{
+    struct stat named;
+    return fstatat(shared->directory->fd, shared->file, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           named.st_ino == ours->st_ino && named.st_dev == ours->st_dev;
+}
+
+/* What is wrong with the file that we have in use; NULL: nothing. Touching memory whose file was cut short would kill
+ * us, so that is asked first. */
+static const char *damage_of(const struct shared *shared, const struct stat *ours, becalm_ns now)
+{
+    if (ours->st_size < (off_t)shared->bytes) {
+        return "it was cut short while in use";
+    }
+    if (memcmp(shared->memory, shared->head, sizeof(struct head)) != 0 ||
+        !want_sound(&shared->want, shared->memory, now)) {
+        return "it was damaged while in use";
+    }
+    return NULL;
+}
+
+/* Under the lock. Returns those that are no longer in their place; `lost` gets those that can't be used. */
+static uint32_t check_all(struct shared *shared, uint32_t count, becalm_ns now, uint32_t *lost)
+{
+    uint32_t moved = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct stat ours;
+        if (shared[i].fd < 0) {
+            continue;
+        }
+        if (fstat(shared[i].fd, &ours) != 0 || !is_in_place(&shared[i], &ours)) {
+            moved |= 1u << i;
+            continue;
+        }
+        const char *damage = damage_of(&shared[i], &ours, now);
+        if (damage != NULL) {
+            lose(&shared[i], damage);
+            *lost |= 1u << i;
+        }
+    }
+    return moved;
+}
+
+/* Those of `which` that are in use. */
+static uint32_t lose_all(struct shared *shared, uint32_t count, uint32_t which, const char *why)
+{
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if ((which >> i & 1) != 0 && shared[i].fd >= 0) {
+            lose(&shared[i], why);
+            lost |= 1u << i;
+        }
+    }
+    return lost;
+}
+
+uint32_t shared_hold(struct shared *shared, uint32_t count, becalm_ns now)
+{
+    uint32_t lost = 0;
+    uint32_t moved = 0;
+    for (int try = 0; count > 0 && try < HOLD_TRIES; try++) {
+        if (!lock(shared[0].directory, LOCK_SH)) {
+            return lost | lose_all(shared, count, UINT32_MAX, LOCKED);
+        }
+        moved = check_all(shared, count, now, &lost);
+        if (moved == 0) {
+            return lost;
+        }
+        unlock(shared[0].directory);
+        for (uint32_t i = 0; i < count; i++) {
+            char why[sizeof shared[i].lost];
+            if ((moved >> i & 1) != 0 && !attach(&shared[i], now, why, sizeof why)) {
+                lose(&shared[i], why);
+                lost |= 1u << i;
+            }
+        }
+    }
+    return lost | lose_all(shared, count, moved, "it is replaced again and again");
+}
+
+void shared_release(const struct shared *shared, uint32_t count)
+{
+    if (count > 0) {
+        unlock(shared[0].directory);
+    }
 }
 
 void shared_close(struct shared *shared)
@@ -469,7 +636,8 @@ void shared_close(struct shared *shared)
     if (shared == NULL || shared->memory == NULL) {
         return;
     }
-    unmap(shared);
+    (void)munmap(shared->memory, shared->bytes);
+    shared->memory = NULL;
     if (shared->fd >= 0) {
         close(shared->fd);
         shared->fd = -1;

@@ -2,18 +2,24 @@
 #ifndef BECALM_EXEC_SHARED_H
 #define BECALM_EXEC_SHARED_H
 
-/* A budget or a breaker that all processes of one user share: the engine's own object in a small file that each of them
- * maps. It is lock-free, so a process that is killed in the middle of anything leaves it usable; a lock is needed only
- * to put a new file in the place of none, of one from before the last boot, or of one that was made for other numbers.
+/* A budget or a breaker that processes share: the engine's own object in a small file that each of them maps. It is
+ * lock-free, so a process that is killed in the middle of anything leaves it usable. A lock of the directory guards
+ * only which file it is: held by all at once while they use it, and by one alone to put a new file in the place of
+ * none, of one from before the last boot, or of one that was made for other numbers. So nobody spends from a file that
+ * has been replaced. The kernel frees the lock of a process that dies.
  *
- * The file is never trusted: it must be a plain file of ours alone, of the right size, with a head that we know and an
- * object that the engine finds sound. Anything else is left as it is, and said. */
+ * The file is never trusted: it must be a plain file of ours alone, or of the directory's group, of the right size,
+ * with a head that we know and an object that the engine finds sound. Anything else is left as it is, and said. */
+
+#include "directory.h"
 
 #include <becalm/breaker.h>
 #include <becalm/budget.h>
 
-#define SHARED_PATH_MAX 1024
-#define SHARED_NAME_MAX 80 /* a file name has room for it even if each byte takes three */
+#define SHARED_NAME_MAX 80                         /* a file name has room for it even if each byte takes three */
+#define SHARED_FILE_MAX (3 * SHARED_NAME_MAX + 16) /* of that name */
+#define SHARED_PATH_MAX (DIRECTORY_PATH_MAX + SHARED_FILE_MAX)
+#define SHARED_HEAD     256u /* bytes of the file before the object */
 
 /* What to share: `name` and one of the two policies. */
 struct shared_want {
@@ -28,26 +34,36 @@ enum shared_news {
     SHARED_CHANGED /* it was made for other numbers; its fill or state was kept */
 };
 
-/* One that is open. Zeroed: none. */
+/* One that is open. Zeroed: none. It must not move. */
 struct shared {
-    struct shared_want want; /* its policies outlive this */
-    char path[SHARED_PATH_MAX];
+    struct shared_want want; /* its policies are the two below */
+    struct becalm_budget_policy
+        budget; /* in force: other processes may come with other numbers, and the latest count */
+    struct becalm_breaker_policy breaker; /* likewise */
+    const struct directory *directory;    /* outlives this */
+    char file[SHARED_FILE_MAX];
+    char path[SHARED_PATH_MAX]; /* for messages */
     int fd;
     unsigned char *memory; /* NULL: not open */
     size_t bytes;
+    unsigned char head[SHARED_HEAD]; /* as it was when it was opened; nobody may change it */
     enum shared_news news;
+    char lost[128]; /* why it can't be used any more; empty: it can */
 };
 
-/* Opens it in `directory`, a descriptor, whose path is for the messages. 0, or BECALM_EIO and why. */
-int shared_open(struct shared *, const struct shared_want *, int directory, const char *directory_path, becalm_ns now,
-                char *why, size_t size);
+/* Opens it. 0, or BECALM_EIO and why. */
+int shared_open(struct shared *, const struct shared_want *, const struct directory *, becalm_ns now, char *why,
+                size_t size);
 
 struct becalm_budget *shared_budget(const struct shared *);
 struct becalm_breaker *shared_breaker(const struct shared *);
 
-/* Touching memory whose file was cut short would kill us, so ask before. False, once: the file is gone under it. From
- * then on there is private memory in its place, as after init. */
-bool shared_hold(struct shared *);
+/* Before each use of some that are in one directory: makes sure that they are what other processes use, and that they
+ * stay so until shared_release(). A file that was removed or replaced is followed, at the same address, because a call
+ * knows it by that; `budget` and `breaker` may have changed then. Returns those that were lost, once each, bit n for
+ * shared[n]: they have private memory in their place from then on, as after init, and `lost` says why. */
+uint32_t shared_hold(struct shared *shared, uint32_t count, becalm_ns now);
+void shared_release(const struct shared *shared, uint32_t count);
 
 /* NULL and one that is not open are fine. */
 void shared_close(struct shared *);

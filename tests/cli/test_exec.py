@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -21,15 +22,15 @@ FAST = ["--delay", "1ms", "--jitter", "none"]
 
 @pytest.fixture
 def run(becalm, tmp_path):
-    """run("-r", "1", "--", "false"): becalm exec with a runtime directory of its own."""
-    runtime = tmp_path / "runtime"
-    runtime.mkdir(mode=0o700)
+    """run("-r", "1", "--", "false"): becalm exec with a shared directory of its own."""
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o700)
 
     def go(*args, env=None, **more):
-        return becalm("exec", *args, env={"XDG_RUNTIME_DIR": str(runtime), **(env or {})}, **more)
+        return becalm("exec", *args, env={"BECALM_SHARED_DIR": str(shared), **(env or {})}, **more)
 
-    go.shared = runtime / "becalm"
-    go.environment = environment(XDG_RUNTIME_DIR=str(runtime))
+    go.shared = shared
+    go.environment = environment(BECALM_SHARED_DIR=str(shared))
     return go
 
 
@@ -98,7 +99,7 @@ def test_exec__passes_any_number_of_arguments_on(run):
 
 @pytest.mark.parametrize(
     ("codes", "code", "attempts"),
-    [("1,75", 75, 3), ("1,75", 2, 1), ("2-4", 3, 3), ("2-4", 5, 1), ("fail", 255, 3), ("128-255", 137, 3)],
+    [("1,75", 75, 3), ("1,75", 2, 1), ("false", 9, 3), ("true", 9, 1), ("2-4", 3, 3), ("2-4", 5, 1), ("fail", 255, 3), ("128-255", 137, 3)],
 )
 def test_exec__retries_only_the_codes_it_is_told(run, codes, code, attempts):
     done = run(*FAST, "--retry-on", codes, *sh(f"echo x; exit {code}"))
@@ -151,7 +152,9 @@ def test_exec__wrong_usage_is_125(run, args):
 def test_exec__a_wait_without_a_unit_is_refused_with_what_is_right(run):
     done = run("--delay", "5", "--", "true")
     assert done.returncode == 125
-    assert done.stderr.startswith('becalm exec: initialDelay: "5" is not a duration; write a number with its unit')
+    assert done.stderr.startswith('becalm exec: --delay: "5" is not a duration; write a number with its unit')
+    done = run("--delay", "5s", "--set", "maxRetries=x", "--", "true")
+    assert done.stderr.startswith('becalm exec: maxRetries: "x"')  # each as it was typed
 
 
 def test_exec__a_killed_command_is_128_and_its_signal_and_is_retried(run):
@@ -280,6 +283,13 @@ def test_exec__a_grandchild_gets_its_time_between_term_and_kill(run, tmp_path):
     assert done.returncode == 124 and note.read_text() == "ready\ntidied\n"
 
 
+def test_exec__a_stopped_command_hears_the_term_of_its_timeout(run, tmp_path):
+    note = tmp_path / "note"
+    script = f'trap "echo tidied >{note}; exit" TERM; kill -STOP $$; while :; do sleep 0.02; done'
+    done = run("-q", "-r", "0", "--timeout", "300ms", "--kill-after", "30s", *sh(script))
+    assert done.returncode == 124 and note.read_text() == "tidied\n"
+
+
 # ---- the environment ----
 
 
@@ -287,6 +297,15 @@ def test_exec__every_attempt_has_the_same_key_and_every_call_another(run):
     keys = [run("-q", *FAST, *sh("echo $BECALM_IDEMPOTENCY_KEY; exit 1")).stdout.split() for _ in range(2)]
     assert [len(set(of_call)) for of_call in keys] == [1, 1] and keys[0][0] != keys[1][0]
     assert len(keys[0]) == 3 and len(keys[0][0]) == 36
+
+
+def test_exec__a_key_from_above_is_kept_so_that_nested_calls_have_one(run):
+    inner = f"{PROGRAM} exec -q --delay 1ms -r 1 -- sh -c 'echo $BECALM_IDEMPOTENCY_KEY; exit 1'"
+    keys = run("-q", *FAST, "-r", "1", *sh(inner)).stdout.split()
+    assert len(keys) == 4 and len(set(keys)) == 1
+    own = "order-17-" + "x" * 200
+    assert run(*sh("echo $BECALM_IDEMPOTENCY_KEY"), env={"BECALM_IDEMPOTENCY_KEY": own}).stdout == own + "\n"
+    assert len(run(*sh("echo $BECALM_IDEMPOTENCY_KEY"), env={"BECALM_IDEMPOTENCY_KEY": ""}).stdout) == 37
 
 
 # ---- standard input ----
@@ -313,6 +332,12 @@ def test_exec__more_input_than_the_cap_passes_through_and_is_not_replayed(run):
     done = run(*FAST, "--stdin-max", "100kB", *sh("wc -c; exit 1"), stdin=text)
     assert (done.returncode, done.stdout.strip()) == (1, "300000")
     assert done.stderr.endswith("the request's body can't be sent again (not_replayable)\n")
+
+
+def test_exec__the_cap_of_input_is_the_one_that_was_asked_for(run):
+    for length, attempts in [(100_000, 3), (100_001, 1)]:
+        done = run("-q", *FAST, "--stdin-max", "100kB", *sh("wc -c; exit 1"), stdin="x" * length)
+        assert done.stdout.split() == [str(length)] * attempts
 
 
 def test_exec__a_file_is_rewound_whatever_its_size(run, tmp_path):
@@ -384,6 +409,16 @@ def test_exec__without_a_reader_the_code_is_still_the_command_s(run):
     assert process.wait(timeout=60) == 6
 
 
+@pytest.mark.parametrize("args", [["--output", "last"], ["--output", "once"], ["--fail-if", "never"]])
+def test_exec__output_that_can_t_be_written_is_a_failure_of_ours(run, args):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, "exec", "-q", *args, "--", "echo", "hi"], stdout=full, stderr=subprocess.PIPE,
+                              encoding="utf-8", env=run.environment, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        125, "becalm exec: the output of echo can't be written: No space left on device\n",
+    )
+
+
 def test_exec__a_grandchild_that_keeps_the_pipe_open_holds_nobody_up(run, tmp_path):
     note = tmp_path / "pid"
     done = run("-q", *FAST, "--output", "last", "-r", "1", *sh(f"sleep 1000 & echo $! >>{note}; echo out; exit 1"))
@@ -443,6 +478,28 @@ def test_exec__lines_without_end_and_bytes_of_any_kind_are_fine(run):
     assert done.returncode == 1 and done.stdout == 2 * (b"\0" * 1_000_000 + b"\xff\n" + b"a" * 5000 + b"needle")
 
 
+def test_exec__a_match_is_found_wherever_in_a_long_line_it_lies(run):
+    for before in range(4090, 4097):
+        done = run("-q", "-r", "0", "--fail-if", "need+le", *sh(f"head -c {before} /dev/zero | tr '\\0' a; echo needle; :"))
+        assert done.returncode == 1, before
+
+
+def test_exec__a_line_has_one_beginning_and_one_end_however_long_it_is(run):
+    long = "head -c 10000 /dev/zero | tr '\\0' a; echo; :"
+    for pattern, code in [("^a{100}", 1), ("a$", 1), ("^$", 0), ("^b|b$", 0)]:
+        assert run("-q", "-r", "0", "--fail-if", pattern, *sh(long)).returncode == code, pattern
+    pieces = "head -c 2048 /dev/zero | tr '\\0' c; head -c 2048 /dev/zero | tr '\\0' a; echo bd"
+    assert run("-q", "-r", "0", "--fail-if", "^a|^b|a$", *sh(pieces)).returncode == 0
+
+
+def test_exec__a_dot_matches_any_byte(run):
+    for locale in ("C.UTF-8", "C"):
+        done = subprocess.run([PROGRAM, "exec", "-q", "-r", "0", "--fail-if", "^x.y$", *sh("printf 'x\\377y\\n'")],
+                              stdout=subprocess.DEVNULL, env={**run.environment, "LC_ALL": locale}, timeout=60)
+        assert done.returncode == 1
+    assert run("-q", "-r", "0", "--fail-if", "f\u00fcr", *sh("echo f\u00fcr")).returncode == 1
+
+
 def test_exec__a_pattern_that_is_none_is_wrong_usage(run):
     done = run("--retry-if", "a(b", "--", "true")
     assert done.returncode == 125 and "--retry-if: 'a(b': " in done.stderr
@@ -485,12 +542,24 @@ def test_exec__other_signals_are_passed_on_and_end_nothing(run):
     assert process.communicate(timeout=60)[0] == "usr1\n" and process.returncode == 0
 
 
-def test_exec__an_ignored_hangup_stays_ignored_as_nohup_wants(run):
-    process = start(run, *FAST, *sh("echo ready; read x; echo went on"), stdin=subprocess.PIPE,
-                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def test_exec__an_ignored_signal_stays_ignored_as_nohup_wants(run, number):
+    script = 'echo ready; read x; echo "went on"; test "$BECALM_ATTEMPT" = 1'  # a call that was told to end has no retry
+    process = start(run, *FAST, *sh(script), stdin=subprocess.PIPE,
+                    preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
     assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    out = process.communicate("x\n", timeout=60)[0]
+    assert (process.returncode, out) == (0, "went on\nready\nwent on\n")
+
+
+def test_exec__an_ignored_signal_does_not_end_a_wait(run):
+    process = start(run, "--delay", "300ms", "--jitter", "none", "-r", "1", *sh('test "$BECALM_ATTEMPT" = 1'),
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert "retry 1 of 1" in process.stderr.readline()
     process.send_signal(signal.SIGHUP)
-    assert process.communicate("x\n", timeout=60)[0] == "went on\n" and process.returncode == 0
+    process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_exec__the_command_s_signals_are_as_we_found_them(run):
@@ -712,7 +781,6 @@ def test_exec__a_file_or_directory_of_another_user_is_not_used(run):
 
 
 def test_exec__links_and_what_is_no_file_are_not_followed(run, tmp_path):
-    run.shared.mkdir(mode=0o700)
     file = run.shared / "b.budget"
     file.symlink_to(tmp_path / "elsewhere")
     assert "it is a link" in run(*BUDGET, "--", "true").stderr and not (tmp_path / "elsewhere").exists()
@@ -728,7 +796,7 @@ def test_exec__a_file_that_is_cut_while_in_use_ends_the_retries_and_kills_nobody
     file = run.shared / "b.budget"
     done = run(*FAST, "-r", "9", *BUDGET, *sh(f"echo x; : >{file}; exit 4"))
     assert (done.returncode, done.stdout) == (4, "x\n")
-    assert done.stderr.splitlines()[0] == f"becalm exec: sh: {file} was cut short while in use; there are no more retries"
+    assert done.stderr.splitlines()[0] == f"becalm exec: sh: {file}: it was cut short while in use; there are no more retries"
 
 
 def test_exec__any_name_is_one_file_in_the_directory(run):
@@ -741,9 +809,69 @@ def test_exec__any_name_is_one_file_in_the_directory(run):
     assert run("--budget", "x" * 81, "--", "true").returncode == 125
 
 
-def test_exec__a_runtime_directory_that_is_not_there_is_not_needed(run, tmp_path):
-    done = run(*BUDGET, "--", "true", env={"XDG_RUNTIME_DIR": str(tmp_path / "gone")})
-    assert done.returncode == 0 and "gone" not in done.stderr
+def test_exec__a_file_that_is_damaged_while_in_use_ends_the_retries(run):
+    file = run.shared / "b.budget"
+    scramble = f"dd if=/dev/urandom of={file} bs=$(stat -c %s {file}) count=1 conv=notrunc status=none"
+    done = run(*FAST, "-r", "9", *BUDGET, *sh(f"echo x; {scramble}; exit 4"))
+    assert (done.returncode, done.stdout) == (4, "x\n")
+    assert done.stderr.splitlines()[0] == f"becalm exec: sh: {file}: it was damaged while in use; there are no more retries"
+
+
+def test_exec__processes_that_come_with_other_numbers_stay_within_one_budget(run):
+    def args(capacity):
+        return [*FAST, "--growth", "constant", "-q", "-r", "9", "--budget", "b", "--set", f"budget.capacity={capacity}",
+                "--set", "budget.refillPerSecond=0"]
+
+    processes = [start(run, *args(5 + i % 2), *sh("echo $BECALM_ATTEMPT; exit 1")) for i in range(20)]
+    attempts = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    assert attempts.count("0") == 20
+    assert 1 <= len(attempts) - 20 <= 6
+
+
+def test_exec__a_file_that_is_removed_while_in_use_is_followed_by_all(run):
+    go = run.shared.parent / "go"
+    args = [*FAST, "-q", "-r", "9", "--budget", "b", "--set", "budget.capacity=5", "--set", "budget.refillPerSecond=0"]
+    script = f"echo $BECALM_ATTEMPT; while ! test -e {go}; do sleep 0.02; done; exit 1"
+    processes = [start(run, *args, *sh(script)) for _ in range(10)]
+    for process in processes:
+        assert process.stdout.readline() == "0\n"
+    (run.shared / "b.budget").unlink()
+    go.touch()
+    retries = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    assert len(retries) == 5  # of the new one; nobody spends from the old one, or from one of their own
+
+
+def test_exec__the_shared_directory_may_be_named_by_an_option(run, tmp_path):
+    (tmp_path / "other").mkdir(mode=0o700)
+    assert run(*BUDGET, "--shared-dir", tmp_path / "other", "--", "true").stderr == ""
+    assert (os.listdir(tmp_path / "other"), os.listdir(run.shared)) == (["b.budget"], [])
+
+
+def test_exec__a_shared_directory_that_is_not_there_or_open_to_others_is_not_used(run, tmp_path):
+    done = run(*FAST, *BUDGET, *sh("echo x; exit 1"), env={"BECALM_SHARED_DIR": str(tmp_path / "gone")})
+    assert done.stdout == "x\n" and f"can't open {tmp_path}/gone: No such file" in done.stderr
+    run.shared.chmod(0o755)
+    done = run(*FAST, *BUDGET, *sh("echo x; exit 1"))
+    assert done.stdout == "x\n" and f"{run.shared} is not this user's alone (mode 0700)" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become two users")
+def test_exec__users_of_one_group_share_a_directory_of_it(run):
+    def run_as(user, *command):
+        return subprocess.run(
+            ["setpriv", f"--reuid={user}", "--regid=4242", "--clear-groups", *command], stdin=subprocess.DEVNULL, cwd="/",
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, env=run.environment,
+        )
+
+    if run_as(4001, "test", "-x", PROGRAM).returncode != 0:
+        pytest.skip("the program is where other users can't run it")
+    with tempfile.TemporaryDirectory() as directory:  # not below tmp_path, which no other user may enter
+        os.chown(directory, 0, 4242)
+        os.chmod(directory, 0o2770)
+        command = [PROGRAM, "exec", *FAST, "-r", "9", "--shared-dir", directory, *BUDGET, *sh("echo x; exit 1")]
+        first, second = run_as(4001, *command), run_as(4002, *command)
+    assert (first.stdout, second.stdout) == ("x\n" * 4, "x\n")
+    assert "(budget_empty)" in second.stderr
 
 
 # ---- a policy file ----
@@ -805,6 +933,7 @@ def test_exec__timeouts_are_retried_as_the_policy_says(run, policy):
         (["--policy", "policy.yaml", "--service", "db/x"], "policy.yaml has no service or endpoint 'db/x'"),
         (["--policy", "none.yaml", "--service", "db"], "none.yaml"),
         (["--set", "maxRetrys=1"], "maxRetries"),
+        (["--delay", "1s", "--max-delay", "1ms"], "--max-delay is below --delay"),
         (["--set", "budget.kind=concurrency", "--budget", "b"], "concurrency counts calls in progress"),
     ],
 )

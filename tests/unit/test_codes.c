@@ -36,6 +36,8 @@ static void test_codes__reads_numbers_ranges_and_words(void **state)
         {"7-7", 1, 7},
         {"fail", 255, 1},
         {"success", 1, 0},
+        {"false", 255, 1},
+        {"true", 1, 0},
         {"success,fail", 256, 0},
         {"63-64,128-255", 130, 64},
         {"007", 1, 7},
