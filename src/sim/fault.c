@@ -97,6 +97,7 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
         break;
     case FAULT_CUT_CALLERS:
         service->cut_ppm = on ? fault->ppm : 0;
+        service->cut_silent = fault->silent;
         break;
     case FAULT_REFUSE:
         down_turns(w, index, &service->refuses, on);

@@ -99,6 +99,7 @@ struct scenario_fault {
     becalm_ns latency;     /* added */
     becalm_ns each;        /* rolling: how long each host is down */
     becalm_ns on, off;     /* it comes and goes; on is 0: it stays */
+    bool silent;           /* callers cut off: what they send vanishes, instead of being refused at once */
     const char *from;      /* partition: only from there; NULL: from everywhere */
     const char *client;    /* surge: whose calls */
     uint32_t factor_milli; /* surge: times so many */

@@ -67,6 +67,10 @@ static void keys_check(struct loader *l, const struct scenario_fault *fault, con
     if (from != NULL && fault->kind != FAULT_PARTITION) {
         loader_error(l, from->line, from->column, "conflict", "from belongs to a partition");
     }
+    const struct yaml_node *silent = value_of(value, "silent");
+    if (silent != NULL && fault->kind != FAULT_CUT_CALLERS) {
+        loader_error(l, silent->line, silent->column, "conflict", "silent belongs to cutCallers");
+    }
     if (fault->kind == FAULT_SURGE) {
         const struct yaml_node *service = value_of(value, "service");
         need(l, key, value, "client", "client: and the name of a client");

@@ -108,6 +108,7 @@ static const struct schema_key fault[] = {
     {"at", FIELD(DURATION, at), RANGE(0, HOUR), .sentence = "when it begins"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
     {"service", FIELD(TEXT, service), .sentence = "whom it hits"},
+    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: what they send vanishes, instead of being refused"},
     {"from", FIELD(TEXT, from), .sentence = "partition: only from this client or service"},
     {"client", FIELD(TEXT, client), .sentence = "surge: whose calls"},
     {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "it comes for so long"},

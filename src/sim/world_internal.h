@@ -239,6 +239,7 @@ struct service {
     uint32_t killed_hosts;
     uint32_t rolling_host; /* the one that is down; NOTHING: none */
     uint32_t cut_ppm;
+    bool cut_silent;
     becalm_ns latency;
     bool dead;
     bool refuses;

@@ -382,6 +382,18 @@ static void test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth(v
     check_between_u64(shown.measure.success_in_fault_ppm, 890000, 910000);
 }
 
+/* The same where the instance is not refused but hears nothing: only timeouts tell, and they end the calls that find
+ * out. So clients must retry too. */
+static void test_sim_cut_off__nor_does_one_that_is_cut_off_in_silence(void **state)
+{
+    (void)state;
+    struct run run = {
+        "cut-off", {"timeout=1s", "faults.cut-off.silent=true", "clients.users.retries=true"}, .policy = "becalm"};
+    for (run.seed = 1; run.seed <= SEEDS(3); run.seed++) {
+        check_between_u64(show(run).measure.success_in_fault_ppm, 999000, 1000000);
+    }
+}
+
 /* The world itself. */
 
 static const struct dist ten_ms = {.kind = DIST_CONSTANT, .mean = 10 * BECALM_MS};
@@ -480,6 +492,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_chain__naive_retries_make_512_of_one),
              cmocka_unit_test(test_sim_queue__ten_workers_take_as_long_as_erlang_says),
              cmocka_unit_test(test_sim_cut_off__one_caller_that_is_cut_off_costs_nobody_a_call),
              cmocka_unit_test(test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth),
+             cmocka_unit_test(test_sim_cut_off__nor_does_one_that_is_cut_off_in_silence),
              cmocka_unit_test(test_sim_world__calls_in_progress_at_the_end_are_waited_for),
              cmocka_unit_test(test_sim_world__half_the_capacity_of_one_worker_is_twice_the_time),
              cmocka_unit_test(test_sim_world__the_same_seed_is_the_same_run),
