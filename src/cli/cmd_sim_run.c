@@ -266,8 +266,9 @@ static int run_text(struct runs *runs)
 static int run_trace(struct runs *runs)
 {
     const struct scenario *plan = runs->sim->plan;
+    struct fault_span span;
     becalm_ns from = runs->sim->trace_from != BECALM_NEVER ? runs->sim->trace_from
-                     : plan->fault_count > 0               ? plan->faults[0].at
+                     : scenario_fault_span(plan, &span)    ? span.at
                                                            : 0;
     struct report_style style = sim_style();
     runs->timeline = timeline_new(stdout, from, runs->sim->trace_calls);

@@ -15,7 +15,7 @@ struct figures {
     uint64_t before_ppm;
     uint64_t in_fault_ppm;
     uint64_t after_ppm;
-    uint32_t recovered_after_s; /* or MEASURE_NEVER */
+    uint32_t recovered_after_s; /* or MEASURE_NEVER, MEASURE_TOO_SHORT */
     uint64_t attempts;
     uint64_t completed_us; /* or MEASURE_NEVER_US */
     uint64_t falls;
@@ -25,10 +25,14 @@ struct figures {
 
 void figures_take(const struct scenario *, const struct measure *, struct figures *);
 
-/* The service where the trouble is: that of the first fault, or else the last. */
+/* The service where the trouble is: that of the earliest fault, or else the last. */
 uint32_t figures_focus(const struct scenario *);
 
-/* Is there a whole second before the first fault, or after it? */
+/* A sentence on which of several faults are "the fault" of all figures, and when. False: there is one, or none. */
+#define FIGURES_FAULT_MAX 2048u
+bool figures_fault_text(const struct scenario *, char *text, size_t size);
+
+/* Is there any time before the fault, or after it? */
 bool figures_has_before(const struct scenario *);
 bool figures_has_after(const struct scenario *);
 

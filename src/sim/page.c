@@ -92,7 +92,14 @@ static void put_head(FILE *out, const struct page *page)
         fputs(set == page->table->set ? "; with --set " : ", --set ", out);
         svg_escape(out, *set);
     }
-    fputs("</p>\n<p class=\"verdict\">", out);
+    fputs("</p>\n", out);
+    char fault[FIGURES_FAULT_MAX];
+    if (figures_fault_text(page->plan, fault, sizeof fault)) {
+        fputs("<p class=\"dim\">", out);
+        svg_escape(out, fault);
+        fputs("</p>\n", out);
+    }
+    fputs("<p class=\"verdict\">", out);
     verdict_write(out, page->plan, page->run, page->table->policy_count);
     fputs("</p>\n</header>\n", out);
 }
@@ -171,7 +178,7 @@ static void put_figures(FILE *out, const struct page *page)
     fputs(figures_has_load(page->plan) ? ", against one attempt for each call. " : ". ", out);
     fputs(figures_has_connections(page->plan)
               ? "Success is the share of the clients' connections that are there."
-              : "Success is that of the clients' calls, by the second in which they began. Latency is that of calls "
+              : "Success is that of the clients' calls, by when they began. Latency is that of calls "
                 "that succeeded.",
           out);
     fputs("</p>\n<table>\n", out);

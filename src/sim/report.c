@@ -144,12 +144,10 @@ static void put_title(const struct page *page, const struct report_run *run)
     put_set(page, run->set);
 }
 
-static void put_share(const struct page *page, bool known, uint64_t ppm)
+static void put_share(const struct page *page, uint64_t ppm)
 {
-    char text[CHART_FIGURE_MAX] = "-";
-    if (known) {
-        chart_share(ppm, text, sizeof text);
-    }
+    char text[CHART_FIGURE_MAX];
+    chart_share(ppm, text, sizeof text);
     fprintf(page->out, "%14s", text);
 }
 
@@ -163,32 +161,49 @@ static void put_success(const struct page *page, const struct measure *measure)
     }
     fprintf(page->out, "%14s\n%*s", figures_has_connections(plan) ? "all the time" : "all calls", (int)NAME, "");
     if (is_faulty(plan)) {
-        put_share(page, figures_has_before(plan), measure->success_before_ppm);
-        put_share(page, true, measure->success_in_fault_ppm);
-        put_share(page, figures_has_after(plan), measure->success_after_ppm);
+        put_share(page, measure->success_before_ppm);
+        put_share(page, measure->success_in_fault_ppm);
+        put_share(page, measure->success_after_ppm);
     }
-    put_share(page, true, measure->success_ppm);
+    put_share(page, measure->success_ppm);
     putc('\n', page->out);
+}
+
+/* Which of several faults the figures are of. */
+static void put_fault(const struct page *page)
+{
+    char text[FIGURES_FAULT_MAX];
+    if (figures_fault_text(page->plan, text, sizeof text)) {
+        put_wrapped(page->out, text, 0, 0);
+    }
+}
+
+static void put_recovered(const struct page *page, uint32_t after)
+{
+    const struct report_style *style = page->style;
+    const char *well = figures_has_connections(page->plan) ? "connected" : "success";
+    if (after == MEASURE_TOO_SHORT) {
+        fputs("Recovered? The run ends too soon to say: fewer than ten seconds, and all went well.\n", page->out);
+    } else if (after == MEASURE_NEVER) {
+        fprintf(page->out, "%sNot recovered%s within this run: no ten seconds in a row with 99 %% %s.\n", style->red,
+                style->reset, well);
+    } else {
+        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% %s for ten seconds.\n",
+                style->green, style->reset, after, well);
+    }
 }
 
 static void put_recovery(const struct page *page, const struct measure *measure)
 {
-    const struct report_style *style = page->style;
     if (!is_faulty(page->plan)) {
         return;
     }
+    put_fault(page);
     if (!figures_has_after(page->plan)) {
         fputs("The fault lasts until the end of the run.\n", page->out);
         return;
     }
-    const char *well = figures_has_connections(page->plan) ? "connected" : "success";
-    if (measure->recovered_after_s == MEASURE_NEVER) {
-        fprintf(page->out, "%sNot recovered%s within this run: no ten seconds in a row with 99 %% %s.\n", style->red,
-                style->reset, well);
-    } else {
-        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% %s from there on.\n", style->green,
-                style->reset, measure->recovered_after_s, well);
-    }
+    put_recovered(page, measure->recovered_after_s);
     if (!figures_has_load(page->plan)) {
         return;
     }
@@ -466,10 +481,11 @@ void report_timeline_title(FILE *out, const struct report_style *style, const st
     report_plain(out, policy);
     fprintf(out, ": calls that begin from %" PRIu64 ".%03" PRIu64 " s on\n", from / BECALM_S,
             from % BECALM_S / BECALM_MS);
-    if (is_faulty(plan)) {
-        const struct scenario_fault *fault = &plan->faults[0];
-        fprintf(out, "fault from %" PRIu64 ".%03" PRIu64 " s, for %" PRIu64 ".%03" PRIu64 " s\n", fault->at / BECALM_S,
-                fault->at % BECALM_S / BECALM_MS, fault->length / BECALM_S, fault->length % BECALM_S / BECALM_MS);
+    struct fault_span span;
+    if (scenario_fault_span(plan, &span)) {
+        becalm_ns length = span.over_at - span.at;
+        fprintf(out, "fault from %" PRIu64 ".%03" PRIu64 " s, for %" PRIu64 ".%03" PRIu64 " s\n", span.at / BECALM_S,
+                span.at % BECALM_S / BECALM_MS, length / BECALM_S, length % BECALM_S / BECALM_MS);
     }
     putc('\n', out);
 }
@@ -500,6 +516,7 @@ static void put_compare_title(const struct page *page, const struct report_table
         fprintf(page->out, ", seeds %" PRIu64 " to %" PRIu64 "\n", table->first_seed,
                 table->first_seed + table->seeds - 1);
     }
+    put_fault(page);
     put_set(page, table->set);
     putc('\n', page->out);
 }

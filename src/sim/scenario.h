@@ -150,6 +150,18 @@ void scenario_free(struct scenario_file *);
 /* The number of a service; SCENARIO_NONE: there is none of that name. */
 uint32_t scenario_find(const struct scenario *, const char *service);
 
+/* What all figures of "the fault" are of: the earliest one, with those that touch or overlap it, and so on. */
+struct fault_span {
+    uint32_t first; /* the earliest; of several at the same instant the first of the file */
+    uint32_t count; /* how many are part of it */
+    becalm_ns at;
+    becalm_ns over_at; /* may be behind the end of the run */
+};
+
+/* False: there is no fault. */
+bool scenario_fault_span(const struct scenario *, struct fault_span *);
+bool fault_span_has(const struct fault_span *, const struct scenario_fault *);
+
 /* Valid as long as the file. */
 const struct scenario *scenario_of(const struct scenario_file *);
 

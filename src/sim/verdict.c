@@ -26,6 +26,10 @@ bool verdict_short(const struct scenario *plan, const struct measure *measure, c
         (void)snprintf(text, size, "not within this run");
         return false;
     }
+    if (measure->recovered_after_s == MEASURE_TOO_SHORT) {
+        (void)snprintf(text, size, "well so far; the run ends too soon");
+        return true;
+    }
     (void)snprintf(text, size, "recovers after %" PRIu32 " s", measure->recovered_after_s);
     return true;
 }
@@ -46,16 +50,29 @@ static const struct report_run *next_recovered(const struct verdict *v, const st
     return next;
 }
 
-static void put_never(const struct verdict *v, const struct report_run *first)
+/* The next that has the same to say; NULL: it was the last. */
+static const struct report_run *next_alike(const struct verdict *v, const struct report_run *run)
 {
-    const struct report_run *run = first;
-    while (run != NULL) {
-        const struct report_run *next = next_recovered(v, run);
+    const struct report_run *next = next_recovered(v, run);
+    return next != NULL && next->measure->recovered_after_s == run->measure->recovered_after_s ? next : NULL;
+}
+
+/* Those that do not recover, or of which the run is too short to tell; returns the first of whoever comes then. */
+static const struct report_run *put_alike(const struct verdict *v, const struct report_run *first)
+{
+    const struct report_run *last = first;
+    for (const struct report_run *run = first; run != NULL; run = next_alike(v, run)) {
+        const struct report_run *next = next_alike(v, run);
         svg_escape(v->out, run->policy);
-        fputs(next == NULL ? "" : next_recovered(v, next) == NULL ? " and " : ", ", v->out);
-        run = next;
+        fputs(next == NULL ? "" : next_alike(v, next) == NULL ? " and " : ", ", v->out);
+        last = run;
     }
-    fprintf(v->out, " do%s not recover within this run", next_recovered(v, first) == NULL ? "es" : "");
+    if (first->measure->recovered_after_s == MEASURE_NEVER) {
+        fprintf(v->out, " do%s not recover within this run", last == first ? "es" : "");
+    } else {
+        fprintf(v->out, " do%s well, but the run ends too soon to say", last == first ? "es" : "");
+    }
+    return next_recovered(v, last);
 }
 
 static void put_recoveries(const struct verdict *v)
@@ -63,10 +80,10 @@ static void put_recoveries(const struct verdict *v)
     const struct report_run *run = next_recovered(v, NULL);
     fputs("After the fault's end ", v->out);
     for (bool first = true; run != NULL; first = false) {
-        if (run->measure->recovered_after_s == MEASURE_NEVER) {
+        if (run->measure->recovered_after_s >= MEASURE_TOO_SHORT) {
             fputs(first ? "" : "; ", v->out);
-            put_never(v, run);
-            break;
+            run = put_alike(v, run);
+            continue;
         }
         fputs(first ? "" : ", ", v->out);
         svg_escape(v->out, run->policy);
@@ -141,6 +158,9 @@ static void put_success(const struct verdict *v)
     for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
         differs |= success_of(v, run) != success_of(v, v->run);
         best = success_of(v, run) > success_of(v, best) ? run : best;
+    }
+    if (success_of(v, best) == MEASURE_NO_SHARE) {
+        return;
     }
     fputs(v->plan->fault_count > 0 ? "In the fault " : "In all ", v->out);
     if (success_of(v, best) == 0) {

@@ -53,9 +53,20 @@ struct world_service {
     uint32_t recovery_count;
 };
 
+/* When a call began: before the fault, in it, in the 60 s after it, or even later; see scenario_fault_span(). */
+enum world_phase { WORLD_BEFORE, WORLD_IN_FAULT, WORLD_AFTER, WORLD_LATER };
+#define WORLD_PHASES    4
+#define WORLD_AFTER_FOR (60 * BECALM_S)
+
+struct world_tally {
+    uint64_t begun;
+    uint64_t good;
+};
+
 struct world_client {
     uint64_t *begun;
-    uint64_t *good; /* by the second in which the call began */
+    uint64_t *good;                         /* by the second in which the call began */
+    struct world_tally phase[WORLD_PHASES]; /* by the instant; all are WORLD_BEFORE where there is no fault */
     uint64_t calls;
     uint64_t calls_fault; /* begun in that same window */
     uint64_t local_fault; /* of these, those that failed before any attempt was sent, by the caller's own rules */

@@ -825,7 +825,36 @@ static void test_scenario__policies_are_checked_as_those_of_a_file(void **state)
                   ".yaml [conflict]\n");
 }
 
-BECALM_TESTS(cmocka_unit_test(test_scenario__a_loop_that_takes_no_time_is_refused),
+static struct fault_span span_of(const char *faults)
+{
+    char text[512];
+    struct fault_span span;
+    (void)snprintf(text, sizeof text,
+                   "length: 100s\nservices: {api: {time: {constant: 10ms}}}\n"
+                   "clients: {users: {to: api, rate: 100/s}}\nfaults: {%s}\n",
+                   faults);
+    struct scenario_file *file = parse(text);
+    check_true(scenario_fault_span(scenario_of(file), &span) == (faults[0] != '\0'));
+    scenario_free(file);
+    return span;
+}
+
+static void test_scenario__the_fault_is_the_earliest_and_all_that_touch_it(void **state)
+{
+    (void)state;
+    check_eq_u64(span_of("").count, 0);
+    struct fault_span one = span_of("a: {at: 10s, for: 5s, service: api, dead: true}");
+    check_true(one.count == 1 && one.first == 0 && one.at == 10 * BECALM_S && one.over_at == 15 * BECALM_S);
+    /* The third reaches the first only by the second. */
+    struct fault_span three = span_of("c: {at: 19s, for: 5s, service: api, latency: 1ms}, "
+                                      "b: {at: 15s, for: 5s, service: api, refuse: true}, "
+                                      "a: {at: 10s, for: 5s, service: api, dead: true}, "
+                                      "z: {at: 24.001s, for: 5s, service: api, dead: true}");
+    check_true(three.count == 3 && three.first == 2 && three.at == 10 * BECALM_S && three.over_at == 24 * BECALM_S);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_scenario__the_fault_is_the_earliest_and_all_that_touch_it),
+             cmocka_unit_test(test_scenario__a_loop_that_takes_no_time_is_refused),
              cmocka_unit_test(test_scenario__links_and_partitions_are_where_calls_are),
              cmocka_unit_test(test_scenario__the_smallest_has_the_documented_defaults),
              cmocka_unit_test(test_scenario__every_key_finds_its_field),
