@@ -2,6 +2,7 @@
 #include "scenario_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -486,6 +487,80 @@ static int scenario_build(struct reading *r, const struct yaml_node *root)
     return r->l.diags->errors == 0 ? 0 : BECALM_EPARSE;
 }
 
+/* Does a path begin with a key of the mapping? */
+static bool begins_with_key(const struct yaml_node *mapping, const char *path)
+{
+    for (uint32_t i = 0; i < mapping->count; i++) {
+        size_t length = mapping->key[i]->length;
+        if (strncmp(path, mapping->key[i]->text, length) == 0 && (path[length] == '.' || path[length] == '=')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_unknown(const char *set, const char *path, const char *what, const struct yaml_node *mapping,
+                        struct becalm_diags *diags)
+{
+    const char *names[SCENARIO_SERVICES_MAX];
+    char name[128];
+    uint32_t count = mapping == NULL ? 0 : mapping->count;
+    count = count < SCENARIO_SERVICES_MAX ? count : SCENARIO_SERVICES_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = mapping->key[i]->text;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(path, ".="), path);
+    const char *near = value_nearest(name, names, count);
+    becalm_diag_add(diags, BECALM_ERROR, "--set", 1, 1, "unknown-name", "%.128s: there is no %s \"%.64s\"%s%.64s%s",
+                    set, what, name,
+                    near != NULL ? "; did you mean \""
+                    : count > 0  ? "; there is \""
+                                 : ", nor any other",
+                    near != NULL ? near
+                    : count > 0  ? names[0]
+                                 : "",
+                    near != NULL ? "\"?"
+                    : count > 0  ? "\""
+                                 : "");
+    return false;
+}
+
+/* faults.f={at: 1s, ...}: a whole one. */
+static bool is_whole(const char *path)
+{
+    const char *end = path + strcspn(path, ".=");
+    return end[0] == '=' && end[1] == '{';
+}
+
+/* An override of a key changes what is there: else a slip of the finger would make one more service, or client. */
+static bool set_check(const struct yaml_node *root, const char *set, struct becalm_diags *diags)
+{
+    static const struct {
+        const char *start;
+        const char *what;
+    } groups[] = {{"services.", "service"},
+                  {"clients.", "client"},
+                  {"faults.", "fault"},
+                  {"links.", "link"},
+                  {"policies.", "policy"}};
+    for (size_t i = 0; root->kind == YAML_MAPPING && i < sizeof groups / sizeof *groups; i++) {
+        size_t start = strlen(groups[i].start);
+        char group[16];
+        if (strncmp(set, groups[i].start, start) != 0) {
+            continue;
+        }
+        (void)snprintf(group, sizeof group, "%.*s", (int)start - 1, groups[i].start);
+        const struct yaml_node *mapping = value_of(root, group);
+        if (mapping != NULL && mapping->kind != YAML_MAPPING) {
+            return true; /* that is another error, and will be told */
+        }
+        if ((mapping == NULL || !begins_with_key(mapping, set + start)) && !is_whole(set + start)) {
+            return set_unknown(set, set + start, groups[i].what, mapping, diags);
+        }
+    }
+    return true;
+}
+
 /* `path` is NULL if the text is no file's. */
 static int scenario_read(struct scenario_file **file, const char *name, const char *path, const char *text,
                          size_t length, const struct becalm_load_options *options, struct becalm_diags *diags)
@@ -503,7 +578,7 @@ static int scenario_read(struct scenario_file **file, const char *name, const ch
         goto out;
     }
     for (const char *const *set = options == NULL ? NULL : options->set; set != NULL && *set != NULL; set++) {
-        (void)set_apply(tree, &made->arena, *set, diags);
+        (void)(set_check(tree->root, *set, diags) && set_apply(tree, &made->arena, *set, diags));
     }
     struct reading reading = {
         .l = {.arena = &made->arena,

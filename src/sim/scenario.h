@@ -113,6 +113,8 @@ struct scenario_policy {
     enum becalm_budget_level level;
     bool has_timeout; /* it is written there; else the scenario's */
     bool has_deadline;
+    bool carries;      /* deadlines travel down the graph, and marks up */
+    bool marks_always; /* every mark is obeyed, also one that says no more than that retries were spent */
 };
 
 struct scenario {
@@ -134,6 +136,7 @@ struct scenario {
     uint32_t fault_count;
     const struct scenario_policy *policies;
     uint32_t policy_count;
+    bool references; /* the reference policies are compared with these too; without any of its own they always are */
 };
 
 /* A loaded file, and the memory of the scenario in it. */

@@ -638,6 +638,23 @@ static void test_scenario__overrides_reach_services_clients_and_faults(void **st
     scenario_free(file);
 }
 
+static void test_scenario__an_override_of_a_key_names_what_is_there(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"services.apii.workers=3", "clients.user.rate=7/s", "clients.robots.rate=7/s",
+                                      "policies.capped.maxRetries=1", NULL};
+    check_true(parse_with(SMALL, &(struct becalm_load_options){.set = set}) == NULL);
+    check_eq_str(said(),
+                 "--set:1:1: error: services.apii.workers=3: there is no service \"apii\"; did you mean \"api\"? "
+                 "[unknown-name]\n"
+                 "--set:1:1: error: clients.user.rate=7/s: there is no client \"user\"; did you mean \"users\"? "
+                 "[unknown-name]\n"
+                 "--set:1:1: error: clients.robots.rate=7/s: there is no client \"robots\"; there is \"users\" "
+                 "[unknown-name]\n"
+                 "--set:1:1: error: policies.capped.maxRetries=1: there is no policy \"capped\", nor any other "
+                 "[unknown-name]\n");
+}
+
 static void test_scenario__names_must_exist(void **state)
 {
     (void)state;
@@ -809,6 +826,26 @@ static void test_scenario__brings_policies_along(void **state)
     scenario_free(file);
 }
 
+static void test_scenario__says_of_its_policies_what_travels(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse(SMALL "references: true\npolicies:\n"
+                                             "  bare: {}\n"
+                                             "  alone: {maxRetries: 7, carries: false}\n"
+                                             "  obedient: {marks: always}\n");
+    const struct scenario *plan = scenario_of(file);
+    check_true(plan->references);
+    check_true(plan->policies[0].carries && !plan->policies[0].marks_always);
+    check_true(!plan->policies[1].carries && plan->policies[1].policy.max_retries == 7);
+    check_true(plan->policies[2].carries && plan->policies[2].marks_always);
+    scenario_free(file);
+    check_refused(SMALL "policies:\n"
+                        "  a: {carries: perhaps, marks: often}\n",
+                  "test.yaml:5:16: error: carries: \"perhaps\" is not a yes or no; write true or false [wrong-type]\n"
+                  "test.yaml:5:32: error: marks: \"often\" is not known here; write conditional or always "
+                  "[wrong-type]\n");
+}
+
 static void test_scenario__policies_are_checked_as_those_of_a_file(void **state)
 {
     (void)state;
@@ -853,7 +890,9 @@ static void test_scenario__the_fault_is_the_earliest_and_all_that_touch_it(void 
     check_true(three.count == 3 && three.first == 2 && three.at == 10 * BECALM_S && three.over_at == 24 * BECALM_S);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_scenario__the_fault_is_the_earliest_and_all_that_touch_it),
+BECALM_TESTS(cmocka_unit_test(test_scenario__an_override_of_a_key_names_what_is_there),
+             cmocka_unit_test(test_scenario__says_of_its_policies_what_travels),
+             cmocka_unit_test(test_scenario__the_fault_is_the_earliest_and_all_that_touch_it),
              cmocka_unit_test(test_scenario__a_loop_that_takes_no_time_is_refused),
              cmocka_unit_test(test_scenario__links_and_partitions_are_where_calls_are),
              cmocka_unit_test(test_scenario__the_smallest_has_the_documented_defaults),
