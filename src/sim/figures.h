@@ -20,7 +20,13 @@ struct figures {
     uint64_t completed_us; /* or MEASURE_NEVER_US */
     uint64_t falls;
     uint64_t worst_100ms;
-    uint64_t repeated; /* operations executed more than once, at all services */
+    uint64_t executed;    /* what must be done once: how often it was done, at all services */
+    uint64_t repeated;    /* operations executed more than once */
+    uint64_t retried_ppm; /* retries per first attempt, and those of the endpoint with the most */
+    uint64_t endpoint_ppm;
+    uint64_t latency_mean_us; /* of calls that succeeded */
+    uint64_t latency_p99_us;
+    uint64_t latency_p999_us;
 };
 
 void figures_take(const struct scenario *, const struct measure *, struct figures *);
@@ -41,7 +47,19 @@ bool figures_has_connections(const struct scenario *);
 bool figures_has_effects(const struct scenario *);
 bool figures_has_load(const struct scenario *);
 
-enum figures_kind { FIGURES_LOAD, FIGURES_COUNT, FIGURES_TIME, FIGURES_SUCCESS, FIGURES_RECOVERY };
+/* Is there room for latencies: where nothing is faulty and no endpoint is looked at? */
+bool figures_has_latency(const struct scenario *);
+
+enum figures_kind {
+    FIGURES_LOAD,
+    FIGURES_COUNT,
+    FIGURES_TIME,
+    FIGURES_SUCCESS,
+    FIGURES_RECOVERY,
+    FIGURES_RETRIES, /* a share of first attempts */
+    FIGURES_LATENCY, /* in milliseconds, which its heading says */
+    FIGURES_KINDS
+};
 
 struct figures_column {
     const char *title;

@@ -376,6 +376,10 @@ static void services_take(struct graph *graph, const struct world_result *result
         service->queue_most = queue_most(result, i);
         service->attempts = result->service[i].first + result->service[i].retries;
         service->retry_ratio_ppm = share(result->service[i].retries, result->service[i].first);
+        for (uint32_t e = 0; e < plan->services[i].endpoint_count; e++) {
+            uint64_t ratio = measure_retry_ratio_ppm(&result->service[i].endpoint[e]);
+            service->endpoint_ratio_ppm = ratio > service->endpoint_ratio_ppm ? ratio : service->endpoint_ratio_ppm;
+        }
     }
 }
 

@@ -29,11 +29,12 @@ struct measure_service {
     uint64_t mean_ppm;       /* or MEASURE_NO_MEAN */
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
-    uint64_t queue_most;      /* requests that waited at the end of some second */
-    uint64_t retry_ratio_ppm; /* retries per first attempt sent to it */
-    uint64_t attempts;        /* sent to it in the whole run */
-    uint64_t falls;           /* recoveries after which it fell over again */
-    uint64_t worst_100ms;     /* the most connections that reached it in 100 ms, after a recovery */
+    uint64_t queue_most;         /* requests that waited at the end of some second */
+    uint64_t retry_ratio_ppm;    /* retries per first attempt sent to it */
+    uint64_t endpoint_ratio_ppm; /* the same of its endpoint with the most; 0 without any */
+    uint64_t attempts;           /* sent to it in the whole run */
+    uint64_t falls;              /* recoveries after which it fell over again */
+    uint64_t worst_100ms;        /* the most connections that reached it in 100 ms, after a recovery */
     struct world_effects effects;
 };
 

@@ -110,12 +110,20 @@ static const char *const kind_word[] = {[FIGURES_LOAD] = "load, ",
                                         [FIGURES_COUNT] = "",
                                         [FIGURES_TIME] = "",
                                         [FIGURES_SUCCESS] = "success ",
-                                        [FIGURES_RECOVERY] = ""};
+                                        [FIGURES_RECOVERY] = "",
+                                        [FIGURES_RETRIES] = "",
+                                        [FIGURES_LATENCY] = "latency in ms, "};
 
 static void column_name(const struct figures_column *column, char *text, size_t size)
 {
     bool whole = column->kind == FIGURES_SUCCESS && strcmp(column->title, "success") == 0;
     (void)snprintf(text, size, "%s%s", whole ? "" : kind_word[column->kind], column->title);
+}
+
+/* Those beside the figures that all tables have. */
+static bool has_latency_cells(const struct scenario *plan)
+{
+    return !figures_has_connections(plan) && !figures_has_latency(plan);
 }
 
 static void put_figures_head(FILE *out, const struct page *page)
@@ -127,7 +135,7 @@ static void put_figures_head(FILE *out, const struct page *page)
         column_name(column, name, sizeof name);
         fprintf(out, "<th scope=\"col\">%s</th>", name);
     }
-    if (!figures_has_connections(page->plan)) {
+    if (has_latency_cells(page->plan)) {
         fputs("<th scope=\"col\">latency, median</th><th scope=\"col\">latency, p99</th>", out);
     }
     fputs("</tr></thead>\n", out);
@@ -163,7 +171,7 @@ static void put_figures_row(FILE *out, const struct page *page, uint32_t policy)
         }
         fputs("</span></td>", out);
     }
-    if (!figures_has_connections(page->plan)) {
+    if (has_latency_cells(page->plan)) {
         put_latency(out, page->run[policy].measure);
     }
     fputs("</tr>\n", out);

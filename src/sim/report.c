@@ -525,7 +525,11 @@ static void put_compare_title(const struct page *page, const struct report_table
 static void put_group(FILE *out, const char *title, int width)
 {
     int dashes = width - 4 - (int)strlen(title);
-    fprintf(out, "%*s", dashes < 2 ? width : 2, dashes < 2 ? title : "");
+    if (dashes < 2) {
+        fprintf(out, "%*s", width, title);
+        return;
+    }
+    fputs("  ", out);
     for (int i = 0; i < dashes; i++) {
         if (i == dashes / 2) {
             fprintf(out, " %s ", title);
@@ -536,8 +540,7 @@ static void put_group(FILE *out, const char *title, int width)
 
 static void put_compare_head(const struct page *page)
 {
-    int width[] = {
-        [FIGURES_LOAD] = 0, [FIGURES_COUNT] = 0, [FIGURES_TIME] = 0, [FIGURES_SUCCESS] = 0, [FIGURES_RECOVERY] = 0};
+    int width[FIGURES_KINDS] = {0};
     const struct figures_column *column;
     for (uint32_t c = 0; (column = figures_column(page->plan, c)) != NULL; c++) {
         width[column->kind] += column->width;
@@ -547,6 +550,9 @@ static void put_compare_head(const struct page *page)
         put_group(page->out, "load", width[FIGURES_LOAD]);
         if (is_faulty(page->plan)) { /* else there is one column, and no room for a word above it */
             put_group(page->out, "success", width[FIGURES_SUCCESS]);
+        } else if (width[FIGURES_LATENCY] > 0) {
+            fprintf(page->out, "%*s", width[FIGURES_SUCCESS], "");
+            put_group(page->out, "latency, ms", width[FIGURES_LATENCY]);
         }
         putc('\n', page->out);
     }

@@ -34,7 +34,7 @@ policy naive, seed 1: 20 s, 1,055 calls, 10,592 events
 
 Success               before  in the fault    60 s after     all calls
                        100 %           0 %         100 %       79.24 %
-Recovered 0 s after the fault's end: 99 % success from there on.
+Recovered 0 s after the fault's end: 99 % success for ten seconds.
 No more retries than usual from the fault's end on.
 Calls that succeeded took 7.000 ms on average;
 half took up to 7.008 ms, 99 % up to 7.008 ms, 99.9 % up to 7.008 ms.
