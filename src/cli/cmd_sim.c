@@ -64,12 +64,25 @@ static int scenario_open(struct sim *s, const char *name)
 
 /* ---- policies ---- */
 
+/* A policy of ours may have more services than the scenario. That is no error, but a slip of the pen looks the same. */
+static void services_warn(const struct sim *s, const struct choice *choice, const struct becalm_config *config)
+{
+    for (uint32_t i = 0; i < becalm_config_services(config); i++) {
+        const char *name = becalm_config_service(config, i)->name;
+        if (scenario_find(s->plan, name) == SCENARIO_NONE) {
+            fprintf(stderr, "becalm sim: warning: %s: the scenario has no service '%s', so its rules are not used\n",
+                    choice->name, name);
+        }
+    }
+}
+
 static int choice_from_file(struct sim *s, struct choice *choice)
 {
     const struct becalm_load_options options = {.set = s->policy_set};
     struct becalm_config *config = NULL;
     int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
     if (rc == 0) {
+        services_warn(s, choice, config);
         rc = own_make(&choice->own, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
     }
     becalm_config_free(config);

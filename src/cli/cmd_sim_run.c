@@ -231,7 +231,7 @@ static int run_json(struct runs *runs)
 /* What a table points at. */
 struct columns {
     const char *name[SIM_POLICIES_MAX];
-    becalm_ns timeout[SIM_POLICIES_MAX];
+    const struct world_options *options[SIM_POLICIES_MAX];
 };
 
 static struct report_table table_of(const struct runs *runs, struct columns *columns)
@@ -239,7 +239,7 @@ static struct report_table table_of(const struct runs *runs, struct columns *col
     const struct sim *s = runs->sim;
     for (uint32_t i = 0; i < s->choice_count; i++) {
         columns->name[i] = s->choices[i].name;
-        columns->timeout[i] = s->choices[i].options.policy->attempt_timeout;
+        columns->options[i] = &s->choices[i].options;
     }
     return (struct report_table){.policy = columns->name,
                                  .policy_count = s->choice_count,
@@ -247,8 +247,7 @@ static struct report_table table_of(const struct runs *runs, struct columns *col
                                  .first_seed = s->seed,
                                  .seeds = s->seeds,
                                  .set = s->set,
-                                 .timeout = columns->timeout,
-                                 .usual_timeout = reference_timeout(s->plan)};
+                                 .options = columns->options};
 }
 
 static int run_text(struct runs *runs)

@@ -52,7 +52,7 @@ static uint32_t recovered(const struct scenario *plan, const struct world_result
 {
     uint32_t well = 0;
     uint32_t since = from;
-    bool all_well = true;
+    bool ends_well = true;
     for (uint32_t s = from; s < result->seconds; s++) {
         struct world_tally one = tally(plan, result, s);
         if (one.begun == 0) {
@@ -60,15 +60,16 @@ static uint32_t recovered(const struct scenario *plan, const struct world_result
         }
         if (one.good * 100 < one.begun * 99) {
             well = 0;
-            all_well = false;
+            ends_well = false;
             continue;
         }
+        ends_well = true;
         since = well == 0 ? s : since;
         if (++well == 10) {
             return since - from;
         }
     }
-    return all_well ? MEASURE_TOO_SHORT : MEASURE_NEVER;
+    return ends_well && since - from < 10 ? MEASURE_TOO_SHORT : MEASURE_NEVER; /* it had hardly any time */
 }
 
 /* Who calls whom, as numbers; services in an order in which callers come before those that they call. */

@@ -18,7 +18,7 @@
 #include "world.h"
 
 #define MEASURE_NEVER     UINT32_MAX
-#define MEASURE_TOO_SHORT (UINT32_MAX - 1) /* all was well until the end, but for fewer than ten seconds */
+#define MEASURE_TOO_SHORT (UINT32_MAX - 1) /* all was well soon, and until the end, but not for ten seconds */
 #define MEASURE_NEVER_US  UINT64_MAX
 #define MEASURE_NO_MEAN   UINT64_MAX /* nothing was offered in its window: the fault lasts 1 s or less */
 #define MEASURE_NO_SHARE  UINT64_MAX /* no call began in that time */

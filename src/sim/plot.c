@@ -95,6 +95,19 @@ uint32_t plot_length(const struct plot_scale *scale, uint64_t value, uint32_t le
     return (uint32_t)((uint64_t)log2_of(value, FLOOR_PPM) * length / log2_of(scale->top, FLOOR_PPM));
 }
 
+/* 500,000, then 1.5 M: there is no room for more beside an axis. */
+static void tick_count(uint64_t value, char *text, size_t size)
+{
+    uint64_t tenths = value / 100000;
+    if (value < 1000000) {
+        chart_count(value, text, size);
+    } else if (tenths % 10 == 0) {
+        (void)snprintf(text, size, "%" PRIu64 " M", tenths / 10);
+    } else {
+        (void)snprintf(text, size, "%" PRIu64 ".%" PRIu64 " M", tenths / 10, tenths % 10);
+    }
+}
+
 void plot_tick(const struct plot_scale *scale, uint64_t value, char *text, size_t size)
 {
     switch (scale->unit) {
@@ -110,7 +123,7 @@ void plot_tick(const struct plot_scale *scale, uint64_t value, char *text, size_
         }
         break;
     case PLOT_COUNT:
-        chart_count(value, text, size);
+        tick_count(value, text, size);
         break;
     }
 }

@@ -3,6 +3,7 @@
 
 #include "bins.h"
 #include "chart/chart.h"
+#include "reference.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,12 +39,18 @@ void report_plain(FILE *out, const char *text)
     put_plain(out, text, strlen(text));
 }
 
-/* A name in its column; of a longer one the end is shown, because that is where names and paths differ. */
-static void put_name(FILE *out, const char *name)
+/* What is shown of a name in its column: of a longer one the end, because that is where names and paths differ. */
+static const char *name_tail(const char *name)
 {
     size_t length = strlen(name);
-    bool cut = length > NAME - 1;
-    const char *from = cut ? name + length - (NAME - 2) : name;
+    return length > NAME - 1 ? name + length - (NAME - 2) : name;
+}
+
+/* A name in its column. */
+static void put_name(FILE *out, const char *name)
+{
+    const char *from = name_tail(name);
+    bool cut = from != name;
     fputs(cut ? "~" : "", out);
     report_plain(out, from);
     fprintf(out, "%*s", (int)(NAME - strlen(from) - cut), "");
@@ -183,7 +190,7 @@ static void put_recovered(const struct page *page, uint32_t after)
     const struct report_style *style = page->style;
     const char *well = figures_has_connections(page->plan) ? "connected" : "success";
     if (after == MEASURE_TOO_SHORT) {
-        fputs("Recovered? The run ends too soon to say: fewer than ten seconds, and all went well.\n", page->out);
+        fputs("Recovered? All is well at the end, but the run ends too soon to say: no ten seconds.\n", page->out);
     } else if (after == MEASURE_NEVER) {
         fprintf(page->out, "%sNot recovered%s within this run: no ten seconds in a row with 99 %% %s.\n", style->red,
                 style->reset, well);
@@ -321,11 +328,61 @@ static void put_recoveries(const struct page *page, const struct world_result *r
     }
 }
 
+static void put_ms(FILE *out, becalm_ns time)
+{
+    fprintf(out, "%" PRIu64 " ms", time / BECALM_MS);
+}
+
+static void put_timeout(const struct page *page, const char *policy, const char *service, becalm_ns timeout)
+{
+    report_plain(page->out, policy);
+    if (service != NULL) {
+        fputs(" towards ", page->out);
+        report_plain(page->out, service);
+    }
+    fputs(" has its own timeout of an attempt, ", page->out);
+    put_ms(page->out, timeout);
+    fputs(", instead of the scenario's ", page->out);
+    put_ms(page->out, reference_timeout(page->plan));
+    fputs(".\n", page->out);
+}
+
+/* A policy with another timeout than the scenario's is not compared in the same world. */
+static void put_timeouts(const struct page *page, const char *policy, const struct world_options *options)
+{
+    becalm_ns usual = reference_timeout(page->plan);
+    if (options->policy->attempt_timeout != usual) {
+        put_timeout(page, policy, NULL, options->policy->attempt_timeout);
+    }
+    for (uint32_t i = 0; options->policy_to != NULL && i < page->plan->service_count; i++) {
+        const struct becalm_policy *own = options->policy_to[world_target(page->plan, i, 0)];
+        if (own != NULL && own->attempt_timeout != options->policy->attempt_timeout) {
+            put_timeout(page, policy, page->plan->services[i].name, own->attempt_timeout);
+        }
+    }
+}
+
+/* The mean is of what calls begun in the fault cause, the worst of what arrives: of a short fault the one is more. */
+static void put_mean_note(const struct page *page, bool above)
+{
+    if (above) {
+        fputs("A mean above the worst: it is per call begun in the fault, whenever the attempts come;\n"
+              "the worst is of what arrives in that time, against what is offered all the time.\n",
+              page->out);
+    }
+}
+
+static bool is_mean_above(uint64_t mean_ppm, uint64_t worst_ppm)
+{
+    return mean_ppm != MEASURE_NO_MEAN && mean_ppm > worst_ppm;
+}
+
 static void put_load(const struct page *page, const struct measure *measure)
 {
     if (!figures_has_load(page->plan)) {
         return;
     }
+    bool above = false;
     putc('\n', page->out);
     put_heading(page, "Load          ");
     fprintf(page->out, "%12s%14s%12s%14s%14s\n", "offered", is_faulty(page->plan) ? "mean in fault" : "mean",
@@ -344,7 +401,9 @@ static void put_load(const struct page *page, const struct measure *measure)
         fprintf(page->out, "%14s", text);
         chart_count(service->queue_most, text, sizeof text);
         fprintf(page->out, "%14s\n", text);
+        above |= is_mean_above(service->mean_ppm, service->peak_1s_ppm);
     }
+    put_mean_note(page, above);
 }
 
 /* The endpoints of a service have a row each, with their part of what is said of it. */
@@ -466,6 +525,7 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_effects(&page, run->measure);
     put_recoveries(&page, run->result);
     put_load(&page, run->measure);
+    put_timeouts(&page, run->policy, run->options);
     put_refusals(&page, run);
     if (!measure_is_bounded(plan)) { /* else it is over in the first seconds */
         put_charts(&page, run);
@@ -563,24 +623,48 @@ static void put_compare_head(const struct page *page)
     putc('\n', page->out);
 }
 
-static void put_ms(FILE *out, becalm_ns time)
+/* Does the name of another policy look the same? */
+static bool is_ambiguous(const struct report_table *table, uint32_t policy)
 {
-    fprintf(out, "%" PRIu64 " ms", time / BECALM_MS);
-}
-
-/* Policies with another timeout than the rest are not compared in the same world. */
-static void put_timeouts(const struct page *page, const struct report_table *table)
-{
-    for (uint32_t p = 0; p < table->policy_count; p++) {
-        if (table->timeout[p] != table->usual_timeout) {
-            report_plain(page->out, table->policy[p]);
-            fputs(" has its own timeout of an attempt, ", page->out);
-            put_ms(page->out, table->timeout[p]);
-            fputs(", instead of the scenario's ", page->out);
-            put_ms(page->out, table->usual_timeout);
-            fputs(".\n", page->out);
+    for (uint32_t i = 0; i < table->policy_count; i++) {
+        if (i != policy && strcmp(name_tail(table->policy[i]), name_tail(table->policy[policy])) == 0) {
+            return true;
         }
     }
+    return false;
+}
+
+/* Files of the same name have a number, and a line below the table. */
+static void put_policy(const struct page *page, const struct report_table *table, uint32_t policy)
+{
+    if (!is_ambiguous(table, policy)) {
+        put_name(page->out, table->policy[policy]);
+        return;
+    }
+    int number = fprintf(page->out, "%" PRIu32 ":", policy + 1);
+    const char *tail = name_tail(table->policy[policy]);
+    size_t length = strlen(tail);
+    size_t room = NAME - 1 - (size_t)number;
+    report_plain(page->out, length > room ? tail + length - room : tail);
+    fprintf(page->out, "%*s", (int)(NAME - (size_t)number - (length > room ? room : length)), "");
+}
+
+static void put_table_notes(const struct page *page, const struct report_table *table)
+{
+    bool above = false;
+    for (uint32_t p = 0; p < table->policy_count; p++) {
+        const struct figures *first = &table->figures[(size_t)p * table->seeds];
+        above |= figures_has_load(page->plan) && is_mean_above(first->mean_ppm, first->peak_1s_ppm);
+        if (is_ambiguous(table, p)) {
+            fprintf(page->out, "%" PRIu32 ": ", p + 1);
+            report_plain(page->out, table->policy[p]);
+            putc('\n', page->out);
+        }
+    }
+    for (uint32_t p = 0; p < table->policy_count; p++) {
+        put_timeouts(page, table->policy[p], table->options[p]);
+    }
+    put_mean_note(page, above);
 }
 
 void report_compare(FILE *out, const struct report_style *style, const struct scenario *plan,
@@ -591,7 +675,7 @@ void report_compare(FILE *out, const struct report_style *style, const struct sc
     put_compare_head(&page);
     for (uint32_t p = 0; p < table->policy_count; p++) {
         const struct figures *figures = &table->figures[(size_t)p * table->seeds];
-        put_name(out, table->policy[p]);
+        put_policy(&page, table, p);
         put_row(&page, figures, table->seeds, FIGURES_MEAN);
         if (table->seeds > 1) {
             put_name(out, "  lowest");
@@ -600,5 +684,5 @@ void report_compare(FILE *out, const struct report_style *style, const struct sc
             put_row(&page, figures, table->seeds, FIGURES_HIGHEST);
         }
     }
-    put_timeouts(&page, table);
+    put_table_notes(&page, table);
 }

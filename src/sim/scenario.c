@@ -222,8 +222,39 @@ void calls_between_check(struct reading *r, const struct yaml_node *from, const 
     }
 }
 
+static bool same_text(const struct yaml_node *a, const struct yaml_node *b)
+{
+    return a != NULL && b != NULL && strcmp(a->text, b->text) == 0;
+}
+
+/* Of two links with the same ends one would never be used. */
+static void link_twins(struct reading *r, uint32_t i)
+{
+    const struct yaml_node *late = r->links->item[i];
+    for (uint32_t k = 0; k < i; k++) {
+        const struct yaml_node *early = r->links->item[k];
+        if (same_text(text_of(early, "from"), text_of(late, "from")) &&
+            same_text(text_of(early, "to"), text_of(late, "to"))) {
+            loader_error(&r->l, r->links->key[i]->line, r->links->key[i]->column, "conflict",
+                         "%.64s and %.64s are the same link; take one of them out", r->links->key[k]->text,
+                         r->links->key[i]->text);
+        }
+    }
+}
+
+/* from: NAME would mean either. */
+static void client_name_check(struct reading *r, uint32_t i)
+{
+    const struct yaml_node *key = r->clients->key[i];
+    if (scenario_find(&r->file->scenario, key->text) != SCENARIO_NONE) {
+        loader_error(&r->l, key->line, key->column, "conflict",
+                     "\"%.64s\" is a client and a service; give one of them another name", key->text);
+    }
+}
+
 static void link_check(struct reading *r, uint32_t i)
 {
+    link_twins(r, i);
     const struct yaml_node *to = text_of(r->links->item[i], "to");
     calls_between_check(r, text_of(r->links->item[i], "from"), to);
     if (to != NULL) {
@@ -242,7 +273,7 @@ struct calls {
     struct reading *r;
     uint32_t *callee[SCENARIO_SERVICES_MAX]; /* ends with SCENARIO_NONE */
     uint64_t below[SCENARIO_SERVICES_MAX];   /* calls that one request causes */
-    enum { UNSEEN, ON_THE_WAY, SEEN } state[SCENARIO_SERVICES_MAX];
+    enum { UNSEEN, ON_THE_WAY, SEEN, REACHED } state[SCENARIO_SERVICES_MAX];
 };
 
 static const struct yaml_node *call_node(const struct yaml_node *calls, uint32_t i)
@@ -317,6 +348,46 @@ static void calls_walk(struct calls *c, uint32_t service)
     c->state[service] = SEEN;
 }
 
+static void reach(struct calls *c, uint32_t service)
+{
+    if (c->state[service] == REACHED) {
+        return;
+    }
+    c->state[service] = REACHED;
+    for (const uint32_t *callee = c->callee[service]; *callee != SCENARIO_NONE; callee++) {
+        reach(c, *callee);
+    }
+}
+
+/* Whom nobody calls can't be in trouble: such a service is a slip of the pen, and a fault of it shows nothing. */
+static void reach_check(struct calls *c)
+{
+    struct reading *r = c->r;
+    const struct scenario *plan = &r->file->scenario;
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        uint32_t to = plan->clients[i].to == NULL ? SCENARIO_NONE : scenario_find(plan, plan->clients[i].to);
+        if (to == SCENARIO_NONE) {
+            return; /* that was reported, and nobody knows whom it reaches */
+        }
+        reach(c, to);
+    }
+    for (uint32_t i = 0; plan->client_count > 0 && r->l.diags->errors == 0 && i < plan->service_count; i++) {
+        const struct yaml_node *key = r->services->key[i];
+        if (c->state[i] != REACHED) {
+            becalm_diag_add(r->l.diags, BECALM_WARNING, r->l.name, key->line, key->column, "no-effect",
+                            "nobody calls %.64s: no client, and no service that is called", key->text);
+        }
+    }
+    for (uint32_t i = 0; r->l.diags->errors == 0 && i < plan->fault_count; i++) {
+        const struct yaml_node *key = r->faults->key[i];
+        uint32_t hit = scenario_find(plan, plan->faults[i].service);
+        if (hit != SCENARIO_NONE && c->state[hit] != REACHED) {
+            loader_error(&r->l, key->line, key->column, "conflict", "%.64s hits %.64s, which nobody calls", key->text,
+                         plan->faults[i].service);
+        }
+    }
+}
+
 static bool calls_check(struct reading *r)
 {
     struct calls *c = calloc(1, sizeof *c);
@@ -332,6 +403,9 @@ static bool calls_check(struct reading *r)
         if (c->state[i] == UNSEEN) {
             calls_walk(c, i);
         }
+    }
+    if (!r->l.no_memory) {
+        reach_check(c);
     }
     free(c);
     return !r->l.no_memory;
@@ -458,6 +532,7 @@ static bool names_check(struct reading *r)
 {
     const struct scenario *scenario = &r->file->scenario;
     for (uint32_t i = 0; i < scenario->client_count; i++) {
+        client_name_check(r, i);
         if (!client_check(r, i)) {
             return false;
         }

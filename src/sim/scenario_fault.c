@@ -179,6 +179,37 @@ static void victim_check(struct reading *r, const struct scenario_fault *fault, 
     }
 }
 
+/* Callers that are cut off are whole ones: a share that rounds up to all of a group is no share. */
+static void cut_check(struct reading *r, const struct yaml_node *key, const struct scenario_fault *fault,
+                      const char *name, uint64_t callers)
+{
+    if (fault->ppm > 0 && fault->ppm < 1000000 && (fault->ppm * callers + 999999) / 1000000 == callers) {
+        loader_error(&r->l, key->line, key->column, "conflict",
+                     "%.64s would cut off all %.64s: there %s %u; give it more %s, or write 100%%", fault->name, name,
+                     callers == 1 ? "is" : "are", (unsigned)callers,
+                     scenario_find(&r->file->scenario, name) == SCENARIO_NONE ? "callers" : "instances");
+    }
+}
+
+static void cuts_check(struct reading *r, const struct yaml_node *key, const struct scenario_fault *fault)
+{
+    const struct scenario *plan = &r->file->scenario;
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        const struct scenario_client *client = &plan->clients[i];
+        if (client->to != NULL && strcmp(client->to, fault->service) == 0) {
+            cut_check(r, key, fault, client->name, client->callers);
+        }
+    }
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        const struct scenario_service *service = &plan->services[i];
+        for (uint32_t k = 0; service->calls != NULL && service->calls[k] != NULL; k++) {
+            if (strcmp(service->calls[k], fault->service) == 0) {
+                cut_check(r, key, fault, service->name, service->instances);
+            }
+        }
+    }
+}
+
 void fault_check(struct reading *r, uint32_t i)
 {
     struct scenario_fault *fault = &r->file->faults[i];
@@ -200,6 +231,9 @@ void fault_check(struct reading *r, uint32_t i)
     }
     if (fault->service != NULL && index != SCENARIO_NONE) {
         victim_check(r, fault, r->faults->key[i], &r->file->services[index]);
+        if (fault->kind == FAULT_CUT_CALLERS) {
+            cuts_check(r, r->faults->key[i], fault);
+        }
     }
     if (fault->service != NULL) {
         fault_overlap(r, i);

@@ -209,7 +209,7 @@ static void test_measure__seconds_without_calls_are_neither_good_nor_bad(void **
     for (uint32_t s = 33; s < SECONDS; s += 3) {
         lab.good[s] = 100;
     }
-    check_eq_u64(recovered(&lab), MEASURE_NEVER); /* nine */
+    check_eq_u64(recovered(&lab), MEASURE_TOO_SHORT); /* nine */
     lab.begun[32] = lab.good[32] = 1;
     check_eq_u64(recovered(&lab), 2);
 }
@@ -221,9 +221,11 @@ static void test_measure__a_run_that_ends_too_soon_is_not_one_that_never_recover
     lab_begin(&lab);
     lab.fault.at = 41 * BECALM_S; /* nine seconds are left */
     check_eq_u64(recovered(&lab), MEASURE_TOO_SHORT);
-    lab.good[55] = 0;
+    lab.good[51] = 0;
+    check_eq_u64(recovered(&lab), MEASURE_TOO_SHORT);
+    lab.good[SECONDS - 1] = 0;
     check_eq_u64(recovered(&lab), MEASURE_NEVER);
-    lab.good[55] = 100;
+    lab.good[51] = lab.good[SECONDS - 1] = 100;
     lab.fault.at = 40 * BECALM_S;
     check_eq_u64(recovered(&lab), 0);
 }

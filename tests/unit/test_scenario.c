@@ -241,7 +241,7 @@ static void test_scenario__each_fault_does_one_thing(void **state)
     (void)state;
     struct scenario_file *file = parse("length: 100s\n"
                                        "services: {api: {workers: 10, hosts: 4, time: {constant: 1ms}}}\n"
-                                       "clients: {users: {to: api, rate: 1/s}}\n"
+                                       "clients: {users: {to: api, rate: 1/s, callers: 5}}\n"
                                        "faults:\n"
                                        "  a: {at: 1s, for: 2s, service: api, capacity: 0.3}\n"
                                        "  b: {at: 0s, for: 2s, service: api, errors: 10%}\n"
@@ -655,6 +655,60 @@ static void test_scenario__an_override_of_a_key_names_what_is_there(void **state
                  "[unknown-name]\n");
 }
 
+static void test_scenario__nobody_has_two_roles(void **state)
+{
+    (void)state;
+    check_refused(
+        "length: 20s\n"
+        "services: {api: {time: {constant: 1ms}}, users: {time: {constant: 1ms}}}\n"
+        "clients: {users: {to: api, rate: 10/s}}\n"
+        "links: {a: {from: users, to: api}, b: {from: users, to: api, latency: 2ms}}\n",
+        "test.yaml:3:11: error: \"users\" is a client and a service; give one of them another name [conflict]\n"
+        "test.yaml:4:36: error: a and b are the same link; take one of them out [conflict]\n");
+}
+
+static void test_scenario__callers_that_are_cut_off_are_not_all(void **state)
+{
+    (void)state;
+#define CUT(share)                                                             \
+    "length: 20s\n"                                                            \
+    "services:\n"                                                              \
+    "  mid: {time: {constant: 1ms}, instances: 3, calls: [api]}\n"             \
+    "  api: {time: {constant: 1ms}}\n"                                         \
+    "clients: {users: {to: api, rate: 10/s}, others: {to: mid, rate: 10/s}}\n" \
+    "faults: {x: {at: 1s, for: 1s, service: api, cutCallers: " share ", silent: true}}\n"
+    check_refused(CUT("70%"),
+                  "test.yaml:6:10: error: x would cut off all users: there is 1; give it more callers, or write 100% "
+                  "[conflict]\n"
+                  "test.yaml:6:10: error: x would cut off all mid: there are 3; give it more instances, or write 100% "
+                  "[conflict]\n");
+    struct scenario_file *file = parse(CUT("100%"));
+    check_true(scenario_of(file)->faults[0].silent);
+    scenario_free(file);
+#undef CUT
+    check_refused(SMALL "faults: {x: {at: 1s, for: 1s, service: api, dead: true, silent: true}}\n",
+                  "test.yaml:4:65: error: silent belongs to cutCallers [conflict]\n");
+}
+
+static void test_scenario__a_fault_hits_what_is_called(void **state)
+{
+    (void)state;
+#define LOST                                                                                                        \
+    "length: 20s\n"                                                                                                 \
+    "services: {api: {time: {constant: 1ms}}, lost: {time: {constant: 1ms}, calls: [low]}, low: {time: {constant: " \
+    "1ms}}}\n"                                                                                                      \
+    "clients: {users: {to: api, rate: 10/s}}\n"
+    struct scenario_file *file = parse(LOST);
+    check_eq_str(said(), "test.yaml:2:42: warning: nobody calls lost: no client, and no service that is called "
+                         "[no-effect]\n"
+                         "test.yaml:2:87: warning: nobody calls low: no client, and no service that is called "
+                         "[no-effect]\n");
+    scenario_free(file);
+    check_true(parse_with(LOST "faults: {x: {at: 1s, for: 1s, service: low, dead: true}}\n", NULL) == NULL);
+    check_true(strstr(said(), "test.yaml:4:10: error: x hits low, which nobody calls [conflict]\n") != NULL);
+#undef LOST
+}
+
 static void test_scenario__names_must_exist(void **state)
 {
     (void)state;
@@ -890,7 +944,10 @@ static void test_scenario__the_fault_is_the_earliest_and_all_that_touch_it(void 
     check_true(three.count == 3 && three.first == 2 && three.at == 10 * BECALM_S && three.over_at == 24 * BECALM_S);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_scenario__an_override_of_a_key_names_what_is_there),
+BECALM_TESTS(cmocka_unit_test(test_scenario__nobody_has_two_roles),
+             cmocka_unit_test(test_scenario__callers_that_are_cut_off_are_not_all),
+             cmocka_unit_test(test_scenario__a_fault_hits_what_is_called),
+             cmocka_unit_test(test_scenario__an_override_of_a_key_names_what_is_there),
              cmocka_unit_test(test_scenario__says_of_its_policies_what_travels),
              cmocka_unit_test(test_scenario__the_fault_is_the_earliest_and_all_that_touch_it),
              cmocka_unit_test(test_scenario__a_loop_that_takes_no_time_is_refused),
