@@ -14,7 +14,7 @@ import { accessible, fits, openBrowser, openPage, picture } from "./lab.js";
 
 const PROGRAM = process.env.BECALM ?? path.resolve(import.meta.dirname ?? ".", "../../build/dev/becalm");
 
-/* Two faults that touch, one that is short and at the very end, and names that are longer than their bands. */
+// Two faults that touch, one that is short and at the very end, and names that are longer than their bands.
 const FAULTS = `length: 120s
 services: {a-service-with-a-name: {time: {exponential: 10ms}, workers: 10}, back: {time: {constant: 1ms}}}
 clients: {users: {to: a-service-with-a-name, rate: 300/s}, others: {to: back, rate: 3/s}}
@@ -24,11 +24,19 @@ faults:
   network-of-the-second-zone: {at: 118s, for: 2s, service: back, partition: true}
 `;
 
+// A queue of more than a million.
+const STORM = `length: 15s
+services: {api: {time: {exponential: 10ms}, workers: 10}}
+clients: {users: {to: api, rate: 30000/s}}
+faults: {cut: {at: 5s, for: 5s, service: api, capacity: 0.3}}
+`;
+
 let browser;
 let folder;
 before(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), "becalm-sim-"));
   fs.writeFileSync(path.join(folder, "faults.yaml"), FAULTS);
+  fs.writeFileSync(path.join(folder, "storm.yaml"), STORM);
   browser = await openBrowser();
 });
 after(async () => {
@@ -53,7 +61,7 @@ const overlaid = () =>
   });
 
 const PAGES = {
-  "a storm with millions in the queue": ["metastable", "--compare", "naive,becalm", "--set", "length=70s", "--set", "clients.users.rate=20000/s"],
+  "a storm with millions in the queue": ["storm.yaml", "--compare", "naive,becalm"],
   "several faults": ["faults.yaml", "--compare", "none,becalm"],
   "one run of a chain": ["chain", "--set", "length=70s"],
   "connections": ["herd", "--compare", "all"],
