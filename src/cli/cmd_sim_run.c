@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -84,6 +85,13 @@ struct progress {
     uint64_t percent;
 };
 
+static unsigned terminal_columns(void)
+{
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col : 80;
+}
+
 static void progress_show(struct progress *progress, becalm_ns now)
 {
     const struct sim *s = progress->sim;
@@ -92,10 +100,12 @@ static void progress_show(struct progress *progress, becalm_ns now)
         return;
     }
     progress->percent = percent;
-    fprintf(stderr,
-            "\r\033[Ksimulating %.40s, %" PRIu32 " of %" PRIu32 ": %" PRIu64 " of %" PRIu64 " s, %" PRIu64 " %%",
-            progress->policy, progress->run + 1, s->choice_count * s->seeds, now / BECALM_S, s->plan->length / BECALM_S,
-            percent);
+    char line[160];
+    (void)snprintf(line, sizeof line,
+                   "simulating %.40s, %" PRIu32 " of %" PRIu32 ": %" PRIu64 " of %" PRIu64 " s, %" PRIu64 " %%",
+                   progress->policy, progress->run + 1, s->choice_count * s->seeds, now / BECALM_S,
+                   s->plan->length / BECALM_S, percent);
+    fprintf(stderr, "\r\033[K%.*s", (int)terminal_columns() - 1, line); /* a line that wraps can't be taken back */
     fflush(stderr);
 }
 

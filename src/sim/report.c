@@ -342,6 +342,10 @@ static void put_timeout(const struct page *page, const char *policy, const char 
     }
     fputs(" has its own timeout of an attempt, ", page->out);
     put_ms(page->out, timeout);
+    if (page->plan->timeout == BECALM_NEVER) {
+        fputs("; the scenario has none.\n", page->out);
+        return;
+    }
     fputs(", instead of the scenario's ", page->out);
     put_ms(page->out, reference_timeout(page->plan));
     fputs(".\n", page->out);

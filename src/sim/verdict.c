@@ -177,6 +177,59 @@ static void put_success(const struct verdict *v)
     fputs(". ", v->out);
 }
 
+static uint64_t repeated_of(const struct verdict *v, const struct report_run *run)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < v->plan->service_count; i++) {
+        sum += run->measure->service[i].effects.repeated;
+    }
+    return sum;
+}
+
+/* What must not be done twice. */
+static void put_effects(const struct verdict *v)
+{
+    const struct report_run *least = v->run;
+    const struct report_run *most = v->run;
+    char text[CHART_FIGURE_MAX];
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        least = repeated_of(v, run) < repeated_of(v, least) ? run : least;
+        most = repeated_of(v, run) > repeated_of(v, most) ? run : most;
+    }
+    chart_count(repeated_of(v, most), text, sizeof text);
+    fprintf(v->out, " What must be done once was done more often for %s operations", text);
+    if (repeated_of(v, most) > repeated_of(v, least)) {
+        chart_count(repeated_of(v, least), text, sizeof text);
+        fputs(" with ", v->out);
+        svg_escape(v->out, most->policy);
+        fprintf(v->out, ", for %s with ", text);
+        svg_escape(v->out, least->policy);
+    }
+    fputs(".", v->out);
+}
+
+/* Where nothing is faulty, how long calls take is what policies differ in. */
+static void put_tail(const struct verdict *v)
+{
+    const struct report_run *best = v->run;
+    const struct report_run *worst = v->run;
+    char text[CHART_FIGURE_MAX];
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        best = run->measure->latency_p999_us < best->measure->latency_p999_us ? run : best;
+        worst = run->measure->latency_p999_us > worst->measure->latency_p999_us ? run : worst;
+    }
+    chart_latency(worst->measure->latency_p999_us, text, sizeof text);
+    fprintf(v->out, " Of 1,000 calls 999 take up to %s", text);
+    if (worst->measure->latency_p999_us > best->measure->latency_p999_us) {
+        chart_latency(best->measure->latency_p999_us, text, sizeof text);
+        fputs(" with ", v->out);
+        svg_escape(v->out, worst->policy);
+        fprintf(v->out, ", and up to %s with ", text);
+        svg_escape(v->out, best->policy);
+    }
+    fputs(".", v->out);
+}
+
 void verdict_write(FILE *out, const struct scenario *plan, const struct report_run *run, uint32_t count)
 {
     const struct verdict v = {out, plan, run, count};
@@ -185,4 +238,10 @@ void verdict_write(FILE *out, const struct scenario *plan, const struct report_r
     }
     put_success(&v);
     put_reach(&v);
+    if (figures_has_effects(plan)) {
+        put_effects(&v);
+    }
+    if (figures_has_latency(plan)) {
+        put_tail(&v);
+    }
 }

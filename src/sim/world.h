@@ -80,6 +80,7 @@ struct world_client {
 struct world_latency {
     uint64_t sum_us;
     uint64_t count;
+    uint64_t most_us;
     uint64_t bucket[WORLD_LATENCIES]; /* read it by world_latency_us() */
 };
 
@@ -135,7 +136,7 @@ struct world_options {
  * behind the last service is how many there are. */
 uint32_t world_target(const struct scenario *, uint32_t service, uint32_t endpoint);
 
-/* The latency that `ppm` of the calls that succeeded do not exceed; 0 without any. */
+/* The latency that `ppm` of the calls that succeeded do not exceed, or up to 1/64 more; 0 without any. */
 uint64_t world_latency_us(const struct world_latency *, uint32_t ppm);
 
 /* So much happens in one instant only if nothing that goes round takes any time: callers that think for 0s and are
