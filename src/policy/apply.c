@@ -79,7 +79,7 @@ static const char *number_example(const struct schema_key *key)
         return "a duration; write a number with its unit, like 100ms, 1.5s or 2m";
     }
     if (key->type == TYPE_PERCENT) {
-        return "a percentage; write a number like 10 or 0.5";
+        return "a percentage from 0 to 100; write a number like 10 or 0.5";
     }
     if (key->type == TYPE_DECIMAL || key->type == TYPE_JITTER_FACTOR) {
         return "a number; write one like 2.0";

@@ -273,6 +273,8 @@ struct calls {
     struct reading *r;
     uint32_t *callee[SCENARIO_SERVICES_MAX]; /* ends with SCENARIO_NONE */
     uint64_t below[SCENARIO_SERVICES_MAX];   /* calls that one request causes */
+    uint32_t path[SCENARIO_SERVICES_MAX];    /* on the way down: who calls whom */
+    uint32_t depth;
     enum { UNSEEN, ON_THE_WAY, SEEN, REACHED } state[SCENARIO_SERVICES_MAX];
 };
 
@@ -316,6 +318,31 @@ static bool calls_resolve(struct calls *c, uint32_t service)
     return true;
 }
 
+#define CIRCLE_SHOWN 8u /* services of a circle that are named */
+
+/* The last on the way calls one that is on it already. */
+static void circle_tell(struct calls *c, uint32_t again)
+{
+    const struct yaml_node *key = c->r->services->key[c->path[c->depth - 1]];
+    uint32_t from = 0;
+    while (c->path[from] != again) {
+        from++;
+    }
+    if (from == c->depth - 1) {
+        loader_error(&c->r->l, key->line, key->column, "cycle", "%.64s calls itself; take it out of its calls",
+                     key->text);
+        return;
+    }
+    char text[CIRCLE_SHOWN * 80] = "";
+    size_t used = 0;
+    for (uint32_t i = from; i < c->depth && i < from + CIRCLE_SHOWN; i++) {
+        const char *name = c->r->file->services[c->path[i]].name;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%.64s calls ", name);
+    }
+    loader_error(&c->r->l, key->line, key->column, "cycle", "%s%s%.64s: a circle; take one of the calls out", text,
+                 c->depth - from > CIRCLE_SHOWN ? "... " : "", c->r->file->services[again].name);
+}
+
 /* Walks down from a service, callees first. The depth is bounded by the number of services. */
 static void calls_walk(struct calls *c, uint32_t service)
 {
@@ -324,14 +351,13 @@ static void calls_walk(struct calls *c, uint32_t service)
     uint64_t below = 0;
     bool deeper = false; /* a callee was reported already */
     c->state[service] = ON_THE_WAY;
+    c->path[c->depth++] = service;
     for (const uint32_t *callee = c->callee[service]; *callee != SCENARIO_NONE; callee++) {
         if (c->state[*callee] == UNSEEN) {
             calls_walk(c, *callee);
         }
         if (c->state[*callee] == ON_THE_WAY) {
-            loader_error(&c->r->l, key->line, key->column, "cycle",
-                         "%.64s and %.64s call each other in a circle; take one of the calls out", plan->name,
-                         c->r->file->services[*callee].name);
+            circle_tell(c, *callee);
         }
         deeper |= c->below[*callee] > CALLS_MAX;
         below += plan->fan_out * (1 + c->below[*callee]);
@@ -345,6 +371,7 @@ static void calls_walk(struct calls *c, uint32_t service)
         }
         c->below[service] = CALLS_MAX + 1;
     }
+    c->depth--;
     c->state[service] = SEEN;
 }
 

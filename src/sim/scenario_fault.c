@@ -166,16 +166,20 @@ static void fault_overlap(struct reading *r, uint32_t i)
 
 /* Does the service have what the fault takes away? */
 static void victim_check(struct reading *r, const struct scenario_fault *fault, const struct yaml_node *key,
-                         const struct scenario_service *service)
+                         uint32_t index)
 {
-    if (fault->kind == FAULT_CAPACITY && service->workers == 0) {
+    const struct scenario_service *service = &r->file->services[index];
+    const struct yaml_node *workers = value_of(r->services->item[index], "workers");
+    bool any = workers == NULL || yaml_is(workers, "any"); /* else, if it could not be read, that was reported */
+    if (fault->kind == FAULT_CAPACITY && any) {
         loader_error(&r->l, key->line, key->column, "conflict",
                      "%.64s cuts the capacity of %.64s, which has any number of workers; give it workers", fault->name,
                      service->name);
     }
     if ((fault->kind == FAULT_BAD_HOSTS || fault->kind == FAULT_KILL_HOSTS) && fault->count > service->hosts) {
-        loader_error(&r->l, key->line, key->column, "conflict", "%s is %u, but %.64s has %u hosts",
-                     fault_words[fault->kind], fault->count, service->name, service->hosts);
+        loader_error(&r->l, key->line, key->column, "conflict", "%s is %u, but %.64s has %u host%s",
+                     fault_words[fault->kind], fault->count, service->name, service->hosts,
+                     service->hosts == 1 ? "" : "s");
     }
 }
 
@@ -230,7 +234,7 @@ void fault_check(struct reading *r, uint32_t i)
         calls_between_check(r, text_of(entry, "from"), name);
     }
     if (fault->service != NULL && index != SCENARIO_NONE) {
-        victim_check(r, fault, r->faults->key[i], &r->file->services[index]);
+        victim_check(r, fault, r->faults->key[i], index);
         if (fault->kind == FAULT_CUT_CALLERS) {
             cuts_check(r, r->faults->key[i], fault);
         }

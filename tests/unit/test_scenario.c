@@ -618,7 +618,7 @@ static void test_scenario__every_number_has_a_range(void **state)
     check_set("services.api.hosts=5000",
               "--set:1:1: error: hosts: 5000 is above 4096, the most allowed [out-of-range]\n");
     check_set("services.api.errors=101%",
-              "--set:1:1: error: errors: \"101%\" is not a percentage; write a number like 10 or "
+              "--set:1:1: error: errors: \"101%\" is not a percentage from 0 to 100; write a number like 10 or "
               "0.5 [wrong-type]\n");
     check_set("services.api.fanOut=0", "--set:1:1: error: fanOut: 0 is below 1, the least allowed [out-of-range]\n");
     check_set("services.api.time.pareto.alpha=0.1",
@@ -653,6 +653,20 @@ static void test_scenario__an_override_of_a_key_names_what_is_there(void **state
                  "[unknown-name]\n"
                  "--set:1:1: error: policies.capped.maxRetries=1: there is no policy \"capped\", nor any other "
                  "[unknown-name]\n");
+}
+
+static void test_scenario__one_slip_is_one_error(void **state)
+{
+    (void)state;
+    check_refused("length: 10s\n"
+                  "services: {api: {time: {constant: 1ms}, workers: ten}}\n"
+                  "clients: {users: {to: api, rate: 1/s}}\n"
+                  "faults:\n"
+                  "  x: {at: 1s, for: 1s, service: api, capacity: 0.5}\n"
+                  "  y: {at: 1s, for: 1s, service: api, badHosts: 3}\n",
+                  "test.yaml:2:50: error: workers: \"ten\" is not a whole number; write one like 3, or the word any "
+                  "[wrong-type]\n"
+                  "test.yaml:6:3: error: badHosts is 3, but api has 1 host [conflict]\n");
 }
 
 static void test_scenario__nobody_has_two_roles(void **state)
@@ -734,14 +748,14 @@ static void test_scenario__services_that_call_each_other_in_a_circle_are_refused
     check_refused("length: 10s\n"
                   "services: {a: {time: {constant: 1ms}, calls: [a]}}\n"
                   "clients: {users: {to: a, rate: 1/s}}\n",
-                  "test.yaml:2:12: error: a and a call each other in a circle; take one of the calls out [cycle]\n");
+                  "test.yaml:2:12: error: a calls itself; take it out of its calls [cycle]\n");
     check_refused("length: 10s\n"
                   "services:\n"
                   "  a: {time: {constant: 1ms}, calls: [b]}\n"
                   "  b: {time: {constant: 1ms}, calls: [c]}\n"
                   "  c: {time: {constant: 1ms}, calls: [a]}\n"
                   "clients: {users: {to: a, rate: 1/s}}\n",
-                  "test.yaml:5:3: error: c and a call each other in a circle; take one of the calls out [cycle]\n");
+                  "test.yaml:5:3: error: a calls b calls c calls a: a circle; take one of the calls out [cycle]\n");
     /* Two ways to one service are no circle. */
     scenario_free(parse("length: 10s\n"
                         "services:\n"
@@ -944,7 +958,8 @@ static void test_scenario__the_fault_is_the_earliest_and_all_that_touch_it(void 
     check_true(three.count == 3 && three.first == 2 && three.at == 10 * BECALM_S && three.over_at == 24 * BECALM_S);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_scenario__nobody_has_two_roles),
+BECALM_TESTS(cmocka_unit_test(test_scenario__one_slip_is_one_error),
+             cmocka_unit_test(test_scenario__nobody_has_two_roles),
              cmocka_unit_test(test_scenario__callers_that_are_cut_off_are_not_all),
              cmocka_unit_test(test_scenario__a_fault_hits_what_is_called),
              cmocka_unit_test(test_scenario__an_override_of_a_key_names_what_is_there),
