@@ -53,6 +53,9 @@ size_t chart_factor(uint64_t ppm, char *text, size_t size)
 
 size_t chart_share(uint64_t ppm, char *text, size_t size)
 {
+    if (ppm == CHART_NONE) {
+        return written(snprintf(text, size, "-"), size);
+    }
     if (ppm % CHART_PPM == 0) {
         return written(snprintf(text, size, "%" PRIu64 " %%", ppm / CHART_PPM * 100), size);
     }

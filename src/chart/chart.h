@@ -17,7 +17,7 @@
 /* 1.551x, 51.2x, 512x, 51,200x: rounded; or CHART_NONE. */
 size_t chart_factor(uint64_t ppm, char *text, size_t size);
 
-/* 100 %, 99.99 %, 0 %: cut, not rounded, so that only all of them are 100 %. */
+/* 100 %, 99.99 %, 0 %: cut, not rounded, so that only all of them are 100 %; or CHART_NONE. */
 size_t chart_share(uint64_t ppm, char *text, size_t size);
 
 /* 51,200 */

@@ -25,9 +25,27 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
+/* They were found in the order of what depends on what; people read from top to bottom. Those of other files stay where
+ * they are. */
+static void diags_sort(struct becalm_diags *diags)
+{
+    for (uint32_t i = 1; i < diags->count; i++) {
+        struct becalm_diag one = diags->diag[i];
+        uint32_t at = i;
+        while (at > 0 && strcmp(diags->diag[at - 1].file, one.file) == 0 &&
+               (diags->diag[at - 1].line > one.line ||
+                (diags->diag[at - 1].line == one.line && diags->diag[at - 1].column > one.column))) {
+            diags->diag[at] = diags->diag[at - 1];
+            at--;
+        }
+        diags->diag[at] = one;
+    }
+}
+
 /* Says what was found wrong with a file, or only strange; returns the exit code. */
 static int diags_tell(struct sim *s, int rc)
 {
+    diags_sort(s->diags);
     for (uint32_t i = 0; i < s->diags->count; i++) {
         char line[1024];
         becalm_diag_write(&s->diags->diag[i], line, sizeof line);
@@ -36,6 +54,9 @@ static int diags_tell(struct sim *s, int rc)
     uint32_t all = s->diags->errors + s->diags->warnings;
     if (all > s->diags->count) {
         fprintf(stderr, "and %" PRIu32 " more\n", all - s->diags->count);
+    }
+    if (s->diags->errors > 1) {
+        fprintf(stderr, "%" PRIu32 " errors\n", s->diags->errors);
     }
     memset(s->diags, 0, sizeof *s->diags);
     return rc == 0 ? 0 : rc == BECALM_ENOMEM ? sim_no_memory(s) : 1;
@@ -64,12 +85,25 @@ static int scenario_open(struct sim *s, const char *name)
 
 /* ---- policies ---- */
 
+/* A policy of ours may have more services than the scenario. That is no error, but a slip of the pen looks the same. */
+static void services_warn(const struct sim *s, const struct choice *choice, const struct becalm_config *config)
+{
+    for (uint32_t i = 0; i < becalm_config_services(config); i++) {
+        const char *name = becalm_config_service(config, i)->name;
+        if (scenario_find(s->plan, name) == SCENARIO_NONE) {
+            fprintf(stderr, "becalm sim: warning: %s: the scenario has no service '%s', so its rules are not used\n",
+                    choice->name, name);
+        }
+    }
+}
+
 static int choice_from_file(struct sim *s, struct choice *choice)
 {
     const struct becalm_load_options options = {.shared_budgets = true, .set = s->policy_set};
     struct becalm_config *config = NULL;
     int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
     if (rc == 0) {
+        services_warn(s, choice, config);
         rc = own_make(&choice->own, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
     }
     becalm_config_free(config);

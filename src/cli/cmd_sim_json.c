@@ -8,9 +8,9 @@ static void json_ppm(struct json *json, const char *key, uint64_t ppm)
 }
 
 /* Null where there were no calls to have a share of. */
-static void json_share(struct json *json, const char *key, bool known, uint64_t ppm)
+static void json_share(struct json *json, const char *key, uint64_t ppm)
 {
-    if (known) {
+    if (ppm != MEASURE_NO_SHARE) {
         json_ppm(json, key, ppm);
     } else {
         json_null(json, key);
@@ -24,7 +24,7 @@ static void json_ms(struct json *json, const char *key, uint64_t us)
 
 static void json_after(struct json *json, const char *key, uint32_t seconds)
 {
-    if (seconds == MEASURE_NEVER) {
+    if (seconds >= MEASURE_TOO_SHORT) {
         json_null(json, key);
     } else {
         json_integer(json, key, seconds);
@@ -74,8 +74,7 @@ static void json_services(struct json *json, const struct scenario *plan, const 
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
         json_object(json, "amplification");
-        uint64_t mean = measure->service[i].mean_ppm;
-        json_share(json, "mean", mean != MEASURE_NO_MEAN, mean);
+        json_share(json, "mean", measure->service[i].mean_ppm);
         json_ppm(json, "peak_1s", measure->service[i].peak_1s_ppm);
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);
@@ -108,11 +107,12 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
 {
     json_object(json, "clients");
     json_integer(json, "calls", measure->calls);
-    json_ppm(json, "success", measure->success_ppm);
-    json_share(json, "success_before_fault", figures_has_before(plan), measure->success_before_ppm);
-    json_share(json, "success_in_fault", plan->fault_count > 0, measure->success_in_fault_ppm);
-    json_share(json, "success_after_fault", figures_has_after(plan), measure->success_after_ppm);
-    json_share(json, "failed_locally", measure->calls > 0, measure->failed_locally_ppm);
+    bool faulty = plan->fault_count > 0;
+    json_share(json, "success", measure->success_ppm);
+    json_share(json, "success_before_fault", faulty ? measure->success_before_ppm : MEASURE_NO_SHARE);
+    json_share(json, "success_in_fault", measure->success_in_fault_ppm);
+    json_share(json, "success_after_fault", measure->success_after_ppm);
+    json_share(json, "failed_locally", measure->calls > 0 ? measure->failed_locally_ppm : MEASURE_NO_SHARE);
     json_after(json, "recovered_after_s", measure->recovered_after_s);
     json_after(json, "retries_stop_after_s", measure->retries_stop_after_s);
     json_ms(json, "latency_mean_ms", measure->latency_mean_us);

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -84,6 +85,13 @@ struct progress {
     uint64_t percent;
 };
 
+static unsigned terminal_columns(void)
+{
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col : 80;
+}
+
 static void progress_show(struct progress *progress, becalm_ns now)
 {
     const struct sim *s = progress->sim;
@@ -92,10 +100,12 @@ static void progress_show(struct progress *progress, becalm_ns now)
         return;
     }
     progress->percent = percent;
-    fprintf(stderr,
-            "\r\033[Ksimulating %.40s, %" PRIu32 " of %" PRIu32 ": %" PRIu64 " of %" PRIu64 " s, %" PRIu64 " %%",
-            progress->policy, progress->run + 1, s->choice_count * s->seeds, now / BECALM_S, s->plan->length / BECALM_S,
-            percent);
+    char line[160];
+    (void)snprintf(line, sizeof line,
+                   "simulating %.40s, %" PRIu32 " of %" PRIu32 ": %" PRIu64 " of %" PRIu64 " s, %" PRIu64 " %%",
+                   progress->policy, progress->run + 1, s->choice_count * s->seeds, now / BECALM_S,
+                   s->plan->length / BECALM_S, percent);
+    fprintf(stderr, "\r\033[K%.*s", (int)terminal_columns() - 1, line); /* a line that wraps can't be taken back */
     fflush(stderr);
 }
 
@@ -231,7 +241,7 @@ static int run_json(struct runs *runs)
 /* What a table points at. */
 struct columns {
     const char *name[SIM_POLICIES_MAX];
-    becalm_ns timeout[SIM_POLICIES_MAX];
+    const struct world_options *options[SIM_POLICIES_MAX];
 };
 
 static struct report_table table_of(const struct runs *runs, struct columns *columns)
@@ -239,7 +249,7 @@ static struct report_table table_of(const struct runs *runs, struct columns *col
     const struct sim *s = runs->sim;
     for (uint32_t i = 0; i < s->choice_count; i++) {
         columns->name[i] = s->choices[i].name;
-        columns->timeout[i] = s->choices[i].options.policy->attempt_timeout;
+        columns->options[i] = &s->choices[i].options;
     }
     return (struct report_table){.policy = columns->name,
                                  .policy_count = s->choice_count,
@@ -247,8 +257,7 @@ static struct report_table table_of(const struct runs *runs, struct columns *col
                                  .first_seed = s->seed,
                                  .seeds = s->seeds,
                                  .set = s->set,
-                                 .timeout = columns->timeout,
-                                 .usual_timeout = reference_timeout(s->plan)};
+                                 .options = columns->options};
 }
 
 static int run_text(struct runs *runs)
@@ -266,8 +275,9 @@ static int run_text(struct runs *runs)
 static int run_trace(struct runs *runs)
 {
     const struct scenario *plan = runs->sim->plan;
+    struct fault_span span;
     becalm_ns from = runs->sim->trace_from != BECALM_NEVER ? runs->sim->trace_from
-                     : plan->fault_count > 0               ? plan->faults[0].at
+                     : scenario_fault_span(plan, &span)    ? span.at
                                                            : 0;
     struct report_style style = sim_style();
     runs->timeline = timeline_new(stdout, from, runs->sim->trace_calls);

@@ -160,7 +160,9 @@ static void limit_reached(struct step *s)
         becalm__call_explain(s, in_flight, limit);
     }
     call->retry_after = call->policy->gate.retry_after;
-    gate_note(s, true);
+    if (call->request.queue != NULL) { /* else nobody was turned away by a gate: the mark is "spent", and conditional */
+        gate_note(s, true);
+    }
     if (refuse(s, why)) {
         first_send(s, &(struct becalm_slot){.held = false});
     }

@@ -59,6 +59,7 @@ static void call_begins(struct world *w, uint32_t id, uint32_t caller)
     struct world_client *counts = &w->result->client[id];
     becalm_ns now = w->clock.now;
     counts->begun[second_of(w, now)]++;
+    counts->phase[phase_of(w, now)].begun++;
     counts->calls++;
     counts->calls_fault += in_fault(w, now);
     w->client[id].made++;

@@ -301,9 +301,14 @@ void connections_second(struct world *w, uint32_t second)
 {
     for (uint32_t client = 0; client < w->plan->client_count; client++) {
         struct world_client *counts = &w->result->client[client];
+        uint64_t connected = 0;
         for (uint32_t id = 0; id < w->connections[client].count; id++) {
-            counts->begun[second]++;
-            counts->good[second] += connection_at(w, client, id)->state == CONNECTED;
+            connected += connection_at(w, client, id)->state == CONNECTED;
         }
+        counts->begun[second] += w->connections[client].count;
+        counts->good[second] += connected;
+        struct world_tally *tally = &counts->phase[phase_of(w, (second + 1) * BECALM_S - 1)]; /* just before its end */
+        tally->begun += w->connections[client].count;
+        tally->good += connected;
     }
 }

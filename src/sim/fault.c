@@ -7,17 +7,16 @@
  * comes and goes, as they are needed. */
 void faults_begin(struct world *w)
 {
-    w->fault_from = 0; /* without a fault, all calls count */
-    w->fault_to = BECALM_NEVER;
+    struct fault_span span;
+    bool faulty = scenario_fault_span(w->plan, &span);
+    w->fault_at = faulty ? span.at : BECALM_NEVER;
+    w->fault_from = faulty ? becalm_ns_after(span.at, BECALM_S) : 0; /* without a fault, all calls count */
+    w->fault_to = faulty ? span.over_at : BECALM_NEVER;
     for (uint32_t i = 0; i < w->plan->fault_count; i++) {
         const struct scenario_fault *fault = &w->plan->faults[i];
         becalm_ns over_at = becalm_ns_after(fault->at, fault->length);
         clock_plan(&w->clock, (struct event){.at = fault->at, .kind = FAULT_TURNS, .id = i});
         clock_plan(&w->clock, (struct event){.at = over_at, .kind = FAULT_TURNS, .id = i});
-        if (i == 0) {
-            w->fault_from = becalm_ns_after(fault->at, BECALM_S);
-            w->fault_to = over_at;
-        }
     }
 }
 
@@ -97,6 +96,7 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
         break;
     case FAULT_CUT_CALLERS:
         service->cut_ppm = on ? fault->ppm : 0;
+        service->cut_silent = fault->silent;
         break;
     case FAULT_REFUSE:
         down_turns(w, index, &service->refuses, on);

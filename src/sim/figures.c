@@ -19,13 +19,14 @@ static bool is_healthy(const struct scenario *plan)
 
 bool figures_has_after(const struct scenario *plan)
 {
-    return is_faulty(plan) &&
-           becalm_ns_after(plan->faults[0].at, plan->faults[0].length) / BECALM_S < plan->length / BECALM_S;
+    struct fault_span span;
+    return scenario_fault_span(plan, &span) && span.over_at < plan->length;
 }
 
 bool figures_has_before(const struct scenario *plan)
 {
-    return is_faulty(plan) && plan->faults[0].at >= BECALM_S;
+    struct fault_span span;
+    return scenario_fault_span(plan, &span) && span.at > 0;
 }
 
 bool figures_has_connections(const struct scenario *plan)
@@ -53,20 +54,84 @@ bool figures_has_load(const struct scenario *plan)
     return !measure_is_bounded(plan) && !figures_has_connections(plan);
 }
 
-/* For one more column about the load: 80 are not enough for all. */
-static bool has_room(const struct scenario *plan)
+uint32_t figures_focus(const struct scenario *plan)
+{
+    struct fault_span span;
+    return scenario_fault_span(plan, &span) ? scenario_find(plan, plan->faults[span.first].service)
+                                            : plan->service_count - 1;
+}
+
+/* 80 columns are not enough for all: the worst times of a load stand back behind what a scenario is made for. */
+
+static bool has_worst(const struct scenario *plan)
 {
     return figures_has_load(plan) && !figures_has_effects(plan);
 }
 
-uint32_t figures_focus(const struct scenario *plan)
+static bool has_endpoints(const struct scenario *plan)
 {
-    for (uint32_t i = 0; is_faulty(plan) && i < plan->service_count; i++) {
-        if (strcmp(plan->services[i].name, plan->faults[0].service) == 0) {
-            return i;
+    return is_healthy(plan) && plan->services[figures_focus(plan)].endpoint_count > 0;
+}
+
+static bool has_room(const struct scenario *plan)
+{
+    return has_worst(plan) && !has_endpoints(plan);
+}
+
+bool figures_has_latency(const struct scenario *plan)
+{
+    return is_healthy(plan) && figures_has_load(plan) && !has_endpoints(plan) && !figures_has_effects(plan);
+}
+
+#define FAULTS_NAMED 8u /* nobody reads a hundred names */
+
+static size_t say_seconds(becalm_ns at, char *text, size_t size)
+{
+    uint64_t ms = at / BECALM_MS;
+    return (size_t)(ms % 1000 == 0 ? snprintf(text, size, "%" PRIu64 " s", ms / 1000)
+                                   : snprintf(text, size, "%" PRIu64 ".%03" PRIu64 " s", ms / 1000, ms % 1000));
+}
+
+/* "dead, slow and 3 more": the faults that are part of the span, or those that are not. */
+static size_t say_faults(const struct scenario *plan, const struct fault_span *span, bool part, char *text, size_t size)
+{
+    uint32_t count = part ? span->count : plan->fault_count - span->count;
+    uint32_t shown = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < plan->fault_count && shown < count && at < size; i++) {
+        if (fault_span_has(span, &plan->faults[i]) != part) {
+            continue;
         }
+        const char *between = shown == 0 ? "" : shown + 1 == count || shown == FAULTS_NAMED ? " and " : ", ";
+        if (shown == FAULTS_NAMED) {
+            at += (size_t)snprintf(text + at, size - at, "%s%" PRIu32 " more", between, count - shown);
+            break;
+        }
+        at += (size_t)snprintf(text + at, size - at, "%s%.64s", between, plan->faults[i].name);
+        shown++;
     }
-    return plan->service_count - 1;
+    return at < size ? at : size - 1;
+}
+
+bool figures_fault_text(const struct scenario *plan, char *text, size_t size)
+{
+    struct fault_span span;
+    if (!scenario_fault_span(plan, &span) || plan->fault_count < 2) {
+        return false;
+    }
+    char from[CHART_FIGURE_MAX];
+    char to[CHART_FIGURE_MAX];
+    (void)say_seconds(span.at, from, sizeof from);
+    (void)say_seconds(becalm_ns_min(span.over_at, plan->length), to, sizeof to);
+    size_t at = (size_t)snprintf(text, size, "\"The fault\" is ");
+    at += say_faults(plan, &span, true, text + at, size - at);
+    at += (size_t)snprintf(text + at, size - at, ", from %s to %s", from, to);
+    if (span.count < plan->fault_count) {
+        at += (size_t)snprintf(text + at, size - at, "; figures of it leave out ");
+        at += say_faults(plan, &span, false, text + at, size - at);
+    }
+    (void)snprintf(text + at, size - at, ".");
+    return true;
 }
 
 void figures_take(const struct scenario *plan, const struct measure *measure, struct figures *figures)
@@ -85,15 +150,23 @@ void figures_take(const struct scenario *plan, const struct measure *measure, st
         .completed_us = measure->completed_us,
         .falls = service->falls,
         .worst_100ms = service->worst_100ms,
+        .retried_ppm = service->retry_ratio_ppm,
+        .endpoint_ppm = service->endpoint_ratio_ppm,
+        .latency_mean_us = measure->latency_mean_us,
+        .latency_p99_us = measure->latency_p99_us,
+        .latency_p999_us = measure->latency_p999_us,
     };
     for (uint32_t i = 0; i < plan->service_count; i++) {
+        figures->executed += measure->service[i].effects.executed;
         figures->repeated += measure->service[i].effects.repeated;
     }
 }
 
+#define RECOVERS 10
+
 static const struct figures_column columns[] = {
     {"mean", 9, FIGURES_LOAD, offsetof(struct figures, mean_ppm), figures_has_load},
-    {"worst 5 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_5s_ppm), figures_has_load},
+    {"worst 5 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_5s_ppm), has_worst},
     {"worst 1 s", 10, FIGURES_LOAD, offsetof(struct figures, peak_1s_ppm), has_room},
     {"attempts", 11, FIGURES_COUNT, offsetof(struct figures, attempts), measure_is_bounded},
     {"done after", 14, FIGURES_TIME, offsetof(struct figures, completed_us), measure_is_bounded},
@@ -103,7 +176,13 @@ static const struct figures_column columns[] = {
     {"in fault", 9, FIGURES_SUCCESS, offsetof(struct figures, in_fault_ppm), is_faulty},
     {"after", 9, FIGURES_SUCCESS, offsetof(struct figures, after_ppm), figures_has_after},
     {"success", 9, FIGURES_SUCCESS, offsetof(struct figures, success_ppm), is_healthy},
-    {"recovers", 10, FIGURES_RECOVERY, 0, figures_has_after},
+    {"recovers", RECOVERS, FIGURES_RECOVERY, 0, figures_has_after},
+    {"retried", 9, FIGURES_RETRIES, offsetof(struct figures, retried_ppm), has_endpoints},
+    {"worst endpoint", 15, FIGURES_RETRIES, offsetof(struct figures, endpoint_ppm), has_endpoints},
+    {"mean", 9, FIGURES_LATENCY, offsetof(struct figures, latency_mean_us), figures_has_latency},
+    {"p99", 9, FIGURES_LATENCY, offsetof(struct figures, latency_p99_us), figures_has_latency},
+    {"p99.9", 10, FIGURES_LATENCY, offsetof(struct figures, latency_p999_us), figures_has_latency},
+    {"executed", 10, FIGURES_COUNT, offsetof(struct figures, executed), figures_has_effects},
     {"repeated", 10, FIGURES_COUNT, offsetof(struct figures, repeated), figures_has_effects},
 };
 
@@ -152,18 +231,25 @@ static void recovery_text(const struct figures *figures, uint32_t count, enum fi
 {
     uint64_t sum = 0;
     uint32_t never = 0;
+    uint32_t unknown = 0;
     uint32_t low = MEASURE_NEVER;
     uint32_t high = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t after = figures[i].recovered_after_s;
         never += after == MEASURE_NEVER;
-        sum += after == MEASURE_NEVER ? 0 : after;
+        unknown += after == MEASURE_TOO_SHORT;
+        sum += after >= MEASURE_TOO_SHORT ? 0 : after;
         low = after < low ? after : low;
         high = after > high ? after : high;
     }
     uint32_t one = spread == FIGURES_LOWEST ? low : spread == FIGURES_HIGHEST ? high : (uint32_t)(sum / count);
     if (spread == FIGURES_MEAN && never > 0 && never < count) {
-        (void)snprintf(text, size, "%" PRIu32 " never", never);
+        int wide = snprintf(text, size, "%" PRIu32 "/%" PRIu32 " never", never, count);
+        if (wide >= RECOVERS) { /* the title says of how many */
+            (void)snprintf(text, size, "%" PRIu32 " never", never);
+        }
+    } else if (one == MEASURE_TOO_SHORT || (spread == FIGURES_MEAN && unknown > 0)) {
+        (void)snprintf(text, size, "-");
     } else if (never == count || one == MEASURE_NEVER) {
         (void)snprintf(text, size, "never");
     } else if (spread == FIGURES_MEAN && count > 1) {
@@ -188,6 +274,11 @@ static void time_text(const struct figures *figures, uint32_t count, enum figure
     (void)snprintf(text, size, "%s ms", ms);
 }
 
+static void latency_text(uint64_t us, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%" PRIu64 ".%03" PRIu64, us / 1000, us % 1000);
+}
+
 void figures_text(const struct figures_column *column, const struct figures *figures, uint32_t count,
                   enum figures_spread spread, char *text, size_t size)
 {
@@ -207,6 +298,14 @@ void figures_text(const struct figures_column *column, const struct figures *fig
     case FIGURES_RECOVERY:
         recovery_text(figures, count, spread, text, size);
         break;
+    case FIGURES_RETRIES:
+        chart_share(spread_of(figures, count, column->offset, spread), text, size);
+        break;
+    case FIGURES_LATENCY:
+        latency_text(spread_of(figures, count, column->offset, spread), text, size);
+        break;
+    case FIGURES_KINDS:
+        BECALM_UNREACHABLE();
     }
 }
 

@@ -15,20 +15,30 @@ struct figures {
     uint64_t before_ppm;
     uint64_t in_fault_ppm;
     uint64_t after_ppm;
-    uint32_t recovered_after_s; /* or MEASURE_NEVER */
+    uint32_t recovered_after_s; /* or MEASURE_NEVER, MEASURE_TOO_SHORT */
     uint64_t attempts;
     uint64_t completed_us; /* or MEASURE_NEVER_US */
     uint64_t falls;
     uint64_t worst_100ms;
-    uint64_t repeated; /* operations executed more than once, at all services */
+    uint64_t executed;    /* what must be done once: how often it was done, at all services */
+    uint64_t repeated;    /* operations executed more than once */
+    uint64_t retried_ppm; /* retries per first attempt, and those of the endpoint with the most */
+    uint64_t endpoint_ppm;
+    uint64_t latency_mean_us; /* of calls that succeeded */
+    uint64_t latency_p99_us;
+    uint64_t latency_p999_us;
 };
 
 void figures_take(const struct scenario *, const struct measure *, struct figures *);
 
-/* The service where the trouble is: that of the first fault, or else the last. */
+/* The service where the trouble is: that of the earliest fault, or else the last. */
 uint32_t figures_focus(const struct scenario *);
 
-/* Is there a whole second before the first fault, or after it? */
+/* A sentence on which of several faults are "the fault" of all figures, and when. False: there is one, or none. */
+#define FIGURES_FAULT_MAX 2048u
+bool figures_fault_text(const struct scenario *, char *text, size_t size);
+
+/* Is there any time before the fault, or after it? */
 bool figures_has_before(const struct scenario *);
 bool figures_has_after(const struct scenario *);
 
@@ -37,7 +47,19 @@ bool figures_has_connections(const struct scenario *);
 bool figures_has_effects(const struct scenario *);
 bool figures_has_load(const struct scenario *);
 
-enum figures_kind { FIGURES_LOAD, FIGURES_COUNT, FIGURES_TIME, FIGURES_SUCCESS, FIGURES_RECOVERY };
+/* Is there room for latencies: where nothing is faulty and no endpoint is looked at? */
+bool figures_has_latency(const struct scenario *);
+
+enum figures_kind {
+    FIGURES_LOAD,
+    FIGURES_COUNT,
+    FIGURES_TIME,
+    FIGURES_SUCCESS,
+    FIGURES_RECOVERY,
+    FIGURES_RETRIES, /* a share of first attempts */
+    FIGURES_LATENCY, /* in milliseconds, which its heading says */
+    FIGURES_KINDS
+};
 
 struct figures_column {
     const char *title;

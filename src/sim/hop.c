@@ -188,6 +188,7 @@ static void root_count(struct world *w, const struct op *op, bool good)
     struct world_client *counts = &w->result->client[op->client];
     bool faulty = in_fault(w, op->root_at);
     counts->good[second_of(w, op->root_at)] += good;
+    counts->phase[phase_of(w, op->root_at)].good += good;
     counts->local_fault += faulty && !good && op->call.record.attempts == 0;
     if (good) {
         series_latency(&w->result->latency, w->clock.now - op->root_at);

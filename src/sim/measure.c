@@ -11,41 +11,65 @@ static uint64_t share(uint64_t part, uint64_t whole)
     return whole == 0 ? 0 : part * PPM / whole;
 }
 
-/* Client calls begun, and those that went well, in the seconds [from, to). */
-struct tally {
-    uint64_t begun;
-    uint64_t good;
-};
-
-static struct tally tally(const struct scenario *plan, const struct world_result *result, uint32_t from, uint32_t to)
+/* Client calls begun, and those that went well, in one second. */
+static struct world_tally tally(const struct scenario *plan, const struct world_result *result, uint32_t second)
 {
-    struct tally sum = {0, 0};
+    struct world_tally sum = {0, 0};
     for (uint32_t c = 0; c < plan->client_count; c++) {
-        for (uint32_t s = from; s < to && s < result->seconds; s++) {
-            sum.begun += result->client[c].begun[s];
-            sum.good += result->client[c].good[s];
-        }
+        sum.begun += result->client[c].begun[second];
+        sum.good += result->client[c].good[second];
     }
     return sum;
 }
 
-static uint64_t success(const struct scenario *plan, const struct world_result *result, uint32_t from, uint32_t to)
+static struct world_tally tally_add(struct world_tally a, const struct world_tally *b)
 {
-    struct tally sum = tally(plan, result, from, to);
-    return share(sum.good, sum.begun);
+    return (struct world_tally){a.begun + b->begun, a.good + b->good};
+}
+
+static uint64_t success(const struct world_tally *tally)
+{
+    return tally->begun == 0 ? MEASURE_NO_SHARE : share(tally->good, tally->begun);
+}
+
+static void successes(const struct scenario *plan, const struct world_result *result, struct measure *measure)
+{
+    struct world_tally phase[WORLD_PHASES] = {{0, 0}};
+    struct world_tally all = {0, 0};
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        for (int i = 0; i < WORLD_PHASES; i++) {
+            phase[i] = tally_add(phase[i], &result->client[c].phase[i]);
+            all = tally_add(all, &result->client[c].phase[i]);
+        }
+    }
+    measure->success_ppm = success(&all);
+    measure->success_before_ppm = success(&phase[WORLD_BEFORE]);
+    measure->success_in_fault_ppm = success(&phase[WORLD_IN_FAULT]);
+    measure->success_after_ppm = success(&phase[WORLD_AFTER]);
 }
 
 static uint32_t recovered(const struct scenario *plan, const struct world_result *result, uint32_t from)
 {
     uint32_t well = 0;
+    uint32_t since = from;
+    bool ends_well = true;
     for (uint32_t s = from; s < result->seconds; s++) {
-        struct tally one = tally(plan, result, s, s + 1);
-        well = one.good * 100 >= one.begun * 99 ? well + 1 : 0;
-        if (well == 10) {
-            return s - 9 - from;
+        struct world_tally one = tally(plan, result, s);
+        if (one.begun == 0) {
+            continue;
+        }
+        if (one.good * 100 < one.begun * 99) {
+            well = 0;
+            ends_well = false;
+            continue;
+        }
+        ends_well = true;
+        since = well == 0 ? s : since;
+        if (++well == 10) {
+            return since - from;
         }
     }
-    return MEASURE_NEVER;
+    return ends_well && since - from < 10 ? MEASURE_TOO_SHORT : MEASURE_NEVER; /* it had hardly any time */
 }
 
 /* Who calls whom, as numbers; services in an order in which callers come before those that they call. */
@@ -353,6 +377,10 @@ static void services_take(struct graph *graph, const struct world_result *result
         service->queue_most = queue_most(result, i);
         service->attempts = result->service[i].first + result->service[i].retries;
         service->retry_ratio_ppm = share(result->service[i].retries, result->service[i].first);
+        for (uint32_t e = 0; e < plan->services[i].endpoint_count; e++) {
+            uint64_t ratio = measure_retry_ratio_ppm(&result->service[i].endpoint[e]);
+            service->endpoint_ratio_ppm = ratio > service->endpoint_ratio_ppm ? ratio : service->endpoint_ratio_ppm;
+        }
     }
 }
 
@@ -367,16 +395,15 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
         measure_free(measure);
         return BECALM_ENOMEM;
     }
-    bool faulty = plan->fault_count > 0;
-    uint32_t from = faulty ? (uint32_t)(plan->faults[0].at / BECALM_S) : result->seconds;
-    becalm_ns over_at = faulty ? becalm_ns_after(plan->faults[0].at, plan->faults[0].length) : 0;
-    uint32_t to = faulty ? (uint32_t)(becalm_ns_min(over_at, plan->length) / BECALM_S) : result->seconds;
-    measure->success_ppm = success(plan, result, 0, result->seconds);
-    measure->success_before_ppm = success(plan, result, 0, from);
-    measure->success_in_fault_ppm = success(plan, result, from, to);
-    measure->success_after_ppm = success(plan, result, to, to + 60);
-    measure->recovered_after_s = faulty ? recovered(plan, result, to) : MEASURE_NEVER;
-    measure->retries_stop_after_s = faulty ? retries_stop(plan, result, measure, from, to) : MEASURE_NEVER;
+    successes(plan, result, measure);
+    struct fault_span span;
+    measure->recovered_after_s = measure->retries_stop_after_s = MEASURE_NEVER;
+    if (scenario_fault_span(plan, &span)) {
+        uint32_t from = (uint32_t)(span.at / BECALM_S);
+        uint32_t to = (uint32_t)(becalm_ns_min(becalm_ns_after(span.over_at, BECALM_S - 1), plan->length) / BECALM_S);
+        measure->recovered_after_s = recovered(plan, result, to);
+        measure->retries_stop_after_s = retries_stop(plan, result, measure, from, to);
+    }
     measure->latency_mean_us = result->latency.count == 0 ? 0 : result->latency.sum_us / result->latency.count;
     measure->completed_us = measure_is_bounded(plan) ? completed_us(plan, result) : MEASURE_NEVER_US;
     measure->latency_p50_us = world_latency_us(&result->latency, 500000);

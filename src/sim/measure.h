@@ -8,17 +8,20 @@
  *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, against what these calls
  *              offer to the service; of all calls where there is no fault
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
- *   success    by the second in which a call began
- *   recovered  the first of ten seconds in a row with 99 % success, counted from the fault's end
+ *   success    by the instant at which a call began
+ *   recovered  the first of ten seconds in a row with 99 % success, counted from the first whole second after the
+ *              fault's end; seconds in which no call begins neither count nor break the row
  *   retries stop  since when, counted from there, no 5 s have more retries to any service than 1 % of what is offered
  *              to it in these seconds, or than what chance makes of its usual share before the fault: 3 sigma above it
  *   completed  when the last call of clients that make so many and no more has ended */
 
 #include "world.h"
 
-#define MEASURE_NEVER    UINT32_MAX
-#define MEASURE_NEVER_US UINT64_MAX
-#define MEASURE_NO_MEAN  UINT64_MAX /* nothing was offered in its window: the fault lasts 1 s or less */
+#define MEASURE_NEVER     UINT32_MAX
+#define MEASURE_TOO_SHORT (UINT32_MAX - 1) /* all was well soon, and until the end, but not for ten seconds */
+#define MEASURE_NEVER_US  UINT64_MAX
+#define MEASURE_NO_MEAN   UINT64_MAX /* nothing was offered in its window: the fault lasts 1 s or less */
+#define MEASURE_NO_SHARE  UINT64_MAX /* no call began in that time */
 
 struct measure_service {
     uint64_t offered_milli;  /* arrivals per second if every hop made one attempt, in thousandths */
@@ -26,23 +29,24 @@ struct measure_service {
     uint64_t mean_ppm;       /* or MEASURE_NO_MEAN */
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
-    uint64_t queue_most;      /* requests that waited at the end of some second */
-    uint64_t retry_ratio_ppm; /* retries per first attempt sent to it */
-    uint64_t attempts;        /* sent to it in the whole run */
-    uint64_t falls;           /* recoveries after which it fell over again */
-    uint64_t worst_100ms;     /* the most connections that reached it in 100 ms, after a recovery */
+    uint64_t queue_most;         /* requests that waited at the end of some second */
+    uint64_t retry_ratio_ppm;    /* retries per first attempt sent to it */
+    uint64_t endpoint_ratio_ppm; /* the same of its endpoint with the most; 0 without any */
+    uint64_t attempts;           /* sent to it in the whole run */
+    uint64_t falls;              /* recoveries after which it fell over again */
+    uint64_t worst_100ms;        /* the most connections that reached it in 100 ms, after a recovery */
     struct world_effects effects;
 };
 
 struct measure {
     uint64_t calls;
     uint64_t connections;        /* that clients keep; success is then the share that is there */
-    uint64_t success_ppm;        /* over the whole run */
-    uint64_t success_before_ppm; /* before the first fault */
+    uint64_t success_ppm;        /* over the whole run; this and those below: or MEASURE_NO_SHARE */
+    uint64_t success_before_ppm; /* before the fault: see scenario_fault_span() */
     uint64_t success_in_fault_ppm;
     uint64_t success_after_ppm;  /* in the 60 s after it */
     uint64_t failed_locally_ppm; /* of the calls in the window of the mean: refused before any attempt was sent */
-    uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run, or there is no fault */
+    uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run, or there is no fault; or MEASURE_TOO_SHORT */
     uint32_t retries_stop_after_s;
     uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
     uint64_t latency_mean_us; /* of calls that succeeded; and what so many of them did not exceed */

@@ -45,7 +45,7 @@ static void put_style(FILE *out)
         "table{border-collapse:collapse;width:100%;font-size:.9rem;margin-top:.75rem;"
         "font-variant-numeric:tabular-nums}\n"
         "th,td{padding:.3rem .5rem;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top}\n"
-        "th:first-child,.words{text-align:left;overflow-wrap:anywhere}\n"
+        "th:first-child,.words{text-align:left;overflow-wrap:break-word}\n"
         "thead th{color:var(--dim);font-weight:500;vertical-align:bottom}\n"
         "td small{display:block;color:var(--dim)}\n"
         "footer{padding-bottom:2rem;font-size:.85rem}\n"
@@ -61,6 +61,18 @@ static void put_style(FILE *out)
         "@media print{figure,tr{break-inside:avoid}}\n"
         "</style>\n",
         out);
+}
+
+/* What the numbers in the pictures mean, where there is no room for names. */
+static void put_faults(FILE *out, const struct scenario *plan)
+{
+    for (uint32_t i = 0; i < plan->fault_count; i++) {
+        const struct scenario_fault *fault = &plan->faults[i];
+        fprintf(out, "%s%" PRIu32 " ", i == 0 ? " Faults: " : ", ", i + 1);
+        svg_escape(out, fault->name);
+        fprintf(out, " at %" PRIu64 ".%" PRIu64 " s", fault->at / BECALM_S, fault->at % BECALM_S / (100 * BECALM_MS));
+    }
+    fputs(".", out);
 }
 
 static void put_head(FILE *out, const struct page *page)
@@ -92,7 +104,15 @@ static void put_head(FILE *out, const struct page *page)
         fputs(set == page->table->set ? "; with --set " : ", --set ", out);
         svg_escape(out, *set);
     }
-    fputs("</p>\n<p class=\"verdict\">", out);
+    fputs("</p>\n", out);
+    char fault[FIGURES_FAULT_MAX];
+    if (figures_fault_text(page->plan, fault, sizeof fault)) {
+        fputs("<p class=\"dim\">", out);
+        svg_escape(out, fault);
+        put_faults(out, page->plan);
+        fputs("</p>\n", out);
+    }
+    fputs("<p class=\"verdict\">", out);
     verdict_write(out, page->plan, page->run, page->table->policy_count);
     fputs("</p>\n</header>\n", out);
 }
@@ -103,12 +123,20 @@ static const char *const kind_word[] = {[FIGURES_LOAD] = "load, ",
                                         [FIGURES_COUNT] = "",
                                         [FIGURES_TIME] = "",
                                         [FIGURES_SUCCESS] = "success ",
-                                        [FIGURES_RECOVERY] = ""};
+                                        [FIGURES_RECOVERY] = "",
+                                        [FIGURES_RETRIES] = "",
+                                        [FIGURES_LATENCY] = "latency in ms, "};
 
 static void column_name(const struct figures_column *column, char *text, size_t size)
 {
     bool whole = column->kind == FIGURES_SUCCESS && strcmp(column->title, "success") == 0;
     (void)snprintf(text, size, "%s%s", whole ? "" : kind_word[column->kind], column->title);
+}
+
+/* Those beside the figures that all tables have. */
+static bool has_latency_cells(const struct scenario *plan)
+{
+    return !figures_has_connections(plan) && !figures_has_latency(plan);
 }
 
 static void put_figures_head(FILE *out, const struct page *page)
@@ -120,7 +148,7 @@ static void put_figures_head(FILE *out, const struct page *page)
         column_name(column, name, sizeof name);
         fprintf(out, "<th scope=\"col\">%s</th>", name);
     }
-    if (!figures_has_connections(page->plan)) {
+    if (has_latency_cells(page->plan)) {
         fputs("<th scope=\"col\">latency, median</th><th scope=\"col\">latency, p99</th>", out);
     }
     fputs("</tr></thead>\n", out);
@@ -156,7 +184,7 @@ static void put_figures_row(FILE *out, const struct page *page, uint32_t policy)
         }
         fputs("</span></td>", out);
     }
-    if (!figures_has_connections(page->plan)) {
+    if (has_latency_cells(page->plan)) {
         put_latency(out, page->run[policy].measure);
     }
     fputs("</tr>\n", out);
@@ -171,7 +199,7 @@ static void put_figures(FILE *out, const struct page *page)
     fputs(figures_has_load(page->plan) ? ", against one attempt for each call. " : ". ", out);
     fputs(figures_has_connections(page->plan)
               ? "Success is the share of the clients' connections that are there."
-              : "Success is that of the clients' calls, by the second in which they began. Latency is that of calls "
+              : "Success is that of the clients' calls, by when they began. Latency is that of calls "
                 "that succeeded.",
           out);
     fputs("</p>\n<table>\n", out);
@@ -190,8 +218,12 @@ static void put_refusals_row(FILE *out, const struct page_panel *panel, bool gat
     char reasons[FIGURES_REASONS_MAX];
     fputs("<tr><th scope=\"row\">", out);
     svg_escape(out, panel->label);
-    chart_count(panel->run->measure->calls, text, sizeof text);
-    fprintf(out, "</th><td data-name=\"client calls\">%s</td>", text);
+    uint64_t calls = 0;
+    for (int why = 0; why < BECALM_REASON_COUNT; why++) {
+        calls += service->ended[why];
+    }
+    chart_count(calls, text, sizeof text);
+    fprintf(out, "</th><td data-name=\"calls\">%s</td>", text);
     chart_count(service->retries, text, sizeof text);
     fprintf(out, "<td data-name=\"retries sent\">%s</td>", text);
     chart_share(panel->run->measure->service[panel->service].retry_ratio_ppm, text, sizeof text);
@@ -213,7 +245,7 @@ static void put_refusals(FILE *out, const struct page_panels *panels)
           "and at its caller. The words are the engine's reasons.</p>\n<table>\n<thead><tr><th scope=\"col\">",
           out);
     fprintf(out,
-            "%s</th><th scope=\"col\">client calls</th><th scope=\"col\">retries sent</th>"
+            "%s</th><th scope=\"col\">calls</th><th scope=\"col\">retries sent</th>"
             "<th scope=\"col\">per first attempt</th><th scope=\"col\" class=\"words\">calls without success, by "
             "reason</th>"
             "</tr></thead>\n<tbody>\n",

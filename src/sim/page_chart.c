@@ -144,7 +144,7 @@ static void panel_words(const struct page_panels *panels, const struct page_pane
         return;
     case PAGE_AMPLIFICATION:
         chart_factor(panel->run->measure->service[figures_focus(panels->plan)].mean_ppm, figure, sizeof figure);
-        (void)snprintf(text, size, "%s at the fault", figure);
+        (void)snprintf(text, size, panels->plan->fault_count > 0 ? "%s at the fault" : "%s in the mean", figure);
         return;
     case PAGE_CHARTS:
         break;
@@ -362,6 +362,10 @@ static void put_amplification(FILE *out, const struct page_panels *panels)
 void page_chart(FILE *out, const struct page_panels *panels, enum page_chart chart)
 {
     bool load = figures_has_load(panels->plan);
+    bool asks = chart == PAGE_QUEUE || chart == PAGE_BUDGET || chart == PAGE_BREAKER;
+    if (asks && panels->panel[0].run->measure->calls == 0) {
+        return; /* connections do not wait in a queue, and nobody pays for them */
+    }
     if (load ? chart == PAGE_ATTEMPTS : chart == PAGE_LOAD || chart == PAGE_AMPLIFICATION) {
         return;
     }

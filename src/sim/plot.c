@@ -4,6 +4,7 @@
 #include "chart/chart.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #define STEPS_MAX       5u
 #define DOUBLINGS_ABOVE (16 * (uint64_t)CHART_PPM)
@@ -11,6 +12,8 @@
 #define LOG_ONE         1024u           /* a doubling, in the units of log2_of() */
 #define TICK_GAP        40u             /* between a tick's text and the axis */
 #define TURNS_MAX       60u             /* of a fault that comes and goes, that can be told apart */
+#define LETTER          58u             /* of a word above a fault, about */
+#define FAULT_NAME_MAX  24u             /* letters of such a word */
 #define TEXT_DROP       38u             /* from the middle of a digit to its base line */
 
 /* ---- scales ---- */
@@ -92,6 +95,19 @@ uint32_t plot_length(const struct plot_scale *scale, uint64_t value, uint32_t le
     return (uint32_t)((uint64_t)log2_of(value, FLOOR_PPM) * length / log2_of(scale->top, FLOOR_PPM));
 }
 
+/* 500,000, then 1.5 M: there is no room for more beside an axis. */
+static void tick_count(uint64_t value, char *text, size_t size)
+{
+    uint64_t tenths = value / 100000;
+    if (value < 1000000) {
+        chart_count(value, text, size);
+    } else if (tenths % 10 == 0) {
+        (void)snprintf(text, size, "%" PRIu64 " M", tenths / 10);
+    } else {
+        (void)snprintf(text, size, "%" PRIu64 ".%" PRIu64 " M", tenths / 10, tenths % 10);
+    }
+}
+
 void plot_tick(const struct plot_scale *scale, uint64_t value, char *text, size_t size)
 {
     switch (scale->unit) {
@@ -107,7 +123,7 @@ void plot_tick(const struct plot_scale *scale, uint64_t value, char *text, size_
         }
         break;
     case PLOT_COUNT:
-        chart_count(value, text, size);
+        tick_count(value, text, size);
         break;
     }
 }
@@ -172,6 +188,48 @@ static void put_span(FILE *out, const struct plot *plot, becalm_ns at, becalm_ns
     svg_line(out, "fault-edge", to, box->y, to, box->y + box->height);
 }
 
+/* Where the word above a fault begins, and where the next may: as far right as its end may be, and at the left of the
+ * axis at most. */
+struct word_place {
+    uint32_t from;
+    uint32_t to;
+};
+
+static struct word_place fault_word_place(const struct plot *plot, const struct scenario_fault *fault, size_t length)
+{
+    uint32_t from = at_second(plot, fault->at);
+    uint32_t to = at_second(plot, becalm_ns_after(fault->at, fault->length));
+    uint32_t half = (uint32_t)length * LETTER / 2;
+    uint32_t middle = from + (to - from) / 2;
+    uint32_t most = plot->box.x + plot->box.width - half;
+    middle = middle > most ? most : middle;
+    middle = middle < half ? half : middle;
+    return (struct word_place){middle - half, middle + half};
+}
+
+/* One fault is called so; several have their names, or their numbers where there is no room for a name. A number that
+ * would be on another is left out too. */
+static void put_fault_words(FILE *out, const struct plot *plot)
+{
+    uint32_t count = plot->plan->fault_count;
+    uint32_t free_from = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct scenario_fault *fault = &plot->plan->faults[i];
+        char number[16];
+        const char *word = count == 1 ? "fault" : fault->name;
+        struct word_place place = fault_word_place(plot, fault, strlen(word));
+        if (count > 1 && (place.from < free_from || strlen(word) > FAULT_NAME_MAX)) {
+            (void)snprintf(number, sizeof number, "%" PRIu32, i + 1);
+            word = number;
+            place = fault_word_place(plot, fault, strlen(word));
+        }
+        if (place.from >= free_from) {
+            svg_text(out, "fault-word", place.from + (place.to - place.from) / 2, plot->box.y - 40, SVG_MIDDLE, word);
+            free_from = place.to + LETTER;
+        }
+    }
+}
+
 /* Shaded, with lines at both ends and the word above, so that it is seen without colours too. One that comes and goes
  * is shaded where it is there, unless there would be nothing but lines. */
 static void put_faults(FILE *out, const struct plot *plot)
@@ -187,12 +245,7 @@ static void put_faults(FILE *out, const struct plot *plot)
             }
         }
     }
-    if (plot->plan->fault_count > 0) {
-        const struct scenario_fault *first = &plot->plan->faults[0];
-        uint32_t from = at_second(plot, first->at);
-        uint32_t to = at_second(plot, becalm_ns_after(first->at, first->length));
-        svg_text(out, "fault-word", from + (to - from) / 2, plot->box.y - 40, SVG_MIDDLE, "fault");
-    }
+    put_fault_words(out, plot);
 }
 
 void plot_frame(FILE *out, const struct plot *plot)

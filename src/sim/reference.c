@@ -26,10 +26,13 @@ const struct reference *reference_at(unsigned index)
 
 const char *reference_name(const struct scenario *plan, unsigned index)
 {
-    if (plan->policy_count > 0) {
-        return index < plan->policy_count ? plan->policies[index].name : NULL;
+    if (index < plan->policy_count) {
+        return plan->policies[index].name;
     }
-    const struct reference *reference = reference_at(index);
+    if (plan->policy_count > 0 && !plan->references) {
+        return NULL;
+    }
+    const struct reference *reference = reference_at(index - plan->policy_count);
     return reference == NULL ? NULL : reference->name;
 }
 
@@ -121,6 +124,8 @@ static bool scenario_options(const char *name, const struct scenario *plan, stru
             own_options(&own->policy, plan, hop, gate, options);
             hop->attempt_timeout = own->has_timeout ? hop->attempt_timeout : gate->attempt_timeout;
             options->level = own->level;
+            options->carries_deadlines = options->carries_marks = own->carries;
+            options->marks_always = own->marks_always;
             hop->deadline = own->has_deadline ? hop->deadline : gate->deadline;
             return true;
         }

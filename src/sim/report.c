@@ -3,6 +3,7 @@
 
 #include "bins.h"
 #include "chart/chart.h"
+#include "reference.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,12 +39,18 @@ void report_plain(FILE *out, const char *text)
     put_plain(out, text, strlen(text));
 }
 
-/* A name in its column; of a longer one the end is shown, because that is where names and paths differ. */
-static void put_name(FILE *out, const char *name)
+/* What is shown of a name in its column: of a longer one the end, because that is where names and paths differ. */
+static const char *name_tail(const char *name)
 {
     size_t length = strlen(name);
-    bool cut = length > NAME - 1;
-    const char *from = cut ? name + length - (NAME - 2) : name;
+    return length > NAME - 1 ? name + length - (NAME - 2) : name;
+}
+
+/* A name in its column. */
+static void put_name(FILE *out, const char *name)
+{
+    const char *from = name_tail(name);
+    bool cut = from != name;
     fputs(cut ? "~" : "", out);
     report_plain(out, from);
     fprintf(out, "%*s", (int)(NAME - strlen(from) - cut), "");
@@ -144,12 +151,10 @@ static void put_title(const struct page *page, const struct report_run *run)
     put_set(page, run->set);
 }
 
-static void put_share(const struct page *page, bool known, uint64_t ppm)
+static void put_share(const struct page *page, uint64_t ppm)
 {
-    char text[CHART_FIGURE_MAX] = "-";
-    if (known) {
-        chart_share(ppm, text, sizeof text);
-    }
+    char text[CHART_FIGURE_MAX];
+    chart_share(ppm, text, sizeof text);
     fprintf(page->out, "%14s", text);
 }
 
@@ -163,32 +168,49 @@ static void put_success(const struct page *page, const struct measure *measure)
     }
     fprintf(page->out, "%14s\n%*s", figures_has_connections(plan) ? "all the time" : "all calls", (int)NAME, "");
     if (is_faulty(plan)) {
-        put_share(page, figures_has_before(plan), measure->success_before_ppm);
-        put_share(page, true, measure->success_in_fault_ppm);
-        put_share(page, figures_has_after(plan), measure->success_after_ppm);
+        put_share(page, measure->success_before_ppm);
+        put_share(page, measure->success_in_fault_ppm);
+        put_share(page, measure->success_after_ppm);
     }
-    put_share(page, true, measure->success_ppm);
+    put_share(page, measure->success_ppm);
     putc('\n', page->out);
+}
+
+/* Which of several faults the figures are of. */
+static void put_fault(const struct page *page)
+{
+    char text[FIGURES_FAULT_MAX];
+    if (figures_fault_text(page->plan, text, sizeof text)) {
+        put_wrapped(page->out, text, 0, 0);
+    }
+}
+
+static void put_recovered(const struct page *page, uint32_t after)
+{
+    const struct report_style *style = page->style;
+    const char *well = figures_has_connections(page->plan) ? "connected" : "success";
+    if (after == MEASURE_TOO_SHORT) {
+        fputs("Recovered? All is well at the end, but the run ends too soon to say: no ten seconds.\n", page->out);
+    } else if (after == MEASURE_NEVER) {
+        fprintf(page->out, "%sNot recovered%s within this run: no ten seconds in a row with 99 %% %s.\n", style->red,
+                style->reset, well);
+    } else {
+        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% %s for ten seconds.\n",
+                style->green, style->reset, after, well);
+    }
 }
 
 static void put_recovery(const struct page *page, const struct measure *measure)
 {
-    const struct report_style *style = page->style;
     if (!is_faulty(page->plan)) {
         return;
     }
+    put_fault(page);
     if (!figures_has_after(page->plan)) {
         fputs("The fault lasts until the end of the run.\n", page->out);
         return;
     }
-    const char *well = figures_has_connections(page->plan) ? "connected" : "success";
-    if (measure->recovered_after_s == MEASURE_NEVER) {
-        fprintf(page->out, "%sNot recovered%s within this run: no ten seconds in a row with 99 %% %s.\n", style->red,
-                style->reset, well);
-    } else {
-        fprintf(page->out, "%sRecovered%s %" PRIu32 " s after the fault's end: 99 %% %s from there on.\n", style->green,
-                style->reset, measure->recovered_after_s, well);
-    }
+    put_recovered(page, measure->recovered_after_s);
     if (!figures_has_load(page->plan)) {
         return;
     }
@@ -306,11 +328,65 @@ static void put_recoveries(const struct page *page, const struct world_result *r
     }
 }
 
+static void put_ms(FILE *out, becalm_ns time)
+{
+    fprintf(out, "%" PRIu64 " ms", time / BECALM_MS);
+}
+
+static void put_timeout(const struct page *page, const char *policy, const char *service, becalm_ns timeout)
+{
+    report_plain(page->out, policy);
+    if (service != NULL) {
+        fputs(" towards ", page->out);
+        report_plain(page->out, service);
+    }
+    fputs(" has its own timeout of an attempt, ", page->out);
+    put_ms(page->out, timeout);
+    if (page->plan->timeout == BECALM_NEVER) {
+        fputs("; the scenario has none.\n", page->out);
+        return;
+    }
+    fputs(", instead of the scenario's ", page->out);
+    put_ms(page->out, reference_timeout(page->plan));
+    fputs(".\n", page->out);
+}
+
+/* A policy with another timeout than the scenario's is not compared in the same world. */
+static void put_timeouts(const struct page *page, const char *policy, const struct world_options *options)
+{
+    becalm_ns usual = reference_timeout(page->plan);
+    if (options->policy->attempt_timeout != usual) {
+        put_timeout(page, policy, NULL, options->policy->attempt_timeout);
+    }
+    for (uint32_t i = 0; options->policy_to != NULL && i < page->plan->service_count; i++) {
+        const struct becalm_policy *own = options->policy_to[world_target(page->plan, i, 0)];
+        if (own != NULL && own->attempt_timeout != options->policy->attempt_timeout) {
+            put_timeout(page, policy, page->plan->services[i].name, own->attempt_timeout);
+        }
+    }
+}
+
+/* The mean is of what calls begun in the fault cause, the worst of what arrives: of a short fault the one is more. */
+static void put_mean_note(const struct page *page, bool above)
+{
+    if (above) {
+        fputs("A mean above the worst: it is per call begun in the fault, whenever the attempts come;\n"
+              "the worst is of what arrives in that time, against what is offered all the time.\n",
+              page->out);
+    }
+}
+
+static bool is_mean_above(uint64_t mean_ppm, uint64_t worst_ppm)
+{
+    return mean_ppm != MEASURE_NO_MEAN && mean_ppm > worst_ppm;
+}
+
 static void put_load(const struct page *page, const struct measure *measure)
 {
     if (!figures_has_load(page->plan)) {
         return;
     }
+    bool above = false;
     putc('\n', page->out);
     put_heading(page, "Load          ");
     fprintf(page->out, "%12s%14s%12s%14s%14s\n", "offered", is_faulty(page->plan) ? "mean in fault" : "mean",
@@ -329,7 +405,9 @@ static void put_load(const struct page *page, const struct measure *measure)
         fprintf(page->out, "%14s", text);
         chart_count(service->queue_most, text, sizeof text);
         fprintf(page->out, "%14s\n", text);
+        above |= is_mean_above(service->mean_ppm, service->peak_1s_ppm);
     }
+    put_mean_note(page, above);
 }
 
 /* The endpoints of a service have a row each, with their part of what is said of it. */
@@ -495,6 +573,7 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_effects(&page, run->measure);
     put_recoveries(&page, run->result);
     put_load(&page, run->measure);
+    put_timeouts(&page, run->policy, run->options);
     put_refusals(&page, run);
     put_shared(&page, run->result);
     if (!measure_is_bounded(plan)) { /* else it is over in the first seconds */
@@ -511,10 +590,11 @@ void report_timeline_title(FILE *out, const struct report_style *style, const st
     report_plain(out, policy);
     fprintf(out, ": calls that begin from %" PRIu64 ".%03" PRIu64 " s on\n", from / BECALM_S,
             from % BECALM_S / BECALM_MS);
-    if (is_faulty(plan)) {
-        const struct scenario_fault *fault = &plan->faults[0];
-        fprintf(out, "fault from %" PRIu64 ".%03" PRIu64 " s, for %" PRIu64 ".%03" PRIu64 " s\n", fault->at / BECALM_S,
-                fault->at % BECALM_S / BECALM_MS, fault->length / BECALM_S, fault->length % BECALM_S / BECALM_MS);
+    struct fault_span span;
+    if (scenario_fault_span(plan, &span)) {
+        becalm_ns length = span.over_at - span.at;
+        fprintf(out, "fault from %" PRIu64 ".%03" PRIu64 " s, for %" PRIu64 ".%03" PRIu64 " s\n", span.at / BECALM_S,
+                span.at % BECALM_S / BECALM_MS, length / BECALM_S, length % BECALM_S / BECALM_MS);
     }
     putc('\n', out);
 }
@@ -545,6 +625,7 @@ static void put_compare_title(const struct page *page, const struct report_table
         fprintf(page->out, ", seeds %" PRIu64 " to %" PRIu64 "\n", table->first_seed,
                 table->first_seed + table->seeds - 1);
     }
+    put_fault(page);
     put_set(page, table->set);
     putc('\n', page->out);
 }
@@ -553,7 +634,11 @@ static void put_compare_title(const struct page *page, const struct report_table
 static void put_group(FILE *out, const char *title, int width)
 {
     int dashes = width - 4 - (int)strlen(title);
-    fprintf(out, "%*s", dashes < 2 ? width : 2, dashes < 2 ? title : "");
+    if (dashes < 2) {
+        fprintf(out, "%*s", width, title);
+        return;
+    }
+    fputs("  ", out);
     for (int i = 0; i < dashes; i++) {
         if (i == dashes / 2) {
             fprintf(out, " %s ", title);
@@ -564,8 +649,7 @@ static void put_group(FILE *out, const char *title, int width)
 
 static void put_compare_head(const struct page *page)
 {
-    int width[] = {
-        [FIGURES_LOAD] = 0, [FIGURES_COUNT] = 0, [FIGURES_TIME] = 0, [FIGURES_SUCCESS] = 0, [FIGURES_RECOVERY] = 0};
+    int width[FIGURES_KINDS] = {0};
     const struct figures_column *column;
     for (uint32_t c = 0; (column = figures_column(page->plan, c)) != NULL; c++) {
         width[column->kind] += column->width;
@@ -575,6 +659,9 @@ static void put_compare_head(const struct page *page)
         put_group(page->out, "load", width[FIGURES_LOAD]);
         if (is_faulty(page->plan)) { /* else there is one column, and no room for a word above it */
             put_group(page->out, "success", width[FIGURES_SUCCESS]);
+        } else if (width[FIGURES_LATENCY] > 0) {
+            fprintf(page->out, "%*s", width[FIGURES_SUCCESS], "");
+            put_group(page->out, "latency, ms", width[FIGURES_LATENCY]);
         }
         putc('\n', page->out);
     }
@@ -585,24 +672,48 @@ static void put_compare_head(const struct page *page)
     putc('\n', page->out);
 }
 
-static void put_ms(FILE *out, becalm_ns time)
+/* Does the name of another policy look the same? */
+static bool is_ambiguous(const struct report_table *table, uint32_t policy)
 {
-    fprintf(out, "%" PRIu64 " ms", time / BECALM_MS);
-}
-
-/* Policies with another timeout than the rest are not compared in the same world. */
-static void put_timeouts(const struct page *page, const struct report_table *table)
-{
-    for (uint32_t p = 0; p < table->policy_count; p++) {
-        if (table->timeout[p] != table->usual_timeout) {
-            report_plain(page->out, table->policy[p]);
-            fputs(" has its own timeout of an attempt, ", page->out);
-            put_ms(page->out, table->timeout[p]);
-            fputs(", instead of the scenario's ", page->out);
-            put_ms(page->out, table->usual_timeout);
-            fputs(".\n", page->out);
+    for (uint32_t i = 0; i < table->policy_count; i++) {
+        if (i != policy && strcmp(name_tail(table->policy[i]), name_tail(table->policy[policy])) == 0) {
+            return true;
         }
     }
+    return false;
+}
+
+/* Files of the same name have a number, and a line below the table. */
+static void put_policy(const struct page *page, const struct report_table *table, uint32_t policy)
+{
+    if (!is_ambiguous(table, policy)) {
+        put_name(page->out, table->policy[policy]);
+        return;
+    }
+    int number = fprintf(page->out, "%" PRIu32 ":", policy + 1);
+    const char *tail = name_tail(table->policy[policy]);
+    size_t length = strlen(tail);
+    size_t room = NAME - 1 - (size_t)number;
+    report_plain(page->out, length > room ? tail + length - room : tail);
+    fprintf(page->out, "%*s", (int)(NAME - (size_t)number - (length > room ? room : length)), "");
+}
+
+static void put_table_notes(const struct page *page, const struct report_table *table)
+{
+    bool above = false;
+    for (uint32_t p = 0; p < table->policy_count; p++) {
+        const struct figures *first = &table->figures[(size_t)p * table->seeds];
+        above |= figures_has_load(page->plan) && is_mean_above(first->mean_ppm, first->peak_1s_ppm);
+        if (is_ambiguous(table, p)) {
+            fprintf(page->out, "%" PRIu32 ": ", p + 1);
+            report_plain(page->out, table->policy[p]);
+            putc('\n', page->out);
+        }
+    }
+    for (uint32_t p = 0; p < table->policy_count; p++) {
+        put_timeouts(page, table->policy[p], table->options[p]);
+    }
+    put_mean_note(page, above);
 }
 
 void report_compare(FILE *out, const struct report_style *style, const struct scenario *plan,
@@ -613,7 +724,7 @@ void report_compare(FILE *out, const struct report_style *style, const struct sc
     put_compare_head(&page);
     for (uint32_t p = 0; p < table->policy_count; p++) {
         const struct figures *figures = &table->figures[(size_t)p * table->seeds];
-        put_name(out, table->policy[p]);
+        put_policy(&page, table, p);
         put_row(&page, figures, table->seeds, FIGURES_MEAN);
         if (table->seeds > 1) {
             put_name(out, "  lowest");
@@ -622,5 +733,5 @@ void report_compare(FILE *out, const struct report_style *style, const struct sc
             put_row(&page, figures, table->seeds, FIGURES_HIGHEST);
         }
     }
-    put_timeouts(&page, table);
+    put_table_notes(&page, table);
 }

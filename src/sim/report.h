@@ -40,9 +40,8 @@ struct report_table {
     const struct figures *figures; /* policy_count * seeds of them, those of a policy together */
     uint64_t first_seed;
     uint32_t seeds;
-    const char *const *set;   /* as that of a run */
-    const becalm_ns *timeout; /* of an attempt, by policy */
-    becalm_ns usual_timeout;  /* the scenario's */
+    const char *const *set;                     /* as that of a run */
+    const struct world_options *const *options; /* by policy */
 };
 
 void report_compare(FILE *, const struct report_style *, const struct scenario *, const struct report_table *);

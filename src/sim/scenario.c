@@ -2,6 +2,7 @@
 #include "scenario_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -221,8 +222,39 @@ void calls_between_check(struct reading *r, const struct yaml_node *from, const 
     }
 }
 
+static bool same_text(const struct yaml_node *a, const struct yaml_node *b)
+{
+    return a != NULL && b != NULL && strcmp(a->text, b->text) == 0;
+}
+
+/* Of two links with the same ends one would never be used. */
+static void link_twins(struct reading *r, uint32_t i)
+{
+    const struct yaml_node *late = r->links->item[i];
+    for (uint32_t k = 0; k < i; k++) {
+        const struct yaml_node *early = r->links->item[k];
+        if (same_text(text_of(early, "from"), text_of(late, "from")) &&
+            same_text(text_of(early, "to"), text_of(late, "to"))) {
+            loader_error(&r->l, r->links->key[i]->line, r->links->key[i]->column, "conflict",
+                         "%.64s and %.64s are the same link; take one of them out", r->links->key[k]->text,
+                         r->links->key[i]->text);
+        }
+    }
+}
+
+/* from: NAME would mean either. */
+static void client_name_check(struct reading *r, uint32_t i)
+{
+    const struct yaml_node *key = r->clients->key[i];
+    if (scenario_find(&r->file->scenario, key->text) != SCENARIO_NONE) {
+        loader_error(&r->l, key->line, key->column, "conflict",
+                     "\"%.64s\" is a client and a service; give one of them another name", key->text);
+    }
+}
+
 static void link_check(struct reading *r, uint32_t i)
 {
+    link_twins(r, i);
     const struct yaml_node *to = text_of(r->links->item[i], "to");
     calls_between_check(r, text_of(r->links->item[i], "from"), to);
     if (to != NULL) {
@@ -241,7 +273,9 @@ struct calls {
     struct reading *r;
     uint32_t *callee[SCENARIO_SERVICES_MAX]; /* ends with SCENARIO_NONE */
     uint64_t below[SCENARIO_SERVICES_MAX];   /* calls that one request causes */
-    enum { UNSEEN, ON_THE_WAY, SEEN } state[SCENARIO_SERVICES_MAX];
+    uint32_t path[SCENARIO_SERVICES_MAX];    /* on the way down: who calls whom */
+    uint32_t depth;
+    enum { UNSEEN, ON_THE_WAY, SEEN, REACHED } state[SCENARIO_SERVICES_MAX];
 };
 
 static const struct yaml_node *call_node(const struct yaml_node *calls, uint32_t i)
@@ -284,6 +318,31 @@ static bool calls_resolve(struct calls *c, uint32_t service)
     return true;
 }
 
+#define CIRCLE_SHOWN 8u /* services of a circle that are named */
+
+/* The last on the way calls one that is on it already. */
+static void circle_tell(struct calls *c, uint32_t again)
+{
+    const struct yaml_node *key = c->r->services->key[c->path[c->depth - 1]];
+    uint32_t from = 0;
+    while (c->path[from] != again) {
+        from++;
+    }
+    if (from == c->depth - 1) {
+        loader_error(&c->r->l, key->line, key->column, "cycle", "%.64s calls itself; take it out of its calls",
+                     key->text);
+        return;
+    }
+    char text[CIRCLE_SHOWN * 80] = "";
+    size_t used = 0;
+    for (uint32_t i = from; i < c->depth && i < from + CIRCLE_SHOWN; i++) {
+        const char *name = c->r->file->services[c->path[i]].name;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%.64s calls ", name);
+    }
+    loader_error(&c->r->l, key->line, key->column, "cycle", "%s%s%.64s: a circle; take one of the calls out", text,
+                 c->depth - from > CIRCLE_SHOWN ? "... " : "", c->r->file->services[again].name);
+}
+
 /* Walks down from a service, callees first. The depth is bounded by the number of services. */
 static void calls_walk(struct calls *c, uint32_t service)
 {
@@ -292,14 +351,13 @@ static void calls_walk(struct calls *c, uint32_t service)
     uint64_t below = 0;
     bool deeper = false; /* a callee was reported already */
     c->state[service] = ON_THE_WAY;
+    c->path[c->depth++] = service;
     for (const uint32_t *callee = c->callee[service]; *callee != SCENARIO_NONE; callee++) {
         if (c->state[*callee] == UNSEEN) {
             calls_walk(c, *callee);
         }
         if (c->state[*callee] == ON_THE_WAY) {
-            loader_error(&c->r->l, key->line, key->column, "cycle",
-                         "%.64s and %.64s call each other in a circle; take one of the calls out", plan->name,
-                         c->r->file->services[*callee].name);
+            circle_tell(c, *callee);
         }
         deeper |= c->below[*callee] > CALLS_MAX;
         below += plan->fan_out * (1 + c->below[*callee]);
@@ -313,7 +371,48 @@ static void calls_walk(struct calls *c, uint32_t service)
         }
         c->below[service] = CALLS_MAX + 1;
     }
+    c->depth--;
     c->state[service] = SEEN;
+}
+
+static void reach(struct calls *c, uint32_t service)
+{
+    if (c->state[service] == REACHED) {
+        return;
+    }
+    c->state[service] = REACHED;
+    for (const uint32_t *callee = c->callee[service]; *callee != SCENARIO_NONE; callee++) {
+        reach(c, *callee);
+    }
+}
+
+/* Whom nobody calls can't be in trouble: such a service is a slip of the pen, and a fault of it shows nothing. */
+static void reach_check(struct calls *c)
+{
+    struct reading *r = c->r;
+    const struct scenario *plan = &r->file->scenario;
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        uint32_t to = plan->clients[i].to == NULL ? SCENARIO_NONE : scenario_find(plan, plan->clients[i].to);
+        if (to == SCENARIO_NONE) {
+            return; /* that was reported, and nobody knows whom it reaches */
+        }
+        reach(c, to);
+    }
+    for (uint32_t i = 0; plan->client_count > 0 && r->l.diags->errors == 0 && i < plan->service_count; i++) {
+        const struct yaml_node *key = r->services->key[i];
+        if (c->state[i] != REACHED) {
+            becalm_diag_add(r->l.diags, BECALM_WARNING, r->l.name, key->line, key->column, "no-effect",
+                            "nobody calls %.64s: no client, and no service that is called", key->text);
+        }
+    }
+    for (uint32_t i = 0; r->l.diags->errors == 0 && i < plan->fault_count; i++) {
+        const struct yaml_node *key = r->faults->key[i];
+        uint32_t hit = scenario_find(plan, plan->faults[i].service);
+        if (hit != SCENARIO_NONE && c->state[hit] != REACHED) {
+            loader_error(&r->l, key->line, key->column, "conflict", "%.64s hits %.64s, which nobody calls", key->text,
+                         plan->faults[i].service);
+        }
+    }
 }
 
 static bool calls_check(struct reading *r)
@@ -331,6 +430,9 @@ static bool calls_check(struct reading *r)
         if (c->state[i] == UNSEEN) {
             calls_walk(c, i);
         }
+    }
+    if (!r->l.no_memory) {
+        reach_check(c);
     }
     free(c);
     return !r->l.no_memory;
@@ -457,6 +559,7 @@ static bool names_check(struct reading *r)
 {
     const struct scenario *scenario = &r->file->scenario;
     for (uint32_t i = 0; i < scenario->client_count; i++) {
+        client_name_check(r, i);
         if (!client_check(r, i)) {
             return false;
         }
@@ -486,6 +589,80 @@ static int scenario_build(struct reading *r, const struct yaml_node *root)
     return r->l.diags->errors == 0 ? 0 : BECALM_EPARSE;
 }
 
+/* Does a path begin with a key of the mapping? */
+static bool begins_with_key(const struct yaml_node *mapping, const char *path)
+{
+    for (uint32_t i = 0; i < mapping->count; i++) {
+        size_t length = mapping->key[i]->length;
+        if (strncmp(path, mapping->key[i]->text, length) == 0 && (path[length] == '.' || path[length] == '=')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_unknown(const char *set, const char *path, const char *what, const struct yaml_node *mapping,
+                        struct becalm_diags *diags)
+{
+    const char *names[SCENARIO_SERVICES_MAX];
+    char name[128];
+    uint32_t count = mapping == NULL ? 0 : mapping->count;
+    count = count < SCENARIO_SERVICES_MAX ? count : SCENARIO_SERVICES_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = mapping->key[i]->text;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(path, ".="), path);
+    const char *near = value_nearest(name, names, count);
+    becalm_diag_add(diags, BECALM_ERROR, "--set", 1, 1, "unknown-name", "%.128s: there is no %s \"%.64s\"%s%.64s%s",
+                    set, what, name,
+                    near != NULL ? "; did you mean \""
+                    : count > 0  ? "; there is \""
+                                 : ", nor any other",
+                    near != NULL ? near
+                    : count > 0  ? names[0]
+                                 : "",
+                    near != NULL ? "\"?"
+                    : count > 0  ? "\""
+                                 : "");
+    return false;
+}
+
+/* faults.f={at: 1s, ...}: a whole one. */
+static bool is_whole(const char *path)
+{
+    const char *end = path + strcspn(path, ".=");
+    return end[0] == '=' && end[1] == '{';
+}
+
+/* An override of a key changes what is there: else a slip of the finger would make one more service, or client. */
+static bool set_check(const struct yaml_node *root, const char *set, struct becalm_diags *diags)
+{
+    static const struct {
+        const char *start;
+        const char *what;
+    } groups[] = {{"services.", "service"},
+                  {"clients.", "client"},
+                  {"faults.", "fault"},
+                  {"links.", "link"},
+                  {"policies.", "policy"}};
+    for (size_t i = 0; root->kind == YAML_MAPPING && i < sizeof groups / sizeof *groups; i++) {
+        size_t start = strlen(groups[i].start);
+        char group[16];
+        if (strncmp(set, groups[i].start, start) != 0) {
+            continue;
+        }
+        (void)snprintf(group, sizeof group, "%.*s", (int)start - 1, groups[i].start);
+        const struct yaml_node *mapping = value_of(root, group);
+        if (mapping != NULL && mapping->kind != YAML_MAPPING) {
+            return true; /* that is another error, and will be told */
+        }
+        if ((mapping == NULL || !begins_with_key(mapping, set + start)) && !is_whole(set + start)) {
+            return set_unknown(set, set + start, groups[i].what, mapping, diags);
+        }
+    }
+    return true;
+}
+
 /* `path` is NULL if the text is no file's. */
 static int scenario_read(struct scenario_file **file, const char *name, const char *path, const char *text,
                          size_t length, const struct becalm_load_options *options, struct becalm_diags *diags)
@@ -503,7 +680,7 @@ static int scenario_read(struct scenario_file **file, const char *name, const ch
         goto out;
     }
     for (const char *const *set = options == NULL ? NULL : options->set; set != NULL && *set != NULL; set++) {
-        (void)set_apply(tree, &made->arena, *set, diags);
+        (void)(set_check(tree->root, *set, diags) && set_apply(tree, &made->arena, *set, diags));
     }
     struct reading reading = {
         .l = {.arena = &made->arena,

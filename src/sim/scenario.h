@@ -99,6 +99,7 @@ struct scenario_fault {
     becalm_ns latency;     /* added; of a store, BECALM_NEVER: it is away */
     becalm_ns each;        /* rolling: how long each host is down */
     becalm_ns on, off;     /* it comes and goes; on is 0: it stays */
+    bool silent;           /* callers cut off: what they send vanishes, instead of being refused at once */
     const char *from;      /* partition: only from there; NULL: from everywhere */
     const char *client;    /* surge: whose calls */
     uint32_t factor_milli; /* surge: times so many */
@@ -112,6 +113,8 @@ struct scenario_policy {
     enum becalm_budget_level level;
     bool has_timeout; /* it is written there; else the scenario's */
     bool has_deadline;
+    bool carries;      /* deadlines travel down the graph, and marks up */
+    bool marks_always; /* every mark is obeyed, also one that says no more than that retries were spent */
 };
 
 struct scenario {
@@ -133,6 +136,7 @@ struct scenario {
     uint32_t fault_count;
     const struct scenario_policy *policies;
     uint32_t policy_count;
+    bool references; /* the reference policies are compared with these too; without any of its own they always are */
 };
 
 /* A loaded file, and the memory of the scenario in it. */
@@ -148,6 +152,18 @@ void scenario_free(struct scenario_file *);
 
 /* The number of a service; SCENARIO_NONE: there is none of that name. */
 uint32_t scenario_find(const struct scenario *, const char *service);
+
+/* What all figures of "the fault" are of: the earliest one, with those that touch or overlap it, and so on. */
+struct fault_span {
+    uint32_t first; /* the earliest; of several at the same instant the first of the file */
+    uint32_t count; /* how many are part of it */
+    becalm_ns at;
+    becalm_ns over_at; /* may be behind the end of the run */
+};
+
+/* False: there is no fault. */
+bool scenario_fault_span(const struct scenario *, struct fault_span *);
+bool fault_span_has(const struct fault_span *, const struct scenario_fault *);
 
 /* Valid as long as the file. */
 const struct scenario *scenario_of(const struct scenario_file *);

@@ -3,6 +3,36 @@
 
 #include <string.h>
 
+bool fault_span_has(const struct fault_span *span, const struct scenario_fault *fault)
+{
+    return fault->at <= span->over_at && becalm_ns_after(fault->at, fault->length) >= span->at;
+}
+
+bool scenario_fault_span(const struct scenario *plan, struct fault_span *span)
+{
+    *span = (struct fault_span){.first = 0};
+    for (uint32_t i = 1; i < plan->fault_count; i++) {
+        span->first = plan->faults[i].at < plan->faults[span->first].at ? i : span->first;
+    }
+    if (plan->fault_count == 0) {
+        return false;
+    }
+    span->at = plan->faults[span->first].at;
+    span->over_at = becalm_ns_after(span->at, plan->faults[span->first].length);
+    for (uint32_t before = 0; span->count > before || span->count == 0;) { /* one that is added may reach others */
+        before = span->count;
+        span->count = 0;
+        for (uint32_t i = 0; i < plan->fault_count; i++) {
+            const struct scenario_fault *fault = &plan->faults[i];
+            if (fault_span_has(span, fault)) {
+                span->over_at = becalm_ns_max(span->over_at, becalm_ns_after(fault->at, fault->length));
+                span->count++;
+            }
+        }
+    }
+    return true;
+}
+
 /* Faults: each does one thing. */
 
 #define WORDS                                                                                                     \
@@ -66,6 +96,10 @@ static void keys_check(struct loader *l, const struct scenario_fault *fault, con
     if (from != NULL && fault->kind != FAULT_PARTITION) {
         loader_error(l, from->line, from->column, "conflict", "from belongs to a partition");
     }
+    const struct yaml_node *silent = value_of(value, "silent");
+    if (silent != NULL && fault->kind != FAULT_CUT_CALLERS) {
+        loader_error(l, silent->line, silent->column, "conflict", "silent belongs to cutCallers");
+    }
     if (fault->kind == FAULT_SURGE) {
         const struct yaml_node *service = value_of(value, "service");
         need(l, key, value, "client", "client: and the name of a client");
@@ -127,16 +161,51 @@ static void fault_overlap(struct reading *r, uint32_t i)
 
 /* Does the service have what the fault takes away? */
 static void victim_check(struct reading *r, const struct scenario_fault *fault, const struct yaml_node *key,
-                         const struct scenario_service *service)
+                         uint32_t index)
 {
-    if (fault->kind == FAULT_CAPACITY && service->workers == 0) {
+    const struct scenario_service *service = &r->file->services[index];
+    const struct yaml_node *workers = value_of(r->services->item[index], "workers");
+    bool any = workers == NULL || yaml_is(workers, "any"); /* else, if it could not be read, that was reported */
+    if (fault->kind == FAULT_CAPACITY && any) {
         loader_error(&r->l, key->line, key->column, "conflict",
                      "%.64s cuts the capacity of %.64s, which has any number of workers; give it workers", fault->name,
                      service->name);
     }
     if ((fault->kind == FAULT_BAD_HOSTS || fault->kind == FAULT_KILL_HOSTS) && fault->count > service->hosts) {
-        loader_error(&r->l, key->line, key->column, "conflict", "%s is %u, but %.64s has %u hosts",
-                     fault_words[fault->kind], fault->count, service->name, service->hosts);
+        loader_error(&r->l, key->line, key->column, "conflict", "%s is %u, but %.64s has %u host%s",
+                     fault_words[fault->kind], fault->count, service->name, service->hosts,
+                     service->hosts == 1 ? "" : "s");
+    }
+}
+
+/* Callers that are cut off are whole ones: a share that rounds up to all of a group is no share. */
+static void cut_check(struct reading *r, const struct yaml_node *key, const struct scenario_fault *fault,
+                      const char *name, uint64_t callers)
+{
+    if (fault->ppm > 0 && fault->ppm < 1000000 && (fault->ppm * callers + 999999) / 1000000 == callers) {
+        loader_error(&r->l, key->line, key->column, "conflict",
+                     "%.64s would cut off all %.64s: there %s %u; give it more %s, or write 100%%", fault->name, name,
+                     callers == 1 ? "is" : "are", (unsigned)callers,
+                     scenario_find(&r->file->scenario, name) == SCENARIO_NONE ? "callers" : "instances");
+    }
+}
+
+static void cuts_check(struct reading *r, const struct yaml_node *key, const struct scenario_fault *fault)
+{
+    const struct scenario *plan = &r->file->scenario;
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        const struct scenario_client *client = &plan->clients[i];
+        if (client->to != NULL && strcmp(client->to, fault->service) == 0) {
+            cut_check(r, key, fault, client->name, client->callers);
+        }
+    }
+    for (uint32_t i = 0; i < plan->service_count; i++) {
+        const struct scenario_service *service = &plan->services[i];
+        for (uint32_t k = 0; service->calls != NULL && service->calls[k] != NULL; k++) {
+            if (strcmp(service->calls[k], fault->service) == 0) {
+                cut_check(r, key, fault, service->name, service->instances);
+            }
+        }
     }
 }
 
@@ -160,7 +229,10 @@ void fault_check(struct reading *r, uint32_t i)
         calls_between_check(r, text_of(entry, "from"), name);
     }
     if (fault->service != NULL && index != SCENARIO_NONE) {
-        victim_check(r, fault, r->faults->key[i], &r->file->services[index]);
+        victim_check(r, fault, r->faults->key[i], index);
+        if (fault->kind == FAULT_CUT_CALLERS) {
+            cuts_check(r, r->faults->key[i], fault);
+        }
     }
     if (fault->service != NULL) {
         fault_overlap(r, i);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "scenario_schema.h"
+
 /* A name that could not be typed, or would mean something else. */
 static void name_check(struct loader *l, const struct yaml_node *key)
 {
@@ -19,6 +21,58 @@ static void name_check(struct loader *l, const struct yaml_node *key)
     }
 }
 
+static bool is_of_world(const struct yaml_node *key)
+{
+    for (size_t i = 0; i < schema_scenario_policy.count; i++) {
+        if (yaml_is(key, schema_scenario_policy.keys[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A copy of a mapping with the keys that say what the world does of such policies, or with all others. NULL: no memory.
+ */
+static const struct yaml_node *part_of(struct arena *arena, const struct yaml_node *from, bool of_world)
+{
+    struct yaml_node *node = arena_take(arena, sizeof *node);
+    struct yaml_node **key = arena_take(arena, (from->count + 1) * sizeof *key);
+    struct yaml_node **item = arena_take(arena, (from->count + 1) * sizeof *item);
+    if (node == NULL || key == NULL || item == NULL) {
+        return NULL;
+    }
+    *node = *from;
+    node->count = 0;
+    node->key = key;
+    node->item = item;
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (is_of_world(from->key[i]) == of_world) {
+            key[node->count] = from->key[i];
+            item[node->count++] = from->item[i];
+        }
+    }
+    return node;
+}
+
+/* Reads what the world does of it; returns the rest. NULL: no memory. */
+static const struct yaml_node *world_load(struct loader *l, struct scenario_policy *policy,
+                                          const struct yaml_node *value)
+{
+    struct space spaces[] = {{&schema_scenario_policy, policy, NULL}};
+    struct place place = {.spaces = spaces, .space_count = 1, .what = "a policy of a scenario"};
+    policy->carries = true;
+    policy->marks_always = false;
+    if (value->kind != YAML_MAPPING) {
+        return value;
+    }
+    const struct yaml_node *world = part_of(l->arena, value, true);
+    if (world == NULL) {
+        return NULL;
+    }
+    (void)apply_mapping(l, &place, world);
+    return part_of(l->arena, value, false);
+}
+
 bool scenario_policy_load(struct loader *l, struct scenario_policy *policy, const struct yaml_node *key,
                           const struct yaml_node *value)
 {
@@ -30,7 +84,11 @@ bool scenario_policy_load(struct loader *l, struct scenario_policy *policy, cons
     if (name_is_fine(l, key, "policy")) {
         name_check(l, key);
     }
-    if (!rules_load(l, &rules, policy->name, value)) {
+    const struct yaml_node *rest = world_load(l, policy, value);
+    if (rest == NULL) {
+        return loader_no_memory(l);
+    }
+    if (!rules_load(l, &rules, policy->name, rest)) {
         return false;
     }
     rules_caller_policy(&rules, &policy->policy);

@@ -2,7 +2,8 @@
 #ifndef BECALM_SIM_SCENARIO_POLICY_H
 #define BECALM_SIM_SCENARIO_POLICY_H
 
-/* `policies:` of a scenario: policies by name, with the keys that `defaults:` of a policy file has. */
+/* `policies:` of a scenario: policies by name, with the keys that `defaults:` of a policy file has, and with
+ * `carries` and `marks`: what the world around them does of deadlines and marks. */
 
 #include "policy/apply.h"
 #include "scenario.h"

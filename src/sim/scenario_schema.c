@@ -21,6 +21,7 @@ static const struct schema_key top[] = {
     {"attempts", FIELD(INTEGER, attempts), RANGE(1, 100), .sentence = "attempts of the reference policies"},
     {"timeout", FIELD(DURATION, timeout), RANGE(BECALM_MS, HOUR), .word = "none", .stands_for = BECALM_NEVER,
      .sentence = "of each attempt"},
+    {"references", FIELD(BOOLEAN, references), .sentence = "whether --compare all has the reference policies beside its own"},
     {"link.latency", FIELD(DURATION, link), RANGE(0, 10 * BECALM_S), .sentence = "of each message, one way"},
     {"link.deviation", FIELD(DURATION, link_deviation), RANGE(0, 10 * BECALM_S), .sentence = "standard deviation of that"},
     {"link.loss", FIELD(PERCENT, loss_ppm), RANGE(0, MILLION), .sentence = "of all messages, which vanish"},
@@ -72,6 +73,15 @@ static const struct schema_key link_of[] = {
 };
 #undef ROW
 
+static const char *const marks_words[] = {"conditional", "always", NULL};
+
+#define ROW struct scenario_policy
+static const struct schema_key policy[] = {
+    {"carries", FIELD(BOOLEAN, carries), .sentence = "false: neither deadlines nor marks travel"},
+    {"marks", FIELD(EITHER, marks_always), .words = marks_words, .sentence = "when a mark that retries were spent is obeyed"},
+};
+#undef ROW
+
 #define ROW struct dist_keys
 static const struct schema_key weight[] = {
     {"weight", FIELD(INTEGER, weight), RANGE(1, MILLION), .sentence = "how often, beside the weights of the others"},
@@ -107,6 +117,7 @@ static const struct schema_key fault[] = {
     {"at", FIELD(DURATION, at), RANGE(0, HOUR), .sentence = "when it begins"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
     {"service", FIELD(TEXT, service), .sentence = "whom it hits"},
+    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: what they send vanishes, instead of being refused"},
     {"from", FIELD(TEXT, from), .sentence = "partition: only from this client or service"},
     {"client", FIELD(TEXT, client), .sentence = "surge: whose calls"},
     {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "it comes for so long"},
@@ -145,6 +156,7 @@ const struct schema schema_scenario_endpoint = SCHEMA(endpoint);
 const struct schema schema_scenario_dist = SCHEMA(dist_of);
 const struct schema schema_scenario_weight = SCHEMA(weight);
 const struct schema schema_scenario_link = SCHEMA(link_of);
+const struct schema schema_scenario_policy = SCHEMA(policy);
 const struct schema schema_scenario_client = SCHEMA(client);
 const struct schema schema_scenario_fault = SCHEMA(fault);
 const struct schema schema_scenario_effect = SCHEMA(effect);

@@ -44,6 +44,7 @@ extern const struct schema schema_scenario_dist;     /* struct dist_keys */
 extern const struct schema schema_scenario_weight;   /* struct dist_keys, beside it in a mixture */
 extern const struct schema schema_scenario_link;     /* struct scenario_link */
 extern const struct schema schema_scenario_client;   /* struct scenario_client */
+extern const struct schema schema_scenario_policy;   /* struct scenario_policy, beside the keys of a policy file */
 extern const struct schema schema_scenario_fault;    /* struct scenario_fault */
 extern const struct schema schema_scenario_effect;   /* struct fault_keys, beside it in a fault */
 

@@ -65,7 +65,7 @@ void world_result_free(const struct scenario *plan, struct world_result *result)
     result->client = NULL;
 }
 
-/* 64 buckets for every power of two of microseconds: a quantile is off by 1/128 at most. */
+/* 64 buckets for every power of two of microseconds: a quantile is too high by 1/64 at most. */
 static uint32_t latency_bucket(uint64_t us)
 {
     if (us < 64) {
@@ -76,14 +76,15 @@ static uint32_t latency_bucket(uint64_t us)
     return bucket < WORLD_LATENCIES ? bucket : WORLD_LATENCIES - 1;
 }
 
-static uint64_t bucket_middle(uint32_t bucket)
+/* The longest that it may hold: what is said is "up to". */
+static uint64_t bucket_most(uint32_t bucket)
 {
     if (bucket < 128) {
         return bucket;
     }
     uint32_t power = bucket / 64 + 5;
     uint64_t width = UINT64_C(1) << (power - 6);
-    return (64 + bucket % 64) * width + width / 2;
+    return (64 + bucket % 64) * width + width - 1;
 }
 
 void series_latency(struct world_latency *latency, becalm_ns took)
@@ -91,6 +92,7 @@ void series_latency(struct world_latency *latency, becalm_ns took)
     uint64_t us = took / BECALM_US;
     latency->sum_us += us;
     latency->count++;
+    latency->most_us = us > latency->most_us ? us : latency->most_us;
     latency->bucket[latency_bucket(us)]++;
 }
 
@@ -101,7 +103,7 @@ uint64_t world_latency_us(const struct world_latency *latency, uint32_t ppm)
     for (uint32_t i = 0; i < WORLD_LATENCIES; i++) {
         seen += latency->bucket[i];
         if (seen >= rank && seen > 0) {
-            return bucket_middle(i);
+            return bucket_most(i) < latency->most_us ? bucket_most(i) : latency->most_us;
         }
     }
     return 0;

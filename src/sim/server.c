@@ -96,11 +96,12 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
     if (w->clock.now < w->plan->length) {
         counts->retried[second_of(w, w->clock.now)] += action->attempt > 0;
     }
-    if (!hop->is_gate && (uint64_t)op->caller * 1000000 < (uint64_t)service->cut_ppm * hop->callers) {
+    bool cut = !hop->is_gate && (uint64_t)op->caller * 1000000 < (uint64_t)service->cut_ppm * hop->callers;
+    if (cut && !service->cut_silent) {
         job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
         return;
     }
-    if (link_loses(w, &hop->link)) {
+    if (cut || link_loses(w, &hop->link)) {
         job_lost(w, id);
         return;
     }

@@ -26,6 +26,10 @@ bool verdict_short(const struct scenario *plan, const struct measure *measure, c
         (void)snprintf(text, size, "not within this run");
         return false;
     }
+    if (measure->recovered_after_s == MEASURE_TOO_SHORT) {
+        (void)snprintf(text, size, "well so far; the run ends too soon");
+        return true;
+    }
     (void)snprintf(text, size, "recovers after %" PRIu32 " s", measure->recovered_after_s);
     return true;
 }
@@ -46,16 +50,29 @@ static const struct report_run *next_recovered(const struct verdict *v, const st
     return next;
 }
 
-static void put_never(const struct verdict *v, const struct report_run *first)
+/* The next that has the same to say; NULL: it was the last. */
+static const struct report_run *next_alike(const struct verdict *v, const struct report_run *run)
 {
-    const struct report_run *run = first;
-    while (run != NULL) {
-        const struct report_run *next = next_recovered(v, run);
+    const struct report_run *next = next_recovered(v, run);
+    return next != NULL && next->measure->recovered_after_s == run->measure->recovered_after_s ? next : NULL;
+}
+
+/* Those that do not recover, or of which the run is too short to tell; returns the first of whoever comes then. */
+static const struct report_run *put_alike(const struct verdict *v, const struct report_run *first)
+{
+    const struct report_run *last = first;
+    for (const struct report_run *run = first; run != NULL; run = next_alike(v, run)) {
+        const struct report_run *next = next_alike(v, run);
         svg_escape(v->out, run->policy);
-        fputs(next == NULL ? "" : next_recovered(v, next) == NULL ? " and " : ", ", v->out);
-        run = next;
+        fputs(next == NULL ? "" : next_alike(v, next) == NULL ? " and " : ", ", v->out);
+        last = run;
     }
-    fprintf(v->out, " do%s not recover within this run", next_recovered(v, first) == NULL ? "es" : "");
+    if (first->measure->recovered_after_s == MEASURE_NEVER) {
+        fprintf(v->out, " do%s not recover within this run", last == first ? "es" : "");
+    } else {
+        fprintf(v->out, " do%s well, but the run ends too soon to say", last == first ? "es" : "");
+    }
+    return next_recovered(v, last);
 }
 
 static void put_recoveries(const struct verdict *v)
@@ -63,10 +80,10 @@ static void put_recoveries(const struct verdict *v)
     const struct report_run *run = next_recovered(v, NULL);
     fputs("After the fault's end ", v->out);
     for (bool first = true; run != NULL; first = false) {
-        if (run->measure->recovered_after_s == MEASURE_NEVER) {
+        if (run->measure->recovered_after_s >= MEASURE_TOO_SHORT) {
             fputs(first ? "" : "; ", v->out);
-            put_never(v, run);
-            break;
+            run = put_alike(v, run);
+            continue;
         }
         fputs(first ? "" : ", ", v->out);
         svg_escape(v->out, run->policy);
@@ -142,6 +159,9 @@ static void put_success(const struct verdict *v)
         differs |= success_of(v, run) != success_of(v, v->run);
         best = success_of(v, run) > success_of(v, best) ? run : best;
     }
+    if (success_of(v, best) == MEASURE_NO_SHARE) {
+        return;
+    }
     fputs(v->plan->fault_count > 0 ? "In the fault " : "In all ", v->out);
     if (success_of(v, best) == 0) {
         fputs(figures_has_connections(v->plan) ? "nobody is connected. " : "no call succeeds. ", v->out);
@@ -157,6 +177,59 @@ static void put_success(const struct verdict *v)
     fputs(". ", v->out);
 }
 
+static uint64_t repeated_of(const struct verdict *v, const struct report_run *run)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < v->plan->service_count; i++) {
+        sum += run->measure->service[i].effects.repeated;
+    }
+    return sum;
+}
+
+/* What must not be done twice. */
+static void put_effects(const struct verdict *v)
+{
+    const struct report_run *least = v->run;
+    const struct report_run *most = v->run;
+    char text[CHART_FIGURE_MAX];
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        least = repeated_of(v, run) < repeated_of(v, least) ? run : least;
+        most = repeated_of(v, run) > repeated_of(v, most) ? run : most;
+    }
+    chart_count(repeated_of(v, most), text, sizeof text);
+    fprintf(v->out, " What must be done once was done more often for %s operations", text);
+    if (repeated_of(v, most) > repeated_of(v, least)) {
+        chart_count(repeated_of(v, least), text, sizeof text);
+        fputs(" with ", v->out);
+        svg_escape(v->out, most->policy);
+        fprintf(v->out, ", for %s with ", text);
+        svg_escape(v->out, least->policy);
+    }
+    fputs(".", v->out);
+}
+
+/* Where nothing is faulty, how long calls take is what policies differ in. */
+static void put_tail(const struct verdict *v)
+{
+    const struct report_run *best = v->run;
+    const struct report_run *worst = v->run;
+    char text[CHART_FIGURE_MAX];
+    for (const struct report_run *run = v->run; run < v->run + v->count; run++) {
+        best = run->measure->latency_p999_us < best->measure->latency_p999_us ? run : best;
+        worst = run->measure->latency_p999_us > worst->measure->latency_p999_us ? run : worst;
+    }
+    chart_latency(worst->measure->latency_p999_us, text, sizeof text);
+    fprintf(v->out, " Of 1,000 calls 999 take up to %s", text);
+    if (worst->measure->latency_p999_us > best->measure->latency_p999_us) {
+        chart_latency(best->measure->latency_p999_us, text, sizeof text);
+        fputs(" with ", v->out);
+        svg_escape(v->out, worst->policy);
+        fprintf(v->out, ", and up to %s with ", text);
+        svg_escape(v->out, best->policy);
+    }
+    fputs(".", v->out);
+}
+
 void verdict_write(FILE *out, const struct scenario *plan, const struct report_run *run, uint32_t count)
 {
     const struct verdict v = {out, plan, run, count};
@@ -165,4 +238,10 @@ void verdict_write(FILE *out, const struct scenario *plan, const struct report_r
     }
     put_success(&v);
     put_reach(&v);
+    if (figures_has_effects(plan)) {
+        put_effects(&v);
+    }
+    if (figures_has_latency(plan)) {
+        put_tail(&v);
+    }
 }

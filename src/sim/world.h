@@ -63,9 +63,20 @@ struct world_service {
     uint32_t recovery_count;
 };
 
+/* When a call began: before the fault, in it, in the 60 s after it, or even later; see scenario_fault_span(). */
+enum world_phase { WORLD_BEFORE, WORLD_IN_FAULT, WORLD_AFTER, WORLD_LATER };
+#define WORLD_PHASES    4
+#define WORLD_AFTER_FOR (60 * BECALM_S)
+
+struct world_tally {
+    uint64_t begun;
+    uint64_t good;
+};
+
 struct world_client {
     uint64_t *begun;
-    uint64_t *good; /* by the second in which the call began */
+    uint64_t *good;                         /* by the second in which the call began */
+    struct world_tally phase[WORLD_PHASES]; /* by the instant; all are WORLD_BEFORE where there is no fault */
     uint64_t calls;
     uint64_t calls_fault; /* begun in that same window */
     uint64_t local_fault; /* of these, those that failed before any attempt was sent, by the caller's own rules */
@@ -79,6 +90,7 @@ struct world_client {
 struct world_latency {
     uint64_t sum_us;
     uint64_t count;
+    uint64_t most_us;
     uint64_t bucket[WORLD_LATENCIES]; /* read it by world_latency_us() */
 };
 
@@ -134,7 +146,7 @@ struct world_options {
  * behind the last service is how many there are. */
 uint32_t world_target(const struct scenario *, uint32_t service, uint32_t endpoint);
 
-/* The latency that `ppm` of the calls that succeeded do not exceed; 0 without any. */
+/* The latency that `ppm` of the calls that succeeded do not exceed, or up to 1/64 more; 0 without any. */
 uint64_t world_latency_us(const struct world_latency *, uint32_t ppm);
 
 /* So much happens in one instant only if nothing that goes round takes any time: callers that think for 0s and are

@@ -279,6 +279,7 @@ struct service {
     uint32_t killed_hosts;
     uint32_t rolling_host; /* the one that is down; NOTHING: none */
     uint32_t cut_ppm;
+    bool cut_silent;
     becalm_ns latency;
     becalm_ns store_latency; /* added to messages to and from the store of its shared budget; BECALM_NEVER: away */
     bool dead;
@@ -424,6 +425,7 @@ struct world {
     struct world_result *result;
     struct dist_tables tables;
     struct clock clock;
+    becalm_ns fault_at;   /* BECALM_NEVER: there is none */
     becalm_ns fault_from; /* the window of the mean amplification */
     becalm_ns fault_to;
     uint64_t arrival_state; /* streams of their own, so that two policies meet the same calls */
@@ -459,6 +461,14 @@ static inline uint32_t second_of(const struct world *w, becalm_ns at)
 {
     uint32_t second = (uint32_t)(at / BECALM_S);
     return second < w->result->seconds ? second : w->result->seconds - 1;
+}
+
+static inline enum world_phase phase_of(const struct world *w, becalm_ns root_at)
+{
+    return root_at < w->fault_at                                     ? WORLD_BEFORE
+           : root_at < w->fault_to                                   ? WORLD_IN_FAULT
+           : root_at < becalm_ns_after(w->fault_to, WORLD_AFTER_FOR) ? WORLD_AFTER
+                                                                     : WORLD_LATER;
 }
 
 static inline bool in_fault(const struct world *w, becalm_ns root_at)

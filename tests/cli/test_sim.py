@@ -34,10 +34,10 @@ policy naive, seed 1: 20 s, 1,055 calls, 10,592 events
 
 Success               before  in the fault    60 s after     all calls
                        100 %           0 %         100 %       79.24 %
-Recovered 0 s after the fault's end: 99 % success from there on.
+Recovered 0 s after the fault's end: 99 % success for ten seconds.
 No more retries than usual from the fault's end on.
 Calls that succeeded took 7.000 ms on average;
-half took up to 7.008 ms, 99 % up to 7.008 ms, 99.9 % up to 7.008 ms.
+half took up to 7.000 ms, 99 % up to 7.000 ms, 99.9 % up to 7.000 ms.
 
 Load               offered mean in fault   worst 5 s  worst second longest queue
 front                 50/s        1.000x      1.104x        1.320x             0
@@ -178,10 +178,10 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
             "recovered_after_s": 0,
             "retries_stop_after_s": 0,
             "latency_mean_ms": 7,
-            "latency_p50_ms": 7.008,
+            "latency_p50_ms": 7,
             "latency_p50_in_fault_ms": None,
-            "latency_p99_ms": 7.008,
-            "latency_p999_ms": 7.008,
+            "latency_p99_ms": 7,
+            "latency_p999_ms": 7,
         },
         "targets": {
             "front": {"retry_ratio": 0, "refused": {}, "ended": {"retries_off": 219}},
@@ -341,6 +341,46 @@ def test_compare__says_whose_timeout_is_another(becalm, short, tmp_path):
     assert "timeout" not in fine(becalm("sim", short, "--compare", "none,becalm,mine.yaml"))
 
 
+def test_policy__says_whose_timeout_is_another_and_which_services_are_not_there(becalm, short, tmp_path):
+    (tmp_path / "mine.yaml").write_text("services: {frnt: {}, back: {attemptTimeout: 300ms}}\ndefaults: {attemptTimeout: 1s}\n")
+    done = becalm("sim", short, "--policy", "mine.yaml")
+    said = "mine.yaml towards back has its own timeout of an attempt, 300 ms, instead of the scenario's 1000 ms.\n"
+    assert said in done.stdout
+    said = "becalm sim: warning: mine.yaml: the scenario has no service 'frnt', so its rules are not used\n"
+    assert (done.returncode, done.stderr) == (0, said)
+
+
+def test_compare__tells_files_of_the_same_name_apart(becalm, short, tmp_path):
+    for folder in "old", "new":
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "policy.yaml").write_text("defaults: {attemptTimeout: 1s}\n")
+    text = fine(becalm("sim", short, "--compare", "none,old/policy.yaml,new/policy.yaml"))
+    assert re.search(r"^2:policy.yaml  .*\n3:policy.yaml  .*\n2: old/policy.yaml\n3: new/policy.yaml\n", text, re.M)
+
+
+def test_compare__shows_latency_where_nothing_is_faulty(becalm, tmp_path):
+    text = fine(becalm("sim", "queue", "--set", "length=5s", "--compare", "none"))
+    assert re.search(r"success +mean +p99 +p99.9\nnone .*100 % +\d+\.\d{3} +\d+\.\d{3} +\d+\.\d{3}$", text, re.M)
+    text = fine(becalm("sim", "heavy-endpoint", "--compare", "all", "--set", "length=60s"))
+    assert re.search(r"retried worst endpoint\nshared .* 6\.\d\d % +3\d\.\d\d %\ncounted .*%$", text, re.M)
+    text = fine(becalm("sim", "twilio", "--compare", "none", "--set", "length=100s"))
+    assert re.search(r"executed +repeated\nnone .* [\d,]+ +100$", text, re.M)
+
+
+def test_compare__says_which_fault_it_is_about(becalm, short):
+    sets = "--set", "faults.more={at: 8s, for: 1s, service: back, latency: 1s}", "--set", "faults.z={at: 15s, for: 1s, service: back, dead: true}"
+    said = '"The fault" is outage and more, from 4 s to 9 s; figures of it leave out z.\n'
+    assert said in fine(becalm("sim", short, *sets))
+    assert said in fine(becalm("sim", short, *sets, "--compare", "none,naive"))
+
+
+def test_sim__a_run_can_end_too_soon(becalm, short):
+    args = "sim", short, "--policy", "none", "--set", "length=10s"
+    assert "Recovered? All is well at the end, but the run ends too soon to say: no ten seconds.\n" in fine(becalm(*args))
+    assert re.search(r"^none .* -$", fine(becalm(*args, "--compare", "none")), re.M)
+    assert json.loads(fine(becalm(*args, "--json")))["clients"]["recovered_after_s"] is None
+
+
 def test_stopped__leaves_nothing_behind(becalm, tmp_path):
     run = subprocess.Popen(
         [becalm.program, "sim", "metastable", "--seeds", "1000", "--html", "page.html"], cwd=tmp_path, stdout=subprocess.PIPE
@@ -447,6 +487,12 @@ def test_broken_scenario__says_where(becalm, tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert re.match(r'broken\.yaml:4:1: error: .*"atempts".*"attempts".*\[unknown-key\]\n', done.stderr)
     assert re.search(r"^broken\.yaml:8:\d+: error: .*bakc.*back", done.stderr, re.M)
+
+
+def test_broken_scenario__is_told_from_top_to_bottom(becalm, tmp_path):
+    (tmp_path / "bad.yaml").write_text("length: 9s\nfaults: {x: {at: 1s, for: 1s, service: apy, dead: true}}\nservices: {api: {time: 1}}\nclients: {u: {to: api, rate: x}}\n")
+    lines = becalm("sim", "bad.yaml").stderr.splitlines()
+    assert [line.split(":")[1] for line in lines[:-1]] == ["2", "3", "4"] and lines[-1] == "3 errors"
 
 
 def test_time_that_stands_still__is_a_failure_with_a_line(becalm, tmp_path):

@@ -11,7 +11,7 @@ policy capped-jitter, seed 1: 55 s, 10,000 connections, 178,559 events
 
 Connected             before  in the fault    60 s after  all the time
                        100 %           0 %       98.93 %       97.32 %
-Recovered 2 s after the fault's end: 99 % connected from there on.
+Recovered 2 s after the fault's end: 99 % connected for ten seconds.
 
 Recoveries            up at  in worst 100 ms       bears   then
 presence             11.0 s              640       1,000   stayed up

@@ -23,6 +23,11 @@ rm -f "$build"/scenarios/*
 for file in "$root"/policies/scenarios/*.yaml; do
     "$build/record" <"$file" >"$build/scenarios/$(basename "$file")"
 done
+mkdir -p "$build/files/tests/scenarios"
+cp "$root"/tests/scenarios/*.txt "$build/files/tests/scenarios/"
+for file in "$root"/tests/scenarios/*.yaml; do
+    "$build/record" <"$file" >"$build/files/tests/scenarios/$(basename "$file")"
+done
 rows=
 for name in $(basename -s .yaml "$build"/scenarios/*.yaml | sort); do
     rows="$rows;$name=$build/scenarios/$name.yaml"
@@ -35,4 +40,4 @@ cp "$(pkg-config --variable=includedir yaml-0.1)/yaml.h" "$build/include/yaml.h"
 cmake -S "$here" -B "$build" -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
     -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc >"$build/configure.log"
 cmake --build "$build" -j "${JOBS:-2}" >"$build/build.log" || { grep -E "error|undefined" "$build/build.log"; exit 1; }
-"$here/golden.py" qemu-aarch64 "$build/becalm"
+"$here/golden.py" --folder "$build/files" qemu-aarch64 "$build/becalm"

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 LIST = pathlib.Path(__file__).resolve().with_name("sim.txt")
+ROOT = LIST.parents[2]  # files that commands name are in there
 
 
 def commands():
@@ -21,10 +22,11 @@ def commands():
     return [(line.split()[0], shlex.split(line)[1:]) for line in lines]
 
 
-def printed(program, words):
+def printed(program, words, folder=ROOT):
     """The SHA-256 of what the program prints. `program` is a list, so that an emulator may come first."""
+    program = [os.path.abspath(word) if os.path.exists(word) else word for word in program]
     environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
-    done = subprocess.run([*program, *words], stdout=subprocess.PIPE, check=True, env=environment)
+    done = subprocess.run([*program, *words], stdout=subprocess.PIPE, check=True, env=environment, cwd=folder)
     return hashlib.sha256(done.stdout).hexdigest()
 
 
@@ -37,12 +39,13 @@ def write(program):
 def main():
     parser = argparse.ArgumentParser(description="Compare what the simulator prints with what it printed before.")
     parser.add_argument("--write", action="store_true", help="take what is printed now as right")
+    parser.add_argument("--folder", default=ROOT, help="where the files are that commands name")
     parser.add_argument("program", nargs="+", help="the becalm to run, after its emulator if it needs one")
     chosen = parser.parse_args()
     if chosen.write:
         write(chosen.program)
         return 0
-    wrong = [words for right, words in commands() if printed(chosen.program, words) != right]
+    wrong = [words for right, words in commands() if printed(chosen.program, words, chosen.folder) != right]
     for words in wrong:
         print(f"differs: becalm {shlex.join(words)}")
     print(f"{len(commands())} runs, {len(wrong)} differ")

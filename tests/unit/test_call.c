@@ -212,6 +212,45 @@ static void test_call__a_500_is_retried_once_and_only_when_listed(void **state)
     }
 }
 
+/* With one place, and that taken: so many calls are turned away one after the other; the mark of the last of them. */
+static enum becalm_mark_kind mark_of_the_last_refusal(bool has_queue, int calls)
+{
+    struct becalm_policy policy;
+    struct becalm_target target;
+    becalm_policy_defaults(&policy);
+    becalm_limit_defaults(&policy.limit, BECALM_LIMIT_FIXED);
+    policy.limit.max = 1;
+    policy.gate.max_queue = 0;
+    void *memory = aligned_alloc(64, becalm_target_bytes(&policy, 0, 1));
+    check_eq_u64((uint64_t)becalm_target_init(&target, memory, &policy, 0, 1), 0);
+    struct becalm_queue queue;
+    becalm_queue_init(&queue, target.gate, target.limit);
+    struct becalm_request request = {.idempotent = true, .queue = has_queue ? &queue : NULL};
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+    struct becalm_action action;
+    struct becalm_call first;
+    becalm_call_init(&first, &policy, &target, &request);
+    becalm_call_step(&first, &event, &action);
+    assert_true((action.flags & BECALM_DO_SEND) != 0);
+    for (int i = 0; i < calls; i++) {
+        struct becalm_call call;
+        becalm_call_init(&call, &policy, &target, &request);
+        becalm_call_step(&call, &event, &action);
+        assert_true(becalm_call_ended(&call));
+        assert_int_equal(call.record.reason, has_queue ? BECALM_WHY_SHED : BECALM_WHY_LIMIT);
+    }
+    free(memory);
+    return action.mark;
+}
+
+static void test_call__a_limit_without_a_queue_is_spent_and_never_overloaded(void **state)
+{
+    (void)state;
+    assert_int_equal(mark_of_the_last_refusal(false, 1), BECALM_MARK_SPENT);
+    assert_int_equal(mark_of_the_last_refusal(false, 100), BECALM_MARK_SPENT);
+    assert_int_equal(mark_of_the_last_refusal(true, 100), BECALM_MARK_OVERLOADED);
+}
+
 static void test_call__a_request_that_streams_has_its_time_when_it_is_through(void **state)
 {
     (void)state;
@@ -279,7 +318,8 @@ static void test_call__a_body_that_turns_out_too_long_is_not_sent_again(void **s
     check_eq_str(becalm_reason_word(call.record.reason), "not_replayable");
 }
 
-BECALM_TESTS(cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
+BECALM_TESTS(cmocka_unit_test(test_call__a_limit_without_a_queue_is_spent_and_never_overloaded),
+             cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
              cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
              cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
              cmocka_unit_test(test_call__eight_threads_on_one_target_give_everything_back),

@@ -168,7 +168,102 @@ static void test_measure__the_longest_queue_is_that_of_the_worst_second(void **s
     measure_free(&measure);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_measure__without_retries_they_stop_at_once),
+static uint32_t recovered(const struct lab *lab)
+{
+    struct measure measure;
+    assert_int_equal(measure_take(&lab->plan, &lab->result, &measure), 0);
+    uint32_t after = measure.recovered_after_s;
+    measure_free(&measure);
+    return after;
+}
+
+static void test_measure__recovered_is_the_first_of_ten_good_seconds_in_a_row(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    lab.good[25] = 0; /* what is in the fault does not count */
+    check_eq_u64(recovered(&lab), 0);
+    lab.good[39] = 98; /* nine good seconds are not ten */
+    check_eq_u64(recovered(&lab), 10);
+    lab.good[39] = 99;
+    check_eq_u64(recovered(&lab), 0);
+    lab.begun[39] = 1000;
+    lab.good[39] = 989;
+    check_eq_u64(recovered(&lab), 10);
+    lab.good[51] = 0;
+    lab.good[45] = 0;
+    check_eq_u64(recovered(&lab), MEASURE_NEVER); /* the last eight are good, but there was time enough */
+}
+
+static void test_measure__seconds_without_calls_are_neither_good_nor_bad(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    for (uint32_t s = 30; s < SECONDS; s++) {
+        lab.good[s] = 0;
+        lab.begun[s] = s % 3 == 0 ? 100 : 0;
+    }
+    check_eq_u64(recovered(&lab), MEASURE_NEVER);
+    for (uint32_t s = 33; s < SECONDS; s += 3) {
+        lab.good[s] = 100;
+    }
+    check_eq_u64(recovered(&lab), MEASURE_TOO_SHORT); /* nine */
+    lab.begun[32] = lab.good[32] = 1;
+    check_eq_u64(recovered(&lab), 2);
+}
+
+static void test_measure__a_run_that_ends_too_soon_is_not_one_that_never_recovers(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    lab.fault.at = 41 * BECALM_S; /* nine seconds are left */
+    check_eq_u64(recovered(&lab), MEASURE_TOO_SHORT);
+    lab.good[51] = 0;
+    check_eq_u64(recovered(&lab), MEASURE_TOO_SHORT);
+    lab.good[SECONDS - 1] = 0;
+    check_eq_u64(recovered(&lab), MEASURE_NEVER);
+    lab.good[51] = lab.good[SECONDS - 1] = 100;
+    lab.fault.at = 40 * BECALM_S;
+    check_eq_u64(recovered(&lab), 0);
+}
+
+static void test_measure__a_fault_that_ends_within_a_second_is_over_with_the_next(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    lab.fault.length = 10 * BECALM_S + 1;
+    lab.good[30] = 0; /* the fault's */
+    check_eq_u64(recovered(&lab), 0);
+    lab.good[31] = 0;
+    check_eq_u64(recovered(&lab), 1);
+}
+
+static void test_measure__a_share_of_no_calls_is_none(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct measure measure;
+    lab_begin(&lab);
+    lab.of_client.phase[WORLD_BEFORE] = (struct world_tally){10, 10};
+    lab.of_client.phase[WORLD_AFTER] = (struct world_tally){30, 0};
+    assert_int_equal(measure_take(&lab.plan, &lab.result, &measure), 0);
+    check_eq_u64(measure.success_before_ppm, 1000000);
+    check_eq_u64(measure.success_in_fault_ppm, MEASURE_NO_SHARE);
+    check_eq_u64(measure.success_after_ppm, 0);
+    check_eq_u64(measure.success_ppm, 250000);
+    measure_free(&measure);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_measure__recovered_is_the_first_of_ten_good_seconds_in_a_row),
+             cmocka_unit_test(test_measure__seconds_without_calls_are_neither_good_nor_bad),
+             cmocka_unit_test(test_measure__a_run_that_ends_too_soon_is_not_one_that_never_recovers),
+             cmocka_unit_test(test_measure__a_fault_that_ends_within_a_second_is_over_with_the_next),
+             cmocka_unit_test(test_measure__a_share_of_no_calls_is_none),
+             cmocka_unit_test(test_measure__without_retries_they_stop_at_once),
              cmocka_unit_test(test_measure__retries_stop_behind_the_last_five_seconds_that_have_more),
              cmocka_unit_test(test_measure__a_backlog_that_drains_is_no_retry),
              cmocka_unit_test(test_measure__what_was_usual_before_is_usual_after),

@@ -241,7 +241,7 @@ static void test_scenario__each_fault_does_one_thing(void **state)
     (void)state;
     struct scenario_file *file = parse("length: 100s\n"
                                        "services: {api: {workers: 10, hosts: 4, time: {constant: 1ms}}}\n"
-                                       "clients: {users: {to: api, rate: 1/s}}\n"
+                                       "clients: {users: {to: api, rate: 1/s, callers: 5}}\n"
                                        "faults:\n"
                                        "  a: {at: 1s, for: 2s, service: api, capacity: 0.3}\n"
                                        "  b: {at: 0s, for: 2s, service: api, errors: 10%}\n"
@@ -640,6 +640,91 @@ static void test_scenario__overrides_reach_services_clients_and_faults(void **st
     scenario_free(file);
 }
 
+static void test_scenario__an_override_of_a_key_names_what_is_there(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"services.apii.workers=3", "clients.user.rate=7/s", "clients.robots.rate=7/s",
+                                      "policies.capped.maxRetries=1", NULL};
+    check_true(parse_with(SMALL, &(struct becalm_load_options){.set = set}) == NULL);
+    check_eq_str(said(),
+                 "--set:1:1: error: services.apii.workers=3: there is no service \"apii\"; did you mean \"api\"? "
+                 "[unknown-name]\n"
+                 "--set:1:1: error: clients.user.rate=7/s: there is no client \"user\"; did you mean \"users\"? "
+                 "[unknown-name]\n"
+                 "--set:1:1: error: clients.robots.rate=7/s: there is no client \"robots\"; there is \"users\" "
+                 "[unknown-name]\n"
+                 "--set:1:1: error: policies.capped.maxRetries=1: there is no policy \"capped\", nor any other "
+                 "[unknown-name]\n");
+}
+
+static void test_scenario__one_slip_is_one_error(void **state)
+{
+    (void)state;
+    check_refused("length: 10s\n"
+                  "services: {api: {time: {constant: 1ms}, workers: ten}}\n"
+                  "clients: {users: {to: api, rate: 1/s}}\n"
+                  "faults:\n"
+                  "  x: {at: 1s, for: 1s, service: api, capacity: 0.5}\n"
+                  "  y: {at: 1s, for: 1s, service: api, badHosts: 3}\n",
+                  "test.yaml:2:50: error: workers: \"ten\" is not a whole number; write one like 3, or the word any "
+                  "[wrong-type]\n"
+                  "test.yaml:6:3: error: badHosts is 3, but api has 1 host [conflict]\n");
+}
+
+static void test_scenario__nobody_has_two_roles(void **state)
+{
+    (void)state;
+    check_refused(
+        "length: 20s\n"
+        "services: {api: {time: {constant: 1ms}}, users: {time: {constant: 1ms}}}\n"
+        "clients: {users: {to: api, rate: 10/s}}\n"
+        "links: {a: {from: users, to: api}, b: {from: users, to: api, latency: 2ms}}\n",
+        "test.yaml:3:11: error: \"users\" is a client and a service; give one of them another name [conflict]\n"
+        "test.yaml:4:36: error: a and b are the same link; take one of them out [conflict]\n");
+}
+
+static void test_scenario__callers_that_are_cut_off_are_not_all(void **state)
+{
+    (void)state;
+#define CUT(share)                                                             \
+    "length: 20s\n"                                                            \
+    "services:\n"                                                              \
+    "  mid: {time: {constant: 1ms}, instances: 3, calls: [api]}\n"             \
+    "  api: {time: {constant: 1ms}}\n"                                         \
+    "clients: {users: {to: api, rate: 10/s}, others: {to: mid, rate: 10/s}}\n" \
+    "faults: {x: {at: 1s, for: 1s, service: api, cutCallers: " share ", silent: true}}\n"
+    check_refused(CUT("70%"),
+                  "test.yaml:6:10: error: x would cut off all users: there is 1; give it more callers, or write 100% "
+                  "[conflict]\n"
+                  "test.yaml:6:10: error: x would cut off all mid: there are 3; give it more instances, or write 100% "
+                  "[conflict]\n");
+    struct scenario_file *file = parse(CUT("100%"));
+    check_true(scenario_of(file)->faults[0].silent);
+    scenario_free(file);
+#undef CUT
+    check_refused(SMALL "faults: {x: {at: 1s, for: 1s, service: api, dead: true, silent: true}}\n",
+                  "test.yaml:4:65: error: silent belongs to cutCallers [conflict]\n");
+}
+
+static void test_scenario__a_fault_hits_what_is_called(void **state)
+{
+    (void)state;
+#define LOST                                                                                                        \
+    "length: 20s\n"                                                                                                 \
+    "services: {api: {time: {constant: 1ms}}, lost: {time: {constant: 1ms}, calls: [low]}, low: {time: {constant: " \
+    "1ms}}}\n"                                                                                                      \
+    "clients: {users: {to: api, rate: 10/s}}\n"
+    struct scenario_file *file = parse(LOST);
+    check_eq_str(said(), "test.yaml:2:42: warning: nobody calls lost: no client, and no service that is called "
+                         "[no-effect]\n"
+                         "test.yaml:2:87: warning: nobody calls low: no client, and no service that is called "
+                         "[no-effect]\n");
+    scenario_free(file);
+    check_true(parse_with(LOST "faults: {x: {at: 1s, for: 1s, service: low, dead: true}}\n", NULL) == NULL);
+    check_true(strstr(said(), "test.yaml:4:10: error: x hits low, which nobody calls [conflict]\n") != NULL);
+#undef LOST
+}
+
 static void test_scenario__names_must_exist(void **state)
 {
     (void)state;
@@ -665,14 +750,14 @@ static void test_scenario__services_that_call_each_other_in_a_circle_are_refused
     check_refused("length: 10s\n"
                   "services: {a: {time: {constant: 1ms}, calls: [a]}}\n"
                   "clients: {users: {to: a, rate: 1/s}}\n",
-                  "test.yaml:2:12: error: a and a call each other in a circle; take one of the calls out [cycle]\n");
+                  "test.yaml:2:12: error: a calls itself; take it out of its calls [cycle]\n");
     check_refused("length: 10s\n"
                   "services:\n"
                   "  a: {time: {constant: 1ms}, calls: [b]}\n"
                   "  b: {time: {constant: 1ms}, calls: [c]}\n"
                   "  c: {time: {constant: 1ms}, calls: [a]}\n"
                   "clients: {users: {to: a, rate: 1/s}}\n",
-                  "test.yaml:5:3: error: c and a call each other in a circle; take one of the calls out [cycle]\n");
+                  "test.yaml:5:3: error: a calls b calls c calls a: a circle; take one of the calls out [cycle]\n");
     /* Two ways to one service are no circle. */
     scenario_free(parse("length: 10s\n"
                         "services:\n"
@@ -811,6 +896,26 @@ static void test_scenario__brings_policies_along(void **state)
     scenario_free(file);
 }
 
+static void test_scenario__says_of_its_policies_what_travels(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse(SMALL "references: true\npolicies:\n"
+                                             "  bare: {}\n"
+                                             "  alone: {maxRetries: 7, carries: false}\n"
+                                             "  obedient: {marks: always}\n");
+    const struct scenario *plan = scenario_of(file);
+    check_true(plan->references);
+    check_true(plan->policies[0].carries && !plan->policies[0].marks_always);
+    check_true(!plan->policies[1].carries && plan->policies[1].policy.max_retries == 7);
+    check_true(plan->policies[2].carries && plan->policies[2].marks_always);
+    scenario_free(file);
+    check_refused(SMALL "policies:\n"
+                        "  a: {carries: perhaps, marks: often}\n",
+                  "test.yaml:5:16: error: carries: \"perhaps\" is not a yes or no; write true or false [wrong-type]\n"
+                  "test.yaml:5:32: error: marks: \"often\" is not known here; write conditional or always "
+                  "[wrong-type]\n");
+}
+
 static void test_scenario__policies_are_checked_as_those_of_a_file(void **state)
 {
     (void)state;
@@ -827,7 +932,42 @@ static void test_scenario__policies_are_checked_as_those_of_a_file(void **state)
                   ".yaml [conflict]\n");
 }
 
-BECALM_TESTS(cmocka_unit_test(test_scenario__a_loop_that_takes_no_time_is_refused),
+static struct fault_span span_of(const char *faults)
+{
+    char text[512];
+    struct fault_span span;
+    (void)snprintf(text, sizeof text,
+                   "length: 100s\nservices: {api: {time: {constant: 10ms}}}\n"
+                   "clients: {users: {to: api, rate: 100/s}}\nfaults: {%s}\n",
+                   faults);
+    struct scenario_file *file = parse(text);
+    check_true(scenario_fault_span(scenario_of(file), &span) == (faults[0] != '\0'));
+    scenario_free(file);
+    return span;
+}
+
+static void test_scenario__the_fault_is_the_earliest_and_all_that_touch_it(void **state)
+{
+    (void)state;
+    check_eq_u64(span_of("").count, 0);
+    struct fault_span one = span_of("a: {at: 10s, for: 5s, service: api, dead: true}");
+    check_true(one.count == 1 && one.first == 0 && one.at == 10 * BECALM_S && one.over_at == 15 * BECALM_S);
+    /* The third reaches the first only by the second. */
+    struct fault_span three = span_of("c: {at: 19s, for: 5s, service: api, latency: 1ms}, "
+                                      "b: {at: 15s, for: 5s, service: api, refuse: true}, "
+                                      "a: {at: 10s, for: 5s, service: api, dead: true}, "
+                                      "z: {at: 24.001s, for: 5s, service: api, dead: true}");
+    check_true(three.count == 3 && three.first == 2 && three.at == 10 * BECALM_S && three.over_at == 24 * BECALM_S);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_scenario__one_slip_is_one_error),
+             cmocka_unit_test(test_scenario__nobody_has_two_roles),
+             cmocka_unit_test(test_scenario__callers_that_are_cut_off_are_not_all),
+             cmocka_unit_test(test_scenario__a_fault_hits_what_is_called),
+             cmocka_unit_test(test_scenario__an_override_of_a_key_names_what_is_there),
+             cmocka_unit_test(test_scenario__says_of_its_policies_what_travels),
+             cmocka_unit_test(test_scenario__the_fault_is_the_earliest_and_all_that_touch_it),
+             cmocka_unit_test(test_scenario__a_loop_that_takes_no_time_is_refused),
              cmocka_unit_test(test_scenario__links_and_partitions_are_where_calls_are),
              cmocka_unit_test(test_scenario__the_smallest_has_the_documented_defaults),
              cmocka_unit_test(test_scenario__every_key_finds_its_field),

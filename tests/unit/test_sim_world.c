@@ -78,6 +78,42 @@ static uint64_t good_ppm(const struct lab *lab, uint32_t client, uint32_t from, 
     return all == 0 ? 0 : good * 1000000 / all;
 }
 
+/* Shares of a fault are of the calls that begin in it, to the instant. */
+static void test_sim_world__a_fault_of_half_a_second_has_a_share_of_its_own(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 30s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 0s}}}\n"
+                            "clients: {users: {to: api, rate: 1000/s}}\n"
+                            "faults: {dead: {at: 10.2s, for: 500ms, service: api, dead: true}}\n",
+                            "none");
+    check_eq_u64(lab.measure.success_before_ppm, 1000000);
+    check_eq_u64(lab.measure.success_in_fault_ppm, 0);
+    check_eq_u64(lab.measure.success_after_ppm, 1000000);
+    check_between_u64(lab.result.client[0].phase[WORLD_IN_FAULT].begun, 400, 600);
+    check_eq_u64(lab.measure.recovered_after_s, 0);
+    lab_close(&lab);
+}
+
+/* Two faults of which one begins where the other ends are one; a third, later, is none of it. */
+static void test_sim_world__faults_that_touch_are_one(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 90s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 0s}}}\n"
+                            "clients: {users: {to: api, rate: 100/s}}\n"
+                            "faults:\n"
+                            "  later: {at: 60s, for: 5s, service: api, dead: true}\n"
+                            "  second: {at: 20s, for: 10s, service: api, refuse: true}\n"
+                            "  first: {at: 10s, for: 10s, service: api, dead: true}\n",
+                            "none");
+    check_eq_u64(lab.measure.success_before_ppm, 1000000);
+    check_eq_u64(lab.measure.success_in_fault_ppm, 0);
+    check_eq_u64(lab.measure.recovered_after_s, 0); /* from 30 s on, and not from 20 s */
+    check_between_u64(lab.measure.success_after_ppm, 900000, 930000);
+    lab_close(&lab);
+}
+
 /* Clients. */
 
 static void test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought(void **state)
@@ -634,7 +670,9 @@ static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_g
     lab_close(&lab);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_sim_world__time_that_stands_still_is_noticed),
+BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_share_of_its_own),
+             cmocka_unit_test(test_sim_world__faults_that_touch_are_one),
+             cmocka_unit_test(test_sim_world__time_that_stands_still_is_noticed),
              cmocka_unit_test(test_sim_world__a_loop_calls_again_when_it_has_its_answer_and_has_thought),
              cmocka_unit_test(test_sim_world__a_slow_answer_slows_the_loop_and_not_the_open_client),
              cmocka_unit_test(test_sim_world__callers_stop_after_their_calls),
