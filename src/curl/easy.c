@@ -76,13 +76,13 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
 CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 {
     lock(client);
-    struct handle *handle = handle_told(client, easy);
-    if (handle != NULL) {
-        handle->recorded = true;
+    struct handle *handle = handles_find(&client->handles, easy);
+    bool knows_headers = handle != NULL && (handle->option.told & TOLD_HEADERS) != 0;
+    if (knows_headers) {
         handle->keyed = true;
     }
     unlock(client);
-    return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+    return knows_headers ? CURLE_OK : CURLE_BAD_FUNCTION_ARGUMENT;
 }
 
 CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const char *operation)

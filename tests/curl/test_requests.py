@@ -23,7 +23,7 @@ def test_requests__a_body_in_memory_is_sent_again(host, lab, interface):
 def test_requests__a_body_from_a_callback_is_sent_again_after_its_seek(host, lab):
     host.on("/", Reply(503, b""), Reply(200, b"good"))
     call = lab(service(), f"http://{host.address}/", read="r" * 5000, seek=1).call
-    assert call["body"] == "good" and call["seeks"] == 1
+    assert call["body"] == "good" and call["seeks"] >= 1
     assert [body_of(request) for request in host.requests] == [b"r" * 5000] * 2
 
 
