@@ -7,6 +7,7 @@
 #include <becalm/becalm.h>
 #include <becalm/curl.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ struct lab {
     long at_once;
     long connections; /* at most so many; 0: as many as there are calls */
     long deadline_ms;
+    bool deadline_once; /* of the first call only */
+    bool state;         /* print what the program takes up in the end */
     long cancel_ms;
     long pause_ms; /* before each call */
     bool plain;
@@ -346,6 +349,14 @@ static void *cancel_later(void *data)
     return NULL;
 }
 
+static void set_deadline(struct call *call)
+{
+    becalm_ns left = (becalm_ns)call->lab->deadline_ms * BECALM_MS;
+    if (left > 0) {
+        (void)becalm_curl_deadline(call->easy, call->lab->client, becalm_ns_after(becalm_run_now(), left));
+    }
+}
+
 static void *run_easy(void *data)
 {
     struct lab *lab = data;
@@ -358,9 +369,8 @@ static void *run_easy(void *data)
         }
         call_forget(call);
         pause_ms(lab->pause_ms);
-        if (lab->deadline_ms > 0) {
-            (void)becalm_curl_deadline(call->easy, lab->client,
-                                       becalm_ns_after(becalm_run_now(), (becalm_ns)lab->deadline_ms * BECALM_MS));
+        if (i == 0 || !lab->deadline_once) {
+            set_deadline(call);
         }
         if (lab->cancel_ms > 0) {
             (void)pthread_create(&canceller, NULL, cancel_later, call);
@@ -492,6 +502,7 @@ static void run_multi(struct lab *lab)
     (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, lab->connections);
     for (long i = 0; i < lab->at_once; i++) {
         call_make(&calls[i], lab);
+        set_deadline(&calls[i]);
         (void)becalm_curl_multi_add_handle(loop.multi, calls[i].easy);
     }
     if (sockets) {
@@ -573,6 +584,8 @@ static bool option_read(struct lab *lab, const char *argument)
         {"fail_on_error", NULL, NULL, &lab->fail_on_error},
         {"fresh", NULL, NULL, &lab->fresh},
         {"quiet", NULL, NULL, &lab->quiet},
+        {"deadline_once", NULL, NULL, &lab->deadline_once},
+        {"state", NULL, NULL, &lab->state},
     };
     if (option_is(argument, "header", '=', &value)) {
         lab->headers = curl_slist_append(lab->headers, value);
@@ -595,6 +608,23 @@ static bool option_read(struct lab *lab, const char *argument)
         }
     }
     return false;
+}
+
+/* How much memory the program has had at most, and how many descriptors it has now. */
+static void print_state(void)
+{
+    char line[256];
+    long most = 0;
+    long open = 0;
+    FILE *status = fopen("/proc/self/status", "r"); /* getrusage() also counts what the parent had before exec */
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+        most = strncmp(line, "VmHWM:", 6) == 0 ? strtol(line + 6, NULL, 10) : most;
+    }
+    (void)fclose(status);
+    for (int descriptor = 0; descriptor < SOCKETS_MAX; descriptor++) {
+        open += fcntl(descriptor, F_GETFD) >= 0;
+    }
+    (void)printf("{\"memory_kb\": %ld, \"descriptors\": %ld}\n", most, open);
 }
 
 static void run(struct lab *lab)
@@ -634,6 +664,9 @@ int main(int argc, char **argv)
         return 1;
     }
     run(&lab);
+    if (lab.state) {
+        print_state();
+    }
     char *metrics = becalm_client_metrics(lab.client);
     if (metrics != NULL) {
         (void)printf("%s", metrics);
