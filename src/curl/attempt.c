@@ -316,9 +316,6 @@ static bool options_set(struct attempt *attempt)
 void attempt_restore(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
-    if (transfer->handle == NULL) {
-        return;
-    }
     const struct handle_options *option = &transfer->handle->option;
     if (transfer->takes_headers) {
         (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, option->headers);
@@ -367,7 +364,7 @@ bool attempt_send(struct attempt *attempt)
     if (!easy_choose(attempt)) {
         return false;
     }
-    if (transfer->handle != NULL && !options_set(attempt)) {
+    if (!options_set(attempt)) {
         return false;
     }
     if (curl_multi_add_handle(transfer->multi->curl, attempt->easy) != CURLM_OK) {
@@ -383,7 +380,7 @@ bool attempt_send(struct attempt *attempt)
 void attempt_body_read(const struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
-    if (transfer->handle != NULL && body_is_read(&transfer->handle->option)) {
+    if (body_is_read(&transfer->handle->option)) {
         transfer->body.read = transfer->body.read || outcome_connected(attempt->easy);
     }
 }

@@ -102,7 +102,7 @@ static struct handle *untold_spare(const struct handles *handles)
 {
     struct handle *handle = handles->untold_count < HANDLES_UNTOLD_MAX ? NULL : handles->oldest;
     /* acquire: pairs with the release at the end of its call, whose traces are then all there */
-    while (handle != NULL && atomic_load_explicit(&handle->busy, memory_order_acquire)) {
+    while (handle != NULL && (handle->in != NULL || atomic_load_explicit(&handle->busy, memory_order_acquire))) {
         handle = handle->newer;
     }
     return handle;

@@ -10,7 +10,9 @@
 
 #include <curl/curl.h>
 
-#define HANDLES_UNTOLD_MAX 256u /* handles that were told nothing; more only if all are in a call */
+/* Handles that were told nothing; more only if all are in a call. Each may have three descriptors, and nobody tells
+ * when its program has cleaned it up. */
+#define HANDLES_UNTOLD_MAX 32u
 
 struct becalm_curl_multi;
 struct client_target;
@@ -76,6 +78,9 @@ struct handle {
     becalm_ns deadline_at; /* of the next call; 0: none */
     struct handle_options option;
     struct handle_route route;
+    struct becalm_curl_multi *in; /* the program's multi that it is in; NULL: none */
+    bool cancel;                  /* its call there is to be cancelled, and it is in the list of those */
+    struct handle *next_cancel;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
     CURLM *own;                      /* what that is around */
     bool called;                     /* there is a record of its latest call */

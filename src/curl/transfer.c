@@ -17,8 +17,8 @@ extern int getentropy(void *buffer, size_t length);
  * and what is kept of a head without its body would come too late. */
 static void takes_set(struct transfer *transfer)
 {
-    const struct handle_options *option = transfer->handle == NULL ? NULL : &transfer->handle->option;
-    unsigned told = option == NULL ? 0 : option->told;
+    const struct handle_options *option = &transfer->handle->option;
+    unsigned told = option->told;
     transfer->takes_body = (told & TOLD_WRITE) != 0 && !option->headers_in_body;
     transfer->takes_head = (told & TOLD_HEADER) != 0 && transfer->takes_body;
     transfer->takes_headers = (told & TOLD_HEADERS) != 0;
@@ -28,14 +28,12 @@ static void takes_set(struct transfer *transfer)
 /* NULL: it was not told of its method and body. */
 static const struct handle_options *told_options(const struct transfer *transfer)
 {
-    const struct handle_options *option = transfer->handle == NULL ? NULL : &transfer->handle->option;
-    return option == NULL || option->method == NULL ? NULL : option;
+    return transfer->handle->option.method == NULL ? NULL : &transfer->handle->option;
 }
 
 static bool knows_method(const struct transfer *transfer)
 {
-    const struct handle *handle = transfer->handle;
-    return handle != NULL && (handle->option.method != NULL || handle->option.custom != NULL);
+    return transfer->handle->option.method != NULL || transfer->handle->option.custom != NULL;
 }
 
 /* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
@@ -55,12 +53,12 @@ static struct becalm_text text_from(const char *text)
 /* What the handle was told; else what libcurl says, who knows it for sure only while it is sending. */
 static struct becalm_text method_of(const struct transfer *transfer)
 {
-    const struct handle_options *option = transfer->handle == NULL ? NULL : &transfer->handle->option;
+    const struct handle_options *option = &transfer->handle->option;
     char *method = NULL;
-    if (option != NULL && option->custom != NULL) {
+    if (option->custom != NULL) {
         return text_from(option->custom);
     }
-    if (option != NULL && option->method != NULL) {
+    if (option->method != NULL) {
         return text_from(option->method);
     }
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_METHOD, &method);
@@ -70,13 +68,13 @@ static struct becalm_text method_of(const struct transfer *transfer)
 /* `made` is to be freed with curl_free(). */
 static struct becalm_text url_of(const struct transfer *transfer, char **made)
 {
-    const struct handle_options *option = transfer->handle == NULL ? NULL : &transfer->handle->option;
+    const struct handle_options *option = &transfer->handle->option;
     char *url = NULL;
     *made = NULL;
-    if (option != NULL && option->curlu != NULL && curl_url_get(option->curlu, CURLUPART_URL, made, 0) == CURLUE_OK) {
+    if (option->curlu != NULL && curl_url_get(option->curlu, CURLUPART_URL, made, 0) == CURLUE_OK) {
         return text_from(*made);
     }
-    if (option != NULL && option->url != NULL) {
+    if (option->url != NULL) {
         return text_from(option->url);
     }
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
@@ -140,12 +138,6 @@ static struct becalm_request request_of(struct transfer *transfer, struct becalm
     struct becalm_request request = {.idempotent = becalm_http_idempotent(method)};
     transfer->key[0] = '\0';
     transfer->learned = knows_method(transfer);
-    transfer->must_end_at = BECALM_NEVER;
-    transfer->grpc = false;
-    transfer->body.read = false;
-    if (handle == NULL) {
-        return request;
-    }
     transfer->must_end_at = deadline_of(transfer);
     request.deadline_at = transfer->must_end_at;
     bool has_key = becalm_key_parse(told_header(transfer, "Idempotency-Key"), &key);
@@ -356,7 +348,7 @@ static struct attempt *attempt_in(struct transfer *transfer, enum attempt_state 
 /* Where libcurl itself has nothing to say, since the end was not its doing. */
 static void tell_error(const struct transfer *transfer)
 {
-    char *text = transfer->handle == NULL ? NULL : transfer->handle->option.error;
+    char *text = transfer->handle->option.error;
     const struct becalm_record *record = &transfer->call.record;
     if (text != NULL && (record->attempts == 0 || record->reason == BECALM_WHY_CANCELLED || transfer->cut)) {
         (void)snprintf(text, CURL_ERROR_SIZE, "%s", becalm_reason_sentence(record->reason));
@@ -483,16 +475,16 @@ static bool text_same(struct becalm_text text, const char *at, size_t length)
 static struct client_target *target_find(const struct transfer *transfer, struct becalm_text method)
 {
     const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
-    struct handle_route *route = transfer->handle == NULL ? NULL : &transfer->handle->route;
+    struct handle_route *route = &transfer->handle->route;
     char *made;
     struct becalm_text url = url_of(transfer, &made);
     struct client_target *target;
-    if (route != NULL && route->target != NULL && text_same(url, route->url, route->url_length) &&
+    if (route->target != NULL && text_same(url, route->url, route->url_length) &&
         text_same(method, route->method, strlen(route->method))) {
         target = route->target;
     } else {
         target = client_find(transfer->client, url, method, headers);
-        if (route != NULL && url.length < sizeof route->url && method.length < sizeof route->method) {
+        if (url.length < sizeof route->url && method.length < sizeof route->method) {
             memcpy(route->url, url.at, url.length);
             memcpy(route->method, method.at, method.length);
             route->method[method.length] = '\0';
@@ -506,14 +498,13 @@ static struct client_target *target_find(const struct transfer *transfer, struct
 
 void transfer_begin(struct transfer *transfer)
 {
-    const char *operation = transfer->handle == NULL ? NULL : transfer->handle->operation;
     takes_set(transfer);
     /* Of a handle that was not told libcurl knows the method for sure only later: see learn(). Here it is a guess, for
      * the route. */
     bool asked = knows_method(transfer) || transfer->client->by_method || transfer->takes_body;
     struct becalm_text method = asked ? method_of(transfer) : (struct becalm_text){"", 0};
     transfer->target = target_find(transfer, method);
-    transfer->site = client_site(transfer->client, transfer->target, operation);
+    transfer->site = client_site(transfer->client, transfer->target, transfer->handle->operation);
     transfer->code = CURLE_OK;
     transfer->answered = transfer->easy;
     transfer->ended = false;

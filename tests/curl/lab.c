@@ -329,7 +329,14 @@ static void call_plainly(struct call *call)
 
 static void call_free(struct call *call)
 {
-    becalm_curl_cleanup(call->easy, call->lab->client);
+    if (call->easy == NULL) {
+        return;
+    }
+    if (call->lab->plain && call->lab->operation == NULL && call->lab->deadline_ms == 0) {
+        curl_easy_cleanup(call->easy); /* the client was told nothing of it */
+    } else {
+        becalm_curl_cleanup(call->easy, call->lab->client);
+    }
     curl_mime_free(call->mime);
     if (call->file != NULL) {
         (void)fclose(call->file);
@@ -360,11 +367,13 @@ static void set_deadline(struct call *call)
 static void *run_easy(void *data)
 {
     struct lab *lab = data;
-    struct call *call = calloc(1, sizeof *call);
+    struct call *calls = calloc((size_t)lab->repeat, sizeof *calls);
+    struct call *call = calls;
     struct becalm_record record;
     pthread_t canceller;
     for (long i = 0; i < lab->repeat; i++) {
         if (i == 0 || lab->fresh) {
+            call = &calls[i];
             call_make(call, lab);
         }
         call_forget(call);
@@ -385,11 +394,14 @@ static void *run_easy(void *data)
         if (lab->again) {
             call_plainly(call);
         }
-        if (i == lab->repeat - 1 || lab->fresh) {
+        if (!lab->plain && (i == lab->repeat - 1 || lab->fresh)) {
             call_free(call);
         }
     }
-    free(call);
+    for (long i = 0; i < lab->repeat && lab->plain; i++) { /* all at the end, so that no two have the same address */
+        call_free(&calls[i]);
+    }
+    free(calls);
     return NULL;
 }
 
