@@ -38,6 +38,7 @@ struct lab {
     long connections; /* at most so many; 0: as many as there are calls */
     long deadline_ms;
     bool deadline_once; /* of the first call only */
+    bool no_place;      /* for what is wrong with the policy */
     bool state;         /* print what the program takes up in the end */
     long cancel_ms;
     long pause_ms; /* before each call */
@@ -597,6 +598,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"fresh", NULL, NULL, &lab->fresh},
         {"quiet", NULL, NULL, &lab->quiet},
         {"deadline_once", NULL, NULL, &lab->deadline_once},
+        {"no_place", NULL, NULL, &lab->no_place},
         {"state", NULL, NULL, &lab->state},
     };
     if (option_is(argument, "header", '=', &value)) {
@@ -670,7 +672,7 @@ int main(int argc, char **argv)
     }
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     lab.url = argv[2];
-    lab.client = becalm_client_load(argv[1], &options, &diags);
+    lab.client = becalm_client_load(argv[1], &options, lab.no_place ? NULL : &diags);
     if (lab.client == NULL) {
         (void)fprintf(stderr, "lab: %s\n", diags.count > 0 ? diags.diag[0].message : "no memory");
         return 1;

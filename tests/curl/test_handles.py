@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What a handle was told, and what is made of it: nothing is taken for granted that it was not told."""
 
+import subprocess
+
 import pytest
-from conftest import service
-from host import Reply
+from conftest import LAB, service
+from host import Host, Reply
 
 SEQUENCES = [
     ([], "GET"),
@@ -156,3 +158,24 @@ def test_handles__who_was_sent_before_is_not_taken_for_sent_now(host, lab):
     host.on("/", once)
     first, second = lab(service(), f"http://{host.address}/", data="pay", repeat=2).calls
     assert first["body"] == "good" and (second["code"], second["attempts"]) == (7, ["refused"] * 3)
+
+
+@pytest.mark.parametrize("most, connections", [(0, 1), (1, 5)])
+def test_handles__as_many_connections_are_kept_as_was_told(host, lab, most, connections):
+    """Each call needs two, one after the other."""
+    host.on("/", Reply(200, b"good"))
+    first = Host()
+    first.on("/", Reply(302, b"", {"Location": f"http://{host.address}/"}))
+    calls = lab(service(), f"http://{first.address}/", follow=1, repeat=5, max_connects=most).calls
+    assert [call["body"] for call in calls] == ["good"] * 5 and first.connections == connections
+    first.close()
+
+
+def test_handles__who_gives_no_place_for_what_is_wrong_reads_it_on_stderr(tmp_path):
+    path = tmp_path / "becalm.yaml"
+    path.write_text("services: {s: {deadlin: 3s}}\n")
+    done = subprocess.run([LAB, str(path), "http://127.0.0.1/", "no_place=1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and f"{path}:1:" in done.stderr and "deadlin" in done.stderr
+    done = subprocess.run([LAB, str(path) + "x", "http://127.0.0.1/", "no_place=1"], capture_output=True, text=True,
+                          timeout=60)  # fmt: skip
+    assert done.returncode == 1 and "becalm.yamlx" in done.stderr
