@@ -71,8 +71,10 @@ static int finish(struct loop *loop)
         CURL *easy = message->easy_handle;
         const struct becalm_record *record = becalm_curl_multi_record(loop->multi, easy);
         char *url = NULL;
+        long status = 0;
         (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &url);
-        (void)printf("%s: %s after %u attempts: %s\n", url, curl_easy_strerror(message->data.result), record->attempts,
+        (void)curl_easy_getinfo(becalm_curl_multi_answered(loop->multi, easy), CURLINFO_RESPONSE_CODE, &status);
+        (void)printf("%s: %ld after %u attempts: %s\n", url, status, record->attempts,
                      becalm_reason_sentence(record->reason));
         failed += message->data.result != CURLE_OK;
         becalm_curl_cleanup(easy, loop->client); /* also takes it out of the multi */
