@@ -53,14 +53,14 @@ static CURL *handle_add(struct world *world, bool told)
     } else {
         (void)curl_easy_setopt(easy, CURLOPT_URL, world->url);
     }
-    check_eq_u64(becalm_curl_multi_add_handle(world->multi, easy), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_add_handle(world->multi, easy), CURLM_OK);
     return easy;
 }
 
 static int perform(struct world *world)
 {
     int running = -1;
-    check_eq_u64(becalm_curl_multi_perform(world->multi, &running), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_perform(world->multi, &running), CURLM_OK);
     return running;
 }
 
@@ -77,10 +77,11 @@ static int on_request(void *data, char *to, char *from, int to_port, int from_po
     struct becalm_curl_multi *multi = inside->world->multi;
     int running;
     (void)to, (void)from, (void)to_port, (void)from_port;
-    check_eq_u64(becalm_curl_multi_add_handle(multi, inside->other), CURLM_RECURSIVE_API_CALL);
-    check_eq_u64(becalm_curl_multi_remove_handle(multi, inside->self), CURLM_RECURSIVE_API_CALL);
-    check_eq_u64(becalm_curl_multi_perform(multi, &running), CURLM_RECURSIVE_API_CALL);
-    check_eq_u64(becalm_curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running), CURLM_RECURSIVE_API_CALL);
+    assert_int_equal(becalm_curl_multi_add_handle(multi, inside->other), CURLM_RECURSIVE_API_CALL);
+    assert_int_equal(becalm_curl_multi_remove_handle(multi, inside->self), CURLM_RECURSIVE_API_CALL);
+    assert_int_equal(becalm_curl_multi_perform(multi, &running), CURLM_RECURSIVE_API_CALL);
+    assert_int_equal(becalm_curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running),
+                     CURLM_RECURSIVE_API_CALL);
     inside->calls++;
     return CURL_PREREQFUNC_ABORT;
 }
@@ -91,14 +92,15 @@ static void test_multi__whoever_calls_from_a_callback_is_refused(void **state)
     (void)curl_easy_setopt(inside.self, CURLOPT_URL, inside.world->url);
     (void)curl_easy_setopt(inside.self, CURLOPT_PREREQFUNCTION, on_request);
     (void)curl_easy_setopt(inside.self, CURLOPT_PREREQDATA, &inside);
-    check_eq_u64(becalm_curl_multi_add_handle(inside.world->multi, inside.self), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_add_handle(inside.world->multi, inside.self), CURLM_OK);
     while (perform(inside.world) > 0) {
         (void)becalm_curl_multi_poll(inside.world->multi, NULL, 0, 1000, NULL);
     }
     check_eq_u64(inside.calls, 1);
-    check_eq_u64(becalm_curl_multi_add_handle(inside.world->multi, inside.other), CURLM_OK); /* and afterwards not */
-    check_eq_u64(becalm_curl_multi_remove_handle(inside.world->multi, inside.other), CURLM_OK);
-    check_eq_u64(becalm_curl_multi_remove_handle(inside.world->multi, inside.self), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_add_handle(inside.world->multi, inside.other),
+                     CURLM_OK); /* and afterwards not */
+    assert_int_equal(becalm_curl_multi_remove_handle(inside.world->multi, inside.other), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_remove_handle(inside.world->multi, inside.self), CURLM_OK);
     curl_easy_cleanup(inside.self);
     curl_easy_cleanup(inside.other);
 }
@@ -115,7 +117,7 @@ static void test_multi__a_handle_that_is_cleaned_up_or_reset_is_taken_out(void *
     becalm_curl_cleanup(told, world->client);
     becalm_curl_reset(reset, world->client);
     check_eq_u64((uint64_t)perform(world), 1);
-    check_eq_u64(becalm_curl_multi_remove_handle(world->multi, reset), CURLM_BAD_EASY_HANDLE);
+    assert_int_equal(becalm_curl_multi_remove_handle(world->multi, reset), CURLM_BAD_EASY_HANDLE);
     curl_easy_cleanup(reset);
     becalm_curl_multi_free(world->multi); /* takes out the last */
     world->multi = NULL;
@@ -129,11 +131,11 @@ static void test_multi__a_handle_is_in_one_place_at_a_time(void **state)
     CURLM *curl = curl_multi_init();
     struct becalm_curl_multi *other = becalm_curl_multi_new(curl, world->client);
     CURL *easy = handle_add(world, false);
-    check_eq_u64(becalm_curl_multi_add_handle(world->multi, easy), CURLM_ADDED_ALREADY);
-    check_eq_u64(becalm_curl_multi_add_handle(other, easy), CURLM_ADDED_ALREADY);
+    assert_int_equal(becalm_curl_multi_add_handle(world->multi, easy), CURLM_ADDED_ALREADY);
+    assert_int_equal(becalm_curl_multi_add_handle(other, easy), CURLM_ADDED_ALREADY);
     check_eq_u64(becalm_curl_perform(easy, world->client), CURLE_FAILED_INIT);
-    check_eq_u64(becalm_curl_multi_remove_handle(world->multi, easy), CURLM_OK);
-    check_eq_u64(becalm_curl_multi_add_handle(other, easy), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_remove_handle(world->multi, easy), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_add_handle(other, easy), CURLM_OK);
     becalm_curl_multi_free(other);
     (void)curl_multi_cleanup(curl);
     curl_easy_cleanup(easy);
@@ -174,8 +176,8 @@ static void test_multi__a_call_is_cancelled_from_another_thread(void **state)
     check_eq_u64(becalm_curl_multi_record(world->multi, goes)->reason, BECALM_WHY_CANCELLED);
     assert_null(becalm_curl_multi_info_read(world->multi, &left));
     check_true(becalm_curl_cancel(stays, world->client)); /* and removed before anybody looks */
-    check_eq_u64(becalm_curl_multi_remove_handle(world->multi, stays), CURLM_OK);
-    check_eq_u64(becalm_curl_multi_remove_handle(world->multi, goes), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_remove_handle(world->multi, stays), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_remove_handle(world->multi, goes), CURLM_OK);
     check_true(!becalm_curl_cancel(goes, world->client));
     becalm_curl_cleanup(stays, world->client);
     curl_easy_cleanup(goes);
