@@ -33,6 +33,7 @@ int main(int argc, char **argv)
     CURL *easy = curl_easy_init();
     (void)becalm_curl_setopt(easy, client, CURLOPT_URL, argv[2]);
     (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, stdout); /* sees the final answer only */
+    (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPHEADER, NULL);  /* ours are not in anybody's way */
     CURLcode code = becalm_curl_perform(easy, client);
     if (becalm_curl_record(easy, client, &record)) {
         (void)fprintf(stderr, "%s after %u attempts: %s\n", curl_easy_strerror(code), record.attempts,

@@ -18,7 +18,8 @@ static void add(struct becalm_curl_multi *multi, struct becalm_client *client, c
 {
     CURL *easy = curl_easy_init();
     (void)becalm_curl_setopt(easy, client, CURLOPT_URL, url);
-    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, ignore);
+    (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPGET, 1L);
+    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, ignore); /* sees the final answer only */
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, url);
     (void)becalm_curl_multi_add_handle(multi, easy);
 }
@@ -40,8 +41,7 @@ static int finish(struct becalm_curl_multi *multi, struct becalm_client *client)
         (void)printf("%s: %ld after %u attempts: %s\n", url, status, record->attempts,
                      becalm_reason_sentence(record->reason));
         failed += message->data.result != CURLE_OK;
-        (void)becalm_curl_multi_remove_handle(multi, easy);
-        becalm_curl_cleanup(easy, client);
+        becalm_curl_cleanup(easy, client); /* also takes it out of the multi */
     }
     return failed;
 }
@@ -56,8 +56,7 @@ int main(int argc, char **argv)
     }
     struct becalm_client *client = becalm_client_load(argv[1], NULL, NULL);
     if (client == NULL) {
-        (void)fprintf(stderr, "%s: not a policy; becalm check says why\n", argv[1]);
-        return 1;
+        return 1; /* why is on stderr */
     }
     CURLM *curl = curl_multi_init();
     struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);

@@ -8,19 +8,25 @@
  *   struct becalm_client *client = becalm_client_load("becalm.yaml", NULL, NULL);      once per program
  *   CURLcode rc = becalm_curl_perform(easy, client);                                   from any thread
  *
- * libcurl can't be asked what a handle was told, so there are two kinds of handles.
+ * libcurl can't be asked what a handle was told. So what is set with curl_easy_setopt() stays as it is and is not
+ * known, and what is set with becalm_curl_setopt() is recorded, and can be taken over for a call and given back. A
+ * handle of which nothing was recorded is PLAIN: its callbacks see every attempt as it comes, and so an attempt that
+ * has delivered a byte of a body is not repeated (answer_delivered), nor is one whose request had a body
+ * (not_replayable).
  *
- * A PLAIN handle was set up with curl_easy_setopt() alone. Its callbacks see every attempt as it comes, and so an
- * attempt that has delivered a byte of a body is not repeated (answer_delivered), nor is one whose request had a body
- * (not_replayable). It sends no headers of ours.
- *
- * A RECORDED handle has had a becalm_curl_setopt() or becalm_curl_idempotency_key(). From the first of them on, every
- * option that is named below as recorded must be set that way. Its callbacks see the final answer only: what failed
- * before it is kept back. Its body is replayed, and each attempt says how much time is left.
- *
- * Recorded: CURLOPT_WRITEFUNCTION, WRITEDATA, HEADERFUNCTION, HEADERDATA, READFUNCTION, READDATA, SEEKFUNCTION,
- * SEEKDATA, HTTPHEADER, CONNECTTIMEOUT, CONNECTTIMEOUT_MS, URL, CURLU, and what chooses the method: HTTPGET, NOBODY,
- * POST, POSTFIELDS, COPYPOSTFIELDS, MIMEPOST, HTTPPOST, UPLOAD, PUT, CUSTOMREQUEST. */
+ * Each of these does something of its own when it is recorded:
+ *   WRITEFUNCTION, WRITEDATA           the answer of an attempt that failed is kept back: only the final one is seen
+ *   HEADERFUNCTION, HEADERDATA         and so are its headers (together with the two above only)
+ *   POSTFIELDS, COPYPOSTFIELDS         the body is sent again
+ *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or READDATA and no READFUNCTION (a FILE)        likewise
+ *   HTTPHEADER, NULL if there are none each attempt says its number and how much time is left
+ *   CONNECTTIMEOUT, CONNECTTIMEOUT_MS  0 means the policy's connectTimeout
+ *   HTTPGET, NOBODY, POST, UPLOAD, PUT, MIMEPOST, HTTPPOST, CUSTOMREQUEST      the method is known, also for routes
+ *   URL, CURLU                         the URL is known after redirections, too
+ *   ERRORBUFFER                        says why a call was refused or cut
+ *   MAXCONNECTS                        counts
+ * A function and its data go together, and what was recorded once is recorded always: set it so again. CURLOPT_HEADER
+ * must be recorded if the write function is. */
 
 #include <becalm/call.h>
 #include <becalm/config.h>
@@ -62,8 +68,9 @@ struct becalm_client_options {
 
 /* From a policy file, or from the same text in memory. A request belongs to a service by its URL, as in the gateway;
  * one that belongs to none is made once, as curl_easy_perform() would. `limit: auto` is aimd here, `role` and
- * `gatewayRetries` do not count, and `hosts` do not either: the URL says where to go. NULL: see *diags, which may be
- * NULL; without errors in there, there was no memory. `options` may be NULL too. */
+ * `gatewayRetries` do not count, and `hosts` do not either: the URL says where to go. It is not read again when it
+ * changes. NULL: see *diags; without errors in there, there was no memory. If `diags` is NULL, what is wrong is written
+ * to stderr. `options` may be NULL too. */
 BECALM_API struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *,
                                                     struct becalm_diags *);
 BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,
@@ -87,11 +94,12 @@ BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_
 
 /* ---- handles ---- */
 
-/* Stands where curl_easy_setopt() stood, and makes a recorded handle. */
+/* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. */
 BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoption, ...);
 
 /* From now on each call of this handle carries an Idempotency-Key, a fresh one per call and the same on all its
- * attempts, so that a POST may be repeated. Makes a recorded handle. */
+ * attempts, so that a POST may be repeated. It is a header, so CURLOPT_HTTPHEADER must have been recorded before:
+ * CURLE_BAD_FUNCTION_ARGUMENT if not, for what was set without us would be lost. */
 BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
 
 /* What the program calls the place that this handle's calls come from: a label of metrics and a field of retries. A
@@ -100,11 +108,14 @@ BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
 BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const char *operation);
 
 /* The handle's next call must be over at this instant of CLOCK_MONOTONIC (becalm_run_now()), if the policy's deadline
- * does not come first. It counts for one call. */
+ * does not come first. It counts for one call, and until its end: an answer on its way is cut, with
+ * CURLE_OPERATION_TIMEDOUT. (The policy's deadline holds until the answer's head.) A recorded header grpc-timeout does
+ * the same if the recorded Content-Type is application/grpc. */
 BECALM_API CURLcode becalm_curl_deadline(CURL *, struct becalm_client *, becalm_ns deadline_at);
 
 /* Stand where curl_easy_reset() and curl_easy_cleanup() stood, for every handle that one of the four functions above
- * was told of: the client forgets it. (A new handle may have the address of an old one.) */
+ * was told of: the client forgets it. (A new handle may have the address of an old one.) If it is in a
+ * becalm_curl_multi, it is removed from that first. Not in a callback of its own. */
 BECALM_API void becalm_curl_reset(CURL *, struct becalm_client *);
 BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
 
@@ -115,8 +126,9 @@ BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
  * if it was cancelled. Never hedges. */
 BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
 
-/* Ends the becalm_curl_perform() that this handle is in, also in the middle of a wait; from any thread. False: it is in
- * none. */
+/* Ends the call that this handle is in, also in the middle of a wait; from any thread. In a becalm_curl_multi it ends
+ * when that is driven next: becalm_curl_multi_poll() is woken up, a loop of the program's own is not. False: it is in
+ * no call. */
 BECALM_API bool becalm_curl_cancel(CURL *, struct becalm_client *);
 
 /* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Ask in the thread of the
@@ -134,7 +146,7 @@ BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becal
 BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
 
 /* Each stands where the function of libcurl with its name stood. A handle whose call has ended stays until it is
- * removed; one that is removed before is cancelled. */
+ * removed; one that is removed before is cancelled. In callbacks: CURLM_RECURSIVE_API_CALL. */
 BECALM_API CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *, int *running);

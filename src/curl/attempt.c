@@ -4,6 +4,7 @@
 #include "http/text_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define HEAD_MAX  (1024u * 1024) /* more than libcurl takes */
 #define BODY_KEPT (16u * 1024)   /* of a failed answer; then the rest waits in the socket */
@@ -56,17 +57,32 @@ static bool give_head(struct attempt *attempt)
     return true;
 }
 
+/* What was kept of the body. False: the caller does not take it now (then `held`) or not at all (then `refused`). */
+static bool give_kept(struct attempt *attempt)
+{
+    struct buffer *body = &attempt->body;
+    size_t taken = body->length == 0 ? 0 : give_body(attempt->transfer, body->at, body->length);
+    attempt->held = taken == CURL_WRITEFUNC_PAUSE;
+    attempt->refused = !attempt->held && taken != body->length;
+    if (taken == body->length) {
+        body->length = 0;
+    }
+    return body->length == 0;
+}
+
 /* ---- what libcurl gives us ---- */
 
-/* The blank line behind a head that libcurl will not follow further: not an interim answer, a redirection or a demand
- * for a password. Those are judged by their first byte of body, if it ever comes to the caller. */
-static bool head_is_final(const struct attempt *attempt, const char *at, size_t length)
+static bool is_blank(const char *at, size_t length)
+{
+    return length <= 2 && length > 0 && (at[0] == '\r' || at[0] == '\n');
+}
+
+/* A head that libcurl will not follow further: not an interim answer, a redirection or a demand for a password. Those
+ * are judged by their first byte of body, if it ever comes to the caller. */
+static bool head_is_final(const struct attempt *attempt)
 {
     long status = 0;
-    bool blank = length <= 2 && length > 0 && (at[0] == '\r' || at[0] == '\n');
-    if (!blank || curl_easy_getinfo(attempt->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK) {
-        return false;
-    }
+    (void)curl_easy_getinfo(attempt->easy, CURLINFO_RESPONSE_CODE, &status);
     return (status >= 200 && status < 300) || (status >= 400 && status != 401 && status != 407);
 }
 
@@ -83,8 +99,12 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     if (attempt->head.full) {
         return 0;
     }
-    if (attempt->state == ATTEMPT_FLYING && head_is_final(attempt, at, length)) {
-        transfer_judge(attempt);
+    if (attempt->state == ATTEMPT_FLYING && is_blank(at, length)) {
+        if (head_is_final(attempt)) {
+            transfer_judge(attempt);
+        } else {
+            transfer_learn(attempt);
+        }
     }
     return attempt->refused ? 0 : length;
 }
@@ -101,6 +121,9 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
     }
     switch (attempt->state) {
     case ATTEMPT_PASSED:
+        if (attempt->body.length > 0 && !give_kept(attempt)) { /* the caller has paused before it took that */
+            return attempt->held ? CURL_WRITEFUNC_PAUSE : 0;
+        }
         return give_body(attempt->transfer, at, length);
     case ATTEMPT_KEPT:
         if (attempt->body.length + length > BODY_KEPT) {
@@ -117,53 +140,101 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
     BECALM_UNREACHABLE();
 }
 
+bool attempt_give(struct attempt *attempt)
+{
+    bool given = give_kept(attempt);
+    if (given && attempt->paused) {
+        attempt->paused = false;
+        (void)curl_easy_pause(attempt->easy, CURLPAUSE_CONT);
+    }
+    return given;
+}
+
 void attempt_release(struct attempt *attempt)
 {
     attempt->state = ATTEMPT_PASSED;
-    if (attempt->transfer->handle == NULL || !attempt->transfer->handle->recorded) {
-        return;
-    }
-    struct buffer *body = &attempt->body;
-    attempt->refused = !give_head(attempt) ||
-                       (body->length > 0 && give_body(attempt->transfer, body->at, body->length) != body->length);
-    if (!attempt->refused && attempt->paused) {
-        attempt->paused = false;
-        (void)curl_easy_pause(attempt->easy, CURLPAUSE_CONT);
+    if (give_head(attempt)) {
+        (void)attempt_give(attempt);
+    } else {
+        attempt->refused = true;
     }
 }
 
 /* ---- sending ---- */
 
+static bool line_is(const struct curl_slist *line, const char *name)
+{
+    struct becalm_text text = {line->data, strlen(line->data)};
+    return text_take_word(&text, name) && (text_peek(text) == ':' || text_peek(text) == ';');
+}
+
 static bool list_has(const struct curl_slist *list, const char *name)
 {
-    for (; list != NULL; list = list->next) {
-        struct becalm_text text = {list->data, strlen(list->data)};
-        if (text_take_word(&text, name) && (text_peek(text) == ':' || text_peek(text) == ';')) {
-            return true;
+    while (list != NULL && !line_is(list, name)) {
+        list = list->next;
+    }
+    return list != NULL;
+}
+
+/* The caller's list without what we say instead. Its lines up to the last such one are copied, the rest is its own. */
+static struct curl_slist *list_without(struct attempt *attempt, struct curl_slist *list, const char *name)
+{
+    size_t count = 0;
+    size_t before = 0; /* lines up to the last one to be left out */
+    for (const struct curl_slist *line = list; line != NULL; line = line->next) {
+        count++;
+        before = line_is(line, name) ? count : before;
+    }
+    if (before > attempt->copy_max) {
+        struct curl_slist *copy = realloc(attempt->copy, before * sizeof *copy);
+        if (copy == NULL) {
+            return list; /* said twice is better than not sent */
+        }
+        attempt->copy = copy;
+        attempt->copy_max = before;
+    }
+    struct curl_slist *copied = NULL;
+    struct curl_slist **next = &copied;
+    for (size_t i = 0; i < before; i++, list = list->next) {
+        if (!line_is(list, name)) {
+            attempt->copy[i] = (struct curl_slist){.data = list->data};
+            *next = &attempt->copy[i];
+            next = &attempt->copy[i].next;
         }
     }
-    return false;
+    *next = list;
+    return copied;
+}
+
+static void left_write(char *text, const char *name, enum becalm_deadline_dialect dialect, becalm_ns left)
+{
+    size_t length = strlen(name);
+    memcpy(text, name, length);
+    (void)becalm_deadline_write(dialect, left, text + length, HEADER_BYTES - length);
+}
+
+static void number_write(char *text, const char *name, uint64_t number)
+{
+    struct buffer line = {.at = text, .size = HEADER_BYTES};
+    buffer_chars(&line, name);
+    buffer_number(&line, number);
+    buffer_bytes(&line, "", 1);
 }
 
 static void deadline_say(struct attempt *attempt, becalm_ns left)
 {
-    static const char name[] = "X-Request-Deadline-Ms: ";
     char *text = attempt->text[HEADER_DEADLINE];
     if (text[0] == '\0' || left != attempt->said_left) {
-        memcpy(text, name, sizeof name);
-        (void)becalm_deadline_write(BECALM_DEADLINE_REQUEST, left, text + sizeof name - 1,
-                                    sizeof attempt->text[0] - sizeof name + 1);
+        left_write(text, "X-Request-Deadline-Ms: ", BECALM_DEADLINE_REQUEST, left);
         attempt->said_left = left;
     }
 }
 
 static void number_say(struct attempt *attempt)
 {
-    struct buffer text = {.at = attempt->text[HEADER_NUMBER], .size = sizeof attempt->text[0]};
-    if (text.at[0] == '\0' || attempt->number != attempt->said_number) {
-        buffer_chars(&text, "x-envoy-attempt-count: ");
-        buffer_number(&text, (uint64_t)attempt->number + 1);
-        buffer_bytes(&text, "", 1);
+    char *text = attempt->text[HEADER_NUMBER];
+    if (text[0] == '\0' || attempt->number != attempt->said_number) {
+        number_write(text, "x-envoy-attempt-count: ", (uint64_t)attempt->number + 1);
         attempt->said_number = attempt->number;
     }
 }
@@ -174,12 +245,28 @@ static struct curl_slist *line_before(struct attempt *attempt, enum attempt_head
     return &attempt->line[which];
 }
 
+/* gRPC has words of its own for the time that is left and for the number. */
+static struct curl_slist *grpc_before(struct attempt *attempt, struct curl_slist *list, becalm_ns left)
+{
+    if (attempt->number > 0 && !list_has(list, "grpc-previous-rpc-attempts")) {
+        number_write(attempt->text[HEADER_GRPC_NUMBER], "grpc-previous-rpc-attempts: ", attempt->number);
+        list = line_before(attempt, HEADER_GRPC_NUMBER, list);
+    }
+    if (left != BECALM_NEVER) {
+        list = list_without(attempt, list, "grpc-timeout");
+        left_write(attempt->text[HEADER_GRPC_TIMEOUT], "grpc-timeout: ", BECALM_DEADLINE_GRPC, left);
+        list = line_before(attempt, HEADER_GRPC_TIMEOUT, list);
+    }
+    return list;
+}
+
 /* In front of the caller's own list, which stays as it is. What the caller says himself is not said again. */
 static struct curl_slist *headers_of(struct attempt *attempt)
 {
-    struct transfer *transfer = attempt->transfer;
+    const struct transfer *transfer = attempt->transfer;
     struct curl_slist *list = transfer->handle->option.headers;
-    struct curl_slist *first = list;
+    becalm_ns left = becalm_ns_left(attempt->due_at, attempt->timeout_at); /* NEVER stays NEVER */
+    struct curl_slist *first = transfer->grpc ? grpc_before(attempt, list, left) : list;
     if (transfer->key[0] != '\0') {
         memcpy(attempt->text[HEADER_KEY], transfer->key, sizeof transfer->key);
         first = line_before(attempt, HEADER_KEY, first);
@@ -188,49 +275,38 @@ static struct curl_slist *headers_of(struct attempt *attempt)
         number_say(attempt);
         first = line_before(attempt, HEADER_NUMBER, first);
     }
-    if (attempt->timeout_at != BECALM_NEVER && !list_has(list, "X-Request-Deadline-Ms")) {
-        deadline_say(attempt, becalm_ns_left(attempt->due_at, attempt->timeout_at));
+    if (left != BECALM_NEVER && !list_has(list, "X-Request-Deadline-Ms")) {
+        deadline_say(attempt, left);
         first = line_before(attempt, HEADER_DEADLINE, first);
     }
     return first;
 }
 
-static bool has_callback_body(const struct transfer *transfer)
-{
-    const struct handle_options *option = transfer->handle == NULL ? NULL : &transfer->handle->option;
-    return option != NULL && option->sends_body && !option->body_in_memory;
-}
-
-/* Back to the body's beginning, as libcurl itself would go there. */
-static bool body_rewind(const struct handle_options *option)
-{
-    if (option->seek != NULL) {
-        return option->seek(option->seek_data, 0, SEEK_SET) == CURL_SEEKFUNC_OK;
-    }
-    return option->read == NULL &&
-           fseek(option->read_data == NULL ? stdin : (FILE *)option->read_data, 0, SEEK_SET) == 0;
-}
-
+/* Takes over what the call takes over, and nothing else: what was set without us can't be restored. */
 static bool options_set(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
+    CURL *easy = attempt->easy;
     struct handle_options *option = &transfer->handle->option;
-    if (transfer->body_read && !body_rewind(option)) {
+    long connect_ms = (long)((transfer->target->connect_timeout + BECALM_MS - 1) / BECALM_MS);
+    if (transfer->body.read && !body_rewind(&transfer->body, option)) {
         attempt->code = CURLE_SEND_FAIL_REWIND;
         return false;
     }
-    CURL *easy = attempt->easy;
-    long connect_ms = (long)((transfer->target->connect_timeout + BECALM_MS - 1) / BECALM_MS);
-    attempt->head.bytes_max = HEAD_MAX;
-    attempt->body.bytes_max = BODY_KEPT;
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_of(attempt));
-    if (!option->headers_in_body) {
+    if (transfer->takes_headers) {
+        (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_of(attempt));
+    }
+    if (transfer->takes_body) {
+        attempt->body.bytes_max = BODY_KEPT;
         (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
         (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt);
+    }
+    if (transfer->takes_head) {
+        attempt->head.bytes_max = HEAD_MAX;
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
     }
-    if (!option->connect_timeout && option->connect_ms != connect_ms) { /* it stays, for the next call */
+    if (transfer->takes_connect && option->connect_ms != connect_ms) { /* it stays, for the next call */
         (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
         option->connect_ms = attempt->copied ? option->connect_ms : connect_ms;
     }
@@ -239,12 +315,16 @@ static bool options_set(struct attempt *attempt)
 
 void attempt_restore(struct transfer *transfer)
 {
-    const struct handle_options *option = &transfer->handle->option;
     CURL *easy = transfer->easy;
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, option->headers);
-    if (!option->headers_in_body) {
+    const struct handle_options *option = &transfer->handle->option;
+    if (transfer->takes_headers) {
+        (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, option->headers);
+    }
+    if (transfer->takes_body) {
         (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, option->write);
         (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, option->write_data == NULL ? stdout : option->write_data);
+    }
+    if (transfer->takes_head) {
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, option->header);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, option->header_data);
     }
@@ -277,13 +357,14 @@ bool attempt_send(struct attempt *attempt)
     attempt->status = 0;
     attempt->paused = false;
     attempt->refused = false;
+    attempt->held = false;
     attempt->head.length = 0;
     attempt->body.length = 0;
     attempt->code = CURLE_FAILED_INIT;
     if (!easy_choose(attempt)) {
         return false;
     }
-    if (transfer->handle != NULL && transfer->handle->recorded && !options_set(attempt)) {
+    if (!options_set(attempt)) {
         return false;
     }
     if (curl_multi_add_handle(transfer->multi->curl, attempt->easy) != CURLM_OK) {
@@ -296,6 +377,14 @@ bool attempt_send(struct attempt *attempt)
     return true;
 }
 
+void attempt_body_read(const struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    if (body_is_read(&transfer->handle->option)) {
+        transfer->body.read = transfer->body.read || outcome_connected(attempt->easy);
+    }
+}
+
 void attempt_remove(struct attempt *attempt)
 {
     struct becalm_curl_multi *multi = attempt->transfer->multi;
@@ -303,9 +392,7 @@ void attempt_remove(struct attempt *attempt)
     if (attempt->added) {
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;
-        if (has_callback_body(attempt->transfer)) {
-            attempt->transfer->body_read = attempt->transfer->body_read || outcome_connected(attempt->easy);
-        }
+        attempt_body_read(attempt);
         multi->flying -= attempt->busy;
         attempt->busy = false;
     }

@@ -8,6 +8,7 @@
 
 #include <becalm/run.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -148,28 +149,45 @@ static struct becalm_client *client_of(struct becalm_config *config, const struc
 static const char *const as_caller[] = {AS_CALLER, NULL};
 static const struct becalm_load_options load_options = {.set = as_caller};
 
-struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *options,
-                                         struct becalm_diags *diags)
+/* Who gives no place for what is wrong should still be able to find out. */
+static void diags_print(const struct becalm_diags *diags)
+{
+    char line[1024];
+    for (uint32_t i = 0; i < diags->count; i++) {
+        (void)becalm_diag_write(&diags->diag[i], line, sizeof line);
+        (void)fprintf(stderr, "%s\n", line);
+    }
+}
+
+/* From the file, or from the text if there is no file. */
+static struct becalm_client *client_from(const char *path, struct becalm_text text,
+                                         const struct becalm_client_options *options, struct becalm_diags *diags)
 {
     struct becalm_config *config = NULL;
     struct becalm_diags *own = diags == NULL ? calloc(1, sizeof *own) : NULL;
-    if (diags != NULL || own != NULL) {
-        (void)becalm_config_load(&config, path, &load_options, diags == NULL ? own : diags);
+    struct becalm_diags *used = diags == NULL ? own : diags;
+    if (used != NULL && path != NULL) {
+        (void)becalm_config_load(&config, path, &load_options, used);
+    } else if (used != NULL) {
+        (void)becalm_config_parse(&config, "policy", text.at, text.length, &load_options, used);
+    }
+    if (own != NULL && config == NULL) {
+        diags_print(own);
     }
     free(own);
     return client_of(config, options);
 }
 
+struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *options,
+                                         struct becalm_diags *diags)
+{
+    return client_from(path == NULL ? "" : path, (struct becalm_text){0}, options, diags);
+}
+
 struct becalm_client *becalm_client_parse(const char *text, size_t length, const struct becalm_client_options *options,
                                           struct becalm_diags *diags)
 {
-    struct becalm_config *config = NULL;
-    struct becalm_diags *own = diags == NULL ? calloc(1, sizeof *own) : NULL;
-    if (diags != NULL || own != NULL) {
-        (void)becalm_config_parse(&config, "policy", text, length, &load_options, diags == NULL ? own : diags);
-    }
-    free(own);
-    return client_of(config, options);
+    return client_from(NULL, (struct becalm_text){text, length}, options, diags);
 }
 
 struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *policy,

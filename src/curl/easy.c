@@ -76,13 +76,13 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
 CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 {
     lock(client);
-    struct handle *handle = handle_told(client, easy);
-    if (handle != NULL) {
-        handle->recorded = true;
+    struct handle *handle = handles_find(&client->handles, easy);
+    bool knows_headers = handle != NULL && (handle->option.told & TOLD_HEADERS) != 0;
+    if (knows_headers) {
         handle->keyed = true;
     }
     unlock(client);
-    return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+    return knows_headers ? CURLE_OK : CURLE_BAD_FUNCTION_ARGUMENT;
 }
 
 CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const char *operation)
@@ -107,11 +107,19 @@ CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_n
     return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
 }
 
+/* The multi that it is in would look for it, so it is taken out of that first. */
 static void forget(CURL *easy, struct becalm_client *client)
 {
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
-    if (handle != NULL && !is_busy(handle)) {
+    struct becalm_curl_multi *in = handle == NULL ? NULL : handle->in;
+    unlock(client);
+    if (in != NULL) {
+        (void)becalm_curl_multi_remove_handle(in, easy);
+    }
+    lock(client);
+    handle = handles_find(&client->handles, easy);
+    if (handle != NULL && handle->in == NULL && !is_busy(handle)) {
         handles_forget(&client->handles, handle);
     }
     unlock(client);
@@ -137,6 +145,9 @@ static bool multi_ready(struct handle *handle, struct becalm_client *client)
         handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
         handle->multi = handle->own == NULL ? NULL : multi_new_for_one(handle->own, client);
     }
+    if (handle->multi != NULL && handle->option.connections > 0) { /* what libcurl does with its own multi handle */
+        (void)curl_multi_setopt(handle->own, CURLMOPT_MAXCONNECTS, handle->option.connections);
+    }
     return handle->multi != NULL;
 }
 
@@ -148,7 +159,7 @@ static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
     if (handle != NULL) {
         handles_use(&client->handles, handle);
     }
-    if (handle == NULL || is_busy(handle) || !multi_ready(handle, client)) {
+    if (handle == NULL || handle->in != NULL || is_busy(handle) || !multi_ready(handle, client)) {
         unlock(client);
         return NULL;
     }
@@ -178,12 +189,15 @@ bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     bool busy = handle != NULL && is_busy(handle);
+    bool in_multi = handle != NULL && handle->in != NULL;
     if (busy) {
         atomic_store_explicit(&handle->multi->cancelled, true, memory_order_relaxed);
         (void)curl_multi_wakeup(handle->own);
+    } else if (in_multi) {
+        multi_cancel_later(handle->in, handle);
     }
     unlock(client);
-    return busy;
+    return busy || in_multi;
 }
 
 bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_record *record)

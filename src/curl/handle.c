@@ -102,7 +102,7 @@ static struct handle *untold_spare(const struct handles *handles)
 {
     struct handle *handle = handles->untold_count < HANDLES_UNTOLD_MAX ? NULL : handles->oldest;
     /* acquire: pairs with the release at the end of its call, whose traces are then all there */
-    while (handle != NULL && atomic_load_explicit(&handle->busy, memory_order_acquire)) {
+    while (handle != NULL && (handle->in != NULL || atomic_load_explicit(&handle->busy, memory_order_acquire))) {
         handle = handle->newer;
     }
     return handle;
@@ -172,38 +172,42 @@ static bool text_note(char **copy, const char *text)
     return true;
 }
 
-static void method_note(struct handle_options *option, const char *method, bool sends_body)
+static void method_note(struct handle_options *option, const char *method, enum handle_body body)
 {
     option->method = method;
-    option->sends_body = sends_body;
-    option->body_in_memory = option->body_in_memory && sends_body;
+    option->body = body;
 }
 
-/* POSTFIELDS and forms choose the method POST; NULL takes the body away again. */
-static void body_note(struct handle_options *option, const void *body)
+static void post_note(struct handle_options *option)
 {
-    if (body != NULL) {
-        method_note(option, "POST", true);
-    }
-    option->body_in_memory = body != NULL;
+    method_note(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
 }
 
 /* The options that are written down, one function per kind of value. */
 static void number_note(struct handle_options *option, CURLoption which, long value)
 {
     if (which == CURLOPT_HTTPGET && value != 0) {
-        method_note(option, "GET", false);
+        method_note(option, "GET", BODY_NONE);
+    } else if (which == CURLOPT_POST && value != 0) {
+        post_note(option);
     } else if (which == CURLOPT_POST) {
-        method_note(option, value != 0 ? "POST" : "GET", value != 0);
+        method_note(option, "GET", BODY_NONE);
+    } else if (which == CURLOPT_NOBODY && value != 0) {
+        method_note(option, "HEAD", BODY_NONE);
     } else if (which == CURLOPT_NOBODY) {
-        method_note(option, value != 0 ? "HEAD" : "GET", false);
+        if (option->method != NULL && strcmp(option->method, "HEAD") == 0) { /* any other stays what it is */
+            method_note(option, "GET", BODY_NONE);
+        }
     } else if (which == CURLOPT_UPLOAD || (int)which == CURLOPTTYPE_LONG + 54) { /* and CURLOPT_PUT, deprecated */
-        method_note(option, value != 0 ? "PUT" : "GET", value != 0);
+        method_note(option, value != 0 ? "PUT" : "GET", value != 0 ? BODY_CALLBACK : BODY_NONE);
     } else if (which == CURLOPT_HEADER) {
         option->headers_in_body = value != 0;
+    } else if (which == CURLOPT_MAXCONNECTS) {
+        option->connections = value;
     } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
         option->connect_timeout = value != 0;
         option->connect_ms = 0;
+        option->told |= TOLD_CONNECT;
     }
 }
 
@@ -211,23 +215,31 @@ static bool pointer_note(struct handle_options *option, CURLoption which, void *
 {
     if (which == CURLOPT_WRITEDATA) {
         option->write_data = value;
+        option->told |= TOLD_WRITE;
     } else if (which == CURLOPT_HEADERDATA) {
         option->header_data = value;
+        option->told |= TOLD_HEADER;
     } else if (which == CURLOPT_READDATA) {
         option->read_data = value;
+        option->told |= TOLD_READ;
     } else if (which == CURLOPT_SEEKDATA) {
         option->seek_data = value;
     } else if (which == CURLOPT_HTTPHEADER) {
         option->headers = value;
+        option->told |= TOLD_HEADERS;
     } else if (which == CURLOPT_CURLU) {
         option->curlu = value;
+    } else if (which == CURLOPT_ERRORBUFFER) {
+        option->error = value;
     } else if (which == CURLOPT_URL) {
         return text_note(&option->url, value);
     } else if (which == CURLOPT_CUSTOMREQUEST) {
         return text_note(&option->custom, value);
-    } else if (which == CURLOPT_POSTFIELDS || which == CURLOPT_COPYPOSTFIELDS || which == CURLOPT_MIMEPOST ||
-               (int)which == CURLOPTTYPE_OBJECTPOINT + 24) { /* CURLOPT_HTTPPOST, deprecated */
-        body_note(option, value);
+    } else if (which == CURLOPT_POSTFIELDS || which == CURLOPT_COPYPOSTFIELDS) {
+        option->fields = value != NULL; /* NULL is a POST too, with a body from the read function */
+        post_note(option);
+    } else if (which == CURLOPT_MIMEPOST || (int)which == CURLOPTTYPE_OBJECTPOINT + 24) { /* and HTTPPOST, deprecated */
+        method_note(option, "POST", BODY_FORM);
     }
     return true;
 }
@@ -238,10 +250,13 @@ static void function_note(struct handle_options *option, CURLoption which, any_f
 {
     if (which == CURLOPT_WRITEFUNCTION) {
         option->write = (curl_write_callback)value;
+        option->told |= TOLD_WRITE;
     } else if (which == CURLOPT_HEADERFUNCTION) {
         option->header = (curl_write_callback)value;
+        option->told |= TOLD_HEADER;
     } else if (which == CURLOPT_READFUNCTION) {
         option->read = (curl_read_callback)value;
+        option->told |= TOLD_READ;
     } else if (which == CURLOPT_SEEKFUNCTION) {
         option->seek = (curl_seek_callback)value;
     }
@@ -250,7 +265,6 @@ static void function_note(struct handle_options *option, CURLoption which, any_f
 bool handle_note(struct handle *handle, CURLoption which, const void *value)
 {
     handle->told = true;
-    handle->recorded = true;
     handle->route.target = NULL; /* a header may lead elsewhere */
     if ((int)which >= CURLOPTTYPE_OFF_T) {
         return true; /* sizes and blobs say nothing that is needed here */

@@ -10,13 +10,34 @@
 
 #include <curl/curl.h>
 
-#define HANDLES_UNTOLD_MAX 256u /* handles that were told nothing; more only if all are in a call */
+/* Handles that were told nothing; more only if all are in a call. Each may have three descriptors, and nobody tells
+ * when its program has cleaned it up. */
+#define HANDLES_UNTOLD_MAX 32u
 
 struct becalm_curl_multi;
 struct client_target;
 
+/* What becalm_curl_setopt() was told of, bits. What it was not told of may have been set without it, so that it is
+ * neither taken over nor restored. */
+enum handle_told {
+    TOLD_WRITE = 1,    /* WRITEFUNCTION or WRITEDATA */
+    TOLD_HEADER = 2,   /* HEADERFUNCTION or HEADERDATA */
+    TOLD_READ = 4,     /* READFUNCTION or READDATA */
+    TOLD_HEADERS = 8,  /* HTTPHEADER */
+    TOLD_CONNECT = 16, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
+};
+
+/* Where the request's body comes from. */
+enum handle_body {
+    BODY_NONE,
+    BODY_MEMORY,  /* POSTFIELDS: libcurl sends it again by itself */
+    BODY_FORM,    /* MIMEPOST, HTTPPOST: nobody can be asked whether its parts can go back */
+    BODY_CALLBACK /* READFUNCTION, or a FILE */
+};
+
 /* As told by becalm_curl_setopt(). Zeroed: libcurl's defaults. */
 struct handle_options {
+    unsigned told; /* bits of handle_told */
     curl_write_callback write;
     void *write_data;
     curl_write_callback header;
@@ -27,11 +48,13 @@ struct handle_options {
     void *seek_data;
     struct curl_slist *headers;
     CURLU *curlu;
-    char *url;    /* a copy; NULL: not told */
-    char *custom; /* CUSTOMREQUEST, a copy */
-    const char *method;
-    bool body_in_memory; /* POSTFIELDS, or a form: libcurl sends it again by itself */
-    bool sends_body;
+    char *error;        /* ERRORBUFFER */
+    long connections;   /* MAXCONNECTS; 0: not told */
+    char *url;          /* a copy; NULL: not told */
+    char *custom;       /* CUSTOMREQUEST, a copy */
+    const char *method; /* NULL: not told, and then nor is the body */
+    enum handle_body body;
+    bool fields; /* POSTFIELDS is there, for a method that sends it */
     bool connect_timeout;
     long connect_ms;      /* what we have set instead; 0: nothing */
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
@@ -49,13 +72,15 @@ struct handle_route {
 
 struct handle {
     CURL *easy;
-    bool told;     /* there is something to remember until becalm_curl_cleanup() */
-    bool recorded; /* its callbacks are known */
-    bool keyed;    /* every call gets a fresh idempotency key */
+    bool told;  /* there is something to remember until becalm_curl_cleanup() */
+    bool keyed; /* every call gets a fresh idempotency key */
     const char *operation;
     becalm_ns deadline_at; /* of the next call; 0: none */
     struct handle_options option;
     struct handle_route route;
+    struct becalm_curl_multi *in; /* the program's multi that it is in; NULL: none */
+    bool cancel;                  /* its call there is to be cancelled, and it is in the list of those */
+    struct handle *next_cancel;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
     CURLM *own;                      /* what that is around */
     bool called;                     /* there is a record of its latest call */

@@ -255,7 +255,7 @@ CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *multi, int *left)
     return &multi->message;
 }
 
-/* ---- driving ---- */
+/* ---- what steps have marked ---- */
 
 void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
 {
@@ -312,20 +312,67 @@ static void timers_run(struct becalm_curl_multi *multi, becalm_ns now)
     }
 }
 
+/* ---- cancelled from elsewhere ---- */
+
+void multi_cancel_later(struct becalm_curl_multi *multi, struct handle *handle)
+{
+    if (!handle->cancel) {
+        handle->cancel = true;
+        handle->next_cancel = multi->cancels;
+        multi->cancels = handle;
+    }
+    atomic_store_explicit(&multi->cancelled, true, memory_order_relaxed); /* the mutex orders the list */
+    (void)curl_multi_wakeup(multi->curl);
+}
+
+/* The next of the list; NULL: there is none. Only this thread removes handles, so that it stays what it is. */
+static struct handle *cancel_take(struct becalm_curl_multi *multi)
+{
+    (void)pthread_mutex_lock(&multi->client->mutex);
+    struct handle *handle = multi->cancels;
+    if (handle != NULL) {
+        multi->cancels = handle->next_cancel;
+        handle->cancel = false;
+    } else {
+        atomic_store_explicit(&multi->cancelled, false, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&multi->client->mutex);
+    return handle;
+}
+
+static void cancels_run(struct becalm_curl_multi *multi)
+{
+    /* relaxed: whoever set it has woken us up afterwards, and the list has a mutex */
+    if (!atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
+        return;
+    }
+    for (struct handle *handle = cancel_take(multi); handle != NULL; handle = cancel_take(multi)) {
+        transfer_cancel(multi_find(multi, handle->easy));
+    }
+}
+
+/* ---- driving ---- */
+
 static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside, int *running)
 {
     messages_take(multi);
     int others = inside - (int)multi->flying; /* while both speak of the same moment */
+    cancels_run(multi);
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
     settle(multi);
     *running = (int)multi->active + (others > 0 ? others : 0);
     rearm(multi);
+    multi->inside = false;
     return rc;
 }
 
 CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *multi, int *running)
 {
     int inside = 0;
+    if (multi->inside) {
+        return CURLM_RECURSIVE_API_CALL;
+    }
+    multi->inside = true;
     CURLMcode rc = curl_multi_perform(multi->curl, &inside);
     return drive(multi, rc, inside, running);
 }
@@ -334,6 +381,10 @@ CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *multi, curl_
                                           int *running)
 {
     int inside = 0;
+    if (multi->inside) {
+        return CURLM_RECURSIVE_API_CALL;
+    }
+    multi->inside = true;
     if (socket == CURL_SOCKET_TIMEOUT) {
         multi->armed_at = BECALM_NEVER; /* it has fired */
     }
@@ -402,13 +453,45 @@ static struct transfer *transfer_take(struct becalm_curl_multi *multi)
     return transfer;
 }
 
-/* What is known of it; who was told nothing may be forgotten at any time. */
-static struct handle *handle_of(struct becalm_client *client, CURL *easy)
+static void transfer_spare(struct becalm_curl_multi *multi, struct transfer *transfer)
 {
-    (void)pthread_mutex_lock(&client->mutex);
-    struct handle *handle = handles_find(&client->handles, easy);
-    (void)pthread_mutex_unlock(&client->mutex);
-    return handle != NULL && handle->told ? handle : NULL;
+    transfer->next = multi->spare;
+    multi->spare = transfer;
+}
+
+/* The handle is in this multi from now on, if nobody else has it. */
+static CURLMcode handle_join(struct becalm_curl_multi *multi, CURL *easy, struct handle **joined)
+{
+    CURLMcode rc = CURLM_OK;
+    (void)pthread_mutex_lock(&multi->client->mutex);
+    struct handle *handle = handles_get(&multi->client->handles, easy);
+    if (handle == NULL) {
+        rc = CURLM_OUT_OF_MEMORY;
+    } else if (handle->in != NULL || atomic_load_explicit(&handle->busy, memory_order_acquire)) {
+        rc = CURLM_ADDED_ALREADY; /* acquire: pairs with the release at the end of a becalm_curl_perform() */
+    } else {
+        handle->in = multi;
+        *joined = handle;
+    }
+    (void)pthread_mutex_unlock(&multi->client->mutex);
+    return rc;
+}
+
+static void handle_part(struct becalm_curl_multi *multi, struct handle *handle)
+{
+    (void)pthread_mutex_lock(&multi->client->mutex);
+    for (struct handle **at = &multi->cancels; handle->cancel && *at != NULL; at = &(*at)->next_cancel) {
+        if (*at == handle) {
+            *at = handle->next_cancel;
+            handle->cancel = false;
+            break;
+        }
+    }
+    handle->in = NULL;
+    if (!handle->told && handle->multi == NULL) { /* there is nothing to remember */
+        handles_forget(&multi->client->handles, handle);
+    }
+    (void)pthread_mutex_unlock(&multi->client->mutex);
 }
 
 static void transfer_start(struct becalm_curl_multi *multi, struct transfer *transfer, CURL *easy,
@@ -426,22 +509,45 @@ static void transfer_start(struct becalm_curl_multi *multi, struct transfer *tra
     settle(multi);
 }
 
+/* Memory for all that a transfer needs; NULL: there is none. */
+static struct transfer *transfer_new(struct becalm_curl_multi *multi, CURL *easy)
+{
+    struct transfer *transfer = transfer_take(multi);
+    if (transfer == NULL) {
+        return NULL;
+    }
+    if (!room_make(multi, multi->easy_count + multi->message_count + 1) || !multi_know(multi, easy, transfer)) {
+        transfer_spare(multi, transfer);
+        return NULL;
+    }
+    return transfer;
+}
+
 CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *easy)
 {
     if (easy == NULL) {
         return CURLM_BAD_EASY_HANDLE;
     }
+    if (multi->inside) {
+        return CURLM_RECURSIVE_API_CALL;
+    }
     if (multi_find(multi, easy) != NULL) {
         return CURLM_ADDED_ALREADY;
     }
-    struct transfer *transfer = transfer_take(multi);
-    if (transfer == NULL || !room_make(multi, multi->easy_count + multi->message_count + 1) ||
-        !multi_know(multi, easy, transfer)) {
-        free(transfer);
+    struct handle *handle;
+    CURLMcode rc = handle_join(multi, easy, &handle);
+    if (rc != CURLM_OK) {
+        return rc;
+    }
+    struct transfer *transfer = transfer_new(multi, easy);
+    if (transfer == NULL) {
+        handle_part(multi, handle);
         return CURLM_OUT_OF_MEMORY;
     }
-    transfer_start(multi, transfer, easy, handle_of(multi->client, easy));
+    multi->inside = true;
+    transfer_start(multi, transfer, easy, handle);
     rearm(multi);
+    multi->inside = false;
     return CURLM_OK;
 }
 
@@ -464,6 +570,10 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
     if (transfer == NULL || transfer->easy != easy) {
         return CURLM_BAD_EASY_HANDLE;
     }
+    if (multi->inside) {
+        return CURLM_RECURSIVE_API_CALL;
+    }
+    multi->inside = true;
     if (!transfer->over) {
         transfer_cancel(transfer);
         settle(multi);
@@ -471,9 +581,10 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
     transfer_forget(transfer);
     message_drop(multi, easy);
     multi_unknow(multi, easy);
-    transfer->next = multi->spare;
-    multi->spare = transfer;
+    handle_part(multi, transfer->handle);
+    transfer_spare(multi, transfer);
     rearm(multi);
+    multi->inside = false;
     return CURLM_OK;
 }
 
@@ -482,13 +593,11 @@ void becalm_curl_multi_free(struct becalm_curl_multi *multi)
     if (multi == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < multi->place_count;) {
+    multi->message_count = 0; /* nobody will read them */
+    for (uint32_t i = 0; multi->easy_count > 0; i = (i + 1) & (multi->place_count - 1)) {
         const struct multi_place *place = &multi->place[i];
-        if (place->easy != NULL && place->easy == place->transfer->easy) {
+        while (place->easy != NULL && place->easy == place->transfer->easy) { /* another may move to where it was */
             (void)becalm_curl_multi_remove_handle(multi, place->easy);
-            i = 0; /* others may have moved */
-        } else {
-            i++;
         }
     }
     if (multi->only != NULL) {

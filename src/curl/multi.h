@@ -16,7 +16,9 @@ struct becalm_curl_multi {
     CURLM *curl;
     struct transfer
         *only; /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi */
-    BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): whoever is in it */
+    BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): who is in it, or some who are in the list */
+    struct handle *cancels;        /* that list, with the client's mutex */
+    bool inside;                   /* one of our functions is at work, perhaps in a callback of the caller's */
     struct multi_place *place;     /* open addressing, at most half full */
     uint32_t place_count;
     uint32_t easy_count;      /* handles in `place`: callers' and copies */
@@ -43,6 +45,9 @@ bool multi_know(struct becalm_curl_multi *, CURL *, struct transfer *); /* false
 void multi_unknow(struct becalm_curl_multi *, CURL *);
 void multi_wake_at(struct becalm_curl_multi *, struct transfer *, becalm_ns);
 void multi_dirty(struct becalm_curl_multi *, struct transfer *);
+
+/* For easy.c, with the client's mutex: a handle in this multi is to be cancelled by whoever drives it. */
+void multi_cancel_later(struct becalm_curl_multi *, struct handle *);
 
 /* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
 struct becalm_curl_multi *multi_new_for_one(CURLM *, struct becalm_client *);

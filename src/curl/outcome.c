@@ -54,6 +54,15 @@ bool outcome_delivered(CURL *easy)
     return info_count(easy, CURLINFO_SIZE_DOWNLOAD_T) > 0;
 }
 
+bool outcome_headed(CURL *easy)
+{
+    curl_off_t length = -1;
+    long status = info_long(easy, CURLINFO_RESPONSE_CODE);
+    bool followed = status < 200 || (status >= 300 && status < 400) || status == 401 || status == 407;
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length); /* -1 until the whole head has come */
+    return outcome_delivered(easy) || (!followed && length >= 0);
+}
+
 bool outcome_sent_body(CURL *easy)
 {
     return info_count(easy, CURLINFO_SIZE_UPLOAD_T) > 0;
@@ -116,13 +125,14 @@ void outcome_of_head(CURL *easy, const struct becalm_retry_on *retry_on, struct 
 /* What the code alone does not say: whether anything was sent, and how much of an answer came. */
 static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
 {
-    bool sent = info_long(easy, CURLINFO_REQUEST_SIZE) > 0;
+    /* Also by what was followed to get here: then the first request was sent, whatever became of the next. */
+    bool sent = info_long(easy, CURLINFO_REQUEST_SIZE) > 0 || info_long(easy, CURLINFO_REDIRECT_COUNT) > 0;
     bool answered = status_of(easy) >= 200;
     switch (trouble) {
     case TROUBLE_DNS:
-        return BECALM_HTTP_DNS;
+        return sent ? BECALM_HTTP_RESET : BECALM_HTTP_DNS;
     case TROUBLE_CONNECT:
-        return BECALM_HTTP_CONNECT;
+        return sent ? BECALM_HTTP_RESET : BECALM_HTTP_CONNECT;
     case TROUBLE_TLS:
         return sent ? BECALM_HTTP_RESET : BECALM_HTTP_TLS;
     case TROUBLE_BROKEN:

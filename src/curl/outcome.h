@@ -23,6 +23,10 @@ void outcome_of_head(CURL *, const struct becalm_retry_on *, struct seen *);
 /* The transfer is over with this result. */
 void outcome_of_result(CURL *, CURLcode, const struct becalm_retry_on *, struct seen *);
 
+/* Has the head of the answer come that the caller will see? Known for sure if it says how long the body is, or if some
+ * of that has come. */
+bool outcome_headed(CURL *);
+
 /* Have bytes of a body been delivered, and of a body sent? */
 bool outcome_delivered(CURL *);
 bool outcome_sent_body(CURL *);

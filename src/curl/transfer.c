@@ -3,28 +3,44 @@
 
 #include "http/text_internal.h"
 
+#include <becalm/run.h>
+
 #include <stdio.h>
 #include <stdlib.h>
+
+#define HELD_FOR (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
 
 /* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
 extern int getentropy(void *buffer, size_t length);
 
-static bool is_recorded(const struct transfer *transfer)
+/* What this call takes over: what becalm_curl_setopt() was told of. With the head in the body nothing can be kept back,
+ * and what is kept of a head without its body would come too late. */
+static void takes_set(struct transfer *transfer)
 {
-    return transfer->handle != NULL && transfer->handle->recorded;
+    const struct handle_options *option = &transfer->handle->option;
+    unsigned told = option->told;
+    transfer->takes_body = (told & TOLD_WRITE) != 0 && !option->headers_in_body;
+    transfer->takes_head = (told & TOLD_HEADER) != 0 && transfer->takes_body;
+    transfer->takes_headers = (told & TOLD_HEADERS) != 0;
+    transfer->takes_connect = (told & TOLD_CONNECT) != 0 && !option->connect_timeout;
 }
 
-/* Our callbacks are on it, so that nothing has reached the caller before it was judged. */
-static bool keeps_back(const struct transfer *transfer)
+/* NULL: it was not told of its method and body. */
+static const struct handle_options *told_options(const struct transfer *transfer)
 {
-    return is_recorded(transfer) && !transfer->handle->option.headers_in_body;
+    return transfer->handle->option.method == NULL ? NULL : &transfer->handle->option;
+}
+
+static bool knows_method(const struct transfer *transfer)
+{
+    return transfer->handle->option.method != NULL || transfer->handle->option.custom != NULL;
 }
 
 /* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
 static bool may_hedge(const struct transfer *transfer)
 {
-    return transfer->multi->only == NULL && keeps_back(transfer) &&
-           (!transfer->handle->option.sends_body || transfer->handle->option.body_in_memory);
+    const struct handle_options *told = told_options(transfer);
+    return transfer->multi->only == NULL && transfer->takes_body && (told == NULL || !body_is_read(told));
 }
 
 /* ---- what is known of the request ---- */
@@ -37,12 +53,12 @@ static struct becalm_text text_from(const char *text)
 /* What the handle was told; else what libcurl says, who knows it for sure only while it is sending. */
 static struct becalm_text method_of(const struct transfer *transfer)
 {
-    const struct handle_options *option = is_recorded(transfer) ? &transfer->handle->option : NULL;
+    const struct handle_options *option = &transfer->handle->option;
     char *method = NULL;
-    if (option != NULL && option->custom != NULL) {
+    if (option->custom != NULL) {
         return text_from(option->custom);
     }
-    if (option != NULL && option->method != NULL) {
+    if (option->method != NULL) {
         return text_from(option->method);
     }
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_METHOD, &method);
@@ -52,23 +68,23 @@ static struct becalm_text method_of(const struct transfer *transfer)
 /* `made` is to be freed with curl_free(). */
 static struct becalm_text url_of(const struct transfer *transfer, char **made)
 {
-    const struct handle_options *option = is_recorded(transfer) ? &transfer->handle->option : NULL;
+    const struct handle_options *option = &transfer->handle->option;
     char *url = NULL;
     *made = NULL;
-    if (option != NULL && option->curlu != NULL && curl_url_get(option->curlu, CURLUPART_URL, made, 0) == CURLUE_OK) {
+    if (option->curlu != NULL && curl_url_get(option->curlu, CURLUPART_URL, made, 0) == CURLUE_OK) {
         return text_from(*made);
     }
-    if (option != NULL && option->url != NULL) {
+    if (option->url != NULL) {
         return text_from(option->url);
     }
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
     return text_from(url == NULL ? "" : url);
 }
 
-/* The value of a header of a recorded handle; absent: none. */
+/* The value of a header that was recorded; absent: none. */
 static struct becalm_text told_header(const struct transfer *transfer, const char *name)
 {
-    const struct curl_slist *line = is_recorded(transfer) ? transfer->handle->option.headers : NULL;
+    const struct curl_slist *line = transfer->takes_headers ? transfer->handle->option.headers : NULL;
     for (; line != NULL; line = line->next) {
         struct becalm_text text = text_from(line->data);
         if (text_take_word(&text, name) && text_take(&text, ':')) {
@@ -76,15 +92,6 @@ static struct becalm_text told_header(const struct transfer *transfer, const cha
         }
     }
     return (struct becalm_text){0};
-}
-
-static bool body_is_gone(const struct handle_options *option)
-{
-    if (!option->sends_body || option->body_in_memory || option->seek != NULL) {
-        return false;
-    }
-    FILE *file = option->read_data == NULL ? stdin : option->read_data;
-    return option->read != NULL || fseek(file, 0, SEEK_CUR) != 0;
 }
 
 /* A fresh key: 128 bits, as digits. */
@@ -104,39 +111,78 @@ static bool key_draw(struct transfer *transfer)
     return true;
 }
 
+static bool text_begins(struct becalm_text text, const char *with)
+{
+    return text.length >= strlen(with) && memcmp(text.at, with, strlen(with)) == 0;
+}
+
+/* When the caller wants it to be over; NEVER: it did not say. What a call of gRPC says to its callee it says to us. */
+static becalm_ns deadline_of(struct transfer *transfer)
+{
+    becalm_ns at = transfer->handle->deadline_at == 0 ? BECALM_NEVER : transfer->handle->deadline_at;
+    unsigned dialects;
+    transfer->handle->deadline_at = 0;
+    transfer->grpc = text_begins(told_header(transfer, "Content-Type"), "application/grpc");
+    if (transfer->grpc) {
+        struct becalm_deadline_headers headers = {.grpc_timeout = told_header(transfer, "grpc-timeout")};
+        becalm_ns left = becalm_deadline_read(&headers, &dialects);
+        at = left == BECALM_NEVER ? at : becalm_ns_min(at, becalm_ns_after(becalm_run_now(), left));
+    }
+    return at;
+}
+
 static struct becalm_request request_of(struct transfer *transfer, struct becalm_text method)
 {
     struct handle *handle = transfer->handle;
     struct becalm_text key;
     struct becalm_request request = {.idempotent = becalm_http_idempotent(method)};
     transfer->key[0] = '\0';
-    transfer->learned = is_recorded(transfer) && (handle->option.method != NULL || handle->option.custom != NULL);
-    if (handle == NULL) {
-        return request;
-    }
-    request.deadline_at = handle->deadline_at;
-    handle->deadline_at = 0;
+    transfer->learned = knows_method(transfer);
+    transfer->must_end_at = deadline_of(transfer);
+    request.deadline_at = transfer->must_end_at;
     bool has_key = becalm_key_parse(told_header(transfer, "Idempotency-Key"), &key);
     if (handle->keyed && !has_key) {
         has_key = key_draw(transfer);
     }
     request.keyed = has_key && transfer->target->keys_count;
-    request.not_replayable = handle->recorded && body_is_gone(&handle->option);
+    request.not_replayable = !body_begin(&transfer->body, &handle->option);
     return request;
 }
 
-/* Of a plain handle the method is sure only once libcurl has begun, and until it has followed a redirection. And
- * whether there was a body is known afterwards. */
+/* Of a handle that was not told its method it is sure only once libcurl has begun, and until it has followed a
+ * redirection. Whether it had a body is known afterwards, and until then some methods may have. */
 static void learn(struct transfer *transfer, CURL *easy)
 {
     struct becalm_request *request = &transfer->call.request;
+    struct becalm_text method = method_of(transfer);
     long redirects = 0;
-    (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirects);
     if (!transfer->learned) {
-        request->idempotent = redirects == 0 && becalm_http_idempotent(method_of(transfer));
+        (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirects);
+        request->idempotent = redirects == 0 && becalm_http_idempotent(method);
     }
-    if (!is_recorded(transfer)) {
-        request->not_replayable = outcome_sent_body(easy);
+    if (told_options(transfer) == NULL) {
+        request->not_replayable = outcome_sent_body(easy) || text_begins(method, "POST") || text_begins(method, "PUT");
+    }
+}
+
+void transfer_learn(const struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    if (!transfer->learned) {
+        learn(transfer, attempt->easy);
+        transfer->learned = true;
+    }
+}
+
+/* An attempt has failed. May its request be repeated, and can it? A body that can't go back is found out now, while the
+ * answer is there to be given. */
+static void learn_failed(struct transfer *transfer, const struct attempt *attempt)
+{
+    learn(transfer, attempt->easy);
+    attempt_body_read(attempt);
+    if (transfer->body.read && !transfer->call.request.not_replayable &&
+        !body_rewind(&transfer->body, &transfer->handle->option)) {
+        becalm_call_not_replayable(&transfer->call);
     }
 }
 
@@ -288,21 +334,32 @@ static CURLcode code_without_answer(const struct transfer *transfer)
     return record->reason == BECALM_WHY_DEADLINE ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_CONNECT;
 }
 
-static struct attempt *attempt_kept(struct transfer *transfer)
+/* There is at most one that is kept, and one that is passed on. */
+static struct attempt *attempt_in(struct transfer *transfer, enum attempt_state state)
 {
     for (uint32_t i = 0; i < transfer->top; i++) {
-        if (transfer->attempt[i].state == ATTEMPT_KEPT) {
+        if (transfer->attempt[i].state == state) {
             return &transfer->attempt[i];
         }
     }
     return NULL;
 }
 
+/* Where libcurl itself has nothing to say, since the end was not its doing. */
+static void tell_error(const struct transfer *transfer)
+{
+    char *text = transfer->handle->option.error;
+    const struct becalm_record *record = &transfer->call.record;
+    if (text != NULL && (record->attempts == 0 || record->reason == BECALM_WHY_CANCELLED || transfer->cut)) {
+        (void)snprintf(text, CURL_ERROR_SIZE, "%s", becalm_reason_sentence(record->reason));
+    }
+}
+
 /* The engine is done with the call. A kept answer becomes the caller's, as much as there is and the rest as it comes.
  */
 static void finish(struct transfer *transfer, const struct becalm_action *action)
 {
-    struct attempt *kept = attempt_kept(transfer);
+    struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if ((action->flags & BECALM_DO_ANSWER) != 0 || transfer->passing) {
         transfer->ended = true;
         return;
@@ -311,11 +368,12 @@ static void finish(struct transfer *transfer, const struct becalm_action *action
         attempt_release(kept);
         transfer->passing = true;
         transfer->code = kept->refused ? CURLE_WRITE_ERROR : kept->code;
-        transfer->ended = kept->ended || kept->refused;
+        transfer->ended = (kept->ended && !kept->held) || kept->refused;
         return;
     }
     transfer->code = code_without_answer(transfer);
     transfer->ended = true;
+    tell_error(transfer);
 }
 
 static void cancel_marked(struct transfer *transfer, const struct becalm_event *event, uint32_t cancel)
@@ -326,9 +384,10 @@ static void cancel_marked(struct transfer *transfer, const struct becalm_event *
             continue;
         }
         bool failed = event->kind == BECALM_EVENT_HEAD && event->slot == slot;
-        attempt->state = failed && keeps_back(transfer) ? ATTEMPT_KEPT : ATTEMPT_GONE;
+        attempt->state = failed && transfer->takes_body ? ATTEMPT_KEPT : ATTEMPT_GONE;
         if (event->kind == BECALM_EVENT_TIMER) { /* its time was over */
             transfer->code = CURLE_OPERATION_TIMEDOUT;
+            transfer->cut = true;
             transfer->seen =
                 (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_TIMED_OUT}};
             transfer->retry_after[0] = '\0';
@@ -351,7 +410,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         if (action->attempt > 0) {
             tell_retry(transfer, action, event->at.now);
         }
-        struct attempt *kept = attempt_kept(transfer);
+        struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
         if (kept != NULL) {
             kept->state = ATTEMPT_GONE; /* the next one's answer is what counts */
         }
@@ -373,6 +432,18 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
     }
 }
 
+/* When to be woken: at the latest when the engine says so. An answer that is passed on has only the caller's own
+ * deadline; and if the caller has paused it, nobody tells us when it goes on, so that it is asked again. */
+static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
+{
+    const struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
+    if (passed == NULL || transfer->ended) {
+        return engine_at;
+    }
+    becalm_ns again_at = passed->held ? becalm_ns_after(becalm_run_now(), HELD_FOR) : BECALM_NEVER;
+    return becalm_ns_min(engine_at, becalm_ns_min(again_at, transfer->must_end_at));
+}
+
 static void step(struct transfer *transfer, struct becalm_event *event)
 {
     struct becalm_action action;
@@ -380,7 +451,7 @@ static void step(struct transfer *transfer, struct becalm_event *event)
     becalm_call_step(&transfer->call, event, &action);
     note(transfer, event, &action);
     act(transfer, event, &action);
-    multi_wake_at(transfer->multi, transfer, action.wake_at);
+    multi_wake_at(transfer->multi, transfer, wake_at(transfer, action.wake_at));
     multi_dirty(transfer->multi, transfer);
 }
 
@@ -403,17 +474,17 @@ static bool text_same(struct becalm_text text, const char *at, size_t length)
 /* Whom the request belongs to, most often the same as the handle's latest. */
 static struct client_target *target_find(const struct transfer *transfer, struct becalm_text method)
 {
-    const struct curl_slist *headers = is_recorded(transfer) ? transfer->handle->option.headers : NULL;
-    struct handle_route *route = transfer->handle == NULL ? NULL : &transfer->handle->route;
+    const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
+    struct handle_route *route = &transfer->handle->route;
     char *made;
     struct becalm_text url = url_of(transfer, &made);
     struct client_target *target;
-    if (route != NULL && route->target != NULL && text_same(url, route->url, route->url_length) &&
+    if (route->target != NULL && text_same(url, route->url, route->url_length) &&
         text_same(method, route->method, strlen(route->method))) {
         target = route->target;
     } else {
         target = client_find(transfer->client, url, method, headers);
-        if (route != NULL && url.length < sizeof route->url && method.length < sizeof route->method) {
+        if (url.length < sizeof route->url && method.length < sizeof route->method) {
             memcpy(route->url, url.at, url.length);
             memcpy(route->method, method.at, method.length);
             route->method[method.length] = '\0';
@@ -427,20 +498,20 @@ static struct client_target *target_find(const struct transfer *transfer, struct
 
 void transfer_begin(struct transfer *transfer)
 {
-    const char *operation = transfer->handle == NULL ? NULL : transfer->handle->operation;
-    /* Of a plain handle libcurl knows the method for sure only later: see learn(). Here it is a guess, for the route.
-     */
-    bool guess = is_recorded(transfer) || transfer->client->by_method;
-    struct becalm_text method = guess ? method_of(transfer) : (struct becalm_text){"", 0};
+    takes_set(transfer);
+    /* Of a handle that was not told libcurl knows the method for sure only later: see learn(). Here it is a guess, for
+     * the route. */
+    bool asked = knows_method(transfer) || transfer->client->by_method || transfer->takes_body;
+    struct becalm_text method = asked ? method_of(transfer) : (struct becalm_text){"", 0};
     transfer->target = target_find(transfer, method);
-    transfer->site = client_site(transfer->client, transfer->target, operation);
+    transfer->site = client_site(transfer->client, transfer->target, transfer->handle->operation);
     transfer->code = CURLE_OK;
     transfer->answered = transfer->easy;
     transfer->ended = false;
     transfer->passing = false;
+    transfer->cut = false;
     transfer->retries = false;
     transfer->top = 0;
-    transfer->body_read = false;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
     struct becalm_request request = request_of(transfer, method);
@@ -467,12 +538,12 @@ void transfer_judge(struct attempt *attempt)
     outcome_of_head(attempt->easy, &transfer->target->retry_on, &seen);
     seen_keep(transfer, &seen);
     if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
-        learn(transfer, attempt->easy);
+        learn_failed(transfer, attempt);
     }
     attempt->judged = true;
     attempt->status = seen.outcome.status;
     event.outcome = seen.outcome;
-    event.outcome.delivered = !keeps_back(transfer) && outcome_delivered(attempt->easy);
+    event.outcome.delivered = !transfer->takes_body && outcome_delivered(attempt->easy);
     step(transfer, &event);
 }
 
@@ -495,8 +566,9 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
         return; /* the engine knows of it since its head */
     }
     transfer->code = code;
+    transfer->cut = false;
     if (transfer->passing) {
-        transfer->ended = true;
+        transfer->ended = !attempt->held;
         multi_dirty(transfer->multi, transfer);
         return;
     }
@@ -509,8 +581,8 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     seen_keep(transfer, &seen);
     if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
-        learn(transfer, easy);
-        seen.outcome.delivered = attempt->judged || (!keeps_back(transfer) && outcome_delivered(easy));
+        learn_failed(transfer, attempt);
+        seen.outcome.delivered = attempt->judged || (!transfer->takes_body && outcome_delivered(easy));
     }
     attempt->status = seen.outcome.status != 0 ? seen.outcome.status : attempt->status;
     event.outcome = seen.outcome;
@@ -520,14 +592,44 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     step(transfer, &event);
 }
 
+/* The answer is on its way to the caller: its deadline has come, or it is asked again whether it takes what it has
+ * paused. */
+static void timer_passed(struct transfer *transfer, struct attempt *attempt)
+{
+    bool given = !attempt->held || attempt_give(attempt);
+    if (becalm_run_now() >= transfer->must_end_at) {
+        attempt->state = ATTEMPT_GONE;
+        transfer->code = CURLE_OPERATION_TIMEDOUT;
+        transfer->cut = true;
+        if (!transfer->passing) {
+            step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE,
+                                                  .slot = (uint32_t)(attempt - transfer->attempt),
+                                                  .outcome = {.kind = BECALM_OUTCOME_TIMED_OUT}});
+        }
+        transfer->ended = true;
+    } else if (attempt->refused) {
+        transfer->code = CURLE_WRITE_ERROR;
+        transfer->ended = true;
+    } else {
+        transfer->ended = given && attempt->ended;
+    }
+    multi_wake_at(transfer->multi, transfer, wake_at(transfer, BECALM_NEVER));
+    multi_dirty(transfer->multi, transfer);
+}
+
 void transfer_timer(struct transfer *transfer)
 {
+    struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
+    if (passed != NULL) {
+        timer_passed(transfer, passed);
+        return;
+    }
     for (uint32_t i = 0; i < transfer->top; i++) {
         struct attempt *attempt = &transfer->attempt[i];
         if (attempt->state != ATTEMPT_FLYING || !attempt->added || attempt->judged) {
             continue;
         }
-        if (!keeps_back(transfer) && outcome_delivered(attempt->easy)) { /* nobody saw a plain handle's head */
+        if (!transfer->takes_head && outcome_headed(attempt->easy)) { /* nobody has seen it come */
             transfer_judge(attempt);
             return;
         }
@@ -580,6 +682,17 @@ bool transfer_settle(struct transfer *transfer)
     return transfer->ended;
 }
 
+/* What the copy that has the answer was told to remember, the caller's own handle remembers. */
+static void cookies_take(CURL *easy, CURL *from)
+{
+    struct curl_slist *cookies = NULL;
+    (void)curl_easy_getinfo(from, CURLINFO_COOKIELIST, &cookies);
+    for (const struct curl_slist *cookie = cookies; cookie != NULL; cookie = cookie->next) {
+        (void)curl_easy_setopt(easy, CURLOPT_COOKIELIST, cookie->data);
+    }
+    curl_slist_free_all(cookies);
+}
+
 void transfer_detach(struct transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->top; i++) {
@@ -588,9 +701,11 @@ void transfer_detach(struct transfer *transfer)
             transfer->attempt[i].due = false;
         }
     }
-    if (is_recorded(transfer)) {
-        attempt_restore(transfer);
+    attempt_restore(transfer);
+    if (transfer->answered != transfer->easy) {
+        cookies_take(transfer->easy, transfer->answered);
     }
+    multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
 }
 
 /* The copy that has the answer, which nobody can ask any more. */
@@ -609,6 +724,7 @@ void transfer_free(struct transfer *transfer)
     for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
         buffer_free(&transfer->attempt[i].head);
         buffer_free(&transfer->attempt[i].body);
+        free(transfer->attempt[i].copy);
     }
     free(transfer);
 }

@@ -9,6 +9,7 @@
  * only marks what is to be done, and transfer_settle() does it outside. What a callback can do at once, it does: an
  * answer that is passed on is passed on from its first byte. */
 
+#include "body.h"
 #include "client.h"
 #include "outcome.h"
 
@@ -24,7 +25,17 @@ enum attempt_state {
     ATTEMPT_GONE    /* to be removed */
 };
 
-enum attempt_header { HEADER_DEADLINE, HEADER_NUMBER, HEADER_KEY, ATTEMPT_HEADERS };
+#define HEADER_BYTES 64u
+
+/* Lines of ours in front of the caller's. */
+enum attempt_header {
+    HEADER_DEADLINE,
+    HEADER_NUMBER,
+    HEADER_GRPC_TIMEOUT,
+    HEADER_GRPC_NUMBER,
+    HEADER_KEY,
+    ATTEMPT_HEADERS
+};
 
 struct attempt {
     struct transfer *transfer;
@@ -34,6 +45,7 @@ struct attempt {
     bool added;   /* it is in the multi handle */
     bool busy;    /* and libcurl has not said that it is over */
     bool paused;  /* it is kept, and no more of it fits */
+    bool held;    /* the caller has paused before it took what was kept: `body` still has it */
     bool refused; /* the caller did not take what was given to it */
     bool judged;  /* its head was told to the engine */
     bool counted; /* among those in flight */
@@ -45,30 +57,39 @@ struct attempt {
     CURLcode code;
     uint32_t number;
     becalm_ns timeout_at;
-    struct buffer head;                      /* lines that the caller has not seen */
-    struct buffer body;                      /* and bytes */
-    struct curl_slist line[ATTEMPT_HEADERS]; /* in front of the caller's headers, whose list is not touched */
-    char text[ATTEMPT_HEADERS][64];          /* of the lines; the first two are most often the same in the next call */
+    struct buffer head;                       /* lines that the caller has not seen */
+    struct buffer body;                       /* and bytes */
+    struct curl_slist line[ATTEMPT_HEADERS];  /* in front of the caller's headers, whose list is not touched */
+    char text[ATTEMPT_HEADERS][HEADER_BYTES]; /* of the lines; the first two are most often the same in the next call */
     becalm_ns said_left;
     uint32_t said_number;
+    struct curl_slist *copy; /* of some lines of the caller's, if one is said anew; on the heap */
+    size_t copy_max;
 };
 
 struct transfer {
     struct becalm_curl_multi *multi;
     struct becalm_client *client;
     CURL *easy;
-    struct handle *handle; /* what was told of it; NULL: a plain handle */
+    struct handle *handle; /* what was told of it */
     struct client_target *target;
     struct site *site;
     struct becalm_call call;
     uint64_t steps; /* so far, for the random bits */
     uint32_t top;   /* from here on slots were not used in this call: most need only the first */
     struct attempt attempt[BECALM_SLOTS];
-    char key[64];   /* "Idempotency-Key: ..."; "": none */
-    bool learned;   /* the method is known, not guessed */
-    bool body_read; /* an attempt may have read some of the body */
-    bool retries;   /* counted as one that retries */
-    bool passing;   /* the engine has done its part, and an answer is still on its way */
+    char key[HEADER_BYTES]; /* "Idempotency-Key: ..."; "": none */
+    bool takes_body; /* our callback is there for the answer's body: nothing reaches the caller before it is judged */
+    bool takes_head; /* and for its head */
+    bool takes_headers; /* the request's headers are known: ours stand in front of them */
+    bool takes_connect; /* the policy's timeout for connecting counts */
+    bool grpc;          /* the request's headers say that it is gRPC */
+    bool learned;       /* the method is known, not guessed */
+    struct body body;
+    becalm_ns must_end_at; /* the caller's own deadline, which ends even an answer that is on its way */
+    bool retries;          /* counted as one that retries */
+    bool cut;              /* its latest attempt was ended by us, not by libcurl */
+    bool passing;          /* the engine has done its part, and an answer is still on its way */
     bool ended;
     bool over;           /* and the caller was told */
     CURLcode code;       /* of the call, or of the latest attempt */
@@ -106,11 +127,18 @@ bool attempt_send(struct attempt *);
 void attempt_remove(struct attempt *);
 void attempt_restore(struct transfer *);
 
+/* Some of a body may have been read by now. */
+void attempt_body_read(const struct attempt *);
+
 /* Gives the caller what was kept back; further bytes go straight to it. */
 void attempt_release(struct attempt *);
 
-/* transfer.c, for attempt.c: an answer's head has come. */
+/* Once more, if it was `held`. True: the caller has it all. */
+bool attempt_give(struct attempt *);
+
+/* transfer.c, for attempt.c: an answer's head has come; one that libcurl follows has. */
 void transfer_judge(struct attempt *);
+void transfer_learn(const struct attempt *);
 
 /* And it is in flight, or no more; what a step of the engine has counted is not counted again. */
 void transfer_note_sent(struct attempt *);

@@ -21,14 +21,15 @@ SECONDS = 120
 
 
 class Result:
-    """What the program printed: calls, retries, and the page of metrics."""
+    """What the program printed: calls, retries, whatever else, and the page of metrics."""
 
     def __init__(self, text):
-        self.calls, self.retries, self.metrics = [], [], {}
+        self.calls, self.retries, self.others, self.metrics = [], [], [], {}
         for line in text.splitlines():
             if line.startswith("{"):
                 item = json.loads(line)
-                (self.retries if "retry" in item else self.calls).append(item)
+                kind = self.retries if "retry" in item else self.calls if "reason" in item else self.others
+                kind.append(item)
             elif line and not line.startswith("#"):
                 name, value = line.rsplit(" ", 1)
                 self.metrics[name] = float(value)

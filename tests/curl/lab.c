@@ -7,6 +7,7 @@
 #include <becalm/becalm.h>
 #include <becalm/curl.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #define SOCKETS_MAX 65536
+#define SETS_MAX    16
 
 struct lab {
     struct becalm_client *client;
@@ -24,12 +26,20 @@ struct lab {
     const char *data; /* POSTFIELDS */
     const char *read; /* a body for the read callback */
     const char *operation;
+    const char *file;           /* a body from this file ... */
+    long file_from;             /* ... from here on */
+    const char *form;           /* a form with one part */
+    const char *sets[SETS_MAX]; /* options to be set, in this order: postfields:x, postfields, nobody:0 ... */
+    long set_count;
     struct curl_slist *headers;
     long repeat;
     long threads;
     long at_once;
     long connections; /* at most so many; 0: as many as there are calls */
     long deadline_ms;
+    bool deadline_once; /* of the first call only */
+    bool no_place;      /* for what is wrong with the policy */
+    bool state;         /* print what the program takes up in the end */
     long cancel_ms;
     long pause_ms; /* before each call */
     bool plain;
@@ -38,6 +48,17 @@ struct lab {
     bool fail_on_error;
     bool fresh; /* a handle of its own for each call */
     bool quiet;
+    bool half_plain; /* all that is about the answer is set without us, after one option that is not */
+    bool form_reads; /* the form's part comes from a callback that can't go back */
+    bool seek_fails;
+    bool follow;   /* redirections */
+    bool password; /* is there for who asks */
+    bool pauses;   /* the first time that the write callback is called */
+    bool cookies;
+    bool again; /* after the calls one without us, with the same handle */
+    long timeout_ms;
+    long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
+    long max_connects;
 };
 
 /* One handle and what its callbacks have seen. */
@@ -49,8 +70,13 @@ struct call {
     size_t total;
     unsigned heads; /* status lines */
     unsigned lines;
-    size_t at; /* in lab->read */
+    size_t at; /* in lab->read, or in lab->form */
     unsigned seeks;
+    bool paused;
+    bool unpaused;
+    FILE *file;
+    curl_mime *mime;
+    char error[CURL_ERROR_SIZE];
 };
 
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
@@ -59,6 +85,10 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
 {
     struct call *call = data;
     size_t room = sizeof call->body - 1 - call->length;
+    if (call->lab->pauses && !call->paused) {
+        call->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
     size_t taken = size * count < room ? size * count : room;
     memcpy(call->body + call->length, at, taken);
     call->length += taken;
@@ -84,33 +114,132 @@ static size_t on_read(char *at, size_t size, size_t count, void *data)
     return given;
 }
 
+static size_t on_form_read(char *at, size_t size, size_t count, void *data)
+{
+    struct call *call = data;
+    size_t left = strlen(call->lab->form) - call->at;
+    size_t given = left < size * count ? left : size * count;
+    memcpy(at, call->lab->form + call->at, given);
+    call->at += given;
+    return given;
+}
+
 static int on_seek(void *data, curl_off_t offset, int origin)
 {
     struct call *call = data;
     call->at = (size_t)offset;
     call->seeks++;
-    return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+    return origin == SEEK_SET && !call->lab->seek_fails ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
 #define SET(option, value)                                           \
     ((void)(lab->plain ? curl_easy_setopt(call->easy, option, value) \
                        : becalm_curl_setopt(call->easy, lab->client, option, value)))
 
-static void call_make(struct call *call, struct lab *lab)
+static bool option_is(const char *argument, const char *key, char sign, const char **value)
 {
-    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
-    SET(CURLOPT_URL, lab->url);
+    size_t length = strlen(key);
+    *value = argument + length + 1;
+    return strncmp(argument, key, length) == 0 && argument[length] == sign;
+}
+
+/* One option by name and value, for tests of what a sequence of them means. */
+static void set_one(struct call *call, struct lab *lab, const char *set)
+{
+    const char *value = NULL;
+    bool any = strchr(set, ':') != NULL;
+    const struct {
+        const char *name;
+        CURLoption option;
+        bool text;
+    } names[] = {
+        {"postfields", CURLOPT_POSTFIELDS, true},
+        {"copypostfields", CURLOPT_COPYPOSTFIELDS, true},
+        {"mimepost", CURLOPT_MIMEPOST, true},
+        {"nobody", CURLOPT_NOBODY, false},
+        {"httpget", CURLOPT_HTTPGET, false},
+        {"upload", CURLOPT_UPLOAD, false},
+        {"post", CURLOPT_POST, false},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bool named = any ? option_is(set, names[i].name, ':', &value) : strcmp(set, names[i].name) == 0;
+        if (named && names[i].text) {
+            SET(names[i].option, any ? value : NULL);
+        } else if (named) {
+            SET(names[i].option, any ? strtol(value, NULL, 10) : 0L);
+        }
+    }
+}
+
+static void set_answer(struct call *call, struct lab *lab)
+{
     SET(CURLOPT_WRITEFUNCTION, on_write);
     SET(CURLOPT_WRITEDATA, call);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, call);
+    SET(CURLOPT_HTTPHEADER, lab->headers);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, lab->connect_ms);
+}
+
+static void set_file(struct call *call, struct lab *lab)
+{
+    call->file = fopen(lab->file, "rb");
+    (void)fseek(call->file, 0, SEEK_END);
+    long size = ftell(call->file) - lab->file_from;
+    (void)fseek(call->file, lab->file_from, SEEK_SET);
+    SET(CURLOPT_UPLOAD, 1L);
+    SET(CURLOPT_READDATA, call->file);
+    SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)size);
+}
+
+static void set_form(struct call *call, struct lab *lab)
+{
+    call->mime = curl_mime_init(call->easy);
+    curl_mimepart *part = curl_mime_addpart(call->mime);
+    (void)curl_mime_name(part, "f");
+    if (lab->form_reads) {
+        (void)curl_mime_data_cb(part, (curl_off_t)strlen(lab->form), on_form_read, NULL, NULL, call);
+    } else {
+        (void)curl_mime_data(part, lab->form, CURL_ZERO_TERMINATED);
+    }
+    SET(CURLOPT_MIMEPOST, call->mime);
+}
+
+/* What is never recorded. */
+static void set_others(struct call *call, const struct lab *lab)
+{
     (void)curl_easy_setopt(call->easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
-    if (lab->headers != NULL) {
-        SET(CURLOPT_HTTPHEADER, lab->headers);
+    (void)curl_easy_setopt(call->easy, CURLOPT_FOLLOWLOCATION, (long)lab->follow);
+    (void)curl_easy_setopt(call->easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
+    (void)curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, lab->timeout_ms);
+    (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, (long)lab->fail_on_error);
+    if (lab->cookies) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_COOKIEFILE, "");
     }
-    if (lab->fail_on_error) {
-        (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, 1L);
+    if (lab->password) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_USERPWD, "me:secret");
+        (void)curl_easy_setopt(call->easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_ANY);
+    }
+}
+
+static void call_make(struct call *call, struct lab *lab)
+{
+    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
+    SET(CURLOPT_URL, lab->url);
+    SET(CURLOPT_ERRORBUFFER, call->error);
+    struct lab half = *lab;
+    half.plain = lab->plain || lab->half_plain;
+    set_answer(call, &half);
+    set_others(call, lab);
+    if (lab->max_connects > 0) {
+        SET(CURLOPT_MAXCONNECTS, lab->max_connects);
+    }
+    if (lab->file != NULL) {
+        set_file(call, lab);
+    }
+    if (lab->form != NULL) {
+        set_form(call, lab);
     }
     if (lab->data != NULL) {
         SET(CURLOPT_POSTFIELDS, lab->data);
@@ -128,8 +257,11 @@ static void call_make(struct call *call, struct lab *lab)
     if (lab->method != NULL) {
         SET(CURLOPT_CUSTOMREQUEST, lab->method);
     }
-    if (lab->key) {
-        (void)becalm_curl_idempotency_key(call->easy, lab->client);
+    for (long i = 0; i < lab->set_count; i++) {
+        set_one(call, lab, lab->sets[i]);
+    }
+    if (lab->key && becalm_curl_idempotency_key(call->easy, lab->client) != CURLE_OK) {
+        (void)printf("{\"no_key\": true}\n");
     }
     if (lab->operation != NULL) {
         (void)becalm_curl_operation(call->easy, lab->client, lab->operation);
@@ -148,15 +280,20 @@ static void print_text(const char *name, const char *text)
 static void report(struct call *call, CURLcode code, const struct becalm_record *record, CURL *answered)
 {
     long status = 0;
+    struct curl_slist *cookies = NULL;
     if (call->lab->quiet) {
         return;
     }
     (void)curl_easy_getinfo(answered, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(call->easy, CURLINFO_COOKIELIST, &cookies);
+    const char *cookie = cookies == NULL ? "" : strrchr(cookies->data, '\t');
     call->body[call->length] = '\0';
     (void)pthread_mutex_lock(&printing);
     (void)printf("{");
     print_text("body", call->length < 200 ? call->body : "long");
     print_text("reason", becalm_reason_word(record->reason));
+    print_text("error", call->error);
+    print_text("cookies", cookie);
     (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"seeks\": %u, "
                  "\"copied\": %s, \"took_ms\": %llu, \"attempts\": [",
                  (int)code, status, call->total, call->heads, call->lines, call->seeks,
@@ -169,6 +306,42 @@ static void report(struct call *call, CURLcode code, const struct becalm_record 
     (void)printf("]}\n");
     (void)fflush(stdout);
     (void)pthread_mutex_unlock(&printing);
+    curl_slist_free_all(cookies);
+}
+
+static void call_forget(struct call *call)
+{
+    call->length = 0;
+    call->total = 0;
+    call->heads = 0;
+    call->lines = 0;
+    call->at = 0;
+    (void)snprintf(call->error, sizeof call->error, "stale");
+}
+
+/* libcurl alone, with the handle as we have left it. */
+static void call_plainly(struct call *call)
+{
+    struct becalm_record record = {.reason = BECALM_WHY_NONE};
+    call_forget(call);
+    CURLcode code = curl_easy_perform(call->easy);
+    report(call, code, &record, call->easy);
+}
+
+static void call_free(struct call *call)
+{
+    if (call->easy == NULL) {
+        return;
+    }
+    if (call->lab->plain && call->lab->operation == NULL && call->lab->deadline_ms == 0) {
+        curl_easy_cleanup(call->easy); /* the client was told nothing of it */
+    } else {
+        becalm_curl_cleanup(call->easy, call->lab->client);
+    }
+    curl_mime_free(call->mime);
+    if (call->file != NULL) {
+        (void)fclose(call->file);
+    }
 }
 
 static void pause_ms(long ms)
@@ -184,30 +357,30 @@ static void *cancel_later(void *data)
     return NULL;
 }
 
-static void call_forget(struct call *call)
+static void set_deadline(struct call *call)
 {
-    call->length = 0;
-    call->total = 0;
-    call->heads = 0;
-    call->lines = 0;
-    call->at = 0;
+    becalm_ns left = (becalm_ns)call->lab->deadline_ms * BECALM_MS;
+    if (left > 0) {
+        (void)becalm_curl_deadline(call->easy, call->lab->client, becalm_ns_after(becalm_run_now(), left));
+    }
 }
 
 static void *run_easy(void *data)
 {
     struct lab *lab = data;
-    struct call *call = calloc(1, sizeof *call);
+    struct call *calls = calloc((size_t)lab->repeat, sizeof *calls);
+    struct call *call = calls;
     struct becalm_record record;
     pthread_t canceller;
     for (long i = 0; i < lab->repeat; i++) {
         if (i == 0 || lab->fresh) {
+            call = &calls[i];
             call_make(call, lab);
         }
         call_forget(call);
         pause_ms(lab->pause_ms);
-        if (lab->deadline_ms > 0) {
-            (void)becalm_curl_deadline(call->easy, lab->client,
-                                       becalm_ns_after(becalm_run_now(), (becalm_ns)lab->deadline_ms * BECALM_MS));
+        if (i == 0 || !lab->deadline_once) {
+            set_deadline(call);
         }
         if (lab->cancel_ms > 0) {
             (void)pthread_create(&canceller, NULL, cancel_later, call);
@@ -219,11 +392,17 @@ static void *run_easy(void *data)
         if (becalm_curl_record(call->easy, lab->client, &record)) {
             report(call, code, &record, call->easy);
         }
-        if (i == lab->repeat - 1 || lab->fresh) {
-            becalm_curl_cleanup(call->easy, lab->client);
+        if (lab->again) {
+            call_plainly(call);
+        }
+        if (!lab->plain && (i == lab->repeat - 1 || lab->fresh)) {
+            call_free(call);
         }
     }
-    free(call);
+    for (long i = 0; i < lab->repeat && lab->plain; i++) { /* all at the end, so that no two have the same address */
+        call_free(&calls[i]);
+    }
+    free(calls);
     return NULL;
 }
 
@@ -270,7 +449,18 @@ static int on_timer(CURLM *curl, long ms, void *data)
     return 0;
 }
 
-static void messages_read(struct lab *lab, struct loop *loop)
+/* The callers that have paused take what there is. */
+static void unpause(const struct lab *lab, struct call *calls)
+{
+    for (long i = 0; i < lab->at_once && lab->pauses; i++) {
+        if (calls[i].paused && !calls[i].unpaused) {
+            calls[i].unpaused = true;
+            (void)curl_easy_pause(calls[i].easy, CURLPAUSE_CONT);
+        }
+    }
+}
+
+static void messages_read(struct loop *loop)
 {
     CURLMsg *message;
     int left;
@@ -281,11 +471,11 @@ static void messages_read(struct lab *lab, struct loop *loop)
         (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
         report(call, code, becalm_curl_multi_record(loop->multi, easy), becalm_curl_multi_answered(loop->multi, easy));
         (void)becalm_curl_multi_remove_handle(loop->multi, easy);
-        becalm_curl_cleanup(easy, lab->client);
+        call_free(call);
     }
 }
 
-static void loop_sockets(struct lab *lab, struct loop *loop, int running)
+static void loop_sockets(struct loop *loop, int running)
 {
     while (running > 0) {
         int ms = loop->timer_ms < 0 ? 10000 : (int)loop->timer_ms;
@@ -304,7 +494,7 @@ static void loop_sockets(struct lab *lab, struct loop *loop, int running)
                 (void)becalm_curl_multi_socket_action(loop->multi, loop->poll[i].fd, what, &running);
             }
         }
-        messages_read(lab, loop);
+        messages_read(loop);
     }
 }
 
@@ -325,14 +515,16 @@ static void run_multi(struct lab *lab)
     (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, lab->connections);
     for (long i = 0; i < lab->at_once; i++) {
         call_make(&calls[i], lab);
+        set_deadline(&calls[i]);
         (void)becalm_curl_multi_add_handle(loop.multi, calls[i].easy);
     }
     if (sockets) {
-        loop_sockets(lab, &loop, running);
+        loop_sockets(&loop, running);
     }
     while (!sockets && running > 0) {
         (void)becalm_curl_multi_perform(loop.multi, &running);
-        messages_read(lab, &loop);
+        unpause(lab, calls);
+        messages_read(&loop);
         if (running > 0) {
             (void)becalm_curl_multi_poll(loop.multi, NULL, 0, 10000, NULL);
         }
@@ -364,13 +556,6 @@ static void on_retry(const struct becalm_curl_retry *r, void *data)
     (void)pthread_mutex_unlock(&printing);
 }
 
-static bool option_is(const char *argument, const char *key, const char **value)
-{
-    size_t length = strlen(key);
-    *value = argument + length + 1;
-    return strncmp(argument, key, length) == 0 && argument[length] == '=';
-}
-
 static bool option_read(struct lab *lab, const char *argument)
 {
     const char *value;
@@ -385,6 +570,20 @@ static bool option_read(struct lab *lab, const char *argument)
         {"data", &lab->data, NULL, NULL},
         {"read", &lab->read, NULL, NULL},
         {"operation", &lab->operation, NULL, NULL},
+        {"file", &lab->file, NULL, NULL},
+        {"form", &lab->form, NULL, NULL},
+        {"file_from", NULL, &lab->file_from, NULL},
+        {"timeout_ms", NULL, &lab->timeout_ms, NULL},
+        {"connect_ms", NULL, &lab->connect_ms, NULL},
+        {"max_connects", NULL, &lab->max_connects, NULL},
+        {"half_plain", NULL, NULL, &lab->half_plain},
+        {"form_reads", NULL, NULL, &lab->form_reads},
+        {"seek_fails", NULL, NULL, &lab->seek_fails},
+        {"follow", NULL, NULL, &lab->follow},
+        {"password", NULL, NULL, &lab->password},
+        {"pauses", NULL, NULL, &lab->pauses},
+        {"cookies", NULL, NULL, &lab->cookies},
+        {"again", NULL, NULL, &lab->again},
         {"repeat", NULL, &lab->repeat, NULL},
         {"threads", NULL, &lab->threads, NULL},
         {"at_once", NULL, &lab->at_once, NULL},
@@ -398,13 +597,20 @@ static bool option_read(struct lab *lab, const char *argument)
         {"fail_on_error", NULL, NULL, &lab->fail_on_error},
         {"fresh", NULL, NULL, &lab->fresh},
         {"quiet", NULL, NULL, &lab->quiet},
+        {"deadline_once", NULL, NULL, &lab->deadline_once},
+        {"no_place", NULL, NULL, &lab->no_place},
+        {"state", NULL, NULL, &lab->state},
     };
-    if (option_is(argument, "header", &value)) {
+    if (option_is(argument, "header", '=', &value)) {
         lab->headers = curl_slist_append(lab->headers, value);
         return true;
     }
+    if (option_is(argument, "set", '=', &value) && lab->set_count < SETS_MAX) {
+        lab->sets[lab->set_count++] = value;
+        return true;
+    }
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (option_is(argument, options[i].key, &value)) {
+        if (option_is(argument, options[i].key, '=', &value)) {
             if (options[i].text != NULL) {
                 *options[i].text = value;
             } else if (options[i].number != NULL) {
@@ -416,6 +622,23 @@ static bool option_read(struct lab *lab, const char *argument)
         }
     }
     return false;
+}
+
+/* How much memory the program has had at most, and how many descriptors it has now. */
+static void print_state(void)
+{
+    char line[256];
+    long most = 0;
+    long open = 0;
+    FILE *status = fopen("/proc/self/status", "r"); /* getrusage() also counts what the parent had before exec */
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+        most = strncmp(line, "VmHWM:", 6) == 0 ? strtol(line + 6, NULL, 10) : most;
+    }
+    (void)fclose(status);
+    for (int descriptor = 0; descriptor < SOCKETS_MAX; descriptor++) {
+        open += fcntl(descriptor, F_GETFD) >= 0;
+    }
+    (void)printf("{\"memory_kb\": %ld, \"descriptors\": %ld}\n", most, open);
 }
 
 static void run(struct lab *lab)
@@ -449,12 +672,15 @@ int main(int argc, char **argv)
     }
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     lab.url = argv[2];
-    lab.client = becalm_client_load(argv[1], &options, &diags);
+    lab.client = becalm_client_load(argv[1], &options, lab.no_place ? NULL : &diags);
     if (lab.client == NULL) {
         (void)fprintf(stderr, "lab: %s\n", diags.count > 0 ? diags.diag[0].message : "no memory");
         return 1;
     }
     run(&lab);
+    if (lab.state) {
+        print_state();
+    }
     char *metrics = becalm_client_metrics(lab.client);
     if (metrics != NULL) {
         (void)printf("%s", metrics);

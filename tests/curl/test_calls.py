@@ -53,6 +53,61 @@ def test_calls__an_answer_that_is_kept_is_given_if_the_retry_is_not_sent_after_a
     assert host.count() == 2 and max(call["took_ms"] for call in calls) >= 300
 
 
+@pytest.mark.parametrize("length", [100, 40000])
+@pytest.mark.parametrize("retries", [0, 2])
+def test_calls__a_caller_that_pauses_gets_the_answer_when_it_goes_on(host, lab, length, retries):
+    """With retries it was kept, and is given when the breaker has opened; without, it comes straight from the host."""
+    host.on("/", Reply(503, b"y" * length))
+    policy = service(initialDelay="300ms", jitter="none", maxRetries=retries,
+                     breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
+    calls = lab(policy, f"http://{host.address}/", interface="multi", at_once=2, pauses=1).calls
+    assert [(call["code"], call["status"], call["bytes"]) for call in calls] == [(0, 503, length)] * 2
+
+
+def test_calls__little_of_an_answer_that_failed_is_kept(host, lab):
+    """The rest waits in the socket: the memory is that of a short one."""
+    policy = service(initialDelay="500ms", jitter="none", maxRetries=1)
+    used = []
+    for length in (10, 32 << 20):
+        host.on("/", Reply(503, b"y" * length), Reply(200, b"good"))
+        result = lab(policy, f"http://{host.address}/", state=1)
+        assert result.call["body"] == "good"
+        used.append(result.others[0]["memory_kb"])
+    assert used[1] < used[0] + 8000
+
+
+def test_calls__who_was_refused_is_told_why(host, lab):
+    host.on("/", Reply(503, b""))
+    policy = service(maxRetries=0, breaker="{minimumNumberOfCalls: 2, waitDurationInOpenState: 60s}")
+    *_, call = lab(policy, f"http://{host.address}/", repeat=3).calls
+    assert (call["code"], call["reason"]) == (7, "breaker_open") and "breaker" in call["error"]
+    host.on("/", Reply(cut=0, end="hang"))
+    call = lab(service(attemptTimeout="100ms", maxRetries=0), f"http://{host.address}/").call
+    assert call["code"] == 28 and call["error"] not in ("", "stale")
+    host.stop()
+    assert "connect" in lab(service(maxRetries=0), f"http://{host.address}/").call["error"]  # libcurl's own words
+
+
+def test_calls__a_connection_that_is_not_made_in_time_was_never_sent(lab):
+    """The listener's queue is full, so that the kernel answers nobody. Even a POST is tried again."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        crowd = [socket.socket() for _ in range(8)]
+        for one in crowd:
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        policy = service(connectTimeout="100ms", attemptTimeout="20s", deadline="60s", maxRetries=1)
+        call = lab(policy, url, data="pay").call
+        assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)
+        call = lab(service(connectTimeout="20s", attemptTimeout="30s", deadline="60s", maxRetries=1), url, data="pay",
+                   connect_ms=100).call  # fmt: skip
+        assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)  # the handle's own comes first
+        for one in crowd:
+            one.close()
+
+
 def test_calls__a_plain_handle_that_got_a_byte_is_not_retried(host, lab):
     host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
     call = lab(service(), f"http://{host.address}/", plain=1).call
@@ -135,14 +190,47 @@ def test_calls__a_post_that_hangs_is_not_made_again(host, lab, plain):
     assert call["code"] == 28 and call["attempts"] == ["timed_out"]
 
 
-def test_calls__a_slow_body_is_not_cut_by_the_attempt_s_timeout(host, lab):
-    """A head in time is what counts; the rest takes as long as it takes."""
-    slow = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab", end="hang")
-    host.on("/", slow)
-    for plain in (0, 1):
-        call = lab(service(attemptTimeout="100ms", deadline="200ms"), f"http://{host.address}/", plain=plain,
-                   cancel_ms=1000).call  # fmt: skip
-        assert call["attempts"] == ["ok"] and call["took_ms"] >= 900 and call["code"] == 42
+@pytest.mark.parametrize("body", [b"", b"ab"])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__a_slow_body_is_not_cut_by_the_policy_s_times(host, lab, plain, body):
+    """A head in time is what counts, also if nobody has seen it; the rest takes as long as it takes."""
+    host.on("/", Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" + body, end="hang"))
+    call = lab(service(attemptTimeout="100ms", deadline="200ms"), f"http://{host.address}/", plain=plain,
+               cancel_ms=1000).call  # fmt: skip
+    assert call["attempts"] == ["ok"] and call["took_ms"] >= 900 and call["code"] == 42
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 302 Found\r\nContent-Length: 4\r\n\r\n"])
+def test_calls__half_a_head_and_one_to_be_followed_are_no_answer(host, lab, head):
+    host.on("/", Reply(raw=head, end="hang"))
+    call = lab(service(attemptTimeout="100ms", maxRetries=0), f"http://{host.address}/", plain=1, follow=1).call
+    assert (call["code"], call["attempts"]) == (28, ["timed_out"])
+
+
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__the_caller_s_deadline_ends_even_an_answer_on_its_way(host, lab, interface, plain):
+    host.on("/", Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab", end="hang"))
+    call = lab(service(attemptTimeout="100s", deadline="200s"), f"http://{host.address}/", plain=plain,
+               interface=interface, deadline_ms=300).call  # fmt: skip
+    assert (call["code"], call["body"], call["reason"]) == (28, "ab", "answer_delivered")
+    assert 250 <= call["took_ms"] < 60000
+
+
+def test_calls__the_caller_s_deadline_ends_an_answer_that_was_kept(host, lab):
+    """No retry was possible any more, and what is left of the 503 does not come."""
+    raw = b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\nbusy"
+    host.on("/", Reply(raw=raw, end="hang"), Reply(raw=raw, end="hang"))
+    policy = service(initialDelay="200ms", jitter="none", deadline="200s",
+                     breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
+    calls = lab(policy, f"http://{host.address}/", interface="multi", at_once=2, deadline_ms=1500).calls
+    assert [(call["code"], call["body"], call["reason"]) for call in calls] == [(28, "busy", "breaker_open")] * 2
+
+
+def test_calls__a_deadline_is_for_one_call(host, lab):
+    host.on("/", Reply(200, b"good"), Reply(200, b"late", delay=1))
+    calls = lab(service(), f"http://{host.address}/", repeat=2, deadline_ms=500, deadline_once=1).calls
+    assert [call["body"] for call in calls] == ["good", "late"]
 
 
 def test_calls__redirections_are_followed_inside_of_an_attempt(host, lab):
@@ -205,6 +293,9 @@ def test_calls__many_threads_share_a_client(host, lab):
     assert result.count("becalm_active_requests") == 0
 
 
-def test_calls__a_handle_per_call_fills_no_memory(host, lab):
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__a_handle_per_call_leaves_nothing_behind(host, lab, plain):
+    """Also those that the client is not told the end of: libcurl's own cleanup is enough for them."""
     host.on("/", Reply(200, b"fine"))
-    assert len(lab(service(), f"http://{host.address}/", plain=1, fresh=1, repeat=600).calls) == 600
+    result = lab(service(), f"http://{host.address}/", plain=plain, fresh=1, repeat=300, state=1)
+    assert len(result.calls) == 300 and result.others[0]["descriptors"] < 150

@@ -53,7 +53,7 @@ examples_build() {
         "$cc" -std=c17 "${strict[@]}" "$example" "${libraries[@]}" -o "$work/$(basename "$example" .c)" -pthread ||
             fail "$example does not build"
     done
-    for example in curl_easy curl_multi; do # nobody listens there, so that they fail, and say why
+    for example in curl_easy curl_multi curl_socket; do # nobody listens there, so that they fail, and say why
         ! "$work/$example" "$root/policies/reference.yaml" http://127.0.0.1:1/ >"$work/$example.log" 2>&1 ||
             fail "$example reached nobody and is content"
         grep -q ' after 1 attempts: ' "$work/$example.log" || fail "$example: $(cat "$work/$example.log")"

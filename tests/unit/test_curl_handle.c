@@ -106,14 +106,14 @@ static void test_handle__the_method_is_what_the_latest_option_says(void **state)
     assert_null(handle->option.method);
     note_number(handle, CURLOPT_POST, 1);
     check_eq_str(handle->option.method, "POST");
-    check_true(handle->option.sends_body && !handle->option.body_in_memory);
+    check_eq_u64(handle->option.body, BODY_CALLBACK);
     note_pointer(handle, CURLOPT_POSTFIELDS, "a=1");
-    check_true(handle->option.body_in_memory);
+    check_eq_u64(handle->option.body, BODY_MEMORY);
     note_number(handle, CURLOPT_UPLOAD, 1);
     check_eq_str(handle->option.method, "PUT");
     note_number(handle, CURLOPT_HTTPGET, 1);
     check_eq_str(handle->option.method, "GET");
-    check_true(!handle->option.sends_body && !handle->option.body_in_memory);
+    check_eq_u64(handle->option.body, BODY_NONE);
     note_number(handle, CURLOPT_NOBODY, 1);
     check_eq_str(handle->option.method, "HEAD");
     note_pointer(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
@@ -123,9 +123,56 @@ static void test_handle__the_method_is_what_the_latest_option_says(void **state)
     handles_free(&handles);
 }
 
+/* What libcurl itself does after these options, in this order: tests/curl asks it. */
+static void test_handle__options_that_unset_a_method_leave_the_others_alone(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    struct handle *handle = handles_get(&handles, easy(0));
+    note_number(handle, CURLOPT_NOBODY, 0);
+    assert_null(handle->option.method);
+    note_pointer(handle, CURLOPT_POSTFIELDS, "pay");
+    note_number(handle, CURLOPT_NOBODY, 0);
+    check_eq_str(handle->option.method, "POST");
+    check_eq_u64(handle->option.body, BODY_MEMORY);
+    note_number(handle, CURLOPT_NOBODY, 1);
+    note_number(handle, CURLOPT_NOBODY, 0);
+    check_eq_str(handle->option.method, "GET");
+    note_number(handle, CURLOPT_POST, 1); /* the fields are still there */
+    check_eq_u64(handle->option.body, BODY_MEMORY);
+    note_number(handle, CURLOPT_HTTPGET, 1);
+    note_pointer(handle, CURLOPT_COPYPOSTFIELDS, NULL);
+    check_eq_str(handle->option.method, "POST");
+    check_eq_u64(handle->option.body, BODY_CALLBACK);
+    note_pointer(handle, CURLOPT_MIMEPOST, NULL);
+    check_eq_str(handle->option.method, "POST");
+    check_eq_u64(handle->option.body, BODY_FORM);
+    handles_free(&handles);
+}
+
+static void test_handle__only_what_was_told_of_is_known(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    struct handle *handle = handles_get(&handles, easy(0));
+    note_pointer(handle, CURLOPT_URL, "http://a.example/");
+    note_number(handle, CURLOPT_VERBOSE, 0);
+    check_eq_u64(handle->option.told, 0);
+    note_pointer(handle, CURLOPT_WRITEDATA, stdout);
+    check_eq_u64(handle->option.told, TOLD_WRITE);
+    note_pointer(handle, CURLOPT_HTTPHEADER, NULL); /* none is something to be told, too */
+    check_eq_u64(handle->option.told, TOLD_WRITE | TOLD_HEADERS);
+    note_number(handle, CURLOPT_CONNECTTIMEOUT, 0);
+    check_eq_u64(handle->option.told, TOLD_WRITE | TOLD_HEADERS | TOLD_CONNECT);
+    check_true(!handle->option.connect_timeout);
+    handles_free(&handles);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
              cmocka_unit_test(test_handle__each_of_a_thousand_is_found_and_forgotten),
              cmocka_unit_test(test_handle__who_was_told_nothing_makes_room_the_longest_idle_first),
              cmocka_unit_test(test_handle__who_is_in_a_call_is_never_forgotten_by_itself),
              cmocka_unit_test(test_handle__who_was_told_something_is_never_forgotten_by_itself),
-             cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says))
+             cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says),
+             cmocka_unit_test(test_handle__options_that_unset_a_method_leave_the_others_alone),
+             cmocka_unit_test(test_handle__only_what_was_told_of_is_known))

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Fetches many URLs at once as a policy says, in an event loop of the program's own: curl_socket POLICY URL...
+ *
+ *   cc curl_socket.c $(pkg-config --cflags --libs libbecalm-curl) */
+#include <becalm/becalm.h>
+#include <becalm/curl.h>
+
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define EVENTS_MAX 64
+
+struct loop {
+    int epoll;
+    long timer_ms; /* -1: none */
+    struct becalm_client *client;
+    struct becalm_curl_multi *multi;
+};
+
+/* libcurl says which socket it waits for, and for what. */
+static int on_socket(CURL *easy, curl_socket_t socket, int what, void *data, void *own)
+{
+    const struct loop *loop = data;
+    uint32_t in = (what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0;
+    uint32_t out = (what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0;
+    struct epoll_event event = {.events = in | out, .data.fd = socket};
+    (void)easy;
+    (void)own;
+    if (what == CURL_POLL_REMOVE) {
+        (void)epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
+    } else if (epoll_ctl(loop->epoll, EPOLL_CTL_MOD, socket, &event) != 0) {
+        (void)epoll_ctl(loop->epoll, EPOLL_CTL_ADD, socket, &event);
+    }
+    return 0;
+}
+
+/* One timer for libcurl's waits and the policy's. */
+static int on_timer(CURLM *curl, long ms, void *data)
+{
+    struct loop *loop = data;
+    (void)curl;
+    loop->timer_ms = ms;
+    return 0;
+}
+
+static size_t ignore(char *at, size_t size, size_t count, void *data)
+{
+    (void)at;
+    (void)data;
+    return size * count;
+}
+
+static void add(struct loop *loop, const char *url)
+{
+    CURL *easy = curl_easy_init();
+    (void)becalm_curl_setopt(easy, loop->client, CURLOPT_URL, url);
+    (void)becalm_curl_setopt(easy, loop->client, CURLOPT_HTTPGET, 1L);
+    (void)becalm_curl_setopt(easy, loop->client, CURLOPT_WRITEFUNCTION, ignore);
+    (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, url);
+    (void)becalm_curl_multi_add_handle(loop->multi, easy);
+}
+
+/* Says how calls have ended, and lets their handles go. Returns how many have failed. */
+static int finish(struct loop *loop)
+{
+    int failed = 0;
+    int left;
+    CURLMsg *message;
+    while ((message = becalm_curl_multi_info_read(loop->multi, &left)) != NULL) {
+        CURL *easy = message->easy_handle;
+        const struct becalm_record *record = becalm_curl_multi_record(loop->multi, easy);
+        char *url = NULL;
+        long status = 0;
+        (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &url);
+        (void)curl_easy_getinfo(becalm_curl_multi_answered(loop->multi, easy), CURLINFO_RESPONSE_CODE, &status);
+        (void)printf("%s: %ld after %u attempts: %s\n", url, status, record->attempts,
+                     becalm_reason_sentence(record->reason));
+        failed += message->data.result != CURLE_OK;
+        becalm_curl_cleanup(easy, loop->client); /* also takes it out of the multi */
+    }
+    return failed;
+}
+
+/* Until no call is left. A program with more to do has its own sockets in the same loop. */
+static int run(struct loop *loop)
+{
+    struct epoll_event events[EVENTS_MAX];
+    int failed = 0;
+    int running = 0;
+    (void)becalm_curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    while (running > 0) {
+        int count = epoll_wait(loop->epoll, events, EVENTS_MAX, (int)loop->timer_ms);
+        if (count == 0) {
+            loop->timer_ms = -1;
+            (void)becalm_curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        }
+        for (int i = 0; i < count; i++) {
+            int in = (events[i].events & (EPOLLIN | EPOLLHUP)) != 0 ? CURL_CSELECT_IN : 0;
+            int out = (events[i].events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0;
+            int error = (events[i].events & EPOLLERR) != 0 ? CURL_CSELECT_ERR : 0;
+            (void)becalm_curl_multi_socket_action(loop->multi, events[i].data.fd, in | out | error, &running);
+        }
+        failed += finish(loop);
+    }
+    return failed + finish(loop);
+}
+
+int main(int argc, char **argv)
+{
+    struct loop loop = {.timer_ms = -1};
+    if (argc < 3) {
+        (void)fprintf(stderr, "usage: curl_socket POLICY URL...\n");
+        return 2;
+    }
+    loop.client = becalm_client_load(argv[1], NULL, NULL); /* says on stderr what is wrong */
+    if (loop.client == NULL) {
+        return 1;
+    }
+    CURLM *curl = curl_multi_init();
+    loop.epoll = epoll_create1(EPOLL_CLOEXEC);
+    loop.multi = becalm_curl_multi_new(curl, loop.client);
+    (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_SOCKETDATA, &loop);
+    (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_TIMERDATA, &loop);
+    (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    for (int i = 2; i < argc; i++) {
+        add(&loop, argv[i]);
+    }
+    int failed = run(&loop);
+    becalm_curl_multi_free(loop.multi);
+    (void)curl_multi_cleanup(curl);
+    becalm_client_free(loop.client);
+    (void)close(loop.epoll);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_BODY_H
+#define BECALM_CURL_BODY_H
+
+/* The body of a request that has to be sent again. One in memory libcurl sends again by itself; one from a callback or
+ * a FILE has to go back to where it stood when the call began, which may fail. */
+
+#include "handle.h"
+
+#include <sys/types.h>
+
+struct body {
+    off_t from; /* where a FILE stood when the call began; -1: it can't tell */
+    bool read;  /* an attempt may have read some of it */
+};
+
+/* Does libcurl read it with a callback, or from a FILE? */
+bool body_is_read(const struct handle_options *);
+
+/* The call begins. False: what is sent of it is gone. */
+bool body_begin(struct body *, const struct handle_options *);
+
+/* Back to its beginning, as libcurl itself would go there. */
+bool body_rewind(const struct body *, const struct handle_options *);
+
+#endif

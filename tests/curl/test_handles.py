@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""What a handle was told, and what is made of it: nothing is taken for granted that it was not told."""
+
+import subprocess
+
+import pytest
+from conftest import LAB, service
+from host import Host, Reply
+
+SEQUENCES = [
+    ([], "GET"),
+    (["nobody:1"], "HEAD"),
+    (["nobody:1", "nobody:0"], "GET"),
+    (["nobody:1", "httpget:0"], "HEAD"),
+    (["postfields:pay"], "POST"),
+    (["postfields:pay", "nobody:0"], "POST"),
+    (["postfields:pay", "nobody:1", "nobody:0"], "GET"),
+    (["postfields:pay", "httpget:1", "post:1"], "POST"),
+    (["postfields:pay", "post:0"], "GET"),
+    (["postfields:pay", "postfields"], "POST"),
+    (["copypostfields:pay", "copypostfields"], "POST"),
+    (["httpget:1", "postfields"], "POST"),
+    (["httpget:1", "mimepost"], "POST"),
+    (["upload:1"], "PUT"),
+    (["upload:1", "nobody:0"], "PUT"),
+    (["upload:1", "postfields:pay"], "POST"),
+    (["upload:1", "upload:0"], "GET"),
+]
+
+
+@pytest.mark.parametrize("sequence, method", SEQUENCES)
+def test_handles__the_method_is_the_one_that_libcurl_sends(host, lab, sequence, method):
+    """A retry tells the method as it was written down; the host sees what libcurl made of the same options."""
+    host.on("/", Reply(503, b""), Reply(200, b""))
+    result = lab(service(idempotent="true"), f"http://{host.address}/", set=sequence)
+    assert host.requests[0].method == method
+    assert [retry["method"] for retry in result.retries] in ([], [method])
+    if method in ("GET", "HEAD"):
+        assert len(result.retries) == 1 and host.requests[1].method == method
+
+
+@pytest.mark.parametrize("sequence", [["postfields:pay", "nobody:0"], ["postfields:pay", "postfields"]])
+def test_handles__a_post_is_not_repeated_as_if_it_were_a_get(host, lab, sequence):
+    host.on("/", Reply(502, b"", end="close"))
+    assert lab(service(), f"http://{host.address}/", set=sequence).call["reason"] == "not_idempotent"
+    assert host.count() == 1
+
+
+def test_handles__what_was_set_without_us_stays_set(host, lab):
+    """The URL is recorded, and all that is about the answer is not."""
+    host.on("/", Reply(200, b"good"))
+    result = lab(service(), f"http://{host.address}/", half_plain=1, header="X-Mine: 1", again=1)
+    for call in result.calls:
+        assert (call["code"], call["body"], call["heads"]) == (0, "good", 1)
+    assert [request.get("x-mine") for request in host.requests] == ["1", "1"]
+    assert host.requests[0].get("x-request-deadline-ms") is None
+
+
+def test_handles__an_answer_that_was_not_kept_back_has_been_delivered(host, lab):
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", half_plain=1).call
+    assert (call["status"], call["body"], call["reason"]) == (503, "busy", "answer_delivered")
+
+
+def test_handles__a_key_needs_headers_that_are_known(host, lab):
+    host.on("/", Reply(200, b"good"))
+    result = lab(service(), f"http://{host.address}/", half_plain=1, key=1, header="X-Mine: 1")
+    assert result.others == [{"no_key": True}]
+    assert host.requests[0].get("idempotency-key") is None and host.requests[0].get("x-mine") == "1"
+
+
+def test_handles__what_was_taken_over_is_given_back(host, lab):
+    """After a call the handle is as it was, for libcurl alone: callbacks, headers, timeout."""
+    host.on("/", Reply(200, b"good"))
+    result = lab(service(connectTimeout="5s"), f"http://{host.address}/", header="X-Mine: 1", again=1)
+    assert [(call["body"], call["heads"], call["lines"]) for call in result.calls] == [("good", 1, 3)] * 2
+    ours, alone = host.requests
+    assert ours.get("x-request-deadline-ms") is not None and alone.get("x-request-deadline-ms") is None
+    assert [request.get("x-mine") for request in host.requests] == ["1", "1"]
+
+
+def test_handles__a_file_is_sent_again_from_where_it_stood(host, lab, tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"abcdef")
+    host.on("/", Reply(503, b""), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", file=tmp_path / "in.txt", file_from=3).call
+    assert call["body"] == "good" and [bytes(request.body) for request in host.requests] == [b"def", b"def"]
+
+
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+def test_handles__a_seek_that_fails_keeps_the_answer(host, lab, interface):
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", read="data", seek=1, seek_fails=1, interface=interface).call
+    assert (call["code"], call["status"], call["body"]) == (0, 503, "busy")
+    assert call["reason"] == "not_replayable" and host.count() == 1
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_handles__a_form_is_sent_once(host, lab, reads):
+    """libcurl can't be asked whether all of its parts can go back."""
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(idempotent="true"), f"http://{host.address}/", form="hello", form_reads=reads).call
+    assert (call["status"], call["body"], call["reason"]) == (503, "busy", "not_replayable")
+    assert host.count() == 1 and b"hello" in bytes(host.requests[0].body)
+
+
+def test_handles__a_form_is_not_hedged(host, lab):
+    host.on("/", Reply(200, b"slow", delay=0.3))
+    policy = service(hedge="{enabled: true, delay: 20ms, max: 1}", limit="{kind: none}", idempotent="true")
+    for options in ({"form": "hello", "form_reads": 1}, {"read": "data"}):
+        host.forget()
+        assert lab(policy, f"http://{host.address}/", interface="multi", **options).call["body"] == "slow"
+        assert host.count() == 1
+
+
+def test_handles__a_get_that_nobody_has_named_is_repeated_after_redirections(host, lab):
+    host.on("/", Reply(302, b"moved", {"Location": "/to"}))
+    host.on("/to", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", follow=1).call
+    assert (call["body"], call["attempts"]) == ("good", ["rejected", "ok"])
+
+
+def test_handles__a_get_that_nobody_has_named_is_repeated_after_a_password(host, lab):
+    answers = [Reply(503, b"busy"), Reply(200, b"good")]
+
+    def ask(request):
+        asks = Reply(401, b"who", {"WWW-Authenticate": 'Basic realm="x"'})
+        return asks if request.get("authorization") is None else answers.pop(0)
+
+    host.on("/", ask)
+    call = lab(service(), f"http://{host.address}/", password=1).call
+    assert (call["body"], call["attempts"]) == ("good", ["rejected", "ok"])
+
+
+def test_handles__a_plain_get_is_not_repeated_after_a_redirection(host, lab):
+    """It may have begun as something else, which nobody knows any more."""
+    host.on("/", Reply(302, b"", {"Location": "/to"}))
+    host.on("/to", Reply(502, b"", end="close"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", plain=1, follow=1).call
+    assert (call["status"], call["reason"]) == (502, "not_idempotent")
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_handles__a_post_that_was_led_to_a_dead_end_was_sent(host, lab, plain):
+    """Nobody listens there, but somebody has answered before: it is not as if it had never been sent."""
+    host.on("/", Reply(307, b"", {"Location": "http://127.0.0.1:1/"}))
+    call = lab(service(), f"http://{host.address}/", data="pay", follow=1, plain=plain).call
+    assert (call["code"], call["attempts"], call["reason"]) == (7, ["broken"], "not_idempotent")
+    assert host.count() == 1
+
+
+def test_handles__who_was_sent_before_is_not_taken_for_sent_now(host, lab):
+    """The second call of a handle finds nobody, after the first was answered."""
+
+    def once(request):
+        host._server.close()
+        return Reply(200, b"good", end="close")
+
+    host.on("/", once)
+    first, second = lab(service(), f"http://{host.address}/", data="pay", repeat=2).calls
+    assert first["body"] == "good" and (second["code"], second["attempts"]) == (7, ["refused"] * 3)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_handles__as_many_connections_are_kept_as_was_told(host, lab, most):
+    """Each call needs two, one after the other. If only one is kept, every call makes another."""
+    host.on("/", Reply(200, b"good"))
+    first = Host()
+    first.on("/", Reply(302, b"", {"Location": f"http://{host.address}/"}))
+    calls = lab(service(), f"http://{first.address}/", follow=1, repeat=5, max_connects=most).calls
+    made = first.connections + host.connections
+    first.close()
+    assert [call["body"] for call in calls] == ["good"] * 5 and (made >= 6 if most else made == 2)
+
+
+def test_handles__who_gives_no_place_for_what_is_wrong_reads_it_on_stderr(tmp_path):
+    path = tmp_path / "becalm.yaml"
+    path.write_text("services: {s: {deadlin: 3s}}\n")
+    done = subprocess.run([LAB, str(path), "http://127.0.0.1/", "no_place=1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and f"{path}:1:" in done.stderr and "deadlin" in done.stderr
+    done = subprocess.run([LAB, str(path) + "x", "http://127.0.0.1/", "no_place=1"], capture_output=True, text=True,
+                          timeout=60)  # fmt: skip
+    assert done.returncode == 1 and "becalm.yamlx" in done.stderr
