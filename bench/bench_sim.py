@@ -82,6 +82,12 @@ def crowd(becalm, policy, callers, rate, workers, length):
     print(f"{spent:.1f} s of CPU in all, {memory:,.0f} MiB", flush=True)
 
 
+def built_in(becalm):
+    names = sorted(path.stem for path in (HERE.parent / "policies/scenarios").glob("*.yaml"))
+    spent = sum(usage([becalm, "sim", name, "--json"])[0] for name in names)
+    print(f"all {len(names)} built-in scenarios, one after the other: {spent:.1f} s of CPU", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Measure the simulator.")
     parser.add_argument("--program", default=str(HERE.parent / "build/release/becalm"), help="the becalm to run")
@@ -94,6 +100,7 @@ def main():
     crowd(chosen.program, "becalm", 100000, 100000, 1200, 20)
     if chosen.most >= 1000000:
         crowd(chosen.program, "becalm", chosen.most, chosen.most // 60, 200, 60)
+    built_in(chosen.program)
     return 0
 
 
