@@ -36,10 +36,11 @@ beforeEach(() => {
   globalThis.fetch = async (path, options) => gateway.fetch(path, options);
 });
 
-test("a tab that nobody looks at holds no connection, and goes on when somebody does", async () => {
+test("a tab that nobody looks at holds no connection, and goes on when somebody does", async (t) => {
   const states = [];
   const events = [];
   const end = new Api().follow("/api/events", { poll: "/api/sample", onEvent: (event) => events.push(event), onState: (state) => states.at(-1) !== state && states.push(state) });
+  t.after(end);
   await until("an event", () => events.length === 1);
   assert.equal(gateway.streams, 1);
   document.look(false);
@@ -52,10 +53,11 @@ test("a tab that nobody looks at holds no connection, and goes on when somebody 
   await until("the end", () => gateway.streams === 0);
 });
 
-test("a tab that was opened in the background asks for nothing yet", async () => {
+test("a tab that was opened in the background asks for nothing yet", async (t) => {
   document.hidden = true;
   const states = [];
   const end = new Api().follow("/api/events", { poll: "/api/sample", onEvent() {}, onState: (state) => states.push(state) });
+  t.after(end);
   await until("unseen", () => states.length === 1);
   assert.deepEqual(gateway.asked, []);
   document.look(true);

@@ -301,7 +301,7 @@ def test_breakers_obey(pair):
     assert gateway.ask(path="/other").status == 503, "a reload forgets no order"
     post(gateway, path, {"state": "closed", "endpoint": "default"})
     assert gateway.ask(path="/other").status == 200 and gateway.ask(path="/charge").status == 503
-    assert gateway.log_lines("breaker ordered")
+    wait_until(lambda: gateway.log_lines("breaker ordered"))
 
 
 @pytest.mark.parametrize("rules, state", [("", "CLOSED"), ("breaker: {enabled: false}\n", "DISABLED")])
