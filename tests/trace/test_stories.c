@@ -142,6 +142,28 @@ static void test_story__a_probe_that_fails_is_not_retried(void **state)
     world_close(&w);
 }
 
+/* Probes come so far apart that no failure is fresh any more; still each goes where fewer have failed in a row. */
+static void test_story__a_probe_goes_to_the_host_with_fewer_failures_in_a_row(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.breaker.min_calls = 1;
+    w.policy.breaker.open_for = 4 * BECALM_S;
+    w.policy.max_retries = 0;
+    w.policy.outlier.min_calls = 1000;
+    world_open(&w, 2);
+    uint32_t before = BECALM_NO_HOST;
+    for (unsigned i = 0; i < 20; i++) {
+        unsigned call = world_call(&w, &(struct plan){.request = get, .reply = {reply_status(10 * MS, 503)}});
+        world_run(&w, (i + 1) * 5 * BECALM_S);
+        uint32_t host = w.call[call - 1]->call.record.attempt[0].host;
+        assert_true(i % 2 == 0 || host != before); /* after an even number both have failed as often */
+        before = host;
+    }
+    world_close(&w);
+}
+
 /* Further down, a gate, a limit or a breaker said no: nobody was asked, so nothing was found out. */
 static void test_story__a_probe_that_is_turned_away_below_gives_its_place_back(void **state)
 {
@@ -779,6 +801,7 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__the_breaker_opens_in_mid_call_and_stops_retries),
              cmocka_unit_test(test_story__half_open_probes_close_the_breaker),
              cmocka_unit_test(test_story__a_probe_that_fails_is_not_retried),
+             cmocka_unit_test(test_story__a_probe_goes_to_the_host_with_fewer_failures_in_a_row),
              cmocka_unit_test(test_story__a_probe_that_is_turned_away_below_gives_its_place_back),
              cmocka_unit_test(test_story__calls_that_are_turned_away_below_do_not_open_the_breaker),
              cmocka_unit_test(test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing),
