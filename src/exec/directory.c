@@ -25,7 +25,7 @@ static bool is_of_a_group(const struct stat *status)
 void directory_default(char path[DIRECTORY_PATH_MAX], uid_t user)
 {
     if (user == 0) {
-        (void)snprintf(path, DIRECTORY_PATH_MAX, "/run/becalm");
+        (void)snprintf(path, DIRECTORY_PATH_MAX, "/run/becalm-exec");
     } else {
         (void)snprintf(path, DIRECTORY_PATH_MAX, "/tmp/becalm-%u", (unsigned)user);
     }

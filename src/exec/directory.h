@@ -20,7 +20,7 @@ struct directory {
     gid_t group;
 };
 
-/* /run/becalm for root, /tmp/becalm-UID for everybody else. */
+/* /run/becalm-exec for root, /tmp/becalm-UID for everybody else. (/run/becalm may be a gateway's, of another user.) */
 void directory_default(char path[DIRECTORY_PATH_MAX], uid_t user);
 
 /* Opens the one that is named, which must be there, and be this user's alone (mode 0700) or root's or this user's and

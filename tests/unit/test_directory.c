@@ -14,7 +14,7 @@ static void test_directory__the_default_depends_on_the_user_alone(void **state)
     char path[DIRECTORY_PATH_MAX];
     check_eq_u64((uint64_t)setenv("XDG_RUNTIME_DIR", "/nowhere", 1), 0); /* only login sessions have it */
     directory_default(path, 0);
-    check_eq_str(path, "/run/becalm");
+    check_eq_str(path, "/run/becalm-exec");
     directory_default(path, 1000);
     check_eq_str(path, "/tmp/becalm-1000");
 }
