@@ -160,7 +160,7 @@ static void limit_reached(struct step *s)
         becalm__call_explain(s, in_flight, limit);
     }
     call->retry_after = call->policy->gate.retry_after;
-    if (call->request.queue != NULL) { /* else nobody was turned away by a gate: the mark is "spent", and conditional */
+    if (call->request.queue != NULL) { /* else nobody was turned away by a gate, and the mark is conditional */
         gate_note(s, true);
     }
     if (refuse(s, why)) {

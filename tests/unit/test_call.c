@@ -243,11 +243,11 @@ static enum becalm_mark_kind mark_of_the_last_refusal(bool has_queue, int calls)
     return action.mark;
 }
 
-static void test_call__a_limit_without_a_queue_is_spent_and_never_overloaded(void **state)
+static void test_call__a_limit_without_a_queue_never_marks_overload(void **state)
 {
     (void)state;
-    assert_int_equal(mark_of_the_last_refusal(false, 1), BECALM_MARK_SPENT);
-    assert_int_equal(mark_of_the_last_refusal(false, 100), BECALM_MARK_SPENT);
+    assert_int_equal(mark_of_the_last_refusal(false, 1), BECALM_MARK_UNASKED);
+    assert_int_equal(mark_of_the_last_refusal(false, 100), BECALM_MARK_UNASKED);
     assert_int_equal(mark_of_the_last_refusal(true, 100), BECALM_MARK_OVERLOADED);
 }
 
@@ -318,7 +318,7 @@ static void test_call__a_body_that_turns_out_too_long_is_not_sent_again(void **s
     check_eq_str(becalm_reason_word(call.record.reason), "not_replayable");
 }
 
-BECALM_TESTS(cmocka_unit_test(test_call__a_limit_without_a_queue_is_spent_and_never_overloaded),
+BECALM_TESTS(cmocka_unit_test(test_call__a_limit_without_a_queue_never_marks_overload),
              cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
              cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
              cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
