@@ -153,7 +153,7 @@ def test_handles__who_was_sent_before_is_not_taken_for_sent_now(host, lab):
 
     def once(request):
         host._server.close()
-        return Reply(200, b"good", end="close")
+        return Reply(200, b"good", {"Connection": "close"}, end="close")
 
     host.on("/", once)
     first, second = lab(service(), f"http://{host.address}/", data="pay", repeat=2).calls
