@@ -47,9 +47,9 @@
  * end.
  *
  * THREADS. A call, its event and its action belong to one thread at a time. What calls share (budget, breaker,
- * throttle, rate, limit, gate, hedge, lease, mark, sketch, window, hosts) is safe from any number of threads without locks. A
- * policy is a value: nobody may change it while somebody reads it. becalm_moment.cell spreads statistics over threads:
- * give every thread a number of its own; a wrong number is slower, and still right.
+ * throttle, rate, limit, gate, hedge, lease, mark, sketch, window, hosts) is safe from any number of threads without
+ * locks. A policy is a value: nobody may change it while somebody reads it. becalm_moment.cell spreads statistics over
+ * threads: give every thread a number of its own; a wrong number is slower, and still right.
  *
  * ERRORS, VERDICTS AND BUGS are three things. An error is an int, 0 or one of BECALM_E... (base.h), and comes from what
  * reads policies. A verdict is no error: a refusal is an action with a reason (reason.h), the same word in logs,

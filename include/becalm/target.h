@@ -35,7 +35,8 @@ BECALM_API int becalm_target_init(struct becalm_target *, void *memory, const st
                                   uint32_t cells);
 
 /* A reload: gives `to`, fresh from init, the fill, state and times of `from`: budget, breaker, limit, gate, rate, mark
- * and hedge. Windows start anew, and so do throttle, sketch and lease. Hosts keep theirs if their number is the same. */
+ * and hedge. Windows start anew, and so do throttle, sketch and lease. Hosts keep theirs if their number is the same.
+ */
 BECALM_API void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *to_policy,
                                     const struct becalm_target *from, const struct becalm_policy *from_policy,
                                     becalm_ns now);
