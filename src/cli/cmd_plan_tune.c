@@ -282,7 +282,7 @@ static void print_hedge(const struct answer *answer)
     }
     print_line("cost", "5 %", "more requests: one call in 20 sends a second one");
     if (answer->hedged > 0 && answer->hedged < answer->input.p99_5) {
-        char rest[96];
+        char rest[FIGURE_MAX + 48];
         snprintf(rest, sizeof(rest), "instead of %s, if hosts are slow independently",
                  rounded(answer->input.p99_5).text);
         print_line("p99.5", rounded(answer->hedged).text, rest);

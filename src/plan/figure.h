@@ -7,7 +7,7 @@
 
 #include <becalm/ns.h>
 
-#define FIGURE_MAX 48u /* enough for every figure and duration */
+#define FIGURE_MAX 56u /* enough for every figure and duration */
 
 /* At most `decimals` (0 to 3) of them, without trailing zeros; from 10^15 on as 1.267e+30. */
 size_t figure_write(double value, uint32_t decimals, char *text, size_t size);
