@@ -308,10 +308,23 @@ C4 = {"length": "190s", "faults.cut.for": "60s", RATE: "900/s"}
 C1_RANGES = ((0.358, 0.352, 0.363), (0.366, 0.358, 0.375))
 CROWD_RANGES = ((0.356, 0.348, 0.364), (0.367, 0.358, 0.378))
 
+OBEYING = (
+    "{maxRetries: 3, initialDelay: 0ms, budget: {kind: none}, breaker: {enabled: false}, limit: {kind: none}, "
+    "throttle: {enabled: false}}"
+)
+
 GATE = [
     *gate("C1.50", "capacity x0.3, 50 callers", callers(50, **C1), C1_RANGES),
     *gate("C1.2000", "capacity x0.3, 2000 callers", C1, CROWD_RANGES, quick=False),
     *gate("naive", "capacity x0.3, 2000 naive ones", C1, CROWD_RANGES, policy="naive"),
+    *gate(
+        "obeying",
+        "the same, but obeying marks",
+        {**C1, "policies.obeying": OBEYING},
+        CROWD_RANGES,
+        policy="obeying",
+        quick=False,
+    ),
     *gate("C3", "capacity x0.7", C3, ((0.830, 0.819, 0.848), (0.850, 0.837, 0.877))),
     *gate("C4", "load .9, x0.3 for 60 s", C4, ((0.334, 0.326, 0.340), (0.340, 0.335, 0.346)), quick=False),
 ]
@@ -332,6 +345,10 @@ def healthy(name, about, sets, value, low, quick=True):
 HEALTHY = [
     healthy("1ms", "gate, healthy 1 ms x 10", {API_TIME: "1ms", RATE: "8500/s"}, 1, 0.9995, quick=False),
     healthy("10ms", "gate, healthy 10 ms x 10", {}, 1, 0.9995),
+    healthy(
+        "1ms.5s", "gate, healthy 1 ms x 10, 5 s", {API_TIME: "1ms", RATE: "8500/s", "timeout": "5s"}, 1, 0.9995, quick=False
+    ),
+    healthy("10ms.5s", "gate, healthy 10 ms x 10, 5 s", {"timeout": "5s"}, 1, 0.9995, quick=False),
     healthy("100ms", "gate, healthy 100 ms x 10", {API_TIME: "100ms", RATE: "85/s", "length": "300s"}, 0.9998, 0.9994),
     healthy(
         "100ms.5s", "gate, healthy 100 ms x 10, 5 s", {API_TIME: "100ms", RATE: "85/s", "timeout": "5s"}, 1, 0.9995
@@ -502,6 +519,16 @@ KILLED = [
     killed("A26.kill.2.fast", "1 of 2 hosts killed, 10,000/s", {**TWO, **FAST}, 0, quick=False),
     killed("A26.rolling", "10 hosts restarted one by one", {}, 0, file="rolling"),
     killed("A26.rolling.2", "2 hosts restarted one by one", TWO, 2, note="0003", file="rolling"),
+    killed("A26.rolling.fast", "10 hosts restarted one by one, 10,000/s", FAST, 0, quick=False, file="rolling"),
+    killed(
+        "A26.rolling.2.fast",
+        "2 hosts restarted one by one, 10,000/s",
+        {**TWO, **FAST},
+        2,
+        note="0003",
+        quick=False,
+        file="rolling",
+    ),
     killed("A27.kill.3", "3 of 10 hosts killed", {"faults.killed.killHosts": 3}, 3, note="0003"),
     killed("A27.kill.5", "5 of 10 hosts killed", {"faults.killed.killHosts": 5}, 60, note="0003"),
     Row(
