@@ -9,15 +9,20 @@
  * core from any of its batches; and what is printed is the median of the ratios within a rotation. It asserts nothing
  * about time; the allocations of a call are counted, those of libcurl too.
  *
- *   bench_curl [server] [ROTATIONS]           `server`: another process answers, instead of the thread itself
- *   bench_curl [server] alone CASE CALLS      one case, to count its instructions (callgrind) or system calls (strace)
- */
+ *   bench_curl [server] [nosignal] [ROTATIONS]
+ *   bench_curl [server] [nosignal] alone CASE CALLS
+ *
+ * `server`: another process answers, on another core, instead of the thread itself. `nosignal`: handles with
+ * CURLOPT_NOSIGNAL, as in programs with threads; without it libcurl asks the kernel about SIGPIPE again and again, and
+ * here less often than in curl_easy_perform(). `alone`: one case, to count its instructions (callgrind) or system calls
+ * (strace). */
 
 #include <becalm/curl.h>
 #include <becalm/rand.h>
 
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,9 +128,20 @@ static void *serve_one(void *data)
     return NULL;
 }
 
+/* Client and server on different cores, if there are two: else it is luck whether an answer must wait for the caller to
+ * go to sleep. */
+static void stay_on(int core)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET((size_t)core, &cores);
+    (void)sched_setaffinity(0, sizeof cores, &cores);
+}
+
 static void serve(int listener)
 {
     pid_t child = fork();
+    stay_on(child != 0 ? 0 : 1);
     if (child != 0) {
         return;
     }
@@ -150,6 +166,7 @@ struct lap {
 
 struct bench {
     bool server; /* another process answers */
+    bool nosignal;
     struct becalm_client *client;
     CURL *easy[CASES];
     struct peer peer[CASES];
@@ -259,8 +276,11 @@ static void report(const struct bench *bench)
     static double cpu[ROTATIONS_MAX];
     static double over[ROTATIONS_MAX];
     int count = bench->rotations;
-    (void)printf("%s\n%d rotations of %d calls each count, %d were disturbed; server on loopback, answers of 100 B\n\n",
-                 curl_version(), count, BATCH, bench->disturbed);
+    (void)printf("%s\n%d rotations of %d calls each count, %d were disturbed; server on loopback, answers of 100 B\n"
+                 "%s; %s\n\n",
+                 curl_version(), count, BATCH, bench->disturbed,
+                 bench->server ? "another process answers" : "the thread answers itself",
+                 bench->nosignal ? "CURLOPT_NOSIGNAL" : "options as libcurl has them");
     (void)printf("%-42s %7s %7s %8s %18s %12s\n", "a call over a kept connection", "us", "CPU us", "over", "quartiles",
                  "allocations");
     for (int i = 0; i < CASES && count > 0; i++) {
@@ -275,13 +295,12 @@ static void report(const struct bench *bench)
     }
 }
 
-static void bench_make(struct bench *bench, bool server)
+static void bench_make(struct bench *bench)
 {
-    bench->server = server;
     char url[64];
     uint16_t port;
     int listener = listen_at(&port);
-    if (server) {
+    if (bench->server) {
         serve(listener);
     }
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/orders/12345", (unsigned)port);
@@ -294,10 +313,10 @@ static void bench_make(struct bench *bench, bool server)
     bench->headers = curl_slist_append(bench->headers, "x-envoy-attempt-count: 1");
     for (int i = 0; i < CASES; i++) {
         bench->easy[i] = curl_easy_init();
-        (void)curl_easy_setopt(bench->easy[i], CURLOPT_NOSIGNAL, 1L);
+        (void)curl_easy_setopt(bench->easy[i], CURLOPT_NOSIGNAL, bench->nosignal ? 1L : 0L);
         (void)curl_easy_setopt(bench->easy[i], CURLOPT_URL, url);
         (void)curl_easy_setopt(bench->easy[i], CURLOPT_WRITEFUNCTION, ignore);
-        if (!server) {
+        if (!bench->server) {
             bench->peer[i] = (struct peer){listener, -1, 0};
             (void)curl_easy_setopt(bench->easy[i], CURLOPT_PREREQFUNCTION, on_request);
             (void)curl_easy_setopt(bench->easy[i], CURLOPT_PREREQDATA, &bench->peer[i]);
@@ -324,14 +343,21 @@ static void measure(struct bench *bench, int rotations)
     }
 }
 
+static bool take_word(int *argc, char ***argv, const char *word)
+{
+    bool there = *argc > 1 && strcmp((*argv)[1], word) == 0;
+    *argc -= there;
+    *argv += there;
+    return there;
+}
+
 int main(int argc, char **argv)
 {
     static struct bench bench;
-    bool server = argc > 1 && strcmp(argv[1], "server") == 0;
-    argc -= server;
-    argv += server;
+    bench.server = take_word(&argc, &argv, "server");
+    bench.nosignal = take_word(&argc, &argv, "nosignal");
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-    bench_make(&bench, server);
+    bench_make(&bench);
     if (argc == 4 && strcmp(argv[1], "alone") == 0) {
         for (int i = 0; i < atoi(argv[3]); i++) {
             call(&bench, atoi(argv[2]));

@@ -126,6 +126,9 @@ void multi_wake_at(struct becalm_curl_multi *multi, struct transfer *transfer, b
 {
     becalm_ns before = transfer->wake_at;
     transfer->wake_at = at;
+    if (multi->only != NULL) {
+        return; /* the earliest of one */
+    }
     if (at == BECALM_NEVER) {
         if (transfer->timer != NO_TIMER) {
             timer_remove(multi, transfer);
@@ -631,29 +634,48 @@ CURL *becalm_curl_multi_answered(const struct becalm_curl_multi *multi, CURL *ea
 
 /* ---- one at a time ---- */
 
-/* Lets libcurl work, and waits until there is more to do. Reads the clock once, and only if it has to wait. */
-static CURLMcode turn(struct becalm_curl_multi *multi)
+/* Most answers come soon. The first wait of a call, if nothing is due for long, is a short one, and so it can do
+ * without the clock and without the descriptor that a becalm_curl_cancel() wakes it up by: there is another look soon.
+ */
+#define GLANCE (20 * BECALM_MS)
+
+static bool first_is_glance(const struct transfer *only)
 {
+    return becalm_ns_left(only->call.record.began_at, only->wake_at) > 2 * GLANCE;
+}
+
+/* Lets libcurl work, and waits until there is more to do. Most calls have two turns: one that sends, and one that has
+ * the answer. */
+static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
+{
+    struct transfer *only = multi->only;
     int inside = 0;
     CURLMcode rc = curl_multi_perform(multi->curl, &inside);
-    messages_take(multi);
-    settle(multi);
-    if (rc != CURLM_OK || multi->only->over) {
+    if (inside == 0) { /* else it has nothing to say */
+        messages_take(multi);
+    }
+    if (multi->dirty != NULL) {
+        settle(multi);
+    }
+    if (rc != CURLM_OK || only->over) {
         return rc;
     }
     /* relaxed: only the flag itself matters, and the wake-up comes after it */
     if (atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
-        transfer_cancel(multi->only);
+        transfer_cancel(only);
         settle(multi);
         return rc;
+    }
+    if (first && first_is_glance(only)) {
+        return curl_multi_wait(multi->curl, NULL, 0, GLANCE / BECALM_MS, NULL);
     }
     becalm_ns now = becalm_run_now();
-    if (multi->timer_count > 0 && multi->timers[0]->wake_at <= now) {
-        timers_run(multi, now);
+    if (only->wake_at <= now) {
+        transfer_timer(only);
         settle(multi);
         return rc;
     }
-    return curl_multi_poll(multi->curl, NULL, 0, (int)ms_until(now, next_at(multi)), NULL);
+    return curl_multi_poll(multi->curl, NULL, 0, (int)ms_until(now, only->wake_at), NULL);
 }
 
 CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct handle *handle)
@@ -661,8 +683,8 @@ CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct h
     struct transfer *transfer = multi->only;
     CURLMcode rc = CURLM_OK;
     transfer_start(multi, transfer, easy, handle);
-    while (rc == CURLM_OK && !transfer->over) {
-        rc = turn(multi);
+    for (bool first = true; rc == CURLM_OK && !transfer->over; first = false) {
+        rc = turn(multi, first);
     }
     if (rc == CURLM_OK) {
         return transfer->code;

@@ -436,8 +436,8 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
  * deadline; and if the caller has paused it, nobody tells us when it goes on, so that it is asked again. */
 static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
 {
-    const struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
-    if (passed == NULL || transfer->ended) {
+    const struct attempt *passed = transfer->ended ? NULL : attempt_in(transfer, ATTEMPT_PASSED);
+    if (passed == NULL) {
         return engine_at;
     }
     becalm_ns again_at = passed->held ? becalm_ns_after(becalm_run_now(), HELD_FOR) : BECALM_NEVER;

@@ -166,13 +166,16 @@ static void unsent_give(struct step *s)
 static void action_advise(struct step *s, enum becalm_reason why)
 {
     const struct becalm_call *call = s->call;
+    if (why == BECALM_WHY_OK) {
+        return;
+    }
     enum becalm_mark_kind mark = becalm_mark_for(why, call->target->gate);
     bool unasked = call->record.attempts == 0 ? mark == BECALM_MARK_SPENT : call->unasked;
     if (unasked && mark != BECALM_MARK_OVERLOADED && why != BECALM_WHY_CANCELLED) {
         mark = BECALM_MARK_UNASKED; /* what was said below goes on travelling, whatever we ended with ourselves */
     }
     s->action->mark = mark;
-    s->action->retry_after = s->call->retry_after;
+    s->action->retry_after = call->retry_after;
 }
 
 void becalm__call_decided(struct becalm_call *call)
