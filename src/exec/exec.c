@@ -238,9 +238,9 @@ static void attempt_kill(struct host *host, becalm_ns now)
 static void attempt_over(struct host *host)
 {
     struct exec_report *report = host->report;
-    struct process process = host->process;
+    int key = terminal_key(&host->terminal, &host->process);
     report->timed_out = host->stage == STAGE_KILLING;
-    report->last_code = report->timed_out ? CODE_TIMED_OUT : process.code;
+    report->last_code = report->timed_out ? CODE_TIMED_OUT : host->process.code;
     host->process = (struct process){.pid = 0};
     host->stage = STAGE_NONE;
     input_end(&host->input);
@@ -249,8 +249,8 @@ static void attempt_over(struct host *host)
     if (host->input.over) {
         becalm_call_not_replayable(&host->call);
     }
-    if (process.signal == SIGINT && host->terminal.fd >= 0 && report->signal == 0) {
-        report->signal = SIGINT; /* typed while the command had the terminal: meant for us as well */
+    if (key != 0 && !report->timed_out && report->signal == 0) {
+        report->signal = key;
         report->terminal = true;
         step(host, BECALM_EVENT_CANCEL, NULL);
         return;

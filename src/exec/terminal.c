@@ -2,13 +2,17 @@
 #define _GNU_SOURCE
 #include "terminal.h"
 
+#include "codes.h"
+
+#include <errno.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 void terminal_open(struct terminal *terminal)
 {
     terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-    terminal->lent = false;
+    terminal->lent = 0;
 }
 
 void terminal_close(struct terminal *terminal)
@@ -26,24 +30,61 @@ static bool is_ours(const struct terminal *terminal)
 
 static void lend(struct terminal *terminal, const struct process *process)
 {
-    terminal->lent = tcsetpgrp(terminal->fd, process->pid) == 0;
+    terminal->lent = tcsetpgrp(terminal->fd, process->pid) == 0 ? process->pid : 0;
 }
 
+/* A shell may have taken it meanwhile, to go on with it while we run in the background: then it is not ours to take. */
 void terminal_return(struct terminal *terminal)
 {
-    if (terminal->lent) {
-        (void)tcsetpgrp(terminal->fd, getpgrp()); /* SIGTTOU, which this would bring a background process, is blocked */
-        terminal->lent = false;
+    if (terminal->lent != 0) {
+        pid_t group = tcgetpgrp(terminal->fd);
+        if (group == terminal->lent || (group > 0 && kill(-group, 0) != 0 && errno == ESRCH)) {
+            (void)tcsetpgrp(terminal->fd, getpgrp()); /* SIGTTOU, which this would bring us, is blocked */
+        }
+        terminal->lent = 0;
     }
+}
+
+/* Stops us by a signal whose meaning is kept: a shell, or a becalm exec around this one, acts on it as if the command
+ * were its own. False: we were not stopped. The kernel stops nobody whom no shell could let go on again, as in a
+ * container or under `ssh -t`; SIGSTOP would not be so kind. */
+static bool stop_by(int number)
+{
+    const struct timespec at_once = {.tv_sec = 0};
+    sigset_t stop;
+    sigset_t go_on;
+    sigset_t before;
+    sigemptyset(&stop);
+    sigemptyset(&go_on);
+    sigaddset(&stop, number);
+    sigaddset(&go_on, SIGCONT);
+    (void)sigprocmask(SIG_BLOCK, &go_on, &before); /* blocked, it stays to be seen; it lets us go on all the same */
+    (void)raise(number);
+    (void)sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here we stand still */
+    bool stopped = sigtimedwait(&go_on, NULL, &at_once) == SIGCONT;
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return stopped;
 }
 
 void terminal_stop(struct terminal *terminal, const struct process *process)
 {
-    bool lent = terminal->lent;
+    bool lent = terminal->lent != 0;
     process_signal(process, SIGTSTP);
     terminal_return(terminal);
-    (void)raise(SIGSTOP); /* TSTP itself is blocked; the shell sees the same */
+    (void)stop_by(SIGTSTP);
     if (lent && is_ours(terminal)) {
+        lend(terminal, process);
+    }
+    process_signal(process, SIGCONT);
+}
+
+/* From the background it can't have the terminal; whoever puts us into the foreground means it. */
+static void ask(struct terminal *terminal, const struct process *process, int by)
+{
+    if (!is_ours(terminal) && !stop_by(by)) {
+        return; /* it would only ask again, and again; its timeout and our signals still reach it */
+    }
+    if (is_ours(terminal)) {
         lend(terminal, process);
     }
     process_signal(process, SIGCONT);
@@ -53,17 +94,21 @@ void terminal_stopped(struct terminal *terminal, struct process *process)
 {
     int by = process->stopped;
     process->stopped = 0;
-    if (terminal->fd < 0 || (by != SIGTTIN && by != SIGTTOU && by != SIGTSTP)) {
-        return; /* somebody stopped it by hand, and will let it go on so */
+    if (terminal->fd >= 0 && (by == SIGTTIN || by == SIGTTOU)) {
+        ask(terminal, process, by);
+    } else if (terminal->lent != 0) { /* by SIGSTOP too: top(1) answers Ctrl-Z with that */
+        (void)kill(0, SIGTSTP);       /* the others of our job did not see the key; for us it is blocked */
+        terminal_stop(terminal, process);
+    } else if (terminal->fd >= 0 && by == SIGTSTP) {
+        terminal_stop(terminal, process);
+    } /* else somebody stopped it by hand, and will let it go on so */
+}
+
+int terminal_key(const struct terminal *terminal, const struct process *process)
+{
+    bool by_key = process->signal == SIGINT || process->signal == SIGQUIT || process->signal == SIGHUP;
+    if (terminal->lent == 0) {
+        return 0;
     }
-    if (by != SIGTSTP && is_ours(terminal)) {
-        lend(terminal, process);
-        process_signal(process, SIGCONT);
-        return;
-    }
-    if (terminal->lent) {
-        (void)kill(0,
-                   SIGTSTP); /* the others of our job did not see the Ctrl-Z; for us it is blocked, and goes unread */
-    }
-    terminal_stop(terminal, process);
+    return process->code == CODE_SIGNAL + SIGINT ? SIGINT : by_key ? process->signal : 0;
 }

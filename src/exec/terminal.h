@@ -10,21 +10,25 @@
 #include "process.h"
 
 struct terminal {
-    int fd;    /* the controlling terminal; -1: none */
-    bool lent; /* to the command's group */
+    int fd;     /* the controlling terminal; -1: none */
+    pid_t lent; /* the group that has it from us; 0: none */
 };
 
 void terminal_open(struct terminal *);
 void terminal_close(struct terminal *);
 
 /* The command was stopped: lends it the terminal if it asked for that, and else stops us with it, as the user wants who
- * typed Ctrl-Z. It runs again on return. */
+ * typed Ctrl-Z. It runs again on return, unless it asks for a terminal that it can't have. */
 void terminal_stopped(struct terminal *, struct process *);
 
-/* We were told to stop: the command stops first. Returns when both were told to go on. */
+/* We were told to stop: the command stops first. Returns when both were told to go on, or at once where nobody could
+ * tell us. */
 void terminal_stop(struct terminal *, const struct process *);
 
 /* The command has ended, or is about to be left: the terminal is ours again. */
 void terminal_return(struct terminal *);
+
+/* The key that ended this command, which was meant for us as well: its signal, if it had the terminal. 0: none. */
+int terminal_key(const struct terminal *, const struct process *);
 
 #endif

@@ -577,6 +577,7 @@ class Terminal:
     def __init__(self, run, *command):
         self.pid, self.fd = pty.fork()
         self.seen = ""
+        self.before = ""  # what stood before the text that was expected last
         if self.pid == 0:
             os.execvpe(command[0], [str(word) for word in command], {**run.environment, "PS1": "@ ", "TERM": "dumb"})
 
@@ -588,7 +589,7 @@ class Terminal:
                 self.seen += os.read(self.fd, 4096).decode()
             except OSError:  # the other side has closed it
                 assert text in self.seen, self.seen
-        self.seen = self.seen.split(text, 1)[1]
+        self.before, self.seen = self.seen.split(text, 1)
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -640,6 +641,81 @@ def test_exec__ctrl_z_stops_it_and_fg_goes_on(run, tmp_path, reads):
     shell.expect("end\r\n")
     shell.type("exit\n")
     shell.end()
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_exec__ctrl_z_stops_nothing_where_no_shell_could_let_it_go_on(run, tmp_path, reads):
+    go = tmp_path / "go"
+    ask = "read x; " if reads else ""
+    typed = Terminal(run, PROGRAM, "exec", *sh(f"{ask}echo ready; until test -e {go}; do sleep 0.01; done; echo end"))
+    if reads:
+        typed.type("x\n")
+    typed.expect("ready\r\n")
+    typed.type("\x1a")
+    typed.expect("^Z")
+    go.touch()
+    typed.expect("end\r\n")
+    assert typed.end() == 0
+
+
+def test_exec__a_command_with_the_terminal_that_stops_itself_gives_it_back(run):
+    shell = Terminal(run, "bash", "--norc", "--noediting", "-i")
+    shell.expect("@ ")
+    shell.type(f"{PROGRAM} exec -- sh -c 'read x; kill -STOP $$; echo $x again'\n")
+    shell.type("here\n")
+    shell.expect("Stopped")  # as top(1) does when Ctrl-Z is typed
+    shell.expect("@ ")
+    shell.type("fg\n")
+    shell.expect("here again\r\n")
+    shell.type("exit\n")
+    shell.end()
+
+
+def test_exec__a_terminal_that_a_shell_took_meanwhile_is_left_to_it(run, tmp_path):
+    go = tmp_path / "go"
+    shell = Terminal(run, "bash", "--norc", "--noediting", "-i")
+    shell.expect("@ ")
+    wait = f"until test -e {go}; do sleep 0.01; done"
+    shell.type(f"{PROGRAM} exec -d 100s -- sh -c 'read x; echo $x $PPID.; {wait}; exit 1'\n")
+    shell.type("process\n")
+    shell.expect("process\r\nprocess ")
+    shell.expect(".")
+    number = int(shell.before)
+    os.kill(number, signal.SIGSTOP)
+    shell.expect("Stopped")
+    shell.expect("@ ")
+    shell.type("bg\n")
+    shell.expect("&\r\n")
+    go.touch()
+    shell.expect("retry 1 of 2")
+    for word in ("one", "two", "three"):
+        shell.type(f"echo {word}\n")
+        shell.expect(f"echo {word}\r\n{word}\r\n@ ")
+    os.kill(number, signal.SIGTERM)
+    shell.type("exit\n")
+    shell.end()
+
+
+def test_exec__one_inside_another_can_read_the_terminal(run):
+    typed = Terminal(run, PROGRAM, "exec", "--", PROGRAM, "exec", *sh('read x; echo "got $x"'))
+    typed.type("word\n")
+    typed.expect("got word\r\n")
+    assert typed.end() == 0
+
+
+@pytest.mark.parametrize(
+    "key, script, code",
+    [
+        ("\x1c", "ulimit -c 0; read x; echo ready; exec sleep 1000", 128 + signal.SIGQUIT),
+        ("\x03", "trap 'exit 130' INT; read x; echo ready; read y", -signal.SIGINT),
+    ],
+)
+def test_exec__a_key_that_ends_the_command_with_the_terminal_ends_us_too(run, key, script, code):
+    typed = Terminal(run, PROGRAM, "exec", "-r", "9", *FAST, *sh(script))
+    typed.type("x\n")
+    typed.expect("ready\r\n")
+    typed.type(key)
+    assert typed.end() == code
 
 
 # ---- what processes share ----
