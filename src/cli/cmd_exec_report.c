@@ -10,17 +10,27 @@
 
 #define TEXT_BYTES 128
 
-/* "exited with 7", "was killed by signal 9 (Killed)", "took too long". */
-static void how_it_ended(char *text, size_t size, int code, bool timed_out, int start_error)
+/* "exited with 7", "was killed by signal 9 (Killed)". */
+static void how_it_ended(char *text, size_t size, const struct exec_end *end)
 {
-    if (start_error != 0) {
-        (void)snprintf(text, size, "could not be started: %s", strerror(start_error));
-    } else if (timed_out) {
+    if (end->start_error != 0) {
+        (void)snprintf(text, size, "could not be started: %s", strerror(end->start_error));
+    } else if (end->timed_out) {
         (void)snprintf(text, size, "was stopped at its timeout");
-    } else if (code > CODE_SIGNAL) {
-        (void)snprintf(text, size, "was killed by signal %d (%s)", code - CODE_SIGNAL, strsignal(code - CODE_SIGNAL));
+    } else if (end->killed_by != 0) {
+        (void)snprintf(text, size, "was killed by signal %d (%s)", end->killed_by, strsignal(end->killed_by));
     } else {
-        (void)snprintf(text, size, "exited with %d", code);
+        (void)snprintf(text, size, "exited with %d%s", end->code,
+                       end->by_output ? ", but its output matches --fail-if" : "");
+    }
+}
+
+/* "in 1.2s". */
+static void when(char *text, size_t size, becalm_ns wait)
+{
+    int length = snprintf(text, size, wait < BECALM_MS ? "at once" : "in ");
+    if (wait >= BECALM_MS) {
+        (void)value_write_duration(wait / BECALM_MS * BECALM_MS, text + length, size - (size_t)length);
     }
 }
 
@@ -32,12 +42,12 @@ void exec_say_retry(const struct exec_retry *retry, void *data)
     if (voice->quiet) {
         return;
     }
-    how_it_ended(ended, sizeof ended, retry->code, retry->timed_out, retry->start_error);
-    (void)value_write_duration(retry->wait / BECALM_MS * BECALM_MS, wait, sizeof wait);
+    how_it_ended(ended, sizeof ended, &retry->last);
+    when(wait, sizeof wait, retry->wait);
     if (retry->of == EXEC_UNLIMITED) {
-        (void)cli_fail(&cmd_exec, "%s %s; retry %u in %s", voice->name, ended, retry->retry, wait);
+        (void)cli_fail(&cmd_exec, "%s %s; retry %u %s", voice->name, ended, retry->retry, wait);
     } else {
-        (void)cli_fail(&cmd_exec, "%s %s; retry %u of %u in %s", voice->name, ended, retry->retry, retry->of, wait);
+        (void)cli_fail(&cmd_exec, "%s %s; retry %u of %u %s", voice->name, ended, retry->retry, retry->of, wait);
     }
 }
 
@@ -59,11 +69,11 @@ void exec_say_end(const struct exec_voice *voice, const struct exec_report *repo
     if (voice->quiet || record->reason == BECALM_WHY_OK || report->signal != 0) {
         return;
     }
-    if (report->last_code < 0) {
+    if (report->last.code < 0) {
         (void)cli_fail(&cmd_exec, "%s was not run: %s (%s)", voice->name, sentence, word);
         return;
     }
-    how_it_ended(ended, sizeof ended, report->last_code, report->timed_out, report->start_error);
+    how_it_ended(ended, sizeof ended, &report->last);
     (void)cli_fail(&cmd_exec, "%s %s; gave up after %u attempt%s: %s (%s)", voice->name, ended, record->attempts,
                    record->attempts == 1 ? "" : "s", sentence, word);
 }
@@ -106,10 +116,10 @@ void exec_write_json(FILE *out, const struct exec_voice *voice, const struct exe
     json_text(&json, "reason", becalm_reason_word(record->reason));
     json_text(&json, "would", record->would == BECALM_WHY_NONE ? NULL : becalm_reason_word(record->would));
     json_integer(&json, "exit_code", (uint64_t)report->code);
-    if (report->last_code < 0) {
+    if (report->last.code < 0) {
         json_null(&json, "last_code");
     } else {
-        json_integer(&json, "last_code", (uint64_t)report->last_code);
+        json_integer(&json, "last_code", (uint64_t)report->last.code);
     }
     json_integer(&json, "attempt_count", record->attempts);
     json_number(&json, "took_ms", milliseconds(becalm_ns_since(record->ended_at, record->began_at)), 3);

@@ -103,9 +103,7 @@ static void tell_retry(struct host *host)
         .retry = host->call.retries,
         .of = host->policy.max_retries,
         .wait = action->wait.wait,
-        .code = host->report->last_code,
-        .timed_out = host->report->timed_out,
-        .start_error = host->report->start_error,
+        .last = host->report->last,
     };
     host->options->on_retry(&retry, host->options->data);
 }
@@ -177,9 +175,7 @@ static void start_failed(struct host *host, int error, bool forked)
         .listed = listed ? BECALM_LISTED_YES : BECALM_LISTED_NO,
         .status = (uint32_t)code,
     };
-    host->report->start_error = error;
-    host->report->last_code = code;
-    host->report->timed_out = false;
+    host->report->last = (struct exec_end){.code = code, .start_error = error};
     step(host, BECALM_EVENT_DONE, &outcome);
 }
 
@@ -221,7 +217,6 @@ static void attempt_start(struct host *host)
         start_failed(host, error, forked);
         return;
     }
-    host->report->start_error = 0;
     host->stage = STAGE_RUNNING;
 }
 
@@ -239,8 +234,10 @@ static void attempt_over(struct host *host)
 {
     struct exec_report *report = host->report;
     int key = terminal_key(&host->terminal, &host->process);
-    report->timed_out = host->stage == STAGE_KILLING;
-    report->last_code = report->timed_out ? CODE_TIMED_OUT : host->process.code;
+    report->last = (struct exec_end){.code = host->process.code, .killed_by = host->process.signal};
+    if (host->stage == STAGE_KILLING) {
+        report->last = (struct exec_end){.code = CODE_TIMED_OUT, .timed_out = true};
+    }
     host->process = (struct process){.pid = 0};
     host->stage = STAGE_NONE;
     input_end(&host->input);
@@ -249,13 +246,15 @@ static void attempt_over(struct host *host)
     if (host->input.over) {
         becalm_call_not_replayable(&host->call);
     }
-    if (key != 0 && !report->timed_out && report->signal == 0) {
+    if (key != 0 && !report->last.timed_out && report->signal == 0) {
         report->signal = key;
         report->terminal = true;
         step(host, BECALM_EVENT_CANCEL, NULL);
         return;
     }
-    struct becalm_outcome outcome = outcome_of(host, report->last_code, report->timed_out);
+    struct becalm_outcome outcome = outcome_of(host, report->last.code, report->last.timed_out);
+    report->last.by_output =
+        host->output.found[PATTERN_FAIL_IF] && codes_has(&host->options->success, report->last.code);
     step(host, BECALM_EVENT_DONE, &outcome); /* which nobody hears if the call was cancelled before */
 }
 
@@ -507,12 +506,12 @@ static int exit_code(const struct exec_options *options, const struct exec_repor
     if (report->signal != 0 && report->between) {
         return CODE_SIGNAL + report->signal;
     }
-    if (report->last_code < 0) {
+    if (report->last.code < 0) {
         return CODE_OWN_FAILURE;
     }
     /* Failed by a pattern, whatever its code said. */
     bool failed = report->record.reason != BECALM_WHY_OK && report->signal == 0;
-    return failed && codes_has(&options->success, report->last_code) ? 1 : report->last_code;
+    return failed && codes_has(&options->success, report->last.code) ? 1 : report->last.code;
 }
 
 int exec_run(const struct exec_options *options, struct exec_report *report)
@@ -530,7 +529,7 @@ int exec_run(const struct exec_options *options, struct exec_report *report)
     };
     struct becalm_request request = {.deadline_at = options->deadline_at, .idempotent = true};
     memset(report, 0, sizeof *report);
-    report->last_code = -1;
+    report->last.code = -1;
     if (!host_open(&host)) {
         int error = errno;
         host_close(&host);

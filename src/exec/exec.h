@@ -13,14 +13,21 @@
 
 #define EXEC_SHARED_MAX 3 /* two budgets and a breaker */
 
+/* How an attempt ended. */
+struct exec_end {
+    int code;        /* as a shell sees it; -1: there was no attempt */
+    int killed_by;   /* the signal that it died of; 0: none, whatever the code: ssh(1) exits with 255 by itself */
+    bool by_output;  /* its code is a success, and what it printed says that it failed */
+    bool timed_out;  /* it was cut at its timeout, or at the deadline */
+    int start_error; /* the errno of a command that could not be started; 0: it could */
+};
+
 /* What a line about a retry says. */
 struct exec_retry {
-    uint32_t retry;  /* 1 is the first */
-    uint32_t of;     /* so many are allowed; EXEC_UNLIMITED */
-    becalm_ns wait;  /* drawn, and waited */
-    int code;        /* how the attempt before it ended, as a shell sees it */
-    bool timed_out;  /* or at its timeout */
-    int start_error; /* or could not begin: its errno; 0: it could */
+    uint32_t retry;       /* 1 is the first */
+    uint32_t of;          /* so many are allowed; EXEC_UNLIMITED */
+    becalm_ns wait;       /* drawn, and waited */
+    struct exec_end last; /* of the attempt before it */
 };
 
 #define EXEC_UNLIMITED (UINT32_MAX - 1)
@@ -49,12 +56,10 @@ struct exec_options {
 struct exec_report {
     struct becalm_record record;
     int code;                               /* what to exit with */
-    int last_code;                          /* how the last attempt ended, as a shell sees it; -1: none was made */
-    bool timed_out;                         /* the last attempt was cut at its timeout, or at the deadline */
+    struct exec_end last;                   /* how the last attempt did */
     int signal;                             /* SIGINT or the like ended it; 0: none did */
     bool between;                           /* while no attempt was running */
     bool terminal;                          /* and it came from the keyboard */
-    int start_error;                        /* the errno of a command that could not be started; 0: it could */
     int output_error;                       /* the errno of what could not be written of its output; 0: none */
     enum becalm_breaker_state breaker_from; /* the last change that this call made; equal: none */
     enum becalm_breaker_state breaker_to;

@@ -163,6 +163,11 @@ def test_exec__a_killed_command_is_128_and_its_signal_and_is_retried(run):
     assert "sh was killed by signal 9 (Killed); retry 1 of 2" in done.stderr
 
 
+def test_exec__a_code_above_128_alone_is_not_called_a_signal(run):
+    done = run(*FAST, "-r", "1", *sh("exit 255"))  # as ssh exits when it can't connect
+    assert done.stderr.startswith("becalm exec: sh exited with 255; retry 1 of 1 in 1ms\nbecalm exec: sh exited with 255;")
+
+
 def test_exec__whose_reader_has_gone_is_not_retried(run, tmp_path):
     out = tmp_path / "codes"
     subprocess.run(
@@ -455,6 +460,7 @@ def test_exec__codes_and_pattern_together_are_either(run):
 def test_exec__output_may_turn_a_success_into_a_failure(run):
     done = run(*FAST, "--fail-if", "^ERROR", *sh("echo ERROR; exit 0"))
     assert (done.returncode, done.stdout) == (1, "ERROR\n" * 3)
+    assert "sh exited with 0, but its output matches --fail-if; retry 1 of 2 in 1ms\n" in done.stderr
     assert run(*FAST, "--fail-if", "^ERROR", *sh("echo no ERROR")).returncode == 0
 
 
