@@ -202,7 +202,6 @@ static int read_options(struct exec_options *options, const struct exec_rules *r
     options->patterns = patterns;
     options->no_input = cli_has(command, args, "no-stdin");
     options->deadline_at = deadline_from_above();
-    options->on_retry = exec_say_retry;
     options->on_lost = exec_say_lost;
     return rc;
 }
@@ -253,6 +252,7 @@ static int run_command(const struct cli_command *command, const struct cli_args 
     struct sharing sharing = {.directory = {.fd = -1}, .named = directory_asked_for(command, args)};
     struct exec_report report;
     int code = CODE_OWN_FAILURE;
+    options->on_retry = voice.quiet ? NULL : exec_say_retry;
     options->data = &voice;
     share_all(&sharing, options, rules, voice.quiet);
     if (exec_run(options, &report) != 0) {

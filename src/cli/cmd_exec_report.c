@@ -39,9 +39,6 @@ void exec_say_retry(const struct exec_retry *retry, void *data)
     const struct exec_voice *voice = data;
     char ended[TEXT_BYTES];
     char wait[TEXT_BYTES];
-    if (voice->quiet) {
-        return;
-    }
     how_it_ended(ended, sizeof ended, &retry->last);
     when(wait, sizeof wait, retry->wait);
     if (retry->of == EXEC_UNLIMITED) {

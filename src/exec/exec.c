@@ -78,9 +78,9 @@ static void policy_follow(struct host *host, const struct shared *shared)
     }
 }
 
-/* What is shared stays as it is until shared_release(). A file that is damaged while the call goes on: no more retries,
- * and said once. */
-static void shared_begin(struct host *host, becalm_ns now)
+/* What is shared stays as it is until shared_release(). A file that is damaged while the call goes on: no more retries.
+ * Returns those. */
+static uint32_t shared_begin(struct host *host, becalm_ns now)
 {
     const struct exec_options *options = host->options;
     uint32_t lost = shared_hold(options->shared, options->shared_count, now);
@@ -88,15 +88,36 @@ static void shared_begin(struct host *host, becalm_ns now)
         policy_follow(host, &options->shared[i]);
         if ((lost >> i & 1) != 0) {
             host->policy.max_retries = 0;
+        }
+    }
+    return lost;
+}
+
+/* Before a line on standard error: waits until there is room for it, and not longer than until a signal ends us. */
+static bool may_speak(const struct host *host)
+{
+    struct pollfd fds[2] = {{.fd = STDERR_FILENO, .events = POLLOUT}, {.fd = host->ends, .events = POLLIN}};
+    while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+    }
+    return fds[0].revents != 0;
+}
+
+static void tell_lost(const struct host *host, uint32_t lost)
+{
+    const struct exec_options *options = host->options;
+    for (uint32_t i = 0; i < options->shared_count; i++) {
+        if ((lost >> i & 1) != 0 && may_speak(host)) {
             options->on_lost(&options->shared[i], options->data);
         }
     }
 }
 
-static void tell_retry(struct host *host)
+static void tell_retry(const struct host *host)
 {
+    const struct exec_options *options = host->options;
     const struct becalm_action *action = &host->action;
-    if (action->why != BECALM_WHY_BACKOFF && action->why != BECALM_WHY_HINT) {
+    bool waits = action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
+    if (!waits || options->on_retry == NULL || !may_speak(host)) {
         return;
     }
     struct exec_retry retry = {
@@ -105,7 +126,7 @@ static void tell_retry(struct host *host)
         .wait = action->wait.wait,
         .last = host->report->last,
     };
-    host->options->on_retry(&retry, host->options->data);
+    options->on_retry(&retry, options->data);
 }
 
 static void step(struct host *host, enum becalm_event_kind kind, const struct becalm_outcome *outcome)
@@ -118,13 +139,14 @@ static void step(struct host *host, enum becalm_event_kind kind, const struct be
     if (outcome != NULL) {
         event.outcome = *outcome;
     }
-    shared_begin(host, event.at.now);
+    uint32_t lost = shared_begin(host, event.at.now);
     becalm_call_step(&host->call, &event, &host->action);
     shared_release(host->options->shared, host->options->shared_count);
     if (host->action.breaker_from != host->action.breaker_to) {
         host->report->breaker_from = host->action.breaker_from;
         host->report->breaker_to = host->action.breaker_to;
     }
+    tell_lost(host, lost); /* only now: whoever is slow to read it must not hold the lock up */
     tell_retry(host);
 }
 
@@ -274,7 +296,9 @@ static void attempt_tend(struct host *host)
     if (host->stage == STAGE_KILLING ? now >= host->kill_at : !process->ended && now >= host->timeout_at) {
         attempt_kill(host, now);
     }
-    bool quiet = process->ended && output_done(&host->output, now < host->linger_at);
+    bool late =
+        host->report->signal != 0 && now >= host->linger_at; /* told to end: a reader that sleeps must not stop us */
+    bool quiet = process->ended && (late || output_done(&host->output, now < host->linger_at));
     if (quiet && (host->stage != STAGE_KILLING || process_group_gone(process))) {
         attempt_over(host);
     }
@@ -410,7 +434,7 @@ static void run(struct host *host)
         }
         if (host->stage == STAGE_NONE && (host->action.flags & BECALM_DO_SEND) != 0) {
             host->action.flags &= ~(unsigned)BECALM_DO_SEND;
-            if (host->action.attempt > 0 && !output_settle(&host->output, false)) {
+            if (host->action.attempt > 0 && !output_settle(&host->output, false, -1)) {
                 signals_take(host);
                 continue;
             }
@@ -538,7 +562,7 @@ int exec_run(const struct exec_options *options, struct exec_report *report)
     }
     becalm_call_init(&host.call, &host.policy, &options->target, &request);
     run(&host);
-    (void)output_settle(&host.output, true);
+    (void)output_settle(&host.output, true, report->signal == 0 ? -1 : (int)(LINGER / BECALM_MS));
     signals_take(&host); /* one that came while the last bytes were written counts too */
     report->record = host.call.record;
     report->output_error = host.output.error;

@@ -48,7 +48,7 @@ struct exec_options {
     size_t input_max;
     enum output_show show;
     size_t output_max;
-    void (*on_retry)(const struct exec_retry *, void *data);
+    void (*on_retry)(const struct exec_retry *, void *data); /* NULL: nobody is told */
     void (*on_lost)(const struct shared *, void *data); /* its file was damaged under it; there are no retries now */
     void *data;
 };

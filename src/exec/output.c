@@ -49,9 +49,14 @@ static bool needs_pipe(const struct output *output, int index)
     return !shown_at_once(output, index) || patterns_any(output->patterns);
 }
 
+static void kept_forget(struct output *output)
+{
+    output->length = output->next = output->left = 0;
+}
+
 bool output_begin(struct output *output, int fd[2])
 {
-    output->length = 0;
+    kept_forget(output);
     output->delivered = false;
     memset(output->found, 0, sizeof output->found);
     for (int i = 0; i < 2; i++) {
@@ -87,6 +92,11 @@ void output_started(struct output *output, const int fd[2])
 
 void output_poll(const struct output *output, struct pollfd fds[2])
 {
+    if (output->left > 0) {
+        fds[0] = (struct pollfd){.fd = output->to, .events = POLLOUT};
+        fds[1] = (struct pollfd){.fd = -1};
+        return;
+    }
     for (int i = 0; i < 2; i++) {
         const struct output_stream *stream = &output->stream[i];
         fds[i] = (struct pollfd){.fd = stream->pipe, .events = POLLIN};
@@ -126,56 +136,58 @@ static void note_error(struct output *output, int error)
     }
 }
 
-/* Writes all of it, unless there is something to read on `interrupt`. Where nothing can be written, the rest falls on
- * the floor. */
-static bool write_all(struct output *output, int fd, const char *bytes, size_t length)
+/* Turns to the next piece of what was kept, if the one before is through. False: there is none. */
+static bool kept_turn(struct output *output, bool last)
 {
-    while (length > 0) {
-        struct pollfd fds[2] = {{.fd = fd, .events = POLLOUT}, {.fd = output->interrupt, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
-            return true;
-        }
-        if ((fds[1].revents & POLLIN) != 0) {
-            return false;
-        }
-        if (fds[0].revents == 0) {
-            continue;
-        }
-        ssize_t put = write(fd, bytes, length < PIECE_MAX ? length : PIECE_MAX);
-        if (put < 0 && errno != EINTR && errno != EAGAIN) {
-            note_error(output, errno);
-            return true;
-        }
-        bytes += put > 0 ? put : 0;
-        length -= put > 0 ? (size_t)put : 0;
+    uint32_t head;
+    if (output->left == 0 && output->next < output->length) {
+        memcpy(&head, output->kept + output->next, sizeof head);
+        output->next += sizeof head;
+        output->left = head >> 1;
+        output->to = last ? (int)(head & 1) + 1 : STDERR_FILENO;
     }
-    return true;
+    return output->left > 0;
 }
 
-bool output_settle(struct output *output, bool last)
+/* Writes of the piece what can be written at once. Where nothing can, it falls on the floor. */
+static void kept_write(struct output *output)
 {
-    bool fine = true;
-    size_t at = 0;
-    while (fine && at < output->length && (last || output->show == OUTPUT_ONCE)) {
-        uint32_t head;
-        memcpy(&head, output->kept + at, sizeof head);
-        at += sizeof head;
-        int to = last ? (int)(head & 1) + 1 : STDERR_FILENO;
-        fine = write_all(output, to, output->kept + at, head >> 1);
-        at += head >> 1;
+    ssize_t put = write(output->to, output->kept + output->next, output->left);
+    if (put < 0 && errno != EINTR && errno != EAGAIN) {
+        note_error(output, errno);
+        put = (ssize_t)output->left;
     }
-    output->length = 0;
+    output->next += put > 0 ? (size_t)put : 0;
+    output->left -= put > 0 ? (size_t)put : 0;
+}
+
+bool output_settle(struct output *output, bool last, int patience)
+{
+    bool wanted = last || output->show == OUTPUT_ONCE;
+    bool fine = true;
+    while (fine && wanted && kept_turn(output, last)) {
+        struct pollfd fds[2] = {{.fd = output->to, .events = POLLOUT}, {.fd = output->interrupt, .events = POLLIN}};
+        int ready = poll(fds, 2, patience);
+        if (ready < 0 && errno != EINTR) {
+            break;
+        }
+        fine = ready != 0 && (fds[1].revents & POLLIN) == 0;
+        if (fine && fds[0].revents != 0) {
+            kept_write(output);
+        }
+    }
+    kept_forget(output);
     return fine;
 }
 
 /* ---- one attempt ---- */
 
-/* Too much to keep: from here on this attempt is shown. What was kept of it goes first. */
+/* Too much to keep: from here on this attempt is shown. What was kept of it goes first, as fast as it is read. */
 static void deliver(struct output *output)
 {
     output->delivered = true;
-    (void)output_settle(output, true);
     output->stream[0].through = output->stream[1].through = true;
+    (void)kept_turn(output, true);
 }
 
 static void stream_take(struct output *output, int index)
@@ -219,6 +231,13 @@ static void stream_pass(struct output *output, int index)
 
 void output_move(struct output *output, const struct pollfd fds[2])
 {
+    if (output->left > 0) {
+        if (fds[0].revents != 0) {
+            kept_write(output);
+            (void)kept_turn(output, true);
+        }
+        return;
+    }
     for (int i = 0; i < 2; i++) {
         struct output_stream *stream = &output->stream[i];
         if (fds[i].fd < 0 || fds[i].revents == 0) {
@@ -246,7 +265,8 @@ bool output_done(const struct output *output, bool patience)
 {
     for (int i = 0; i < 2; i++) {
         const struct output_stream *stream = &output->stream[i];
-        if (stream->sent < stream->length || (stream->pipe >= 0 && (patience || stream->owed > 0))) {
+        if (output->left > 0 || stream->sent < stream->length ||
+            (stream->pipe >= 0 && (patience || stream->owed > 0))) {
             return false;
         }
     }

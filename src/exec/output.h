@@ -38,6 +38,9 @@ struct output {
     char *kept;                     /* pieces in the order in which they came: {length:31, stream:1}, bytes */
     size_t length;
     size_t room;
+    size_t next;    /* in `kept`, what is to be written next */
+    size_t left;    /* of the piece that begins there; 0: none is on its way */
+    int to;         /* where it goes */
     int error;      /* why output could not be written; 0: it could, or its reader had gone, which is no failure */
     bool delivered; /* more than the cap: this attempt is shown, and can't be taken back */
     bool found[PATTERN_USES];
@@ -66,7 +69,7 @@ bool output_done(const struct output *, bool patience);
 void output_end(struct output *);
 
 /* What becomes of the bytes that were kept back, now that it is known whether this was the last attempt. False:
- * interrupted. */
-bool output_settle(struct output *, bool last);
+ * interrupted, or nobody took any for `patience` milliseconds; -1: for ever. */
+bool output_settle(struct output *, bool last, int patience);
 
 #endif

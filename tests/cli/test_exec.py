@@ -574,6 +574,56 @@ def test_exec__the_command_s_signals_are_as_we_found_them(run):
     assert run("--", sys.executable, "-c", script).stdout == plain
 
 
+def asleep():
+    """Both ends of a pipe that is full."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        pass
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-r", "9", "--delay", "1ms", *sh("echo $$ >$PIDS; exit 1")],
+        ["--fail-if", "never", *sh("echo $$ >$PIDS; exec yes")],
+        ["--output", "last", *sh("echo $$ >$PIDS; exec yes")],
+        ["--output", "last", *sh("head -c 300000 /dev/zero; echo $$ >$PIDS; exec sleep 1000")],
+    ],
+)
+def test_exec__a_reader_that_sleeps_keeps_nobody_from_ending_us(run, tmp_path, args):
+    reader, writer = asleep()
+    pids = tmp_path / "pids"
+    going = subprocess.Popen(
+        [PROGRAM, "exec", *args],
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=writer,
+        env={**run.environment, "PIDS": str(pids)},
+    )
+    os.close(writer)
+    until(lambda: pids.exists() and pids.read_text())
+    time.sleep(0.1)  # until it waits for the reader, if it does
+    going.terminate()
+    assert going.wait(30) == 143
+    os.close(reader)
+
+
+def test_exec__a_reader_that_sleeps_does_not_stop_the_clock(run, tmp_path):
+    pids = tmp_path / "pids"
+    args = ["--output", "last", "--output-max", "100KiB", "-t", "300ms", "-r", "0"]
+    going = start(run, *args, *sh(f"echo $$ >{pids}; exec yes"))
+    until(lambda: pids.exists() and pids.read_text())
+    until(lambda: not pathlib.Path(f"/proc/{pids.read_text().strip()}").exists())
+    out = going.communicate(timeout=60)[0]
+    assert going.returncode == 124 and len(out) > 100 << 10 and set(out) == set("y\n")
+
+
 # ---- a terminal ----
 
 
