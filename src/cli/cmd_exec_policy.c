@@ -156,25 +156,30 @@ static const struct becalm_endpoint *endpoint_find(const struct becalm_service *
     return NULL;
 }
 
-/* "payment" or "payment/charge". A service whose own name has a slash is found first. */
+/* "payment" or "payment/charge". Either name may have slashes of its own: a service of the whole name is found first,
+ * then the shortest one that has such an endpoint. */
 static const struct becalm_rules *rules_find(const struct becalm_config *config, const char *target,
                                              const struct becalm_service **service,
                                              const struct becalm_endpoint **endpoint)
 {
     char name[EXEC_NAME_MAX];
-    const char *slash = strrchr(target, '/');
     *endpoint = NULL;
     *service = becalm_config_find(config, target);
     if (*service != NULL) {
         return &(*service)->rules;
     }
-    if (slash == NULL || (size_t)(slash - target) >= sizeof name) {
-        return NULL;
+    for (const char *slash = strchr(target, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        if ((size_t)(slash - target) >= sizeof name) {
+            return NULL;
+        }
+        (void)snprintf(name, sizeof name, "%.*s", (int)(slash - target), target);
+        *service = becalm_config_find(config, name);
+        *endpoint = *service == NULL ? NULL : endpoint_find(*service, slash + 1);
+        if (*endpoint != NULL) {
+            return &(*endpoint)->rules;
+        }
     }
-    (void)snprintf(name, sizeof name, "%.*s", (int)(slash - target), target);
-    *service = becalm_config_find(config, name);
-    *endpoint = *service == NULL ? NULL : endpoint_find(*service, slash + 1);
-    return *endpoint == NULL ? NULL : &(*endpoint)->rules;
+    return NULL;
 }
 
 /* Where the keys of the target stand in the file: an override must not make a service that is not there. */

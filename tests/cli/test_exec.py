@@ -1045,6 +1045,18 @@ def test_exec__an_endpoint_may_have_two_budgets(run, policy):
     assert sorted(os.listdir(run.shared)) == ["db%2Fmigrate.breaker", "db%2Fmigrate.budget", "db.budget"]
 
 
+def test_exec__names_in_a_policy_may_have_slashes_and_dots_of_their_own(run, tmp_path):
+    file = tmp_path / "names.yaml"
+    file.write_text(
+        "version: 1\nservices:\n  eu/pay.v2:\n    maxRetries: 1\n    initialDelay: 1ms\n    budget: {kind: none}\n"
+        "    endpoints: {admin/refund: {match: {path: /refund}, maxRetries: 3}}\n"
+    )
+    for target, retries in (("eu/pay.v2", 1), ("eu/pay.v2/admin/refund", 3)):
+        args = ["-p", file, "-s", target, "--set", "breaker.enabled=false"]
+        assert run(*args, *sh("echo x; exit 1")).stdout == "x\n" * (1 + retries)
+        assert run(*args, "-r", "0", *sh("echo x; exit 1")).stdout == "x\n"
+
+
 def test_exec__options_win_over_the_policy(run, policy):
     done = run("-p", policy, "-s", "db", "-r", "0", "--set", "budget.kind=none", *sh("echo x; exit 1"))
     assert done.stdout == "x\n" and sorted(os.listdir(run.shared)) == ["db.breaker"]
