@@ -40,14 +40,8 @@ static void not_shared(struct exec_options *options, const char *what, const cha
                        const char *why)
 {
     options->policy.max_retries = 0;
-    if (file == NULL) {
-        (void)cli_fail(&cmd_exec, "%s '%s' can't be used: %s; the command runs once, without retries", what, name, why);
-    } else {
-        (void)cli_fail(&cmd_exec,
-                       "%s '%s' can't be used: %s: %s (remove it to begin anew); the command runs once, "
-                       "without retries",
-                       what, name, file, why);
-    }
+    (void)cli_fail(&cmd_exec, "%s '%s' can't be used: %s%s%s; the command runs once, without retries", what, name,
+                   file == NULL ? "" : file, file == NULL ? "" : ": ", why);
 }
 
 /* Opens one. NULL: it can't be used. */

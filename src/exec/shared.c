@@ -186,7 +186,14 @@ enum look { LOOK_GOOD, LOOK_ABSENT, LOOK_STALE, LOOK_CHANGED, LOOK_BAD };
 
 static enum look bad(char *why, size_t size, const char *what)
 {
-    (void)snprintf(why, size, "%s", what);
+    (void)snprintf(why, size, "%s (remove it to begin anew)", what);
+    return LOOK_BAD;
+}
+
+/* The system's own word: on a file system that is read-only, say, there is nothing to remove. */
+static enum look refused(char *why, size_t size)
+{
+    (void)snprintf(why, size, "%s", strerror(errno));
     return LOOK_BAD;
 }
 
@@ -194,7 +201,7 @@ static enum look look_at_file(const struct directory *directory, int fd, size_t 
 {
     struct stat status;
     if (fstat(fd, &status) != 0) {
-        return bad(why, size, strerror(errno));
+        return refused(why, size);
     }
     if (!S_ISREG(status.st_mode)) {
         return bad(why, size, "it is no plain file");
@@ -285,7 +292,7 @@ static enum look look(const struct shared *shared, int fd, struct mapping *map, 
         return bad(why, size, "its head is damaged");
     }
     if (!mapping_make(map, fd, bytes)) {
-        return bad(why, size, strerror(errno));
+        return refused(why, size);
     }
     if (!want_sound(&stored, map->memory, now)) {
         (void)munmap(map->memory, map->bytes);
@@ -299,8 +306,11 @@ static enum look look_up(const struct shared *shared, struct mapping *map, becal
 {
     map->fd = -1;
     int fd = openat(shared->directory->fd, shared->file, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && (errno == ELOOP || errno == EISDIR)) {
+        return bad(why, size, errno == ELOOP ? "it is a link" : "it is a directory");
+    }
     if (fd < 0) {
-        return errno == ENOENT ? LOOK_ABSENT : bad(why, size, errno == ELOOP ? "it is a link" : strerror(errno));
+        return errno == ENOENT ? LOOK_ABSENT : refused(why, size);
     }
     enum look found = look(shared, fd, map, now, why, size);
     if (map->fd < 0) {

@@ -887,6 +887,16 @@ def test_exec__a_damaged_file_is_said_in_one_line_and_the_command_runs_once(run,
     assert run("--quiet", *FAST, *BUDGET, "--", "true").returncode == 0
 
 
+def test_exec__what_can_t_be_made_is_said_without_advice_to_remove_it(run):
+    (run.shared / ".new").mkdir()  # where a new file is written
+    done = run(*BUDGET, *FAST, *sh("echo x; exit 1"))
+    assert (done.stdout, done.stderr.splitlines()[0]) == (
+        "x\n",
+        f"becalm exec: budget 'b' can't be used: {run.shared}/b.budget: it can't be made: File exists; "
+        "the command runs once, without retries",
+    )
+
+
 def test_exec__a_file_of_before_the_last_boot_is_made_anew(run):
     run("-q", *FAST, "-r", "9", *BUDGET, "--", "false")
     file = run.shared / "b.budget"
