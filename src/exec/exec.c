@@ -260,11 +260,11 @@ static void attempt_over(struct host *host)
     if (host->stage == STAGE_KILLING) {
         report->last = (struct exec_end){.code = CODE_TIMED_OUT, .timed_out = true};
     }
+    terminal_return(&host->terminal, &host->process);
     host->process = (struct process){.pid = 0};
     host->stage = STAGE_NONE;
     input_end(&host->input);
     output_end(&host->output);
-    terminal_return(&host->terminal);
     if (host->input.over) {
         becalm_call_not_replayable(&host->call);
     }
@@ -316,7 +316,7 @@ static bool is_ignored(int number)
 static bool signals_open(struct host *host)
 {
     static const int end[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    static const int other[] = {SIGCHLD, SIGTSTP, SIGUSR1, SIGUSR2};
+    static const int other[] = {SIGCHLD, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH};
     sigset_t ends;
     sigset_t others;
     sigset_t all;

@@ -13,6 +13,7 @@ void terminal_open(struct terminal *terminal)
 {
     terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     terminal->lent = 0;
+    terminal->modes_known = false;
 }
 
 void terminal_close(struct terminal *terminal)
@@ -30,18 +31,25 @@ static bool is_ours(const struct terminal *terminal)
 
 static void lend(struct terminal *terminal, const struct process *process)
 {
+    if (!terminal->modes_known) {
+        terminal->modes_known = tcgetattr(terminal->fd, &terminal->modes) == 0;
+    }
     terminal->lent = tcsetpgrp(terminal->fd, process->pid) == 0 ? process->pid : 0;
 }
 
 /* A shell may have taken it meanwhile, to go on with it while we run in the background: then it is not ours to take. */
-void terminal_return(struct terminal *terminal)
+static bool take_back(struct terminal *terminal)
 {
-    if (terminal->lent != 0) {
-        pid_t group = tcgetpgrp(terminal->fd);
-        if (group == terminal->lent || (group > 0 && kill(-group, 0) != 0 && errno == ESRCH)) {
-            (void)tcsetpgrp(terminal->fd, getpgrp()); /* SIGTTOU, which this would bring us, is blocked */
-        }
-        terminal->lent = 0;
+    pid_t group = terminal->lent == 0 ? 0 : tcgetpgrp(terminal->fd);
+    bool ours = group > 0 && (group == terminal->lent || (kill(-group, 0) != 0 && errno == ESRCH));
+    terminal->lent = 0;
+    return ours && tcsetpgrp(terminal->fd, getpgrp()) == 0; /* SIGTTOU, which this would bring us, is blocked */
+}
+
+void terminal_return(struct terminal *terminal, const struct process *process)
+{
+    if (take_back(terminal) && process->signal != 0 && terminal->modes_known) {
+        (void)tcsetattr(terminal->fd, TCSANOW, &terminal->modes);
     }
 }
 
@@ -70,7 +78,7 @@ void terminal_stop(struct terminal *terminal, const struct process *process)
 {
     bool lent = terminal->lent != 0;
     process_signal(process, SIGTSTP);
-    terminal_return(terminal);
+    (void)take_back(terminal);
     (void)stop_by(SIGTSTP);
     if (lent && is_ours(terminal)) {
         lend(terminal, process);

@@ -9,9 +9,13 @@
 
 #include "process.h"
 
+#include <termios.h>
+
 struct terminal {
-    int fd;     /* the controlling terminal; -1: none */
-    pid_t lent; /* the group that has it from us; 0: none */
+    int fd;               /* the controlling terminal; -1: none */
+    pid_t lent;           /* the group that has it from us; 0: none */
+    bool modes_known;     /* then `modes` are those before it was lent for the first time */
+    struct termios modes; /* echo, lines, ... */
 };
 
 void terminal_open(struct terminal *);
@@ -25,8 +29,9 @@ void terminal_stopped(struct terminal *, struct process *);
  * tell us. */
 void terminal_stop(struct terminal *, const struct process *);
 
-/* The command has ended, or is about to be left: the terminal is ours again. */
-void terminal_return(struct terminal *);
+/* The command has ended: the terminal is ours again, with the modes from before if a signal ended the command, which
+ * then could not tidy up after a prompt without echo, say. */
+void terminal_return(struct terminal *, const struct process *);
 
 /* The key that ended this command, which was meant for us as well: its signal, if it had the terminal. 0: none. */
 int terminal_key(const struct terminal *, const struct process *);

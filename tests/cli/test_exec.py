@@ -2,15 +2,18 @@
 """becalm exec, as typed: codes, output, input, signals, terminals, and what processes share. Waits are short, and no
 claim is about how long anything took."""
 
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 import pytest
@@ -750,6 +753,25 @@ def test_exec__a_terminal_that_a_shell_took_meanwhile_is_left_to_it(run, tmp_pat
     os.kill(number, signal.SIGTERM)
     shell.type("exit\n")
     shell.end()
+
+
+def test_exec__the_terminal_is_as_before_when_a_command_was_killed_at_its_prompt(run):
+    ask = 'if test "$BECALM_ATTEMPT" = 0; then read x; stty -echo; kill -9 $$; fi; stty -a; exec sleep 1000'
+    typed = Terminal(run, PROGRAM, "exec", *FAST, *sh(ask))
+    typed.type("x\n")
+    typed.expect("retry 1 of 2")
+    typed.expect(" echo ")  # and not " -echo "
+    typed.type("\x03")
+    typed.end()
+
+
+def test_exec__a_command_hears_of_a_new_size_of_the_terminal(run):
+    script = "trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.01; done"
+    typed = Terminal(run, PROGRAM, "exec", *sh(script))
+    typed.expect("ready\r\n")
+    fcntl.ioctl(typed.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+    typed.expect("33 77\r\n")
+    assert typed.end() == 0
 
 
 def test_exec__one_inside_another_can_read_the_terminal(run):
