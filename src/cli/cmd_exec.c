@@ -342,7 +342,8 @@ const struct cli_command cmd_exec = {
     .summary = "run a command with retries, budget and deadline",
     .usage = "exec [options] [--] COMMAND [ARGUMENT]...",
     .purpose = "Runs the command until it succeeds, or until it should not be run again. Every\n"
-               "failure is retried but those of a command that is not there (126, 127).\n"
+               "failure is retried but those of a command that is not there (126, 127), and of\n"
+               "one whose output nobody reads any more (141).\n"
                "\n"
                "Exits with the command's own code; 124 when time is up, 125 when becalm itself\n"
                "failed or the breaker is open, 126 and 127 as env(1), 128+n for signal n.\n"

@@ -54,12 +54,31 @@ void exec_say_lost(const struct shared *shared, void *data)
     (void)cli_fail(&cmd_exec, "%s: %s: %s; there are no more retries", voice->name, shared->path, shared->lost);
 }
 
+/* The engine's sentences are about requests; where that would puzzle who runs a command, it is said in other words. */
+static const char *sentence_of(enum becalm_reason reason)
+{
+    static const struct {
+        enum becalm_reason reason;
+        const char *sentence;
+    } own[] = {
+        {BECALM_WHY_STOPPED, "its output matches --stop-if"},
+        {BECALM_WHY_NOT_REPLAYABLE, "it was given more standard input than --stdin-max"},
+        {BECALM_WHY_ANSWER_DELIVERED, "it printed more than --output-max, which was shown"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (own[i].reason == reason) {
+            return own[i].sentence;
+        }
+    }
+    return becalm_reason_sentence(reason);
+}
+
 void exec_say_end(const struct exec_voice *voice, const struct exec_report *report)
 {
     const struct becalm_record *record = &report->record;
     char ended[TEXT_BYTES];
     const char *word = becalm_reason_word(record->reason);
-    const char *sentence = becalm_reason_sentence(record->reason);
+    const char *sentence = sentence_of(record->reason);
     if (report->output_error != 0) {
         (void)cli_fail(&cmd_exec, "the output of %s can't be written: %s", voice->name, strerror(report->output_error));
     }
