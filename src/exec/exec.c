@@ -275,8 +275,8 @@ static void attempt_over(struct host *host)
         return;
     }
     struct becalm_outcome outcome = outcome_of(host, report->last.code, report->last.timed_out);
-    report->last.by_output =
-        host->output.found[PATTERN_FAIL_IF] && codes_has(&host->options->success, report->last.code);
+    report->last.by_output = !report->last.timed_out && host->output.found[PATTERN_FAIL_IF] &&
+                             codes_has(&host->options->success, report->last.code);
     step(host, BECALM_EVENT_DONE, &outcome); /* which nobody hears if the call was cancelled before */
 }
 
@@ -519,7 +519,7 @@ static void host_close(struct host *host)
     (void)sigprocmask(SIG_SETMASK, &after, NULL);
 }
 
-static int exit_code(const struct exec_options *options, const struct exec_report *report)
+static int exit_code(const struct exec_report *report)
 {
     if (report->output_error != 0 && report->signal == 0) {
         return CODE_OWN_FAILURE;
@@ -533,9 +533,7 @@ static int exit_code(const struct exec_options *options, const struct exec_repor
     if (report->last.code < 0) {
         return CODE_OWN_FAILURE;
     }
-    /* Failed by a pattern, whatever its code said. */
-    bool failed = report->record.reason != BECALM_WHY_OK && report->signal == 0;
-    return failed && codes_has(&options->success, report->last.code) ? 1 : report->last.code;
+    return report->last.by_output && report->signal == 0 ? 1 : report->last.code;
 }
 
 int exec_run(const struct exec_options *options, struct exec_report *report)
@@ -566,7 +564,7 @@ int exec_run(const struct exec_options *options, struct exec_report *report)
     signals_take(&host); /* one that came while the last bytes were written counts too */
     report->record = host.call.record;
     report->output_error = host.output.error;
-    report->code = exit_code(options, report);
+    report->code = exit_code(report);
     host_close(&host);
     return 0;
 }

@@ -120,6 +120,13 @@ def test_exec__another_code_may_be_success(run):
     assert (done.returncode, done.stdout, done.stderr) == (3, "x\n", "")
 
 
+def test_exec__a_code_of_ours_is_no_success_of_the_command(run):
+    args = ["-q", "-r", "0", "--success-on", "1-255"]
+    assert run(*args, "--", "no-such-command").returncode == 127
+    assert run(*args, "-t", "30ms", "--", "sleep", "1000").returncode == 124
+    assert run(*args, *sh("exit 127")).returncode == 127
+
+
 @pytest.mark.parametrize("codes", ["", "x", "1,", ",1", "256", "5-2", "1-", "-1", "1 2", "0x1"])
 def test_exec__a_bad_list_of_codes_is_wrong_usage(run, codes):
     for option in ("--retry-on", "--success-on"):
