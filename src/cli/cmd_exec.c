@@ -44,6 +44,22 @@ static void not_shared(struct exec_options *options, const char *what, const cha
                    file == NULL ? "" : file, file == NULL ? "" : ": ", why);
 }
 
+static void say_news(enum shared_news news, const char *what, const char *name)
+{
+    switch (news) {
+    case SHARED_FOUND:
+    case SHARED_MADE:
+        break;
+    case SHARED_RENEWED:
+        (void)cli_fail(&cmd_exec, "%s '%s' was of an older version of becalm; it begins anew", what, name);
+        break;
+    case SHARED_CHANGED:
+        (void)cli_fail(&cmd_exec, "%s '%s' was kept with other numbers until now; what was left of it is kept", what,
+                       name);
+        break;
+    }
+}
+
 /* Opens one. NULL: it can't be used. */
 static struct shared *share(struct sharing *sharing, struct exec_options *options, const struct shared_want *want,
                             bool quiet)
@@ -59,9 +75,8 @@ static struct shared *share(struct sharing *sharing, struct exec_options *option
         not_shared(options, what, want->name, shared->path, why);
         return NULL;
     }
-    if (shared->news == SHARED_CHANGED && !quiet) {
-        (void)cli_fail(&cmd_exec, "%s '%s' was kept with other numbers until now; what was left of it is kept", what,
-                       want->name);
+    if (!quiet) {
+        say_news(shared->news, what, want->name);
     }
     sharing->count++;
     return shared;

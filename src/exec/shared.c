@@ -182,7 +182,7 @@ static void file_name(const struct shared_want *want, char *out, size_t size)
 
 /* ---- looking at what is there ---- */
 
-enum look { LOOK_GOOD, LOOK_ABSENT, LOOK_STALE, LOOK_CHANGED, LOOK_BAD };
+enum look { LOOK_GOOD, LOOK_ABSENT, LOOK_STALE, LOOK_OLDER, LOOK_CHANGED, LOOK_BAD };
 
 static enum look bad(char *why, size_t size, const char *what)
 {
@@ -226,10 +226,11 @@ static enum look look_at_head(const struct head *head, const struct shared_want 
     if (memcmp(head->magic, MAGIC, sizeof head->magic) != 0) {
         return bad(why, size, "it does not begin as such a file does");
     }
+    if (head->version > 0 && head->version < VERSION) {
+        return LOOK_OLDER; /* after an upgrade a thousand jobs must not lose their retries until somebody tidies up */
+    }
     if (head->version != VERSION) {
-        return bad(why, size,
-                   head->version < VERSION ? "it is of an older version of becalm"
-                                           : "it is of a newer version of becalm");
+        return bad(why, size, head->version == 0 ? "its head is damaged" : "it is of a newer version of becalm");
     }
     if (head->kind != want_kind(want)) {
         return bad(why, size, "it is of another kind");
@@ -285,7 +286,7 @@ static enum look look(const struct shared *shared, int fd, struct mapping *map, 
         return bad(why, size, "it can't be read");
     }
     enum look found = look_at_head(&map->head, &shared->want, bytes, why, size);
-    if (found == LOOK_STALE || found == LOOK_BAD) {
+    if (found == LOOK_STALE || found == LOOK_OLDER || found == LOOK_BAD) {
         return found;
     }
     if (!stored_policy(&map->head, &stored)) {
@@ -433,6 +434,9 @@ static bool find_or_make(struct shared *shared, struct mapping *map, becalm_ns n
     case LOOK_ABSENT:
     case LOOK_STALE:
         shared->news = SHARED_MADE;
+        return replace(shared, map, now, why, size);
+    case LOOK_OLDER:
+        shared->news = SHARED_RENEWED;
         return replace(shared, map, now, why, size);
     case LOOK_CHANGED:
         if (shared->memory != NULL) {

@@ -5,8 +5,8 @@
 /* A budget or a breaker that processes share: the engine's own object in a small file that each of them maps. It is
  * lock-free, so a process that is killed in the middle of anything leaves it usable. A lock of the directory guards
  * only which file it is: held by all at once while they use it, and by one alone to put a new file in the place of
- * none, of one from before the last boot, or of one that was made for other numbers. So nobody spends from a file that
- * has been replaced. The kernel frees the lock of a process that dies.
+ * none, of one from before the last boot or of an older version, or of one that was made for other numbers. So nobody
+ * spends from a file that has been replaced. The kernel frees the lock of a process that dies.
  *
  * The file is never trusted: it must be a plain file of ours alone, or of the directory's group, of the right size,
  * with a head that we know and an object that the engine finds sound. Anything else is left as it is, and said. */
@@ -30,8 +30,9 @@ struct shared_want {
 
 enum shared_news {
     SHARED_FOUND,
-    SHARED_MADE,   /* there was none, or it was from before the last boot */
-    SHARED_CHANGED /* it was made for other numbers; its fill or state was kept */
+    SHARED_MADE,    /* there was none, or it was from before the last boot */
+    SHARED_RENEWED, /* it was of an older version of becalm, whose objects are others; it was made anew */
+    SHARED_CHANGED  /* it was made for other numbers; its fill or state was kept */
 };
 
 /* One that is open. Zeroed: none. It must not move. */

@@ -889,7 +889,7 @@ DAMAGE = {
     "longer": (lambda data: data + b"x", "it does not have the size that it says"),
     "text": (lambda data: b"hello\n" * 200, "it does not begin as such a file does"),
     "zeros": (lambda data: bytes(len(data)), "it does not begin as such a file does"),
-    "older": (lambda data: data[:8] + b"\0\0\0\0" + data[12:], "it is of an older version of becalm"),
+    "no version": (lambda data: data[:8] + b"\0\0\0\0" + data[12:], "its head is damaged"),
     "newer": (lambda data: data[:8] + b"\xff\0\0\0" + data[12:], "it is of a newer version of becalm"),
     "kind": (lambda data: data[:12] + b"\2\0\0\0" + data[16:], "it is of another kind"),
     "policy": (lambda data: data[:72] + b"\xff" * 72 + data[144:], "its head is damaged"),
@@ -933,6 +933,18 @@ def test_exec__a_file_of_before_the_last_boot_is_made_anew(run):
     file.write_bytes(data[:32] + b"00000000" + data[40:])
     done = run("-q", *FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1"))
     assert (done.stdout, done.stderr) == ("x\n" * 4, "")
+
+
+def test_exec__a_file_of_an_older_version_is_made_anew_and_said_once(run):
+    run("-q", *FAST, "-r", "9", *BUDGET, "--", "false")
+    file = run.shared / "b.budget"
+    data = file.read_bytes()
+    file.write_bytes(data[:8] + b"\1\0\0\0" + b"\xff" * 500)  # of another size, too
+    done = run(*FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1"))
+    assert done.stdout == "x\n" * 4
+    assert done.stderr.startswith("becalm exec: budget 'b' was of an older version of becalm; it begins anew\n")
+    assert "older" not in run(*FAST, *BUDGET, "--", "false").stderr
+    assert len(file.read_bytes()) == len(data)
 
 
 def test_exec__a_file_that_others_may_open_is_not_used(run):
