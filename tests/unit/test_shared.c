@@ -301,7 +301,7 @@ static void test_shared__what_would_lead_out_of_the_memory_or_never_end_is_refus
         use(&f, rows[i].budget);
         byte_flip(&f, rows[i].budget ? "x.budget" : "x.breaker", rows[i].at, 0xff);
         check_true((rows[i].budget ? open_budget(&f, &shared) : open_breaker(&f, &shared)) == BECALM_EIO);
-        check_eq_str(f.why, "its contents are damaged");
+        check_eq_str(f.why, "its contents are damaged (remove it to begin anew)");
         close_fixture(&f);
     }
 }
@@ -456,7 +456,7 @@ static void test_shared__a_directory_of_a_group_has_files_of_the_group(void **st
     shared_close(&shared);
     check_eq_u64((uint64_t)chmod(shared.path, 0664), 0);
     check_true(open_budget(&f, &shared) != 0);
-    check_eq_str(f.why, "other users may open it");
+    check_eq_str(f.why, "other users may open it (remove it to begin anew)");
     close_fixture(&f);
 }
 
