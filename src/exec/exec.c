@@ -164,6 +164,14 @@ static bool is_listed(const struct host *host, int code)
     return !by_pattern_alone && codes_has(&options->retry, code);
 }
 
+/* These say nothing about the service behind the command, so its breaker hears nothing: a job with a misspelt program
+ * must not shut it for all others. */
+static enum becalm_mark_kind mark_of(int code)
+{
+    bool unasked = code == CODE_NOT_RUN || code == CODE_NOT_FOUND || code == CODE_SIGNAL + SIGPIPE;
+    return unasked ? BECALM_MARK_UNASKED : BECALM_MARK_NONE;
+}
+
 static struct becalm_outcome outcome_of(const struct host *host, int code, bool timed_out)
 {
     const bool *found = host->output.found;
@@ -175,6 +183,7 @@ static struct becalm_outcome outcome_of(const struct host *host, int code, bool 
     outcome.kind = timed_out ? BECALM_OUTCOME_TIMED_OUT : BECALM_OUTCOME_BROKEN;
     outcome.listed = is_listed(host, code) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
     outcome.stop = found[PATTERN_STOP_IF];
+    outcome.mark = mark_of(code);
     return outcome;
 }
 
@@ -196,6 +205,7 @@ static void start_failed(struct host *host, int error, bool forked)
         .kind = BECALM_OUTCOME_REFUSED,
         .listed = listed ? BECALM_LISTED_YES : BECALM_LISTED_NO,
         .status = (uint32_t)code,
+        .mark = BECALM_MARK_UNASKED, /* nor does the lack of a process */
     };
     host->report->last = (struct exec_end){.code = code, .start_error = error};
     step(host, BECALM_EVENT_DONE, &outcome);

@@ -876,6 +876,18 @@ def test_exec__a_breaker_that_others_opened_refuses_with_125(run):
     assert done.stderr == "becalm exec: sh was not run: the circuit breaker is open (breaker_open)\n"
 
 
+@pytest.mark.parametrize(
+    "command", [["no-such-command"], ["sh", "-c", "no-such-command"], ["/etc/passwd"], ["sh", "-c", "kill -PIPE $$"]]
+)
+def test_exec__what_says_nothing_about_the_service_does_not_open_its_breaker(run, command):
+    breaker = ["-q", "-r", "0", "--breaker", "b", "--set", "breaker.mode=consecutive", "--set", "breaker.failureThreshold=2"]
+    for _ in range(3):
+        assert run(*breaker, "--", *command).returncode in (126, 127, 141)
+    for _ in range(3):
+        run(*breaker, "--", "false")
+    assert run(*breaker, "--", "true").returncode == 125  # as a failure does
+
+
 def test_exec__a_breaker_lets_successes_through(run):
     for _ in range(5):
         assert run("-q", "-r", "0", *BREAKER, "--", "true").returncode == 0
