@@ -16,7 +16,7 @@ static void how_it_ended(char *text, size_t size, const struct exec_end *end)
     if (end->start_error != 0) {
         (void)snprintf(text, size, "could not be started: %s", strerror(end->start_error));
     } else if (end->timed_out) {
-        (void)snprintf(text, size, "was stopped at its timeout");
+        (void)snprintf(text, size, "took too long and was stopped");
     } else if (end->killed_by != 0) {
         (void)snprintf(text, size, "was killed by signal %d (%s)", end->killed_by, strsignal(end->killed_by));
     } else {

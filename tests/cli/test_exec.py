@@ -230,7 +230,7 @@ def test_exec__unlimited_retries_go_beyond_what_a_policy_may_say(run):
 def test_exec__an_attempt_that_takes_too_long_is_stopped_and_retried(run):
     done = run(*FAST, "--timeout", "50ms", "-r", "1", *sh('echo $BECALM_ATTEMPT; test "$BECALM_ATTEMPT" = 1 || sleep 100'))
     assert (done.returncode, done.stdout) == (0, "0\n1\n")
-    assert "sh was stopped at its timeout; retry 1 of 1" in done.stderr
+    assert "sh took too long and was stopped; retry 1 of 1" in done.stderr
 
 
 def test_exec__when_the_last_attempt_took_too_long_it_is_124(run):
@@ -886,6 +886,13 @@ def test_exec__what_says_nothing_about_the_service_does_not_open_its_breaker(run
     for _ in range(3):
         run(*breaker, "--", "false")
     assert run(*breaker, "--", "true").returncode == 125  # as a failure does
+
+
+def test_exec__a_command_that_hangs_until_the_deadline_is_a_failure_to_the_breaker(run):
+    breaker = ["-q", "--breaker", "b", "--set", "breaker.mode=consecutive", "--set", "breaker.failureThreshold=2"]
+    for _ in range(2):
+        assert run(*breaker, "-D", "50ms", "--", "sleep", "1000").returncode == 124
+    assert run(*breaker, "--", "true").returncode == 125
 
 
 def test_exec__a_breaker_lets_successes_through(run):
