@@ -444,11 +444,11 @@ static void run(struct host *host)
         }
         if (host->stage == STAGE_NONE && (host->action.flags & BECALM_DO_SEND) != 0) {
             host->action.flags &= ~(unsigned)BECALM_DO_SEND;
-            if (host->action.attempt > 0 && !output_settle(&host->output, false, -1)) {
-                signals_take(host);
-                continue;
+            bool fine = host->action.attempt == 0 || output_settle(&host->output, false, -1);
+            signals_take(host); /* one that has come meanwhile ends the call before anything is started for nothing */
+            if (fine && !becalm_call_ended(&host->call)) {
+                attempt_start(host);
             }
-            attempt_start(host);
             continue;
         }
         wait_and_move(host);
