@@ -435,6 +435,14 @@ static void wait_and_move(struct host *host)
     signals_take(host);
 }
 
+/* Is it the engine's turn? The end of an attempt's time is ours. */
+static bool is_due(const struct host *host)
+{
+    becalm_ns now = exec_now();
+    bool flying = host->stage == STAGE_RUNNING && now < host->timeout_at;
+    return (host->stage == STAGE_NONE || flying) && !becalm_call_ended(&host->call) && now >= host->action.wake_at;
+}
+
 static void run(struct host *host)
 {
     step(host, BECALM_EVENT_BEGIN, NULL);
@@ -444,20 +452,21 @@ static void run(struct host *host)
         }
         if (host->stage == STAGE_NONE && (host->action.flags & BECALM_DO_SEND) != 0) {
             host->action.flags &= ~(unsigned)BECALM_DO_SEND;
-            bool fine = host->action.attempt == 0 || output_settle(&host->output, false, -1);
-            signals_take(host); /* one that has come meanwhile ends the call before anything is started for nothing */
-            if (fine && !becalm_call_ended(&host->call)) {
-                attempt_start(host);
+            if (host->action.attempt > 0 && !output_settle(&host->output, false, -1)) {
+                signals_take(host);
+                continue;
             }
+            attempt_start(host);
             continue;
         }
         wait_and_move(host);
         if (host->stage != STAGE_NONE) {
             attempt_tend(host);
         }
-        bool flying = host->stage == STAGE_RUNNING && exec_now() < host->timeout_at;
-        if ((host->stage == STAGE_NONE || flying) && !becalm_call_ended(&host->call) &&
-            exec_now() >= host->action.wake_at) {
+        if (host->stage == STAGE_NONE) {
+            signals_take(host); /* one that came while a line was written ends the call before its next attempt */
+        }
+        if (is_due(host)) {
             step(host, BECALM_EVENT_TIMER, NULL);
         }
     }

@@ -600,7 +600,7 @@ def asleep():
 @pytest.mark.parametrize(
     "args",
     [
-        ["-r", "9", "--delay", "1ms", *sh("echo $$ >$PIDS; exit 1")],
+        ["-r", "9", "--delay", "0s", *sh("echo $$ >$PIDS; exit 1")],
         ["--fail-if", "never", *sh("echo $$ >$PIDS; exec yes")],
         ["--output", "last", *sh("echo $$ >$PIDS; exec yes")],
         ["--output", "last", *sh("head -c 300000 /dev/zero; echo $$ >$PIDS; exec sleep 1000")],
@@ -609,8 +609,9 @@ def asleep():
 def test_exec__a_reader_that_sleeps_keeps_nobody_from_ending_us(run, tmp_path, args):
     reader, writer = asleep()
     pids = tmp_path / "pids"
+    report = tmp_path / "report"
     going = subprocess.Popen(
-        [PROGRAM, "exec", *args],
+        [PROGRAM, "exec", "--report", report, *args],
         stdin=subprocess.DEVNULL,
         stdout=writer,
         stderr=writer,
@@ -623,6 +624,7 @@ def test_exec__a_reader_that_sleeps_keeps_nobody_from_ending_us(run, tmp_path, a
     time.sleep(0.1)  # until it waits for the reader, if it does
     going.terminate()
     assert going.wait(30) == 143
+    assert json.loads(report.read_text())["attempt_count"] == 1  # none began after the signal
     os.close(reader)
 
 
