@@ -600,7 +600,7 @@ def asleep():
 @pytest.mark.parametrize(
     "args",
     [
-        ["-r", "9", "--delay", "0s", *sh("echo $$ >$PIDS; exit 1")],
+        ["-r", "9", *FAST, *sh("echo $$ >$PIDS; exit 1")],
         ["--fail-if", "never", *sh("echo $$ >$PIDS; exec yes")],
         ["--output", "last", *sh("echo $$ >$PIDS; exec yes")],
         ["--output", "last", *sh("head -c 300000 /dev/zero; echo $$ >$PIDS; exec sleep 1000")],
