@@ -259,8 +259,8 @@ static int policy_finish(struct exec_rules *rules, const struct cli_command *com
         policy->max_retries = EXEC_UNLIMITED;
     }
     if (!cli_has(command, args, "policy") && !cli_has(command, args, "timeout")) {
-        /* Five seconds are for a request, not for a command. One that hangs until the deadline of the call took too long
-         * all the same, and its breaker must hear of it. */
+        /* Five seconds are for a request, not for a command. One that hangs until the deadline of the call took too
+         * long all the same, and its breaker must hear of it. */
         policy->attempt_timeout = policy->deadline;
     }
     if (policy->budget.kind == BECALM_BUDGET_CONCURRENCY && rules->budget[0] != '\0') {
