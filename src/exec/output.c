@@ -7,9 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PIECE_MAX 4096u /* PIPE_BUF: so much fits without blocking when poll says that anything does */
+
+/* As after 2>&1, or on a terminal. */
+static bool is_one_place(void)
+{
+    struct stat out;
+    struct stat err;
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
+           out.st_ino == err.st_ino;
+}
 
 void output_open(struct output *output, enum output_show show, const struct patterns *patterns, size_t max,
                  int interrupt)
@@ -18,6 +28,7 @@ void output_open(struct output *output, enum output_show show, const struct patt
     output->show = show;
     output->patterns = patterns;
     output->max = max;
+    output->joined = show != OUTPUT_ONCE && is_one_place();
     output->interrupt = interrupt;
     output->stream[0].pipe = output->stream[1].pipe = -1;
 }
@@ -67,6 +78,10 @@ bool output_begin(struct output *output, int fd[2])
         matcher_begin(&stream->matcher);
         stream->through = shown_at_once(output, i);
         if (!needs_pipe(output, i)) {
+            continue;
+        }
+        if (i == 1 && output->joined) {
+            fd[1] = fd[0]; /* one pipe keeps the order in which they were printed, which two can't */
             continue;
         }
         if (pipe2(ends, O_CLOEXEC) != 0) {

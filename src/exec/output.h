@@ -33,6 +33,7 @@ struct output {
     enum output_show show;
     const struct patterns *patterns;
     size_t max;                     /* keep back no more than this */
+    bool joined;                    /* both streams go to one place and are treated alike: the first carries both */
     int interrupt;                  /* when there is something to read here, writing what was kept stops */
     struct output_stream stream[2]; /* standard output, standard error */
     char *kept;                     /* pieces in the order in which they came: {length:31, stream:1}, bytes */

@@ -392,13 +392,19 @@ def test_exec__shows_all_attempts_or_the_last_alone_or_standard_output_once(run)
     assert run("--output", "first", "--", "true").returncode == 125
 
 
-def test_exec__the_order_of_the_two_streams_is_kept(run):
-    script = "for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done"
+@pytest.mark.parametrize("args", [["--output", "last"], ["--output", "last", "--output-max", "1KiB"], ["--fail-if", "never"]])
+def test_exec__two_streams_that_go_to_one_place_stay_in_order(run, args):
+    script = "i=0; while test $i -lt 500; do echo out $i; echo err $i >&2; i=$((i + 1)); done"
     done = subprocess.run(
-        [PROGRAM, "exec", "--output", "last", *sh(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        encoding="utf-8", env=run.environment, timeout=60,
+        [PROGRAM, "exec", *args, *sh(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=run.environment,
+        timeout=60,
+        check=True,
     )
-    assert done.stdout == "o1\ne1\no2\ne2\no3\ne3\n"
+    assert done.stdout == "".join(f"out {i}\nerr {i}\n" for i in range(500))
 
 
 def test_exec__what_is_too_much_to_keep_is_shown_and_not_retried(run):
