@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 #
-# llhttp, which finds the fields of HTTP/1 heads, as the target llhttp. Where the distribution has it as a library, that
-# is taken; Debian 12 has only its sources (node-llhttp), which are compiled here. Before version 9 it has a loose mode,
-# which is the default and lets smuggled requests through; how somebody else's library was built can't be seen from
-# outside, so only a library from 9 on will do.
+# llhttp, the parser of Node.js, as the target llhttp: the fuzz targets compare the fields of HTTP/1 heads with what it
+# finds. Where the distribution has it as a library, that is taken; Debian 12 has only its sources (node-llhttp), which
+# are compiled here. Before version 9 it has a loose mode, which is the default and takes what must be refused; how
+# somebody else's library was built can't be seen from outside, so only a library from 9 on will do.
 pkg_check_modules(LLHTTP QUIET IMPORTED_TARGET libllhttp>=9)
 if(LLHTTP_FOUND)
     add_library(llhttp INTERFACE)
@@ -21,13 +21,10 @@ file(STRINGS ${LLHTTP_SOURCES}/llhttp.c strict REGEX "^#if LLHTTP_STRICT_MODE")
 file(STRINGS ${LLHTTP_HEADERS}/llhttp.h major REGEX "define LLHTTP_VERSION_MAJOR +[0-9]+")
 string(REGEX REPLACE ".* " "" major "${major}")
 if(major LESS 9 AND NOT strict)
-    message(FATAL_ERROR "llhttp ${major} in ${LLHTTP_SOURCES} has no strict mode, without which it is not safe")
+    message(FATAL_ERROR "llhttp ${major} in ${LLHTTP_SOURCES} has no strict mode, without which it is no judge")
 endif()
 
 add_library(llhttp STATIC ${LLHTTP_SOURCES}/llhttp.c ${LLHTTP_SOURCES}/api.c ${LLHTTP_SOURCES}/http.c)
 target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_HEADERS})
 target_compile_definitions(llhttp PUBLIC LLHTTP_STRICT_MODE=1)
 target_compile_options(llhttp PRIVATE -w) # their warnings are not ours
-if(NOT BECALM_SANITIZE)
-    target_compile_options(llhttp PRIVATE -O3)
-endif()

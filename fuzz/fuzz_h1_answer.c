@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A host's bytes: head and body. The first byte says what was asked, and how they are cut. */
 #include "lib/h1_cut.h"
+#include "lib/h1_llhttp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,6 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct h1_verdict verdict = h1_parse_answer(copy, end, &limits, to_head, to_connect, &head);
     if (verdict.kind == H1_OK) {
         check_head(copy, end, &head);
+        check_opinion(HTTP_RESPONSE, copy, &head);
         BECALM_ASSERT(head.status >= 100 && head.status <= 599);
         BECALM_ASSERT(head.framing != H1_UNTIL_CLOSE || !head.keep_alive);
         check_rebuilt(copy, &head, to_head, to_connect);

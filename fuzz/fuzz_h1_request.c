@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A client's bytes: head and body. The first byte says how they are cut. */
 #include "lib/h1_cut.h"
+#include "lib/h1_llhttp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct h1_verdict verdict = h1_parse_request(copy, end, &limits, &head);
     if (verdict.kind == H1_OK) {
         check_head(copy, end, &head);
+        check_opinion(HTTP_REQUEST, copy, &head);
         BECALM_ASSERT(head.framing != H1_UNTIL_CLOSE);
         check_rebuilt(copy, &head);
         check_body(&head, bytes + end, length - end, data[0]);

@@ -1,26 +1,73 @@
 /* SPDX-License-Identifier: MIT */
 #include "proxy/h1_internal.h"
 
-#include <llhttp.h>
 #include <stddef.h>
 
-/* llhttp finds the fields of a head and refuses bytes that have no place there. What it lets through even so (folded
- * lines, empty names, several spaces in a row, other line ends) is found by one rule: every byte of the head belongs to
- * its first line, to a field as llhttp reported it, to the blanks around a value, or to a CR LF behind one of these. So
- * the next field must begin exactly where the last line ended, and this file needs to know of no loophole by name. */
-
-#if LLHTTP_VERSION_MAJOR < 9 && !LLHTTP_STRICT_MODE
-#error "llhttp must be built with LLHTTP_STRICT_MODE=1: without it, three ways to smuggle requests are open"
-#endif
+/* Every byte of a head belongs to its first line, or to a field: name, colon, blanks around a value, CR LF. Nothing is
+ * skipped and nothing repaired, so that no loophole needs a name. The fuzz targets ask llhttp, too: what it refuses is
+ * refused here, and what is taken here has the same fields there. */
 
 struct parse {
     const char *bytes;
     struct h1_head *head;
-    struct h1_verdict refused; /* by a function that llhttp called */
-    uint64_t repeated;         /* bit n: there is a second field with id n */
-    uint32_t at;               /* where the next line has to begin */
-    bool open;                 /* a field's name was seen, and its line has not ended */
+    uint64_t repeated; /* bit n: there is a second field with id n */
+    uint32_t at;       /* where the next line begins */
 };
+
+/* ---- bytes ---- */
+
+/* What a byte may be part of: a text, which is a value or a phrase; or a name, too (tchar of RFC 9110, 5.6.2). */
+#define T 1
+#define N 3
+/* clang-format off */
+static const uint8_t part_of[256] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, T, 0, 0, 0, 0, 0, 0, /* tab */
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    T, N, T, N, N, N, N, N, T, T, N, N, T, N, N, T, /*  !"#$%&'()*+,-./ */
+    N, N, N, N, N, N, N, N, N, N, T, T, T, T, T, T, /* 0123456789:;<=>? */
+    T, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, /* @ABCDEFGHIJKLMNO */
+    N, N, N, N, N, N, N, N, N, N, N, T, T, T, N, N, /* PQRSTUVWXYZ[\]^_ */
+    N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, /* `abcdefghijklmno */
+    N, N, N, N, N, N, N, N, N, N, N, T, N, T, N, 0, /* pqrstuvwxyz{|}~  */
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+};
+/* clang-format on */
+
+/* Both stop at every line feed at the latest. */
+
+static const char *name_end(const char *at)
+{
+    while (part_of[(unsigned char)*at] == N) {
+        at++;
+    }
+    return at;
+}
+
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Is one of eight bytes below a space, or 0x7f? */
+static bool has_control(const char *eight)
+{
+    uint64_t word;
+    memcpy(&word, eight, sizeof word);
+    uint64_t delete = word ^ EACH_BYTE(0x7f);
+    return (((word - EACH_BYTE(' ')) & ~word) | ((delete - EACH_BYTE(1)) & ~delete)) & EACH_BYTE(0x80);
+}
+
+/* Eight bytes at a time as long as there are eight; a control byte may still be a tab. */
+static const char *text_end(const char *at, const char *end)
+{
+    while (end - at >= 8 && !has_control(at)) {
+        at += 8;
+    }
+    while (part_of[(unsigned char)*at] != 0) {
+        at++;
+    }
+    return at;
+}
 
 /* ---- the first line ---- */
 
@@ -43,15 +90,40 @@ static struct h1_verdict read_version(struct parse *p, const char *at)
     return line_ends(at + 8) ? h1__ok() : h1__bad(400, "the request line is malformed");
 }
 
-/* method SP target SP version: single spaces. A method that is a token but unknown is left to llhttp. */
+/* RFC 9110's and PATCH, those of WebDAV and its relatives, UPnP's, PURGE and SOURCE. The usual ones are first. */
+static bool is_method(struct becalm_text method)
+{
+    static const char *const methods[] = {
+        "GET",       "POST",   "PUT",      "HEAD",  "DELETE",      "PATCH",      "OPTIONS",  "CONNECT",    "TRACE",
+        "COPY",      "LOCK",   "MKCOL",    "MOVE",  "SEARCH",      "PROPFIND",   "UNLOCK",   "PROPPATCH",  "BIND",
+        "REBIND",    "UNBIND", "ACL",      "LINK",  "UNLINK",      "REPORT",     "CHECKOUT", "MKACTIVITY", "MERGE",
+        "SUBSCRIBE", "NOTIFY", "M-SEARCH", "PURGE", "UNSUBSCRIBE", "MKCALENDAR", "SOURCE",
+    };
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (text_is(method, methods[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Visible ASCII. */
+static bool is_target(const char *at, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (at[i] <= ' ' || at[i] > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* method SP target SP version: single spaces. */
 static struct h1_verdict read_request_line(struct parse *p, size_t length)
 {
     struct h1_head *head = p->head;
     const char *end = p->bytes + length;
-    const char *at = p->bytes;
-    while (*at != ' ' && is_token_char(*at)) {
-        at++;
-    }
+    const char *at = name_end(p->bytes);
     head->method_length = (uint32_t)(at - p->bytes);
     if (head->method_length == 0 || *at != ' ') {
         return h1__bad(400, "the request line is malformed");
@@ -63,18 +135,17 @@ static struct h1_verdict read_request_line(struct parse *p, size_t length)
     }
     head->target = (uint32_t)(at - p->bytes);
     head->target_length = (uint32_t)(space - at);
-    return head->target_length == 0 ? h1__bad(400, "the request line is malformed") : read_version(p, space + 1);
-}
-
-static bool is_text(struct becalm_text text)
-{
-    for (size_t i = 0; i < text.length; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if ((c < ' ' && c != '\t') || c == 0x7f) {
-            return false;
-        }
+    if (head->target_length == 0) {
+        return h1__bad(400, "the request line is malformed");
     }
-    return true;
+    struct h1_verdict verdict = read_version(p, space + 1);
+    if (verdict.kind != H1_OK) {
+        return verdict;
+    }
+    if (!is_method(h1_method(p->bytes, head))) {
+        return h1__bad(501, "the method is unknown");
+    }
+    return is_target(at, head->target_length) ? h1__ok() : h1__bad(400, "the target is malformed");
 }
 
 /* HTTP/1.x SP status [SP phrase]. The space before an empty phrase is often forgotten, and says nothing. */
@@ -91,7 +162,7 @@ static struct h1_verdict read_status_line(struct parse *p, size_t length)
         return h1__bad(502, "the status is not a number from 100 to 599");
     }
     struct becalm_text phrase = {at + 12, line - 13};
-    if (!text_ended(phrase) && (!text_take(&phrase, ' ') || !is_text(phrase))) {
+    if (!text_ended(phrase) && (!text_take(&phrase, ' ') || text_end(phrase.at, at + line - 1) != at + line - 1)) {
         return h1__bad(502, "the status line is malformed");
     }
     p->head->status = (uint32_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
@@ -100,144 +171,80 @@ static struct h1_verdict read_status_line(struct parse *p, size_t length)
     return h1__ok();
 }
 
-/* ---- fields, as llhttp reports them ---- */
-
-static int refuse(struct parse *p, uint32_t status, const char *what)
-{
-    p->refused = h1__bad(status, what);
-    return HPE_USER;
-}
+/* ---- fields ---- */
 
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
 
-/* Behind the last field: blanks and CR LF. Moves `at` behind them. */
-static bool close_field(struct parse *p)
+static void note_field(struct parse *p, const struct h1_field *field)
 {
-    if (!p->open) {
-        return true;
-    }
-    const struct h1_field *field = &p->head->field[p->head->field_count - 1];
-    const char *at = p->bytes + field->value + field->value_length;
-    while (is_blank(*at)) {
-        at++;
-    }
-    p->open = false;
-    p->at = (uint32_t)(at + 2 - p->bytes);
-    return line_ends(at);
-}
-
-static int on_name(llhttp_t *parser, const char *at, size_t length)
-{
-    struct parse *p = parser->data;
     struct h1_head *head = p->head;
-    uint32_t offset = (uint32_t)(at - p->bytes);
-    if (!close_field(p) || offset != p->at || at[length] != ':') {
-        return refuse(p, 400, "a field is malformed or goes over several lines");
-    }
-    if (length == 0) {
-        return refuse(p, 400, "a field has no name");
-    }
-    if (head->field_count == H1_FIELDS_MAX || length > UINT16_MAX) {
-        return refuse(p, 431, length > UINT16_MAX ? "a field's name is too long" : "there are too many fields");
-    }
-    enum h1_name id = h1__name_find(at, length);
-    uint64_t bit = UINT64_C(1) << id;
+    uint64_t bit = UINT64_C(1) << field->id;
     p->repeated |= head->seen & bit;
     head->seen |= bit;
-    head->field[head->field_count++] = (struct h1_field){
-        .name = offset,
-        .name_length = (uint16_t)length,
-        .value = offset + (uint32_t)length + 1, /* empty, unless one is reported */
-        .id = (uint8_t)id,
+    head->field_count++;
+}
+
+/* One line: name, colon, value with blanks around it. A line that begins with a blank goes on with the one before it
+ * (obs-fold), and has no name either. */
+static struct h1_verdict read_field(struct parse *p, const char *end)
+{
+    const char *name = p->bytes + p->at;
+    const char *colon = name_end(name);
+    if (*colon != ':' || colon == name) {
+        return h1__bad(400, "a field has no proper name, or goes over several lines");
+    }
+    if (colon - name > UINT16_MAX) {
+        return h1__bad(431, "a field's name is too long");
+    }
+    const char *value = colon + 1;
+    while (is_blank(*value)) {
+        value++;
+    }
+    const char *line_end = text_end(value, end);
+    if (!line_ends(line_end)) {
+        return h1__bad(400, "a field has forbidden bytes");
+    }
+    const char *value_end = line_end;
+    while (value_end > value && is_blank(value_end[-1])) {
+        value_end--;
+    }
+    if (p->head->field_count == H1_FIELDS_MAX) {
+        return h1__bad(431, "there are too many fields");
+    }
+    struct h1_field *field = &p->head->field[p->head->field_count];
+    *field = (struct h1_field){
+        .name = p->at,
+        .name_length = (uint16_t)(colon - name),
+        .value = (uint32_t)(value - p->bytes),
+        .value_length = (uint32_t)(value_end - value),
+        .id = (uint8_t)h1__name_find(name, (size_t)(colon - name)),
     };
-    p->open = true;
-    return 0;
-}
-
-static int on_value(llhttp_t *parser, const char *at, size_t length)
-{
-    struct parse *p = parser->data;
-    if (length == 0) {
-        return 0;
-    }
-    if (!p->open) {
-        return refuse(p, 400, "a field is malformed or goes over several lines");
-    }
-    struct h1_field *field = &p->head->field[p->head->field_count - 1];
-    /* From the colon on; if this is the rest of a folded value, from its first byte on, which is no blank. */
-    for (const char *c = p->bytes + field->value; c < at; c++) {
-        if (!is_blank(*c)) {
-            return refuse(p, 400, "a field is malformed or goes over several lines");
-        }
-    }
-    while (length > 0 && is_blank(at[length - 1])) {
-        length--;
-    }
-    field->value = (uint32_t)(at - p->bytes);
-    field->value_length = (uint32_t)length;
-    return 0;
-}
-
-/* The body is none of its business. */
-static int on_end(llhttp_t *parser)
-{
-    (void)parser;
-    return HPE_PAUSED;
-}
-
-static const llhttp_settings_t settings = {
-    .on_header_field = on_name,
-    .on_header_value = on_value,
-    .on_headers_complete = on_end,
-};
-
-/* ---- a whole head ---- */
-
-static const char *field_error(llhttp_errno_t error)
-{
-    switch ((int)error) {
-    case HPE_UNEXPECTED_CONTENT_LENGTH:
-        return "Content-Length is there twice, or with Transfer-Encoding";
-    case HPE_INVALID_CONTENT_LENGTH:
-        return "Content-Length is not a number";
-    case HPE_INVALID_TRANSFER_ENCODING:
-        return "Transfer-Encoding is not chunked, or is there with Content-Length";
-    case HPE_INVALID_URL:
-        return "the target is malformed";
-    default:
-        return "a field is malformed or has forbidden bytes";
-    }
-}
-
-/* llhttp takes all bytes and finds the end of the fields at the last one. */
-static struct h1_verdict read_fields(struct parse *p, llhttp_t *parser, size_t length)
-{
-    llhttp_errno_t error = llhttp_execute(parser, p->bytes, length);
-    if (error == HPE_USER) {
-        return p->refused;
-    }
-    /* The line itself was read before, so its version is no more in question: llhttp minds it only behind PRI. */
-    if (p->head->field_count == 0 &&
-        (error == HPE_INVALID_METHOD || error == HPE_INVALID_CONSTANT || error == HPE_INVALID_VERSION)) {
-        return h1__bad(501, "the method is unknown");
-    }
-    if (error != HPE_PAUSED) {
-        return h1__bad(400, field_error(error));
-    }
-    if (!close_field(p) || p->at + 2 != length || !line_ends(p->bytes + p->at)) {
-        return h1__bad(400, "a field is malformed or goes over several lines");
-    }
+    note_field(p, field);
+    p->at = (uint32_t)(line_end + 2 - p->bytes);
     return h1__ok();
 }
 
-static void begin(struct parse *p, llhttp_t *parser, const char *bytes, struct h1_head *head)
+/* All lines up to the empty one, which must be the last. */
+static struct h1_verdict read_fields(struct parse *p, size_t length)
+{
+    while (p->at < length && !line_ends(p->bytes + p->at)) {
+        struct h1_verdict verdict = read_field(p, p->bytes + length);
+        if (verdict.kind != H1_OK) {
+            return verdict;
+        }
+    }
+    return p->at + 2 == length ? h1__ok() : h1__bad(400, "the fields do not end in an empty line");
+}
+
+/* ---- a whole head ---- */
+
+static void begin(struct parse *p, const char *bytes, struct h1_head *head)
 {
     memset(head, 0, offsetof(struct h1_head, field)); /* not the fields: they are 2 KiB */
     *p = (struct parse){.bytes = bytes, .head = head};
-    parser->data = p;
 }
 
 /* Every function here may read up to the last line feed. */
@@ -256,18 +263,16 @@ struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struc
                                    struct h1_head *head)
 {
     struct parse p;
-    llhttp_t parser;
     if (length > limits->head_bytes) {
         return h1_too_large(bytes, limits->head_bytes);
     }
-    llhttp_init(&parser, HTTP_REQUEST, &settings);
-    begin(&p, &parser, bytes, head);
+    begin(&p, bytes, head);
     if (!ends_in_line_feed(bytes, length)) {
         return h1__bad(400, "the request line is malformed");
     }
     struct h1_verdict verdict = read_request_line(&p, length);
     if (verdict.kind == H1_OK) {
-        verdict = read_fields(&p, &parser, length);
+        verdict = read_fields(&p, length);
     }
     if (verdict.kind == H1_OK) {
         head->length = (uint32_t)length;
@@ -288,18 +293,16 @@ struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct
                                   bool to_connect, struct h1_head *head)
 {
     struct parse p;
-    llhttp_t parser;
     if (length > limits->head_bytes) {
         return h1__bad(502, "the answer's head is too large");
     }
-    llhttp_init(&parser, HTTP_RESPONSE, &settings);
-    begin(&p, &parser, bytes, head);
+    begin(&p, bytes, head);
     if (!ends_in_line_feed(bytes, length)) {
         return h1__bad(502, "the status line is malformed");
     }
     struct h1_verdict verdict = read_status_line(&p, length);
     if (verdict.kind == H1_OK) {
-        verdict = read_fields(&p, &parser, length);
+        verdict = read_fields(&p, length);
     }
     if (verdict.kind == H1_OK) {
         head->length = (uint32_t)length;
@@ -345,18 +348,12 @@ static void keep_allowed(const char *bytes, struct h1_head *head)
 
 struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_head *head)
 {
-    static const char before[] = "HTTP/1.1 200 OK\r\n"; /* makes the rest the fields of a head */
     struct parse p;
-    llhttp_t parser;
-    llhttp_init(&parser, HTTP_RESPONSE, &settings);
-    begin(&p, &parser, bytes, head);
+    begin(&p, bytes, head);
     if (!ends_in_line_feed(bytes, length) || length > H1_TRAILER_BYTES) {
         return h1__bad(400, "the trailers are malformed or too large");
     }
-    if (llhttp_execute(&parser, before, sizeof before - 1) != HPE_OK) {
-        return h1__bad(400, "the trailers can't be read");
-    }
-    struct h1_verdict verdict = read_fields(&p, &parser, length);
+    struct h1_verdict verdict = read_fields(&p, length);
     if (verdict.kind != H1_OK) {
         return verdict;
     }
