@@ -44,6 +44,7 @@ struct route_table {
     struct range *hosts;     /* open addressing; a count of 0 is a free place */
     uint32_t host_places;    /* a power of two */
     struct range any_host;
+    bool by_host;   /* there are rows that ask for a host or a port */
     bool has_below; /* there are rows of rank HOST_BELOW */
     bool by_method; /* there are rows that ask for one */
 };
@@ -249,6 +250,7 @@ static bool rows_add(struct route_table *table, const struct becalm_match *match
     }
     table->row_count++;
     table->by_method = table->by_method || row->method != NULL;
+    table->by_host = table->by_host || row->rank != HOST_ANY || row->port != NO_PORT;
     return true;
 }
 
@@ -493,10 +495,10 @@ struct route route_find(const struct route_table *table, const struct route_requ
         return route;
     }
     seeker.path = becalm__path_normalize(&path, normal);
-    if (!host_read(request->host, &seeker.host)) {
+    if (!table->by_host || !host_read(request->host, &seeker.host)) {
         seeker.host.length = 0; /* it is nobody's name; who takes any host takes this one too */
     }
-    if (seeker.host.port == NO_PORT) {
+    if (!table->by_host || seeker.host.port == NO_PORT) {
         seeker.host.port = HTTP_PORT;
     }
     route.service = service_find(table, &seeker);

@@ -97,9 +97,7 @@ static void put_fields(struct h1_out *out, const struct admin_answer *answer)
 {
     h1_put_field(out, "content-type", text_of(answer->type));
     if (!answer->streams && answer->status != 304) {
-        h1_put_chars(out, "content-length: ");
-        h1_put_number(out, answer->page.length);
-        h1_put_chars(out, "\r\n");
+        h1_put_number_field(out, "content-length", answer->page.length);
     }
     if (answer->allow != NULL) {
         h1_put_field(out, "allow", text_of(answer->allow));

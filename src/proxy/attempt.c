@@ -151,7 +151,7 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         fail(attempt, BECALM_HTTP_DNS);
         return;
     }
-    bool connect = exchange_is_connect(exchange); /* a tunnel has a connection of its own */
+    bool connect = exchange->is_connect; /* a tunnel has a connection of its own */
     switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, connect,
                          !exchange_may_repeat(exchange))) {
     case UPSTREAM_READY:
@@ -188,7 +188,7 @@ void attempt_connected(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     attempt->state = ATTEMPT_SENT;
-    if (exchange_is_connect(exchange)) {
+    if (exchange->is_connect) {
         attempt->status = 200;
         tunnel_open(exchange, attempt, NULL, 0);
         return;

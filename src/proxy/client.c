@@ -49,8 +49,10 @@ bool bytes_add(struct bytes *bytes, const char *at, size_t length)
 
 void bytes_free(struct bytes *bytes)
 {
-    free(bytes->at);
-    *bytes = (struct bytes){0};
+    if (bytes->at != NULL) { /* most have nothing */
+        free(bytes->at);
+        *bytes = (struct bytes){0};
+    }
 }
 
 /* Coming and going. */
@@ -305,9 +307,9 @@ void client_quiet(struct client *client)
 bool client_trusted(struct client *client)
 {
     const struct snapshot *snapshot = client->worker->view->snapshot;
-    union address_socket peer = {0};
-    socklen_t length = sizeof peer;
     if (client->trusted_in != snapshot->number) { /* a reload may have changed whom we trust */
+        union address_socket peer = {0};
+        socklen_t length = sizeof peer;
         client->trusted_in = snapshot->number;
         client->trusted =
             getpeername(client->source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);

@@ -33,8 +33,7 @@ static struct exchange *exchange_make(struct client *client)
         return NULL;
     }
     memset(exchange, 0, offsetof(struct exchange, call));
-    memset((char *)exchange + offsetof(struct exchange, in_step), 0,
-           sizeof *exchange - offsetof(struct exchange, in_step));
+    exchange->first.state = ATTEMPT_NONE;
     exchange->timer.fire = timer_fires;
     exchange->client = client;
     exchange->worker = worker;
@@ -395,11 +394,14 @@ static struct becalm_queue *queue_of(struct exchange *exchange)
     return &exchange->view->queue[exchange->target_index];
 }
 
+/* What a caller further up says about this call, if it may. */
 static void read_deadline(struct exchange *exchange, struct becalm_request *request)
 {
     const char *bytes = exchange->bytes;
     const struct h1_head *head = exchange->head;
-    if (!client_trusted(exchange->client)) {
+    const uint64_t said = H1_BIT(H1_GRPC_TIMEOUT) | H1_BIT(H1_DEADLINE_MS) | H1_BIT(H1_ENVOY_EXPECTED_MS) |
+                          H1_BIT(H1_BAGGAGE) | H1_BIT(H1_ENVOY_ATTEMPT_COUNT);
+    if ((head->seen & said) == 0 || !client_trusted(exchange->client)) {
         return;
     }
     struct becalm_deadline_headers headers = {
@@ -625,7 +627,7 @@ static bool check_request(struct exchange *exchange)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
     const struct h1_head *head = exchange->head;
-    if (exchange_is_connect(exchange) && !settings->connect) {
+    if (exchange->is_connect && !settings->connect) {
         refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
         return false;
     }

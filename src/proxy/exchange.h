@@ -90,11 +90,9 @@ struct exchange {
     const struct snapshot_target *target;
     uint32_t target_index;
     struct meter *meter;
-    struct becalm_call call;
     bool in_step;     /* failures that arise while the engine's actions are done wait their turn */
     uint32_t pending; /* bit n: slot n is over, as end[n] says */
-    struct becalm_outcome end[BECALM_SLOTS];
-    bool begun; /* the call is */
+    bool begun;       /* the call is */
     bool over;
     bool cancelled; /* the client's connection broke in the middle of a step */
     becalm_ns timer_at;
@@ -121,6 +119,7 @@ struct exchange {
     uint64_t body_bytes;    /* that have come */
     unsigned dialects;      /* of the deadline that came in */
     bool is_head;
+    bool is_connect;
     bool upgrades; /* to websocket, and that is allowed */
     bool retries;  /* it has been retried, or is going to be */
     bool keyed;
@@ -140,14 +139,18 @@ struct exchange {
     /* The key that it holds in the store, and the answer that will be stored. */
     bool holds_key;
     bool storing;
-    struct store_key key;
     struct bytes stored;
     size_t stored_fields;
 
-    struct attempt first;
     struct attempt *attempt[BECALM_SLOTS];
-    void *large;  /* a request's head that does not fit into `space`; NULL: it does */
-    char space[]; /* up to EXCHANGE_BYTES in all */
+    void *large; /* a request's head that does not fit into `space`; NULL: it does */
+
+    /* From here on nothing is zeroed: it is filled before it is read, and there is much of it. */
+    struct becalm_call call;
+    struct becalm_outcome end[BECALM_SLOTS];
+    struct store_key key;
+    struct attempt first; /* but its state */
+    char space[];         /* up to EXCHANGE_BYTES in all */
 };
 
 /* A head has been parsed: answers it, or makes an exchange that collects its body and begins. `bytes` is the head. */
@@ -184,7 +187,6 @@ void exchange_log(const struct exchange *, const char *reason); /* its line in t
 bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1_head *);
 void exchange_write_request(struct exchange *, const struct attempt *, struct h1_out *);
 bool exchange_may_repeat(const struct exchange *);
-bool exchange_is_connect(const struct exchange *);
 bool exchange_loops(const struct exchange *);                  /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *);        /* false: its target is malformed */
 uint32_t exchange_attempt_from_above(const struct exchange *); /* x-envoy-attempt-count; 0: none */

@@ -7,20 +7,18 @@
 
 #include <string.h>
 
-#define BIT(name) (UINT64_C(1) << (name))
-
 /* Of an answer: what we write ourselves, and what was said to us alone. */
-#define OURS                                                                                             \
-    (BIT(H1_CONTENT_LENGTH) | BIT(H1_BECALM_RETRY) | BIT(H1_BECALM_EXPLAIN) | BIT(H1_ENVOY_OVERLOADED) | \
-     BIT(H1_TRAILER) | BIT(H1_VIA))
+#define OURS                                                                                                         \
+    (H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_BECALM_EXPLAIN) | H1_BIT(H1_ENVOY_OVERLOADED) | \
+     H1_BIT(H1_TRAILER) | H1_BIT(H1_VIA))
 
 void answer_classify(struct attempt *attempt, const char *bytes, const struct h1_head *head,
                      struct becalm_outcome *outcome)
 {
     struct exchange *exchange = attempt->exchange;
     const struct becalm_retry_on *retry_on = &exchange->target->rules->retry_on;
-    const uint64_t hints = BIT(H1_RETRY_AFTER) | BIT(H1_GRPC_STATUS) | BIT(H1_GRPC_PUSHBACK) | BIT(H1_BECALM_RETRY) |
-                           BIT(H1_ENVOY_OVERLOADED);
+    const uint64_t hints = H1_BIT(H1_RETRY_AFTER) | H1_BIT(H1_GRPC_STATUS) | H1_BIT(H1_GRPC_PUSHBACK) |
+                           H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_ENVOY_OVERLOADED);
     struct becalm_http_answer answer = {.status = head->status, .grpc_status = BECALM_GRPC_NONE};
     if ((head->seen & hints) != 0) {
         struct becalm_text code = h1_find(bytes, head, H1_GRPC_STATUS);
@@ -54,7 +52,7 @@ bool answer_fields(const char *bytes, const struct h1_head *head, struct bytes *
     char space[4096];
     /* What has no body says how long it would be; of another, whoever writes it says so. */
     bool bodiless = head->framing == H1_NO_BODY && head->status != 204;
-    uint64_t ours = bodiless ? OURS & ~BIT(H1_CONTENT_LENGTH) : OURS;
+    uint64_t ours = bodiless ? OURS & ~H1_BIT(H1_CONTENT_LENGTH) : OURS;
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct h1_field *field = &head->field[i];
         struct becalm_text name = h1_name(bytes, field);
@@ -146,15 +144,11 @@ static bool put_framing(struct h1_out *out, struct exchange *exchange, const str
         return true;
     }
     if (attempt->framing == H1_LENGTH || attempt->framing == H1_NO_BODY) {
-        h1_put_chars(out, "content-length: ");
-        h1_put_number(out, attempt->framing == H1_LENGTH ? attempt->content_length : 0);
-        h1_put_chars(out, "\r\n");
+        h1_put_number_field(out, "content-length", attempt->framing == H1_LENGTH ? attempt->content_length : 0);
         return true;
     }
     if (offer->ended && bytes_left(&attempt->trailers) == 0) {
-        h1_put_chars(out, "content-length: ");
-        h1_put_number(out, offer->pieces->bytes);
-        h1_put_chars(out, "\r\n");
+        h1_put_number_field(out, "content-length", offer->pieces->bytes);
         return true;
     }
     if (exchange->head->minor >= 1) {
@@ -302,9 +296,7 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     h1_put_status(&out, kept->status);
     h1_put(&out, (struct becalm_text){kept->bytes.at, kept->fields_length});
     if (!exchange->is_head) { /* else it is among its fields */
-        h1_put_chars(&out, "content-length: ");
-        h1_put_number(&out, length);
-        h1_put_chars(&out, "\r\n");
+        h1_put_number_field(&out, "content-length", length);
     }
     h1_put_chars(&out, "via: 1.1 becalm\r\n");
     put_ours(&out, exchange, action);

@@ -19,9 +19,7 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     h1_put_status(&out, answer->status);
     h1_put(&out, (struct becalm_text){answer->bytes, answer->fields_length});
     if (!is_head && answer->status != 204 && answer->status != 304) { /* else it is among its fields */
-        h1_put_chars(&out, "content-length: ");
-        h1_put_number(&out, answer->body_length);
-        h1_put_chars(&out, "\r\n");
+        h1_put_number_field(&out, "content-length", answer->body_length);
     }
     h1_put_chars(&out, "via: 1.1 becalm\r\nproxy-status: becalm; details=\"replayed\"\r\n");
     h1_put_chars(&out, keep ? "\r\n" : "connection: close\r\n\r\n");

@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BIT(name) (UINT64_C(1) << (name))
-
 /* Never passed on as they came: what we write ourselves, and what only a trusted peer may say. */
-#define OURS                                                                                                           \
-    (BIT(H1_HOST) | BIT(H1_CONTENT_LENGTH) | BIT(H1_EXPECT) | BIT(H1_VIA) | BIT(H1_DEADLINE_MS) |                      \
-     BIT(H1_GRPC_TIMEOUT) | BIT(H1_ENVOY_EXPECTED_MS) | BIT(H1_ENVOY_ATTEMPT_COUNT) | BIT(H1_GRPC_PREVIOUS_ATTEMPTS) | \
-     BIT(H1_BECALM_RETRY) | BIT(H1_BECALM_EXPLAIN) | BIT(H1_BAGGAGE))
+#define OURS                                                                                                     \
+    (H1_BIT(H1_HOST) | H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_EXPECT) | H1_BIT(H1_VIA) | H1_BIT(H1_DEADLINE_MS) | \
+     H1_BIT(H1_GRPC_TIMEOUT) | H1_BIT(H1_ENVOY_EXPECTED_MS) | H1_BIT(H1_ENVOY_ATTEMPT_COUNT) |                   \
+     H1_BIT(H1_GRPC_PREVIOUS_ATTEMPTS) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_BECALM_EXPLAIN) | H1_BIT(H1_BAGGAGE))
 
 struct becalm_text exchange_method(const struct exchange *exchange)
 {
@@ -23,11 +21,6 @@ struct becalm_text exchange_method(const struct exchange *exchange)
 static bool text_is(struct becalm_text text, const char *chars)
 {
     return text.length == strlen(chars) && memcmp(text.at, chars, text.length) == 0;
-}
-
-bool exchange_is_connect(const struct exchange *exchange)
-{
-    return text_is(exchange_method(exchange), "CONNECT");
 }
 
 /* The head's bytes and its fields, in the exchange itself if they fit. */
@@ -47,6 +40,7 @@ bool exchange_copy_request(struct exchange *exchange, const char *bytes, const s
     exchange->head = memcpy(at, head, fields);
     exchange->bytes = memcpy(at + fields, bytes, head->length);
     exchange->is_head = text_is(exchange_method(exchange), "HEAD");
+    exchange->is_connect = text_is(exchange_method(exchange), "CONNECT");
     return true;
 }
 
@@ -68,7 +62,7 @@ bool exchange_route(struct exchange *exchange, struct route *route)
     const struct h1_head *head = exchange->head;
     struct becalm_text target = {exchange->bytes + head->target, head->target_length};
     struct h1_target parts;
-    if (!h1_target_split(target, exchange_is_connect(exchange), &parts)) {
+    if (!h1_target_split(target, exchange->is_connect, &parts)) {
         return false;
     }
     exchange->path = parts.path;
@@ -81,7 +75,7 @@ bool exchange_route(struct exchange *exchange, struct route *route)
                                                               .headers = exchange,
                                                           });
     /* A tunnel goes where its authority says, or nowhere: a service that takes every path is not meant. */
-    if (exchange_is_connect(exchange) && route->service != ROUTE_NONE &&
+    if (exchange->is_connect && route->service != ROUTE_NONE &&
         !names_host(&exchange->view->snapshot->service[route->service].service->match)) {
         route->service = ROUTE_NONE;
     }
@@ -215,9 +209,8 @@ static void put_framing(struct h1_out *out, const struct exchange *exchange)
     } else if (exchange->body_streams && head->framing == H1_CHUNKED) {
         h1_put_chars(out, "transfer-encoding: chunked\r\n");
     } else {
-        h1_put_chars(out, "content-length: ");
-        h1_put_number(out, exchange->body_streams ? head->content_length : bytes_left(&exchange->body));
-        h1_put_chars(out, "\r\n");
+        h1_put_number_field(out, "content-length",
+                            exchange->body_streams ? head->content_length : bytes_left(&exchange->body));
     }
 }
 
@@ -238,13 +231,9 @@ void exchange_write_request(struct exchange *exchange, const struct attempt *att
     put_framing(out, exchange);
     put_via(out, exchange);
     put_time_left(out, exchange, attempt);
-    h1_put_chars(out, "x-envoy-attempt-count: ");
-    h1_put_number(out, attempt->number + 1);
-    h1_put_chars(out, "\r\n");
+    h1_put_number_field(out, "x-envoy-attempt-count", attempt->number + 1);
     if (attempt->number > 0 && (exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
-        h1_put_chars(out, "grpc-previous-rpc-attempts: ");
-        h1_put_number(out, attempt->number);
-        h1_put_chars(out, "\r\n");
+        h1_put_number_field(out, "grpc-previous-rpc-attempts", attempt->number);
     }
     h1_put_chars(out, exchange->upgrades ? "connection: upgrade\r\nupgrade: websocket\r\n\r\n" : "\r\n");
 }

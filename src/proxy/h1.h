@@ -39,6 +39,8 @@ enum h1_name {
         H1_NAME_COUNT
 };
 
+#define H1_BIT(name) (UINT64_C(1) << (name)) /* in a set of names */
+
 /* One field. Offsets are into the head's bytes, so that they survive a copy. */
 struct h1_field {
     uint32_t name;
@@ -190,6 +192,7 @@ void h1_put(struct h1_out *, struct becalm_text);
 void h1_put_chars(struct h1_out *, const char *text); /* zero-terminated */
 void h1_put_number(struct h1_out *, uint64_t);
 void h1_put_field(struct h1_out *, const char *name, struct becalm_text value); /* "name: value\r\n" */
+void h1_put_number_field(struct h1_out *, const char *name, uint64_t number);   /* "name: 42\r\n" */
 
 /* "HTTP/1.1 200 OK\r\n". */
 void h1_put_status(struct h1_out *, uint32_t status);

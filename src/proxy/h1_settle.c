@@ -3,18 +3,17 @@
 
 /* What the fields of a head mean: how long its body is, what becomes of its connection, which fields go no further. */
 
-#define BIT(id) (UINT64_C(1) << (id))
-
 /* For one connection only (RFC 9110, 7.6.1), and the credentials for a proxy, which a service must not see. */
-#define HOP                                                                                              \
-    (BIT(H1_CONNECTION) | BIT(H1_KEEP_ALIVE) | BIT(H1_PROXY_CONNECTION) | BIT(H1_TE) | BIT(H1_UPGRADE) | \
-     BIT(H1_TRANSFER_ENCODING) | BIT(H1_HTTP2_SETTINGS) | BIT(H1_PROXY_AUTHORIZATION) | BIT(H1_PROXY_AUTHENTICATE))
+#define HOP                                                                                                           \
+    (H1_BIT(H1_CONNECTION) | H1_BIT(H1_KEEP_ALIVE) | H1_BIT(H1_PROXY_CONNECTION) | H1_BIT(H1_TE) |                    \
+     H1_BIT(H1_UPGRADE) | H1_BIT(H1_TRANSFER_ENCODING) | H1_BIT(H1_HTTP2_SETTINGS) | H1_BIT(H1_PROXY_AUTHORIZATION) | \
+     H1_BIT(H1_PROXY_AUTHENTICATE))
 
 /* What Connection can't take away: whoever drops these changes who is asked, by whom, for what, or how often. */
-#define END_TO_END                                                                                          \
-    (BIT(H1_HOST) | BIT(H1_CONTENT_LENGTH) | BIT(H1_TRANSFER_ENCODING) | BIT(H1_TRAILER) | BIT(H1_EXPECT) | \
-     BIT(H1_CONTENT_TYPE) | BIT(H1_AUTHORIZATION) | BIT(H1_COOKIE) | BIT(H1_VIA) | BIT(H1_DATE) |           \
-     BIT(H1_IDEMPOTENCY_KEY))
+#define END_TO_END                                                                                                 \
+    (H1_BIT(H1_HOST) | H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRANSFER_ENCODING) | H1_BIT(H1_TRAILER) |             \
+     H1_BIT(H1_EXPECT) | H1_BIT(H1_CONTENT_TYPE) | H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_COOKIE) | H1_BIT(H1_VIA) | \
+     H1_BIT(H1_DATE) | H1_BIT(H1_IDEMPOTENCY_KEY))
 
 /* Each option that names a field is compared with all fields, so there is a bound on them. */
 #define OPTIONS_MAX 32u

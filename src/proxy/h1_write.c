@@ -22,15 +22,24 @@ void h1_put_chars(struct h1_out *out, const char *text)
     h1_put(out, (struct becalm_text){text, strlen(text)});
 }
 
-void h1_put_number(struct h1_out *out, uint64_t number)
+/* Writes the digits before `end`, and returns how many. */
+static size_t digits_before(char *end, uint64_t number)
 {
-    char digits[20];
-    size_t at = sizeof digits;
+    char *at = end;
     do {
-        digits[--at] = (char)('0' + number % 10);
+        *--at = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    h1_put(out, (struct becalm_text){digits + at, sizeof digits - at});
+    return (size_t)(end - at);
+}
+
+#define DIGITS_MAX 20u
+
+void h1_put_number(struct h1_out *out, uint64_t number)
+{
+    char digits[DIGITS_MAX];
+    size_t count = digits_before(digits + sizeof digits, number);
+    h1_put(out, (struct becalm_text){digits + sizeof digits - count, count});
 }
 
 /* A whole line or nothing, so that a full buffer never holds half a field. */
@@ -58,6 +67,13 @@ static void put_line(struct h1_out *out, struct becalm_text name, struct becalm_
 void h1_put_field(struct h1_out *out, const char *name, struct becalm_text value)
 {
     put_line(out, (struct becalm_text){name, strlen(name)}, value);
+}
+
+void h1_put_number_field(struct h1_out *out, const char *name, uint64_t number)
+{
+    char digits[DIGITS_MAX];
+    size_t count = digits_before(digits + sizeof digits, number);
+    h1_put_field(out, name, (struct becalm_text){digits + sizeof digits - count, count});
 }
 
 void h1_put_fields(struct h1_out *out, const char *bytes, const struct h1_head *head, uint64_t skip)

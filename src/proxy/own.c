@@ -48,9 +48,7 @@ static void put_retry_after(struct h1_out *out, const struct own *own)
 {
     becalm_ns wait = own->retry_after == BECALM_NEVER || own->retry_after == 0 ? USUAL_RETRY_AFTER : own->retry_after;
     uint64_t low = (wait + BECALM_S - 1) / BECALM_S;
-    h1_put_chars(out, "retry-after: ");
-    h1_put_number(out, becalm_rand_between(own->random, low, low + (low + 1) / 2));
-    h1_put_chars(out, "\r\n");
+    h1_put_number_field(out, "retry-after", becalm_rand_between(own->random, low, low + (low + 1) / 2));
 }
 
 static void put_mark(struct h1_out *out, const struct own *own)
