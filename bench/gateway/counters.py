@@ -61,6 +61,7 @@ def system_calls(stage, name):
     process, address = stage.gateway(name)
     load = stage.load(CONNECTIONS, [address])
     load.each(0, SIZE)
+    load.slice(0, SIZE, SHORT_MS)  # opens what connections to the backend it takes
     path = process.log.with_name("calls")
     with _traced(process, path):
         requests = load.slice(0, SIZE, TRACED_MS)[0]

@@ -61,8 +61,8 @@ bool exchange_route(struct exchange *exchange, struct route *route)
 {
     const struct h1_head *head = exchange->head;
     struct becalm_text target = {exchange->bytes + head->target, head->target_length};
-    struct h1_target parts;
-    if (!h1_target_split(target, exchange->is_connect, &parts)) {
+    struct h1_target parts = {.path = target}; /* as most are */
+    if (target.at[0] != '/' && !h1_target_split(target, exchange->is_connect, &parts)) {
         return false;
     }
     exchange->path = parts.path;

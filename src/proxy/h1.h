@@ -11,6 +11,8 @@
 
 #include <becalm/http.h>
 
+#include <string.h>
+
 /* Fields that somebody here cares about, by name; all others are H1_OTHER. The order is of no importance. */
 /* clang-format off */
 #define H1_NAMES(X) \
@@ -189,10 +191,25 @@ struct h1_out {
 };
 
 void h1_put(struct h1_out *, struct becalm_text);
-void h1_put_chars(struct h1_out *, const char *text); /* zero-terminated */
 void h1_put_number(struct h1_out *, uint64_t);
-void h1_put_field(struct h1_out *, const char *name, struct becalm_text value); /* "name: value\r\n" */
-void h1_put_number_field(struct h1_out *, const char *name, uint64_t number);   /* "name: 42\r\n" */
+void h1_put_line(struct h1_out *, struct becalm_text name, struct becalm_text value); /* "name: value\r\n" */
+void h1_put_number_line(struct h1_out *, struct becalm_text name, uint64_t number);   /* "name: 42\r\n" */
+
+/* The same with zero-terminated names; here, so that the length of a constant is one. */
+static inline void h1_put_chars(struct h1_out *out, const char *text)
+{
+    h1_put(out, (struct becalm_text){text, strlen(text)});
+}
+
+static inline void h1_put_field(struct h1_out *out, const char *name, struct becalm_text value)
+{
+    h1_put_line(out, (struct becalm_text){name, strlen(name)}, value);
+}
+
+static inline void h1_put_number_field(struct h1_out *out, const char *name, uint64_t number)
+{
+    h1_put_number_line(out, (struct becalm_text){name, strlen(name)}, number);
+}
 
 /* "HTTP/1.1 200 OK\r\n". */
 void h1_put_status(struct h1_out *, uint32_t status);

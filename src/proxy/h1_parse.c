@@ -178,15 +178,6 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static void note_field(struct parse *p, const struct h1_field *field)
-{
-    struct h1_head *head = p->head;
-    uint64_t bit = UINT64_C(1) << field->id;
-    p->repeated |= head->seen & bit;
-    head->seen |= bit;
-    head->field_count++;
-}
-
 /* One line: name, colon, value with blanks around it. A line that begins with a blank goes on with the one before it
  * (obs-fold), and has no name either. */
 static struct h1_verdict read_field(struct parse *p, const char *end)
@@ -214,15 +205,17 @@ static struct h1_verdict read_field(struct parse *p, const char *end)
     if (p->head->field_count == H1_FIELDS_MAX) {
         return h1__bad(431, "there are too many fields");
     }
-    struct h1_field *field = &p->head->field[p->head->field_count];
-    *field = (struct h1_field){
+    enum h1_name id = h1__name_find(name, (size_t)(colon - name));
+    p->head->field[p->head->field_count++] = (struct h1_field){
         .name = p->at,
         .name_length = (uint16_t)(colon - name),
         .value = (uint32_t)(value - p->bytes),
         .value_length = (uint32_t)(value_end - value),
-        .id = (uint8_t)h1__name_find(name, (size_t)(colon - name)),
+        .id = (uint8_t)id,
+        .hop = (H1__HOP & H1_BIT(id)) != 0,
     };
-    note_field(p, field);
+    p->repeated |= p->head->seen & H1_BIT(id);
+    p->head->seen |= H1_BIT(id);
     p->at = (uint32_t)(line_end + 2 - p->bytes);
     return h1__ok();
 }
@@ -343,7 +336,7 @@ static void keep_allowed(const char *bytes, struct h1_head *head)
         }
     }
     head->field_count = kept;
-    head->seen &= UINT64_C(1) << H1_OTHER | UINT64_C(1) << H1_GRPC_STATUS;
+    head->seen &= H1_BIT(H1_OTHER) | H1_BIT(H1_GRPC_STATUS);
 }
 
 struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_head *head)
@@ -374,11 +367,9 @@ size_t h1_head_end(const char *bytes, size_t length, size_t seen)
     const char *at = bytes + (seen < 2 ? 0 : seen - 2); /* a line feed there may have waited for what came now */
     while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
         at++;
-        if (end - at >= 1 && at[0] == '\n') {
-            return (size_t)(at + 1 - bytes);
-        }
-        if (end - at >= 2 && line_ends(at)) {
-            return (size_t)(at + 2 - bytes);
+        size_t blank = at < end && at[0] == '\r'; /* an empty line may have one */
+        if (at + blank < end && at[blank] == '\n') {
+            return (size_t)(at + blank + 1 - bytes);
         }
     }
     return 0;

@@ -3,12 +3,6 @@
 
 /* What the fields of a head mean: how long its body is, what becomes of its connection, which fields go no further. */
 
-/* For one connection only (RFC 9110, 7.6.1), and the credentials for a proxy, which a service must not see. */
-#define HOP                                                                                                           \
-    (H1_BIT(H1_CONNECTION) | H1_BIT(H1_KEEP_ALIVE) | H1_BIT(H1_PROXY_CONNECTION) | H1_BIT(H1_TE) |                    \
-     H1_BIT(H1_UPGRADE) | H1_BIT(H1_TRANSFER_ENCODING) | H1_BIT(H1_HTTP2_SETTINGS) | H1_BIT(H1_PROXY_AUTHORIZATION) | \
-     H1_BIT(H1_PROXY_AUTHENTICATE))
-
 /* What Connection can't take away: whoever drops these changes who is asked, by whom, for what, or how often. */
 #define END_TO_END                                                                                                 \
     (H1_BIT(H1_HOST) | H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRANSFER_ENCODING) | H1_BIT(H1_TRAILER) |             \
@@ -158,13 +152,6 @@ static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head,
     return h1__ok();
 }
 
-static void settle_hop(struct h1_head *head)
-{
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        head->field[i].hop = has_bit(HOP, head->field[i].id);
-    }
-}
-
 /* ---- requests ---- */
 
 static struct h1_verdict settle_host(const char *bytes, const struct h1_head *head, uint64_t repeated)
@@ -210,7 +197,6 @@ struct h1_verdict h1__settle_request(const char *bytes, struct h1_head *head, ui
         verdict = settle_target(bytes, head);
     }
     if (verdict.kind == H1_OK) {
-        settle_hop(head);
         verdict = settle_connection(bytes, head, repeated);
     }
     head->expects_continue = head->minor == 1 && text_is_word(h1_find(bytes, head, H1_EXPECT), "100-continue");
@@ -238,7 +224,6 @@ struct h1_verdict h1__settle_answer(const char *bytes, struct h1_head *head, uin
     if (verdict.kind != H1_OK) {
         return verdict;
     }
-    settle_hop(head);
     verdict = settle_connection(bytes, head, repeated);
     switch (body) {
     case H1__NEVER:

@@ -24,9 +24,11 @@ static bool take_registered_name(struct becalm_text *text)
 {
     size_t before = text->length;
     for (;;) {
-        while (!text_ended(*text) && is_name_char(text->at[0])) {
-            text_skip(text, 1);
+        size_t plain = 0;
+        while (plain < text->length && is_name_char(text->at[plain])) {
+            plain++;
         }
+        text_skip(text, plain);
         if (text_peek(*text) != '%') {
             return text->length < before;
         }

@@ -17,11 +17,6 @@ void h1_put(struct h1_out *out, struct becalm_text text)
     }
 }
 
-void h1_put_chars(struct h1_out *out, const char *text)
-{
-    h1_put(out, (struct becalm_text){text, strlen(text)});
-}
-
 /* Writes the digits before `end`, and returns how many. */
 static size_t digits_before(char *end, uint64_t number)
 {
@@ -43,7 +38,7 @@ void h1_put_number(struct h1_out *out, uint64_t number)
 }
 
 /* A whole line or nothing, so that a full buffer never holds half a field. */
-static void put_line(struct h1_out *out, struct becalm_text name, struct becalm_text value)
+void h1_put_line(struct h1_out *out, struct becalm_text name, struct becalm_text value)
 {
     size_t length = name.length + value.length + sizeof ": \r\n" - 1;
     if (length > out->size - out->length) {
@@ -64,16 +59,11 @@ static void put_line(struct h1_out *out, struct becalm_text name, struct becalm_
     out->length += length;
 }
 
-void h1_put_field(struct h1_out *out, const char *name, struct becalm_text value)
-{
-    put_line(out, (struct becalm_text){name, strlen(name)}, value);
-}
-
-void h1_put_number_field(struct h1_out *out, const char *name, uint64_t number)
+void h1_put_number_line(struct h1_out *out, struct becalm_text name, uint64_t number)
 {
     char digits[DIGITS_MAX];
     size_t count = digits_before(digits + sizeof digits, number);
-    h1_put_field(out, name, (struct becalm_text){digits + sizeof digits - count, count});
+    h1_put_line(out, name, (struct becalm_text){digits + sizeof digits - count, count});
 }
 
 void h1_put_fields(struct h1_out *out, const char *bytes, const struct h1_head *head, uint64_t skip)
@@ -81,7 +71,7 @@ void h1_put_fields(struct h1_out *out, const char *bytes, const struct h1_head *
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct h1_field *field = &head->field[i];
         if (!field->hop && (skip >> field->id & 1) == 0) {
-            put_line(out, h1_name(bytes, field), h1_value(bytes, field));
+            h1_put_line(out, h1_name(bytes, field), h1_value(bytes, field));
         }
     }
 }
