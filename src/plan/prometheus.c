@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "prometheus.h"
 
+#include "libcurl/libcurl.h"
 #include "policy/value.h"
 #include "policy/yaml.h"
 
 #include <becalm/version.h>
 
-#include <curl/curl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -85,25 +85,35 @@ static void name_of(const char *url, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)(authority < 200 ? authority : 200), host);
 }
 
-static void set_up(CURL *curl, const struct prometheus *server, const char *url, struct answer *answer)
+/* Who is asked, and by what. */
+struct asking {
+    const struct prometheus *server;
+    struct libcurl libcurl;
+    CURL *curl;
+};
+
+static void set_up(const struct asking *asking, const char *url, struct answer *answer)
 {
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "becalm/" BECALM_VERSION);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(server->timeout / BECALM_MS));
+    const struct libcurl *libcurl = &asking->libcurl;
+    CURL *curl = asking->curl;
+    libcurl->easy_setopt(curl, CURLOPT_URL, url);
+    libcurl->easy_setopt(curl, CURLOPT_USERAGENT, "becalm/" BECALM_VERSION);
+    libcurl->easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+    libcurl->easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    libcurl->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    libcurl->easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    libcurl->easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(asking->server->timeout / BECALM_MS));
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    libcurl->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    libcurl->easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
-static bool explain_failure(CURLcode code, const struct prometheus *server, const struct answer *answer,
+static bool explain_failure(const struct asking *asking, CURLcode code, const struct answer *answer,
                             char why[PLAN_WHY_MAX])
 {
+    const struct prometheus *server = asking->server;
     char name[208];
     char text[48];
     name_of(server->url, name, sizeof(name));
@@ -117,14 +127,15 @@ static bool explain_failure(CURLcode code, const struct prometheus *server, cons
         value_write_duration(server->timeout, text, sizeof(text));
         return fail(why, "%s: no answer within %s", name, text);
     }
-    return fail(why, "%s: %s", name, curl_easy_strerror(code));
+    return fail(why, "%s: %s", name, asking->libcurl.easy_strerror(code));
 }
 
 /* The whole address of a question: the base without slashes at its end, the path, the escaped query. */
-static char *make_url(CURL *curl, const char *base, const char *query)
+static char *make_url(const struct asking *asking, const char *query)
 {
+    const char *base = asking->server->url;
     char *url = NULL;
-    char *escaped = curl_easy_escape(curl, query, 0);
+    char *escaped = asking->libcurl.easy_escape(asking->curl, query, 0);
     if (escaped != NULL) {
         size_t length = strlen(base);
         while (length > 0 && base[length - 1] == '/') {
@@ -137,7 +148,7 @@ static char *make_url(CURL *curl, const char *base, const char *query)
             snprintf(url, size, "%.*s%s%s", (int)length, base, path, escaped);
         }
     }
-    curl_free(escaped);
+    asking->libcurl.free(escaped);
     return url;
 }
 
@@ -147,25 +158,27 @@ static int ask(const struct prometheus *server, const char *query, struct plan_b
     int count = -1;
     struct answer answer = {0};
     char *url = NULL;
-    CURL *curl = curl_easy_init();
+    struct asking asking = {.server = server};
     CURLcode code = CURLE_OUT_OF_MEMORY;
-    if (curl == NULL) {
-        explain_failure(code, server, &answer, why);
+    libcurl_load(&asking.libcurl);
+    asking.curl = asking.libcurl.easy_init();
+    if (asking.curl == NULL) {
+        explain_failure(&asking, code, &answer, why);
         goto out;
     }
-    url = make_url(curl, server->url, query);
+    url = make_url(&asking, query);
     if (url == NULL) {
-        explain_failure(code, server, &answer, why);
+        explain_failure(&asking, code, &answer, why);
         goto out;
     }
-    set_up(curl, server, url, &answer);
-    code = curl_easy_perform(curl);
+    set_up(&asking, url, &answer);
+    code = asking.libcurl.easy_perform(asking.curl);
     if (code != CURLE_OK) {
-        explain_failure(code, server, &answer, why);
+        explain_failure(&asking, code, &answer, why);
         goto out;
     }
     long status = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    asking.libcurl.easy_getinfo(asking.curl, CURLINFO_RESPONSE_CODE, &status);
     char inner[PLAN_WHY_MAX] = "";
     char name[208];
     name_of(server->url, name, sizeof(name));
@@ -181,7 +194,7 @@ static int ask(const struct prometheus *server, const char *query, struct plan_b
 out:
     free(url);
     free(answer.text);
-    curl_easy_cleanup(curl);
+    asking.libcurl.easy_cleanup(asking.curl);
     return count;
 }
 

@@ -4,12 +4,13 @@
 
 #include <becalm/version.h>
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "libcurl/libcurl.h"
 
 #define TOKEN_MAX  4096u
 #define CONNECT_MS 3000L
@@ -19,6 +20,7 @@
 struct link {
     const struct link_place *place;
     const char *token_file;
+    struct libcurl libcurl;
     CURLM *multi;
     CURL *easy;
     struct curl_slist *fields;
@@ -121,21 +123,22 @@ static size_t on_body(char *data, size_t unit, size_t count, void *user)
 
 static void set_up(struct link *link)
 {
+    const struct libcurl *libcurl = &link->libcurl;
     CURL *easy = link->easy;
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "becalm/" BECALM_VERSION);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, link);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, ANSWER_MS);
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* an admin address is near; the token is for nobody else */
+    libcurl->easy_setopt(easy, CURLOPT_USERAGENT, "becalm/" BECALM_VERSION);
+    libcurl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    libcurl->easy_setopt(easy, CURLOPT_WRITEDATA, link);
+    libcurl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    libcurl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    libcurl->easy_setopt(easy, CURLOPT_TIMEOUT_MS, ANSWER_MS);
+    libcurl->easy_setopt(easy, CURLOPT_PROXY, ""); /* an admin address is near; the token is for nobody else */
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    libcurl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    libcurl->easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
     if (link->place->socket[0] != '\0') {
-        curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, link->place->socket);
+        libcurl->easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, link->place->socket);
     }
 }
 
@@ -147,8 +150,9 @@ struct link *link_new(const struct link_place *place, const char *token_file)
     }
     link->place = place;
     link->token_file = token_file;
-    link->multi = curl_multi_init();
-    link->easy = curl_easy_init();
+    libcurl_load(&link->libcurl);
+    link->multi = link->libcurl.multi_init();
+    link->easy = link->libcurl.easy_init();
     if (link->multi == NULL || link->easy == NULL) {
         link_free(link);
         return NULL;
@@ -161,9 +165,9 @@ struct link *link_new(const struct link_place *place, const char *token_file)
 static void reset(struct link *link)
 {
     if (link->state == LINK_BUSY) {
-        curl_multi_remove_handle(link->multi, link->easy);
+        link->libcurl.multi_remove_handle(link->multi, link->easy);
     }
-    curl_slist_free_all(link->fields);
+    link->libcurl.slist_free_all(link->fields);
     link->fields = NULL;
     free(link->text);
     link->text = NULL;
@@ -176,8 +180,8 @@ void link_free(struct link *link)
 {
     if (link != NULL) {
         reset(link);
-        curl_easy_cleanup(link->easy);
-        curl_multi_cleanup(link->multi);
+        link->libcurl.easy_cleanup(link->easy);
+        link->libcurl.multi_cleanup(link->multi);
         free(link);
     }
 }
@@ -208,7 +212,7 @@ static bool add_token(struct link *link)
     }
     if (read) {
         snprintf(field, sizeof field, "Authorization: Bearer %s", token);
-        link->fields = curl_slist_append(NULL, field);
+        link->fields = link->libcurl.slist_append(NULL, field);
     }
     return read;
 }
@@ -216,11 +220,11 @@ static bool add_token(struct link *link)
 static bool set_url(struct link *link, const char *path, const char *service)
 {
     char url[2048];
-    char *escaped = curl_easy_escape(link->easy, service == NULL ? "" : service, 0);
+    char *escaped = link->libcurl.easy_escape(link->easy, service == NULL ? "" : service, 0);
     bool fits = escaped != NULL &&
                 snprintf(url, sizeof url, "%s%s%s", link->place->url, path, escaped) < (int)sizeof url &&
-                curl_easy_setopt(link->easy, CURLOPT_URL, url) == CURLE_OK;
-    curl_free(escaped);
+                link->libcurl.easy_setopt(link->easy, CURLOPT_URL, url) == CURLE_OK;
+    link->libcurl.free(escaped);
     return fits;
 }
 
@@ -231,8 +235,8 @@ void link_ask(struct link *link, const char *path, const char *service)
         link->state = LINK_FAILED;
         return;
     }
-    curl_easy_setopt(link->easy, CURLOPT_HTTPHEADER, link->fields);
-    if (!set_url(link, path, service) || curl_multi_add_handle(link->multi, link->easy) != CURLM_OK) {
+    link->libcurl.easy_setopt(link->easy, CURLOPT_HTTPHEADER, link->fields);
+    if (!set_url(link, path, service) || link->libcurl.multi_add_handle(link->multi, link->easy) != CURLM_OK) {
         fail(link, "out of memory");
         return;
     }
@@ -245,7 +249,7 @@ void link_wait(struct link *link, const int *fd, uint32_t count, int timeout_ms)
     for (uint32_t i = 0; i < count && i < WAITED_MAX; i++) {
         wait[i] = (struct curl_waitfd){.fd = fd[i], .events = CURL_WAIT_POLLIN};
     }
-    curl_multi_poll(link->multi, wait, count, timeout_ms, NULL);
+    link->libcurl.multi_poll(link->multi, wait, count, timeout_ms, NULL);
 }
 
 /* ---- the answer ---- */
@@ -268,7 +272,7 @@ static void explain_status(struct link *link, long status)
 static void explain_code(struct link *link, CURLcode code)
 {
     long error = 0;
-    curl_easy_getinfo(link->easy, CURLINFO_OS_ERRNO, &error);
+    link->libcurl.easy_getinfo(link->easy, CURLINFO_OS_ERRNO, &error);
     if (link->too_large) {
         fail(link, "the answer is too large");
     } else if (code == CURLE_COULDNT_CONNECT && error != 0) {
@@ -276,15 +280,15 @@ static void explain_code(struct link *link, CURLcode code)
     } else if (code == CURLE_OPERATION_TIMEDOUT) {
         fail(link, "no answer within 10s");
     } else {
-        fail(link, curl_easy_strerror(code));
+        fail(link, link->libcurl.easy_strerror(code));
     }
 }
 
 static void end(struct link *link, CURLcode code)
 {
     long status = 0;
-    curl_easy_getinfo(link->easy, CURLINFO_RESPONSE_CODE, &status);
-    curl_multi_remove_handle(link->multi, link->easy);
+    link->libcurl.easy_getinfo(link->easy, CURLINFO_RESPONSE_CODE, &status);
+    link->libcurl.multi_remove_handle(link->multi, link->easy);
     link->state = LINK_DONE;
     if (code != CURLE_OK) {
         explain_code(link, code);
@@ -298,8 +302,8 @@ enum link_state link_step(struct link *link)
     int running = 0;
     int left = 0;
     CURLMsg *message;
-    curl_multi_perform(link->multi, &running);
-    while (link->state == LINK_BUSY && (message = curl_multi_info_read(link->multi, &left)) != NULL) {
+    link->libcurl.multi_perform(link->multi, &running);
+    while (link->state == LINK_BUSY && (message = link->libcurl.multi_info_read(link->multi, &left)) != NULL) {
         if (message->msg == CURLMSG_DONE) {
             end(link, message->data.result);
         }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "libcurl.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_NAME "libcurl.so.4" /* since 2006 */
+
+static void missing(void)
+{
+    fprintf(stderr, "becalm: error while loading a library: %s\n", dlerror());
+    exit(127);
+}
+
+void libcurl_load(struct libcurl *libcurl)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } functions[] = {
+#define FUNCTION(name) {"curl_" #name, offsetof(struct libcurl, name)},
+        LIBCURL_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+    };
+    void *library = dlopen(FILE_NAME, RTLD_NOW); /* never closed: what it has set up lasts until the end */
+    if (library == NULL) {
+        missing();
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library, functions[i].name);
+        if (function == NULL) {
+            missing();
+        }
+        memcpy((char *)libcurl + functions[i].at, &function, sizeof function);
+    }
+}
