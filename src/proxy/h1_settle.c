@@ -55,16 +55,22 @@ static void read_option(const char *bytes, struct h1_head *head, struct becalm_t
     }
 }
 
+/* The next of a list with commas, which may be empty. */
+static struct becalm_text take_member(struct becalm_text *list)
+{
+    struct becalm_text member = {list->at, 0};
+    while (member.length < list->length && list->at[member.length] != ',') {
+        member.length++;
+    }
+    text_skip(list, member.length);
+    text_take(list, ',');
+    return text_trim(member);
+}
+
 static void read_options(const char *bytes, struct h1_head *head, struct becalm_text list, struct options *options)
 {
     while (!text_ended(list)) {
-        struct becalm_text option = {list.at, 0};
-        while (option.length < list.length && list.at[option.length] != ',') {
-            option.length++;
-        }
-        text_skip(&list, option.length);
-        text_take(&list, ',');
-        read_option(bytes, head, text_trim(option), options);
+        read_option(bytes, head, take_member(&list), options);
     }
 }
 
@@ -103,7 +109,8 @@ static bool read_length(struct becalm_text text, uint64_t *length)
     return text_take_number(&text, length) > 0 && text_ended(text) && *length < UINT64_MAX;
 }
 
-/* "gzip, chunked" is well framed, but by a coding that nobody here undoes: 501 (RFC 9112, 6.1). */
+/* "gzip, chunked" is well framed, but by a coding that nobody here undoes: 501 (RFC 9112, 6.1). Chunks of chunks are
+ * not. */
 static bool ends_chunked(struct becalm_text coding)
 {
     struct becalm_text last = coding;
@@ -111,6 +118,12 @@ static bool ends_chunked(struct becalm_text coding)
         return false;
     }
     text_skip(&last, coding.length - (sizeof "chunked" - 1));
+    coding.length -= last.length;
+    while (!text_ended(coding)) {
+        if (text_is_word(take_member(&coding), "chunked")) {
+            return false;
+        }
+    }
     return text_is_word(last, "chunked") && strchr(" \t,", last.at[-1]) != NULL;
 }
 

@@ -295,6 +295,8 @@ static void test_h1_request__ambiguous_framing_is_refused(void **state)
         {400, BYTES(POST "Transfer-Encoding: \"chunked\"\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding: chunked, identity\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding: chunked,\r\n\r\n")},
+        {400, BYTES(POST "Transfer-Encoding: chunked, chunked\r\n\r\n")},
+        {400, BYTES(POST "Transfer-Encoding: gzip,Chunked ,chunked\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding: identity\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding: gzip\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding:\r\n\r\n")},
