@@ -155,12 +155,17 @@ struct text_out {
     size_t length;
 };
 
-static inline void out_add(struct text_out *out, const char *text)
+/* With the zero byte behind it. */
+static inline void out_add_bytes(struct text_out *out, const char *text, size_t length)
 {
-    size_t length = strlen(text);
     BECALM_ASSERT(length < out->size - out->length);
     memcpy(out->text + out->length, text, length + 1);
     out->length += length;
+}
+
+static inline void out_add(struct text_out *out, const char *text)
+{
+    out_add_bytes(out, text, strlen(text));
 }
 
 static inline void out_add_number(struct text_out *out, uint64_t number)
@@ -172,7 +177,7 @@ static inline void out_add_number(struct text_out *out, uint64_t number)
         digits[--at] = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    out_add(out, digits + at);
+    out_add_bytes(out, digits + at, sizeof digits - 1 - at);
 }
 
 #endif

@@ -645,7 +645,7 @@ static bool check_request(struct exchange *exchange)
         refuse_body(exchange);
         return false;
     }
-    if (exchange->target->rules->key != BECALM_KEY_OFF) {
+    if (exchange->target->rules->key != BECALM_KEY_OFF && h1_has(head, H1_IDEMPOTENCY_KEY)) {
         struct becalm_text key;
         exchange->keyed = becalm_key_parse(h1_find(exchange->bytes, head, H1_IDEMPOTENCY_KEY), &key);
     }
