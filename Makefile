@@ -8,8 +8,9 @@ CHECKS ?= $(shell expr $(JOBS) + 2) # tests at once: those that talk to processe
 # Old sanitizer runtimes can't live with the address randomisation of new kernels; where it may be switched off, it is.
 NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-# build,PRESET[,arguments] configures and builds; check,PRESET runs its tests.
-build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
+# build,PRESET[,arguments] configures and builds, nicely, since tests of another preset may run that show a storm in real
+# time; check,PRESET runs its tests.
+build = cmake --preset $(1) && nice cmake --build --preset $(1) -j $(JOBS) $(2)
 check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
 
 # Those that make test goes through.
