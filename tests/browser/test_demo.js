@@ -50,7 +50,7 @@ test("a fault by its button: one lane storms, the other does not, and only one i
 
   await press(page, "dead");
   await until("the API agrees", async () => (await state()).fault === "dead");
-  assert.equal(await page.locator('[data-fault="dead"]').getAttribute("aria-pressed"), "true");
+  await until("so does the page", async () => (await page.locator('[data-fault="dead"]').getAttribute("aria-pressed")) === "true");
   await until("a storm on the left", async () => plain(await shown(page, "naive", "factor")) > 5);
   await until("no success on the left", async () => plain(await shown(page, "naive", "success")) < 50);
   assert.ok(plain(await shown(page, "becalm", "factor")) < 2, "none on the right");

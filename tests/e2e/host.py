@@ -21,6 +21,7 @@ class Reply:
     body: bytes = b"fine"
     fields: tuple = ()
     delay: float = 0  # before the first byte
+    when: object = None  # a function: nothing is sent before it is true
     chunked: bool = False
     trailers: tuple = ()
     interim: bytes = b""  # sent before the answer, before the request's body is read
@@ -194,6 +195,8 @@ class Host:
                 return None
         if reply.delay:
             await asyncio.sleep(reply.delay)
+        while reply.when is not None and not reply.when():
+            await asyncio.sleep(0.005)
         data = reply.bytes(request.method)
         length = len(data) if reply.cut is None else min(reply.cut, len(data))
         if reply.pace:

@@ -32,7 +32,10 @@
 /* low <= value <= high */
 #define check_between_u64(value, low, high) check_between_u64_at((value), (low), (high), #value, __FILE__, __LINE__)
 
-static inline void check_eq_u64_at(uint64_t actual, uint64_t expected, const char *what, const char *file, int line)
+/* Not inlined: a test has hundreds of them, and to optimise them all was most of the time that it took to compile. */
+#define CHECK_FUNCTION static __attribute__((noinline, unused)) void
+
+CHECK_FUNCTION check_eq_u64_at(uint64_t actual, uint64_t expected, const char *what, const char *file, int line)
 {
     if (actual != expected) {
         print_error("%s is %" PRIu64 ", expected %" PRIu64 "\n", what, actual, expected);
@@ -40,8 +43,7 @@ static inline void check_eq_u64_at(uint64_t actual, uint64_t expected, const cha
     }
 }
 
-static inline void check_eq_str_at(const char *actual, const char *expected, const char *what, const char *file,
-                                   int line)
+CHECK_FUNCTION check_eq_str_at(const char *actual, const char *expected, const char *what, const char *file, int line)
 {
     if (actual == NULL || strcmp(actual, expected) != 0) {
         print_error("%s is \"%s\", expected \"%s\"\n", what, actual == NULL ? "(NULL)" : actual, expected);
@@ -49,8 +51,8 @@ static inline void check_eq_str_at(const char *actual, const char *expected, con
     }
 }
 
-static inline void check_between_u64_at(uint64_t value, uint64_t low, uint64_t high, const char *what, const char *file,
-                                        int line)
+CHECK_FUNCTION check_between_u64_at(uint64_t value, uint64_t low, uint64_t high, const char *what, const char *file,
+                                    int line)
 {
     if (value < low || value > high) {
         print_error("%s is %" PRIu64 ", expected %" PRIu64 " to %" PRIu64 "\n", what, value, low, high);
@@ -58,7 +60,7 @@ static inline void check_between_u64_at(uint64_t value, uint64_t low, uint64_t h
     }
 }
 
-static inline void check_true_at(bool claim, const char *what, const char *file, int line)
+CHECK_FUNCTION check_true_at(bool claim, const char *what, const char *file, int line)
 {
     if (!claim) {
         print_error("not so: %s\n", what);

@@ -14,18 +14,6 @@
 #define ATTEMPTS 3u
 #define PHASES   8u
 
-/* One thread: ThreadSanitizer has nothing to find here, and would take half a minute over it. */
-#if defined(__SANITIZE_THREAD__)
-#define SHORTER 10u
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SHORTER 10u
-#endif
-#endif
-#ifndef SHORTER
-#define SHORTER 1u
-#endif
-
 enum stage { ATTEMPT_ENDS, WAIT_ENDS };
 
 struct live {
@@ -388,7 +376,7 @@ static void explore(const struct becalm_budget_policy *policy, uint64_t seed)
         if (policy->kind == BECALM_BUDGET_TOKENS) {
             w.sum.level = policy->capacity * interval(&w);
         }
-        run(&w, rates[i].between, rates[i].latency_max, rates[i].calls / SHORTER);
+        run(&w, rates[i].between, rates[i].latency_max, rates[i].calls);
         free(w.heap);
         free(memory);
     }

@@ -8,32 +8,21 @@
 
 #include "check.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define THREAD_SANITIZED 1
-#endif
-
-/* Sanitizers look for other faults than these; they need not see every seed, nor whole hours. */
-#if defined(SANITIZED)
+/* Who looks for other faults than these need not see every seed, nor whole hours: tests/CMakeLists.txt. */
+#if defined(BECALM_FEW_SEEDS)
 #define SEEDS(n)     ((n) > 0u ? 1u : 0u)
 #define QUEUE_LENGTH "length=300s"
 #define QUEUE_SLACK  12u /* percent: three sigma of one such seed */
 #define NEVER_LENGTH "length=150s"
+#define CUT_LENGTH   "length=60s"
+#define HEDGE_LENGTH "length=100s"
 #else
 #define SEEDS(n)     (n)
 #define QUEUE_LENGTH "length=1h"
 #define QUEUE_SLACK  1u
 #define NEVER_LENGTH "length=600s"
+#define CUT_LENGTH   "length=120s"
+#define HEDGE_LENGTH "length=300s"
 #endif
 
 /* One run: a built-in scenario, changed a little, with a named policy. */
@@ -86,12 +75,8 @@ static struct shown show_plan(const struct scenario *plan, const struct run *run
     return shown;
 }
 
-/* The world has one thread, so ThreadSanitizer is not kept waiting for what it can't find there. */
 static struct shown show(struct run run)
 {
-#if defined(THREAD_SANITIZED)
-    skip();
-#endif
     struct scenario_file *file = load(&run);
     struct shown shown = show_plan(scenario_of(file), &run);
     scenario_free(file);
@@ -293,8 +278,8 @@ static void test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load(vo
 {
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS(3); seed++) {
-        struct shown without = show((struct run){"hedge", .policy = "without", .seed = seed});
-        struct shown hedged = show((struct run){"hedge", .policy = "hedged", .seed = seed});
+        struct shown without = show((struct run){"hedge", {HEDGE_LENGTH}, .policy = "without", .seed = seed});
+        struct shown hedged = show((struct run){"hedge", {HEDGE_LENGTH}, .policy = "hedged", .seed = seed});
         check_true(without.measure.latency_p999_us >= 10 * hedged.measure.latency_p999_us);
         check_true(without.measure.latency_p99_us >= 10 * hedged.measure.latency_p99_us);
         check_eq_u64(without.last.mean_ppm, 1000000);
@@ -338,14 +323,14 @@ static void test_sim_queue__ten_workers_take_as_long_as_erlang_says(void **state
 static void test_sim_cut_off__one_caller_that_is_cut_off_costs_nobody_a_call(void **state)
 {
     (void)state;
-    struct shown shown = show((struct run){"cut-off", .policy = "becalm"});
+    struct shown shown = show((struct run){"cut-off", {CUT_LENGTH}, .policy = "becalm"});
     check_between_u64(shown.measure.success_in_fault_ppm, 999000, 1000000);
 }
 
 static void test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth(void **state)
 {
     (void)state;
-    struct shown shown = show((struct run){"cut-off", .policy = "marks-always"});
+    struct shown shown = show((struct run){"cut-off", {CUT_LENGTH}, .policy = "marks-always"});
     check_between_u64(shown.measure.success_in_fault_ppm, 890000, 910000);
 }
 
@@ -369,9 +354,6 @@ struct shared_run {
 
 static struct shared_run shared_run(struct run run)
 {
-#if defined(THREAD_SANITIZED)
-    skip();
-#endif
     struct shared_run made = {.file = load(&run)};
     struct becalm_policy hop;
     struct becalm_policy gate;
@@ -458,8 +440,9 @@ static void test_sim_shared_budget__a_slow_store_still_leases(void **state)
 static void test_sim_cut_off__nor_does_one_that_is_cut_off_in_silence(void **state)
 {
     (void)state;
-    struct run run = {
-        "cut-off", {"timeout=1s", "faults.cut-off.silent=true", "clients.users.retries=true"}, .policy = "becalm"};
+    struct run run = {"cut-off",
+                      {CUT_LENGTH, "timeout=1s", "faults.cut-off.silent=true", "clients.users.retries=true"},
+                      .policy = "becalm"};
     for (run.seed = 1; run.seed <= SEEDS(3); run.seed++) {
         check_between_u64(show(run).measure.success_in_fault_ppm, 999000, 1000000);
     }
