@@ -8,15 +8,11 @@ CHECKS ?= $(shell expr $(JOBS) + 2) # tests at once: those that talk to processe
 # Old sanitizer runtimes can't live with the address randomisation of new kernels; where it may be switched off, it is.
 NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-# build,PRESET[,arguments] configures and builds, nicely, since tests of another preset may run that show a storm in real
-# time; check,PRESET runs its tests.
-build = cmake --preset $(1) && nice cmake --build --preset $(1) -j $(JOBS) $(2)
+# build,PRESET[,arguments] configures and builds; check,PRESET runs its tests.
+build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
 check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
 
-# Those that make test goes through.
-PRESETS := asan tsan fuzz clang dev
-
-.PHONY: help run test quick bench picture install clean format $(PRESETS:%=build-%) $(PRESETS:%=check-%)
+.PHONY: help run test quick bench picture install clean format
 
 help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -29,20 +25,12 @@ run: ## run the demonstration: a retry storm and the calm, side by side, in the 
 
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target check-fuzz check-dev CHECKS=$$(($(CHECKS) - 1))
-	@for preset in $(PRESETS); do printf '%-6s' $$preset; grep 'tests passed' build/$$preset/tests.log; done
-
-# Its steps are two rows, asan-tsan-fuzz and clang-dev: while the tests of one wait, the compilers of the other do not. Each
-# row has one test less at once than there would be alone.
-build-tsan: check-asan
-build-fuzz: check-tsan
-build-dev: check-clang
-
-$(PRESETS:%=build-%): build-%:
-	$(call build,$*)
-
-$(PRESETS:%=check-%): check-%: build-%
-	$(call check,$*) --output-log build/$*/tests.log
+	$(call build,dev)
+	$(call build,clang) && $(call check,clang)
+	$(call build,asan) && $(call check,asan)
+	$(call build,tsan) && $(call check,tsan)
+	$(call build,fuzz) && $(call check,fuzz)
+	$(call check,dev)
 
 quick: ## build and test with gcc alone
 	$(call build,dev)
