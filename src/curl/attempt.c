@@ -354,6 +354,7 @@ bool attempt_send(struct attempt *attempt)
     attempt->state = ATTEMPT_FLYING;
     attempt->judged = false;
     attempt->ended = false;
+    attempt->uploaded = 0;
     attempt->status = 0;
     attempt->paused = false;
     attempt->refused = false;

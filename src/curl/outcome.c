@@ -49,6 +49,16 @@ static curl_off_t info_count(CURL *easy, CURLINFO info)
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK && value > 0 ? value : 0;
 }
 
+/* Of the last answer, if redirections led to several; also from its trailers. */
+static struct becalm_text header(CURL *easy, const char *name)
+{
+    struct curl_header *found = NULL;
+    if (curl_easy_header(easy, name, 0, CURLH_HEADER | CURLH_TRAILER, -1, &found) != CURLHE_OK) {
+        return (struct becalm_text){0};
+    }
+    return (struct becalm_text){found->value, strlen(found->value)};
+}
+
 bool outcome_delivered(CURL *easy)
 {
     return info_count(easy, CURLINFO_SIZE_DOWNLOAD_T) > 0;
@@ -59,8 +69,26 @@ bool outcome_headed(CURL *easy)
     curl_off_t length = -1;
     long status = info_long(easy, CURLINFO_RESPONSE_CODE);
     bool followed = status < 200 || (status >= 300 && status < 400) || status == 401 || status == 407;
+    if (outcome_delivered(easy)) {
+        return true;
+    }
+    if (followed || curl_easy_nextheader(easy, CURLH_HEADER, -1, NULL) == NULL) {
+        return false;
+    }
     (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length); /* -1 until the whole head has come */
-    return outcome_delivered(easy) || (!followed && length >= 0);
+    return length >= 0 || header(easy, "Content-Length").at == NULL || header(easy, "Transfer-Encoding").at != NULL;
+}
+
+bool outcome_uploads(CURL *easy, bool has_body, curl_off_t *before)
+{
+    curl_off_t size = -1;
+    curl_off_t sent = info_count(easy, CURLINFO_SIZE_UPLOAD_T);
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &size);      /* -1: not known */
+    bool waits = sent == 0 && (size > 0 || has_body) && outcome_connected(easy); /* for "100 Continue", or the caller */
+    bool at_once = *before == 0 && sent == size;
+    bool moved = sent != *before && !at_once;
+    *before = sent;
+    return waits || moved;
 }
 
 bool outcome_sent_body(CURL *easy)
@@ -76,16 +104,6 @@ bool outcome_connected(CURL *easy)
 static uint32_t status_of(CURL *easy)
 {
     return (uint32_t)info_long(easy, CURLINFO_RESPONSE_CODE);
-}
-
-/* Of the last answer, if redirections led to several; also from its trailers. */
-static struct becalm_text header(CURL *easy, const char *name)
-{
-    struct curl_header *found = NULL;
-    if (curl_easy_header(easy, name, 0, CURLH_HEADER | CURLH_TRAILER, -1, &found) != CURLHE_OK) {
-        return (struct becalm_text){0};
-    }
-    return (struct becalm_text){found->value, strlen(found->value)};
 }
 
 static bool is_grpc(CURL *easy)

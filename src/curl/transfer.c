@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define HELD_FOR (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
+#define LOOKS    8u               /* at an attempt in flight, while an attempt's timeout passes */
 
 /* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
 extern int getentropy(void *buffer, size_t length);
@@ -419,6 +420,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         attempt->due_number = action->attempt;
         attempt->due_at = event->at.now;
         attempt->timeout_at = action->timeout_at;
+        transfer->look_at = becalm_ns_after(event->at.now, transfer->call.policy->attempt_timeout / LOOKS);
     }
     if ((action->flags & BECALM_DO_ANSWER) != 0) {
         transfer->answered = transfer->attempt[action->slot].easy;
@@ -432,13 +434,14 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
     }
 }
 
-/* When to be woken: at the latest when the engine says so. An answer that is passed on has only the caller's own
- * deadline; and if the caller has paused it, nobody tells us when it goes on, so that it is asked again. */
+/* When to be woken: at the latest when the engine says so, and before to look how far it is. An answer that is passed
+ * on has only the caller's own deadline; and if the caller has paused it, nobody tells us when it goes on, so that it
+ * is asked again. */
 static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
 {
     const struct attempt *passed = transfer->ended ? NULL : attempt_in(transfer, ATTEMPT_PASSED);
     if (passed == NULL) {
-        return engine_at;
+        return becalm_ns_min(engine_at, transfer->look_at);
     }
     becalm_ns again_at = passed->held ? becalm_ns_after(becalm_run_now(), HELD_FOR) : BECALM_NEVER;
     return becalm_ns_min(engine_at, becalm_ns_min(again_at, transfer->must_end_at));
@@ -451,6 +454,7 @@ static void step(struct transfer *transfer, struct becalm_event *event)
     becalm_call_step(&transfer->call, event, &action);
     note(transfer, event, &action);
     act(transfer, event, &action);
+    transfer->engine_at = action.wake_at;
     multi_wake_at(transfer->multi, transfer, wake_at(transfer, action.wake_at));
     multi_dirty(transfer->multi, transfer);
 }
@@ -617,23 +621,67 @@ static void timer_passed(struct transfer *transfer, struct attempt *attempt)
     multi_dirty(transfer->multi, transfer);
 }
 
+/* Was all its time, and not only what a deadline had left of it, too short to get a connection? Then it was never sent.
+ */
+static bool never_sent(const struct attempt *attempt, becalm_ns now, struct seen *seen)
+{
+    const struct transfer *transfer = attempt->transfer;
+    becalm_ns time = becalm_ns_left(attempt->due_at, attempt->timeout_at);
+    if (now < attempt->timeout_at || time < transfer->call.policy->attempt_timeout) {
+        return false;
+    }
+    outcome_of_result(attempt->easy, CURLE_OPERATION_TIMEDOUT, &transfer->target->retry_on, seen);
+    return seen->outcome.kind == BECALM_OUTCOME_REFUSED;
+}
+
+/* How far is an attempt of which nobody tells? True: the engine was told something, and nothing else is to be done. Its
+ * head is not looked for before it matters: more lines of it may be on their way. */
+static bool attempt_look(struct attempt *attempt, becalm_ns now)
+{
+    struct transfer *transfer = attempt->transfer;
+    uint32_t slot = (uint32_t)(attempt - transfer->attempt);
+    struct seen seen;
+    if (!transfer->takes_head && now >= transfer->engine_at && outcome_headed(attempt->easy)) {
+        transfer_judge(attempt);
+        return true;
+    }
+    learn(transfer, attempt->easy); /* its time may be over: may it be repeated? */
+    bool has_body = body_is_read(&transfer->handle->option);
+    if (outcome_uploads(attempt->easy, has_body,
+                        &attempt->uploaded)) { /* its time begins when the request is through */
+        becalm_call_streams(&transfer->call, slot);
+        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = slot});
+        return true;
+    }
+    if (!never_sent(attempt, now, &seen)) {
+        return false;
+    }
+    attempt->state = ATTEMPT_GONE;
+    transfer->code = CURLE_OPERATION_TIMEDOUT;
+    transfer->cut = true;
+    seen_keep(transfer, &seen);
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = seen.outcome});
+    return true;
+}
+
 void transfer_timer(struct transfer *transfer)
 {
+    becalm_ns now = becalm_run_now();
     struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
     if (passed != NULL) {
         timer_passed(transfer, passed);
         return;
     }
+    transfer->look_at = BECALM_NEVER;
     for (uint32_t i = 0; i < transfer->top; i++) {
         struct attempt *attempt = &transfer->attempt[i];
         if (attempt->state != ATTEMPT_FLYING || !attempt->added || attempt->judged) {
             continue;
         }
-        if (!transfer->takes_head && outcome_headed(attempt->easy)) { /* nobody has seen it come */
-            transfer_judge(attempt);
+        transfer->look_at = becalm_ns_after(now, transfer->call.policy->attempt_timeout / LOOKS);
+        if (attempt_look(attempt, now)) {
             return;
         }
-        learn(transfer, attempt->easy); /* its time may be over: may it be repeated? */
     }
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
 }

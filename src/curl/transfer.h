@@ -57,6 +57,7 @@ struct attempt {
     CURLcode code;
     uint32_t number;
     becalm_ns timeout_at;
+    curl_off_t uploaded;                      /* of the request's body, when it was looked at */
     struct buffer head;                       /* lines that the caller has not seen */
     struct buffer body;                       /* and bytes */
     struct curl_slist line[ATTEMPT_HEADERS];  /* in front of the caller's headers, whose list is not touched */
@@ -100,6 +101,8 @@ struct transfer {
     struct seen seen;     /* how the latest attempt ended */
     char retry_after[40]; /* its copy: the handle that it lies in goes on */
     enum becalm_reason why;
+    becalm_ns engine_at; /* when the engine wants to be woken */
+    becalm_ns look_at;   /* when to see how far the attempts in flight are, of which nobody tells */
     becalm_ns wake_at;
     uint32_t timer; /* its place among the timers */
     bool dirty;     /* in the list of those to be settled */

@@ -42,14 +42,16 @@ struct lab {
     bool state;         /* print what the program takes up in the end */
     long cancel_ms;
     long pause_ms; /* before each call */
+    long read_ms;  /* before each byte that the read callback gives, one at a time */
     bool plain;
     bool seek;
     bool key;
     bool fail_on_error;
     bool fresh; /* a handle of its own for each call */
     bool quiet;
-    bool half_plain; /* all that is about the answer is set without us, after one option that is not */
-    bool form_reads; /* the form's part comes from a callback that can't go back */
+    bool answer_only; /* the write function and its data are all that is recorded */
+    bool half_plain;  /* all that is about the answer is set without us, after one option that is not */
+    bool form_reads;  /* the form's part comes from a callback that can't go back */
     bool seek_fails;
     bool follow;   /* redirections */
     bool password; /* is there for who asks */
@@ -104,11 +106,20 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     return size * count;
 }
 
+static void pause_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
 static size_t on_read(char *at, size_t size, size_t count, void *data)
 {
     struct call *call = data;
     size_t left = strlen(call->lab->read) - call->at;
     size_t given = left < size * count ? left : size * count;
+    if (call->lab->read_ms > 0 && given > 0) {
+        pause_ms(call->lab->read_ms);
+        given = 1;
+    }
     memcpy(at, call->lab->read + call->at, given);
     call->at += given;
     return given;
@@ -229,8 +240,12 @@ static void call_make(struct call *call, struct lab *lab)
     SET(CURLOPT_URL, lab->url);
     SET(CURLOPT_ERRORBUFFER, call->error);
     struct lab half = *lab;
-    half.plain = lab->plain || lab->half_plain;
+    half.plain = lab->plain || lab->half_plain || lab->answer_only;
     set_answer(call, &half);
+    if (lab->answer_only) {
+        SET(CURLOPT_WRITEFUNCTION, on_write);
+        SET(CURLOPT_WRITEDATA, call);
+    }
     set_others(call, lab);
     if (lab->max_connects > 0) {
         SET(CURLOPT_MAXCONNECTS, lab->max_connects);
@@ -342,11 +357,6 @@ static void call_free(struct call *call)
     if (call->file != NULL) {
         (void)fclose(call->file);
     }
-}
-
-static void pause_ms(long ms)
-{
-    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
 static void *cancel_later(void *data)
@@ -576,6 +586,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"timeout_ms", NULL, &lab->timeout_ms, NULL},
         {"connect_ms", NULL, &lab->connect_ms, NULL},
         {"max_connects", NULL, &lab->max_connects, NULL},
+        {"answer_only", NULL, NULL, &lab->answer_only},
         {"half_plain", NULL, NULL, &lab->half_plain},
         {"form_reads", NULL, NULL, &lab->form_reads},
         {"seek_fails", NULL, NULL, &lab->seek_fails},
@@ -591,6 +602,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"deadline_ms", NULL, &lab->deadline_ms, NULL},
         {"cancel_ms", NULL, &lab->cancel_ms, NULL},
         {"pause_ms", NULL, &lab->pause_ms, NULL},
+        {"read_ms", NULL, &lab->read_ms, NULL},
         {"plain", NULL, NULL, &lab->plain},
         {"seek", NULL, NULL, &lab->seek},
         {"key", NULL, NULL, &lab->key},

@@ -88,8 +88,9 @@ def test_calls__who_was_refused_is_told_why(host, lab):
     assert "connect" in lab(service(maxRetries=0), f"http://{host.address}/").call["error"]  # libcurl's own words
 
 
-def test_calls__a_connection_that_is_not_made_in_time_was_never_sent(lab):
-    """The listener's queue is full, so that the kernel answers nobody. Even a POST is tried again."""
+@pytest.fixture
+def silent():
+    """A port whose queue is full, so that the kernel answers nobody."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -97,15 +98,77 @@ def test_calls__a_connection_that_is_not_made_in_time_was_never_sent(lab):
         for one in crowd:
             one.setblocking(False)
             one.connect_ex(listener.getsockname())
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        policy = service(connectTimeout="100ms", attemptTimeout="20s", deadline="60s", maxRetries=1)
-        call = lab(policy, url, data="pay").call
-        assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)
-        call = lab(service(connectTimeout="20s", attemptTimeout="30s", deadline="60s", maxRetries=1), url, data="pay",
-                   connect_ms=100).call  # fmt: skip
-        assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)  # the handle's own comes first
+        yield listener.getsockname()[1]
         for one in crowd:
             one.close()
+
+
+def test_calls__a_connection_that_is_not_made_in_time_was_never_sent(silent, lab):
+    """Even a POST is tried again."""
+    url = f"http://127.0.0.1:{silent}/"
+    policy = service(connectTimeout="100ms", attemptTimeout="20s", deadline="60s", maxRetries=1)
+    call = lab(policy, url, data="pay").call
+    assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)
+    call = lab(service(connectTimeout="20s", attemptTimeout="30s", deadline="60s", maxRetries=1), url, data="pay",
+               connect_ms=100).call  # fmt: skip
+    assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)  # the handle's own comes first
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__an_attempt_whose_time_is_over_before_it_has_a_connection_was_never_sent(silent, lab, interface, plain):
+    policy = service(connectTimeout="20s", attemptTimeout="100ms", deadline="60s", maxRetries=1)
+    call = lab(policy, f"http://127.0.0.1:{silent}/", data="pay", plain=plain, interface=interface).call
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["refused"] * 2, "attempts_spent")
+
+
+def test_calls__an_attempt_that_hangs_in_its_handshake_was_never_sent(lab):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        policy = service(connectTimeout="60s", attemptTimeout="1s", deadline="100s", maxRetries=0)
+        call = lab(policy, f"https://127.0.0.1:{listener.getsockname()[1]}/", data="pay").call
+    assert (call["code"], call["attempts"]) == (28, ["refused"])
+
+
+def test_calls__a_deadline_that_ends_the_connecting_is_nobody_s_failure(silent, lab):
+    policy = service(connectTimeout="20s", attemptTimeout="10s", deadline="100ms")
+    call = lab(policy, f"http://127.0.0.1:{silent}/", plain=1).call
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["cancelled"], "deadline")
+
+
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__an_upload_has_all_the_time_that_it_needs(host, lab, interface, plain):
+    """The attempt's time begins when the request is through: then the host has it all."""
+    host.on("/", Reply(200, b"good", delay=0.2))
+    policy = service(attemptTimeout="400ms", deadline="500ms")
+    call = lab(policy, f"http://{host.address}/", read="1234", read_ms=150, plain=plain, interface=interface,
+               header="Expect:").call  # fmt: skip
+    assert (call["code"], call["body"], call["attempts"]) == (0, "good", ["ok"])
+    assert bytes(host.requests[0].body) == b"1234" and call["took_ms"] >= 700
+
+
+def test_calls__an_upload_that_waits_for_100_continue_has_not_begun(host, lab):
+    """libcurl waits for a second before it sends the body unasked."""
+    host.on("/", Reply(200, b"good"))
+    call = lab(service(attemptTimeout="300ms"), f"http://{host.address}/", read="1234", plain=1).call
+    assert (call["body"], call["attempts"]) == ("good", ["ok"]) and bytes(host.requests[0].body) == b"1234"
+
+
+def test_calls__a_host_that_hangs_after_an_upload_is_cut(host, lab):
+    host.on("/", Reply(cut=0, end="hang"))
+    policy = service(attemptTimeout="200ms", deadline="60s", maxRetries=0)
+    call = lab(policy, f"http://{host.address}/", read="12345", read_ms=50, plain=1, header="Expect:").call
+    assert (call["code"], call["attempts"]) == (28, ["timed_out"]) and 400 <= call["took_ms"] < 30000
+
+
+@pytest.mark.parametrize("kind", ["plain", "answer_only", "recorded"])
+@pytest.mark.parametrize("head", [b"Transfer-Encoding: chunked", b"X-Kind: endless"])
+def test_calls__an_answer_whose_first_byte_comes_late_is_not_cut(host, lab, kind, head):
+    host.on("/", Reply(raw=b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n", end="hang"))
+    options = {} if kind == "recorded" else {kind: 1}
+    call = lab(service(attemptTimeout="60ms", deadline="100ms"), f"http://{host.address}/", cancel_ms=400,
+               **options).call  # fmt: skip
+    assert (call["code"], call["attempts"]) == (42, ["ok"]) and call["took_ms"] >= 350 and host.count() == 1
 
 
 def test_calls__a_plain_handle_that_got_a_byte_is_not_retried(host, lab):
