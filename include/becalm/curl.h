@@ -21,7 +21,9 @@
  *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or READDATA and no READFUNCTION (a FILE)        likewise
  *   HTTPHEADER, NULL if there are none each attempt says its number and how much time is left
  *   CONNECTTIMEOUT, CONNECTTIMEOUT_MS  0 means the policy's connectTimeout
- *   HTTPGET, NOBODY, POST, UPLOAD, PUT, MIMEPOST, HTTPPOST, CUSTOMREQUEST      the method is known, also for routes
+ *   HTTPGET, NOBODY, POST, UPLOAD, PUT, MIMEPOST, HTTPPOST, CUSTOMREQUEST      the method is known, also for routes;
+ *                                      a call is hedged only if one of them (not CUSTOMREQUEST alone) and the write
+ *                                      function were recorded, in a multi
  *   URL, CURLU                         the URL is known after redirections, too
  *   ERRORBUFFER                        says why a call was refused or cut
  *   MAXCONNECTS                        counts

@@ -37,11 +37,12 @@ static bool knows_method(const struct transfer *transfer)
     return transfer->handle->option.method != NULL || transfer->handle->option.custom != NULL;
 }
 
-/* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
+/* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until one
+ * is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
 static bool may_hedge(const struct transfer *transfer)
 {
     const struct handle_options *told = told_options(transfer);
-    return transfer->multi->only == NULL && transfer->takes_body && (told == NULL || !body_is_read(told));
+    return transfer->multi->only == NULL && transfer->takes_body && told != NULL && !body_is_read(told);
 }
 
 /* ---- what is known of the request ---- */

@@ -51,6 +51,7 @@ struct lab {
     bool quiet;
     bool answer_only; /* the write function and its data are all that is recorded */
     bool half_plain;  /* all that is about the answer is set without us, after one option that is not */
+    bool body_plain;  /* and all that is about the request's body */
     bool form_reads;  /* the form's part comes from a callback that can't go back */
     bool seek_fails;
     bool follow;   /* redirections */
@@ -234,22 +235,8 @@ static void set_others(struct call *call, const struct lab *lab)
     }
 }
 
-static void call_make(struct call *call, struct lab *lab)
+static void set_body(struct call *call, struct lab *lab)
 {
-    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
-    SET(CURLOPT_URL, lab->url);
-    SET(CURLOPT_ERRORBUFFER, call->error);
-    struct lab half = *lab;
-    half.plain = lab->plain || lab->half_plain || lab->answer_only;
-    set_answer(call, &half);
-    if (lab->answer_only) {
-        SET(CURLOPT_WRITEFUNCTION, on_write);
-        SET(CURLOPT_WRITEDATA, call);
-    }
-    set_others(call, lab);
-    if (lab->max_connects > 0) {
-        SET(CURLOPT_MAXCONNECTS, lab->max_connects);
-    }
     if (lab->file != NULL) {
         set_file(call, lab);
     }
@@ -269,6 +256,33 @@ static void call_make(struct call *call, struct lab *lab)
         SET(CURLOPT_SEEKFUNCTION, on_seek);
         SET(CURLOPT_SEEKDATA, call);
     }
+}
+
+/* A part of what is set may be set without us. */
+static struct lab half_of(const struct lab *lab, bool plain)
+{
+    struct lab half = *lab;
+    half.plain = lab->plain || plain;
+    return half;
+}
+
+static void call_make(struct call *call, struct lab *lab)
+{
+    struct lab answer = half_of(lab, lab->half_plain || lab->answer_only);
+    struct lab body = half_of(lab, lab->body_plain);
+    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
+    SET(CURLOPT_URL, lab->url);
+    SET(CURLOPT_ERRORBUFFER, call->error);
+    set_answer(call, &answer);
+    if (lab->answer_only) {
+        SET(CURLOPT_WRITEFUNCTION, on_write);
+        SET(CURLOPT_WRITEDATA, call);
+    }
+    set_others(call, lab);
+    if (lab->max_connects > 0) {
+        SET(CURLOPT_MAXCONNECTS, lab->max_connects);
+    }
+    set_body(call, &body);
     if (lab->method != NULL) {
         SET(CURLOPT_CUSTOMREQUEST, lab->method);
     }
@@ -588,6 +602,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"max_connects", NULL, &lab->max_connects, NULL},
         {"answer_only", NULL, NULL, &lab->answer_only},
         {"half_plain", NULL, NULL, &lab->half_plain},
+        {"body_plain", NULL, NULL, &lab->body_plain},
         {"form_reads", NULL, NULL, &lab->form_reads},
         {"seek_fails", NULL, NULL, &lab->seek_fails},
         {"follow", NULL, NULL, &lab->follow},
