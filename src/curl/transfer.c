@@ -367,6 +367,7 @@ static void finish(struct transfer *transfer, const struct becalm_action *action
         return;
     }
     if (action->last_answer && kept != NULL) {
+        transfer->answered = kept->easy;
         attempt_release(kept);
         transfer->passing = true;
         transfer->code = kept->refused ? CURLE_WRITE_ERROR : kept->code;

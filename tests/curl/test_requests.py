@@ -102,6 +102,17 @@ def test_requests__the_cookies_of_a_hedge_that_won_are_the_handle_s(host, lab):
     assert call["copied"] and call["cookies"].strip() == "sweet"
 
 
+def test_requests__a_hedge_s_failed_answer_is_given_with_its_status(host, lab):
+    """The handle's own attempt hangs, and both hedges fail: the caller asks the handle that has the answer."""
+    fields = {"Set-Cookie": "name=sweet"}
+    host.on("/", Reply(cut=0, end="hang"), Reply(503, b"busy", fields))
+    policy = service(hedge="{enabled: true, delay: 50ms, max: 2, percent: 100, cap: 10}", limit="{kind: none}",
+                     maxRetries=2, attemptTimeout="1s", deadline="2s")  # fmt: skip
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1).call
+    assert (call["code"], call["status"], call["body"], call["copied"]) == (0, 503, "busy", True)
+    assert call["cookies"].strip() == "sweet"
+
+
 @pytest.mark.parametrize("body", [{}, {"data": "pay"}, {"form": "pay"}, {"read": "pay"}, {"read": "pay", "method": "GET"}])
 def test_requests__a_request_that_was_not_told_is_not_hedged(host, lab, body):
     """Nobody knows before it is sent whether it may be sent twice, nor whether both can read its body."""
