@@ -15,10 +15,10 @@
  * (not_replayable).
  *
  * Each of these does something of its own when it is recorded:
- *   WRITEFUNCTION, WRITEDATA           the answer of an attempt that failed is kept back: only the final one is seen
- *   HEADERFUNCTION, HEADERDATA         and so are its headers (together with the two above only)
+ *   WRITEFUNCTION and WRITEDATA        the answer of an attempt that failed is kept back: only the final one is seen
+ *   HEADERFUNCTION and HEADERDATA      and so are its headers (together with the two above only)
  *   POSTFIELDS, COPYPOSTFIELDS         the body is sent again
- *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or READDATA and no READFUNCTION (a FILE)        likewise
+ *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or with READFUNCTION as NULL and READDATA (a FILE)   likewise
  *   HTTPHEADER, NULL if there are none each attempt says its number and how much time is left
  *   CONNECTTIMEOUT, CONNECTTIMEOUT_MS  0 means the policy's connectTimeout
  *   HTTPGET, NOBODY, POST, UPLOAD, PUT, MIMEPOST, HTTPPOST, CUSTOMREQUEST      the method is known, also for routes;
@@ -27,8 +27,8 @@
  *   URL, CURLU                         the URL is known after redirections, too
  *   ERRORBUFFER                        says why a call was refused or cut
  *   MAXCONNECTS                        counts
- * A function and its data go together, and what was recorded once is recorded always: set it so again. CURLOPT_HEADER
- * must be recorded if the write function is. */
+ * A function and its data go together: if only one of the two was recorded (NULL counts), both are left alone. What was
+ * recorded once is recorded always: set it so again. CURLOPT_HEADER must be recorded if the write function is. */
 
 #include <becalm/call.h>
 #include <becalm/config.h>

@@ -322,7 +322,8 @@ void attempt_restore(struct transfer *transfer)
     }
     if (transfer->takes_body) {
         (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, option->write);
-        (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, option->write_data == NULL ? stdout : option->write_data);
+        (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA,
+                               option->write == NULL && option->write_data == NULL ? stdout : option->write_data);
     }
     if (transfer->takes_head) {
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, option->header);

@@ -27,9 +27,9 @@ bool body_begin(struct body *body, const struct handle_options *option)
         break;
     }
     if (option->seek != NULL) {
-        return true;
+        return handle_told(option, TOLD_ALL_SEEK);
     }
-    if (option->read == NULL && (option->told & TOLD_READ) != 0) {
+    if (option->read == NULL && handle_told(option, TOLD_ALL_READ)) {
         body->from = ftello(file_of(option));
     }
     return body->from >= 0;

@@ -25,7 +25,7 @@ static bool is_busy(const struct handle *handle)
 /* ---- what a handle is told ---- */
 
 /* The handle, which is remembered from now on; NULL: no memory. With the mutex. */
-static struct handle *handle_told(struct becalm_client *client, CURL *easy)
+static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
 {
     struct handle *handle = handles_get(&client->handles, easy);
     if (handle != NULL) {
@@ -37,7 +37,7 @@ static struct handle *handle_told(struct becalm_client *client, CURL *easy)
 static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option, const void *value)
 {
     lock(client);
-    struct handle *handle = handle_told(client, easy);
+    struct handle *handle = handle_keep(client, easy);
     bool noted = handle != NULL && handle_note(handle, option, value);
     unlock(client);
     return noted ? CURLE_OK : CURLE_OUT_OF_MEMORY;
@@ -77,7 +77,7 @@ CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 {
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
-    bool knows_headers = handle != NULL && (handle->option.told & TOLD_HEADERS) != 0;
+    bool knows_headers = handle != NULL && handle_told(&handle->option, TOLD_HEADERS);
     if (knows_headers) {
         handle->keyed = true;
     }
@@ -88,7 +88,7 @@ CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const char *operation)
 {
     lock(client);
-    struct handle *handle = handle_told(client, easy);
+    struct handle *handle = handle_keep(client, easy);
     if (handle != NULL) {
         handle->operation = operation == NULL ? NULL : client_operation(client, operation);
     }
@@ -99,7 +99,7 @@ CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const c
 CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_ns deadline_at)
 {
     lock(client);
-    struct handle *handle = handle_told(client, easy);
+    struct handle *handle = handle_keep(client, easy);
     if (handle != NULL) {
         handle->deadline_at = deadline_at;
     }

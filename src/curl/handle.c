@@ -215,15 +215,16 @@ static bool pointer_note(struct handle_options *option, CURLoption which, void *
 {
     if (which == CURLOPT_WRITEDATA) {
         option->write_data = value;
-        option->told |= TOLD_WRITE;
+        option->told |= TOLD_WRITE_DATA;
     } else if (which == CURLOPT_HEADERDATA) {
         option->header_data = value;
-        option->told |= TOLD_HEADER;
+        option->told |= TOLD_HEADER_DATA;
     } else if (which == CURLOPT_READDATA) {
         option->read_data = value;
-        option->told |= TOLD_READ;
+        option->told |= TOLD_READ_DATA;
     } else if (which == CURLOPT_SEEKDATA) {
         option->seek_data = value;
+        option->told |= TOLD_SEEK_DATA;
     } else if (which == CURLOPT_HTTPHEADER) {
         option->headers = value;
         option->told |= TOLD_HEADERS;
@@ -259,6 +260,7 @@ static void function_note(struct handle_options *option, CURLoption which, any_f
         option->told |= TOLD_READ;
     } else if (which == CURLOPT_SEEKFUNCTION) {
         option->seek = (curl_seek_callback)value;
+        option->told |= TOLD_SEEK;
     }
 }
 

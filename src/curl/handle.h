@@ -20,11 +20,21 @@ struct client_target;
 /* What becalm_curl_setopt() was told of, bits. What it was not told of may have been set without it, so that it is
  * neither taken over nor restored. */
 enum handle_told {
-    TOLD_WRITE = 1,    /* WRITEFUNCTION or WRITEDATA */
-    TOLD_HEADER = 2,   /* HEADERFUNCTION or HEADERDATA */
-    TOLD_READ = 4,     /* READFUNCTION or READDATA */
-    TOLD_HEADERS = 8,  /* HTTPHEADER */
-    TOLD_CONNECT = 16, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
+    TOLD_WRITE = 1, /* WRITEFUNCTION ... */
+    TOLD_WRITE_DATA = 2,
+    TOLD_HEADER = 4,
+    TOLD_HEADER_DATA = 8,
+    TOLD_READ = 16,
+    TOLD_READ_DATA = 32,
+    TOLD_SEEK = 64,
+    TOLD_SEEK_DATA = 128,
+    TOLD_HEADERS = 256, /* HTTPHEADER */
+    TOLD_CONNECT = 512, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
+    /* A function without its data, or data without its function, can't be called: only both are taken over. */
+    TOLD_ALL_WRITE = TOLD_WRITE | TOLD_WRITE_DATA,
+    TOLD_ALL_HEADER = TOLD_HEADER | TOLD_HEADER_DATA,
+    TOLD_ALL_READ = TOLD_READ | TOLD_READ_DATA,
+    TOLD_ALL_SEEK = TOLD_SEEK | TOLD_SEEK_DATA
 };
 
 /* Where the request's body comes from. */
@@ -59,6 +69,12 @@ struct handle_options {
     long connect_ms;      /* what we have set instead; 0: nothing */
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
 };
+
+/* Was it told of all these? */
+static inline bool handle_told(const struct handle_options *option, unsigned all)
+{
+    return (option->told & all) == all;
+}
 
 #define HANDLE_URL_MAX 256u
 

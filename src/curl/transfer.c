@@ -19,11 +19,10 @@ extern int getentropy(void *buffer, size_t length);
 static void takes_set(struct transfer *transfer)
 {
     const struct handle_options *option = &transfer->handle->option;
-    unsigned told = option->told;
-    transfer->takes_body = (told & TOLD_WRITE) != 0 && !option->headers_in_body;
-    transfer->takes_head = (told & TOLD_HEADER) != 0 && transfer->takes_body;
-    transfer->takes_headers = (told & TOLD_HEADERS) != 0;
-    transfer->takes_connect = (told & TOLD_CONNECT) != 0 && !option->connect_timeout;
+    transfer->takes_body = handle_told(option, TOLD_ALL_WRITE) && !option->headers_in_body;
+    transfer->takes_head = handle_told(option, TOLD_ALL_HEADER) && transfer->takes_body;
+    transfer->takes_headers = handle_told(option, TOLD_HEADERS);
+    transfer->takes_connect = handle_told(option, TOLD_CONNECT) && !option->connect_timeout;
 }
 
 /* NULL: it was not told of its method and body. */

@@ -31,6 +31,8 @@ struct lab {
     const char *form;           /* a form with one part */
     const char *sets[SETS_MAX]; /* options to be set, in this order: postfields:x, postfields, nobody:0 ... */
     long set_count;
+    const char *only[SETS_MAX]; /* only these options are recorded: WRITEDATA ... */
+    long only_count;
     struct curl_slist *headers;
     long repeat;
     long threads;
@@ -144,9 +146,18 @@ static int on_seek(void *data, curl_off_t offset, int origin)
     return origin == SEEK_SET && !call->lab->seek_fails ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
-#define SET(option, value)                                           \
-    ((void)(lab->plain ? curl_easy_setopt(call->easy, option, value) \
-                       : becalm_curl_setopt(call->easy, lab->client, option, value)))
+static bool is_recorded(const struct lab *lab, CURLoption option)
+{
+    bool named = lab->only_count == 0;
+    for (long i = 0; i < lab->only_count; i++) {
+        named = named || curl_easy_option_by_name(lab->only[i])->id == option;
+    }
+    return named && !lab->plain;
+}
+
+#define SET(option, value)                                                                                 \
+    ((void)(is_recorded(lab, option) ? becalm_curl_setopt(call->easy, lab->client, option, value)          \
+                                     : curl_easy_setopt(call->easy, option, value)))
 
 static bool option_is(const char *argument, const char *key, char sign, const char **value)
 {
@@ -200,6 +211,7 @@ static void set_file(struct call *call, struct lab *lab)
     long size = ftell(call->file) - lab->file_from;
     (void)fseek(call->file, lab->file_from, SEEK_SET);
     SET(CURLOPT_UPLOAD, 1L);
+    SET(CURLOPT_READFUNCTION, NULL);
     SET(CURLOPT_READDATA, call->file);
     SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)size);
 }
@@ -635,6 +647,10 @@ static bool option_read(struct lab *lab, const char *argument)
     if (option_is(argument, "set", '=', &value) && lab->set_count < SETS_MAX) {
         lab->sets[lab->set_count++] = value;
         return true;
+    }
+    if (option_is(argument, "only", '=', &value) && lab->only_count < SETS_MAX) {
+        lab->only[lab->only_count++] = value;
+        return curl_easy_option_by_name(value) != NULL;
     }
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (option_is(argument, options[i].key, '=', &value)) {

@@ -62,6 +62,28 @@ def test_handles__an_answer_that_was_not_kept_back_has_been_delivered(host, lab)
     assert (call["status"], call["body"], call["reason"]) == (503, "busy", "answer_delivered")
 
 
+@pytest.mark.parametrize("half", ["WRITEFUNCTION", "WRITEDATA"])
+def test_handles__half_of_what_takes_the_answer_is_left_alone(host, lab, half):
+    """A function without its data, or data without its function: nobody could call them."""
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", only=half).call
+    assert (call["status"], call["body"], call["reason"]) == (503, "busy", "answer_delivered")
+
+
+@pytest.mark.parametrize("half", ["HEADERFUNCTION", "HEADERDATA"])
+def test_handles__half_of_what_takes_headers_is_left_alone(host, lab, half):
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", only=["WRITEFUNCTION", "WRITEDATA", half]).call
+    assert (call["status"], call["body"], call["heads"]) == (200, "good", 2)
+
+
+@pytest.mark.parametrize("half", ["READFUNCTION", "READDATA", "SEEKFUNCTION", "SEEKDATA"])
+def test_handles__a_body_of_which_half_was_told_is_not_sent_again(host, lab, half):
+    host.on("/", Reply(503, b""))
+    call = lab(service(), f"http://{host.address}/", read="data", seek=1, only=["UPLOAD", half]).call
+    assert (call["reason"], call["seeks"], bytes(host.requests[0].body)) == ("not_replayable", 0, b"data")
+
+
 def test_handles__a_key_needs_headers_that_are_known(host, lab):
     host.on("/", Reply(200, b"good"))
     result = lab(service(), f"http://{host.address}/", half_plain=1, key=1, header="X-Mine: 1")
