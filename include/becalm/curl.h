@@ -96,7 +96,9 @@ BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_
 
 /* ---- handles ---- */
 
-/* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. */
+/* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. In a callback
+ * of a call what it is told counts at once, as with libcurl. (There curl_easy_setopt() would overwrite what the call
+ * has taken over.) */
 BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoption, ...);
 
 /* From now on each call of this handle carries an Idempotency-Key, a fresh one per call and the same on all its

@@ -313,6 +313,16 @@ static bool options_set(struct attempt *attempt)
     return true;
 }
 
+void attempt_headers_again(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        struct attempt *attempt = &transfer->attempt[i];
+        if (attempt->added) {
+            (void)curl_easy_setopt(attempt->easy, CURLOPT_HTTPHEADER, headers_of(attempt));
+        }
+    }
+}
+
 void attempt_restore(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;

@@ -43,9 +43,21 @@ static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option
     return noted ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
+/* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what the
+ * caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
+static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
+{
+    lock(client);
+    const struct handle *handle = handles_find(&client->handles, easy);
+    struct transfer *transfer = handle == NULL ? NULL : multi_call_of(handle);
+    unlock(client);
+    return transfer != NULL && transfer_takes(transfer, option) ? transfer : NULL;
+}
+
 CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption option, ...)
 {
     CURLcode rc;
+    struct transfer *taken = taker(easy, client, option);
     va_list arguments;
     va_start(arguments, option);
     if ((int)option >= CURLOPTTYPE_BLOB) {
@@ -58,12 +70,15 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
         rc = rc == CURLE_OK ? note(easy, client, option, &size) : rc;
     } else if ((int)option >= CURLOPTTYPE_FUNCTIONPOINT) {
         void (*function)(void) = va_arg(arguments, void (*)(void));
-        rc = curl_easy_setopt(easy, option, function);
+        rc = taken == NULL ? curl_easy_setopt(easy, option, function) : CURLE_OK;
         rc = rc == CURLE_OK ? note(easy, client, option, &function) : rc;
     } else if ((int)option >= CURLOPTTYPE_OBJECTPOINT) {
         void *pointer = va_arg(arguments, void *);
-        rc = curl_easy_setopt(easy, option, pointer);
+        rc = taken == NULL ? curl_easy_setopt(easy, option, pointer) : CURLE_OK;
         rc = rc == CURLE_OK ? note(easy, client, option, &pointer) : rc;
+        if (taken != NULL && option == CURLOPT_HTTPHEADER) {
+            attempt_headers_again(taken);
+        }
     } else {
         long number = va_arg(arguments, long);
         rc = curl_easy_setopt(easy, option, number);

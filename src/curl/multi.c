@@ -74,6 +74,15 @@ static struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *
     return place == NULL || place->easy == NULL ? NULL : place->transfer;
 }
 
+struct transfer *multi_call_of(const struct handle *handle)
+{
+    /* relaxed: it is this thread that has set it */
+    bool busy = atomic_load_explicit(&handle->busy, memory_order_relaxed);
+    const struct becalm_curl_multi *multi = busy ? handle->multi : handle->in;
+    struct transfer *transfer = multi == NULL ? NULL : multi_find(multi, handle->easy);
+    return transfer == NULL || transfer->over ? NULL : transfer;
+}
+
 /* ---- timers: a heap; a transfer that waits for nothing is not in it ---- */
 
 #define NO_TIMER UINT32_MAX

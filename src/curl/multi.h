@@ -49,6 +49,9 @@ void multi_dirty(struct becalm_curl_multi *, struct transfer *);
 /* For easy.c, with the client's mutex: a handle in this multi is to be cancelled by whoever drives it. */
 void multi_cancel_later(struct becalm_curl_multi *, struct handle *);
 
+/* For easy.c, in the thread of the call: the one that this handle is in and that has not ended; NULL: none. */
+struct transfer *multi_call_of(const struct handle *);
+
 /* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
 struct becalm_curl_multi *multi_new_for_one(CURLM *, struct becalm_client *);
 

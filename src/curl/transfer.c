@@ -25,6 +25,17 @@ static void takes_set(struct transfer *transfer)
     transfer->takes_connect = handle_told(option, TOLD_CONNECT) && !option->connect_timeout;
 }
 
+bool transfer_takes(const struct transfer *transfer, CURLoption option)
+{
+    if (option == CURLOPT_WRITEFUNCTION || option == CURLOPT_WRITEDATA) {
+        return transfer->takes_body;
+    }
+    if (option == CURLOPT_HEADERFUNCTION || option == CURLOPT_HEADERDATA) {
+        return transfer->takes_head;
+    }
+    return option == CURLOPT_HTTPHEADER && transfer->takes_headers;
+}
+
 /* NULL: it was not told of its method and body. */
 static const struct handle_options *told_options(const struct transfer *transfer)
 {

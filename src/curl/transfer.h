@@ -125,10 +125,16 @@ void transfer_detach(struct transfer *);
 void transfer_forget(struct transfer *); /* and the copy that it kept to be asked */
 void transfer_free(struct transfer *);
 
+/* Has this call taken the option over, so that libcurl has ours in its place? */
+bool transfer_takes(const struct transfer *, CURLoption);
+
 /* attempt.c: sends, with callbacks and headers of ours on a recorded handle; removes again. */
 bool attempt_send(struct attempt *);
 void attempt_remove(struct attempt *);
 void attempt_restore(struct transfer *);
+
+/* The caller has told other headers: those in flight send them next, if libcurl follows anything. */
+void attempt_headers_again(struct transfer *);
 
 /* Some of a body may have been read by now. */
 void attempt_body_read(const struct attempt *);

@@ -59,6 +59,7 @@ struct lab {
     bool follow;   /* redirections */
     bool password; /* is there for who asks */
     bool pauses;   /* the first time that the write callback is called */
+    bool late;     /* the answer's data and the request's headers anew, once there is a head */
     bool cookies;
     bool again; /* after the calls one without us, with the same handle */
     long timeout_ms;
@@ -79,6 +80,8 @@ struct call {
     unsigned seeks;
     bool paused;
     bool unpaused;
+    struct call *elsewhere;       /* where the answer goes, if it is told so when its head has come */
+    struct curl_slist *elsewhose; /* headers that are told then, too */
     FILE *file;
     curl_mime *mime;
     char error[CURL_ERROR_SIZE];
@@ -101,9 +104,25 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
     return size * count;
 }
 
+/* What many programs do: the file is opened when the headers say what comes. */
+static void set_in_callback(struct call *call)
+{
+    struct becalm_client *client = call->lab->client;
+    call->elsewhere = calloc(1, sizeof *call->elsewhere);
+    call->elsewhere->lab = call->lab;
+    call->elsewhose = curl_slist_append(NULL, "X-Mine: late");
+    (void)becalm_curl_setopt(call->easy, client, CURLOPT_WRITEDATA, call->elsewhere);
+    (void)becalm_curl_setopt(call->easy, client, CURLOPT_HTTPHEADER, call->elsewhose);
+    curl_slist_free_all(call->lab->headers);
+    call->lab->headers = NULL;
+}
+
 static size_t on_header(char *at, size_t size, size_t count, void *data)
 {
     struct call *call = data;
+    if (call->lab->late && call->elsewhere == NULL) {
+        set_in_callback(call);
+    }
     call->heads += size * count > 5 && strncmp(at, "HTTP/", 5) == 0;
     call->lines++;
     return size * count;
@@ -318,6 +337,17 @@ static void print_text(const char *name, const char *text)
     (void)printf("\", ");
 }
 
+/* What went elsewhere is its answer, too. */
+static void elsewhere_take(struct call *call)
+{
+    if (call->elsewhere != NULL) {
+        memcpy(call->body, call->elsewhere->body, sizeof call->body);
+        call->length = call->elsewhere->length;
+        call->total = call->elsewhere->total;
+        call->elsewhere->length = 0;
+    }
+}
+
 static void report(struct call *call, CURLcode code, const struct becalm_record *record, CURL *answered)
 {
     long status = 0;
@@ -325,6 +355,7 @@ static void report(struct call *call, CURLcode code, const struct becalm_record 
     if (call->lab->quiet) {
         return;
     }
+    elsewhere_take(call);
     (void)curl_easy_getinfo(answered, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(call->easy, CURLINFO_COOKIELIST, &cookies);
     const char *cookie = cookies == NULL ? "" : strrchr(cookies->data, '\t');
@@ -380,6 +411,8 @@ static void call_free(struct call *call)
         becalm_curl_cleanup(call->easy, call->lab->client);
     }
     curl_mime_free(call->mime);
+    free(call->elsewhere);
+    curl_slist_free_all(call->elsewhose);
     if (call->file != NULL) {
         (void)fclose(call->file);
     }
@@ -620,6 +653,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"follow", NULL, NULL, &lab->follow},
         {"password", NULL, NULL, &lab->password},
         {"pauses", NULL, NULL, &lab->pauses},
+        {"late", NULL, NULL, &lab->late},
         {"cookies", NULL, NULL, &lab->cookies},
         {"again", NULL, NULL, &lab->again},
         {"repeat", NULL, &lab->repeat, NULL},

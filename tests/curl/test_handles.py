@@ -84,6 +84,26 @@ def test_handles__a_body_of_which_half_was_told_is_not_sent_again(host, lab, hal
     assert (call["reason"], call["seeks"], bytes(host.requests[0].body)) == ("not_replayable", 0, b"data")
 
 
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+def test_handles__what_is_told_in_a_callback_counts(host, lab, interface):
+    """The file is opened when the head has come. libcurl alone goes on with what was told last."""
+    host.on("/", Reply(200, b"good"))
+    calls = lab(service(), f"http://{host.address}/", interface=interface, late=1, again=1).calls
+    assert [call["body"] for call in calls] == ["good"] * (2 if interface == "easy" else 1)
+    assert [request.get("x-mine") for request in host.requests[1:]] == ["late"] * (len(calls) - 1)
+
+
+def test_handles__headers_that_are_told_in_a_callback_are_sent_next(host, lab):
+    """The header function was not recorded, so that it sees a redirection before it is followed."""
+    host.on("/", Reply(302, b"", {"Location": "/to"}))
+    host.on("/to", Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", late=1, follow=1, header="X-Mine: early",
+               only=["WRITEFUNCTION", "WRITEDATA", "HTTPHEADER"]).call  # fmt: skip
+    assert call["body"] == "good"
+    assert [request.get("x-mine") for request in host.requests] == ["early", "late"]
+    assert [request.get("x-envoy-attempt-count") for request in host.requests] == ["1", "1"]
+
+
 def test_handles__a_key_needs_headers_that_are_known(host, lab):
     host.on("/", Reply(200, b"good"))
     result = lab(service(), f"http://{host.address}/", half_plain=1, key=1, header="X-Mine: 1")
