@@ -96,6 +96,9 @@ BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_
 
 /* ---- handles ---- */
 
+/* If the client is NULL, because its policy could not be read, or a multi is, nothing crashes: setopt, reset and cleanup
+ * do libcurl's part, and the others say CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE, false or NULL. */
+
 /* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. In a callback
  * of a call what it is told counts at once, as with libcurl. (There curl_easy_setopt() would overwrite what the call
  * has taken over.) */

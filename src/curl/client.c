@@ -312,6 +312,9 @@ struct client_target *client_find(const struct becalm_client *client, struct bec
 const struct becalm_target *becalm_client_target(const struct becalm_client *client, const char *service,
                                                  const char *endpoint)
 {
+    if (client == NULL) {
+        return NULL;
+    }
     uint32_t count = client->routes == NULL ? client->target_count : client->target_count - 1;
     for (uint32_t i = 0; i < count; i++) {
         const struct client_target *target = &client->target[i];

@@ -34,8 +34,12 @@ static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
     return handle;
 }
 
+/* Whose policy could not be read has no client, and libcurl is told all the same: see becalm_curl_perform(). */
 static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option, const void *value)
 {
+    if (client == NULL) {
+        return CURLE_OK;
+    }
     lock(client);
     struct handle *handle = handle_keep(client, easy);
     bool noted = handle != NULL && handle_note(handle, option, value);
@@ -47,6 +51,9 @@ static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option
  * caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
 static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
 {
+    if (client == NULL) {
+        return NULL;
+    }
     lock(client);
     const struct handle *handle = handles_find(&client->handles, easy);
     struct transfer *transfer = handle == NULL ? NULL : multi_call_of(handle);
@@ -90,6 +97,9 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
 
 CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 {
+    if (client == NULL) {
+        return CURLE_BAD_FUNCTION_ARGUMENT;
+    }
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     bool knows_headers = handle != NULL && handle_told(&handle->option, TOLD_HEADERS);
@@ -102,6 +112,9 @@ CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 
 CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const char *operation)
 {
+    if (easy == NULL || client == NULL) {
+        return CURLE_BAD_FUNCTION_ARGUMENT;
+    }
     lock(client);
     struct handle *handle = handle_keep(client, easy);
     if (handle != NULL) {
@@ -113,6 +126,9 @@ CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const c
 
 CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_ns deadline_at)
 {
+    if (easy == NULL || client == NULL) {
+        return CURLE_BAD_FUNCTION_ARGUMENT;
+    }
     lock(client);
     struct handle *handle = handle_keep(client, easy);
     if (handle != NULL) {
@@ -125,6 +141,9 @@ CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_n
 /* The multi that it is in would look for it, so it is taken out of that first. */
 static void forget(CURL *easy, struct becalm_client *client)
 {
+    if (client == NULL) {
+        return;
+    }
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     struct becalm_curl_multi *in = handle == NULL ? NULL : handle->in;
@@ -201,6 +220,9 @@ CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
 
 bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
 {
+    if (client == NULL) {
+        return false;
+    }
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     bool busy = handle != NULL && is_busy(handle);
@@ -217,6 +239,9 @@ bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
 
 bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_record *record)
 {
+    if (client == NULL) {
+        return false;
+    }
     lock(client);
     const struct handle *handle = handles_find(&client->handles, easy);
     bool known = handle != NULL && !is_busy(handle) && handle->called;

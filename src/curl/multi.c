@@ -67,6 +67,9 @@ void multi_unknow(struct becalm_curl_multi *multi, CURL *easy)
 /* The transfer of a handle, or NULL. */
 static struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *easy)
 {
+    if (multi == NULL) {
+        return NULL;
+    }
     if (multi->only != NULL) {
         return multi->only->easy == easy ? multi->only : NULL;
     }
@@ -78,8 +81,7 @@ struct transfer *multi_call_of(const struct handle *handle)
 {
     /* relaxed: it is this thread that has set it */
     bool busy = atomic_load_explicit(&handle->busy, memory_order_relaxed);
-    const struct becalm_curl_multi *multi = busy ? handle->multi : handle->in;
-    struct transfer *transfer = multi == NULL ? NULL : multi_find(multi, handle->easy);
+    struct transfer *transfer = multi_find(busy ? handle->multi : handle->in, handle->easy);
     return transfer == NULL || transfer->over ? NULL : transfer;
 }
 
@@ -195,6 +197,9 @@ CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *multi, CURLMoption 
 {
     va_list arguments;
     CURLMcode rc = CURLM_OK;
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     va_start(arguments, option);
     if (option == CURLMOPT_TIMERFUNCTION) {
         multi->timer = va_arg(arguments, curl_multi_timer_callback);
@@ -257,7 +262,7 @@ static bool room_make(struct becalm_curl_multi *multi, uint32_t transfers)
 
 CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *multi, int *left)
 {
-    if (multi->message_count == 0) {
+    if (multi == NULL || multi->message_count == 0) {
         *left = 0;
         return NULL;
     }
@@ -381,6 +386,10 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
 CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *multi, int *running)
 {
     int inside = 0;
+    if (multi == NULL) {
+        *running = 0; /* so that a loop ends that looks at nothing else */
+        return CURLM_BAD_HANDLE;
+    }
     if (multi->inside) {
         return CURLM_RECURSIVE_API_CALL;
     }
@@ -393,6 +402,10 @@ CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *multi, curl_
                                           int *running)
 {
     int inside = 0;
+    if (multi == NULL) {
+        *running = 0; /* so that a loop ends that looks at nothing else */
+        return CURLM_BAD_HANDLE;
+    }
     if (multi->inside) {
         return CURLM_RECURSIVE_API_CALL;
     }
@@ -406,6 +419,9 @@ CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *multi, curl_
 
 CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *multi, long *timeout_ms)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     CURLMcode rc = curl_multi_timeout(multi->curl, timeout_ms);
     becalm_ns at = next_at(multi);
     if (rc == CURLM_OK && at != BECALM_NEVER) {
@@ -418,6 +434,9 @@ CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *multi, long *timeo
 CURLMcode becalm_curl_multi_poll(struct becalm_curl_multi *multi, struct curl_waitfd *extra, unsigned extra_count,
                                  int timeout_ms, int *ready)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     becalm_ns at = next_at(multi);
     if (at != BECALM_NEVER) {
         int own = (int)ms_until(becalm_run_now(), at);
@@ -430,7 +449,7 @@ CURLMcode becalm_curl_multi_poll(struct becalm_curl_multi *multi, struct curl_wa
 
 struct becalm_curl_multi *becalm_curl_multi_new(CURLM *curl, struct becalm_client *client)
 {
-    struct becalm_curl_multi *multi = calloc(1, sizeof *multi);
+    struct becalm_curl_multi *multi = curl == NULL || client == NULL ? NULL : calloc(1, sizeof *multi);
     if (multi != NULL) {
         multi->client = client;
         multi->curl = curl;
@@ -537,6 +556,9 @@ static struct transfer *transfer_new(struct becalm_curl_multi *multi, CURL *easy
 
 CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *easy)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     if (easy == NULL) {
         return CURLM_BAD_EASY_HANDLE;
     }
@@ -578,6 +600,9 @@ static void message_drop(struct becalm_curl_multi *multi, const CURL *easy)
 
 CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL *easy)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     struct transfer *transfer = multi_find(multi, easy);
     if (transfer == NULL || transfer->easy != easy) {
         return CURLM_BAD_EASY_HANDLE;

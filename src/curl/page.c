@@ -61,6 +61,9 @@ char *becalm_client_metrics(struct becalm_client *client)
 {
     struct buffer text = {.bytes_max = PAGE_MAX};
     struct page page = {0};
+    if (client == NULL) {
+        return NULL;
+    }
     (void)pthread_mutex_lock(&client->mutex); /* sites may be added, and are never taken away */
     bool made = page_make(client, &page);
     if (made) {
