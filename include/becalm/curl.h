@@ -25,6 +25,7 @@
  *                                      a call is hedged only if one of them (not CUSTOMREQUEST alone) and the write
  *                                      function were recorded, in a multi
  *   URL, CURLU                         the URL is known after redirections, too
+ *   XFERINFOFUNCTION, XFERINFODATA and NOPROGRESS      becalm_curl_perform() asks it in waits between attempts, too
  *   ERRORBUFFER                        says why a call was refused or cut
  *   MAXCONNECTS                        counts
  * A function and its data go together: if only one of the two was recorded (NULL counts), both are left alone. What was

@@ -28,13 +28,16 @@ enum handle_told {
     TOLD_READ_DATA = 32,
     TOLD_SEEK = 64,
     TOLD_SEEK_DATA = 128,
-    TOLD_HEADERS = 256, /* HTTPHEADER */
-    TOLD_CONNECT = 512, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
+    TOLD_PROGRESS = 256, /* XFERINFOFUNCTION */
+    TOLD_PROGRESS_DATA = 512,
+    TOLD_HEADERS = 1024, /* HTTPHEADER */
+    TOLD_CONNECT = 2048, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
     /* A function without its data, or data without its function, can't be called: only both are taken over. */
     TOLD_ALL_WRITE = TOLD_WRITE | TOLD_WRITE_DATA,
     TOLD_ALL_HEADER = TOLD_HEADER | TOLD_HEADER_DATA,
     TOLD_ALL_READ = TOLD_READ | TOLD_READ_DATA,
-    TOLD_ALL_SEEK = TOLD_SEEK | TOLD_SEEK_DATA
+    TOLD_ALL_SEEK = TOLD_SEEK | TOLD_SEEK_DATA,
+    TOLD_ALL_PROGRESS = TOLD_PROGRESS | TOLD_PROGRESS_DATA
 };
 
 /* Where the request's body comes from. */
@@ -56,6 +59,9 @@ struct handle_options {
     void *read_data;
     curl_seek_callback seek;
     void *seek_data;
+    curl_xferinfo_callback progress;
+    void *progress_data;
+    bool progresses; /* NOPROGRESS is 0 */
     struct curl_slist *headers;
     CURLU *curlu;
     char *error;        /* ERRORBUFFER */
@@ -121,6 +127,9 @@ void handles_forget(struct handles *, struct handle *);      /* and frees it */
 void handles_use(struct handles *, struct handle *);         /* of those told nothing it is the last to be forgotten */
 void handles_keep(struct handles *, struct handle *);        /* it was told something: never forgotten by itself */
 void handles_free(struct handles *);
+
+/* In a wait of ours, where libcurl can't: does the caller, if it was recorded, want to go on? */
+bool handle_goes_on(const struct handle *);
 
 /* Writes down an option. `value` points to the long, curl_off_t or pointer. False: no memory. */
 bool handle_note(struct handle *, CURLoption, const void *value);

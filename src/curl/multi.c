@@ -678,6 +678,10 @@ static bool first_is_glance(const struct transfer *only)
     return becalm_ns_left(only->call.record.began_at, only->wake_at) > 2 * GLANCE;
 }
 
+/* libcurl turns at least so often, and so its progress function is called while nothing moves: many programs give up, or
+ * go on with what they have paused, in there. */
+#define TURN_MS 1000
+
 /* Lets libcurl work, and waits until there is more to do. Most calls have two turns: one that sends, and one that has
  * the answer. */
 static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
@@ -709,7 +713,13 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
         settle(multi);
         return rc;
     }
-    return curl_multi_poll(multi->curl, NULL, 0, (int)ms_until(now, only->wake_at), NULL);
+    if (multi->flying == 0 && !handle_goes_on(only->handle)) {
+        transfer_cancel(only);
+        settle(multi);
+        return rc;
+    }
+    long ms = ms_until(now, only->wake_at);
+    return curl_multi_poll(multi->curl, NULL, 0, ms < TURN_MS ? (int)ms : TURN_MS, NULL);
 }
 
 CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct handle *handle)

@@ -579,6 +579,9 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     attempt->code = code;
     if (attempt->state == ATTEMPT_KEPT) {
         transfer->code = code;
+        if (code == CURLE_ABORTED_BY_CALLBACK) {
+            transfer_cancel(transfer); /* the caller gave up while we waited to retry */
+        }
         return; /* the engine knows of it since its head */
     }
     transfer->code = code;

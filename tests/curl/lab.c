@@ -59,6 +59,7 @@ struct lab {
     bool follow;   /* redirections */
     bool password; /* is there for who asks */
     bool pauses;   /* the first time that the write callback is called */
+    long abort_ms; /* the progress function gives up after so long; it also takes what was paused */
     bool late;     /* the answer's data and the request's headers anew, once there is a head */
     bool cookies;
     bool again; /* after the calls one without us, with the same handle */
@@ -80,6 +81,7 @@ struct call {
     unsigned seeks;
     bool paused;
     bool unpaused;
+    becalm_ns abort_at;
     struct call *elsewhere;       /* where the answer goes, if it is told so when its head has come */
     struct curl_slist *elsewhose; /* headers that are told then, too */
     FILE *file;
@@ -165,6 +167,17 @@ static int on_seek(void *data, curl_off_t offset, int origin)
     return origin == SEEK_SET && !call->lab->seek_fails ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
+static int on_progress(void *data, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
+{
+    struct call *call = data;
+    (void)total, (void)now, (void)up_total, (void)up_now;
+    if (call->paused && !call->unpaused) {
+        call->unpaused = true;
+        (void)curl_easy_pause(call->easy, CURLPAUSE_CONT);
+    }
+    return becalm_run_now() >= call->abort_at;
+}
+
 static bool is_recorded(const struct lab *lab, CURLoption option)
 {
     bool named = lab->only_count == 0;
@@ -248,6 +261,14 @@ static void set_form(struct call *call, struct lab *lab)
     SET(CURLOPT_MIMEPOST, call->mime);
 }
 
+static void set_progress(struct call *call, struct lab *lab)
+{
+    call->abort_at = becalm_ns_after(becalm_run_now(), (becalm_ns)lab->abort_ms * BECALM_MS);
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, call);
+}
+
 /* What is never recorded. */
 static void set_others(struct call *call, const struct lab *lab)
 {
@@ -312,6 +333,9 @@ static void call_make(struct call *call, struct lab *lab)
     set_others(call, lab);
     if (lab->max_connects > 0) {
         SET(CURLOPT_MAXCONNECTS, lab->max_connects);
+    }
+    if (lab->abort_ms > 0) {
+        set_progress(call, lab);
     }
     set_body(call, &body);
     if (lab->method != NULL) {
@@ -653,6 +677,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"follow", NULL, NULL, &lab->follow},
         {"password", NULL, NULL, &lab->password},
         {"pauses", NULL, NULL, &lab->pauses},
+        {"abort_ms", NULL, &lab->abort_ms, NULL},
         {"late", NULL, NULL, &lab->late},
         {"cookies", NULL, NULL, &lab->cookies},
         {"again", NULL, NULL, &lab->again},

@@ -328,6 +328,28 @@ def test_calls__a_call_is_cancelled_from_another_thread(host, lab):
     assert (flies["code"], flies["reason"]) == (42, "cancelled") and flies["took_ms"] < 20000
 
 
+STALLS = {
+    "before the head": [Reply(cut=0, end="hang")],
+    "in the body": [Reply(200, b"x" * 100, cut=60, end="hang")],
+    "in an answer that is kept": [Reply(raw=b"HTTP/1.1 503 X\r\nRetry-After: 30\r\nContent-Length: 9\r\n\r\nab", end="hang")],
+    "in a wait": [Reply(503, b"busy", {"Retry-After": "30"})],
+}
+
+
+@pytest.mark.parametrize("where, plain", [*((where, 0) for where in STALLS), ("before the head", 1), ("in the body", 1)])
+def test_calls__the_progress_function_is_asked_about_once_a_second(host, lab, where, plain):
+    """Also while nothing moves: it is how programs give up. In a wait of ours it must have been recorded."""
+    host.on("/", *STALLS[where])
+    policy = service(attemptTimeout="40s", deadline="100s", maxDelay="60s")
+    call = lab(policy, f"http://{host.address}/", plain=plain, abort_ms=50).call
+    assert call["code"] == 42 and call["took_ms"] < 20000 and host.count() == 1
+
+
+def test_calls__what_was_paused_goes_on_from_the_progress_function(host, lab):
+    host.on("/", Reply(200, b"good"))
+    assert lab(service(), f"http://{host.address}/", abort_ms=60000, pauses=1).call["body"] == "good"
+
+
 def test_calls__connections_are_kept(host, lab):
     host.on("/", Reply(200, b"fine"))
     calls = lab(service(), f"http://{host.address}/", repeat=20).calls
