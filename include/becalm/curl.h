@@ -28,6 +28,7 @@
  *   XFERINFOFUNCTION, XFERINFODATA and NOPROGRESS      becalm_curl_perform() asks it in waits between attempts, too
  *   ERRORBUFFER                        says why a call was refused or cut
  *   MAXCONNECTS                        counts
+ *   SHARE                              hedges share, too
  * A function and its data go together: if only one of the two was recorded (NULL counts), both are left alone. What was
  * recorded once is recorded always: set it so again. CURLOPT_HEADER must be recorded if the write function is. */
 

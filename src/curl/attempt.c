@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "copy.h"
 #include "multi.h"
 
 #include "http/text_internal.h"
@@ -351,9 +352,9 @@ static bool easy_choose(struct attempt *attempt)
         used = used || (other->added && other->easy == transfer->easy);
     }
     attempt->copied = used;
-    attempt->easy = used ? curl_easy_duphandle(transfer->easy) : transfer->easy;
+    attempt->easy = used ? copy_make(transfer->easy, &transfer->handle->option, &attempt->cookies) : transfer->easy;
     if (used && attempt->easy != NULL && !multi_know(transfer->multi, attempt->easy, transfer)) {
-        curl_easy_cleanup(attempt->easy);
+        copy_free(attempt->easy, attempt->cookies);
         attempt->easy = NULL;
     }
     return attempt->easy != NULL;
@@ -411,7 +412,7 @@ void attempt_remove(struct attempt *attempt)
     /* A copy that has the answer stays until the end, to be asked about it. */
     if (attempt->copied && attempt->easy != attempt->transfer->answered) {
         multi_unknow(multi, attempt->easy);
-        curl_easy_cleanup(attempt->easy);
+        copy_free(attempt->easy, attempt->cookies);
         attempt->copied = false;
         attempt->easy = NULL;
     }

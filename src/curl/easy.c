@@ -47,8 +47,8 @@ static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option
     return noted ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
-/* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what the
- * caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
+/* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what
+ * the caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
 static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
 {
     if (client == NULL) {

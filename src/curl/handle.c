@@ -235,6 +235,8 @@ static bool pointer_note(struct handle_options *option, CURLoption which, void *
         option->told |= TOLD_HEADERS;
     } else if (which == CURLOPT_CURLU) {
         option->curlu = value;
+    } else if (which == CURLOPT_SHARE) {
+        option->share = value;
     } else if (which == CURLOPT_ERRORBUFFER) {
         option->error = value;
     } else if (which == CURLOPT_URL) {

@@ -64,6 +64,7 @@ struct handle_options {
     bool progresses; /* NOPROGRESS is 0 */
     struct curl_slist *headers;
     CURLU *curlu;
+    CURLSH *share;
     char *error;        /* ERRORBUFFER */
     long connections;   /* MAXCONNECTS; 0: not told */
     char *url;          /* a copy; NULL: not told */

@@ -678,8 +678,8 @@ static bool first_is_glance(const struct transfer *only)
     return becalm_ns_left(only->call.record.began_at, only->wake_at) > 2 * GLANCE;
 }
 
-/* libcurl turns at least so often, and so its progress function is called while nothing moves: many programs give up, or
- * go on with what they have paused, in there. */
+/* libcurl turns at least so often, and so its progress function is called while nothing moves: many programs give up,
+ * or go on with what they have paused, in there. */
 #define TURN_MS 1000
 
 /* Lets libcurl work, and waits until there is more to do. Most calls have two turns: one that sends, and one that has

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "copy.h"
 #include "multi.h"
 
 #include "http/text_internal.h"
@@ -47,8 +48,8 @@ static bool knows_method(const struct transfer *transfer)
     return transfer->handle->option.method != NULL || transfer->handle->option.custom != NULL;
 }
 
-/* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until one
- * is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
+/* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
+ * one is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
 static bool may_hedge(const struct transfer *transfer)
 {
     const struct handle_options *told = told_options(transfer);
@@ -745,17 +746,6 @@ bool transfer_settle(struct transfer *transfer)
     return transfer->ended;
 }
 
-/* What the copy that has the answer was told to remember, the caller's own handle remembers. */
-static void cookies_take(CURL *easy, CURL *from)
-{
-    struct curl_slist *cookies = NULL;
-    (void)curl_easy_getinfo(from, CURLINFO_COOKIELIST, &cookies);
-    for (const struct curl_slist *cookie = cookies; cookie != NULL; cookie = cookie->next) {
-        (void)curl_easy_setopt(easy, CURLOPT_COOKIELIST, cookie->data);
-    }
-    curl_slist_free_all(cookies);
-}
-
 void transfer_detach(struct transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->top; i++) {
@@ -765,8 +755,11 @@ void transfer_detach(struct transfer *transfer)
         }
     }
     attempt_restore(transfer);
-    if (transfer->answered != transfer->easy) {
-        cookies_take(transfer->easy, transfer->answered);
+    for (uint32_t i = 0; i < transfer->top && transfer->answered != transfer->easy; i++) {
+        const struct attempt *attempt = &transfer->attempt[i];
+        if (attempt->copied && attempt->easy == transfer->answered) {
+            copy_cookies_take(transfer->easy, attempt->easy, attempt->cookies);
+        }
     }
     multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
 }

@@ -40,16 +40,17 @@ enum attempt_header {
 struct attempt {
     struct transfer *transfer;
     enum attempt_state state;
-    CURL *easy;   /* the caller's, or a copy of it for a hedge */
-    bool copied;  /* the latter */
-    bool added;   /* it is in the multi handle */
-    bool busy;    /* and libcurl has not said that it is over */
-    bool paused;  /* it is kept, and no more of it fits */
-    bool held;    /* the caller has paused before it took what was kept: `body` still has it */
-    bool refused; /* the caller did not take what was given to it */
-    bool judged;  /* its head was told to the engine */
-    bool counted; /* among those in flight */
-    bool due;     /* to be sent, once who was here before is gone */
+    CURL *easy;                 /* the caller's, or a copy of it for a hedge */
+    bool copied;                /* the latter */
+    struct curl_slist *cookies; /* that the copy was given */
+    bool added;                 /* it is in the multi handle */
+    bool busy;                  /* and libcurl has not said that it is over */
+    bool paused;                /* it is kept, and no more of it fits */
+    bool held;                  /* the caller has paused before it took what was kept: `body` still has it */
+    bool refused;               /* the caller did not take what was given to it */
+    bool judged;                /* its head was told to the engine */
+    bool counted;               /* among those in flight */
+    bool due;                   /* to be sent, once who was here before is gone */
     uint32_t due_number;
     becalm_ns due_at; /* when that was decided */
     uint32_t status;  /* of its answer; 0: none */

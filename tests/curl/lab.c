@@ -62,7 +62,9 @@ struct lab {
     long abort_ms; /* the progress function gives up after so long; it also takes what was paused */
     bool late;     /* the answer's data and the request's headers anew, once there is a head */
     bool cookies;
-    bool again; /* after the calls one without us, with the same handle */
+    const char *cookie; /* a line of headers: one that it has from the beginning */
+    const char *jar;    /* the file that they are written to */
+    bool again;         /* after the calls one without us, with the same handle */
     long timeout_ms;
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
@@ -187,8 +189,8 @@ static bool is_recorded(const struct lab *lab, CURLoption option)
     return named && !lab->plain;
 }
 
-#define SET(option, value)                                                                                 \
-    ((void)(is_recorded(lab, option) ? becalm_curl_setopt(call->easy, lab->client, option, value)          \
+#define SET(option, value)                                                                        \
+    ((void)(is_recorded(lab, option) ? becalm_curl_setopt(call->easy, lab->client, option, value) \
                                      : curl_easy_setopt(call->easy, option, value)))
 
 static bool option_is(const char *argument, const char *key, char sign, const char **value)
@@ -280,6 +282,9 @@ static void set_others(struct call *call, const struct lab *lab)
     (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, (long)lab->fail_on_error);
     if (lab->cookies) {
         (void)curl_easy_setopt(call->easy, CURLOPT_COOKIEFILE, "");
+        (void)curl_easy_setopt(call->easy, CURLOPT_COOKIELIST, lab->cookie);
+        (void)curl_easy_setopt(call->easy, CURLOPT_COOKIEJAR, lab->jar);
+        (void)curl_easy_setopt(call->easy, CURLOPT_COOKIELIST, "FLUSH");
     }
     if (lab->password) {
         (void)curl_easy_setopt(call->easy, CURLOPT_USERPWD, "me:secret");
@@ -372,6 +377,29 @@ static void elsewhere_take(struct call *call)
     }
 }
 
+static void print_cookies(const struct curl_slist *cookie)
+{
+    (void)printf("\"cookies\": [");
+    for (const char *comma = ""; cookie != NULL; cookie = cookie->next, comma = ", ") {
+        (void)printf("%s\"%s\"", comma, strrchr(cookie->data, '\t') + 1);
+    }
+    (void)printf("], ");
+}
+
+/* A cookie in its file has six. */
+static int tabs_in(const char *path)
+{
+    FILE *file = path == NULL ? NULL : fopen(path, "r");
+    int tabs = 0;
+    for (int c = 0; file != NULL && c != EOF; c = fgetc(file)) {
+        tabs += c == '\t';
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return tabs;
+}
+
 static void report(struct call *call, CURLcode code, const struct becalm_record *record, CURL *answered)
 {
     long status = 0;
@@ -382,14 +410,14 @@ static void report(struct call *call, CURLcode code, const struct becalm_record 
     elsewhere_take(call);
     (void)curl_easy_getinfo(answered, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(call->easy, CURLINFO_COOKIELIST, &cookies);
-    const char *cookie = cookies == NULL ? "" : strrchr(cookies->data, '\t');
     call->body[call->length] = '\0';
     (void)pthread_mutex_lock(&printing);
     (void)printf("{");
     print_text("body", call->length < 200 ? call->body : "long");
     print_text("reason", becalm_reason_word(record->reason));
     print_text("error", call->error);
-    print_text("cookies", cookie);
+    print_cookies(cookies);
+    (void)printf("\"jar\": %d, ", tabs_in(call->lab->jar));
     (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"seeks\": %u, "
                  "\"copied\": %s, \"took_ms\": %llu, \"attempts\": [",
                  (int)code, status, call->total, call->heads, call->lines, call->seeks,
@@ -679,6 +707,8 @@ static bool option_read(struct lab *lab, const char *argument)
         {"pauses", NULL, NULL, &lab->pauses},
         {"abort_ms", NULL, &lab->abort_ms, NULL},
         {"late", NULL, NULL, &lab->late},
+        {"cookie", &lab->cookie, NULL, NULL},
+        {"jar", &lab->jar, NULL, NULL},
         {"cookies", NULL, NULL, &lab->cookies},
         {"again", NULL, NULL, &lab->again},
         {"repeat", NULL, &lab->repeat, NULL},

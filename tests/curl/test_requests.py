@@ -99,7 +99,28 @@ def test_requests__the_cookies_of_a_hedge_that_won_are_the_handle_s(host, lab):
     host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast", {"Set-Cookie": "name=sweet"}))
     policy = service(hedge=HEDGE, limit="{kind: none}")
     call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1).call
-    assert call["copied"] and call["cookies"].strip() == "sweet"
+    assert call["copied"] and call["cookies"] == ["sweet"]
+
+
+def test_requests__a_hedge_has_the_cookies_of_the_handle(host, lab):
+    """And what it is told to forget, the handle forgets."""
+    forget = [("Set-Cookie", "session=; Max-Age=0"), ("Set-Cookie", "name=sweet")]
+    host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast", forget))
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1,
+               cookie="Set-Cookie: session=abc; domain=127.0.0.1; path=/").call  # fmt: skip
+    assert [request.get("cookie") for request in host.requests] == ["session=abc"] * 2
+    assert call["copied"] and call["cookies"] == ["sweet"]
+
+
+def test_requests__a_hedge_that_lost_writes_no_cookies(host, lab, tmp_path):
+    """Its list, with nothing of what the handle has learned meanwhile, would replace the caller's file."""
+    host.on("/", Reply(200, b"slow", delay=0.5), Reply(cut=0, end="hang"))
+    policy = service(hedge=HEDGE, limit="{kind: none}", attemptTimeout="20s", deadline="40s")
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1, jar=tmp_path / "jar",
+               cookie="Set-Cookie: session=abc; domain=127.0.0.1; path=/; Max-Age=1000").call  # fmt: skip
+    assert (call["body"], call["copied"], host.count()) == ("slow", False, 2)
+    assert (call["cookies"], call["jar"]) == (["abc"], 6)
 
 
 def test_requests__a_hedge_s_failed_answer_is_given_with_its_status(host, lab):
@@ -110,7 +131,7 @@ def test_requests__a_hedge_s_failed_answer_is_given_with_its_status(host, lab):
                      maxRetries=2, attemptTimeout="1s", deadline="2s")  # fmt: skip
     call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1).call
     assert (call["code"], call["status"], call["body"], call["copied"]) == (0, 503, "busy", True)
-    assert call["cookies"].strip() == "sweet"
+    assert call["cookies"] == ["sweet"]
 
 
 @pytest.mark.parametrize("body", [{}, {"data": "pay"}, {"form": "pay"}, {"read": "pay"}, {"read": "pay", "method": "GET"}])
