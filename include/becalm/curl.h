@@ -98,8 +98,8 @@ BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_
 
 /* ---- handles ---- */
 
-/* If the client is NULL, because its policy could not be read, or a multi is, nothing crashes: setopt, reset and cleanup
- * do libcurl's part, and the others say CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE, false or NULL. */
+/* If the client is NULL, because its policy could not be read, or a multi is, nothing crashes: setopt, reset and
+ * cleanup do libcurl's part, and the others say CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE, false or NULL. */
 
 /* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. In a callback
  * of a call what it is told counts at once, as with libcurl. (There curl_easy_setopt() would overwrite what the call
@@ -139,6 +139,10 @@ BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
  * when that is driven next: becalm_curl_multi_poll() is woken up, a loop of the program's own is not. False: it is in
  * no call. */
 BECALM_API bool becalm_curl_cancel(CURL *, struct becalm_client *);
+
+/* Stands where curl_easy_pause() stood, in a multi too: it goes to whoever has the answer, which may be a hedge's
+ * handle, where that function does not reach. In the thread of the call. */
+BECALM_API CURLcode becalm_curl_pause(CURL *, struct becalm_client *, int bitmask);
 
 /* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Ask in the thread of the
  * call, before that thread's next one. False: not known (any more). */

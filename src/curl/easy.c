@@ -47,9 +47,8 @@ static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option
     return noted ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
-/* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what
- * the caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
-static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
+/* The call that the handle is in; NULL: none. */
+static struct transfer *call_of(CURL *easy, struct becalm_client *client)
 {
     if (client == NULL) {
         return NULL;
@@ -58,6 +57,14 @@ static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLopti
     const struct handle *handle = handles_find(&client->handles, easy);
     struct transfer *transfer = handle == NULL ? NULL : multi_call_of(handle);
     unlock(client);
+    return transfer;
+}
+
+/* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what
+ * the caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
+static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
+{
+    struct transfer *transfer = call_of(easy, client);
     return transfer != NULL && transfer_takes(transfer, option) ? transfer : NULL;
 }
 
@@ -235,6 +242,12 @@ bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
     }
     unlock(client);
     return busy || in_multi;
+}
+
+CURLcode becalm_curl_pause(CURL *easy, struct becalm_client *client, int bitmask)
+{
+    struct transfer *transfer = call_of(easy, client);
+    return transfer == NULL ? curl_easy_pause(easy, bitmask) : multi_pause(transfer, bitmask);
 }
 
 bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_record *record)

@@ -370,8 +370,30 @@ static void cancels_run(struct becalm_curl_multi *multi)
 
 /* ---- driving ---- */
 
+/* One of our functions is at work, or libcurl is, in a callback: also one that a curl_easy_pause() of the program's own
+ * has called, of which only libcurl knows. */
+static bool is_inside(const struct becalm_curl_multi *multi)
+{
+    long ms;
+    return multi->inside || curl_multi_timeout(multi->curl, &ms) == CURLM_RECURSIVE_API_CALL;
+}
+
+CURLcode multi_pause(struct transfer *transfer, int bitmask)
+{
+    struct becalm_curl_multi *multi = transfer->multi;
+    bool inside = multi->inside;
+    multi->inside = true;
+    CURLcode rc = curl_easy_pause(transfer->answered, bitmask);
+    multi->inside = inside;
+    return rc;
+}
+
 static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside, int *running)
 {
+    if (rc == CURLM_RECURSIVE_API_CALL) { /* see is_inside() */
+        multi->inside = false;
+        return rc;
+    }
     messages_take(multi);
     int others = inside - (int)multi->flying; /* while both speak of the same moment */
     cancels_run(multi);
@@ -562,7 +584,7 @@ CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *ea
     if (easy == NULL) {
         return CURLM_BAD_EASY_HANDLE;
     }
-    if (multi->inside) {
+    if (is_inside(multi)) {
         return CURLM_RECURSIVE_API_CALL;
     }
     if (multi_find(multi, easy) != NULL) {
@@ -607,7 +629,7 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
     if (transfer == NULL || transfer->easy != easy) {
         return CURLM_BAD_EASY_HANDLE;
     }
-    if (multi->inside) {
+    if (is_inside(multi)) {
         return CURLM_RECURSIVE_API_CALL;
     }
     multi->inside = true;

@@ -52,6 +52,9 @@ void multi_cancel_later(struct becalm_curl_multi *, struct handle *);
 /* For easy.c, in the thread of the call: the one that this handle is in and that has not ended; NULL: none. */
 struct transfer *multi_call_of(const struct handle *);
 
+/* For easy.c: pauses whoever has the call's answer, or goes on with it. */
+CURLcode multi_pause(struct transfer *, int bitmask);
+
 /* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
 struct becalm_curl_multi *multi_new_for_one(CURLM *, struct becalm_client *);
 

@@ -56,9 +56,12 @@ struct lab {
     bool body_plain;  /* and all that is about the request's body */
     bool form_reads;  /* the form's part comes from a callback that can't go back */
     bool seek_fails;
-    bool follow;   /* redirections */
-    bool password; /* is there for who asks */
-    bool pauses;   /* the first time that the write callback is called */
+    bool follow;      /* redirections */
+    bool password;    /* is there for who asks */
+    bool pauses;      /* the first time that the write callback is called */
+    bool pause_alone; /* and goes on with libcurl's own function */
+    bool meddles;     /* when it has gone on it calls what is not for callbacks */
+    struct becalm_curl_multi *multi;
     long abort_ms; /* the progress function gives up after so long; it also takes what was paused */
     bool late;     /* the answer's data and the request's headers anew, once there is a head */
     bool cookies;
@@ -83,6 +86,7 @@ struct call {
     unsigned seeks;
     bool paused;
     bool unpaused;
+    bool unpausing;
     becalm_ns abort_at;
     struct call *elsewhere;       /* where the answer goes, if it is told so when its head has come */
     struct curl_slist *elsewhose; /* headers that are told then, too */
@@ -93,6 +97,19 @@ struct call {
 
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
 
+static void meddle(struct call *call)
+{
+    struct becalm_curl_multi *multi = call->lab->multi;
+    CURL *other = curl_easy_init();
+    int running = 0;
+    int added = (int)becalm_curl_multi_add_handle(multi, other);
+    int removed = (int)becalm_curl_multi_remove_handle(multi, call->easy);
+    int performed = (int)becalm_curl_multi_perform(multi, &running);
+    int acted = (int)becalm_curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    (void)printf("{\"meddled\": [%d, %d, %d, %d]}\n", added, removed, performed, acted);
+    curl_easy_cleanup(other);
+}
+
 static size_t on_write(char *at, size_t size, size_t count, void *data)
 {
     struct call *call = data;
@@ -100,6 +117,9 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
     if (call->lab->pauses && !call->paused) {
         call->paused = true;
         return CURL_WRITEFUNC_PAUSE;
+    }
+    if (call->unpausing && call->lab->meddles) {
+        meddle(call);
     }
     size_t taken = size * count < room ? size * count : room;
     memcpy(call->body + call->length, at, taken);
@@ -576,7 +596,10 @@ static void unpause(const struct lab *lab, struct call *calls)
     for (long i = 0; i < lab->at_once && lab->pauses; i++) {
         if (calls[i].paused && !calls[i].unpaused) {
             calls[i].unpaused = true;
-            (void)curl_easy_pause(calls[i].easy, CURLPAUSE_CONT);
+            calls[i].unpausing = true;
+            (void)(lab->pause_alone ? curl_easy_pause(calls[i].easy, CURLPAUSE_CONT)
+                                    : becalm_curl_pause(calls[i].easy, lab->client, CURLPAUSE_CONT));
+            calls[i].unpausing = false;
         }
     }
 }
@@ -626,6 +649,7 @@ static void run_multi(struct lab *lab)
     struct call *calls = calloc((size_t)lab->at_once, sizeof *calls);
     int running = (int)lab->at_once;
     loop.multi = becalm_curl_multi_new(loop.curl, lab->client);
+    lab->multi = loop.multi;
     if (sockets) {
         loop.poll = calloc(SOCKETS_MAX, sizeof *loop.poll);
         (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -705,6 +729,8 @@ static bool option_read(struct lab *lab, const char *argument)
         {"follow", NULL, NULL, &lab->follow},
         {"password", NULL, NULL, &lab->password},
         {"pauses", NULL, NULL, &lab->pauses},
+        {"pause_alone", NULL, NULL, &lab->pause_alone},
+        {"meddles", NULL, NULL, &lab->meddles},
         {"abort_ms", NULL, &lab->abort_ms, NULL},
         {"late", NULL, NULL, &lab->late},
         {"cookie", &lab->cookie, NULL, NULL},

@@ -53,15 +53,25 @@ def test_calls__an_answer_that_is_kept_is_given_if_the_retry_is_not_sent_after_a
     assert host.count() == 2 and max(call["took_ms"] for call in calls) >= 300
 
 
+@pytest.mark.parametrize("alone", [0, 1])
 @pytest.mark.parametrize("length", [100, 40000])
 @pytest.mark.parametrize("retries", [0, 2])
-def test_calls__a_caller_that_pauses_gets_the_answer_when_it_goes_on(host, lab, length, retries):
+def test_calls__a_caller_that_pauses_gets_the_answer_when_it_goes_on(host, lab, length, retries, alone):
     """With retries it was kept, and is given when the breaker has opened; without, it comes straight from the host."""
     host.on("/", Reply(503, b"y" * length))
     policy = service(initialDelay="300ms", jitter="none", maxRetries=retries,
                      breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
-    calls = lab(policy, f"http://{host.address}/", interface="multi", at_once=2, pauses=1).calls
+    calls = lab(policy, f"http://{host.address}/", interface="multi", at_once=2, pauses=1,
+                pause_alone=alone).calls  # fmt: skip
     assert [(call["code"], call["status"], call["bytes"]) for call in calls] == [(0, 503, length)] * 2
+
+
+@pytest.mark.parametrize("alone", [0, 1])
+def test_calls__in_a_callback_of_an_answer_that_goes_on_others_wait(host, lab, alone):
+    host.on("/", Reply(200, b"y" * 1000))
+    result = lab(service(), f"http://{host.address}/", interface="multi", pauses=1, pause_alone=alone, meddles=1)
+    assert result.others[0]["meddled"] == [8, 8, 8, 8]  # CURLM_RECURSIVE_API_CALL
+    assert (result.call["code"], result.call["bytes"]) == (0, 1000)
 
 
 def test_calls__little_of_an_answer_that_failed_is_kept(host, lab):

@@ -102,6 +102,14 @@ def test_requests__the_cookies_of_a_hedge_that_won_are_the_handle_s(host, lab):
     assert call["copied"] and call["cookies"] == ["sweet"]
 
 
+def test_requests__a_hedge_that_was_paused_goes_on(host, lab):
+    """Its handle is not the one that the caller knows."""
+    host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast"))
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", pauses=1, deadline_ms=20000).call
+    assert (call["code"], call["body"], call["copied"]) == (0, "fast", True)
+
+
 def test_requests__a_hedge_has_the_cookies_of_the_handle(host, lab):
     """And what it is told to forget, the handle forgets."""
     forget = [("Set-Cookie", "session=; Max-Age=0"), ("Set-Cookie", "name=sweet")]

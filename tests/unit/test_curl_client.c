@@ -51,6 +51,7 @@ static void test_client__where_there_is_none_libcurl_does_its_part(void **state)
     check_eq_u64(becalm_curl_perform(easy, NULL), CURLE_BAD_FUNCTION_ARGUMENT);
     check_true(!becalm_curl_record(easy, NULL, &record));
     check_true(!becalm_curl_cancel(easy, NULL));
+    check_eq_u64(becalm_curl_pause(easy, NULL, CURLPAUSE_CONT), CURLE_BAD_FUNCTION_ARGUMENT); /* as libcurl says */
     assert_null(becalm_client_metrics(NULL));
     assert_null(becalm_client_target(NULL, "s", NULL));
     becalm_curl_reset(easy, NULL);
