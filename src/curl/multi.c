@@ -156,7 +156,7 @@ void multi_wake_at(struct becalm_curl_multi *multi, struct transfer *transfer, b
 
 static becalm_ns next_at(const struct becalm_curl_multi *multi)
 {
-    if (multi->message_count > 0) {
+    if (multi->unheard && multi->message_count > 0) {
         return 0;
     }
     return multi->timer_count == 0 ? BECALM_NEVER : multi->timers[0]->wake_at;
@@ -231,6 +231,7 @@ static void message_add(struct becalm_curl_multi *multi, const CURLMsg *message)
     BECALM_ASSERT(multi->message_count < multi->messages_max); /* there is room for every handle */
     uint32_t at = (multi->message_first + multi->message_count++) & (multi->messages_max - 1);
     multi->messages[at] = *message;
+    multi->unheard = true;
 }
 
 /* Room for the timer and the message of one transfer more. */
@@ -400,6 +401,7 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
     settle(multi);
     *running = (int)multi->active + (others > 0 ? others : 0);
+    multi->unheard = false; /* it looks now, or leaves them there until it has the time */
     rearm(multi);
     multi->inside = false;
     return rc;
