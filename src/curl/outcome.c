@@ -165,13 +165,36 @@ static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
     BECALM_UNREACHABLE();
 }
 
+/* What a proxy said instead of making a tunnel, through which nothing was sent then; 0: it did, or was not asked. */
+static long tunnel_refusal(CURL *easy)
+{
+    long said = info_long(easy, CURLINFO_HTTP_CONNECTCODE);
+    bool sent_before = info_long(easy, CURLINFO_REDIRECT_COUNT) > 0 || status_of(easy) != 0;
+    return said >= 300 && !sent_before ? said : 0;
+}
+
+/* An error that the answer's status explains, whatever else libcurl did not like about it: it is no part of a file to
+ * be resumed, or too long. */
+static bool is_by_status(CURL *easy, CURLcode code)
+{
+    bool may_be = code == CURLE_HTTP_RETURNED_ERROR || code == CURLE_RANGE_ERROR || code == CURLE_FILESIZE_EXCEEDED;
+    return may_be && status_of(easy) >= 400;
+}
+
 void outcome_of_result(CURL *easy, CURLcode code, const struct becalm_retry_on *retry_on, struct seen *seen)
 {
-    if (code == CURLE_OK || (code == CURLE_HTTP_RETURNED_ERROR && status_of(easy) >= 400)) {
+    if (code == CURLE_OK || is_by_status(easy, code)) {
         outcome_of_head(easy, retry_on, seen);
         return;
     }
     *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_CANCELLED}};
+    long refusal = tunnel_refusal(easy);
+    if (refusal != 0) { /* it is busy, or does not want this caller, which is nobody else's affair */
+        if (refusal >= 500 || refusal == 429) {
+            becalm_http_fail(retry_on, BECALM_HTTP_CONNECT, &seen->outcome);
+        }
+        return;
+    }
     for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
         bool own_fault = code == CURLE_UNSUPPORTED_PROTOCOL && info_long(easy, CURLINFO_REQUEST_SIZE) == 0;
         if (troubles[i].code == code && !own_fault) {

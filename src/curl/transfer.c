@@ -363,7 +363,7 @@ static void tell_error(const struct transfer *transfer)
 {
     char *text = transfer->handle->option.error;
     const struct becalm_record *record = &transfer->call.record;
-    if (text != NULL && (record->attempts == 0 || record->reason == BECALM_WHY_CANCELLED || transfer->cut)) {
+    if (text != NULL && (record->attempts == 0 || transfer->cut)) {
         (void)snprintf(text, CURL_ERROR_SIZE, "%s", becalm_reason_sentence(record->reason));
     }
 }
@@ -594,6 +594,9 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = (uint32_t)(attempt - transfer->attempt)};
     struct seen seen;
+    if (code != CURLE_OK && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
+        transfer_judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
+    }
     if (attempt->judged && code == CURLE_OK && !transfer->seen.grpc) {
         seen = transfer->seen; /* the engine has judged its head, and it is whole */
     } else {
@@ -712,6 +715,7 @@ void transfer_cancel(struct transfer *transfer)
             multi_dirty(transfer->multi, transfer);
             return;
         }
+        transfer->cut = true;
         step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_CANCEL});
     }
 }
@@ -719,7 +723,12 @@ void transfer_cancel(struct transfer *transfer)
 /* An attempt that could not even be handed to libcurl: the caller's own trouble, and nobody's failure. */
 static void send_failed(struct transfer *transfer, const struct attempt *attempt)
 {
+    char *text = transfer->handle->option.error;
+    if (text != NULL) {
+        (void)snprintf(text, CURL_ERROR_SIZE, "%s", curl_easy_strerror(attempt->code));
+    }
     transfer->code = attempt->code;
+    transfer->cut = false;
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE,
                                           .slot = (uint32_t)(attempt - transfer->attempt),
                                           .outcome = {.kind = BECALM_OUTCOME_CANCELLED}});

@@ -68,6 +68,9 @@ struct lab {
     const char *cookie; /* a line of headers: one that it has from the beginning */
     const char *jar;    /* the file that they are written to */
     bool again;         /* after the calls one without us, with the same handle */
+    const char *proxy;  /* for tunnels */
+    long resume;        /* from this byte on */
+    long size_max;
     long timeout_ms;
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
@@ -300,6 +303,10 @@ static void set_others(struct call *call, const struct lab *lab)
     (void)curl_easy_setopt(call->easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
     (void)curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, lab->timeout_ms);
     (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, (long)lab->fail_on_error);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PROXY, lab->proxy);
+    (void)curl_easy_setopt(call->easy, CURLOPT_HTTPPROXYTUNNEL, (long)(lab->proxy != NULL));
+    (void)curl_easy_setopt(call->easy, CURLOPT_RESUME_FROM, lab->resume);
+    (void)curl_easy_setopt(call->easy, CURLOPT_MAXFILESIZE, lab->size_max);
     if (lab->cookies) {
         (void)curl_easy_setopt(call->easy, CURLOPT_COOKIEFILE, "");
         (void)curl_easy_setopt(call->easy, CURLOPT_COOKIELIST, lab->cookie);
@@ -717,6 +724,9 @@ static bool option_read(struct lab *lab, const char *argument)
         {"operation", &lab->operation, NULL, NULL},
         {"file", &lab->file, NULL, NULL},
         {"form", &lab->form, NULL, NULL},
+        {"proxy", &lab->proxy, NULL, NULL},
+        {"resume", NULL, &lab->resume, NULL},
+        {"size_max", NULL, &lab->size_max, NULL},
         {"file_from", NULL, &lab->file_from, NULL},
         {"timeout_ms", NULL, &lab->timeout_ms, NULL},
         {"connect_ms", NULL, &lab->connect_ms, NULL},

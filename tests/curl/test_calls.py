@@ -181,6 +181,51 @@ def test_calls__an_answer_whose_first_byte_comes_late_is_not_cut(host, lab, kind
     assert (call["code"], call["attempts"]) == (42, ["ok"]) and call["took_ms"] >= 350 and host.count() == 1
 
 
+@pytest.mark.parametrize("plain", [0, 1])
+@pytest.mark.parametrize("status, attempts", [(503, ["refused"] * 3), (407, ["cancelled"]), (200, ["broken"])])
+def test_calls__what_a_proxy_makes_no_tunnel_for_was_never_sent(host, lab, plain, status, attempts):
+    """But what has gone into its tunnel may have been."""
+    fields = {"Proxy-Authenticate": 'Basic realm="x"', "Connection": "close"}
+    host.on("*", Reply(status, b"", fields), Reply(status, b"", fields, end="reset"))
+    if status == 200:
+        host.on("*", Reply(raw=b"HTTP/1.1 200 Here\r\n\r\n"), Reply(cut=0, end="reset"))
+    call = lab(service(match="{host: nowhere.invalid}"), "http://nowhere.invalid/", data="pay", plain=plain,
+               proxy=f"http://{host.address}").call  # fmt: skip
+    assert call["code"] in (52, 56) and call["attempts"] == attempts
+    assert plain or str(status) in call["error"] or status == 200  # libcurl's words
+
+
+@pytest.mark.parametrize("option", [{"resume": 100}, {"size_max": 2}])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__an_error_counts_whatever_else_is_wrong_with_it(host, lab, option, plain):
+    host.on("/", Reply(503, b"busy"))
+    call = lab(service(maxRetries=1), f"http://{host.address}/", plain=plain, **option).call
+    assert (call["status"], call["attempts"]) == (503, ["rejected"] * 2)
+    host.on("/", Reply(200, b"good"))
+    call = lab(service(maxRetries=1), f"http://{host.address}/", plain=plain, **option).call
+    assert call["code"] in (33, 63) and call["attempts"] in (["cancelled"], ["ok"])
+
+
+def test_calls__what_libcurl_says_is_not_overwritten(host, lab):
+    host.on("/", Reply(200, b"good"))
+    url = f"http://{host.address}/"
+    assert "Maximum file size" in lab(service(), url, size_max=2, answer_only=1).call["error"]
+    assert "byte ranges" in lab(service(), url, resume=100, answer_only=1).call["error"]
+    assert "gave up" not in lab(service(), "http://127.0.0.1:99999/").call["error"]
+    assert "gave up" in lab(service(), url, cancel_ms=1, read="1234", read_ms=100).call["error"]
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__an_answer_that_libcurl_cuts_was_one(host, lab, plain):
+    """However it was seen to come, its head is what the host is judged by."""
+    host.on("/", Reply(200, b"x" * 50, cut=60, end="hang"))
+    call = lab(service(), f"http://{host.address}/", plain=plain, timeout_ms=300).call
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["ok"], "answer_delivered")
+    host.on("/", Reply(200, b"z" * 1000, cut=500, end="close"))
+    call = lab(service(), f"http://{host.address}/", plain=plain).call
+    assert (call["code"], call["attempts"], call["reason"]) == (18, ["ok"], "answer_delivered")
+
+
 def test_calls__a_plain_handle_that_got_a_byte_is_not_retried(host, lab):
     host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
     call = lab(service(), f"http://{host.address}/", plain=1).call
