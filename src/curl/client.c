@@ -77,6 +77,7 @@ static bool unrouted_make(struct becalm_client *client)
     struct client_target *target = &client->target[client->target_count++];
     target->service = NOT_OURS;
     target->connect_timeout = 0;
+    becalm_retry_on_defaults(&target->retry_on);
     becalm_policy_defaults(&target->policy);
     target->policy.max_retries = 0;
     target->policy.attempt_timeout = NO_LIMIT;

@@ -418,6 +418,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         transfer->why = action->why;
         transfer->wait = action->wait;
         transfer->failed_at = event->at.now;
+        transfer->look_at = action->why == BECALM_WHY_HEDGE ? transfer->look_at : BECALM_NEVER; /* nobody flies */
     }
     if ((action->flags & BECALM_DO_SEND) != 0) {
         struct attempt *attempt = &transfer->attempt[action->slot];

@@ -359,8 +359,11 @@ def test_calls__redirections_are_followed_inside_of_an_attempt(host, lab):
 
 def test_calls__who_belongs_to_no_service_is_sent_once(host, lab):
     host.on("/", Reply(503, b"busy"))
-    call = lab("services: {other: {}}", f"http://{host.address}/").call
-    assert (call["status"], call["body"]) == (503, "busy") and host.count() == 1
+    result = lab("services: {other: {}}", f"http://{host.address}/", repeat=3, operation="typo")
+    assert [(call["status"], call["body"], call["reason"]) for call in result.calls] == [(503, "busy", "retries_off")] * 3
+    assert host.count() == 3 and result.count("becalm_unrouted_requests_total") == 3
+    assert result.count("becalm_arrivals_total") == 0
+    assert lab(service(), f"http://{host.address}/").count("becalm_unrouted_requests_total") == 0
 
 
 def test_calls__endpoints_are_found_by_path_method_and_header(host, lab):

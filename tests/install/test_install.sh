@@ -63,6 +63,15 @@ examples_build() {
     fi
 }
 
+# A program that is told where the one library is finds the other, too.
+search_path_is_enough() {
+    local libraries
+    read -ra libraries < <(pkg-config --cflags --libs libbecalm-curl)
+    "$cc" "$root/examples/curl_easy.c" "${libraries[@]}" -Wl,-rpath,"$libdir" -o "$work/told" || fail "it does not link"
+    env -u LD_LIBRARY_PATH "$work/told" "$root/policies/reference.yaml" http://127.0.0.1:1/ >"$work/told.log" 2>&1 || true
+    grep -q ' after 1 attempts: ' "$work/told.log" || fail "with its search path alone: $(cat "$work/told.log")"
+}
+
 cxx_works() {
     "$cxx" -std=c++17 "${strict[@]}" "$here/consumer.cc" "${flags[@]}" -o "$work/consumer" || fail "C++ does not build"
     "$work/consumer" || fail "C++ does not run"
@@ -121,6 +130,7 @@ command_works() {
 install_it
 headers_stand_alone
 examples_build
+search_path_is_enough
 cxx_works
 find_package_works
 library_is_tidy
