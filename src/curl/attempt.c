@@ -307,7 +307,7 @@ static bool options_set(struct attempt *attempt)
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
     }
-    if (transfer->takes_connect && option->connect_ms != connect_ms) { /* it stays, for the next call */
+    if (transfer->takes_connect && option->connect_ms != connect_ms) {
         (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
         option->connect_ms = attempt->copied ? option->connect_ms : connect_ms;
     }
@@ -327,9 +327,13 @@ void attempt_headers_again(struct transfer *transfer)
 void attempt_restore(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
-    const struct handle_options *option = &transfer->handle->option;
+    struct handle_options *option = &transfer->handle->option;
     if (transfer->takes_headers) {
         (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, option->headers);
+    }
+    if (option->connect_ms != 0) {
+        (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
+        option->connect_ms = 0;
     }
     if (transfer->takes_body) {
         (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, option->write);

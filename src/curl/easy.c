@@ -95,7 +95,8 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
         }
     } else {
         long number = va_arg(arguments, long);
-        rc = curl_easy_setopt(easy, option, number);
+        bool refused = option == CURLOPT_CONNECT_ONLY && number != 0; /* nobody could use the connection afterwards */
+        rc = refused ? CURLE_BAD_FUNCTION_ARGUMENT : curl_easy_setopt(easy, option, number);
         rc = rc == CURLE_OK ? note(easy, client, option, &number) : rc;
     }
     va_end(arguments);

@@ -204,6 +204,8 @@ static void number_note(struct handle_options *option, CURLoption which, long va
         option->headers_in_body = value != 0;
     } else if (which == CURLOPT_NOPROGRESS) {
         option->progresses = value == 0;
+    } else if (which == CURLOPT_PATH_AS_IS) {
+        option->path_as_is = value != 0;
     } else if (which == CURLOPT_MAXCONNECTS) {
         option->connections = value;
     } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {

@@ -44,7 +44,7 @@ enum handle_told {
 enum handle_body {
     BODY_NONE,
     BODY_MEMORY,  /* POSTFIELDS: libcurl sends it again by itself */
-    BODY_FORM,    /* MIMEPOST, HTTPPOST: nobody can be asked whether its parts can go back */
+    BODY_FORM,    /* MIMEPOST, HTTPPOST: likewise, if its parts can go back, which nobody can be asked before */
     BODY_CALLBACK /* READFUNCTION, or a FILE */
 };
 
@@ -75,6 +75,7 @@ struct handle_options {
     bool connect_timeout;
     long connect_ms;      /* what we have set instead; 0: nothing */
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
+    bool path_as_is;
 };
 
 /* Was it told of all these? */
@@ -89,7 +90,7 @@ static inline bool handle_told(const struct handle_options *option, unsigned all
 struct handle_route {
     struct client_target *target; /* NULL: not known */
     size_t url_length;
-    char url[HANDLE_URL_MAX];
+    char url[HANDLE_URL_MAX]; /* zero-terminated */
     char method[16];
 };
 

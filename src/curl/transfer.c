@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "copy.h"
+#include "destination.h"
 #include "multi.h"
 
 #include "http/text_internal.h"
@@ -489,21 +490,38 @@ static bool text_same(struct becalm_text text, const char *at, size_t length)
     return text.length == length && memcmp(text.at, at, length) == 0;
 }
 
+/* Whom a request for this URL belongs to, which is zero-terminated. */
+static struct client_target *target_of(const struct transfer *transfer, struct becalm_text url,
+                                       struct becalm_text method)
+{
+    const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
+    char *made = destination_written(url, transfer->handle->option.path_as_is);
+    struct client_target *target = client_find(transfer->client, made == NULL ? url : text_from(made), method, headers);
+    curl_free(made);
+    return target;
+}
+
 /* Whom the request belongs to, most often the same as the handle's latest. */
 static struct client_target *target_find(const struct transfer *transfer, struct becalm_text method)
 {
-    const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
+    const struct handle_options *option = &transfer->handle->option;
     struct handle_route *route = &transfer->handle->route;
     char *made;
     struct becalm_text url = url_of(transfer, &made);
     struct client_target *target;
-    if (route->target != NULL && text_same(url, route->url, route->url_length) &&
-        text_same(method, route->method, strlen(route->method))) {
+    bool same = route->target != NULL && text_same(url, route->url, route->url_length);
+    if (!same && route->target != NULL && option->url == NULL && option->curlu == NULL &&
+        destination_led(transfer->easy, route, url)) {
+        url = (struct becalm_text){route->url, route->url_length}; /* there it begins again */
+        same = true;
+    }
+    if (same && text_same(method, route->method, strlen(route->method))) {
         target = route->target;
     } else {
-        target = client_find(transfer->client, url, method, headers);
+        target = target_of(transfer, url, method);
         if (url.length < sizeof route->url && method.length < sizeof route->method) {
-            memcpy(route->url, url.at, url.length);
+            memmove(route->url, url.at, url.length);
+            route->url[url.length] = '\0';
             memcpy(route->method, method.at, method.length);
             route->method[method.length] = '\0';
             route->url_length = url.length;

@@ -212,9 +212,10 @@ static bool is_recorded(const struct lab *lab, CURLoption option)
     return named && !lab->plain;
 }
 
-#define SET(option, value)                                                                        \
-    ((void)(is_recorded(lab, option) ? becalm_curl_setopt(call->easy, lab->client, option, value) \
-                                     : curl_easy_setopt(call->easy, option, value)))
+#define SET_RESULT(option, value)                                                          \
+    (is_recorded(lab, option) ? becalm_curl_setopt(call->easy, lab->client, option, value) \
+                              : curl_easy_setopt(call->easy, option, value))
+#define SET(option, value) ((void)SET_RESULT(option, value))
 
 static bool option_is(const char *argument, const char *key, char sign, const char **value)
 {
@@ -240,13 +241,15 @@ static void set_one(struct call *call, struct lab *lab, const char *set)
         {"httpget", CURLOPT_HTTPGET, false},
         {"upload", CURLOPT_UPLOAD, false},
         {"post", CURLOPT_POST, false},
+        {"path_as_is", CURLOPT_PATH_AS_IS, false},
+        {"connect_only", CURLOPT_CONNECT_ONLY, false},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool named = any ? option_is(set, names[i].name, ':', &value) : strcmp(set, names[i].name) == 0;
         if (named && names[i].text) {
             SET(names[i].option, any ? value : NULL);
-        } else if (named) {
-            SET(names[i].option, any ? strtol(value, NULL, 10) : 0L);
+        } else if (named && SET_RESULT(names[i].option, any ? strtol(value, NULL, 10) : 0L) != CURLE_OK) {
+            (void)printf("{\"refused\": \"%s\"}\n", set);
         }
     }
 }

@@ -98,21 +98,6 @@ def test_calls__who_was_refused_is_told_why(host, lab):
     assert "connect" in lab(service(maxRetries=0), f"http://{host.address}/").call["error"]  # libcurl's own words
 
 
-@pytest.fixture
-def silent():
-    """A port whose queue is full, so that the kernel answers nobody."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        crowd = [socket.socket() for _ in range(8)]
-        for one in crowd:
-            one.setblocking(False)
-            one.connect_ex(listener.getsockname())
-        yield listener.getsockname()[1]
-        for one in crowd:
-            one.close()
-
-
 def test_calls__a_connection_that_is_not_made_in_time_was_never_sent(silent, lab):
     """Even a POST is tried again."""
     url = f"http://127.0.0.1:{silent}/"
