@@ -519,6 +519,7 @@ static struct client_target *target_find(const struct transfer *transfer, struct
         target = route->target;
     } else {
         target = target_of(transfer, url, method);
+        route->target = NULL; /* what it was before is not the latest any more */
         if (url.length < sizeof route->url && method.length < sizeof route->method) {
             memmove(route->url, url.at, url.length);
             route->url[url.length] = '\0';
