@@ -192,9 +192,9 @@ def test_handles__who_was_led_elsewhere_begins_again_where_it_began(host, lab, p
 def test_handles__the_policy_s_time_to_connect_is_given_back(host, silent, lab):
     """With the same handle libcurl alone waits as long as it was told to: here, until the call's own time is over."""
     policy = service(connectTimeout="50ms", attemptTimeout="20s", deadline="60s", maxRetries=0)
-    ours, alone = lab(policy, f"http://127.0.0.1:{silent}/", again=1, timeout_ms=600).calls
-    assert ours["code"] == alone["code"] == 28 and ours["took_ms"] < 500
-    assert [int(re.search(r"after (\d+) m", call["error"])[1]) >= 500 for call in (ours, alone)] == [False, True]
+    ours, alone = lab(policy, f"http://127.0.0.1:{silent}/", again=1, timeout_ms=1500).calls
+    assert ours["code"] == alone["code"] == 28 and ours["took_ms"] < 1000
+    assert [int(re.search(r"after (\d+) m", call["error"])[1]) >= 1000 for call in (ours, alone)] == [False, True]
 
 
 def test_handles__a_connection_without_a_request_is_refused(host, lab):
