@@ -42,23 +42,24 @@ static size_t give_line(const struct transfer *transfer, char *at, size_t length
     return option->write(at, 1, length, option->header_data);
 }
 
-/* All lines that were kept back, each by itself, as libcurl gives them. */
-static bool give_head(struct attempt *attempt)
+/* The lines that were kept back, up to here, each by itself, as libcurl gives them. */
+static bool give_lines(struct attempt *attempt, size_t until)
 {
-    size_t from = 0;
-    while (from < attempt->head.length) {
-        const char *end = memchr(attempt->head.at + from, '\n', attempt->head.length - from);
-        size_t length = end == NULL ? attempt->head.length - from : (size_t)(end - attempt->head.at) + 1 - from;
-        if (give_line(attempt->transfer, attempt->head.at + from, length) != length) {
+    struct buffer *head = &attempt->head;
+    while (attempt->head_given < until) {
+        char *at = head->at + attempt->head_given;
+        const char *end = memchr(at, '\n', until - attempt->head_given);
+        size_t length = end == NULL ? until - attempt->head_given : (size_t)(end - at) + 1;
+        if (give_line(attempt->transfer, at, length) != length) {
             return false;
         }
-        from += length;
+        attempt->head_given += length;
     }
-    attempt->head.length = 0;
     return true;
 }
 
-/* What was kept of the body. False: the caller does not take it now (then `held`) or not at all (then `refused`). */
+/* What was kept of the body, and the trailers behind it. False: the caller does not take it now (then `held`) or not at
+ * all (then `refused`). */
 static bool give_kept(struct attempt *attempt)
 {
     struct buffer *body = &attempt->body;
@@ -67,8 +68,9 @@ static bool give_kept(struct attempt *attempt)
     attempt->refused = !attempt->held && taken != body->length;
     if (taken == body->length) {
         body->length = 0;
+        attempt->refused = !give_lines(attempt, attempt->head.length);
     }
-    return body->length == 0;
+    return body->length == 0 && !attempt->refused;
 }
 
 /* ---- what libcurl gives us ---- */
@@ -91,7 +93,7 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
 {
     struct attempt *attempt = data;
     size_t length = size * count;
-    if (attempt->state == ATTEMPT_PASSED) {
+    if (attempt->state == ATTEMPT_PASSED && attempt->body.length == 0) {
         return give_line(attempt->transfer, at, length);
     }
     if (wants_lines(&attempt->transfer->handle->option)) {
@@ -131,6 +133,7 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
             attempt->paused = true;
             return CURL_WRITEFUNC_PAUSE;
         }
+        attempt->head_end = attempt->body.length == 0 ? attempt->head.length : attempt->head_end;
         buffer_bytes(&attempt->body, at, length);
         return attempt->body.full ? 0 : length;
     case ATTEMPT_FREE:
@@ -154,7 +157,7 @@ bool attempt_give(struct attempt *attempt)
 void attempt_release(struct attempt *attempt)
 {
     attempt->state = ATTEMPT_PASSED;
-    if (give_head(attempt)) {
+    if (give_lines(attempt, attempt->body.length == 0 ? attempt->head.length : attempt->head_end)) {
         (void)attempt_give(attempt);
     } else {
         attempt->refused = true;
@@ -376,6 +379,7 @@ bool attempt_send(struct attempt *attempt)
     attempt->refused = false;
     attempt->held = false;
     attempt->head.length = 0;
+    attempt->head_given = 0;
     attempt->body.length = 0;
     attempt->code = CURLE_FAILED_INIT;
     if (!easy_choose(attempt)) {

@@ -33,7 +33,7 @@ struct becalm_curl_multi {
     uint32_t messages_max;  /* a power of two, or 0 */
     uint32_t message_first;
     uint32_t message_count;
-    bool unheard; /* a message came while the caller was not driving, and so has no reason to look for one */
+    bool unheard;    /* a message came while the caller was not driving, and so has no reason to look for one */
     CURLMsg message; /* the one that was read last */
     curl_multi_timer_callback timer;
     void *timer_data;

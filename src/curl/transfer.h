@@ -60,6 +60,8 @@ struct attempt {
     becalm_ns timeout_at;
     curl_off_t uploaded;                      /* of the request's body, when it was looked at */
     struct buffer head;                       /* lines that the caller has not seen */
+    size_t head_given;                        /* of them, by now */
+    size_t head_end;                          /* of them, before the body: what is behind are trailers */
     struct buffer body;                       /* and bytes */
     struct curl_slist line[ATTEMPT_HEADERS];  /* in front of the caller's headers, whose list is not touched */
     char text[ATTEMPT_HEADERS][HEADER_BYTES]; /* of the lines; the first two are most often the same in the next call */

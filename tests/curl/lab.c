@@ -85,7 +85,8 @@ struct call {
     size_t total;
     unsigned heads; /* status lines */
     unsigned lines;
-    size_t at; /* in lab->read, or in lab->form */
+    unsigned lines_before; /* the body */
+    size_t at;             /* in lab->read, or in lab->form */
     unsigned seeks;
     bool paused;
     bool unpaused;
@@ -124,6 +125,7 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
     if (call->unpausing && call->lab->meddles) {
         meddle(call);
     }
+    call->lines_before = call->total == 0 ? call->lines : call->lines_before;
     size_t taken = size * count < room ? size * count : room;
     memcpy(call->body + call->length, at, taken);
     call->length += taken;
@@ -448,9 +450,10 @@ static void report(struct call *call, CURLcode code, const struct becalm_record 
     print_text("error", call->error);
     print_cookies(cookies);
     (void)printf("\"jar\": %d, ", tabs_in(call->lab->jar));
-    (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"seeks\": %u, "
+    (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"lines_before\": %u, "
+                 "\"seeks\": %u, "
                  "\"copied\": %s, \"took_ms\": %llu, \"attempts\": [",
-                 (int)code, status, call->total, call->heads, call->lines, call->seeks,
+                 (int)code, status, call->total, call->heads, call->lines, call->lines_before, call->seeks,
                  answered == call->easy ? "false" : "true",
                  (unsigned long long)((record->ended_at - record->began_at) / BECALM_MS));
     for (uint32_t i = 0; i < record->attempts && i < BECALM_RECORD_MAX; i++) {

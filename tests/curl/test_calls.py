@@ -53,6 +53,16 @@ def test_calls__an_answer_that_is_kept_is_given_if_the_retry_is_not_sent_after_a
     assert host.count() == 2 and max(call["took_ms"] for call in calls) >= 300
 
 
+@pytest.mark.parametrize("pauses", [0, 1])
+def test_calls__the_trailers_of_an_answer_that_was_kept_come_after_its_body(host, lab, pauses):
+    host.on("/", Reply(503, b"y" * 100, chunked=True, trailers=(("X-T", "1"),)))
+    policy = service(initialDelay="300ms", jitter="none",
+                     breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
+    for call in lab(policy, f"http://{host.address}/", interface="multi", at_once=2, pauses=pauses).calls:
+        assert (call["status"], call["bytes"], call["reason"]) == (503, 100, "breaker_open")
+        assert call["lines_before"] == 3 < call["lines"]
+
+
 @pytest.mark.parametrize("alone", [0, 1])
 @pytest.mark.parametrize("length", [100, 40000])
 @pytest.mark.parametrize("retries", [0, 2])
