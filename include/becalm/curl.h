@@ -89,7 +89,8 @@ BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t le
 BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
                                                    const struct becalm_client_options *, struct becalm_complaint *);
 
-/* No call may be in progress, and its multis are freed. NULL is fine. */
+/* When its last call is over, its multis are freed and the handles that it was told of are cleaned up: for these
+ * becalm_curl_cleanup() still needs it. NULL is fine. */
 BECALM_API void becalm_client_free(struct becalm_client *);
 
 /* The page of metrics that the gateway has, under the same names: becalm-metrics(7). A handle's operation is the label
@@ -159,8 +160,9 @@ BECALM_API bool becalm_curl_record(CURL *, struct becalm_client *, struct becalm
 /* What belongs to one multi handle and its thread. */
 struct becalm_curl_multi;
 
-/* Around a multi handle of the caller's, which it outlives and which may have other handles too. It takes over
- * CURLMOPT_TIMERFUNCTION: set that with becalm_curl_multi_setopt(). NULL: no memory. */
+/* Around a multi handle of the caller's, which may have other handles too. It takes over CURLMOPT_TIMERFUNCTION: set that
+ * with becalm_curl_multi_setopt(). In the end it is freed before curl_multi_cleanup(), and both before the client.
+ * NULL: no memory. */
 BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becalm_client *);
 BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
 
