@@ -79,12 +79,13 @@ bool outcome_headed(CURL *easy)
     return length >= 0 || header(easy, "Content-Length").at == NULL || header(easy, "Transfer-Encoding").at != NULL;
 }
 
-bool outcome_uploads(CURL *easy, bool has_body, curl_off_t *before)
+bool outcome_uploads(CURL *easy, curl_off_t *before)
 {
     curl_off_t size = -1;
     curl_off_t sent = info_count(easy, CURLINFO_SIZE_UPLOAD_T);
-    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &size);      /* -1: not known */
-    bool waits = sent == 0 && (size > 0 || has_body) && outcome_connected(easy); /* for "100 Continue", or the caller */
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &size); /* 0: there is no body; -1: not known */
+    bool is_http = info_long(easy, CURLINFO_REQUEST_SIZE) > 0 && outcome_connected(easy); /* others tell no size */
+    bool waits = sent == 0 && size != 0 && is_http; /* for "100 Continue", or for the caller */
     bool at_once = *before == 0 && sent == size;
     bool moved = sent != *before && !at_once;
     *before = sent;

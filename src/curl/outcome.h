@@ -27,9 +27,9 @@ void outcome_of_result(CURL *, CURLcode, const struct becalm_retry_on *, struct 
  * of that has come. Of a head that says no length its first line after the status has to do. */
 bool outcome_headed(CURL *);
 
-/* Is the request's body on its way? Its beginning is not out yet, if it is known to have a body; or more of it is than
- * `before`, which is then so much. One that has gone out at once is not. */
-bool outcome_uploads(CURL *, bool has_body, curl_off_t *before);
+/* Is the request's body on its way? Its beginning is not out yet; or more of it is than `before`, which is then so
+ * much. One that has gone out at once is not. */
+bool outcome_uploads(CURL *, curl_off_t *before);
 
 /* Have bytes of a body been delivered, and of a body sent? */
 bool outcome_delivered(CURL *);

@@ -614,7 +614,8 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = (uint32_t)(attempt - transfer->attempt)};
     struct seen seen;
-    if (code != CURLE_OK && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
+    bool is_cut = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_PARTIAL_FILE;
+    if (is_cut && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
         transfer_judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
     }
     if (attempt->judged && code == CURLE_OK && !transfer->seen.grpc) {
@@ -684,10 +685,8 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
         transfer_judge(attempt);
         return true;
     }
-    learn(transfer, attempt->easy); /* its time may be over: may it be repeated? */
-    bool has_body = body_is_read(&transfer->handle->option);
-    if (outcome_uploads(attempt->easy, has_body,
-                        &attempt->uploaded)) { /* its time begins when the request is through */
+    learn(transfer, attempt->easy);                           /* its time may be over: may it be repeated? */
+    if (outcome_uploads(attempt->easy, &attempt->uploaded)) { /* its time begins when the request is through */
         becalm_call_streams(&transfer->call, slot);
         step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = slot});
         return true;

@@ -56,6 +56,7 @@ struct lab {
     bool body_plain;  /* and all that is about the request's body */
     bool form_reads;  /* the form's part comes from a callback that can't go back */
     bool seek_fails;
+    bool unsized;     /* nobody says how long the body is */
     bool follow;      /* redirections */
     bool password;    /* is there for who asks */
     bool pauses;      /* the first time that the write callback is called */
@@ -339,7 +340,7 @@ static void set_body(struct call *call, struct lab *lab)
         SET(CURLOPT_UPLOAD, 1L);
         SET(CURLOPT_READFUNCTION, on_read);
         SET(CURLOPT_READDATA, call);
-        SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)strlen(lab->read));
+        SET(CURLOPT_INFILESIZE_LARGE, lab->unsized ? (curl_off_t)-1 : (curl_off_t)strlen(lab->read));
     }
     if (lab->read != NULL && lab->seek) {
         SET(CURLOPT_SEEKFUNCTION, on_seek);
@@ -741,6 +742,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"half_plain", NULL, NULL, &lab->half_plain},
         {"body_plain", NULL, NULL, &lab->body_plain},
         {"form_reads", NULL, NULL, &lab->form_reads},
+        {"unsized", NULL, NULL, &lab->unsized},
         {"seek_fails", NULL, NULL, &lab->seek_fails},
         {"follow", NULL, NULL, &lab->follow},
         {"password", NULL, NULL, &lab->password},

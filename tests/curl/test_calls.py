@@ -151,17 +151,21 @@ def test_calls__an_upload_has_all_the_time_that_it_needs(host, lab, interface, p
     assert bytes(host.requests[0].body) == b"1234" and call["took_ms"] >= 1100
 
 
-def test_calls__an_upload_that_waits_for_100_continue_has_not_begun(host, lab):
+@pytest.mark.parametrize("unsized", [0, 1])
+def test_calls__an_upload_that_waits_for_100_continue_has_not_begun(host, lab, unsized):
     """libcurl waits for a second before it sends the body unasked."""
     host.on("/", Reply(200, b"good"))
-    call = lab(service(attemptTimeout="600ms"), f"http://{host.address}/", read="1234", plain=1).call
+    call = lab(service(attemptTimeout="600ms"), f"http://{host.address}/", read="1234", plain=1,
+               unsized=unsized).call  # fmt: skip
     assert (call["body"], call["attempts"]) == ("good", ["ok"]) and bytes(host.requests[0].body) == b"1234"
 
 
-def test_calls__a_host_that_hangs_after_an_upload_is_cut(host, lab):
+@pytest.mark.parametrize("unsized", [0, 1])
+def test_calls__a_host_that_hangs_after_an_upload_is_cut(host, lab, unsized):
     host.on("/", Reply(cut=0, end="hang"))
     policy = service(attemptTimeout="200ms", deadline="60s", maxRetries=0)
-    call = lab(policy, f"http://{host.address}/", read="12345", read_ms=50, plain=1, header="Expect:").call
+    call = lab(policy, f"http://{host.address}/", read="12345", read_ms=50, plain=1, header="Expect:",
+               unsized=unsized).call  # fmt: skip
     assert (call["code"], call["attempts"]) == (28, ["timed_out"]) and 400 <= call["took_ms"] < 30000
 
 
