@@ -67,21 +67,21 @@ static void test_client__where_there_is_no_multi_a_loop_ends(void **state)
     int left = 1;
     long ms;
     assert_null(becalm_curl_multi_new(curl, NULL));
-    check_eq_u64(becalm_curl_multi_setopt(NULL, CURLMOPT_MAXCONNECTS, 1L), CURLM_BAD_HANDLE);
-    check_eq_u64(becalm_curl_multi_add_handle(NULL, easy), CURLM_BAD_HANDLE);
+    assert_int_equal(becalm_curl_multi_setopt(NULL, CURLMOPT_MAXCONNECTS, 1L), CURLM_BAD_HANDLE);
+    assert_int_equal(becalm_curl_multi_add_handle(NULL, easy), CURLM_BAD_HANDLE);
     while (running > 0) {
-        check_eq_u64(becalm_curl_multi_perform(NULL, &running), CURLM_BAD_HANDLE);
-        check_eq_u64(becalm_curl_multi_poll(NULL, NULL, 0, 1000, NULL), CURLM_BAD_HANDLE);
+        assert_int_equal(becalm_curl_multi_perform(NULL, &running), CURLM_BAD_HANDLE);
+        assert_int_equal(becalm_curl_multi_poll(NULL, NULL, 0, 1000, NULL), CURLM_BAD_HANDLE);
     }
     running = 1;
-    check_eq_u64(becalm_curl_multi_socket_action(NULL, CURL_SOCKET_TIMEOUT, 0, &running), CURLM_BAD_HANDLE);
+    assert_int_equal(becalm_curl_multi_socket_action(NULL, CURL_SOCKET_TIMEOUT, 0, &running), CURLM_BAD_HANDLE);
     check_eq_u64((uint64_t)running, 0);
-    check_eq_u64(becalm_curl_multi_timeout(NULL, &ms), CURLM_BAD_HANDLE);
+    assert_int_equal(becalm_curl_multi_timeout(NULL, &ms), CURLM_BAD_HANDLE);
     assert_null(becalm_curl_multi_info_read(NULL, &left));
     check_eq_u64((uint64_t)left, 0);
     assert_null(becalm_curl_multi_record(NULL, easy));
     assert_null(becalm_curl_multi_answered(NULL, easy));
-    check_eq_u64(becalm_curl_multi_remove_handle(NULL, easy), CURLM_BAD_HANDLE);
+    assert_int_equal(becalm_curl_multi_remove_handle(NULL, easy), CURLM_BAD_HANDLE);
     becalm_curl_multi_free(NULL);
     curl_easy_cleanup(easy);
     (void)curl_multi_cleanup(curl);
