@@ -160,8 +160,8 @@ BECALM_API bool becalm_curl_record(CURL *, struct becalm_client *, struct becalm
 /* What belongs to one multi handle and its thread. */
 struct becalm_curl_multi;
 
-/* Around a multi handle of the caller's, which may have other handles too. It takes over CURLMOPT_TIMERFUNCTION: set that
- * with becalm_curl_multi_setopt(). In the end it is freed before curl_multi_cleanup(), and both before the client.
+/* Around a multi handle of the caller's, which may have other handles too. It takes over CURLMOPT_TIMERFUNCTION: set
+ * that with becalm_curl_multi_setopt(). In the end it is freed before curl_multi_cleanup(), and both before the client.
  * NULL: no memory. */
 BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becalm_client *);
 BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
