@@ -329,6 +329,7 @@ static void bench_make(struct bench *bench)
     (void)curl_easy_setopt(bench->easy[1], CURLOPT_HEADERFUNCTION, ignore);
     (void)becalm_curl_setopt(bench->easy[3], bench->client, CURLOPT_URL, url);
     (void)becalm_curl_setopt(bench->easy[3], bench->client, CURLOPT_WRITEFUNCTION, ignore);
+    (void)becalm_curl_setopt(bench->easy[3], bench->client, CURLOPT_WRITEDATA, NULL);
     (void)becalm_curl_setopt(bench->easy[3], bench->client, CURLOPT_HTTPHEADER, NULL); /* none but ours */
 }
 

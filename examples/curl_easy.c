@@ -32,6 +32,7 @@ int main(int argc, char **argv)
     }
     CURL *easy = curl_easy_init();
     (void)becalm_curl_setopt(easy, client, CURLOPT_URL, argv[2]);
+    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, NULL);
     (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, stdout); /* sees the final answer only */
     (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPHEADER, NULL);  /* ours are not in anybody's way */
     CURLcode code = becalm_curl_perform(easy, client);

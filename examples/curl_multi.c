@@ -20,6 +20,7 @@ static void add(struct becalm_curl_multi *multi, struct becalm_client *client, c
     (void)becalm_curl_setopt(easy, client, CURLOPT_URL, url);
     (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPGET, 1L);
     (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, ignore); /* sees the final answer only */
+    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, NULL);       /* told too, or neither is taken over */
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, url);
     (void)becalm_curl_multi_add_handle(multi, easy);
 }

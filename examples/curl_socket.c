@@ -57,6 +57,7 @@ static void add(struct loop *loop, const char *url)
     (void)becalm_curl_setopt(easy, loop->client, CURLOPT_URL, url);
     (void)becalm_curl_setopt(easy, loop->client, CURLOPT_HTTPGET, 1L);
     (void)becalm_curl_setopt(easy, loop->client, CURLOPT_WRITEFUNCTION, ignore);
+    (void)becalm_curl_setopt(easy, loop->client, CURLOPT_WRITEDATA, NULL);
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, url);
     (void)becalm_curl_multi_add_handle(loop->multi, easy);
 }

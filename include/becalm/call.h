@@ -182,6 +182,10 @@ BECALM_API void becalm_call_step(struct becalm_call *, const struct becalm_event
  * now on the call is not retried once sent. */
 BECALM_API void becalm_call_not_replayable(struct becalm_call *);
 
+/* The request in this slot turned out to be still on its way, as one that streams: until SENT only the caller's own
+ * deadline counts for it. Does nothing if its answer has come, or if nothing is in flight there. */
+BECALM_API void becalm_call_streams(struct becalm_call *, uint32_t slot);
+
 BECALM_API bool becalm_call_ended(const struct becalm_call *);
 
 BECALM_END_DECLS

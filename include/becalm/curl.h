@@ -15,18 +15,25 @@
  * (not_replayable).
  *
  * Each of these does something of its own when it is recorded:
- *   WRITEFUNCTION, WRITEDATA           the answer of an attempt that failed is kept back: only the final one is seen
- *   HEADERFUNCTION, HEADERDATA         and so are its headers (together with the two above only)
+ *   WRITEFUNCTION and WRITEDATA        the answer of an attempt that failed is kept back: only the final one is seen
+ *   HEADERFUNCTION and HEADERDATA      and so are its headers (together with the two above only)
  *   POSTFIELDS, COPYPOSTFIELDS         the body is sent again
- *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or READDATA and no READFUNCTION (a FILE)        likewise
+ *   MIMEPOST, HTTPPOST                 likewise; if a part can't go back, the call ends with CURLE_SEND_FAIL_REWIND
+ *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or with READFUNCTION as NULL and READDATA (a FILE)   likewise
  *   HTTPHEADER, NULL if there are none each attempt says its number and how much time is left
  *   CONNECTTIMEOUT, CONNECTTIMEOUT_MS  0 means the policy's connectTimeout
- *   HTTPGET, NOBODY, POST, UPLOAD, PUT, MIMEPOST, HTTPPOST, CUSTOMREQUEST      the method is known, also for routes
- *   URL, CURLU                         the URL is known after redirections, too
+ *   HTTPGET, NOBODY, POST, UPLOAD, PUT, MIMEPOST, HTTPPOST, CUSTOMREQUEST      the method is known, also for routes;
+ *                                      a call is hedged only if one of them (not CUSTOMREQUEST alone) and the write
+ *                                      function were recorded, in a multi
+ *   URL, CURLU                         the URL is known after redirections, too; a CURLU that is not recorded is never
+ *                                      known, and its request belongs to no service
+ *   PATH_AS_IS                         dots in the path stay for the routes, too
+ *   XFERINFOFUNCTION, XFERINFODATA and NOPROGRESS      becalm_curl_perform() asks it in waits between attempts, too
  *   ERRORBUFFER                        says why a call was refused or cut
  *   MAXCONNECTS                        counts
- * A function and its data go together, and what was recorded once is recorded always: set it so again. CURLOPT_HEADER
- * must be recorded if the write function is. */
+ *   SHARE                              hedges share, too
+ * A function and its data go together: if only one of the two was recorded (NULL counts), both are left alone. What was
+ * recorded once is recorded always: set it so again. CURLOPT_HEADER must be recorded if the write function is. */
 
 #include <becalm/call.h>
 #include <becalm/config.h>
@@ -67,10 +74,11 @@ struct becalm_client_options {
 };
 
 /* From a policy file, or from the same text in memory. A request belongs to a service by its URL, as in the gateway;
- * one that belongs to none is made once, as curl_easy_perform() would. `limit: auto` is aimd here, `role` and
- * `gatewayRetries` do not count, and `hosts` do not either: the URL says where to go. It is not read again when it
- * changes. NULL: see *diags; without errors in there, there was no memory. If `diags` is NULL, what is wrong is written
- * to stderr. `options` may be NULL too. */
+ * one that belongs to none is made once, as curl_easy_perform() would, and counted (becalm_unrouted_requests_total).
+ * `limit: auto` is aimd here; `role`, `gatewayRetries` and `gate` do not count, `idempotencyKey: required` is as
+ * optional, and `hosts` do not count either: the URL says where to go. It is not read again when it changes. NULL: see
+ * *diags; without errors in there, there was no memory. If `diags` is NULL, what is wrong is written to stderr.
+ * `options` may be NULL too. */
 BECALM_API struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *,
                                                     struct becalm_diags *);
 BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,
@@ -81,7 +89,8 @@ BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t le
 BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
                                                    const struct becalm_client_options *, struct becalm_complaint *);
 
-/* No call may be in progress, and its multis are freed. NULL is fine. */
+/* When its last call is over, its multis are freed and the handles that it was told of are cleaned up: for these
+ * becalm_curl_cleanup() still needs it. NULL is fine. */
 BECALM_API void becalm_client_free(struct becalm_client *);
 
 /* The page of metrics that the gateway has, under the same names: becalm-metrics(7). A handle's operation is the label
@@ -94,7 +103,12 @@ BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_
 
 /* ---- handles ---- */
 
-/* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. */
+/* If the client is NULL, because its policy could not be read, or a multi is, nothing crashes: setopt, reset and
+ * cleanup do libcurl's part, and the others say CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE, false or NULL. */
+
+/* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. In a callback
+ * of a call what it is told counts at once, as with libcurl. (There curl_easy_setopt() would overwrite what the call
+ * has taken over.) CURLE_BAD_FUNCTION_ARGUMENT for CURLOPT_CONNECT_ONLY: no program could get at the connection. */
 BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoption, ...);
 
 /* From now on each call of this handle carries an Idempotency-Key, a fresh one per call and the same on all its
@@ -115,7 +129,8 @@ BECALM_API CURLcode becalm_curl_deadline(CURL *, struct becalm_client *, becalm_
 
 /* Stand where curl_easy_reset() and curl_easy_cleanup() stood, for every handle that one of the four functions above
  * was told of: the client forgets it. (A new handle may have the address of an old one.) If it is in a
- * becalm_curl_multi, it is removed from that first. Not in a callback of its own. */
+ * becalm_curl_multi, it is removed from that first. Not in a callback of its own. Use the latter also for a handle with
+ * CURLOPT_CLOSESOCKETFUNCTION: it closes the handle's connections, which live longer than a plain handle does. */
 BECALM_API void becalm_curl_reset(CURL *, struct becalm_client *);
 BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
 
@@ -123,13 +138,18 @@ BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
 
 /* Makes the call and returns what curl_easy_perform() would have returned for its last attempt. Where nothing was sent:
  * CURLE_COULDNT_CONNECT if a rule refused it, CURLE_OPERATION_TIMEDOUT if its time was over, CURLE_ABORTED_BY_CALLBACK
- * if it was cancelled. Never hedges. */
+ * if it was cancelled. Never hedges. The policy's times begin when the request's body is through: an upload that moves
+ * is not cut. */
 BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
 
 /* Ends the call that this handle is in, also in the middle of a wait; from any thread. In a becalm_curl_multi it ends
  * when that is driven next: becalm_curl_multi_poll() is woken up, a loop of the program's own is not. False: it is in
  * no call. */
 BECALM_API bool becalm_curl_cancel(CURL *, struct becalm_client *);
+
+/* Stands where curl_easy_pause() stood, in a multi too: it goes to whoever has the answer, which may be a hedge's
+ * handle, where that function does not reach. In the thread of the call. */
+BECALM_API CURLcode becalm_curl_pause(CURL *, struct becalm_client *, int bitmask);
 
 /* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Ask in the thread of the
  * call, before that thread's next one. False: not known (any more). */
@@ -140,13 +160,15 @@ BECALM_API bool becalm_curl_record(CURL *, struct becalm_client *, struct becalm
 /* What belongs to one multi handle and its thread. */
 struct becalm_curl_multi;
 
-/* Around a multi handle of the caller's, which it outlives and which may have other handles too. It takes over
- * CURLMOPT_TIMERFUNCTION: set that with becalm_curl_multi_setopt(). NULL: no memory. */
+/* Around a multi handle of the caller's, which may have other handles too. It takes over CURLMOPT_TIMERFUNCTION: set
+ * that with becalm_curl_multi_setopt(). In the end it is freed before curl_multi_cleanup(), and both before the client.
+ * NULL: no memory. */
 BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becalm_client *);
 BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
 
 /* Each stands where the function of libcurl with its name stood. A handle whose call has ended stays until it is
- * removed; one that is removed before is cancelled. In callbacks: CURLM_RECURSIVE_API_CALL. */
+ * removed; one that is removed before is cancelled. In callbacks: CURLM_RECURSIVE_API_CALL. Who waits with
+ * curl_multi_wait() or curl_multi_fdset() waits no longer than becalm_curl_multi_timeout() says. */
 BECALM_API CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *, int *running);

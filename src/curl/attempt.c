@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "copy.h"
 #include "multi.h"
 
 #include "http/text_internal.h"
@@ -41,23 +42,24 @@ static size_t give_line(const struct transfer *transfer, char *at, size_t length
     return option->write(at, 1, length, option->header_data);
 }
 
-/* All lines that were kept back, each by itself, as libcurl gives them. */
-static bool give_head(struct attempt *attempt)
+/* The lines that were kept back, up to here, each by itself, as libcurl gives them. */
+static bool give_lines(struct attempt *attempt, size_t until)
 {
-    size_t from = 0;
-    while (from < attempt->head.length) {
-        const char *end = memchr(attempt->head.at + from, '\n', attempt->head.length - from);
-        size_t length = end == NULL ? attempt->head.length - from : (size_t)(end - attempt->head.at) + 1 - from;
-        if (give_line(attempt->transfer, attempt->head.at + from, length) != length) {
+    struct buffer *head = &attempt->head;
+    while (attempt->head_given < until) {
+        char *at = head->at + attempt->head_given;
+        const char *end = memchr(at, '\n', until - attempt->head_given);
+        size_t length = end == NULL ? until - attempt->head_given : (size_t)(end - at) + 1;
+        if (give_line(attempt->transfer, at, length) != length) {
             return false;
         }
-        from += length;
+        attempt->head_given += length;
     }
-    attempt->head.length = 0;
     return true;
 }
 
-/* What was kept of the body. False: the caller does not take it now (then `held`) or not at all (then `refused`). */
+/* What was kept of the body, and the trailers behind it. False: the caller does not take it now (then `held`) or not at
+ * all (then `refused`). */
 static bool give_kept(struct attempt *attempt)
 {
     struct buffer *body = &attempt->body;
@@ -66,8 +68,9 @@ static bool give_kept(struct attempt *attempt)
     attempt->refused = !attempt->held && taken != body->length;
     if (taken == body->length) {
         body->length = 0;
+        attempt->refused = !give_lines(attempt, attempt->head.length);
     }
-    return body->length == 0;
+    return body->length == 0 && !attempt->refused;
 }
 
 /* ---- what libcurl gives us ---- */
@@ -90,7 +93,7 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
 {
     struct attempt *attempt = data;
     size_t length = size * count;
-    if (attempt->state == ATTEMPT_PASSED) {
+    if (attempt->state == ATTEMPT_PASSED && attempt->body.length == 0) {
         return give_line(attempt->transfer, at, length);
     }
     if (wants_lines(&attempt->transfer->handle->option)) {
@@ -130,6 +133,7 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
             attempt->paused = true;
             return CURL_WRITEFUNC_PAUSE;
         }
+        attempt->head_end = attempt->body.length == 0 ? attempt->head.length : attempt->head_end;
         buffer_bytes(&attempt->body, at, length);
         return attempt->body.full ? 0 : length;
     case ATTEMPT_FREE:
@@ -153,7 +157,7 @@ bool attempt_give(struct attempt *attempt)
 void attempt_release(struct attempt *attempt)
 {
     attempt->state = ATTEMPT_PASSED;
-    if (give_head(attempt)) {
+    if (give_lines(attempt, attempt->body.length == 0 ? attempt->head.length : attempt->head_end)) {
         (void)attempt_give(attempt);
     } else {
         attempt->refused = true;
@@ -306,23 +310,38 @@ static bool options_set(struct attempt *attempt)
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
     }
-    if (transfer->takes_connect && option->connect_ms != connect_ms) { /* it stays, for the next call */
+    if (transfer->takes_connect && option->connect_ms != connect_ms) {
         (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
         option->connect_ms = attempt->copied ? option->connect_ms : connect_ms;
     }
     return true;
 }
 
+void attempt_headers_again(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        struct attempt *attempt = &transfer->attempt[i];
+        if (attempt->added) {
+            (void)curl_easy_setopt(attempt->easy, CURLOPT_HTTPHEADER, headers_of(attempt));
+        }
+    }
+}
+
 void attempt_restore(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
-    const struct handle_options *option = &transfer->handle->option;
+    struct handle_options *option = &transfer->handle->option;
     if (transfer->takes_headers) {
         (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, option->headers);
     }
+    if (option->connect_ms != 0) {
+        (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
+        option->connect_ms = 0;
+    }
     if (transfer->takes_body) {
         (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, option->write);
-        (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, option->write_data == NULL ? stdout : option->write_data);
+        (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA,
+                               option->write == NULL && option->write_data == NULL ? stdout : option->write_data);
     }
     if (transfer->takes_head) {
         (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, option->header);
@@ -340,9 +359,9 @@ static bool easy_choose(struct attempt *attempt)
         used = used || (other->added && other->easy == transfer->easy);
     }
     attempt->copied = used;
-    attempt->easy = used ? curl_easy_duphandle(transfer->easy) : transfer->easy;
+    attempt->easy = used ? copy_make(transfer->easy, &transfer->handle->option, &attempt->cookies) : transfer->easy;
     if (used && attempt->easy != NULL && !multi_know(transfer->multi, attempt->easy, transfer)) {
-        curl_easy_cleanup(attempt->easy);
+        copy_free(attempt->easy, attempt->cookies);
         attempt->easy = NULL;
     }
     return attempt->easy != NULL;
@@ -354,11 +373,13 @@ bool attempt_send(struct attempt *attempt)
     attempt->state = ATTEMPT_FLYING;
     attempt->judged = false;
     attempt->ended = false;
+    attempt->uploaded = 0;
     attempt->status = 0;
     attempt->paused = false;
     attempt->refused = false;
     attempt->held = false;
     attempt->head.length = 0;
+    attempt->head_given = 0;
     attempt->body.length = 0;
     attempt->code = CURLE_FAILED_INIT;
     if (!easy_choose(attempt)) {
@@ -399,7 +420,7 @@ void attempt_remove(struct attempt *attempt)
     /* A copy that has the answer stays until the end, to be asked about it. */
     if (attempt->copied && attempt->easy != attempt->transfer->answered) {
         multi_unknow(multi, attempt->easy);
-        curl_easy_cleanup(attempt->easy);
+        copy_free(attempt->easy, attempt->cookies);
         attempt->copied = false;
         attempt->easy = NULL;
     }

@@ -20,16 +20,15 @@ bool body_begin(struct body *body, const struct handle_options *option)
     switch (option->body) {
     case BODY_NONE:
     case BODY_MEMORY:
+    case BODY_FORM: /* libcurl goes back itself; if a part can't, it sends nothing, and says so */
         return true;
-    case BODY_FORM:
-        return false; /* a part may come from a callback that can't go back */
     case BODY_CALLBACK:
         break;
     }
     if (option->seek != NULL) {
-        return true;
+        return handle_told(option, TOLD_ALL_SEEK);
     }
-    if (option->read == NULL && (option->told & TOLD_READ) != 0) {
+    if (option->read == NULL && handle_told(option, TOLD_ALL_READ)) {
         body->from = ftello(file_of(option));
     }
     return body->from >= 0;
@@ -37,6 +36,9 @@ bool body_begin(struct body *body, const struct handle_options *option)
 
 bool body_rewind(const struct body *body, const struct handle_options *option)
 {
+    if (option->body == BODY_FORM) {
+        return true;
+    }
     if (option->seek != NULL) {
         return option->seek(option->seek_data, 0, SEEK_SET) == CURL_SEEKFUNC_OK;
     }

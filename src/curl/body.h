@@ -20,7 +20,7 @@ bool body_is_read(const struct handle_options *);
 /* The call begins. False: what is sent of it is gone. */
 bool body_begin(struct body *, const struct handle_options *);
 
-/* Back to its beginning, as libcurl itself would go there. */
+/* Back to its beginning, as libcurl itself would go there; with a form it does so itself. */
 bool body_rewind(const struct body *, const struct handle_options *);
 
 #endif

@@ -77,6 +77,7 @@ static bool unrouted_make(struct becalm_client *client)
     struct client_target *target = &client->target[client->target_count++];
     target->service = NOT_OURS;
     target->connect_timeout = 0;
+    becalm_retry_on_defaults(&target->retry_on);
     becalm_policy_defaults(&target->policy);
     target->policy.max_retries = 0;
     target->policy.attempt_timeout = NO_LIMIT;
@@ -312,6 +313,9 @@ struct client_target *client_find(const struct becalm_client *client, struct bec
 const struct becalm_target *becalm_client_target(const struct becalm_client *client, const char *service,
                                                  const char *endpoint)
 {
+    if (client == NULL) {
+        return NULL;
+    }
     uint32_t count = client->routes == NULL ? client->target_count : client->target_count - 1;
     for (uint32_t i = 0; i < count; i++) {
         const struct client_target *target = &client->target[i];

@@ -25,7 +25,7 @@ static bool is_busy(const struct handle *handle)
 /* ---- what a handle is told ---- */
 
 /* The handle, which is remembered from now on; NULL: no memory. With the mutex. */
-static struct handle *handle_told(struct becalm_client *client, CURL *easy)
+static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
 {
     struct handle *handle = handles_get(&client->handles, easy);
     if (handle != NULL) {
@@ -34,18 +34,44 @@ static struct handle *handle_told(struct becalm_client *client, CURL *easy)
     return handle;
 }
 
+/* Whose policy could not be read has no client, and libcurl is told all the same: see becalm_curl_perform(). */
 static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option, const void *value)
 {
+    if (client == NULL) {
+        return CURLE_OK;
+    }
     lock(client);
-    struct handle *handle = handle_told(client, easy);
+    struct handle *handle = handle_keep(client, easy);
     bool noted = handle != NULL && handle_note(handle, option, value);
     unlock(client);
     return noted ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
+/* The call that the handle is in; NULL: none. */
+static struct transfer *call_of(CURL *easy, struct becalm_client *client)
+{
+    if (client == NULL) {
+        return NULL;
+    }
+    lock(client);
+    const struct handle *handle = handles_find(&client->handles, easy);
+    struct transfer *transfer = handle == NULL ? NULL : multi_call_of(handle);
+    unlock(client);
+    return transfer;
+}
+
+/* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what
+ * the caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
+static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
+{
+    struct transfer *transfer = call_of(easy, client);
+    return transfer != NULL && transfer_takes(transfer, option) ? transfer : NULL;
+}
+
 CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption option, ...)
 {
     CURLcode rc;
+    struct transfer *taken = taker(easy, client, option);
     va_list arguments;
     va_start(arguments, option);
     if ((int)option >= CURLOPTTYPE_BLOB) {
@@ -58,15 +84,19 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
         rc = rc == CURLE_OK ? note(easy, client, option, &size) : rc;
     } else if ((int)option >= CURLOPTTYPE_FUNCTIONPOINT) {
         void (*function)(void) = va_arg(arguments, void (*)(void));
-        rc = curl_easy_setopt(easy, option, function);
+        rc = taken == NULL ? curl_easy_setopt(easy, option, function) : CURLE_OK;
         rc = rc == CURLE_OK ? note(easy, client, option, &function) : rc;
     } else if ((int)option >= CURLOPTTYPE_OBJECTPOINT) {
         void *pointer = va_arg(arguments, void *);
-        rc = curl_easy_setopt(easy, option, pointer);
+        rc = taken == NULL ? curl_easy_setopt(easy, option, pointer) : CURLE_OK;
         rc = rc == CURLE_OK ? note(easy, client, option, &pointer) : rc;
+        if (taken != NULL && option == CURLOPT_HTTPHEADER) {
+            attempt_headers_again(taken);
+        }
     } else {
         long number = va_arg(arguments, long);
-        rc = curl_easy_setopt(easy, option, number);
+        bool refused = option == CURLOPT_CONNECT_ONLY && number != 0; /* nobody could use the connection afterwards */
+        rc = refused ? CURLE_BAD_FUNCTION_ARGUMENT : curl_easy_setopt(easy, option, number);
         rc = rc == CURLE_OK ? note(easy, client, option, &number) : rc;
     }
     va_end(arguments);
@@ -75,9 +105,12 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
 
 CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 {
+    if (client == NULL) {
+        return CURLE_BAD_FUNCTION_ARGUMENT;
+    }
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
-    bool knows_headers = handle != NULL && (handle->option.told & TOLD_HEADERS) != 0;
+    bool knows_headers = handle != NULL && handle_told(&handle->option, TOLD_HEADERS);
     if (knows_headers) {
         handle->keyed = true;
     }
@@ -87,8 +120,11 @@ CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
 
 CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const char *operation)
 {
+    if (easy == NULL || client == NULL) {
+        return CURLE_BAD_FUNCTION_ARGUMENT;
+    }
     lock(client);
-    struct handle *handle = handle_told(client, easy);
+    struct handle *handle = handle_keep(client, easy);
     if (handle != NULL) {
         handle->operation = operation == NULL ? NULL : client_operation(client, operation);
     }
@@ -98,8 +134,11 @@ CURLcode becalm_curl_operation(CURL *easy, struct becalm_client *client, const c
 
 CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_ns deadline_at)
 {
+    if (easy == NULL || client == NULL) {
+        return CURLE_BAD_FUNCTION_ARGUMENT;
+    }
     lock(client);
-    struct handle *handle = handle_told(client, easy);
+    struct handle *handle = handle_keep(client, easy);
     if (handle != NULL) {
         handle->deadline_at = deadline_at;
     }
@@ -110,6 +149,9 @@ CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_n
 /* The multi that it is in would look for it, so it is taken out of that first. */
 static void forget(CURL *easy, struct becalm_client *client)
 {
+    if (client == NULL) {
+        return;
+    }
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     struct becalm_curl_multi *in = handle == NULL ? NULL : handle->in;
@@ -186,6 +228,9 @@ CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
 
 bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
 {
+    if (client == NULL) {
+        return false;
+    }
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     bool busy = handle != NULL && is_busy(handle);
@@ -200,8 +245,17 @@ bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
     return busy || in_multi;
 }
 
+CURLcode becalm_curl_pause(CURL *easy, struct becalm_client *client, int bitmask)
+{
+    struct transfer *transfer = call_of(easy, client);
+    return transfer == NULL ? curl_easy_pause(easy, bitmask) : multi_pause(transfer, bitmask);
+}
+
 bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_record *record)
 {
+    if (client == NULL) {
+        return false;
+    }
     lock(client);
     const struct handle *handle = handles_find(&client->handles, easy);
     bool known = handle != NULL && !is_busy(handle) && handle->called;

@@ -202,6 +202,10 @@ static void number_note(struct handle_options *option, CURLoption which, long va
         method_note(option, value != 0 ? "PUT" : "GET", value != 0 ? BODY_CALLBACK : BODY_NONE);
     } else if (which == CURLOPT_HEADER) {
         option->headers_in_body = value != 0;
+    } else if (which == CURLOPT_NOPROGRESS) {
+        option->progresses = value == 0;
+    } else if (which == CURLOPT_PATH_AS_IS) {
+        option->path_as_is = value != 0;
     } else if (which == CURLOPT_MAXCONNECTS) {
         option->connections = value;
     } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
@@ -215,20 +219,26 @@ static bool pointer_note(struct handle_options *option, CURLoption which, void *
 {
     if (which == CURLOPT_WRITEDATA) {
         option->write_data = value;
-        option->told |= TOLD_WRITE;
+        option->told |= TOLD_WRITE_DATA;
     } else if (which == CURLOPT_HEADERDATA) {
         option->header_data = value;
-        option->told |= TOLD_HEADER;
+        option->told |= TOLD_HEADER_DATA;
     } else if (which == CURLOPT_READDATA) {
         option->read_data = value;
-        option->told |= TOLD_READ;
+        option->told |= TOLD_READ_DATA;
     } else if (which == CURLOPT_SEEKDATA) {
         option->seek_data = value;
+        option->told |= TOLD_SEEK_DATA;
+    } else if (which == CURLOPT_XFERINFODATA) {
+        option->progress_data = value;
+        option->told |= TOLD_PROGRESS_DATA;
     } else if (which == CURLOPT_HTTPHEADER) {
         option->headers = value;
         option->told |= TOLD_HEADERS;
     } else if (which == CURLOPT_CURLU) {
         option->curlu = value;
+    } else if (which == CURLOPT_SHARE) {
+        option->share = value;
     } else if (which == CURLOPT_ERRORBUFFER) {
         option->error = value;
     } else if (which == CURLOPT_URL) {
@@ -259,6 +269,10 @@ static void function_note(struct handle_options *option, CURLoption which, any_f
         option->told |= TOLD_READ;
     } else if (which == CURLOPT_SEEKFUNCTION) {
         option->seek = (curl_seek_callback)value;
+        option->told |= TOLD_SEEK;
+    } else if (which == CURLOPT_XFERINFOFUNCTION) {
+        option->progress = (curl_xferinfo_callback)value;
+        option->told |= TOLD_PROGRESS;
     }
 }
 
@@ -278,4 +292,14 @@ bool handle_note(struct handle *handle, CURLoption which, const void *value)
     }
     number_note(&handle->option, which, *(const long *)value);
     return true;
+}
+
+bool handle_goes_on(const struct handle *handle)
+{
+    const struct handle_options *option = &handle->option;
+    if (!option->progresses || option->progress == NULL || !handle_told(option, TOLD_ALL_PROGRESS)) {
+        return true;
+    }
+    int stop = option->progress(option->progress_data, 0, 0, 0, 0);
+    return stop == 0 || stop == CURL_PROGRESSFUNC_CONTINUE;
 }

@@ -20,18 +20,31 @@ struct client_target;
 /* What becalm_curl_setopt() was told of, bits. What it was not told of may have been set without it, so that it is
  * neither taken over nor restored. */
 enum handle_told {
-    TOLD_WRITE = 1,    /* WRITEFUNCTION or WRITEDATA */
-    TOLD_HEADER = 2,   /* HEADERFUNCTION or HEADERDATA */
-    TOLD_READ = 4,     /* READFUNCTION or READDATA */
-    TOLD_HEADERS = 8,  /* HTTPHEADER */
-    TOLD_CONNECT = 16, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
+    TOLD_WRITE = 1, /* WRITEFUNCTION ... */
+    TOLD_WRITE_DATA = 2,
+    TOLD_HEADER = 4,
+    TOLD_HEADER_DATA = 8,
+    TOLD_READ = 16,
+    TOLD_READ_DATA = 32,
+    TOLD_SEEK = 64,
+    TOLD_SEEK_DATA = 128,
+    TOLD_PROGRESS = 256, /* XFERINFOFUNCTION */
+    TOLD_PROGRESS_DATA = 512,
+    TOLD_HEADERS = 1024, /* HTTPHEADER */
+    TOLD_CONNECT = 2048, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
+    /* A function without its data, or data without its function, can't be called: only both are taken over. */
+    TOLD_ALL_WRITE = TOLD_WRITE | TOLD_WRITE_DATA,
+    TOLD_ALL_HEADER = TOLD_HEADER | TOLD_HEADER_DATA,
+    TOLD_ALL_READ = TOLD_READ | TOLD_READ_DATA,
+    TOLD_ALL_SEEK = TOLD_SEEK | TOLD_SEEK_DATA,
+    TOLD_ALL_PROGRESS = TOLD_PROGRESS | TOLD_PROGRESS_DATA
 };
 
 /* Where the request's body comes from. */
 enum handle_body {
     BODY_NONE,
     BODY_MEMORY,  /* POSTFIELDS: libcurl sends it again by itself */
-    BODY_FORM,    /* MIMEPOST, HTTPPOST: nobody can be asked whether its parts can go back */
+    BODY_FORM,    /* MIMEPOST, HTTPPOST: likewise, if its parts can go back, which nobody can be asked before */
     BODY_CALLBACK /* READFUNCTION, or a FILE */
 };
 
@@ -46,8 +59,12 @@ struct handle_options {
     void *read_data;
     curl_seek_callback seek;
     void *seek_data;
+    curl_xferinfo_callback progress;
+    void *progress_data;
+    bool progresses; /* NOPROGRESS is 0 */
     struct curl_slist *headers;
     CURLU *curlu;
+    CURLSH *share;
     char *error;        /* ERRORBUFFER */
     long connections;   /* MAXCONNECTS; 0: not told */
     char *url;          /* a copy; NULL: not told */
@@ -58,7 +75,14 @@ struct handle_options {
     bool connect_timeout;
     long connect_ms;      /* what we have set instead; 0: nothing */
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
+    bool path_as_is;
 };
+
+/* Was it told of all these? */
+static inline bool handle_told(const struct handle_options *option, unsigned all)
+{
+    return (option->told & all) == all;
+}
 
 #define HANDLE_URL_MAX 256u
 
@@ -66,7 +90,7 @@ struct handle_options {
 struct handle_route {
     struct client_target *target; /* NULL: not known */
     size_t url_length;
-    char url[HANDLE_URL_MAX];
+    char url[HANDLE_URL_MAX]; /* zero-terminated */
     char method[16];
 };
 
@@ -105,6 +129,9 @@ void handles_forget(struct handles *, struct handle *);      /* and frees it */
 void handles_use(struct handles *, struct handle *);         /* of those told nothing it is the last to be forgotten */
 void handles_keep(struct handles *, struct handle *);        /* it was told something: never forgotten by itself */
 void handles_free(struct handles *);
+
+/* In a wait of ours, where libcurl can't: does the caller, if it was recorded, want to go on? */
+bool handle_goes_on(const struct handle *);
 
 /* Writes down an option. `value` points to the long, curl_off_t or pointer. False: no memory. */
 bool handle_note(struct handle *, CURLoption, const void *value);

@@ -67,11 +67,22 @@ void multi_unknow(struct becalm_curl_multi *multi, CURL *easy)
 /* The transfer of a handle, or NULL. */
 static struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *easy)
 {
+    if (multi == NULL) {
+        return NULL;
+    }
     if (multi->only != NULL) {
         return multi->only->easy == easy ? multi->only : NULL;
     }
     const struct multi_place *place = multi->place_count == 0 ? NULL : &multi->place[place_find(multi, easy)];
     return place == NULL || place->easy == NULL ? NULL : place->transfer;
+}
+
+struct transfer *multi_call_of(const struct handle *handle)
+{
+    /* relaxed: it is this thread that has set it */
+    bool busy = atomic_load_explicit(&handle->busy, memory_order_relaxed);
+    struct transfer *transfer = multi_find(busy ? handle->multi : handle->in, handle->easy);
+    return transfer == NULL || transfer->over ? NULL : transfer;
 }
 
 /* ---- timers: a heap; a transfer that waits for nothing is not in it ---- */
@@ -145,7 +156,7 @@ void multi_wake_at(struct becalm_curl_multi *multi, struct transfer *transfer, b
 
 static becalm_ns next_at(const struct becalm_curl_multi *multi)
 {
-    if (multi->message_count > 0) {
+    if (multi->unheard && multi->message_count > 0) {
         return 0;
     }
     return multi->timer_count == 0 ? BECALM_NEVER : multi->timers[0]->wake_at;
@@ -186,6 +197,9 @@ CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *multi, CURLMoption 
 {
     va_list arguments;
     CURLMcode rc = CURLM_OK;
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     va_start(arguments, option);
     if (option == CURLMOPT_TIMERFUNCTION) {
         multi->timer = va_arg(arguments, curl_multi_timer_callback);
@@ -217,6 +231,7 @@ static void message_add(struct becalm_curl_multi *multi, const CURLMsg *message)
     BECALM_ASSERT(multi->message_count < multi->messages_max); /* there is room for every handle */
     uint32_t at = (multi->message_first + multi->message_count++) & (multi->messages_max - 1);
     multi->messages[at] = *message;
+    multi->unheard = true;
 }
 
 /* Room for the timer and the message of one transfer more. */
@@ -248,7 +263,7 @@ static bool room_make(struct becalm_curl_multi *multi, uint32_t transfers)
 
 CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *multi, int *left)
 {
-    if (multi->message_count == 0) {
+    if (multi == NULL || multi->message_count == 0) {
         *left = 0;
         return NULL;
     }
@@ -356,14 +371,37 @@ static void cancels_run(struct becalm_curl_multi *multi)
 
 /* ---- driving ---- */
 
+/* One of our functions is at work, or libcurl is, in a callback: also one that a curl_easy_pause() of the program's own
+ * has called, of which only libcurl knows. */
+static bool is_inside(const struct becalm_curl_multi *multi)
+{
+    long ms;
+    return multi->inside || curl_multi_timeout(multi->curl, &ms) == CURLM_RECURSIVE_API_CALL;
+}
+
+CURLcode multi_pause(struct transfer *transfer, int bitmask)
+{
+    struct becalm_curl_multi *multi = transfer->multi;
+    bool inside = multi->inside;
+    multi->inside = true;
+    CURLcode rc = curl_easy_pause(transfer->answered, bitmask);
+    multi->inside = inside;
+    return rc;
+}
+
 static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside, int *running)
 {
+    if (rc == CURLM_RECURSIVE_API_CALL) { /* see is_inside() */
+        multi->inside = false;
+        return rc;
+    }
     messages_take(multi);
     int others = inside - (int)multi->flying; /* while both speak of the same moment */
     cancels_run(multi);
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
     settle(multi);
     *running = (int)multi->active + (others > 0 ? others : 0);
+    multi->unheard = false; /* it looks now, or leaves them there until it has the time */
     rearm(multi);
     multi->inside = false;
     return rc;
@@ -372,6 +410,10 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
 CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *multi, int *running)
 {
     int inside = 0;
+    if (multi == NULL) {
+        *running = 0; /* so that a loop ends that looks at nothing else */
+        return CURLM_BAD_HANDLE;
+    }
     if (multi->inside) {
         return CURLM_RECURSIVE_API_CALL;
     }
@@ -384,6 +426,10 @@ CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *multi, curl_
                                           int *running)
 {
     int inside = 0;
+    if (multi == NULL) {
+        *running = 0; /* so that a loop ends that looks at nothing else */
+        return CURLM_BAD_HANDLE;
+    }
     if (multi->inside) {
         return CURLM_RECURSIVE_API_CALL;
     }
@@ -397,6 +443,9 @@ CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *multi, curl_
 
 CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *multi, long *timeout_ms)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     CURLMcode rc = curl_multi_timeout(multi->curl, timeout_ms);
     becalm_ns at = next_at(multi);
     if (rc == CURLM_OK && at != BECALM_NEVER) {
@@ -409,6 +458,9 @@ CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *multi, long *timeo
 CURLMcode becalm_curl_multi_poll(struct becalm_curl_multi *multi, struct curl_waitfd *extra, unsigned extra_count,
                                  int timeout_ms, int *ready)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     becalm_ns at = next_at(multi);
     if (at != BECALM_NEVER) {
         int own = (int)ms_until(becalm_run_now(), at);
@@ -421,7 +473,7 @@ CURLMcode becalm_curl_multi_poll(struct becalm_curl_multi *multi, struct curl_wa
 
 struct becalm_curl_multi *becalm_curl_multi_new(CURLM *curl, struct becalm_client *client)
 {
-    struct becalm_curl_multi *multi = calloc(1, sizeof *multi);
+    struct becalm_curl_multi *multi = curl == NULL || client == NULL ? NULL : calloc(1, sizeof *multi);
     if (multi != NULL) {
         multi->client = client;
         multi->curl = curl;
@@ -528,10 +580,13 @@ static struct transfer *transfer_new(struct becalm_curl_multi *multi, CURL *easy
 
 CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *easy)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     if (easy == NULL) {
         return CURLM_BAD_EASY_HANDLE;
     }
-    if (multi->inside) {
+    if (is_inside(multi)) {
         return CURLM_RECURSIVE_API_CALL;
     }
     if (multi_find(multi, easy) != NULL) {
@@ -569,11 +624,14 @@ static void message_drop(struct becalm_curl_multi *multi, const CURL *easy)
 
 CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL *easy)
 {
+    if (multi == NULL) {
+        return CURLM_BAD_HANDLE;
+    }
     struct transfer *transfer = multi_find(multi, easy);
     if (transfer == NULL || transfer->easy != easy) {
         return CURLM_BAD_EASY_HANDLE;
     }
-    if (multi->inside) {
+    if (is_inside(multi)) {
         return CURLM_RECURSIVE_API_CALL;
     }
     multi->inside = true;
@@ -644,6 +702,10 @@ static bool first_is_glance(const struct transfer *only)
     return becalm_ns_left(only->call.record.began_at, only->wake_at) > 2 * GLANCE;
 }
 
+/* libcurl turns at least so often, and so its progress function is called while nothing moves: many programs give up,
+ * or go on with what they have paused, in there. */
+#define TURN_MS 1000
+
 /* Lets libcurl work, and waits until there is more to do. Most calls have two turns: one that sends, and one that has
  * the answer. */
 static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
@@ -675,7 +737,13 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
         settle(multi);
         return rc;
     }
-    return curl_multi_poll(multi->curl, NULL, 0, (int)ms_until(now, only->wake_at), NULL);
+    if (multi->flying == 0 && !handle_goes_on(only->handle)) {
+        transfer_cancel(only);
+        settle(multi);
+        return rc;
+    }
+    long ms = ms_until(now, only->wake_at);
+    return curl_multi_poll(multi->curl, NULL, 0, ms < TURN_MS ? (int)ms : TURN_MS, NULL);
 }
 
 CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct handle *handle)

@@ -33,6 +33,7 @@ struct becalm_curl_multi {
     uint32_t messages_max;  /* a power of two, or 0 */
     uint32_t message_first;
     uint32_t message_count;
+    bool unheard;    /* a message came while the caller was not driving, and so has no reason to look for one */
     CURLMsg message; /* the one that was read last */
     curl_multi_timer_callback timer;
     void *timer_data;
@@ -48,6 +49,12 @@ void multi_dirty(struct becalm_curl_multi *, struct transfer *);
 
 /* For easy.c, with the client's mutex: a handle in this multi is to be cancelled by whoever drives it. */
 void multi_cancel_later(struct becalm_curl_multi *, struct handle *);
+
+/* For easy.c, in the thread of the call: the one that this handle is in and that has not ended; NULL: none. */
+struct transfer *multi_call_of(const struct handle *);
+
+/* For easy.c: pauses whoever has the call's answer, or goes on with it. */
+CURLcode multi_pause(struct transfer *, int bitmask);
 
 /* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
 struct becalm_curl_multi *multi_new_for_one(CURLM *, struct becalm_client *);

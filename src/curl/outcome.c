@@ -49,6 +49,16 @@ static curl_off_t info_count(CURL *easy, CURLINFO info)
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK && value > 0 ? value : 0;
 }
 
+/* Of the last answer, if redirections led to several; also from its trailers. */
+static struct becalm_text header(CURL *easy, const char *name)
+{
+    struct curl_header *found = NULL;
+    if (curl_easy_header(easy, name, 0, CURLH_HEADER | CURLH_TRAILER, -1, &found) != CURLHE_OK) {
+        return (struct becalm_text){0};
+    }
+    return (struct becalm_text){found->value, strlen(found->value)};
+}
+
 bool outcome_delivered(CURL *easy)
 {
     return info_count(easy, CURLINFO_SIZE_DOWNLOAD_T) > 0;
@@ -59,8 +69,27 @@ bool outcome_headed(CURL *easy)
     curl_off_t length = -1;
     long status = info_long(easy, CURLINFO_RESPONSE_CODE);
     bool followed = status < 200 || (status >= 300 && status < 400) || status == 401 || status == 407;
+    if (outcome_delivered(easy)) {
+        return true;
+    }
+    if (followed || curl_easy_nextheader(easy, CURLH_HEADER, -1, NULL) == NULL) {
+        return false;
+    }
     (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length); /* -1 until the whole head has come */
-    return outcome_delivered(easy) || (!followed && length >= 0);
+    return length >= 0 || header(easy, "Content-Length").at == NULL || header(easy, "Transfer-Encoding").at != NULL;
+}
+
+bool outcome_uploads(CURL *easy, curl_off_t *before)
+{
+    curl_off_t size = -1;
+    curl_off_t sent = info_count(easy, CURLINFO_SIZE_UPLOAD_T);
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &size); /* 0: there is no body; -1: not known */
+    bool is_http = info_long(easy, CURLINFO_REQUEST_SIZE) > 0 && outcome_connected(easy); /* others tell no size */
+    bool waits = sent == 0 && size != 0 && is_http; /* for "100 Continue", or for the caller */
+    bool at_once = *before == 0 && sent == size;
+    bool moved = sent != *before && !at_once;
+    *before = sent;
+    return waits || moved;
 }
 
 bool outcome_sent_body(CURL *easy)
@@ -76,16 +105,6 @@ bool outcome_connected(CURL *easy)
 static uint32_t status_of(CURL *easy)
 {
     return (uint32_t)info_long(easy, CURLINFO_RESPONSE_CODE);
-}
-
-/* Of the last answer, if redirections led to several; also from its trailers. */
-static struct becalm_text header(CURL *easy, const char *name)
-{
-    struct curl_header *found = NULL;
-    if (curl_easy_header(easy, name, 0, CURLH_HEADER | CURLH_TRAILER, -1, &found) != CURLHE_OK) {
-        return (struct becalm_text){0};
-    }
-    return (struct becalm_text){found->value, strlen(found->value)};
 }
 
 static bool is_grpc(CURL *easy)
@@ -147,13 +166,36 @@ static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
     BECALM_UNREACHABLE();
 }
 
+/* What a proxy said instead of making a tunnel, through which nothing was sent then; 0: it did, or was not asked. */
+static long tunnel_refusal(CURL *easy)
+{
+    long said = info_long(easy, CURLINFO_HTTP_CONNECTCODE);
+    bool sent_before = info_long(easy, CURLINFO_REDIRECT_COUNT) > 0 || status_of(easy) != 0;
+    return said >= 300 && !sent_before ? said : 0;
+}
+
+/* An error that the answer's status explains, whatever else libcurl did not like about it: it is no part of a file to
+ * be resumed, or too long. */
+static bool is_by_status(CURL *easy, CURLcode code)
+{
+    bool may_be = code == CURLE_HTTP_RETURNED_ERROR || code == CURLE_RANGE_ERROR || code == CURLE_FILESIZE_EXCEEDED;
+    return may_be && status_of(easy) >= 400;
+}
+
 void outcome_of_result(CURL *easy, CURLcode code, const struct becalm_retry_on *retry_on, struct seen *seen)
 {
-    if (code == CURLE_OK || (code == CURLE_HTTP_RETURNED_ERROR && status_of(easy) >= 400)) {
+    if (code == CURLE_OK || is_by_status(easy, code)) {
         outcome_of_head(easy, retry_on, seen);
         return;
     }
     *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_CANCELLED}};
+    long refusal = tunnel_refusal(easy);
+    if (refusal != 0) { /* it is busy, or does not want this caller, which is nobody else's affair */
+        if (refusal >= 500 || refusal == 429) {
+            becalm_http_fail(retry_on, BECALM_HTTP_CONNECT, &seen->outcome);
+        }
+        return;
+    }
     for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
         bool own_fault = code == CURLE_UNSUPPORTED_PROTOCOL && info_long(easy, CURLINFO_REQUEST_SIZE) == 0;
         if (troubles[i].code == code && !own_fault) {

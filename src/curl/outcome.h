@@ -24,8 +24,12 @@ void outcome_of_head(CURL *, const struct becalm_retry_on *, struct seen *);
 void outcome_of_result(CURL *, CURLcode, const struct becalm_retry_on *, struct seen *);
 
 /* Has the head of the answer come that the caller will see? Known for sure if it says how long the body is, or if some
- * of that has come. */
+ * of that has come. Of a head that says no length its first line after the status has to do. */
 bool outcome_headed(CURL *);
+
+/* Is the request's body on its way? Its beginning is not out yet; or more of it is than `before`, which is then so
+ * much. One that has gone out at once is not. */
+bool outcome_uploads(CURL *, curl_off_t *before);
 
 /* Have bytes of a body been delivered, and of a body sent? */
 bool outcome_delivered(CURL *);

@@ -6,6 +6,7 @@
 
 #include <becalm/run.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define PAGE_MAX (64u * 1024 * 1024)
@@ -57,19 +58,37 @@ static void page_fill(const struct becalm_client *client, struct page *page)
     }
 }
 
+/* Calls of the target that is nobody's; built in code, a client has none such. With the mutex. */
+static uint64_t unrouted_count(const struct becalm_client *client)
+{
+    uint64_t count = 0;
+    const struct site *site = client->routes == NULL ? NULL : client->target[client->target_count - 1].sites;
+    for (; site != NULL; site = site->next) {
+        for (uint32_t k = 0; k < SITE_LANES; k++) {
+            count += atomic_load_explicit(&site->lane[k].meter.arrivals, memory_order_relaxed);
+        }
+    }
+    return count;
+}
+
 char *becalm_client_metrics(struct becalm_client *client)
 {
     struct buffer text = {.bytes_max = PAGE_MAX};
     struct page page = {0};
+    if (client == NULL) {
+        return NULL;
+    }
     (void)pthread_mutex_lock(&client->mutex); /* sites may be added, and are never taken away */
+    uint64_t unrouted = unrouted_count(client);
     bool made = page_make(client, &page);
     if (made) {
         page_fill(client, &page);
     }
     (void)pthread_mutex_unlock(&client->mutex);
     if (made) {
-        metrics_write(&text,
-                      &(struct metrics){.target = page.row, .target_count = page.count, .now = becalm_run_now()});
+        metrics_write(
+            &text, &(struct metrics){
+                       .target = page.row, .target_count = page.count, .unrouted = unrouted, .now = becalm_run_now()});
         buffer_bytes(&text, "", 1);
     }
     free(page.row);

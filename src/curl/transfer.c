@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "copy.h"
+#include "destination.h"
 #include "multi.h"
 
 #include "http/text_internal.h"
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 
 #define HELD_FOR (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
+#define LOOKS    8u               /* at an attempt in flight, while an attempt's timeout passes */
 
 /* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
 extern int getentropy(void *buffer, size_t length);
@@ -18,11 +21,21 @@ extern int getentropy(void *buffer, size_t length);
 static void takes_set(struct transfer *transfer)
 {
     const struct handle_options *option = &transfer->handle->option;
-    unsigned told = option->told;
-    transfer->takes_body = (told & TOLD_WRITE) != 0 && !option->headers_in_body;
-    transfer->takes_head = (told & TOLD_HEADER) != 0 && transfer->takes_body;
-    transfer->takes_headers = (told & TOLD_HEADERS) != 0;
-    transfer->takes_connect = (told & TOLD_CONNECT) != 0 && !option->connect_timeout;
+    transfer->takes_body = handle_told(option, TOLD_ALL_WRITE) && !option->headers_in_body;
+    transfer->takes_head = handle_told(option, TOLD_ALL_HEADER) && transfer->takes_body;
+    transfer->takes_headers = handle_told(option, TOLD_HEADERS);
+    transfer->takes_connect = handle_told(option, TOLD_CONNECT) && !option->connect_timeout;
+}
+
+bool transfer_takes(const struct transfer *transfer, CURLoption option)
+{
+    if (option == CURLOPT_WRITEFUNCTION || option == CURLOPT_WRITEDATA) {
+        return transfer->takes_body;
+    }
+    if (option == CURLOPT_HEADERFUNCTION || option == CURLOPT_HEADERDATA) {
+        return transfer->takes_head;
+    }
+    return option == CURLOPT_HTTPHEADER && transfer->takes_headers;
 }
 
 /* NULL: it was not told of its method and body. */
@@ -36,11 +49,12 @@ static bool knows_method(const struct transfer *transfer)
     return transfer->handle->option.method != NULL || transfer->handle->option.custom != NULL;
 }
 
-/* Two attempts at once need a body that both can read, and answers that wait until one is chosen. */
+/* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
+ * one is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
 static bool may_hedge(const struct transfer *transfer)
 {
     const struct handle_options *told = told_options(transfer);
-    return transfer->multi->only == NULL && transfer->takes_body && (told == NULL || !body_is_read(told));
+    return transfer->multi->only == NULL && transfer->takes_body && told != NULL && !body_is_read(told);
 }
 
 /* ---- what is known of the request ---- */
@@ -350,7 +364,7 @@ static void tell_error(const struct transfer *transfer)
 {
     char *text = transfer->handle->option.error;
     const struct becalm_record *record = &transfer->call.record;
-    if (text != NULL && (record->attempts == 0 || record->reason == BECALM_WHY_CANCELLED || transfer->cut)) {
+    if (text != NULL && (record->attempts == 0 || transfer->cut)) {
         (void)snprintf(text, CURL_ERROR_SIZE, "%s", becalm_reason_sentence(record->reason));
     }
 }
@@ -365,6 +379,7 @@ static void finish(struct transfer *transfer, const struct becalm_action *action
         return;
     }
     if (action->last_answer && kept != NULL) {
+        transfer->answered = kept->easy;
         attempt_release(kept);
         transfer->passing = true;
         transfer->code = kept->refused ? CURLE_WRITE_ERROR : kept->code;
@@ -404,6 +419,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         transfer->why = action->why;
         transfer->wait = action->wait;
         transfer->failed_at = event->at.now;
+        transfer->look_at = action->why == BECALM_WHY_HEDGE ? transfer->look_at : BECALM_NEVER; /* nobody flies */
     }
     if ((action->flags & BECALM_DO_SEND) != 0) {
         struct attempt *attempt = &transfer->attempt[action->slot];
@@ -419,6 +435,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         attempt->due_number = action->attempt;
         attempt->due_at = event->at.now;
         attempt->timeout_at = action->timeout_at;
+        transfer->look_at = becalm_ns_after(event->at.now, transfer->call.policy->attempt_timeout / LOOKS);
     }
     if ((action->flags & BECALM_DO_ANSWER) != 0) {
         transfer->answered = transfer->attempt[action->slot].easy;
@@ -432,13 +449,14 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
     }
 }
 
-/* When to be woken: at the latest when the engine says so. An answer that is passed on has only the caller's own
- * deadline; and if the caller has paused it, nobody tells us when it goes on, so that it is asked again. */
+/* When to be woken: at the latest when the engine says so, and before to look how far it is. An answer that is passed
+ * on has only the caller's own deadline; and if the caller has paused it, nobody tells us when it goes on, so that it
+ * is asked again. */
 static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
 {
     const struct attempt *passed = transfer->ended ? NULL : attempt_in(transfer, ATTEMPT_PASSED);
     if (passed == NULL) {
-        return engine_at;
+        return becalm_ns_min(engine_at, transfer->look_at);
     }
     becalm_ns again_at = passed->held ? becalm_ns_after(becalm_run_now(), HELD_FOR) : BECALM_NEVER;
     return becalm_ns_min(engine_at, becalm_ns_min(again_at, transfer->must_end_at));
@@ -451,6 +469,7 @@ static void step(struct transfer *transfer, struct becalm_event *event)
     becalm_call_step(&transfer->call, event, &action);
     note(transfer, event, &action);
     act(transfer, event, &action);
+    transfer->engine_at = action.wake_at;
     multi_wake_at(transfer->multi, transfer, wake_at(transfer, action.wake_at));
     multi_dirty(transfer->multi, transfer);
 }
@@ -471,21 +490,39 @@ static bool text_same(struct becalm_text text, const char *at, size_t length)
     return text.length == length && memcmp(text.at, at, length) == 0;
 }
 
+/* Whom a request for this URL belongs to, which is zero-terminated. */
+static struct client_target *target_of(const struct transfer *transfer, struct becalm_text url,
+                                       struct becalm_text method)
+{
+    const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
+    char *made = destination_written(url, transfer->handle->option.path_as_is);
+    struct client_target *target = client_find(transfer->client, made == NULL ? url : text_from(made), method, headers);
+    curl_free(made);
+    return target;
+}
+
 /* Whom the request belongs to, most often the same as the handle's latest. */
 static struct client_target *target_find(const struct transfer *transfer, struct becalm_text method)
 {
-    const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
+    const struct handle_options *option = &transfer->handle->option;
     struct handle_route *route = &transfer->handle->route;
     char *made;
     struct becalm_text url = url_of(transfer, &made);
     struct client_target *target;
-    if (route->target != NULL && text_same(url, route->url, route->url_length) &&
-        text_same(method, route->method, strlen(route->method))) {
+    bool same = route->target != NULL && text_same(url, route->url, route->url_length);
+    if (!same && route->target != NULL && option->url == NULL && option->curlu == NULL &&
+        destination_led(transfer->easy, route, url)) {
+        url = (struct becalm_text){route->url, route->url_length}; /* there it begins again */
+        same = true;
+    }
+    if (same && text_same(method, route->method, strlen(route->method))) {
         target = route->target;
     } else {
-        target = client_find(transfer->client, url, method, headers);
+        target = target_of(transfer, url, method);
+        route->target = NULL; /* what it was before is not the latest any more */
         if (url.length < sizeof route->url && method.length < sizeof route->method) {
-            memcpy(route->url, url.at, url.length);
+            memmove(route->url, url.at, url.length);
+            route->url[url.length] = '\0';
             memcpy(route->method, method.at, method.length);
             route->method[method.length] = '\0';
             route->url_length = url.length;
@@ -563,6 +600,9 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     attempt->code = code;
     if (attempt->state == ATTEMPT_KEPT) {
         transfer->code = code;
+        if (code == CURLE_ABORTED_BY_CALLBACK) {
+            transfer_cancel(transfer); /* the caller gave up while we waited to retry */
+        }
         return; /* the engine knows of it since its head */
     }
     transfer->code = code;
@@ -574,6 +614,10 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = (uint32_t)(attempt - transfer->attempt)};
     struct seen seen;
+    bool is_cut = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_PARTIAL_FILE;
+    if (is_cut && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
+        transfer_judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
+    }
     if (attempt->judged && code == CURLE_OK && !transfer->seen.grpc) {
         seen = transfer->seen; /* the engine has judged its head, and it is whole */
     } else {
@@ -617,23 +661,65 @@ static void timer_passed(struct transfer *transfer, struct attempt *attempt)
     multi_dirty(transfer->multi, transfer);
 }
 
+/* Was all its time, and not only what a deadline had left of it, too short to get a connection? Then it was never sent.
+ */
+static bool never_sent(const struct attempt *attempt, becalm_ns now, struct seen *seen)
+{
+    const struct transfer *transfer = attempt->transfer;
+    becalm_ns time = becalm_ns_left(attempt->due_at, attempt->timeout_at);
+    if (now < attempt->timeout_at || time < transfer->call.policy->attempt_timeout) {
+        return false;
+    }
+    outcome_of_result(attempt->easy, CURLE_OPERATION_TIMEDOUT, &transfer->target->retry_on, seen);
+    return seen->outcome.kind == BECALM_OUTCOME_REFUSED;
+}
+
+/* How far is an attempt of which nobody tells? True: the engine was told something, and nothing else is to be done. Its
+ * head is not looked for before it matters: more lines of it may be on their way. */
+static bool attempt_look(struct attempt *attempt, becalm_ns now)
+{
+    struct transfer *transfer = attempt->transfer;
+    uint32_t slot = (uint32_t)(attempt - transfer->attempt);
+    struct seen seen;
+    if (!transfer->takes_head && now >= transfer->engine_at && outcome_headed(attempt->easy)) {
+        transfer_judge(attempt);
+        return true;
+    }
+    learn(transfer, attempt->easy);                           /* its time may be over: may it be repeated? */
+    if (outcome_uploads(attempt->easy, &attempt->uploaded)) { /* its time begins when the request is through */
+        becalm_call_streams(&transfer->call, slot);
+        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = slot});
+        return true;
+    }
+    if (!never_sent(attempt, now, &seen)) {
+        return false;
+    }
+    attempt->state = ATTEMPT_GONE;
+    transfer->code = CURLE_OPERATION_TIMEDOUT;
+    transfer->cut = true;
+    seen_keep(transfer, &seen);
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = seen.outcome});
+    return true;
+}
+
 void transfer_timer(struct transfer *transfer)
 {
+    becalm_ns now = becalm_run_now();
     struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
     if (passed != NULL) {
         timer_passed(transfer, passed);
         return;
     }
+    transfer->look_at = BECALM_NEVER;
     for (uint32_t i = 0; i < transfer->top; i++) {
         struct attempt *attempt = &transfer->attempt[i];
         if (attempt->state != ATTEMPT_FLYING || !attempt->added || attempt->judged) {
             continue;
         }
-        if (!transfer->takes_head && outcome_headed(attempt->easy)) { /* nobody has seen it come */
-            transfer_judge(attempt);
+        transfer->look_at = becalm_ns_after(now, transfer->call.policy->attempt_timeout / LOOKS);
+        if (attempt_look(attempt, now)) {
             return;
         }
-        learn(transfer, attempt->easy); /* its time may be over: may it be repeated? */
     }
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
 }
@@ -648,6 +734,7 @@ void transfer_cancel(struct transfer *transfer)
             multi_dirty(transfer->multi, transfer);
             return;
         }
+        transfer->cut = true;
         step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_CANCEL});
     }
 }
@@ -655,7 +742,12 @@ void transfer_cancel(struct transfer *transfer)
 /* An attempt that could not even be handed to libcurl: the caller's own trouble, and nobody's failure. */
 static void send_failed(struct transfer *transfer, const struct attempt *attempt)
 {
+    char *text = transfer->handle->option.error;
+    if (text != NULL) {
+        (void)snprintf(text, CURL_ERROR_SIZE, "%s", curl_easy_strerror(attempt->code));
+    }
     transfer->code = attempt->code;
+    transfer->cut = false;
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE,
                                           .slot = (uint32_t)(attempt - transfer->attempt),
                                           .outcome = {.kind = BECALM_OUTCOME_CANCELLED}});
@@ -682,17 +774,6 @@ bool transfer_settle(struct transfer *transfer)
     return transfer->ended;
 }
 
-/* What the copy that has the answer was told to remember, the caller's own handle remembers. */
-static void cookies_take(CURL *easy, CURL *from)
-{
-    struct curl_slist *cookies = NULL;
-    (void)curl_easy_getinfo(from, CURLINFO_COOKIELIST, &cookies);
-    for (const struct curl_slist *cookie = cookies; cookie != NULL; cookie = cookie->next) {
-        (void)curl_easy_setopt(easy, CURLOPT_COOKIELIST, cookie->data);
-    }
-    curl_slist_free_all(cookies);
-}
-
 void transfer_detach(struct transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->top; i++) {
@@ -702,8 +783,11 @@ void transfer_detach(struct transfer *transfer)
         }
     }
     attempt_restore(transfer);
-    if (transfer->answered != transfer->easy) {
-        cookies_take(transfer->easy, transfer->answered);
+    for (uint32_t i = 0; i < transfer->top && transfer->answered != transfer->easy; i++) {
+        const struct attempt *attempt = &transfer->attempt[i];
+        if (attempt->copied && attempt->easy == transfer->answered) {
+            copy_cookies_take(transfer->easy, attempt->easy, attempt->cookies);
+        }
     }
     multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
 }

@@ -40,16 +40,17 @@ enum attempt_header {
 struct attempt {
     struct transfer *transfer;
     enum attempt_state state;
-    CURL *easy;   /* the caller's, or a copy of it for a hedge */
-    bool copied;  /* the latter */
-    bool added;   /* it is in the multi handle */
-    bool busy;    /* and libcurl has not said that it is over */
-    bool paused;  /* it is kept, and no more of it fits */
-    bool held;    /* the caller has paused before it took what was kept: `body` still has it */
-    bool refused; /* the caller did not take what was given to it */
-    bool judged;  /* its head was told to the engine */
-    bool counted; /* among those in flight */
-    bool due;     /* to be sent, once who was here before is gone */
+    CURL *easy;                 /* the caller's, or a copy of it for a hedge */
+    bool copied;                /* the latter */
+    struct curl_slist *cookies; /* that the copy was given */
+    bool added;                 /* it is in the multi handle */
+    bool busy;                  /* and libcurl has not said that it is over */
+    bool paused;                /* it is kept, and no more of it fits */
+    bool held;                  /* the caller has paused before it took what was kept: `body` still has it */
+    bool refused;               /* the caller did not take what was given to it */
+    bool judged;                /* its head was told to the engine */
+    bool counted;               /* among those in flight */
+    bool due;                   /* to be sent, once who was here before is gone */
     uint32_t due_number;
     becalm_ns due_at; /* when that was decided */
     uint32_t status;  /* of its answer; 0: none */
@@ -57,7 +58,10 @@ struct attempt {
     CURLcode code;
     uint32_t number;
     becalm_ns timeout_at;
+    curl_off_t uploaded;                      /* of the request's body, when it was looked at */
     struct buffer head;                       /* lines that the caller has not seen */
+    size_t head_given;                        /* of them, by now */
+    size_t head_end;                          /* of them, before the body: what is behind are trailers */
     struct buffer body;                       /* and bytes */
     struct curl_slist line[ATTEMPT_HEADERS];  /* in front of the caller's headers, whose list is not touched */
     char text[ATTEMPT_HEADERS][HEADER_BYTES]; /* of the lines; the first two are most often the same in the next call */
@@ -100,6 +104,8 @@ struct transfer {
     struct seen seen;     /* how the latest attempt ended */
     char retry_after[40]; /* its copy: the handle that it lies in goes on */
     enum becalm_reason why;
+    becalm_ns engine_at; /* when the engine wants to be woken */
+    becalm_ns look_at;   /* when to see how far the attempts in flight are, of which nobody tells */
     becalm_ns wake_at;
     uint32_t timer; /* its place among the timers */
     bool dirty;     /* in the list of those to be settled */
@@ -122,10 +128,16 @@ void transfer_detach(struct transfer *);
 void transfer_forget(struct transfer *); /* and the copy that it kept to be asked */
 void transfer_free(struct transfer *);
 
+/* Has this call taken the option over, so that libcurl has ours in its place? */
+bool transfer_takes(const struct transfer *, CURLoption);
+
 /* attempt.c: sends, with callbacks and headers of ours on a recorded handle; removes again. */
 bool attempt_send(struct attempt *);
 void attempt_remove(struct attempt *);
 void attempt_restore(struct transfer *);
+
+/* The caller has told other headers: those in flight send them next, if libcurl follows anything. */
+void attempt_headers_again(struct transfer *);
 
 /* Some of a body may have been read by now. */
 void attempt_body_read(const struct attempt *);

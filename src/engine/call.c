@@ -57,6 +57,13 @@ void becalm_call_not_replayable(struct becalm_call *call)
     call->request.not_replayable = true;
 }
 
+void becalm_call_streams(struct becalm_call *call, uint32_t slot)
+{
+    if (slot < BECALM_SLOTS && (call->live & 1u << slot) != 0) {
+        becalm__attempt_streams(call, slot);
+    }
+}
+
 bool becalm_call_ended(const struct becalm_call *call)
 {
     return call->phase == BECALM_PHASE_ENDED;

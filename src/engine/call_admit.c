@@ -93,7 +93,7 @@ static bool rate_passes(struct step *s)
 void becalm__call_admit(struct step *s)
 {
     struct becalm_call *call = s->call;
-    becalm_ns carried_at = call->request.deadline_at == 0 ? BECALM_NEVER : call->request.deadline_at;
+    becalm_ns carried_at = becalm__call_carried(call);
     call->record.began_at = s->at->now;
     call->deadline_at = call->request.streams ? carried_at /* the policy's begins when the request is through */
                                               : becalm_deadline_at(s->at->now, call->policy->deadline, carried_at);

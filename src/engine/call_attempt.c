@@ -96,6 +96,17 @@ static void attempt_time(struct step *s, struct becalm_live *live)
     live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(s->at->now, own);
 }
 
+void becalm__attempt_streams(struct becalm_call *call, uint32_t slot)
+{
+    struct becalm_live *live = &call->slot[slot];
+    if (live->judged) {
+        return;
+    }
+    live->streams = true;
+    call->deadline_at = becalm__call_carried(call);
+    live->timeout_at = call->deadline_at;
+}
+
 void becalm__attempt_sent(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;

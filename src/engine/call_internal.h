@@ -70,7 +70,16 @@ void becalm__call_enter(struct step *s);  /* NEW, PACED: the limit and the gate 
 void becalm__call_served(struct step *s); /* GATED: the gate has called */
 void becalm__call_expire(struct step *s); /* GATED: patience or deadline is over */
 
+/* The deadline that the caller has brought along; NEVER: none. */
+static inline becalm_ns becalm__call_carried(const struct becalm_call *call)
+{
+    return call->request.deadline_at == 0 ? BECALM_NEVER : call->request.deadline_at;
+}
+
 /* call_attempt.c */
+
+/* A request turned out to stream. */
+void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 
 /* A request that streams is through to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);

@@ -487,7 +487,6 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
     write_single(w, "becalm_connections", "gauge", "Connections of clients that are open.", g->connections);
     write_single(w, "becalm_connections_accepted_total", "counter", "Connections that clients have opened.",
                  g->accepted);
-    write_single(w, "becalm_unrouted_requests_total", "counter", "Requests that belong to no service.", g->unrouted);
     write_single(w, "becalm_log_dropped_total", "counter", "Log lines that could not be written.", g->log_dropped);
     if (g->store != NULL) {
         write_store(w, g->store);
@@ -546,6 +545,7 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_histogram(&w, m, "becalm_request_duration_seconds", "How long calls took, all attempts and waits together.",
                     offsetof(struct meter, duration));
     write_build(&w);
+    write_single(&w, "becalm_unrouted_requests_total", "counter", "Requests that belong to no service.", m->unrouted);
     if (m->gateway != NULL) {
         write_gateway(&w, m->gateway);
         write_process(&w);

@@ -37,7 +37,6 @@ struct metrics_gateway {
     uint32_t workers;
     uint64_t connections; /* of clients, open now */
     uint64_t accepted;    /* and ever */
-    uint64_t unrouted;    /* requests that belong to no service */
     bool reload_ok;       /* the latest one */
     uint64_t reload_at;   /* of the latest that went well: seconds since 1970 */
     uint64_t log_dropped;
@@ -50,7 +49,8 @@ struct metrics {
     const struct metrics_gateway *gateway; /* NULL: a client in another program, of whose process it does not speak */
     const struct metrics_target *target;
     uint32_t target_count;
-    becalm_ns now; /* on the clock of the targets */
+    uint64_t unrouted; /* requests that belong to no service */
+    becalm_ns now;     /* on the clock of the targets */
     bool open_metrics;
 };
 

@@ -56,7 +56,6 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
         .workers = gateway->worker_count,
         .connections = atomic_load_explicit(&gateway->connections, memory_order_relaxed),
         .accepted = atomic_load_explicit(&gateway->accepted, memory_order_relaxed),
-        .unrouted = atomic_load_explicit(&gateway->unrouted, memory_order_relaxed),
         .reload_ok = reload.successful,
         .reload_at = reload.good_wall / BECALM_S,
         .log_dropped = log_dropped(gateway->log),
@@ -105,6 +104,7 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
                                          .gateway = &figures,
                                          .target = targets,
                                          .target_count = snapshot->target_count,
+                                         .unrouted = atomic_load_explicit(&gateway->unrouted, memory_order_relaxed),
                                          .now = admin->place.loop->now,
                                          .open_metrics = open,
                                      });

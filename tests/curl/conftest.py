@@ -5,6 +5,7 @@ named by BECALM_LAB; the hosts are those of the gateway's tests."""
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -53,6 +54,21 @@ def host():
     host = Host()
     yield host
     host.close()
+
+
+@pytest.fixture
+def silent():
+    """A port whose queue is full, so that the kernel answers nobody."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        crowd = [socket.socket() for _ in range(8)]
+        for one in crowd:
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+        for one in crowd:
+            one.close()
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ struct lab {
     const char *form;           /* a form with one part */
     const char *sets[SETS_MAX]; /* options to be set, in this order: postfields:x, postfields, nobody:0 ... */
     long set_count;
+    const char *only[SETS_MAX]; /* only these options are recorded: WRITEDATA ... */
+    long only_count;
     struct curl_slist *headers;
     long repeat;
     long threads;
@@ -42,20 +44,34 @@ struct lab {
     bool state;         /* print what the program takes up in the end */
     long cancel_ms;
     long pause_ms; /* before each call */
+    long read_ms;  /* before each byte that the read callback gives, one at a time */
     bool plain;
     bool seek;
     bool key;
     bool fail_on_error;
     bool fresh; /* a handle of its own for each call */
     bool quiet;
-    bool half_plain; /* all that is about the answer is set without us, after one option that is not */
-    bool form_reads; /* the form's part comes from a callback that can't go back */
+    bool answer_only; /* the write function and its data are all that is recorded */
+    bool half_plain;  /* all that is about the answer is set without us, after one option that is not */
+    bool body_plain;  /* and all that is about the request's body */
+    bool form_reads;  /* the form's part comes from a callback that can't go back */
     bool seek_fails;
-    bool follow;   /* redirections */
-    bool password; /* is there for who asks */
-    bool pauses;   /* the first time that the write callback is called */
+    bool unsized;     /* nobody says how long the body is */
+    bool follow;      /* redirections */
+    bool password;    /* is there for who asks */
+    bool pauses;      /* the first time that the write callback is called */
+    bool pause_alone; /* and goes on with libcurl's own function */
+    bool meddles;     /* when it has gone on it calls what is not for callbacks */
+    struct becalm_curl_multi *multi;
+    long abort_ms; /* the progress function gives up after so long; it also takes what was paused */
+    bool late;     /* the answer's data and the request's headers anew, once there is a head */
     bool cookies;
-    bool again; /* after the calls one without us, with the same handle */
+    const char *cookie; /* a line of headers: one that it has from the beginning */
+    const char *jar;    /* the file that they are written to */
+    bool again;         /* after the calls one without us, with the same handle */
+    const char *proxy;  /* for tunnels */
+    long resume;        /* from this byte on */
+    long size_max;
     long timeout_ms;
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
@@ -70,16 +86,34 @@ struct call {
     size_t total;
     unsigned heads; /* status lines */
     unsigned lines;
-    size_t at; /* in lab->read, or in lab->form */
+    unsigned lines_before; /* the body */
+    size_t at;             /* in lab->read, or in lab->form */
     unsigned seeks;
     bool paused;
     bool unpaused;
+    bool unpausing;
+    becalm_ns abort_at;
+    struct call *elsewhere;       /* where the answer goes, if it is told so when its head has come */
+    struct curl_slist *elsewhose; /* headers that are told then, too */
     FILE *file;
     curl_mime *mime;
     char error[CURL_ERROR_SIZE];
 };
 
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
+
+static void meddle(struct call *call)
+{
+    struct becalm_curl_multi *multi = call->lab->multi;
+    CURL *other = curl_easy_init();
+    int running = 0;
+    int added = (int)becalm_curl_multi_add_handle(multi, other);
+    int removed = (int)becalm_curl_multi_remove_handle(multi, call->easy);
+    int performed = (int)becalm_curl_multi_perform(multi, &running);
+    int acted = (int)becalm_curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    (void)printf("{\"meddled\": [%d, %d, %d, %d]}\n", added, removed, performed, acted);
+    curl_easy_cleanup(other);
+}
 
 static size_t on_write(char *at, size_t size, size_t count, void *data)
 {
@@ -89,6 +123,10 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
         call->paused = true;
         return CURL_WRITEFUNC_PAUSE;
     }
+    if (call->unpausing && call->lab->meddles) {
+        meddle(call);
+    }
+    call->lines_before = call->total == 0 ? call->lines : call->lines_before;
     size_t taken = size * count < room ? size * count : room;
     memcpy(call->body + call->length, at, taken);
     call->length += taken;
@@ -96,12 +134,33 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
     return size * count;
 }
 
+/* What many programs do: the file is opened when the headers say what comes. */
+static void set_in_callback(struct call *call)
+{
+    struct becalm_client *client = call->lab->client;
+    call->elsewhere = calloc(1, sizeof *call->elsewhere);
+    call->elsewhere->lab = call->lab;
+    call->elsewhose = curl_slist_append(NULL, "X-Mine: late");
+    (void)becalm_curl_setopt(call->easy, client, CURLOPT_WRITEDATA, call->elsewhere);
+    (void)becalm_curl_setopt(call->easy, client, CURLOPT_HTTPHEADER, call->elsewhose);
+    curl_slist_free_all(call->lab->headers);
+    call->lab->headers = NULL;
+}
+
 static size_t on_header(char *at, size_t size, size_t count, void *data)
 {
     struct call *call = data;
+    if (call->lab->late && call->elsewhere == NULL) {
+        set_in_callback(call);
+    }
     call->heads += size * count > 5 && strncmp(at, "HTTP/", 5) == 0;
     call->lines++;
     return size * count;
+}
+
+static void pause_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
 static size_t on_read(char *at, size_t size, size_t count, void *data)
@@ -109,6 +168,10 @@ static size_t on_read(char *at, size_t size, size_t count, void *data)
     struct call *call = data;
     size_t left = strlen(call->lab->read) - call->at;
     size_t given = left < size * count ? left : size * count;
+    if (call->lab->read_ms > 0 && given > 0) {
+        pause_ms(call->lab->read_ms);
+        given = 1;
+    }
     memcpy(at, call->lab->read + call->at, given);
     call->at += given;
     return given;
@@ -132,9 +195,30 @@ static int on_seek(void *data, curl_off_t offset, int origin)
     return origin == SEEK_SET && !call->lab->seek_fails ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
-#define SET(option, value)                                           \
-    ((void)(lab->plain ? curl_easy_setopt(call->easy, option, value) \
-                       : becalm_curl_setopt(call->easy, lab->client, option, value)))
+static int on_progress(void *data, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
+{
+    struct call *call = data;
+    (void)total, (void)now, (void)up_total, (void)up_now;
+    if (call->paused && !call->unpaused) {
+        call->unpaused = true;
+        (void)curl_easy_pause(call->easy, CURLPAUSE_CONT);
+    }
+    return becalm_run_now() >= call->abort_at;
+}
+
+static bool is_recorded(const struct lab *lab, CURLoption option)
+{
+    bool named = lab->only_count == 0;
+    for (long i = 0; i < lab->only_count; i++) {
+        named = named || curl_easy_option_by_name(lab->only[i])->id == option;
+    }
+    return named && !lab->plain;
+}
+
+#define SET_RESULT(option, value)                                                          \
+    (is_recorded(lab, option) ? becalm_curl_setopt(call->easy, lab->client, option, value) \
+                              : curl_easy_setopt(call->easy, option, value))
+#define SET(option, value) ((void)SET_RESULT(option, value))
 
 static bool option_is(const char *argument, const char *key, char sign, const char **value)
 {
@@ -160,13 +244,15 @@ static void set_one(struct call *call, struct lab *lab, const char *set)
         {"httpget", CURLOPT_HTTPGET, false},
         {"upload", CURLOPT_UPLOAD, false},
         {"post", CURLOPT_POST, false},
+        {"path_as_is", CURLOPT_PATH_AS_IS, false},
+        {"connect_only", CURLOPT_CONNECT_ONLY, false},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool named = any ? option_is(set, names[i].name, ':', &value) : strcmp(set, names[i].name) == 0;
         if (named && names[i].text) {
             SET(names[i].option, any ? value : NULL);
-        } else if (named) {
-            SET(names[i].option, any ? strtol(value, NULL, 10) : 0L);
+        } else if (named && SET_RESULT(names[i].option, any ? strtol(value, NULL, 10) : 0L) != CURLE_OK) {
+            (void)printf("{\"refused\": \"%s\"}\n", set);
         }
     }
 }
@@ -188,6 +274,7 @@ static void set_file(struct call *call, struct lab *lab)
     long size = ftell(call->file) - lab->file_from;
     (void)fseek(call->file, lab->file_from, SEEK_SET);
     SET(CURLOPT_UPLOAD, 1L);
+    SET(CURLOPT_READFUNCTION, NULL);
     SET(CURLOPT_READDATA, call->file);
     SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)size);
 }
@@ -205,6 +292,14 @@ static void set_form(struct call *call, struct lab *lab)
     SET(CURLOPT_MIMEPOST, call->mime);
 }
 
+static void set_progress(struct call *call, struct lab *lab)
+{
+    call->abort_at = becalm_ns_after(becalm_run_now(), (becalm_ns)lab->abort_ms * BECALM_MS);
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, call);
+}
+
 /* What is never recorded. */
 static void set_others(struct call *call, const struct lab *lab)
 {
@@ -214,8 +309,15 @@ static void set_others(struct call *call, const struct lab *lab)
     (void)curl_easy_setopt(call->easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
     (void)curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, lab->timeout_ms);
     (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, (long)lab->fail_on_error);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PROXY, lab->proxy);
+    (void)curl_easy_setopt(call->easy, CURLOPT_HTTPPROXYTUNNEL, (long)(lab->proxy != NULL));
+    (void)curl_easy_setopt(call->easy, CURLOPT_RESUME_FROM, lab->resume);
+    (void)curl_easy_setopt(call->easy, CURLOPT_MAXFILESIZE, lab->size_max);
     if (lab->cookies) {
         (void)curl_easy_setopt(call->easy, CURLOPT_COOKIEFILE, "");
+        (void)curl_easy_setopt(call->easy, CURLOPT_COOKIELIST, lab->cookie);
+        (void)curl_easy_setopt(call->easy, CURLOPT_COOKIEJAR, lab->jar);
+        (void)curl_easy_setopt(call->easy, CURLOPT_COOKIELIST, "FLUSH");
     }
     if (lab->password) {
         (void)curl_easy_setopt(call->easy, CURLOPT_USERPWD, "me:secret");
@@ -223,18 +325,8 @@ static void set_others(struct call *call, const struct lab *lab)
     }
 }
 
-static void call_make(struct call *call, struct lab *lab)
+static void set_body(struct call *call, struct lab *lab)
 {
-    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
-    SET(CURLOPT_URL, lab->url);
-    SET(CURLOPT_ERRORBUFFER, call->error);
-    struct lab half = *lab;
-    half.plain = lab->plain || lab->half_plain;
-    set_answer(call, &half);
-    set_others(call, lab);
-    if (lab->max_connects > 0) {
-        SET(CURLOPT_MAXCONNECTS, lab->max_connects);
-    }
     if (lab->file != NULL) {
         set_file(call, lab);
     }
@@ -248,12 +340,42 @@ static void call_make(struct call *call, struct lab *lab)
         SET(CURLOPT_UPLOAD, 1L);
         SET(CURLOPT_READFUNCTION, on_read);
         SET(CURLOPT_READDATA, call);
-        SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)strlen(lab->read));
+        SET(CURLOPT_INFILESIZE_LARGE, lab->unsized ? (curl_off_t)-1 : (curl_off_t)strlen(lab->read));
     }
     if (lab->read != NULL && lab->seek) {
         SET(CURLOPT_SEEKFUNCTION, on_seek);
         SET(CURLOPT_SEEKDATA, call);
     }
+}
+
+/* A part of what is set may be set without us. */
+static struct lab half_of(const struct lab *lab, bool plain)
+{
+    struct lab half = *lab;
+    half.plain = lab->plain || plain;
+    return half;
+}
+
+static void call_make(struct call *call, struct lab *lab)
+{
+    struct lab answer = half_of(lab, lab->half_plain || lab->answer_only);
+    struct lab body = half_of(lab, lab->body_plain);
+    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
+    SET(CURLOPT_URL, lab->url);
+    SET(CURLOPT_ERRORBUFFER, call->error);
+    set_answer(call, &answer);
+    if (lab->answer_only) {
+        SET(CURLOPT_WRITEFUNCTION, on_write);
+        SET(CURLOPT_WRITEDATA, call);
+    }
+    set_others(call, lab);
+    if (lab->max_connects > 0) {
+        SET(CURLOPT_MAXCONNECTS, lab->max_connects);
+    }
+    if (lab->abort_ms > 0) {
+        set_progress(call, lab);
+    }
+    set_body(call, &body);
     if (lab->method != NULL) {
         SET(CURLOPT_CUSTOMREQUEST, lab->method);
     }
@@ -277,6 +399,40 @@ static void print_text(const char *name, const char *text)
     (void)printf("\", ");
 }
 
+/* What went elsewhere is its answer, too. */
+static void elsewhere_take(struct call *call)
+{
+    if (call->elsewhere != NULL) {
+        memcpy(call->body, call->elsewhere->body, sizeof call->body);
+        call->length = call->elsewhere->length;
+        call->total = call->elsewhere->total;
+        call->elsewhere->length = 0;
+    }
+}
+
+static void print_cookies(const struct curl_slist *cookie)
+{
+    (void)printf("\"cookies\": [");
+    for (const char *comma = ""; cookie != NULL; cookie = cookie->next, comma = ", ") {
+        (void)printf("%s\"%s\"", comma, strrchr(cookie->data, '\t') + 1);
+    }
+    (void)printf("], ");
+}
+
+/* A cookie in its file has six. */
+static int tabs_in(const char *path)
+{
+    FILE *file = path == NULL ? NULL : fopen(path, "r");
+    int tabs = 0;
+    for (int c = 0; file != NULL && c != EOF; c = fgetc(file)) {
+        tabs += c == '\t';
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return tabs;
+}
+
 static void report(struct call *call, CURLcode code, const struct becalm_record *record, CURL *answered)
 {
     long status = 0;
@@ -284,19 +440,21 @@ static void report(struct call *call, CURLcode code, const struct becalm_record 
     if (call->lab->quiet) {
         return;
     }
+    elsewhere_take(call);
     (void)curl_easy_getinfo(answered, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(call->easy, CURLINFO_COOKIELIST, &cookies);
-    const char *cookie = cookies == NULL ? "" : strrchr(cookies->data, '\t');
     call->body[call->length] = '\0';
     (void)pthread_mutex_lock(&printing);
     (void)printf("{");
     print_text("body", call->length < 200 ? call->body : "long");
     print_text("reason", becalm_reason_word(record->reason));
     print_text("error", call->error);
-    print_text("cookies", cookie);
-    (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"seeks\": %u, "
+    print_cookies(cookies);
+    (void)printf("\"jar\": %d, ", tabs_in(call->lab->jar));
+    (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"lines_before\": %u, "
+                 "\"seeks\": %u, "
                  "\"copied\": %s, \"took_ms\": %llu, \"attempts\": [",
-                 (int)code, status, call->total, call->heads, call->lines, call->seeks,
+                 (int)code, status, call->total, call->heads, call->lines, call->lines_before, call->seeks,
                  answered == call->easy ? "false" : "true",
                  (unsigned long long)((record->ended_at - record->began_at) / BECALM_MS));
     for (uint32_t i = 0; i < record->attempts && i < BECALM_RECORD_MAX; i++) {
@@ -339,14 +497,11 @@ static void call_free(struct call *call)
         becalm_curl_cleanup(call->easy, call->lab->client);
     }
     curl_mime_free(call->mime);
+    free(call->elsewhere);
+    curl_slist_free_all(call->elsewhose);
     if (call->file != NULL) {
         (void)fclose(call->file);
     }
-}
-
-static void pause_ms(long ms)
-{
-    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
 static void *cancel_later(void *data)
@@ -455,7 +610,10 @@ static void unpause(const struct lab *lab, struct call *calls)
     for (long i = 0; i < lab->at_once && lab->pauses; i++) {
         if (calls[i].paused && !calls[i].unpaused) {
             calls[i].unpaused = true;
-            (void)curl_easy_pause(calls[i].easy, CURLPAUSE_CONT);
+            calls[i].unpausing = true;
+            (void)(lab->pause_alone ? curl_easy_pause(calls[i].easy, CURLPAUSE_CONT)
+                                    : becalm_curl_pause(calls[i].easy, lab->client, CURLPAUSE_CONT));
+            calls[i].unpausing = false;
         }
     }
 }
@@ -505,6 +663,7 @@ static void run_multi(struct lab *lab)
     struct call *calls = calloc((size_t)lab->at_once, sizeof *calls);
     int running = (int)lab->at_once;
     loop.multi = becalm_curl_multi_new(loop.curl, lab->client);
+    lab->multi = loop.multi;
     if (sockets) {
         loop.poll = calloc(SOCKETS_MAX, sizeof *loop.poll);
         (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -572,16 +731,28 @@ static bool option_read(struct lab *lab, const char *argument)
         {"operation", &lab->operation, NULL, NULL},
         {"file", &lab->file, NULL, NULL},
         {"form", &lab->form, NULL, NULL},
+        {"proxy", &lab->proxy, NULL, NULL},
+        {"resume", NULL, &lab->resume, NULL},
+        {"size_max", NULL, &lab->size_max, NULL},
         {"file_from", NULL, &lab->file_from, NULL},
         {"timeout_ms", NULL, &lab->timeout_ms, NULL},
         {"connect_ms", NULL, &lab->connect_ms, NULL},
         {"max_connects", NULL, &lab->max_connects, NULL},
+        {"answer_only", NULL, NULL, &lab->answer_only},
         {"half_plain", NULL, NULL, &lab->half_plain},
+        {"body_plain", NULL, NULL, &lab->body_plain},
         {"form_reads", NULL, NULL, &lab->form_reads},
+        {"unsized", NULL, NULL, &lab->unsized},
         {"seek_fails", NULL, NULL, &lab->seek_fails},
         {"follow", NULL, NULL, &lab->follow},
         {"password", NULL, NULL, &lab->password},
         {"pauses", NULL, NULL, &lab->pauses},
+        {"pause_alone", NULL, NULL, &lab->pause_alone},
+        {"meddles", NULL, NULL, &lab->meddles},
+        {"abort_ms", NULL, &lab->abort_ms, NULL},
+        {"late", NULL, NULL, &lab->late},
+        {"cookie", &lab->cookie, NULL, NULL},
+        {"jar", &lab->jar, NULL, NULL},
         {"cookies", NULL, NULL, &lab->cookies},
         {"again", NULL, NULL, &lab->again},
         {"repeat", NULL, &lab->repeat, NULL},
@@ -591,6 +762,7 @@ static bool option_read(struct lab *lab, const char *argument)
         {"deadline_ms", NULL, &lab->deadline_ms, NULL},
         {"cancel_ms", NULL, &lab->cancel_ms, NULL},
         {"pause_ms", NULL, &lab->pause_ms, NULL},
+        {"read_ms", NULL, &lab->read_ms, NULL},
         {"plain", NULL, NULL, &lab->plain},
         {"seek", NULL, NULL, &lab->seek},
         {"key", NULL, NULL, &lab->key},
@@ -608,6 +780,10 @@ static bool option_read(struct lab *lab, const char *argument)
     if (option_is(argument, "set", '=', &value) && lab->set_count < SETS_MAX) {
         lab->sets[lab->set_count++] = value;
         return true;
+    }
+    if (option_is(argument, "only", '=', &value) && lab->only_count < SETS_MAX) {
+        lab->only[lab->only_count++] = value;
+        return curl_easy_option_by_name(value) != NULL;
     }
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (option_is(argument, options[i].key, '=', &value)) {

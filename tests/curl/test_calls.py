@@ -54,15 +54,35 @@ def test_calls__an_answer_that_is_kept_is_given_if_the_retry_is_not_sent_after_a
     assert host.count() == 2 and max(call["took_ms"] for call in calls) >= 300
 
 
+@pytest.mark.parametrize("pauses", [0, 1])
+def test_calls__the_trailers_of_an_answer_that_was_kept_come_after_its_body(host, lab, pauses):
+    host.on("/", Reply(503, b"y" * 100, chunked=True, trailers=(("X-T", "1"),)))
+    policy = service(initialDelay="300ms", jitter="none",
+                     breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
+    for call in lab(policy, f"http://{host.address}/", interface="multi", at_once=2, pauses=pauses).calls:
+        assert (call["status"], call["bytes"], call["reason"]) == (503, 100, "breaker_open")
+        assert call["lines_before"] == 3 < call["lines"]
+
+
+@pytest.mark.parametrize("alone", [0, 1])
 @pytest.mark.parametrize("length", [100, 40000])
 @pytest.mark.parametrize("retries", [0, 2])
-def test_calls__a_caller_that_pauses_gets_the_answer_when_it_goes_on(host, lab, length, retries):
+def test_calls__a_caller_that_pauses_gets_the_answer_when_it_goes_on(host, lab, length, retries, alone):
     """With retries it was kept, and is given when the breaker has opened; without, it comes straight from the host."""
     host.on("/", Reply(503, b"y" * length))
     policy = service(initialDelay="300ms", jitter="none", maxRetries=retries,
                      breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
-    calls = lab(policy, f"http://{host.address}/", interface="multi", at_once=2, pauses=1).calls
+    calls = lab(policy, f"http://{host.address}/", interface="multi", at_once=2, pauses=1,
+                pause_alone=alone).calls  # fmt: skip
     assert [(call["code"], call["status"], call["bytes"]) for call in calls] == [(0, 503, length)] * 2
+
+
+@pytest.mark.parametrize("alone", [0, 1])
+def test_calls__in_a_callback_of_an_answer_that_goes_on_others_wait(host, lab, alone):
+    host.on("/", Reply(200, b"y" * 1000))
+    result = lab(service(), f"http://{host.address}/", interface="multi", pauses=1, pause_alone=alone, meddles=1)
+    assert result.others[0]["meddled"] == [8, 8, 8, 8]  # CURLM_RECURSIVE_API_CALL
+    assert (result.call["code"], result.call["bytes"]) == (0, 1000)
 
 
 def test_calls__little_of_an_answer_that_failed_is_kept(host, lab):
@@ -89,24 +109,122 @@ def test_calls__who_was_refused_is_told_why(host, lab):
     assert "connect" in lab(service(maxRetries=0), f"http://{host.address}/").call["error"]  # libcurl's own words
 
 
-def test_calls__a_connection_that_is_not_made_in_time_was_never_sent(lab):
-    """The listener's queue is full, so that the kernel answers nobody. Even a POST is tried again."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        crowd = [socket.socket() for _ in range(8)]
-        for one in crowd:
-            one.setblocking(False)
-            one.connect_ex(listener.getsockname())
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        policy = service(connectTimeout="100ms", attemptTimeout="20s", deadline="60s", maxRetries=1)
-        call = lab(policy, url, data="pay").call
-        assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)
-        call = lab(service(connectTimeout="20s", attemptTimeout="30s", deadline="60s", maxRetries=1), url, data="pay",
-                   connect_ms=100).call  # fmt: skip
-        assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)  # the handle's own comes first
-        for one in crowd:
-            one.close()
+def test_calls__a_connection_that_is_not_made_in_time_was_never_sent(silent, lab):
+    """Even a POST is tried again."""
+    url = f"http://127.0.0.1:{silent}/"
+    policy = service(connectTimeout="100ms", attemptTimeout="20s", deadline="60s", maxRetries=1)
+    call = lab(policy, url, data="pay").call
+    assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)
+    call = lab(service(connectTimeout="20s", attemptTimeout="30s", deadline="60s", maxRetries=1), url, data="pay",
+               connect_ms=100).call  # fmt: skip
+    assert (call["code"], call["attempts"]) == (28, ["refused"] * 2)  # the handle's own comes first
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__an_attempt_whose_time_is_over_before_it_has_a_connection_was_never_sent(silent, lab, interface, plain):
+    policy = service(connectTimeout="20s", attemptTimeout="100ms", deadline="60s", maxRetries=1)
+    call = lab(policy, f"http://127.0.0.1:{silent}/", data="pay", plain=plain, interface=interface).call
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["refused"] * 2, "attempts_spent")
+
+
+def test_calls__an_attempt_that_hangs_in_its_handshake_was_never_sent(lab):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        policy = service(connectTimeout="60s", attemptTimeout="1s", deadline="100s", maxRetries=0)
+        call = lab(policy, f"https://127.0.0.1:{listener.getsockname()[1]}/", data="pay").call
+    assert (call["code"], call["attempts"]) == (28, ["refused"])
+
+
+def test_calls__a_deadline_that_ends_the_connecting_is_nobody_s_failure(silent, lab):
+    policy = service(connectTimeout="20s", attemptTimeout="10s", deadline="100ms")
+    call = lab(policy, f"http://127.0.0.1:{silent}/", plain=1).call
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["cancelled"], "deadline")
+
+
+@pytest.mark.parametrize("interface, plain", [("easy", 1), ("multi", 0), ("socket", 1)])
+def test_calls__an_upload_has_all_the_time_that_it_needs(host, lab, interface, plain):
+    """The attempt's time begins when the request is through: then the host has it all."""
+    host.on("/", Reply(200, b"good", delay=0.2))
+    policy = service(attemptTimeout="700ms", deadline="800ms")
+    call = lab(policy, f"http://{host.address}/", read="1234", read_ms=250, plain=plain, interface=interface,
+               header="Expect:").call  # fmt: skip
+    assert (call["code"], call["body"], call["attempts"]) == (0, "good", ["ok"])
+    assert bytes(host.requests[0].body) == b"1234" and call["took_ms"] >= 1100
+
+
+@pytest.mark.parametrize("unsized", [0, 1])
+def test_calls__an_upload_that_waits_for_100_continue_has_not_begun(host, lab, unsized):
+    """libcurl waits for a second before it sends the body unasked."""
+    host.on("/", Reply(200, b"good"))
+    call = lab(service(attemptTimeout="600ms"), f"http://{host.address}/", read="1234", plain=1,
+               unsized=unsized).call  # fmt: skip
+    assert (call["body"], call["attempts"]) == ("good", ["ok"]) and bytes(host.requests[0].body) == b"1234"
+
+
+@pytest.mark.parametrize("unsized", [0, 1])
+def test_calls__a_host_that_hangs_after_an_upload_is_cut(host, lab, unsized):
+    host.on("/", Reply(cut=0, end="hang"))
+    policy = service(attemptTimeout="200ms", deadline="60s", maxRetries=0)
+    call = lab(policy, f"http://{host.address}/", read="12345", read_ms=50, plain=1, header="Expect:",
+               unsized=unsized).call  # fmt: skip
+    assert (call["code"], call["attempts"]) == (28, ["timed_out"]) and 400 <= call["took_ms"] < 30000
+
+
+@pytest.mark.parametrize("kind, head", [
+    ("plain", b"Transfer-Encoding: chunked"), ("plain", b"X-Kind: endless"),
+    ("answer_only", b"Transfer-Encoding: chunked"), ("recorded", b"X-Kind: endless"),
+])  # fmt: skip
+def test_calls__an_answer_whose_first_byte_comes_late_is_not_cut(host, lab, kind, head):
+    host.on("/", Reply(raw=b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n", end="hang"))
+    options = {} if kind == "recorded" else {kind: 1}
+    call = lab(service(attemptTimeout="300ms", deadline="400ms"), f"http://{host.address}/", cancel_ms=800,
+               **options).call  # fmt: skip
+    assert (call["code"], call["attempts"]) == (42, ["ok"]) and call["took_ms"] >= 700 and host.count() == 1
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+@pytest.mark.parametrize("status, attempts", [(503, ["refused"] * 3), (407, ["cancelled"]), (200, ["broken"])])
+def test_calls__what_a_proxy_makes_no_tunnel_for_was_never_sent(host, lab, plain, status, attempts):
+    """But what has gone into its tunnel may have been."""
+    fields = {"Proxy-Authenticate": 'Basic realm="x"', "Connection": "close"}
+    host.on("*", Reply(status, b"", fields), Reply(status, b"", fields, end="reset"))
+    if status == 200:
+        host.on("*", Reply(raw=b"HTTP/1.1 200 Here\r\n\r\n"), Reply(cut=0, end="reset"))
+    call = lab(service(match="{host: nowhere.invalid}"), "http://nowhere.invalid/", data="pay", plain=plain,
+               proxy=f"http://{host.address}").call  # fmt: skip
+    assert call["code"] in (52, 56) and call["attempts"] == attempts
+    assert plain or str(status) in call["error"] or status == 200  # libcurl's words
+
+
+@pytest.mark.parametrize("option", [{"resume": 100}, {"size_max": 2}])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__an_error_counts_whatever_else_is_wrong_with_it(host, lab, option, plain):
+    host.on("/", Reply(503, b"busy"))
+    call = lab(service(maxRetries=1), f"http://{host.address}/", plain=plain, **option).call
+    assert (call["status"], call["attempts"]) == (503, ["rejected"] * 2)
+    host.on("/", Reply(200, b"good"))
+    call = lab(service(maxRetries=1), f"http://{host.address}/", plain=plain, **option).call
+    assert call["code"] in (33, 63) and call["attempts"] in (["cancelled"], ["ok"])
+
+
+def test_calls__what_libcurl_says_is_not_overwritten(host, lab):
+    host.on("/", Reply(200, b"good"))
+    url = f"http://{host.address}/"
+    assert "Maximum file size" in lab(service(), url, size_max=2, answer_only=1).call["error"]
+    assert "byte ranges" in lab(service(), url, resume=100, answer_only=1).call["error"]
+    assert "gave up" not in lab(service(), "http://127.0.0.1:99999/").call["error"]
+    assert "gave up" in lab(service(), url, cancel_ms=300, read="1234", read_ms=100).call["error"]
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__an_answer_that_libcurl_cuts_was_one(host, lab, plain):
+    """However it was seen to come, its head is what the host is judged by."""
+    host.on("/", Reply(200, b"x" * 50, cut=60, end="hang"))
+    call = lab(service(), f"http://{host.address}/", plain=plain, timeout_ms=600).call
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["ok"], "answer_delivered")
+    host.on("/", Reply(200, b"z" * 1000, cut=500, end="close"))
+    call = lab(service(), f"http://{host.address}/", plain=plain).call
+    assert (call["code"], call["attempts"], call["reason"]) == (18, ["ok"], "answer_delivered")
 
 
 def test_calls__a_plain_handle_that_got_a_byte_is_not_retried(host, lab):
@@ -242,8 +360,11 @@ def test_calls__redirections_are_followed_inside_of_an_attempt(host, lab):
 
 def test_calls__who_belongs_to_no_service_is_sent_once(host, lab):
     host.on("/", Reply(503, b"busy"))
-    call = lab("services: {other: {}}", f"http://{host.address}/").call
-    assert (call["status"], call["body"]) == (503, "busy") and host.count() == 1
+    result = lab("services: {other: {}}", f"http://{host.address}/", repeat=3, operation="typo")
+    assert [(call["status"], call["body"], call["reason"]) for call in result.calls] == [(503, "busy", "retries_off")] * 3
+    assert host.count() == 3 and result.count("becalm_unrouted_requests_total") == 3
+    assert result.count("becalm_arrivals_total") == 0
+    assert lab(service(), f"http://{host.address}/").count("becalm_unrouted_requests_total") == 0
 
 
 def test_calls__endpoints_are_found_by_path_method_and_header(host, lab):
@@ -264,6 +385,28 @@ def test_calls__a_call_is_cancelled_from_another_thread(host, lab):
     host.on("/", Reply(cut=0, end="hang"))
     flies = lab(service(attemptTimeout="60s", deadline="100s"), f"http://{host.address}/", cancel_ms=300).call
     assert (flies["code"], flies["reason"]) == (42, "cancelled") and flies["took_ms"] < 20000
+
+
+STALLS = {
+    "before the head": [Reply(cut=0, end="hang")],
+    "in the body": [Reply(200, b"x" * 100, cut=60, end="hang")],
+    "in an answer that is kept": [Reply(raw=b"HTTP/1.1 503 X\r\nRetry-After: 30\r\nContent-Length: 9\r\n\r\nab", end="hang")],
+    "in a wait": [Reply(503, b"busy", {"Retry-After": "30"})],
+}
+
+
+@pytest.mark.parametrize("where, plain", [*((where, 0) for where in STALLS), ("before the head", 1), ("in the body", 1)])
+def test_calls__the_progress_function_is_asked_about_once_a_second(host, lab, where, plain):
+    """Also while nothing moves: it is how programs give up. In a wait of ours it must have been recorded."""
+    host.on("/", *STALLS[where])
+    policy = service(attemptTimeout="40s", deadline="100s", maxDelay="60s")
+    call = lab(policy, f"http://{host.address}/", plain=plain, abort_ms=50).call
+    assert call["code"] == 42 and call["took_ms"] < 20000 and host.count() == 1
+
+
+def test_calls__what_was_paused_goes_on_from_the_progress_function(host, lab):
+    host.on("/", Reply(200, b"good"))
+    assert lab(service(), f"http://{host.address}/", abort_ms=60000, pauses=1).call["body"] == "good"
 
 
 def test_calls__connections_are_kept(host, lab):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a handle was told, and what is made of it: nothing is taken for granted that it was not told."""
 
+import re
 import subprocess
 
 import pytest
@@ -62,6 +63,48 @@ def test_handles__an_answer_that_was_not_kept_back_has_been_delivered(host, lab)
     assert (call["status"], call["body"], call["reason"]) == (503, "busy", "answer_delivered")
 
 
+@pytest.mark.parametrize("half", ["WRITEFUNCTION", "WRITEDATA"])
+def test_handles__half_of_what_takes_the_answer_is_left_alone(host, lab, half):
+    """A function without its data, or data without its function: nobody could call them."""
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", only=half).call
+    assert (call["status"], call["body"], call["reason"]) == (503, "busy", "answer_delivered")
+
+
+@pytest.mark.parametrize("half", ["HEADERFUNCTION", "HEADERDATA"])
+def test_handles__half_of_what_takes_headers_is_left_alone(host, lab, half):
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", only=["WRITEFUNCTION", "WRITEDATA", half]).call
+    assert (call["status"], call["body"], call["heads"]) == (200, "good", 2)
+
+
+@pytest.mark.parametrize("half", ["READFUNCTION", "READDATA", "SEEKFUNCTION", "SEEKDATA"])
+def test_handles__a_body_of_which_half_was_told_is_not_sent_again(host, lab, half):
+    host.on("/", Reply(503, b""))
+    call = lab(service(), f"http://{host.address}/", read="data", seek=1, only=["UPLOAD", half]).call
+    assert (call["reason"], call["seeks"], bytes(host.requests[0].body)) == ("not_replayable", 0, b"data")
+
+
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+def test_handles__what_is_told_in_a_callback_counts(host, lab, interface):
+    """The file is opened when the head has come. libcurl alone goes on with what was told last."""
+    host.on("/", Reply(200, b"good"))
+    calls = lab(service(), f"http://{host.address}/", interface=interface, late=1, again=1).calls
+    assert [call["body"] for call in calls] == ["good"] * (2 if interface == "easy" else 1)
+    assert [request.get("x-mine") for request in host.requests[1:]] == ["late"] * (len(calls) - 1)
+
+
+def test_handles__headers_that_are_told_in_a_callback_are_sent_next(host, lab):
+    """The header function was not recorded, so that it sees a redirection before it is followed."""
+    host.on("/", Reply(302, b"", {"Location": "/to"}))
+    host.on("/to", Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", late=1, follow=1, header="X-Mine: early",
+               only=["WRITEFUNCTION", "WRITEDATA", "HTTPHEADER"]).call  # fmt: skip
+    assert call["body"] == "good"
+    assert [request.get("x-mine") for request in host.requests] == ["early", "late"]
+    assert [request.get("x-envoy-attempt-count") for request in host.requests] == ["1", "1"]
+
+
 def test_handles__a_key_needs_headers_that_are_known(host, lab):
     host.on("/", Reply(200, b"good"))
     result = lab(service(), f"http://{host.address}/", half_plain=1, key=1, header="X-Mine: 1")
@@ -94,13 +137,70 @@ def test_handles__a_seek_that_fails_keeps_the_answer(host, lab, interface):
     assert call["reason"] == "not_replayable" and host.count() == 1
 
 
-@pytest.mark.parametrize("reads", [0, 1])
-def test_handles__a_form_is_sent_once(host, lab, reads):
-    """libcurl can't be asked whether all of its parts can go back."""
+def test_handles__a_form_is_sent_again(host, lab):
     host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
-    call = lab(service(idempotent="true"), f"http://{host.address}/", form="hello", form_reads=reads).call
-    assert (call["status"], call["body"], call["reason"]) == (503, "busy", "not_replayable")
+    call = lab(service(idempotent="true"), f"http://{host.address}/", form="hello").call
+    assert (call["body"], call["attempts"]) == ("good", ["rejected", "ok"])
+    assert all(b"hello" in bytes(request.body) for request in host.requests) and host.count() == 2
+
+
+def test_handles__a_form_that_can_t_go_back_is_not_sent_again(host, lab):
+    """libcurl can't be asked before. It sends nothing then."""
+    host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
+    call = lab(service(idempotent="true"), f"http://{host.address}/", form="hello", form_reads=1).call
+    assert (call["code"], call["attempts"]) == (65, ["rejected", "cancelled"])
     assert host.count() == 1 and b"hello" in bytes(host.requests[0].body)
+
+
+@pytest.mark.parametrize("path, endpoint", [
+    ("/x/../pay/1", "pay"), ("/pay/../x", "default"), ("/pay/./1", "pay"), ("/pay/1/..", "pay"), ("/pay/.hidden", "pay"),
+])  # fmt: skip
+@pytest.mark.parametrize("plain", [0, 1])
+def test_handles__dots_in_a_path_lead_where_libcurl_goes(host, lab, path, endpoint, plain):
+    host.on("*", Reply(200, b"good"))
+    policy = service(endpoints="{pay: {match: {prefix: /pay}}}")
+    result = lab(policy, f"http://{host.address}{path}", plain=plain)
+    assert result.count("becalm_arrivals_total", endpoint=endpoint) == 1
+    assert host.requests[0].target.startswith("/pay") == (endpoint == "pay")
+
+
+def test_handles__a_path_that_is_sent_with_its_dots_belongs_to_nobody(host, lab):
+    host.on("*", Reply(200, b"good"))
+    result = lab(service(), f"http://{host.address}/x/../pay", set="path_as_is:1")
+    assert host.requests[0].target == "/x/../pay" and result.count("becalm_unrouted_requests_total") == 1
+
+
+@pytest.mark.parametrize("url", ["http:///127.0.0.1:{}/", "http:/127.0.0.1:{}/", "http://127.0.0.%31:{}/"])
+def test_handles__a_host_that_libcurl_reads_is_found(host, lab, url):
+    host.on("/", Reply(200, b"good"))
+    result = lab(service(), url.format(host.port))
+    assert result.call["body"] == "good" and result.count("becalm_arrivals_total", service="s") == 1
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_handles__who_was_led_elsewhere_begins_again_where_it_began(host, lab, plain):
+    """Also in two steps, one of them without a host. An URL that was set is where it goes."""
+    host.on("/", Reply(302, b"", {"Location": "step/../two?q#f"}))
+    host.on("/two?q", Reply(302, b"", {"Location": f"http://localhost:{host.port}/other"}))
+    host.on("/other", Reply(200, b"good"))
+    result = lab(service(), f"http://{host.address}/", plain=plain, follow=1, repeat=3)
+    assert [call["body"] for call in result.calls] == ["good"] * 3 and host.count("/") == 3
+    assert result.count("becalm_arrivals_total", service="s") == 3
+    assert result.count("becalm_unrouted_requests_total") == 0
+
+
+def test_handles__the_policy_s_time_to_connect_is_given_back(host, silent, lab):
+    """With the same handle libcurl alone waits as long as it was told to: here, until the call's own time is over."""
+    policy = service(connectTimeout="50ms", attemptTimeout="20s", deadline="60s", maxRetries=0)
+    ours, alone = lab(policy, f"http://127.0.0.1:{silent}/", again=1, timeout_ms=1500).calls
+    assert ours["code"] == alone["code"] == 28 and ours["took_ms"] < 1000
+    assert [int(re.search(r"after (\d+) m", call["error"])[1]) >= 1000 for call in (ours, alone)] == [False, True]
+
+
+def test_handles__a_connection_without_a_request_is_refused(host, lab):
+    """Its connection would be where no program can get at it."""
+    result = lab(service(), f"http://{host.address}/", set=["connect_only:1", "connect_only:0"])
+    assert result.others == [{"refused": "connect_only:1"}]
 
 
 def test_handles__a_form_is_not_hedged(host, lab):

@@ -7,6 +7,8 @@ import pytest
 from conftest import service
 from host import Reply
 
+HEDGE = "{enabled: true, delay: 50ms, max: 1}"
+
 
 def body_of(request):
     return bytes(request.body)
@@ -86,8 +88,8 @@ def test_requests__a_key_of_the_caller_s_allows_retries_unless_keys_are_off(host
 
 def test_requests__a_hedge_overtakes_an_attempt_that_hangs(host, lab):
     host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast"))
-    policy = service(hedge="{enabled: true, delay: 50ms, max: 1}", limit="{kind: none}")
-    result = lab(policy, f"http://{host.address}/", interface="multi")
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    result = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1")
     assert (result.call["body"], result.call["status"], result.call["copied"]) == ("fast", 200, True)
     assert result.call["attempts"] == ["cancelled", "ok"] and result.call["heads"] == 1
     assert result.count("becalm_hedges_total", result="won") == 1
@@ -95,15 +97,65 @@ def test_requests__a_hedge_overtakes_an_attempt_that_hangs(host, lab):
 
 def test_requests__the_cookies_of_a_hedge_that_won_are_the_handle_s(host, lab):
     host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast", {"Set-Cookie": "name=sweet"}))
-    policy = service(hedge="{enabled: true, delay: 50ms, max: 1}", limit="{kind: none}")
-    call = lab(policy, f"http://{host.address}/", interface="multi", cookies=1).call
-    assert call["copied"] and call["cookies"].strip() == "sweet"
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1).call
+    assert call["copied"] and call["cookies"] == ["sweet"]
+
+
+def test_requests__a_hedge_that_was_paused_goes_on(host, lab):
+    """Its handle is not the one that the caller knows."""
+    host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast"))
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", pauses=1, deadline_ms=20000).call
+    assert (call["code"], call["body"], call["copied"]) == (0, "fast", True)
+
+
+def test_requests__a_hedge_has_the_cookies_of_the_handle(host, lab):
+    """And what it is told to forget, the handle forgets."""
+    forget = [("Set-Cookie", "session=; Max-Age=0"), ("Set-Cookie", "name=sweet")]
+    host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast", forget))
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1,
+               cookie="Set-Cookie: session=abc; domain=127.0.0.1; path=/").call  # fmt: skip
+    assert [request.get("cookie") for request in host.requests] == ["session=abc"] * 2
+    assert call["copied"] and call["cookies"] == ["sweet"]
+
+
+def test_requests__a_hedge_that_lost_writes_no_cookies(host, lab, tmp_path):
+    """Its list, with nothing of what the handle has learned meanwhile, would replace the caller's file."""
+    host.on("/", Reply(200, b"slow", delay=0.5), Reply(cut=0, end="hang"))
+    policy = service(hedge=HEDGE, limit="{kind: none}", attemptTimeout="20s", deadline="40s")
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1, jar=tmp_path / "jar",
+               cookie="Set-Cookie: session=abc; domain=127.0.0.1; path=/; Max-Age=1000").call  # fmt: skip
+    assert (call["body"], call["copied"], host.count()) == ("slow", False, 2)
+    assert (call["cookies"], call["jar"]) == (["abc"], 6)
+
+
+def test_requests__a_hedge_s_failed_answer_is_given_with_its_status(host, lab):
+    """The handle's own attempt hangs, and both hedges fail: the caller asks the handle that has the answer."""
+    fields = {"Set-Cookie": "name=sweet"}
+    host.on("/", Reply(cut=0, end="hang"), Reply(503, b"busy", fields))
+    policy = service(hedge="{enabled: true, delay: 50ms, max: 2, percent: 100, cap: 10}", limit="{kind: none}",
+                     maxRetries=2, attemptTimeout="1s", deadline="2s")  # fmt: skip
+    call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1).call
+    assert (call["code"], call["status"], call["body"], call["copied"]) == (0, 503, "busy", True)
+    assert call["cookies"] == ["sweet"]
+
+
+@pytest.mark.parametrize("body", [{}, {"data": "pay"}, {"form": "pay"}, {"read": "pay"}, {"read": "pay", "method": "GET"}])
+def test_requests__a_request_that_was_not_told_is_not_hedged(host, lab, body):
+    """Nobody knows before it is sent whether it may be sent twice, nor whether both can read its body."""
+    host.on("/", Reply(200, b"slow", delay=0.3))
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    call = lab(policy, f"http://{host.address}/", interface="multi", body_plain=1, **body).call
+    assert (call["body"], call["attempts"]) == ("slow", ["ok"]) and host.count() == 1
+    assert bytes(host.requests[0].body).count(b"pay") == (1 if body else 0)
 
 
 def test_requests__the_blocking_interface_does_not_hedge(host, lab):
     host.on("/", Reply(200, b"slow", delay=0.3))
-    policy = service(hedge="{enabled: true, delay: 50ms, max: 1}", limit="{kind: none}")
-    assert lab(policy, f"http://{host.address}/").call["attempts"] == ["ok"] and host.count() == 1
+    policy = service(hedge=HEDGE, limit="{kind: none}")
+    assert lab(policy, f"http://{host.address}/", set="httpget:1").call["attempts"] == ["ok"] and host.count() == 1
 
 
 def test_requests__retry_after_is_waited_for(host, lab):

@@ -63,6 +63,21 @@ examples_build() {
     fi
 }
 
+# A program that needs the one library only, and is told where it is, needs not be told of the other.
+search_path_is_enough() {
+    local libraries
+    read -ra libraries < <(pkg-config --cflags --libs libbecalm-curl)
+    cat >"$work/told.c" <<'END'
+#include <becalm/curl.h>
+int main(void)
+{
+    return becalm_curl_perform(NULL, NULL) == CURLE_BAD_FUNCTION_ARGUMENT ? 0 : 1;
+}
+END
+    "$cc" "$work/told.c" -Wl,--as-needed "${libraries[@]}" -Wl,-rpath,"$libdir" -o "$work/told" || fail "it does not link"
+    env -u LD_LIBRARY_PATH "$work/told" || fail "libbecalm-curl does not find libbecalm beside it"
+}
+
 cxx_works() {
     "$cxx" -std=c++17 "${strict[@]}" "$here/consumer.cc" "${flags[@]}" -o "$work/consumer" || fail "C++ does not build"
     "$work/consumer" || fail "C++ does not run"
@@ -121,6 +136,7 @@ command_works() {
 install_it
 headers_stand_alone
 examples_build
+search_path_is_enough
 cxx_works
 find_package_works
 library_is_tidy

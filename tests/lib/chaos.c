@@ -248,6 +248,9 @@ static void happen(struct chaos *c)
     } else if (what == 13) {
         event.kind = below(c, 2) == 0 ? BECALM_EVENT_SERVE : BECALM_EVENT_SENT; /* nobody called it; or it streams */
         event.slot = below(c, BECALM_SLOTS + 1);
+        if (actor->used && event.slot % 2 == 0) { /* as it turns out */
+            becalm_call_streams(&actor->call, event.slot);
+        }
         feed(c, actor, &event);
         serve(c);
     } else if (what == 14) {

@@ -177,6 +177,40 @@ static void test_call__a_request_that_streams_has_its_time_when_it_is_through(vo
     assert_int_equal(call.record.attempt[0].outcome, BECALM_OUTCOME_TIMED_OUT);
 }
 
+static void test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target = {0};
+    struct becalm_request request = {.idempotent = true};
+    struct becalm_call call;
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    becalm_call_init(&call, &policy, &target, &request);
+    becalm_call_streams(&call, 0); /* nothing is in flight */
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(action.wake_at, BECALM_S + policy.attempt_timeout);
+    becalm_call_streams(&call, 0);
+    becalm_call_streams(&call, BECALM_SLOTS);
+    event = (struct becalm_event){.kind = BECALM_EVENT_TIMER, .at.now = 60 * BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(action.wake_at, BECALM_NEVER);
+    event.kind = BECALM_EVENT_SENT;
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(action.wake_at, 60 * BECALM_S + policy.attempt_timeout);
+    becalm_call_streams(&call, 0); /* and again, as long as it moves */
+    event.at.now = 70 * BECALM_S;
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(action.wake_at, 70 * BECALM_S + policy.attempt_timeout);
+    event = (struct becalm_event){.kind = BECALM_EVENT_HEAD, .at.now = 71 * BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    becalm_call_streams(&call, 0); /* its answer has come */
+    event.kind = BECALM_EVENT_DONE;
+    becalm_call_step(&call, &event, &action);
+    assert_int_equal(call.record.reason, BECALM_WHY_OK);
+}
+
 static void test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault(void **state)
 {
     (void)state;
@@ -219,5 +253,6 @@ BECALM_TESTS(cmocka_unit_test(test_call__a_limit_without_a_queue_never_marks_ove
              cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
              cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
              cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),
+             cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
              cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
              cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed))

@@ -130,6 +130,7 @@ static struct counts counts_of(struct becalm_client *client, bool recorded)
     headers = curl_slist_append(headers, "x-envoy-attempt-count: 1");
     if (client != NULL && recorded) {
         (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, ignore);
+        (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, NULL);
         (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPHEADER, NULL); /* there are none but ours */
     } else {
         (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, ignore);

@@ -32,6 +32,61 @@ static void test_client__a_file_that_is_wrong_or_absent_says_so(void **state)
     becalm_client_free(NULL);
 }
 
+/* A program that goes on with what it got is told by its first call, and by all others, and does not crash. */
+static void test_client__where_there_is_none_libcurl_does_its_part(void **state)
+{
+    (void)state;
+    struct becalm_record record;
+    CURL *easy = curl_easy_init();
+    char *url = NULL;
+    check_eq_u64(becalm_curl_setopt(easy, NULL, CURLOPT_URL, NOBODY), CURLE_OK);
+    check_eq_u64(becalm_curl_setopt(easy, NULL, CURLOPT_NOBODY, 1L), CURLE_OK);
+    check_eq_u64(becalm_curl_setopt(easy, NULL, CURLOPT_WRITEFUNCTION, NULL), CURLE_OK);
+    check_eq_u64(becalm_curl_setopt(easy, NULL, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)1), CURLE_OK);
+    check_eq_u64(curl_easy_getinfo(easy, CURLINFO_EFFECTIVE_URL, &url), CURLE_OK);
+    assert_string_equal(url, NOBODY);
+    check_eq_u64(becalm_curl_idempotency_key(easy, NULL), CURLE_BAD_FUNCTION_ARGUMENT);
+    check_eq_u64(becalm_curl_operation(easy, NULL, "pay"), CURLE_BAD_FUNCTION_ARGUMENT);
+    check_eq_u64(becalm_curl_deadline(easy, NULL, 1), CURLE_BAD_FUNCTION_ARGUMENT);
+    check_eq_u64(becalm_curl_perform(easy, NULL), CURLE_BAD_FUNCTION_ARGUMENT);
+    check_true(!becalm_curl_record(easy, NULL, &record));
+    check_true(!becalm_curl_cancel(easy, NULL));
+    check_eq_u64(becalm_curl_pause(easy, NULL, CURLPAUSE_CONT), CURLE_BAD_FUNCTION_ARGUMENT); /* as libcurl says */
+    assert_null(becalm_client_metrics(NULL));
+    assert_null(becalm_client_target(NULL, "s", NULL));
+    becalm_curl_reset(easy, NULL);
+    becalm_curl_cleanup(easy, NULL);
+}
+
+static void test_client__where_there_is_no_multi_a_loop_ends(void **state)
+{
+    (void)state;
+    CURLM *curl = curl_multi_init();
+    CURL *easy = curl_easy_init();
+    int running = 1;
+    int left = 1;
+    long ms;
+    assert_null(becalm_curl_multi_new(curl, NULL));
+    assert_int_equal(becalm_curl_multi_setopt(NULL, CURLMOPT_MAXCONNECTS, 1L), CURLM_BAD_HANDLE);
+    assert_int_equal(becalm_curl_multi_add_handle(NULL, easy), CURLM_BAD_HANDLE);
+    while (running > 0) {
+        assert_int_equal(becalm_curl_multi_perform(NULL, &running), CURLM_BAD_HANDLE);
+        assert_int_equal(becalm_curl_multi_poll(NULL, NULL, 0, 1000, NULL), CURLM_BAD_HANDLE);
+    }
+    running = 1;
+    assert_int_equal(becalm_curl_multi_socket_action(NULL, CURL_SOCKET_TIMEOUT, 0, &running), CURLM_BAD_HANDLE);
+    check_eq_u64((uint64_t)running, 0);
+    assert_int_equal(becalm_curl_multi_timeout(NULL, &ms), CURLM_BAD_HANDLE);
+    assert_null(becalm_curl_multi_info_read(NULL, &left));
+    check_eq_u64((uint64_t)left, 0);
+    assert_null(becalm_curl_multi_record(NULL, easy));
+    assert_null(becalm_curl_multi_answered(NULL, easy));
+    assert_int_equal(becalm_curl_multi_remove_handle(NULL, easy), CURLM_BAD_HANDLE);
+    becalm_curl_multi_free(NULL);
+    curl_easy_cleanup(easy);
+    (void)curl_multi_cleanup(curl);
+}
+
 static void test_client__a_policy_that_is_wrong_is_named(void **state)
 {
     (void)state;
@@ -216,6 +271,8 @@ static void test_client__who_is_removed_is_cancelled_and_heard_of_no_more(void *
 }
 
 BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_so),
+             cmocka_unit_test(test_client__where_there_is_none_libcurl_does_its_part),
+             cmocka_unit_test(test_client__where_there_is_no_multi_a_loop_ends),
              cmocka_unit_test(test_client__a_policy_that_is_wrong_is_named),
              cmocka_unit_test(test_client__services_are_found_by_host_port_and_path),
              cmocka_unit_test(test_client__it_is_a_caller_whatever_the_file_s_role),

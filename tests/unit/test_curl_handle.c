@@ -159,11 +159,12 @@ static void test_handle__only_what_was_told_of_is_known(void **state)
     note_number(handle, CURLOPT_VERBOSE, 0);
     check_eq_u64(handle->option.told, 0);
     note_pointer(handle, CURLOPT_WRITEDATA, stdout);
-    check_eq_u64(handle->option.told, TOLD_WRITE);
-    note_pointer(handle, CURLOPT_HTTPHEADER, NULL); /* none is something to be told, too */
-    check_eq_u64(handle->option.told, TOLD_WRITE | TOLD_HEADERS);
+    check_eq_u64(handle->option.told, TOLD_WRITE_DATA);
+    check_true(!handle_told(&handle->option, TOLD_ALL_WRITE)); /* whose data? */
+    note_pointer(handle, CURLOPT_HTTPHEADER, NULL);            /* none is something to be told, too */
+    check_eq_u64(handle->option.told, TOLD_WRITE_DATA | TOLD_HEADERS);
     note_number(handle, CURLOPT_CONNECTTIMEOUT, 0);
-    check_eq_u64(handle->option.told, TOLD_WRITE | TOLD_HEADERS | TOLD_CONNECT);
+    check_eq_u64(handle->option.told, TOLD_WRITE_DATA | TOLD_HEADERS | TOLD_CONNECT);
     check_true(!handle->option.connect_timeout);
     handles_free(&handles);
 }

@@ -184,9 +184,43 @@ static void test_multi__a_call_is_cancelled_from_another_thread(void **state)
     check_eq_u64((uint64_t)perform(world), 0);
 }
 
+static int on_timer(CURLM *curl, long ms, void *data)
+{
+    (void)curl;
+    *(long *)data = ms;
+    return 0;
+}
+
+/* Whoever is refused at once ends in becalm_curl_multi_add_handle(): the program is woken for that. Whoever reads its
+ * messages when all is over, as examples of libcurl do, is not woken again and again until then. */
+static void test_multi__a_message_wakes_the_program_once(void **state)
+{
+    struct world *world = *state;
+    long ms = -2;
+    long timer_ms = -2;
+    int left;
+    (void)becalm_curl_multi_setopt(world->multi, CURLMOPT_TIMERDATA, &timer_ms);
+    (void)becalm_curl_multi_setopt(world->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    CURL *easy = curl_easy_init();
+    (void)curl_easy_setopt(easy, CURLOPT_URL, world->url);
+    (void)becalm_curl_deadline(easy, world->client, 1); /* long ago */
+    assert_int_equal(becalm_curl_multi_add_handle(world->multi, easy), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_timeout(world->multi, &ms), CURLM_OK);
+    check_true(ms == 0 && timer_ms == 0);
+    check_eq_u64((uint64_t)perform(world), 0);
+    assert_int_equal(becalm_curl_multi_timeout(world->multi, &ms), CURLM_OK);
+    check_true(ms == -1 && timer_ms == -1);
+    const CURLMsg *message = becalm_curl_multi_info_read(world->multi, &left);
+    assert_non_null(message);
+    check_eq_u64(message->data.result, CURLE_OPERATION_TIMEDOUT);
+    assert_int_equal(becalm_curl_multi_remove_handle(world->multi, easy), CURLM_OK);
+    becalm_curl_cleanup(easy, world->client);
+}
+
 #define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, world_make, world_end)
 
 BECALM_TESTS(WORLD_TEST(test_multi__whoever_calls_from_a_callback_is_refused),
              WORLD_TEST(test_multi__a_handle_that_is_cleaned_up_or_reset_is_taken_out),
              WORLD_TEST(test_multi__a_handle_is_in_one_place_at_a_time),
-             WORLD_TEST(test_multi__a_call_is_cancelled_from_another_thread))
+             WORLD_TEST(test_multi__a_call_is_cancelled_from_another_thread),
+             WORLD_TEST(test_multi__a_message_wakes_the_program_once))

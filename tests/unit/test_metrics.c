@@ -55,7 +55,7 @@ static struct lab *lab_make(void)
     lab->store = (struct store_counts){.entries = 1, .bytes = 2, .begun = 3, .answered = 4, .expired = 5};
     lab->gateway = (struct metrics_gateway){
         .workers = 2, .reload_ok = true, .reload_at = 1767323045, .accepted = 7, .store = &lab->store};
-    lab->metrics = (struct metrics){&lab->gateway, lab->row, 3, NOW, false};
+    lab->metrics = (struct metrics){.gateway = &lab->gateway, .target = lab->row, .target_count = 3, .now = NOW};
     lab->page.bytes_max = 1 << 20;
     return lab;
 }
