@@ -773,6 +773,10 @@ bool transfer_settle(struct transfer *transfer)
             attempt->due = false;
             attempt->transfer = transfer;
             attempt->number = attempt->due_number;
+            if (attempt->added || attempt->copied) { /* nobody asks for that answer any more, and its handle is known */
+                transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
+                attempt_remove(attempt);
+            }
             if (!attempt_send(attempt)) {
                 send_failed(transfer, attempt);
             }
