@@ -454,7 +454,10 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
  * is asked again. */
 static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
 {
-    const struct attempt *passed = transfer->ended ? NULL : attempt_in(transfer, ATTEMPT_PASSED);
+    const struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
+    if (transfer->ended) {
+        return BECALM_NEVER; /* there is nothing more to look at */
+    }
     if (passed == NULL) {
         return becalm_ns_min(engine_at, transfer->look_at);
     }
@@ -704,6 +707,10 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
 
 void transfer_timer(struct transfer *transfer)
 {
+    if (transfer->ended) { /* by something else, a moment ago */
+        multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
+        return;
+    }
     becalm_ns now = becalm_run_now();
     struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
     if (passed != NULL) {
@@ -766,6 +773,10 @@ bool transfer_settle(struct transfer *transfer)
             attempt->due = false;
             attempt->transfer = transfer;
             attempt->number = attempt->due_number;
+            if (attempt->added || attempt->copied) { /* nobody asks for that answer any more, and its handle is known */
+                transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
+                attempt_remove(attempt);
+            }
             if (!attempt_send(attempt)) {
                 send_failed(transfer, attempt);
             }
@@ -779,8 +790,8 @@ void transfer_detach(struct transfer *transfer)
     for (uint32_t i = 0; i < transfer->top; i++) {
         if (transfer->attempt[i].transfer != NULL) {
             attempt_remove(&transfer->attempt[i]);
-            transfer->attempt[i].due = false;
         }
+        transfer->attempt[i].due = false;
     }
     attempt_restore(transfer);
     for (uint32_t i = 0; i < transfer->top && transfer->answered != transfer->easy; i++) {

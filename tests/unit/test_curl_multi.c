@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -184,6 +185,42 @@ static void test_multi__a_call_is_cancelled_from_another_thread(void **state)
     check_eq_u64((uint64_t)perform(world), 0);
 }
 
+static size_t on_body(char *at, size_t size, size_t count, void *data)
+{
+    (void)at;
+    *(size_t *)data += size * count;
+    return size * count;
+}
+
+/* When there was time to look how far it is, too: it is over, and its handle is free for the next. */
+static void test_multi__a_call_that_is_cancelled_in_its_answer_is_over(void **state)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf";
+    struct world *world = *state;
+    size_t taken = 0;
+    CURL *easy = curl_easy_init();
+    (void)becalm_curl_setopt(easy, world->client, CURLOPT_URL, world->url);
+    (void)becalm_curl_setopt(easy, world->client, CURLOPT_WRITEFUNCTION, on_body);
+    (void)becalm_curl_setopt(easy, world->client, CURLOPT_WRITEDATA, &taken);
+    assert_int_equal(becalm_curl_multi_add_handle(world->multi, easy), CURLM_OK);
+    check_eq_u64((uint64_t)perform(world), 1);
+    int peer = accept(world->listener, NULL, NULL);
+    (void)poll(NULL, 0, 1000); /* more than an eighth of an attempt's time: see LOOKS in transfer.c */
+    assert_int_equal(send(peer, answer, sizeof answer - 1, 0), sizeof answer - 1);
+    while (taken == 0) {
+        check_eq_u64((uint64_t)perform(world), 1);
+        (void)becalm_curl_multi_poll(world->multi, NULL, 0, 10, NULL);
+    }
+    check_true(becalm_curl_cancel(easy, world->client));
+    check_eq_u64((uint64_t)perform(world), 0);
+    assert_int_equal(becalm_curl_multi_remove_handle(world->multi, easy), CURLM_OK);
+    assert_int_equal(becalm_curl_multi_add_handle(world->multi, easy), CURLM_OK);
+    check_eq_u64((uint64_t)perform(world), 1);
+    assert_int_equal(becalm_curl_multi_remove_handle(world->multi, easy), CURLM_OK);
+    becalm_curl_cleanup(easy, world->client);
+    (void)close(peer);
+}
+
 static int on_timer(CURLM *curl, long ms, void *data)
 {
     (void)curl;
@@ -223,4 +260,5 @@ BECALM_TESTS(WORLD_TEST(test_multi__whoever_calls_from_a_callback_is_refused),
              WORLD_TEST(test_multi__a_handle_that_is_cleaned_up_or_reset_is_taken_out),
              WORLD_TEST(test_multi__a_handle_is_in_one_place_at_a_time),
              WORLD_TEST(test_multi__a_call_is_cancelled_from_another_thread),
+             WORLD_TEST(test_multi__a_call_that_is_cancelled_in_its_answer_is_over),
              WORLD_TEST(test_multi__a_message_wakes_the_program_once))
