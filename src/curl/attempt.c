@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "copy.h"
 #include "multi.h"
+#include "note.h"
+#include "request.h"
 
 #include "http/text_internal.h"
 
@@ -106,7 +108,7 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
         if (head_is_final(attempt)) {
             transfer_judge(attempt);
         } else {
-            transfer_learn(attempt);
+            request_learn_once(attempt);
         }
     }
     return attempt->refused ? 0 : length;
@@ -394,7 +396,7 @@ bool attempt_send(struct attempt *attempt)
     attempt->added = true;
     attempt->busy = true;
     transfer->multi->flying++;
-    transfer_note_sent(attempt);
+    note_sent(attempt);
     return true;
 }
 
@@ -409,7 +411,7 @@ void attempt_body_read(const struct attempt *attempt)
 void attempt_remove(struct attempt *attempt)
 {
     struct becalm_curl_multi *multi = attempt->transfer->multi;
-    transfer_note_end(attempt);
+    note_end(attempt);
     if (attempt->added) {
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;

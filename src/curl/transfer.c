@@ -2,6 +2,8 @@
 #include "copy.h"
 #include "destination.h"
 #include "multi.h"
+#include "note.h"
+#include "request.h"
 
 #include "http/text_internal.h"
 
@@ -12,9 +14,6 @@
 
 #define HELD_FOR (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
 #define LOOKS    8u               /* at an attempt in flight, while an attempt's timeout passes */
-
-/* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
-extern int getentropy(void *buffer, size_t length);
 
 /* What this call takes over: what becalm_curl_setopt() was told of. With the head in the body nothing can be kept back,
  * and what is kept of a head without its body would come too late. */
@@ -36,301 +35,6 @@ bool transfer_takes(const struct transfer *transfer, CURLoption option)
         return transfer->takes_head;
     }
     return option == CURLOPT_HTTPHEADER && transfer->takes_headers;
-}
-
-/* NULL: it was not told of its method and body. */
-static const struct handle_options *told_options(const struct transfer *transfer)
-{
-    return transfer->handle->option.method == NULL ? NULL : &transfer->handle->option;
-}
-
-static bool knows_method(const struct transfer *transfer)
-{
-    return transfer->handle->option.method != NULL || transfer->handle->option.custom != NULL;
-}
-
-/* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
- * one is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
-static bool may_hedge(const struct transfer *transfer)
-{
-    const struct handle_options *told = told_options(transfer);
-    return transfer->multi->only == NULL && transfer->takes_body && told != NULL && !body_is_read(told);
-}
-
-/* ---- what is known of the request ---- */
-
-static struct becalm_text text_from(const char *text)
-{
-    return (struct becalm_text){text, text == NULL ? 0 : strlen(text)};
-}
-
-/* What the handle was told; else what libcurl says, who knows it for sure only while it is sending. */
-static struct becalm_text method_of(const struct transfer *transfer)
-{
-    const struct handle_options *option = &transfer->handle->option;
-    char *method = NULL;
-    if (option->custom != NULL) {
-        return text_from(option->custom);
-    }
-    if (option->method != NULL) {
-        return text_from(option->method);
-    }
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_METHOD, &method);
-    return text_from(method == NULL ? "GET" : method);
-}
-
-/* `made` is to be freed with curl_free(). */
-static struct becalm_text url_of(const struct transfer *transfer, char **made)
-{
-    const struct handle_options *option = &transfer->handle->option;
-    char *url = NULL;
-    *made = NULL;
-    if (option->curlu != NULL && curl_url_get(option->curlu, CURLUPART_URL, made, 0) == CURLUE_OK) {
-        return text_from(*made);
-    }
-    if (option->url != NULL) {
-        return text_from(option->url);
-    }
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
-    return text_from(url == NULL ? "" : url);
-}
-
-/* The value of a header that was recorded; absent: none. */
-static struct becalm_text told_header(const struct transfer *transfer, const char *name)
-{
-    const struct curl_slist *line = transfer->takes_headers ? transfer->handle->option.headers : NULL;
-    for (; line != NULL; line = line->next) {
-        struct becalm_text text = text_from(line->data);
-        if (text_take_word(&text, name) && text_take(&text, ':')) {
-            return text_trim(text);
-        }
-    }
-    return (struct becalm_text){0};
-}
-
-/* A fresh key: 128 bits, as digits. */
-static bool key_draw(struct transfer *transfer)
-{
-    unsigned char bytes[16];
-    int length = snprintf(transfer->key, sizeof transfer->key, "Idempotency-Key: \"");
-    if (getentropy(bytes, sizeof bytes) != 0) {
-        transfer->key[0] = '\0'; /* none is better than one that somebody else has */
-        return false;
-    }
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        length += snprintf(transfer->key + length, sizeof transfer->key - (size_t)length, "%02x", bytes[i]);
-    }
-    transfer->key[length] = '"';
-    transfer->key[length + 1] = '\0';
-    return true;
-}
-
-static bool text_begins(struct becalm_text text, const char *with)
-{
-    return text.length >= strlen(with) && memcmp(text.at, with, strlen(with)) == 0;
-}
-
-/* When the caller wants it to be over; NEVER: it did not say. What a call of gRPC says to its callee it says to us. */
-static becalm_ns deadline_of(struct transfer *transfer)
-{
-    becalm_ns at = transfer->handle->deadline_at == 0 ? BECALM_NEVER : transfer->handle->deadline_at;
-    unsigned dialects;
-    transfer->handle->deadline_at = 0;
-    transfer->grpc = text_begins(told_header(transfer, "Content-Type"), "application/grpc");
-    if (transfer->grpc) {
-        struct becalm_deadline_headers headers = {.grpc_timeout = told_header(transfer, "grpc-timeout")};
-        becalm_ns left = becalm_deadline_read(&headers, &dialects);
-        at = left == BECALM_NEVER ? at : becalm_ns_min(at, becalm_ns_after(becalm_run_now(), left));
-    }
-    return at;
-}
-
-static struct becalm_request request_of(struct transfer *transfer, struct becalm_text method)
-{
-    struct handle *handle = transfer->handle;
-    struct becalm_text key;
-    struct becalm_request request = {.idempotent = becalm_http_idempotent(method)};
-    transfer->key[0] = '\0';
-    transfer->learned = knows_method(transfer);
-    transfer->must_end_at = deadline_of(transfer);
-    request.deadline_at = transfer->must_end_at;
-    bool has_key = becalm_key_parse(told_header(transfer, "Idempotency-Key"), &key);
-    if (handle->keyed && !has_key) {
-        has_key = key_draw(transfer);
-    }
-    request.keyed = has_key && transfer->target->keys_count;
-    request.not_replayable = !body_begin(&transfer->body, &handle->option);
-    return request;
-}
-
-/* Of a handle that was not told its method it is sure only once libcurl has begun, and until it has followed a
- * redirection. Whether it had a body is known afterwards, and until then some methods may have. */
-static void learn(struct transfer *transfer, CURL *easy)
-{
-    struct becalm_request *request = &transfer->call.request;
-    struct becalm_text method = method_of(transfer);
-    long redirects = 0;
-    if (!transfer->learned) {
-        (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirects);
-        request->idempotent = redirects == 0 && becalm_http_idempotent(method);
-    }
-    if (told_options(transfer) == NULL) {
-        request->not_replayable = outcome_sent_body(easy) || text_begins(method, "POST") || text_begins(method, "PUT");
-    }
-}
-
-void transfer_learn(const struct attempt *attempt)
-{
-    struct transfer *transfer = attempt->transfer;
-    if (!transfer->learned) {
-        learn(transfer, attempt->easy);
-        transfer->learned = true;
-    }
-}
-
-/* An attempt has failed. May its request be repeated, and can it? A body that can't go back is found out now, while the
- * answer is there to be given. */
-static void learn_failed(struct transfer *transfer, const struct attempt *attempt)
-{
-    learn(transfer, attempt->easy);
-    attempt_body_read(attempt);
-    if (transfer->body.read && !transfer->call.request.not_replayable &&
-        !body_rewind(&transfer->body, &transfer->handle->option)) {
-        becalm_call_not_replayable(&transfer->call);
-    }
-}
-
-/* ---- what is told to others ---- */
-
-static void tell_retry(struct transfer *transfer, const struct becalm_action *action, becalm_ns now)
-{
-    const struct becalm_client_options *options = &transfer->client->options;
-    char *made = NULL;
-    if (options->on_retry == NULL) {
-        return;
-    }
-    struct becalm_curl_retry retry = {
-        .operation = transfer->site->operation,
-        .service = transfer->target->service,
-        .endpoint = transfer->target->endpoint,
-        .method = method_of(transfer),
-        .url = url_of(transfer, &made),
-        .retry = action->attempt,
-        .of = transfer->call.policy->max_retries,
-        .wait = transfer->wait,
-        .slept = transfer->why == BECALM_WHY_HEDGE ? 0 : becalm_ns_since(now, transfer->failed_at),
-        .outcome = transfer->seen.outcome.kind,
-        .status = transfer->seen.outcome.status,
-        .grpc_status = transfer->seen.grpc_status,
-        .code = transfer->code,
-        .retry_after = {transfer->retry_after, strlen(transfer->retry_after)},
-        .request_id = told_header(transfer, "X-Request-Id"),
-        .reason = transfer->why,
-    };
-    options->on_retry(&retry, options->data);
-    curl_free(made);
-}
-
-/* The status that the caller sees; of a call without an answer the one that the gateway would have made up. */
-static uint32_t status_told(const struct transfer *transfer)
-{
-    struct becalm_own_answer own;
-    const struct becalm_record *record = &transfer->call.record;
-    if (transfer->seen.outcome.status != 0) {
-        return transfer->seen.outcome.status;
-    }
-    if (record->reason == BECALM_WHY_OK) {
-        return 200; /* not HTTP */
-    }
-    becalm_own_answer_for(record->reason, transfer->seen.outcome.kind, &own);
-    return own.status;
-}
-
-static bool changes_breaker(const struct becalm_action *action)
-{
-    return action->breaker_from != action->breaker_to;
-}
-
-/* An attempt is over, or it has never come to libcurl. */
-static void note_end(struct meter *meter, struct attempt *attempt)
-{
-    if (attempt->added) {
-        meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
-    }
-    meter_add(&meter->in_flight, UINT64_MAX);
-    attempt->counted = false;
-}
-
-static void note_finish(struct meter *meter, const struct transfer *transfer)
-{
-    meter_call(meter, &transfer->call.record);
-    meter_code(meter, status_told(transfer));
-    meter_add(&meter->active, UINT64_MAX);
-    meter_add(&meter->active_retries, transfer->retries ? UINT64_MAX : 0);
-}
-
-static void note_begin(struct meter *meter, struct transfer *transfer, const struct becalm_action *action)
-{
-    meter_add(&meter->arrivals, 1);
-    meter_add(&meter->active, 1);
-    if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_send() counts the others */
-        meter_add(&meter->in_flight, 1);
-        transfer->attempt[action->slot].counted = true;
-    }
-}
-
-/* Counts what a step has done. Most heads that come change nothing that is counted. */
-static void note(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
-{
-    bool waits = action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
-    bool does = (action->flags & (BECALM_DO_SEND | BECALM_DO_FINISH)) != 0;
-    if (event->kind == BECALM_EVENT_HEAD && !waits && !does && !changes_breaker(action)) {
-        return;
-    }
-    struct meter *meter = site_take(transfer->site, event->at.cell);
-    meter_breaker(meter, action->breaker_from, action->breaker_to);
-    if (event->kind == BECALM_EVENT_BEGIN) {
-        note_begin(meter, transfer, action);
-    }
-    if (event->kind == BECALM_EVENT_DONE && transfer->attempt[event->slot].counted) {
-        note_end(meter, &transfer->attempt[event->slot]);
-    }
-    if (waits) {
-        transfer->waited = action->wait.wait;
-        meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
-        transfer->retries = true;
-    }
-    if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
-        meter_retry(meter, action->attempt, transfer->waited);
-        transfer->waited = 0;
-    }
-    if ((action->flags & BECALM_DO_FINISH) != 0) {
-        note_finish(meter, transfer);
-    }
-    site_give(meter);
-    if (changes_breaker(action) && transfer->client->options.on_breaker != NULL) {
-        transfer->client->options.on_breaker(transfer->target->service, action->breaker_from, action->breaker_to,
-                                             transfer->client->options.data);
-    }
-}
-
-void transfer_note_sent(struct attempt *attempt)
-{
-    if (!attempt->counted) {
-        struct meter *meter = site_take(attempt->transfer->site, 0);
-        meter_add(&meter->in_flight, 1);
-        attempt->counted = true;
-        site_give(meter);
-    }
-}
-
-void transfer_note_end(struct attempt *attempt)
-{
-    if (attempt->counted) {
-        struct meter *meter = site_take(attempt->transfer->site, 0);
-        note_end(meter, attempt);
-        site_give(meter);
-    }
 }
 
 /* ---- a step, and what it marks ---- */
@@ -424,7 +128,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
     if ((action->flags & BECALM_DO_SEND) != 0) {
         struct attempt *attempt = &transfer->attempt[action->slot];
         if (action->attempt > 0) {
-            tell_retry(transfer, action, event->at.now);
+            note_retry(transfer, action, event->at.now);
         }
         struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
         if (kept != NULL) {
@@ -470,7 +174,7 @@ static void step(struct transfer *transfer, struct becalm_event *event)
     struct becalm_action action;
     event->at = client_moment(transfer->client, (uintptr_t)transfer + transfer->steps++);
     becalm_call_step(&transfer->call, event, &action);
-    note(transfer, event, &action);
+    note_step(transfer, event, &action);
     act(transfer, event, &action);
     transfer->engine_at = action.wake_at;
     multi_wake_at(transfer->multi, transfer, wake_at(transfer, action.wake_at));
@@ -499,7 +203,8 @@ static struct client_target *target_of(const struct transfer *transfer, struct b
 {
     const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
     char *made = destination_written(url, transfer->handle->option.path_as_is);
-    struct client_target *target = client_find(transfer->client, made == NULL ? url : text_from(made), method, headers);
+    struct client_target *target =
+        client_find(transfer->client, made == NULL ? url : (struct becalm_text){made, strlen(made)}, method, headers);
     curl_free(made);
     return target;
 }
@@ -510,7 +215,7 @@ static struct client_target *target_find(const struct transfer *transfer, struct
     const struct handle_options *option = &transfer->handle->option;
     struct handle_route *route = &transfer->handle->route;
     char *made;
-    struct becalm_text url = url_of(transfer, &made);
+    struct becalm_text url = request_url(transfer, &made);
     struct client_target *target;
     bool same = route->target != NULL && text_same(url, route->url, route->url_length);
     if (!same && route->target != NULL && option->url == NULL && option->curlu == NULL &&
@@ -539,10 +244,10 @@ static struct client_target *target_find(const struct transfer *transfer, struct
 void transfer_begin(struct transfer *transfer)
 {
     takes_set(transfer);
-    /* Of a handle that was not told libcurl knows the method for sure only later: see learn(). Here it is a guess, for
-     * the route. */
-    bool asked = knows_method(transfer) || transfer->client->by_method || transfer->takes_body;
-    struct becalm_text method = asked ? method_of(transfer) : (struct becalm_text){"", 0};
+    /* Of a handle that was not told libcurl knows the method for sure only later: see request_learn(). Here it is a
+     * guess, for the route. */
+    bool asked = request_knows_method(transfer) || transfer->client->by_method || transfer->takes_body;
+    struct becalm_text method = asked ? request_method(transfer) : (struct becalm_text){"", 0};
     transfer->target = target_find(transfer, method);
     transfer->site = client_site(transfer->client, transfer->target, transfer->handle->operation);
     transfer->code = CURLE_OK;
@@ -554,8 +259,9 @@ void transfer_begin(struct transfer *transfer)
     transfer->top = 0;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
-    struct becalm_request request = request_of(transfer, method);
-    becalm_call_init(&transfer->call, may_hedge(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
+    struct becalm_request request = request_make(transfer, method);
+    becalm_call_init(&transfer->call,
+                     request_may_hedge(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
                      &transfer->target->target, &request);
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN});
 }
@@ -578,7 +284,7 @@ void transfer_judge(struct attempt *attempt)
     outcome_of_head(attempt->easy, &transfer->target->retry_on, &seen);
     seen_keep(transfer, &seen);
     if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
-        learn_failed(transfer, attempt);
+        request_learn_failed(transfer, attempt);
     }
     attempt->judged = true;
     attempt->status = seen.outcome.status;
@@ -628,7 +334,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     seen_keep(transfer, &seen);
     if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
-        learn_failed(transfer, attempt);
+        request_learn_failed(transfer, attempt);
         seen.outcome.delivered = attempt->judged || (!transfer->takes_body && outcome_delivered(easy));
     }
     attempt->status = seen.outcome.status != 0 ? seen.outcome.status : attempt->status;
@@ -688,7 +394,7 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
         transfer_judge(attempt);
         return true;
     }
-    learn(transfer, attempt->easy);                           /* its time may be over: may it be repeated? */
+    request_learn(transfer, attempt->easy);                   /* its time may be over: may it be repeated? */
     if (outcome_uploads(attempt->easy, &attempt->uploaded)) { /* its time begins when the request is through */
         becalm_call_streams(&transfer->call, slot);
         step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = slot});

@@ -148,12 +148,7 @@ void attempt_release(struct attempt *);
 /* Once more, if it was `held`. True: the caller has it all. */
 bool attempt_give(struct attempt *);
 
-/* transfer.c, for attempt.c: an answer's head has come; one that libcurl follows has. */
+/* transfer.c, for attempt.c: an answer's head has come. */
 void transfer_judge(struct attempt *);
-void transfer_learn(const struct attempt *);
-
-/* And it is in flight, or no more; what a step of the engine has counted is not counted again. */
-void transfer_note_sent(struct attempt *);
-void transfer_note_end(struct attempt *);
 
 #endif

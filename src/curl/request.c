@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "request.h"
+
+#include "http/text_internal.h"
+
+#include <becalm/run.h>
+
+#include <stdio.h>
+
+/* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
+extern int getentropy(void *buffer, size_t length);
+
+/* NULL: it was not told of its method and body. */
+static const struct handle_options *told_options(const struct transfer *transfer)
+{
+    return transfer->handle->option.method == NULL ? NULL : &transfer->handle->option;
+}
+
+bool request_knows_method(const struct transfer *transfer)
+{
+    return transfer->handle->option.method != NULL || transfer->handle->option.custom != NULL;
+}
+
+/* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
+ * one is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
+bool request_may_hedge(const struct transfer *transfer)
+{
+    const struct handle_options *told = told_options(transfer);
+    return transfer->multi->only == NULL && transfer->takes_body && told != NULL && !body_is_read(told);
+}
+
+static struct becalm_text text_from(const char *text)
+{
+    return (struct becalm_text){text, text == NULL ? 0 : strlen(text)};
+}
+
+/* What the handle was told; else what libcurl says, who knows it for sure only while it is sending. */
+struct becalm_text request_method(const struct transfer *transfer)
+{
+    const struct handle_options *option = &transfer->handle->option;
+    char *method = NULL;
+    if (option->custom != NULL) {
+        return text_from(option->custom);
+    }
+    if (option->method != NULL) {
+        return text_from(option->method);
+    }
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_METHOD, &method);
+    return text_from(method == NULL ? "GET" : method);
+}
+
+/* `made` is to be freed with curl_free(). */
+struct becalm_text request_url(const struct transfer *transfer, char **made)
+{
+    const struct handle_options *option = &transfer->handle->option;
+    char *url = NULL;
+    *made = NULL;
+    if (option->curlu != NULL && curl_url_get(option->curlu, CURLUPART_URL, made, 0) == CURLUE_OK) {
+        return text_from(*made);
+    }
+    if (option->url != NULL) {
+        return text_from(option->url);
+    }
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return text_from(url == NULL ? "" : url);
+}
+
+/* The value of a header that was recorded; absent: none. */
+struct becalm_text request_header(const struct transfer *transfer, const char *name)
+{
+    const struct curl_slist *line = transfer->takes_headers ? transfer->handle->option.headers : NULL;
+    for (; line != NULL; line = line->next) {
+        struct becalm_text text = text_from(line->data);
+        if (text_take_word(&text, name) && text_take(&text, ':')) {
+            return text_trim(text);
+        }
+    }
+    return (struct becalm_text){0};
+}
+
+/* A fresh key: 128 bits, as digits. */
+static bool key_draw(struct transfer *transfer)
+{
+    unsigned char bytes[16];
+    int length = snprintf(transfer->key, sizeof transfer->key, "Idempotency-Key: \"");
+    if (getentropy(bytes, sizeof bytes) != 0) {
+        transfer->key[0] = '\0'; /* none is better than one that somebody else has */
+        return false;
+    }
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        length += snprintf(transfer->key + length, sizeof transfer->key - (size_t)length, "%02x", bytes[i]);
+    }
+    transfer->key[length] = '"';
+    transfer->key[length + 1] = '\0';
+    return true;
+}
+
+static bool text_begins(struct becalm_text text, const char *with)
+{
+    return text.length >= strlen(with) && memcmp(text.at, with, strlen(with)) == 0;
+}
+
+/* When the caller wants it to be over; NEVER: it did not say. What a call of gRPC says to its callee it says to us. */
+static becalm_ns deadline_of(struct transfer *transfer)
+{
+    becalm_ns at = transfer->handle->deadline_at == 0 ? BECALM_NEVER : transfer->handle->deadline_at;
+    unsigned dialects;
+    transfer->handle->deadline_at = 0;
+    transfer->grpc = text_begins(request_header(transfer, "Content-Type"), "application/grpc");
+    if (transfer->grpc) {
+        struct becalm_deadline_headers headers = {.grpc_timeout = request_header(transfer, "grpc-timeout")};
+        becalm_ns left = becalm_deadline_read(&headers, &dialects);
+        at = left == BECALM_NEVER ? at : becalm_ns_min(at, becalm_ns_after(becalm_run_now(), left));
+    }
+    return at;
+}
+
+struct becalm_request request_make(struct transfer *transfer, struct becalm_text method)
+{
+    struct handle *handle = transfer->handle;
+    struct becalm_text key;
+    struct becalm_request request = {.idempotent = becalm_http_idempotent(method)};
+    transfer->key[0] = '\0';
+    transfer->learned = request_knows_method(transfer);
+    transfer->must_end_at = deadline_of(transfer);
+    request.deadline_at = transfer->must_end_at;
+    bool has_key = becalm_key_parse(request_header(transfer, "Idempotency-Key"), &key);
+    if (handle->keyed && !has_key) {
+        has_key = key_draw(transfer);
+    }
+    request.keyed = has_key && transfer->target->keys_count;
+    request.not_replayable = !body_begin(&transfer->body, &handle->option);
+    return request;
+}
+
+/* Of a handle that was not told its method it is sure only once libcurl has begun, and until it has followed a
+ * redirection. Whether it had a body is known afterwards, and until then some methods may have. */
+void request_learn(struct transfer *transfer, CURL *easy)
+{
+    struct becalm_request *request = &transfer->call.request;
+    struct becalm_text method = request_method(transfer);
+    long redirects = 0;
+    if (!transfer->learned) {
+        (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirects);
+        request->idempotent = redirects == 0 && becalm_http_idempotent(method);
+    }
+    if (told_options(transfer) == NULL) {
+        request->not_replayable = outcome_sent_body(easy) || text_begins(method, "POST") || text_begins(method, "PUT");
+    }
+}
+
+void request_learn_once(const struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    if (!transfer->learned) {
+        request_learn(transfer, attempt->easy);
+        transfer->learned = true;
+    }
+}
+
+/* An attempt has failed. May its request be repeated, and can it? A body that can't go back is found out now, while the
+ * answer is there to be given. */
+void request_learn_failed(struct transfer *transfer, const struct attempt *attempt)
+{
+    request_learn(transfer, attempt->easy);
+    attempt_body_read(attempt);
+    if (transfer->body.read && !transfer->call.request.not_replayable &&
+        !body_rewind(&transfer->body, &transfer->handle->option)) {
+        becalm_call_not_replayable(&transfer->call);
+    }
+}

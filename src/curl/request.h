@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_REQUEST_H
+#define BECALM_CURL_REQUEST_H
+
+/* What is known of a call's request: what its handle was told, else what libcurl says, which knows some of it only once
+ * it has begun to send. */
+
+#include "multi.h"
+
+/* What the handle was told; else what libcurl says. */
+struct becalm_text request_method(const struct transfer *);
+bool request_knows_method(const struct transfer *); /* the former */
+
+/* `made` is to be freed with curl_free(). */
+struct becalm_text request_url(const struct transfer *, char **made);
+
+/* The value of a header that was recorded; absent: none. */
+struct becalm_text request_header(const struct transfer *, const char *name);
+
+/* May two attempts of it fly at once? */
+bool request_may_hedge(const struct transfer *);
+
+/* For the engine, when the call begins; the method is a guess if it is not known. */
+struct becalm_request request_make(struct transfer *, struct becalm_text method);
+
+/* What libcurl knows now of a handle that was told less: asked when a head has come that libcurl follows (once), when
+ * an attempt's time may be over, and when it has failed. */
+void request_learn_once(const struct attempt *);
+void request_learn(struct transfer *, CURL *);
+void request_learn_failed(struct transfer *, const struct attempt *);
+
+#endif
