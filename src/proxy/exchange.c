@@ -712,7 +712,9 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     exchange->view = worker->view;
     view_enter(exchange->view);
     h1_body_init(&exchange->body_in, exchange->head);
-    exchange->wants_close = !head->keep_alive || worker->draining;
+    /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
+     * request. */
+    exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
     exchange->upgrades = head->websocket && allows_websocket(exchange->view->snapshot->settings);
     client->state = CLIENT_BODY;
     struct route route;

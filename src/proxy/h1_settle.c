@@ -118,10 +118,10 @@ static bool has_tab_beside(struct becalm_text value)
     return *before == '\t' || *behind == '\t';
 }
 
-/* Digits and nothing else, and not more than 64 bits hold. */
+/* Digits and nothing else, and not more than 63 bits hold: with more, a reader with signed numbers goes wrong. */
 static bool read_length(struct becalm_text text, uint64_t *length)
 {
-    return text_take_number(&text, length) > 0 && text_ended(text) && *length < UINT64_MAX;
+    return text_take_number(&text, length) > 0 && text_ended(text) && *length <= INT64_MAX;
 }
 
 /* "gzip, chunked" is well framed, but by a coding that nobody here undoes: 501 (RFC 9112, 6.1). Chunks of chunks are

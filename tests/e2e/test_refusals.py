@@ -206,6 +206,16 @@ def test_long_trailers_and_chunk_extensions_are_refused(pair):
             assert wire.at_end()
 
 
+def test_what_comes_behind_a_refused_connect_is_no_request(refusing):
+    gateway, host = refusing
+    seen = host.count()
+    with gateway.wire() as wire:
+        wire.send(b"CONNECT a:80 HTTP/1.1\r\nhost: a:80\r\n\r\n" + request(path="/smuggled"))
+        answer = wire.answer()
+        assert answer.status in (404, 405) and answer.get("connection") == "close" and wire.at_end()
+    assert host.count() == seen
+
+
 BAD_TRAILERS = {
     "a length": b"content-length: 9\r\n\r\n",
     "a coding": b"etag: a\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -51,6 +51,7 @@ static void test_h1_request__odd_but_clear_ones_are_taken(void **state)
         {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length:42 \r\n\r\n"), H1_LENGTH, 42, true},
         {BYTES("POST / HTTP/1.0\r\nContent-Length: 007\r\n\r\n"), H1_LENGTH, 7, false},
         {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length:  42  \r\n\r\n"), H1_LENGTH, 42, true},
+        {BYTES("POST / HTTP/1.0\r\nContent-Length: 9223372036854775807\r\n\r\n"), H1_LENGTH, INT64_MAX, false},
         {BYTES("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"), H1_CHUNKED, 0, true},
         {BYTES("POST / HTTP/1.1\r\nHost: a\r\ntransfer-encoding:CHUNKED \r\n\r\n"), H1_CHUNKED, 0, true},
         {BYTES("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), H1_NO_BODY, 0, true},
@@ -373,6 +374,7 @@ static void test_h1_request__ambiguous_framing_is_refused(void **state)
         {400, BYTES(POST "Content-Length:\r\n\r\n")},
         {400, BYTES(POST "Content-Length: \r\n\r\n")},
         {400, BYTES(POST "Content-Length: \"1\"\r\n\r\n")},
+        {400, BYTES(POST "Content-Length: 9223372036854775808\r\n\r\n")}, /* 2^63 */
         {400, BYTES(POST "Content-Length: 18446744073709551615\r\n\r\n")},
         {400, BYTES(POST "Content-Length: 18446744073709551616\r\n\r\n")},
         {400, BYTES(POST "Content-Length: 99999999999999999999999\r\n\r\n")},
