@@ -364,6 +364,14 @@ void attempt_resume(struct attempt *attempt)
 
 /* Reading the answer. */
 
+/* There are none, or they are well formed. */
+static bool trailers_valid(const struct attempt *attempt)
+{
+    struct h1_head head;
+    size_t length = bytes_left(&attempt->trailers);
+    return length == 0 || h1_parse_trailers(attempt->trailers.at, length, &head).kind == H1_OK;
+}
+
 /* Takes pieces until there are no more, or no more room for them. False: malformed. */
 static bool collect(struct attempt *attempt, const char **at, const char *end, struct pieces *pieces)
 {
@@ -373,8 +381,9 @@ static bool collect(struct attempt *attempt, const char **at, const char *end, s
         struct h1_piece piece = h1_body_next(&attempt->body, at, end);
         switch (piece.kind) {
         case H1_PIECE_NONE:
-        case H1_PIECE_END:
             return true;
+        case H1_PIECE_END:
+            return trailers_valid(attempt);
         case H1_PIECE_DATA:
             pieces->piece[pieces->count++] = (struct becalm_text){piece.at, piece.length};
             pieces->bytes += piece.length;

@@ -435,7 +435,11 @@ static bool take_head(struct client *client, const char **at, const char *end)
 {
     struct worker *worker = client->worker;
     struct h1_limits limits = {.head_bytes = (uint32_t)settings_of(client)->max_header_bytes};
-    *at += client->scanned == 0 ? h1_leading_blank(*at, (size_t)(end - *at)) : 0;
+    size_t blank = client->scanned <= 1 ? h1_leading_blank(*at, (size_t)(end - *at)) : 0; /* 1: a CR may have waited */
+    if (blank > 0) {
+        *at += blank;
+        client->scanned = 0;
+    }
     size_t length = (size_t)(end - *at);
     if (length == 0) {
         return false;

@@ -507,6 +507,7 @@ void exchange_release_body(struct exchange *exchange)
         exchange->body_reserved = 0;
     }
     bytes_free(&exchange->body);
+    bytes_free(&exchange->trailers);
 }
 
 static void refuse_body(struct exchange *exchange)
@@ -563,26 +564,46 @@ enum upload exchange_upload(const struct exchange *exchange)
     return exchange_wants_body(exchange) ? UPLOAD_CLIENT : UPLOAD_HOST;
 }
 
+/* The client's body is malformed: nothing behind it can be told from it. */
+static void refuse_malformed(struct exchange *exchange, const char *what)
+{
+    exchange->wants_close = true;
+    if (exchange->begun) {
+        client_abort(exchange->client);
+    } else {
+        refuse(exchange, 400, "http_request_error", "bad_request", what);
+    }
+}
+
+/* NULL, or what is wrong. Nobody waits for a request's trailers, but bad ones say that it was not meant as it was read.
+ */
+static const char *trailers_wrong(const struct exchange *exchange)
+{
+    struct h1_head head;
+    size_t length = bytes_left(&exchange->trailers);
+    return length == 0 ? NULL : h1_parse_trailers(exchange->trailers.at, length, &head).what;
+}
+
 bool exchange_take_body(struct exchange *exchange, const char **at, const char *end)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
     for (;;) {
         struct h1_piece piece = h1_body_next(&exchange->body_in, at, end);
+        const char *wrong = piece.kind == H1_PIECE_END ? trailers_wrong(exchange) : piece.what;
+        if (wrong != NULL) {
+            *at = end;
+            refuse_malformed(exchange, wrong);
+            return false;
+        }
         if (piece.kind == H1_PIECE_NONE || piece.kind == H1_PIECE_END) {
             break;
         }
         if (piece.kind == H1_PIECE_TRAILER) {
-            continue; /* nobody waits for a request's trailers */
-        }
-        if (piece.kind == H1_PIECE_BAD) {
-            *at = end;
-            exchange->wants_close = true;
-            if (exchange->begun) {
+            if (!bytes_add(&exchange->trailers, piece.at, piece.length)) {
                 client_abort(exchange->client);
-            } else {
-                refuse(exchange, 400, "http_request_error", "bad_request", piece.what);
+                return false;
             }
-            return false;
+            continue;
         }
         exchange->body_bytes += piece.length;
         if (exchange->body_bytes > settings->max_body) {
@@ -691,7 +712,9 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     exchange->view = worker->view;
     view_enter(exchange->view);
     h1_body_init(&exchange->body_in, exchange->head);
-    exchange->wants_close = !head->keep_alive || worker->draining;
+    /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
+     * request. */
+    exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
     exchange->upgrades = head->websocket && allows_websocket(exchange->view->snapshot->settings);
     client->state = CLIENT_BODY;
     struct route route;

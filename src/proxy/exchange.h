@@ -114,6 +114,7 @@ struct exchange {
     struct becalm_text host_name;
     struct bytes body;      /* collected, chunks undone */
     struct h1_body body_in; /* what comes from the client */
+    struct bytes trailers;  /* behind it: looked at and not passed on */
     bool body_streams;      /* too large to keep: goes on as it comes */
     size_t body_reserved;   /* of the gateway's total */
     uint64_t body_bytes;    /* that have come */

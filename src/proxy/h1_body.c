@@ -74,8 +74,8 @@ static const char *take_size(struct h1_body *body, char c)
 {
     int digit = hex_value(c);
     if (digit >= 0) {
-        if (++body->line_bytes > SIZE_DIGITS_MAX) {
-            return "a chunk's size is too long";
+        if (++body->line_bytes > SIZE_DIGITS_MAX || body->left > INT64_MAX >> 4) {
+            return "a chunk's size is too long"; /* for 63 bits, which is what many others have */
         }
         body->left = body->left << 4 | (uint64_t)digit;
         body->state = SIZE;

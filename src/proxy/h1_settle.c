@@ -103,10 +103,25 @@ static struct h1_verdict settle_connection(const char *bytes, struct h1_head *he
 
 /* ---- framing ---- */
 
-/* Digits and nothing else, and not more than 64 bits hold. */
+/* A tab is as good a blank as a space (RFC 9110, 5.6.3), but not every reader knows it: one takes it for a part of the
+ * value, and its opinion of where the message ends is another. */
+static bool has_tab_beside(struct becalm_text value)
+{
+    const char *before = value.at - 1; /* the colon is there, and behind the value its line's end */
+    const char *behind = value.at + value.length;
+    while (*before == ' ') {
+        before--;
+    }
+    while (*behind == ' ') {
+        behind++;
+    }
+    return *before == '\t' || *behind == '\t';
+}
+
+/* Digits and nothing else, and not more than 63 bits hold: with more, a reader with signed numbers goes wrong. */
 static bool read_length(struct becalm_text text, uint64_t *length)
 {
-    return text_take_number(&text, length) > 0 && text_ended(text) && *length < UINT64_MAX;
+    return text_take_number(&text, length) > 0 && text_ended(text) && *length <= INT64_MAX;
 }
 
 /* "gzip, chunked" is well framed, but by a coding that nobody here undoes: 501 (RFC 9112, 6.1). Chunks of chunks are
@@ -139,6 +154,9 @@ static struct h1_verdict settle_chunked(const char *bytes, struct h1_head *head,
     if (has_bit(repeated, H1_TRANSFER_ENCODING)) {
         return h1__bad(400, "Transfer-Encoding is there twice");
     }
+    if (has_tab_beside(coding)) {
+        return h1__bad(400, "Transfer-Encoding has a tab beside it");
+    }
     if (!text_is_word(coding, "chunked")) {
         return h1__bad(ends_chunked(coding) ? 501 : 400, "Transfer-Encoding is not chunked");
     }
@@ -158,7 +176,11 @@ static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head,
     if (has_bit(repeated, H1_CONTENT_LENGTH)) {
         return h1__bad(400, "Content-Length is there twice");
     }
-    if (!read_length(h1_find(bytes, head, H1_CONTENT_LENGTH), &head->content_length)) {
+    struct becalm_text length = h1_find(bytes, head, H1_CONTENT_LENGTH);
+    if (has_tab_beside(length)) {
+        return h1__bad(400, "Content-Length has a tab beside it");
+    }
+    if (!read_length(length, &head->content_length)) {
         return h1__bad(400, "Content-Length is not a number");
     }
     head->framing = H1_LENGTH;

@@ -112,6 +112,17 @@ def test_an_answer_that_ends_with_the_connection_is_passed_whole(pair):
         assert wire.ask().body == body, "the client's connection lives on"
 
 
+@pytest.mark.parametrize("cut", range(1, 7))
+def test_empty_lines_before_a_request_are_skipped_however_they_come(pair, cut):
+    gateway, host = pair()
+    sent = b"\r\n\r\n" + request(path="/a")
+    with gateway.wire() as wire:
+        wire.send(sent[:cut])
+        assert wire.says_nothing(0.05)
+        assert wire.send(sent[cut:]).answer().status == 200
+        assert wire.ask(path="/b").status == 200
+
+
 def test_a_chunked_request_reaches_the_host_whole(pair):
     gateway, host = pair()
     with gateway.wire() as wire:

@@ -24,6 +24,8 @@ AMBIGUOUS = {
     "chunked twice": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     "xchunked": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
     "chunked on 1.0": b"POST / HTTP/1.0\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a tab before a length": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length:\t5\r\n\r\nabcde",
+    "a tab behind chunked": b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\t\r\n\r\n0\r\n\r\n",
     "a blank before the colon": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length : 5\r\n\r\nabcde",
     "a folded field": b"GET / HTTP/1.1\r\nhost: a\r\nx-a: 1\r\n 2\r\n\r\n",
     "a leading blank": b"GET / HTTP/1.1\r\n host: a\r\n\r\n",
@@ -204,15 +206,51 @@ def test_long_trailers_and_chunk_extensions_are_refused(pair):
             assert wire.at_end()
 
 
-def test_framing_in_trailers_does_not_reach_the_host(pair):
-    gateway, host = pair()
+def test_what_comes_behind_a_refused_connect_is_no_request(refusing):
+    gateway, host = refusing
+    seen = host.count()
     with gateway.wire() as wire:
-        wire.send(
-            b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ncontent-length: 9\r\n\r\n"
-        )
-        status = wire.answer("PUT").status
-    assert status in (200, 400)
-    assert all(got.get("content-length") in (None, "3") and got.body == b"abc" for got in host.requests)
+        wire.send(b"CONNECT a:80 HTTP/1.1\r\nhost: a:80\r\n\r\n" + request(path="/smuggled"))
+        answer = wire.answer()
+        assert answer.status in (404, 405) and answer.get("connection") == "close" and wire.at_end()
+    assert host.count() == seen
+
+
+BAD_TRAILERS = {
+    "a length": b"content-length: 9\r\n\r\n",
+    "a coding": b"etag: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "a host": b"host: b\r\n\r\n",
+    "a folded field": b"etag: a\r\n b\r\n\r\n",
+    "a blank before the colon": b"etag : a\r\n\r\n",
+    "no colon": b"GET /smuggled HTTP/1.1\r\n\r\n",
+    "a nul byte": b"etag: a\x00b\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("what", BAD_TRAILERS)
+def test_bad_trailers_of_a_request_are_refused(refusing, what):
+    gateway, host = refusing
+    seen = host.count()
+    for cut in (1, 4, len(BAD_TRAILERS[what])):
+        with gateway.wire() as wire:
+            wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n")
+            wire.send(BAD_TRAILERS[what][:cut])
+            wire.send(BAD_TRAILERS[what][cut:] + request(path="/smuggled"))
+            assert wire.answer("PUT").status == 400
+            assert wire.at_end()
+    assert host.count() == seen, "it reached the host"
+
+
+@pytest.mark.parametrize("what", BAD_TRAILERS)
+def test_an_answer_with_bad_trailers_is_none(pair, what):
+    gateway, host = pair(rules="maxRetries: 0")
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"
+    host.on("/bad", Reply(raw=head + BAD_TRAILERS[what], end="hang"))
+    with gateway.wire() as wire:
+        answer = wire.ask(path="/bad")
+        assert answer.status == 502 and "http_protocol_error" in answer.get("proxy-status")
+        assert wire.ask(path="/good").status == 200
+    assert host.connections == 2, "the bad connection must not be used again"
 
 
 def test_a_head_that_does_not_come_gets_408(pair):

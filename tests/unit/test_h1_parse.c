@@ -50,9 +50,10 @@ static void test_h1_request__odd_but_clear_ones_are_taken(void **state)
         {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"), H1_LENGTH, 0, true},
         {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length:42 \r\n\r\n"), H1_LENGTH, 42, true},
         {BYTES("POST / HTTP/1.0\r\nContent-Length: 007\r\n\r\n"), H1_LENGTH, 7, false},
-        {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\t42 \t\r\n\r\n"), H1_LENGTH, 42, true},
+        {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length:  42  \r\n\r\n"), H1_LENGTH, 42, true},
+        {BYTES("POST / HTTP/1.0\r\nContent-Length: 9223372036854775807\r\n\r\n"), H1_LENGTH, INT64_MAX, false},
         {BYTES("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"), H1_CHUNKED, 0, true},
-        {BYTES("POST / HTTP/1.1\r\nHost: a\r\ntransfer-encoding:CHUNKED\t\r\n\r\n"), H1_CHUNKED, 0, true},
+        {BYTES("POST / HTTP/1.1\r\nHost: a\r\ntransfer-encoding:CHUNKED \r\n\r\n"), H1_CHUNKED, 0, true},
         {BYTES("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), H1_NO_BODY, 0, true},
         {BYTES("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), H1_NO_BODY, 0, true},
         {BYTES("CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nContent-Length: 0\r\n\r\n"), H1_LENGTH, 0, true},
@@ -251,6 +252,7 @@ static void test_h1_request__malformed_fields_are_refused(void **state)
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\x0b\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\rb\r\n\r\n")}, /* CR and LF alone */
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\r\r\n\r\n")},
+        {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\rbY: c\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\rY: b\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\r\n" HOST "X: a\nY: b\r\n\r\n")},
         {400, BYTES("GET / HTTP/1.1\nHost: a\r\n\r\n")},
@@ -262,6 +264,92 @@ static void test_h1_request__malformed_fields_are_refused(void **state)
     };
     (void)state;
     check_all_refused(rows, COUNT(rows));
+}
+
+#define PLACES 20 /* more than the parser looks at in one step, at every distance from one */
+
+/* Puts each byte at each place of twenty, the last one last, and compares what is taken with what may be. */
+static void check_each_byte(const char *before, const char *behind, bool (*may)(unsigned char))
+{
+    size_t front = strlen(before);
+    char bytes[128];
+    for (unsigned c = 0; c < 256; c++) {
+        for (size_t place = 0; place < PLACES; place++) {
+            struct h1_head head;
+            size_t length = front + PLACES + strlen(behind);
+            memcpy(bytes, before, front);
+            memset(bytes + front, 'a', PLACES);
+            bytes[front + place] = (char)c;
+            memcpy(bytes + front + PLACES, behind, strlen(behind));
+            struct becalm_text bare = bytes_bare((struct becalm_text){bytes, length});
+            bool taken = memcmp(before, "HTTP", 4) == 0
+                             ? h1_parse_answer(bare.at, length, &limits, false, false, &head).kind == H1_OK
+                             : h1_parse_request(bare.at, length, &limits, &head).kind == H1_OK;
+            if (taken != may((unsigned char)c)) {
+                fail_msg("byte 0x%02x at %zu behind %s: %s", c, place, before, taken ? "taken" : "refused");
+            }
+            text_drop(bare);
+        }
+    }
+}
+
+static bool is_letter_or_digit(unsigned char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+static bool may_name(unsigned char c)
+{
+    return is_letter_or_digit(c) || (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool may_name_or_end_it(unsigned char c)
+{
+    return c == ':' || may_name(c);
+}
+
+static bool may_text(unsigned char c)
+{
+    return c == '\t' || (c >= ' ' && c != 0x7f);
+}
+
+static bool may_target(unsigned char c)
+{
+    return c > ' ' && c < 0x7f && c != '#';
+}
+
+static void test_h1__each_byte_is_taken_only_where_it_belongs(void **state)
+{
+    (void)state;
+    check_each_byte("GET / HTTP/1.1\r\n" HOST "x", ": y\r\n\r\n", may_name_or_end_it);
+    check_each_byte("GET / HTTP/1.1\r\n" HOST "X:", "\r\n\r\n", may_text);
+    check_each_byte("GET / HTTP/1.1\r\n" HOST "X: ", "\r\nY: and another line\r\n\r\n", may_text);
+    check_each_byte("GET /", " HTTP/1.1\r\n" HOST "\r\n", may_target);
+    check_each_byte("HTTP/1.1 200 ", "\r\nX: y\r\n\r\n", may_text);
+}
+
+static void test_h1_request__these_methods_and_no_others(void **state)
+{
+    static const char known[] = " GET POST PUT HEAD DELETE PATCH OPTIONS TRACE COPY LOCK MKCOL MOVE SEARCH PROPFIND "
+                                "UNLOCK PROPPATCH BIND REBIND"
+                                " UNBIND ACL LINK UNLINK REPORT CHECKOUT MKACTIVITY MERGE SUBSCRIBE NOTIFY M-SEARCH "
+                                "PURGE UNSUBSCRIBE MKCALENDAR"
+                                " SOURCE ";
+    static const char unknown[] = " QUERY PRI BREW DESCRIBE SETUP PLAY ANNOUNCE FLUSH LIST VIEW TRACK DEBUG X ";
+    const char *lists[] = {known, unknown};
+    (void)state;
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        for (const char *at = lists[i] + 1; *at != '\0'; at = strchr(at, ' ') + 1) {
+            char bytes[64];
+            struct lab lab;
+            snprintf(bytes, sizeof bytes, "%.*s / HTTP/1.1\r\n" HOST "\r\n", (int)(strchr(at, ' ') - at), at);
+            lab_request(&lab, text(bytes));
+            if (lab.verdict.kind != (i == 0 ? H1_OK : H1_BAD) || (i == 1 && lab.verdict.status != 501)) {
+                fail_msg("%u: %s", lab.verdict.status, bytes);
+            }
+            lab_drop(&lab);
+        }
+    }
 }
 
 static void test_h1_request__ambiguous_framing_is_refused(void **state)
@@ -286,9 +374,15 @@ static void test_h1_request__ambiguous_framing_is_refused(void **state)
         {400, BYTES(POST "Content-Length:\r\n\r\n")},
         {400, BYTES(POST "Content-Length: \r\n\r\n")},
         {400, BYTES(POST "Content-Length: \"1\"\r\n\r\n")},
+        {400, BYTES(POST "Content-Length: 9223372036854775808\r\n\r\n")}, /* 2^63 */
         {400, BYTES(POST "Content-Length: 18446744073709551615\r\n\r\n")},
         {400, BYTES(POST "Content-Length: 18446744073709551616\r\n\r\n")},
         {400, BYTES(POST "Content-Length: 99999999999999999999999\r\n\r\n")},
+        {400, BYTES(POST "Content-Length:\t1\r\n\r\n")},
+        {400, BYTES(POST "Content-Length: \t 1\r\n\r\n")},
+        {400, BYTES(POST "Content-Length: 1 \t \r\n\r\n")},
+        {400, BYTES(POST "Transfer-Encoding:\tchunked\r\n\r\n")},
+        {400, BYTES(POST "Transfer-Encoding: chunked\t\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding: xchunked\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding: chunkedx\r\n\r\n")},
         {400, BYTES(POST "Transfer-Encoding: chunked;q=1\r\n\r\n")},
@@ -365,6 +459,26 @@ static void test_h1_request__the_last_field_that_fits_fits(void **state)
     bytes = big_request(0, H1_FIELDS_MAX);
     check_refused(&(struct refusal){431, bytes});
     text_drop(bytes);
+}
+
+/* One byte more, and its length would be 0 in a field's 16 bits: a name of another length. */
+static void test_h1_request__a_name_has_at_most_65535_bytes(void **state)
+{
+    static const struct h1_limits wide = {.head_bytes = 1 << 18};
+    static const char before[] = "GET / HTTP/1.1\r\n" HOST;
+    static const char behind[] = ": y\r\n\r\n";
+    struct h1_head head;
+    (void)state;
+    for (size_t name = UINT16_MAX; name <= UINT16_MAX + 5u; name++) {
+        size_t length = sizeof before - 1 + name + sizeof behind - 1;
+        char *bytes = malloc(length);
+        assert_non_null(bytes);
+        memcpy(bytes, before, sizeof before - 1);
+        memset(bytes + sizeof before - 1, 'x', name);
+        memcpy(bytes + sizeof before - 1 + name, behind, sizeof behind - 1);
+        check_eq_u64(h1_parse_request(bytes, length, &wide, &head).status, name == UINT16_MAX ? 0 : 431);
+        free(bytes);
+    }
 }
 
 static void test_h1_request__large_heads_are_414_or_431(void **state)
@@ -813,9 +927,12 @@ BECALM_TESTS(cmocka_unit_test(test_h1_request__a_plain_request_in_its_parts),
              cmocka_unit_test(test_h1_request__targets_that_are_none_are_refused),
              cmocka_unit_test(test_h1_request__ambiguous_hosts_are_refused),
              cmocka_unit_test(test_h1_request__malformed_fields_are_refused),
+             cmocka_unit_test(test_h1__each_byte_is_taken_only_where_it_belongs),
+             cmocka_unit_test(test_h1_request__these_methods_and_no_others),
              cmocka_unit_test(test_h1_request__ambiguous_framing_is_refused),
              cmocka_unit_test(test_h1_settle__refuses_two_framings_by_itself),
              cmocka_unit_test(test_h1_request__the_last_field_that_fits_fits),
+             cmocka_unit_test(test_h1_request__a_name_has_at_most_65535_bytes),
              cmocka_unit_test(test_h1_request__large_heads_are_414_or_431),
              cmocka_unit_test(test_h1_request__a_length_that_is_no_head_is_refused),
              cmocka_unit_test(test_h1_name__every_name_is_found_in_any_case),
