@@ -277,11 +277,23 @@ CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *multi, int *left)
 
 void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
 {
-    if (!transfer->dirty) {
-        transfer->dirty = true;
+    if (!transfer->dirty && multi->only == NULL) {
         transfer->next = multi->dirty;
         multi->dirty = transfer;
     }
+    transfer->dirty = true;
+}
+
+/* True: it is over by this. */
+static bool settle_one(struct transfer *transfer)
+{
+    transfer->dirty = false;
+    if (!transfer_settle(transfer) || transfer->over) {
+        return false;
+    }
+    transfer->over = true;
+    transfer_detach(transfer);
+    return true;
 }
 
 static void settle(struct becalm_curl_multi *multi)
@@ -289,17 +301,18 @@ static void settle(struct becalm_curl_multi *multi)
     while (multi->dirty != NULL) {
         struct transfer *transfer = multi->dirty;
         multi->dirty = transfer->next;
-        transfer->dirty = false;
-        if (!transfer_settle(transfer) || transfer->over) {
-            continue;
-        }
-        transfer->over = true;
-        transfer_detach(transfer);
-        multi->active--;
-        if (multi->only == NULL) {
+        if (settle_one(transfer)) {
+            multi->active--;
             message_add(multi,
                         &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
         }
+    }
+}
+
+static void settle_only(struct transfer *only)
+{
+    while (only->dirty) {
+        (void)settle_one(only);
     }
 }
 
@@ -559,9 +572,7 @@ static void transfer_start(struct becalm_curl_multi *multi, struct transfer *tra
     transfer->timer = NO_TIMER;
     transfer->wake_at = BECALM_NEVER;
     transfer->over = false;
-    multi->active++;
     transfer_begin(transfer);
-    settle(multi);
 }
 
 /* Memory for all that a transfer needs; NULL: there is none. */
@@ -603,7 +614,9 @@ CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *ea
         return CURLM_OUT_OF_MEMORY;
     }
     multi->inside = true;
+    multi->active++;
     transfer_start(multi, transfer, easy, handle);
+    settle(multi);
     rearm(multi);
     multi->inside = false;
     return CURLM_OK;
@@ -716,16 +729,14 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
     if (inside == 0) { /* else it has nothing to say */
         messages_take(multi);
     }
-    if (multi->dirty != NULL) {
-        settle(multi);
-    }
+    settle_only(only);
     if (rc != CURLM_OK || only->over) {
         return rc;
     }
     /* relaxed: only the flag itself matters, and the wake-up comes after it */
     if (atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
         transfer_cancel(only);
-        settle(multi);
+        settle_only(only);
         return rc;
     }
     if (first && first_is_glance(only)) {
@@ -734,12 +745,12 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
     becalm_ns now = becalm_run_now();
     if (only->wake_at <= now) {
         transfer_timer(only);
-        settle(multi);
+        settle_only(only);
         return rc;
     }
     if (multi->flying == 0 && !handle_goes_on(only->handle)) {
         transfer_cancel(only);
-        settle(multi);
+        settle_only(only);
         return rc;
     }
     long ms = ms_until(now, only->wake_at);
@@ -751,6 +762,7 @@ CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct h
     struct transfer *transfer = multi->only;
     CURLMcode rc = CURLM_OK;
     transfer_start(multi, transfer, easy, handle);
+    settle_only(transfer);
     for (bool first = true; rc == CURLM_OK && !transfer->over; first = false) {
         rc = turn(multi, first);
     }
@@ -758,6 +770,6 @@ CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct h
         return transfer->code;
     }
     transfer_cancel(transfer);
-    settle(multi);
+    settle_only(transfer);
     return rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_BAD_FUNCTION_ARGUMENT;
 }

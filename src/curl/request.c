@@ -106,7 +106,8 @@ static becalm_ns deadline_of(struct transfer *transfer)
     becalm_ns at = transfer->handle->deadline_at == 0 ? BECALM_NEVER : transfer->handle->deadline_at;
     unsigned dialects;
     transfer->handle->deadline_at = 0;
-    transfer->grpc = text_begins(request_header(transfer, "Content-Type"), "application/grpc");
+    transfer->grpc =
+        transfer->takes_headers && text_begins(request_header(transfer, "Content-Type"), "application/grpc");
     if (transfer->grpc) {
         struct becalm_deadline_headers headers = {.grpc_timeout = request_header(transfer, "grpc-timeout")};
         becalm_ns left = becalm_deadline_read(&headers, &dialects);
@@ -119,16 +120,18 @@ struct becalm_request request_make(struct transfer *transfer, struct becalm_text
 {
     struct handle *handle = transfer->handle;
     struct becalm_text key;
-    struct becalm_request request = {.idempotent = becalm_http_idempotent(method)};
+    struct becalm_request request = {.idempotent = method.length > 0 && becalm_http_idempotent(method)};
     transfer->key[0] = '\0';
     transfer->learned = request_knows_method(transfer);
     transfer->must_end_at = deadline_of(transfer);
     request.deadline_at = transfer->must_end_at;
-    bool has_key = becalm_key_parse(request_header(transfer, "Idempotency-Key"), &key);
-    if (handle->keyed && !has_key) {
-        has_key = key_draw(transfer);
+    if (transfer->takes_headers) { /* nobody else can have a key */
+        bool has_key = becalm_key_parse(request_header(transfer, "Idempotency-Key"), &key);
+        if (handle->keyed && !has_key) {
+            has_key = key_draw(transfer);
+        }
+        request.keyed = has_key && transfer->target->keys_count;
     }
-    request.keyed = has_key && transfer->target->keys_count;
     request.not_replayable = !body_begin(&transfer->body, &handle->option);
     return request;
 }

@@ -24,6 +24,7 @@ static void takes_set(struct transfer *transfer)
     transfer->takes_head = handle_told(option, TOLD_ALL_HEADER) && transfer->takes_body;
     transfer->takes_headers = handle_told(option, TOLD_HEADERS);
     transfer->takes_connect = handle_told(option, TOLD_CONNECT) && !option->connect_timeout;
+    transfer->takes_any = option->told != 0;
 }
 
 bool transfer_takes(const struct transfer *transfer, CURLoption option)
@@ -52,6 +53,13 @@ static CURLcode code_without_answer(const struct transfer *transfer)
     return record->reason == BECALM_WHY_DEADLINE ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_CONNECT;
 }
 
+/* Nobody wants this attempt any more: it is removed when the transfer is settled. */
+static void attempt_drop(struct attempt *attempt)
+{
+    attempt->state = ATTEMPT_GONE;
+    attempt->transfer->gone |= 1u << attempt->slot;
+}
+
 /* There is at most one that is kept, and one that is passed on. */
 static struct attempt *attempt_in(struct transfer *transfer, enum attempt_state state)
 {
@@ -77,11 +85,11 @@ static void tell_error(const struct transfer *transfer)
  */
 static void finish(struct transfer *transfer, const struct becalm_action *action)
 {
-    struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if ((action->flags & BECALM_DO_ANSWER) != 0 || transfer->passing) {
         transfer->ended = true;
         return;
     }
+    struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if (action->last_answer && kept != NULL) {
         transfer->answered = kept->easy;
         attempt_release(kept);
@@ -103,7 +111,11 @@ static void cancel_marked(struct transfer *transfer, const struct becalm_event *
             continue;
         }
         bool failed = event->kind == BECALM_EVENT_HEAD && event->slot == slot;
-        attempt->state = failed && transfer->takes_body ? ATTEMPT_KEPT : ATTEMPT_GONE;
+        if (failed && transfer->takes_body) {
+            attempt->state = ATTEMPT_KEPT;
+        } else {
+            attempt_drop(attempt);
+        }
         if (event->kind == BECALM_EVENT_TIMER) { /* its time was over */
             transfer->code = CURLE_OPERATION_TIMEDOUT;
             transfer->cut = true;
@@ -111,6 +123,16 @@ static void cancel_marked(struct transfer *transfer, const struct becalm_event *
                 (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_TIMED_OUT}};
             transfer->retry_after[0] = '\0';
         }
+    }
+}
+
+/* An attempt that is not the first is sent. */
+static void again(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+{
+    note_retry(transfer, action, event->at.now);
+    struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
+    if (kept != NULL) {
+        attempt_drop(kept); /* the next one's answer is what counts */
     }
 }
 
@@ -128,13 +150,11 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
     if ((action->flags & BECALM_DO_SEND) != 0) {
         struct attempt *attempt = &transfer->attempt[action->slot];
         if (action->attempt > 0) {
-            note_retry(transfer, action, event->at.now);
+            again(transfer, event, action);
         }
-        struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
-        if (kept != NULL) {
-            kept->state = ATTEMPT_GONE; /* the next one's answer is what counts */
-        }
-        attempt->due = true;
+        transfer->due |= 1u << action->slot;
+        attempt->transfer = transfer;
+        attempt->slot = action->slot;
         transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
         attempt->due_number = action->attempt;
         attempt->due_at = event->at.now;
@@ -158,10 +178,10 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
  * is asked again. */
 static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
 {
-    const struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
     if (transfer->ended) {
         return BECALM_NEVER; /* there is nothing more to look at */
     }
+    const struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
     if (passed == NULL) {
         return becalm_ns_min(engine_at, transfer->look_at);
     }
@@ -181,13 +201,13 @@ static void step(struct transfer *transfer, struct becalm_event *event)
     multi_dirty(transfer->multi, transfer);
 }
 
-static void seen_keep(struct transfer *transfer, const struct seen *seen)
+/* Keeps what was seen of an answer after its handle goes on: its text lies in there. */
+static void seen_keep(struct transfer *transfer)
 {
-    size_t length = seen->retry_after.length;
-    length = length < sizeof transfer->retry_after ? length : 0; /* longer than any date: nonsense */
-    transfer->seen = *seen;
+    struct becalm_text text = transfer->seen.retry_after;
+    size_t length = text.length < sizeof transfer->retry_after ? text.length : 0; /* longer than any date: nonsense */
     if (length > 0) {
-        memcpy(transfer->retry_after, seen->retry_after.at, length);
+        memcpy(transfer->retry_after, text.at, length);
     }
     transfer->retry_after[length] = '\0';
 }
@@ -257,6 +277,8 @@ void transfer_begin(struct transfer *transfer)
     transfer->cut = false;
     transfer->retries = false;
     transfer->top = 0;
+    transfer->gone = 0;
+    transfer->due = 0;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
     struct becalm_request request = request_make(transfer, method);
@@ -279,16 +301,15 @@ static struct attempt *attempt_of(struct transfer *transfer, const CURL *easy)
 void transfer_judge(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
-    struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = (uint32_t)(attempt - transfer->attempt)};
-    struct seen seen;
-    outcome_of_head(attempt->easy, &transfer->target->retry_on, &seen);
-    seen_keep(transfer, &seen);
-    if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
+    struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = attempt->slot};
+    outcome_of_head(attempt->easy, &transfer->target->retry_on, &transfer->seen);
+    seen_keep(transfer);
+    if (transfer->seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
         request_learn_failed(transfer, attempt);
     }
     attempt->judged = true;
-    attempt->status = seen.outcome.status;
-    event.outcome = seen.outcome;
+    attempt->status = transfer->seen.outcome.status;
+    event.outcome = transfer->seen.outcome;
     event.outcome.delivered = !transfer->takes_body && outcome_delivered(attempt->easy);
     step(transfer, &event);
 }
@@ -321,26 +342,25 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
         multi_dirty(transfer->multi, transfer);
         return;
     }
-    struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = (uint32_t)(attempt - transfer->attempt)};
-    struct seen seen;
+    struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = attempt->slot};
+    struct becalm_outcome *outcome = &transfer->seen.outcome;
     bool is_cut = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_PARTIAL_FILE;
     if (is_cut && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
         transfer_judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
     }
-    if (attempt->judged && code == CURLE_OK && !transfer->seen.grpc) {
-        seen = transfer->seen; /* the engine has judged its head, and it is whole */
-    } else {
-        outcome_of_result(easy, code, &transfer->target->retry_on, &seen);
+    bool is_known = attempt->judged && code == CURLE_OK && !transfer->seen.grpc; /* by its head, and it is whole */
+    if (!is_known) {
+        outcome_of_result(easy, code, &transfer->target->retry_on, &transfer->seen);
+        seen_keep(transfer);
     }
-    seen_keep(transfer, &seen);
-    if (seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
+    if (outcome->kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
         request_learn_failed(transfer, attempt);
-        seen.outcome.delivered = attempt->judged || (!transfer->takes_body && outcome_delivered(easy));
+        outcome->delivered = attempt->judged || (!transfer->takes_body && outcome_delivered(easy));
     }
-    attempt->status = seen.outcome.status != 0 ? seen.outcome.status : attempt->status;
-    event.outcome = seen.outcome;
+    attempt->status = outcome->status != 0 ? outcome->status : attempt->status;
+    event.outcome = *outcome;
     if (attempt->state == ATTEMPT_FLYING) {
-        attempt->state = ATTEMPT_GONE;
+        attempt_drop(attempt);
     }
     step(transfer, &event);
 }
@@ -351,12 +371,12 @@ static void timer_passed(struct transfer *transfer, struct attempt *attempt)
 {
     bool given = !attempt->held || attempt_give(attempt);
     if (becalm_run_now() >= transfer->must_end_at) {
-        attempt->state = ATTEMPT_GONE;
+        attempt_drop(attempt);
         transfer->code = CURLE_OPERATION_TIMEDOUT;
         transfer->cut = true;
         if (!transfer->passing) {
             step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE,
-                                                  .slot = (uint32_t)(attempt - transfer->attempt),
+                                                  .slot = attempt->slot,
                                                   .outcome = {.kind = BECALM_OUTCOME_TIMED_OUT}});
         }
         transfer->ended = true;
@@ -388,7 +408,6 @@ static bool never_sent(const struct attempt *attempt, becalm_ns now, struct seen
 static bool attempt_look(struct attempt *attempt, becalm_ns now)
 {
     struct transfer *transfer = attempt->transfer;
-    uint32_t slot = (uint32_t)(attempt - transfer->attempt);
     struct seen seen;
     if (!transfer->takes_head && now >= transfer->engine_at && outcome_headed(attempt->easy)) {
         transfer_judge(attempt);
@@ -396,18 +415,19 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
     }
     request_learn(transfer, attempt->easy);                   /* its time may be over: may it be repeated? */
     if (outcome_uploads(attempt->easy, &attempt->uploaded)) { /* its time begins when the request is through */
-        becalm_call_streams(&transfer->call, slot);
-        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = slot});
+        becalm_call_streams(&transfer->call, attempt->slot);
+        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = attempt->slot});
         return true;
     }
     if (!never_sent(attempt, now, &seen)) {
         return false;
     }
-    attempt->state = ATTEMPT_GONE;
+    attempt_drop(attempt);
     transfer->code = CURLE_OPERATION_TIMEDOUT;
     transfer->cut = true;
-    seen_keep(transfer, &seen);
-    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = seen.outcome});
+    transfer->seen = seen;
+    seen_keep(transfer);
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = attempt->slot, .outcome = seen.outcome});
     return true;
 }
 
@@ -462,30 +482,35 @@ static void send_failed(struct transfer *transfer, const struct attempt *attempt
     transfer->code = attempt->code;
     transfer->cut = false;
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE,
-                                          .slot = (uint32_t)(attempt - transfer->attempt),
+                                          .slot = attempt->slot,
                                           .outcome = {.kind = BECALM_OUTCOME_CANCELLED}});
+}
+
+static void send_due(struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    attempt->number = attempt->due_number;
+    if (attempt->added || attempt->copied) { /* nobody asks for that answer any more, and its handle is known */
+        transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
+        attempt_remove(attempt);
+    }
+    if (!attempt_send(attempt)) {
+        send_failed(transfer, attempt);
+    }
 }
 
 bool transfer_settle(struct transfer *transfer)
 {
-    for (uint32_t i = 0; i < transfer->top; i++) {
-        if (transfer->attempt[i].state == ATTEMPT_GONE) {
-            attempt_remove(&transfer->attempt[i]);
+    for (uint32_t slot = 0; transfer->gone >> slot != 0; slot++) {
+        if ((transfer->gone >> slot & 1) != 0 && transfer->attempt[slot].state == ATTEMPT_GONE) {
+            attempt_remove(&transfer->attempt[slot]);
         }
     }
-    for (uint32_t i = 0; i < transfer->top && !transfer->ended; i++) {
-        struct attempt *attempt = &transfer->attempt[i];
-        if (attempt->due) {
-            attempt->due = false;
-            attempt->transfer = transfer;
-            attempt->number = attempt->due_number;
-            if (attempt->added || attempt->copied) { /* nobody asks for that answer any more, and its handle is known */
-                transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
-                attempt_remove(attempt);
-            }
-            if (!attempt_send(attempt)) {
-                send_failed(transfer, attempt);
-            }
+    transfer->gone = 0;
+    for (uint32_t slot = 0; transfer->due >> slot != 0 && !transfer->ended; slot++) {
+        if ((transfer->due >> slot & 1) != 0) {
+            transfer->due &= ~(1u << slot);
+            send_due(&transfer->attempt[slot]);
         }
     }
     return transfer->ended;
@@ -494,12 +519,11 @@ bool transfer_settle(struct transfer *transfer)
 void transfer_detach(struct transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->top; i++) {
-        if (transfer->attempt[i].transfer != NULL) {
-            attempt_remove(&transfer->attempt[i]);
-        }
-        transfer->attempt[i].due = false;
+        attempt_remove(&transfer->attempt[i]);
     }
-    attempt_restore(transfer);
+    if (transfer->takes_any) {
+        attempt_restore(transfer);
+    }
     for (uint32_t i = 0; i < transfer->top && transfer->answered != transfer->easy; i++) {
         const struct attempt *attempt = &transfer->attempt[i];
         if (attempt->copied && attempt->easy == transfer->answered) {

@@ -39,24 +39,24 @@ enum attempt_header {
 
 struct attempt {
     struct transfer *transfer;
+    uint32_t slot; /* its number there */
     enum attempt_state state;
     CURL *easy;                 /* the caller's, or a copy of it for a hedge */
     bool copied;                /* the latter */
     struct curl_slist *cookies; /* that the copy was given */
     bool added;                 /* it is in the multi handle */
     bool busy;                  /* and libcurl has not said that it is over */
+    bool counted;               /* among those in flight */
     bool paused;                /* it is kept, and no more of it fits */
     bool held;                  /* the caller has paused before it took what was kept: `body` still has it */
     bool refused;               /* the caller did not take what was given to it */
     bool judged;                /* its head was told to the engine */
-    bool counted;               /* among those in flight */
-    bool due;                   /* to be sent, once who was here before is gone */
-    uint32_t due_number;
-    becalm_ns due_at; /* when that was decided */
-    uint32_t status;  /* of its answer; 0: none */
-    bool ended;       /* it is over, with the result `code` */
+    bool ended;                 /* it is over, with the result `code` */
+    uint32_t status;            /* of its answer; 0: none */
     CURLcode code;
     uint32_t number;
+    uint32_t due_number; /* of the one to be sent, once who was here before is gone */
+    becalm_ns due_at;    /* when that was decided */
     becalm_ns timeout_at;
     curl_off_t uploaded;                      /* of the request's body, when it was looked at */
     struct buffer head;                       /* lines that the caller has not seen */
@@ -81,12 +81,15 @@ struct transfer {
     struct becalm_call call;
     uint64_t steps; /* so far, for the random bits */
     uint32_t top;   /* from here on slots were not used in this call: most need only the first */
+    uint32_t gone;  /* bit n: the attempt in slot n is to be removed */
+    uint32_t due;   /* bit n: one is to be sent there */
     struct attempt attempt[BECALM_SLOTS];
     char key[HEADER_BYTES]; /* "Idempotency-Key: ..."; "": none */
     bool takes_body; /* our callback is there for the answer's body: nothing reaches the caller before it is judged */
     bool takes_head; /* and for its head */
     bool takes_headers; /* the request's headers are known: ours stand in front of them */
     bool takes_connect; /* the policy's timeout for connecting counts */
+    bool takes_any;     /* of these */
     bool grpc;          /* the request's headers say that it is gRPC */
     bool learned;       /* the method is known, not guessed */
     struct body body;

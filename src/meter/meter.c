@@ -70,14 +70,14 @@ static bool is_answered(const struct becalm_record_attempt *attempt)
 
 static enum meter_result result_of(const struct becalm_record *record)
 {
-    const struct becalm_record_attempt *last = last_attempt(record);
     bool ended_well = record->reason == BECALM_WHY_OK || record->reason == BECALM_WHY_PERMANENT;
-    if (!ended_well || last == NULL) {
+    if (!ended_well || record->attempts == 0) {
         return METER_FAILED;
     }
     if (is_answered(&record->attempt[0])) {
         return METER_FIRST_ATTEMPT; /* also where a hedge was sent in vain */
     }
+    const struct becalm_record_attempt *last = last_attempt(record);
     bool tls = record->reason == BECALM_WHY_PERMANENT && !is_answered(last); /* permanent, but nobody answered */
     return tls ? METER_FAILED : METER_AFTER_RETRY;
 }
@@ -85,7 +85,7 @@ static enum meter_result result_of(const struct becalm_record *record)
 /* Was there a retry to be made that what is left did not allow? */
 static bool is_overflow(const struct becalm_record *record)
 {
-    const struct becalm_record_attempt *last = last_attempt(record);
+    const struct becalm_record_attempt *last = record->reason == BECALM_WHY_OK ? NULL : last_attempt(record);
     if (last == NULL || last->open) {
         return false;
     }
