@@ -185,7 +185,7 @@ static bool multi_ready(struct handle *handle, struct becalm_client *client)
 {
     if (handle->multi == NULL) {
         handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
-        handle->multi = handle->own == NULL ? NULL : multi_new_for_one(handle->own, client);
+        handle->multi = handle->own == NULL ? NULL : multi_only_new(handle->own, client);
     }
     if (handle->multi != NULL && handle->option.connections > 0) { /* what libcurl does with its own multi handle */
         (void)curl_multi_setopt(handle->own, CURLMOPT_MAXCONNECTS, handle->option.connections);
@@ -220,7 +220,7 @@ CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
     if (handle == NULL) {
         return CURLE_FAILED_INIT;
     }
-    CURLcode code = multi_perform_one(handle->multi, easy, handle);
+    CURLcode code = multi_only_perform(handle->multi, easy, handle);
     handle->called = true;
     atomic_store_explicit(&handle->busy, false, memory_order_release); /* who sees it sees the record, too */
     return code;

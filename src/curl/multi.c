@@ -6,76 +6,6 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* ---- transfers by handle ---- */
-
-static uint32_t place_find(const struct becalm_curl_multi *multi, const CURL *easy)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)easy * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t at = (uint32_t)(hash >> 32) & (multi->place_count - 1);
-    while (multi->place[at].easy != NULL && multi->place[at].easy != easy) {
-        at = (at + 1) & (multi->place_count - 1);
-    }
-    return at;
-}
-
-static bool places_grow(struct becalm_curl_multi *multi)
-{
-    struct becalm_curl_multi larger = {.place_count = multi->place_count == 0 ? 16 : 2 * multi->place_count};
-    if (multi->place_count > 2 * (multi->easy_count + 1)) {
-        return true;
-    }
-    larger.place = calloc(larger.place_count, sizeof *larger.place);
-    if (larger.place == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < multi->place_count; i++) {
-        if (multi->place[i].easy != NULL) {
-            larger.place[place_find(&larger, multi->place[i].easy)] = multi->place[i];
-        }
-    }
-    free(multi->place);
-    multi->place = larger.place;
-    multi->place_count = larger.place_count;
-    return true;
-}
-
-bool multi_know(struct becalm_curl_multi *multi, CURL *easy, struct transfer *transfer)
-{
-    if (!places_grow(multi)) {
-        return false;
-    }
-    multi->place[place_find(multi, easy)] = (struct multi_place){easy, transfer};
-    multi->easy_count++;
-    return true;
-}
-
-void multi_unknow(struct becalm_curl_multi *multi, CURL *easy)
-{
-    uint32_t mask = multi->place_count - 1;
-    uint32_t at = place_find(multi, easy);
-    multi->place[at].easy = NULL;
-    multi->easy_count--;
-    for (uint32_t i = (at + 1) & mask; multi->place[i].easy != NULL; i = (i + 1) & mask) {
-        struct multi_place moved = multi->place[i];
-        multi->place[i].easy = NULL;
-        multi->place[place_find(multi, moved.easy)] = moved;
-    }
-}
-
-/* The transfer of a handle, or NULL. */
-static struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *easy)
-{
-    if (multi == NULL) {
-        return NULL;
-    }
-    if (multi->only != NULL) {
-        return multi->only->easy == easy ? multi->only : NULL;
-    }
-    const struct multi_place *place = multi->place_count == 0 ? NULL : &multi->place[place_find(multi, easy)];
-    return place == NULL || place->easy == NULL ? NULL : place->transfer;
-}
 
 struct transfer *multi_call_of(const struct handle *handle)
 {
@@ -85,85 +15,7 @@ struct transfer *multi_call_of(const struct handle *handle)
     return transfer == NULL || transfer->over ? NULL : transfer;
 }
 
-/* ---- timers: a heap; a transfer that waits for nothing is not in it ---- */
-
-#define NO_TIMER UINT32_MAX
-
-static void timer_put(struct becalm_curl_multi *multi, uint32_t at, struct transfer *transfer)
-{
-    multi->timers[at] = transfer;
-    transfer->timer = at;
-}
-
-static void timer_up(struct becalm_curl_multi *multi, uint32_t at)
-{
-    struct transfer *transfer = multi->timers[at];
-    while (at > 0 && multi->timers[(at - 1) / 2]->wake_at > transfer->wake_at) {
-        timer_put(multi, at, multi->timers[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    timer_put(multi, at, transfer);
-}
-
-static void timer_down(struct becalm_curl_multi *multi, uint32_t at)
-{
-    struct transfer *transfer = multi->timers[at];
-    for (uint32_t child = 2 * at + 1; child < multi->timer_count; child = 2 * at + 1) {
-        if (child + 1 < multi->timer_count && multi->timers[child + 1]->wake_at < multi->timers[child]->wake_at) {
-            child++;
-        }
-        if (multi->timers[child]->wake_at >= transfer->wake_at) {
-            break;
-        }
-        timer_put(multi, at, multi->timers[child]);
-        at = child;
-    }
-    timer_put(multi, at, transfer);
-}
-
-static void timer_remove(struct becalm_curl_multi *multi, struct transfer *transfer)
-{
-    uint32_t at = transfer->timer;
-    struct transfer *last = multi->timers[--multi->timer_count];
-    transfer->timer = NO_TIMER;
-    if (last != transfer) {
-        timer_put(multi, at, last);
-        timer_up(multi, at);
-        timer_down(multi, last->timer);
-    }
-}
-
-void multi_wake_at(struct becalm_curl_multi *multi, struct transfer *transfer, becalm_ns at)
-{
-    becalm_ns before = transfer->wake_at;
-    transfer->wake_at = at;
-    if (multi->only != NULL) {
-        return; /* the earliest of one */
-    }
-    if (at == BECALM_NEVER) {
-        if (transfer->timer != NO_TIMER) {
-            timer_remove(multi, transfer);
-        }
-    } else if (transfer->timer == NO_TIMER) {
-        timer_put(multi, multi->timer_count++, transfer); /* add_handle made room for all */
-        timer_up(multi, transfer->timer);
-    } else if (at < before) {
-        timer_up(multi, transfer->timer);
-    } else {
-        timer_down(multi, transfer->timer);
-    }
-}
-
-static becalm_ns next_at(const struct becalm_curl_multi *multi)
-{
-    if (multi->unheard && multi->message_count > 0) {
-        return 0;
-    }
-    return multi->timer_count == 0 ? BECALM_NEVER : multi->timers[0]->wake_at;
-}
-
-/* Rounded up, so that nobody wakes up before the time and finds nothing to do. */
-static long ms_until(becalm_ns now, becalm_ns at)
+long multi_ms_until(becalm_ns now, becalm_ns at)
 {
     becalm_ns left = becalm_ns_left(now, at);
     return left / BECALM_MS >= INT_MAX ? INT_MAX : (long)((left + BECALM_MS - 1) / BECALM_MS);
@@ -176,12 +28,12 @@ static void rearm(struct becalm_curl_multi *multi)
     if (multi->timer == NULL) {
         return;
     }
-    becalm_ns at = becalm_ns_min(multi->curl_at, next_at(multi));
+    becalm_ns at = becalm_ns_min(multi->curl_at, multi_next_at(multi));
     if (at == multi->armed_at) {
         return;
     }
     multi->armed_at = at;
-    (void)multi->timer(multi->curl, at == BECALM_NEVER ? -1 : ms_until(becalm_run_now(), at), multi->timer_data);
+    (void)multi->timer(multi->curl, at == BECALM_NEVER ? -1 : multi_ms_until(becalm_run_now(), at), multi->timer_data);
 }
 
 static int on_curl_timer(CURLM *curl, long ms, void *data)
@@ -224,55 +76,6 @@ CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *multi, CURLMoption 
     return rc;
 }
 
-/* ---- messages ---- */
-
-static void message_add(struct becalm_curl_multi *multi, const CURLMsg *message)
-{
-    BECALM_ASSERT(multi->message_count < multi->messages_max); /* there is room for every handle */
-    uint32_t at = (multi->message_first + multi->message_count++) & (multi->messages_max - 1);
-    multi->messages[at] = *message;
-    multi->unheard = true;
-}
-
-/* Room for the timer and the message of one transfer more. */
-static bool room_make(struct becalm_curl_multi *multi, uint32_t transfers)
-{
-    if (transfers < multi->timers_max) {
-        return true;
-    }
-    uint32_t count = multi->timers_max == 0 ? 4 : 2 * multi->timers_max;
-    CURLMsg *messages = calloc(count, sizeof *messages);
-    struct transfer **timers = realloc(multi->timers, count * sizeof *timers);
-    if (timers != NULL) {
-        multi->timers = timers;
-    }
-    if (messages == NULL || timers == NULL) {
-        free(messages);
-        return false;
-    }
-    for (uint32_t i = 0; i < multi->message_count; i++) {
-        messages[i] = multi->messages[(multi->message_first + i) & (multi->messages_max - 1)];
-    }
-    free(multi->messages);
-    multi->messages = messages;
-    multi->message_first = 0;
-    multi->messages_max = count;
-    multi->timers_max = count;
-    return true;
-}
-
-CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *multi, int *left)
-{
-    if (multi == NULL || multi->message_count == 0) {
-        *left = 0;
-        return NULL;
-    }
-    multi->message = multi->messages[multi->message_first];
-    multi->message_first = (multi->message_first + 1) & (multi->messages_max - 1);
-    *left = (int)--multi->message_count;
-    return &multi->message;
-}
-
 /* ---- what steps have marked ---- */
 
 void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
@@ -284,8 +87,7 @@ void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
     transfer->dirty = true;
 }
 
-/* True: it is over by this. */
-static bool settle_one(struct transfer *transfer)
+bool multi_settle_one(struct transfer *transfer)
 {
     transfer->dirty = false;
     if (!transfer_settle(transfer) || transfer->over) {
@@ -301,23 +103,15 @@ static void settle(struct becalm_curl_multi *multi)
     while (multi->dirty != NULL) {
         struct transfer *transfer = multi->dirty;
         multi->dirty = transfer->next;
-        if (settle_one(transfer)) {
+        if (multi_settle_one(transfer)) {
             multi->active--;
-            message_add(multi,
-                        &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
+            multi_message_add(
+                multi, &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
         }
     }
 }
 
-static void settle_only(struct transfer *only)
-{
-    while (only->dirty) {
-        (void)settle_one(only);
-    }
-}
-
-/* What libcurl has to say goes to the transfers; about handles that are not ours, to the caller. */
-static void messages_take(struct becalm_curl_multi *multi)
+void multi_messages_take(struct becalm_curl_multi *multi)
 {
     CURLMsg *message;
     int left = 1;
@@ -325,8 +119,8 @@ static void messages_take(struct becalm_curl_multi *multi)
         struct transfer *transfer = multi_find(multi, message->easy_handle);
         if (transfer != NULL && message->msg == CURLMSG_DONE) {
             transfer_done(transfer, message->easy_handle, message->data.result);
-        } else if (room_make(multi, multi->easy_count + multi->message_count + 1)) {
-            message_add(multi, message);
+        } else if (multi_room_make(multi, multi->easy_count + multi->message_count + 1)) {
+            multi_message_add(multi, message);
         }
     }
 }
@@ -408,7 +202,7 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
         multi->inside = false;
         return rc;
     }
-    messages_take(multi);
+    multi_messages_take(multi);
     int others = inside - (int)multi->flying; /* while both speak of the same moment */
     cancels_run(multi);
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
@@ -460,9 +254,9 @@ CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *multi, long *timeo
         return CURLM_BAD_HANDLE;
     }
     CURLMcode rc = curl_multi_timeout(multi->curl, timeout_ms);
-    becalm_ns at = next_at(multi);
+    becalm_ns at = multi_next_at(multi);
     if (rc == CURLM_OK && at != BECALM_NEVER) {
-        long own = ms_until(becalm_run_now(), at);
+        long own = multi_ms_until(becalm_run_now(), at);
         *timeout_ms = *timeout_ms < 0 || own < *timeout_ms ? own : *timeout_ms;
     }
     return rc;
@@ -474,9 +268,9 @@ CURLMcode becalm_curl_multi_poll(struct becalm_curl_multi *multi, struct curl_wa
     if (multi == NULL) {
         return CURLM_BAD_HANDLE;
     }
-    becalm_ns at = next_at(multi);
+    becalm_ns at = multi_next_at(multi);
     if (at != BECALM_NEVER) {
-        int own = (int)ms_until(becalm_run_now(), at);
+        int own = (int)multi_ms_until(becalm_run_now(), at);
         timeout_ms = own < timeout_ms ? own : timeout_ms;
     }
     return curl_multi_poll(multi->curl, extra, extra_count, timeout_ms, ready);
@@ -492,20 +286,6 @@ struct becalm_curl_multi *becalm_curl_multi_new(CURLM *curl, struct becalm_clien
         multi->curl = curl;
         multi->curl_at = BECALM_NEVER;
         multi->armed_at = BECALM_NEVER;
-    }
-    return multi;
-}
-
-struct becalm_curl_multi *multi_new_for_one(CURLM *curl, struct becalm_client *client)
-{
-    struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
-    if (multi == NULL) {
-        return NULL;
-    }
-    multi->only = calloc(1, sizeof *multi->only);
-    if (multi->only == NULL || !room_make(multi, 1)) {
-        becalm_curl_multi_free(multi);
-        return NULL;
     }
     return multi;
 }
@@ -562,14 +342,13 @@ static void handle_part(struct becalm_curl_multi *multi, struct handle *handle)
     (void)pthread_mutex_unlock(&multi->client->mutex);
 }
 
-static void transfer_start(struct becalm_curl_multi *multi, struct transfer *transfer, CURL *easy,
-                           struct handle *handle)
+void multi_begin(struct becalm_curl_multi *multi, struct transfer *transfer, CURL *easy, struct handle *handle)
 {
     transfer->multi = multi;
     transfer->client = multi->client;
     transfer->easy = easy;
     transfer->handle = handle;
-    transfer->timer = NO_TIMER;
+    transfer->timer = MULTI_NO_TIMER;
     transfer->wake_at = BECALM_NEVER;
     transfer->over = false;
     transfer_begin(transfer);
@@ -582,7 +361,7 @@ static struct transfer *transfer_new(struct becalm_curl_multi *multi, CURL *easy
     if (transfer == NULL) {
         return NULL;
     }
-    if (!room_make(multi, multi->easy_count + multi->message_count + 1) || !multi_know(multi, easy, transfer)) {
+    if (!multi_room_make(multi, multi->easy_count + multi->message_count + 1) || !multi_know(multi, easy, transfer)) {
         transfer_spare(multi, transfer);
         return NULL;
     }
@@ -615,24 +394,11 @@ CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *ea
     }
     multi->inside = true;
     multi->active++;
-    transfer_start(multi, transfer, easy, handle);
+    multi_begin(multi, transfer, easy, handle);
     settle(multi);
     rearm(multi);
     multi->inside = false;
     return CURLM_OK;
-}
-
-/* The message of a handle that goes away goes with it. */
-static void message_drop(struct becalm_curl_multi *multi, const CURL *easy)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < multi->message_count; i++) {
-        CURLMsg message = multi->messages[(multi->message_first + i) & (multi->messages_max - 1)];
-        if (message.easy_handle != easy) {
-            multi->messages[(multi->message_first + kept++) & (multi->messages_max - 1)] = message;
-        }
-    }
-    multi->message_count = kept;
 }
 
 CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL *easy)
@@ -653,7 +419,7 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
         settle(multi);
     }
     transfer_forget(transfer);
-    message_drop(multi, easy);
+    multi_message_drop(multi, easy);
     multi_unknow(multi, easy);
     handle_part(multi, transfer->handle);
     transfer_spare(multi, transfer);
@@ -701,75 +467,4 @@ CURL *becalm_curl_multi_answered(const struct becalm_curl_multi *multi, CURL *ea
 {
     const struct transfer *transfer = multi_find(multi, easy);
     return transfer == NULL ? NULL : transfer->answered;
-}
-
-/* ---- one at a time ---- */
-
-/* Most answers come soon. The first wait of a call, if nothing is due for long, is a short one, and so it can do
- * without the clock and without the descriptor that a becalm_curl_cancel() wakes it up by: there is another look soon.
- */
-#define GLANCE (20 * BECALM_MS)
-
-static bool first_is_glance(const struct transfer *only)
-{
-    return becalm_ns_left(only->call.record.began_at, only->wake_at) > 2 * GLANCE;
-}
-
-/* libcurl turns at least so often, and so its progress function is called while nothing moves: many programs give up,
- * or go on with what they have paused, in there. */
-#define TURN_MS 1000
-
-/* Lets libcurl work, and waits until there is more to do. Most calls have two turns: one that sends, and one that has
- * the answer. */
-static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
-{
-    struct transfer *only = multi->only;
-    int inside = 0;
-    CURLMcode rc = curl_multi_perform(multi->curl, &inside);
-    if (inside == 0) { /* else it has nothing to say */
-        messages_take(multi);
-    }
-    settle_only(only);
-    if (rc != CURLM_OK || only->over) {
-        return rc;
-    }
-    /* relaxed: only the flag itself matters, and the wake-up comes after it */
-    if (atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
-        transfer_cancel(only);
-        settle_only(only);
-        return rc;
-    }
-    if (first && first_is_glance(only)) {
-        return curl_multi_wait(multi->curl, NULL, 0, GLANCE / BECALM_MS, NULL);
-    }
-    becalm_ns now = becalm_run_now();
-    if (only->wake_at <= now) {
-        transfer_timer(only);
-        settle_only(only);
-        return rc;
-    }
-    if (multi->flying == 0 && !handle_goes_on(only->handle)) {
-        transfer_cancel(only);
-        settle_only(only);
-        return rc;
-    }
-    long ms = ms_until(now, only->wake_at);
-    return curl_multi_poll(multi->curl, NULL, 0, ms < TURN_MS ? (int)ms : TURN_MS, NULL);
-}
-
-CURLcode multi_perform_one(struct becalm_curl_multi *multi, CURL *easy, struct handle *handle)
-{
-    struct transfer *transfer = multi->only;
-    CURLMcode rc = CURLM_OK;
-    transfer_start(multi, transfer, easy, handle);
-    settle_only(transfer);
-    for (bool first = true; rc == CURLM_OK && !transfer->over; first = false) {
-        rc = turn(multi, first);
-    }
-    if (rc == CURLM_OK) {
-        return transfer->code;
-    }
-    transfer_cancel(transfer);
-    settle_only(transfer);
-    return rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_BAD_FUNCTION_ARGUMENT;
 }

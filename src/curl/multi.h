@@ -41,11 +41,35 @@ struct becalm_curl_multi {
     becalm_ns armed_at; /* what the caller's timer was set to */
 };
 
-/* For transfer.c and attempt.c. */
+/* ---- multi_table.c ---- */
+
+struct transfer *multi_find(const struct becalm_curl_multi *, CURL *);  /* of this handle; NULL: none */
 bool multi_know(struct becalm_curl_multi *, CURL *, struct transfer *); /* false: no memory */
 void multi_unknow(struct becalm_curl_multi *, CURL *);
+
+#define MULTI_NO_TIMER UINT32_MAX
 void multi_wake_at(struct becalm_curl_multi *, struct transfer *, becalm_ns);
+becalm_ns multi_next_at(const struct becalm_curl_multi *); /* when the first of them wants to be woken */
+
+/* Room for the timers and the messages of so many; false: no memory. */
+bool multi_room_make(struct becalm_curl_multi *, uint32_t transfers);
+void multi_message_add(struct becalm_curl_multi *, const CURLMsg *);
+void multi_message_drop(struct becalm_curl_multi *, const CURL *); /* of a handle that goes away */
+
+/* ---- multi.c ---- */
+
+/* Begins a call in memory that is new, or that another call has left. */
+void multi_begin(struct becalm_curl_multi *, struct transfer *, CURL *, struct handle *);
+
+/* A step has marked something to be done; and does it. True: the call is over by this. */
 void multi_dirty(struct becalm_curl_multi *, struct transfer *);
+bool multi_settle_one(struct transfer *);
+
+/* What libcurl has to say goes to the transfers; about handles that are not ours, to the caller. */
+void multi_messages_take(struct becalm_curl_multi *);
+
+/* Rounded up, so that nobody wakes up before the time and finds nothing to do. */
+long multi_ms_until(becalm_ns now, becalm_ns at);
 
 /* For easy.c, with the client's mutex: a handle in this multi is to be cancelled by whoever drives it. */
 void multi_cancel_later(struct becalm_curl_multi *, struct handle *);
@@ -56,10 +80,12 @@ struct transfer *multi_call_of(const struct handle *);
 /* For easy.c: pauses whoever has the call's answer, or goes on with it. */
 CURLcode multi_pause(struct transfer *, int bitmask);
 
+/* ---- multi_only.c ---- */
+
 /* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
-struct becalm_curl_multi *multi_new_for_one(CURLM *, struct becalm_client *);
+struct becalm_curl_multi *multi_only_new(CURLM *, struct becalm_client *);
 
 /* The whole call of this handle, of which everything that was told is in `handle`. */
-CURLcode multi_perform_one(struct becalm_curl_multi *, CURL *, struct handle *);
+CURLcode multi_only_perform(struct becalm_curl_multi *, CURL *, struct handle *);
 
 #endif

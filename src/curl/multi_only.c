@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* becalm_curl_perform(): a multi handle with one call at a time, driven here until it is over. */
+#include "multi.h"
+
+#include <becalm/run.h>
+
+#include <stdlib.h>
+
+struct becalm_curl_multi *multi_only_new(CURLM *curl, struct becalm_client *client)
+{
+    struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
+    if (multi == NULL) {
+        return NULL;
+    }
+    multi->only = calloc(1, sizeof *multi->only);
+    if (multi->only == NULL || !multi_room_make(multi, 1)) {
+        becalm_curl_multi_free(multi);
+        return NULL;
+    }
+    return multi;
+}
+
+static void settle_only(struct transfer *only)
+{
+    while (only->dirty) {
+        (void)multi_settle_one(only);
+    }
+}
+
+/* Most answers come soon. The first wait of a call, if nothing is due for long, is a short one, and so it can do
+ * without the clock and without the descriptor that a becalm_curl_cancel() wakes it up by: there is another look soon.
+ */
+#define GLANCE (20 * BECALM_MS)
+
+static bool first_is_glance(const struct transfer *only)
+{
+    return becalm_ns_left(only->call.record.began_at, only->wake_at) > 2 * GLANCE;
+}
+
+/* libcurl turns at least so often, and so its progress function is called while nothing moves: many programs give up,
+ * or go on with what they have paused, in there. */
+#define TURN_MS 1000
+
+/* Lets libcurl work, and waits until there is more to do. Most calls have two turns: one that sends, and one that has
+ * the answer. */
+static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
+{
+    struct transfer *only = multi->only;
+    int inside = 0;
+    CURLMcode rc = curl_multi_perform(multi->curl, &inside);
+    if (inside == 0) { /* else it has nothing to say */
+        multi_messages_take(multi);
+    }
+    settle_only(only);
+    if (rc != CURLM_OK || only->over) {
+        return rc;
+    }
+    /* relaxed: only the flag itself matters, and the wake-up comes after it */
+    if (atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
+        transfer_cancel(only);
+        settle_only(only);
+        return rc;
+    }
+    if (first && first_is_glance(only)) {
+        return curl_multi_wait(multi->curl, NULL, 0, GLANCE / BECALM_MS, NULL);
+    }
+    becalm_ns now = becalm_run_now();
+    if (only->wake_at <= now) {
+        transfer_timer(only);
+        settle_only(only);
+        return rc;
+    }
+    if (multi->flying == 0 && !handle_goes_on(only->handle)) {
+        transfer_cancel(only);
+        settle_only(only);
+        return rc;
+    }
+    long ms = multi_ms_until(now, only->wake_at);
+    return curl_multi_poll(multi->curl, NULL, 0, ms < TURN_MS ? (int)ms : TURN_MS, NULL);
+}
+
+CURLcode multi_only_perform(struct becalm_curl_multi *multi, CURL *easy, struct handle *handle)
+{
+    struct transfer *transfer = multi->only;
+    CURLMcode rc = CURLM_OK;
+    multi_begin(multi, transfer, easy, handle);
+    settle_only(transfer);
+    for (bool first = true; rc == CURLM_OK && !transfer->over; first = false) {
+        rc = turn(multi, first);
+    }
+    if (rc == CURLM_OK) {
+        return transfer->code;
+    }
+    transfer_cancel(transfer);
+    settle_only(transfer);
+    return rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_BAD_FUNCTION_ARGUMENT;
+}
