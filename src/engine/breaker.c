@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apart_internal.h"
 #include "window_internal.h"
 
 /* How threads agree. `word` holds all that decides, and breaker_enter() alone changes its state, by one
@@ -14,13 +15,6 @@
 #define COUNT_MAX  65535u /* probes and thresholds: 16 bits of the word and of the tally */
 #define LINE       64u
 #define SLICES_MAX 60u
-
-/* Keeps a rare path from being inlined, so that the frequent one needs no stack frame for it. */
-#if defined(__GNUC__)
-#define APART __attribute__((noinline))
-#else
-#define APART
-#endif
 
 enum { CALL = 1u, FAILED = 2u, SLOW = 4u }; /* lanes of the window, as bits */
 
@@ -221,8 +215,8 @@ static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const
 
 /* The thread that entered a generation publishes its end right after. A thread that comes in between does it instead,
  * with a `now` that is as good. NEVER if the generation is over already. */
-APART static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                      const struct becalm_moment *at, uint64_t word)
+BECALM__APART static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                              const struct becalm_moment *at, uint64_t word)
 {
     /* acquire: if this was written for a later generation, the load in the loop sees that generation. Were it the
      * other way round, a thread that overslept could put an old instant in the place of a new one. */
@@ -377,8 +371,8 @@ static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
     return trial_verdict(policy, handed, tally_get(tally, TALLY_FAILED) + silent, tally_get(tally, TALLY_SLOW));
 }
 
-APART static uint64_t breaker_sweep(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                    const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__APART static uint64_t breaker_sweep(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                            const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     while (word_state(word) == BECALM_BREAKER_HALF_OPEN && at->now >= retest_settle(b, policy, at, word)) {
         uint64_t next = word_next(policy, word, trial_overdue(b, policy, word));
@@ -584,8 +578,8 @@ static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_p
 
 /* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. Who loses the race to get there is refused this
  * once. */
-APART static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                             const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__APART static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                     const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     /* With the first place taken: who opens the door goes through it. */
     uint64_t next = word_next(policy, word, BECALM_BREAKER_HALF_OPEN) - ONE_PROBE;
@@ -596,8 +590,8 @@ APART static bool open_admit(struct becalm_breaker *b, const struct becalm_break
 }
 
 /* Entry: HALF_OPEN. Exit: the same, with a probe less if one was left; or, when the lease is over, OPEN or CLOSED. */
-APART static bool half_open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                  const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__APART static bool half_open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                          const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     word = breaker_sweep(b, policy, at, word, permit);
     if (word_state(word) == BECALM_BREAKER_CLOSED) {
@@ -697,9 +691,9 @@ static bool note_is_plain(const struct becalm_breaker *b, const struct becalm_br
            atomic_load_explicit(&b->plain_until, memory_order_relaxed) == 0;
 }
 
-APART static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                             const struct becalm_moment *at, struct becalm_permit *permit, enum becalm_verdict verdict,
-                             becalm_ns took)
+BECALM__APART static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                     const struct becalm_moment *at, struct becalm_permit *permit,
+                                     enum becalm_verdict verdict, becalm_ns took)
 {
     uint64_t word = breaker_now(b, policy, at, permit);
     if (!permit->held) {

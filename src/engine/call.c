@@ -69,11 +69,6 @@ bool becalm_call_ended(const struct becalm_call *call)
     return call->phase == BECALM_PHASE_ENDED;
 }
 
-bool becalm__call_repeatable(const struct becalm_call *call)
-{
-    return call->request.idempotent || call->request.keyed || call->policy->idempotent;
-}
-
 bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome)
 {
     return outcome->listed == BECALM_LISTED_BY_KIND ? (call->policy->retry_on & BECALM_OUTCOME_BIT(outcome->kind)) != 0
@@ -93,18 +88,10 @@ bool becalm__call_shadowed(struct step *s, enum becalm_reason why)
     return true;
 }
 
-void becalm__call_report(struct step *s, const struct becalm_permit *permit)
-{
-    if (permit->from != permit->to) {
-        s->action->breaker_from = permit->from;
-        s->action->breaker_to = permit->to;
-    }
-}
-
 becalm_ns becalm__call_timeout(const struct step *s)
 {
     becalm_ns timeout = s->call->policy->attempt_timeout;
-    return becalm_ns_max(timeout / 10, becalm_deadline_clip(s->at->now, s->call->deadline_at, timeout));
+    return becalm_ns_max(timeout / 10, becalm_deadline_clip(s->now, s->call->deadline_at, timeout));
 }
 
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
@@ -114,10 +101,10 @@ bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
     if (target->limit == NULL) {
         return true;
     }
-    if (target->breaker != NULL && !becalm_breaker_closed(target->breaker)) {
-        return becalm_limit_probe(target->limit, policy, s->at, becalm__call_timeout(s), slot);
-    }
-    return becalm_limit_admit(target->limit, policy, s->at, becalm__call_timeout(s), slot);
+    becalm_ns timeout = becalm__call_timeout(s);
+    return becalm_limit_admit(target->limit, policy, s->at, timeout, slot) ||
+           (target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
+            becalm_limit_probe(target->limit, policy, s->at, timeout, slot)); /* a probe is not paced */
 }
 
 void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
@@ -155,12 +142,12 @@ static void budgets_end(const struct becalm_call *call)
 }
 
 /* Gives back what was taken for an attempt that is not sent now. */
-static void unsent_give(struct step *s)
+BECALM__SELDOM static void unsent_give(struct step *s)
 {
     struct becalm_call *call = s->call;
     becalm__attempt_unspend(s);
     if (call->rate_held) {
-        becalm_rate_give(call->target->rate, s->at->now);
+        becalm_rate_give(call->target->rate, s->now);
         call->rate_held = false;
     }
     if (call->ticket.queue != NULL) {
@@ -170,12 +157,9 @@ static void unsent_give(struct step *s)
 }
 
 /* What the answer to the caller carries if it is not a success. */
-static void action_advise(struct step *s, enum becalm_reason why)
+BECALM__SELDOM static void action_advise(struct step *s, enum becalm_reason why)
 {
     const struct becalm_call *call = s->call;
-    if (why == BECALM_WHY_OK) {
-        return;
-    }
     enum becalm_mark_kind mark = becalm_mark_for(why, call->target->gate);
     bool unasked = call->record.attempts == 0 ? mark == BECALM_MARK_SPENT : call->unasked;
     if (unasked && mark != BECALM_MARK_OVERLOADED && why != BECALM_WHY_CANCELLED) {
@@ -185,11 +169,12 @@ static void action_advise(struct step *s, enum becalm_reason why)
     s->action->retry_after = call->retry_after;
 }
 
-void becalm__call_decided(struct becalm_call *call)
+/* Whatever flies but in the slots of `keep` has lost. */
+static void others_abandon(struct step *s, uint32_t keep)
 {
-    if (call->undecided) {
-        call->undecided = false;
-        becalm_throttle_decided(call->target->throttle);
+    uint32_t others = s->call->live & ~keep;
+    if (others != 0) {
+        becalm__attempt_abandon(s, others);
     }
 }
 
@@ -198,10 +183,12 @@ void becalm__call_finish(struct step *s, enum becalm_reason why)
     struct becalm_call *call = s->call;
     BECALM_ASSERT(call->phase != BECALM_PHASE_ENDED);
     if (call->phase == BECALM_PHASE_NEW) {
-        call->record.began_at = s->at->now; /* cancelled before it began, or refused at once */
+        call->record.began_at = s->now; /* cancelled before it began, or refused at once */
     }
-    becalm__attempt_abandon(s, 0);
-    unsent_give(s);
+    others_abandon(s, 0);
+    if (call->record.attempts == 0 || call->retries > 0) { /* else the one attempt was sent, and nothing since waits */
+        unsent_give(s);
+    }
     permit_end(s);
     budgets_end(call);
     becalm__call_decided(call);
@@ -209,28 +196,32 @@ void becalm__call_finish(struct step *s, enum becalm_reason why)
     s->action->last_answer = call->answered && call->phase != BECALM_PHASE_ANSWERED && heard;
     call->phase = BECALM_PHASE_ENDED;
     call->record.reason = why;
-    call->record.ended_at = s->at->now;
+    call->record.ended_at = s->now;
     if (why == BECALM_WHY_OK) {
         becalm__call_explain(s, 0, 0); /* a refused hedge on the way is no reason any more */
     }
     s->action->flags |= BECALM_DO_FINISH;
     s->action->why = why;
-    action_advise(s, why);
+    if (why != BECALM_WHY_OK) {
+        action_advise(s, why);
+    }
 }
 
 /* The answer in this slot goes to the caller; whatever else flies has lost. */
 static void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     struct becalm_call *call = s->call;
-    call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->at->now, call->flying_since));
+    call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
     call->phase = BECALM_PHASE_ANSWERED;
     call->answer = slot;
     call->verdict = verdict;
-    becalm__attempt_abandon(s, 1u << slot);
+    others_abandon(s, 1u << slot);
     s->action->flags |= BECALM_DO_ANSWER;
     s->action->slot = slot;
     s->action->why = verdict;
-    action_advise(s, verdict);
+    if (verdict != BECALM_WHY_OK) {
+        action_advise(s, verdict);
+    }
     permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
 }
 
@@ -240,7 +231,8 @@ static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
 }
 
 /* An attempt failed, at its head or without one. True: the call goes on without it. */
-static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
+BECALM__SELDOM static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+                                          enum becalm_reason *why)
 {
     becalm__attempt_judge(s, slot, outcome);
     if (!becalm__call_retry(s, slot, outcome, why)) {
@@ -313,9 +305,11 @@ static bool is_clipped(const struct step *s, const struct becalm_live *live)
 static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
 {
     const struct becalm_live *live = &s->call->slot[event->slot];
+    if (event->outcome.kind != BECALM_OUTCOME_TIMED_OUT || !is_clipped(s, live)) {
+        return false;
+    }
     becalm_ns early = becalm_ns_max(2 * BECALM_MS, becalm_ns_since(live->timeout_at, live->sent_at) / 16);
-    return event->outcome.kind == BECALM_OUTCOME_TIMED_OUT && is_clipped(s, live) &&
-           becalm_ns_after(s->at->now, early) >= live->timeout_at;
+    return becalm_ns_after(s->now, early) >= live->timeout_at;
 }
 
 static void attempt_event(struct step *s, const struct becalm_event *event)
@@ -346,7 +340,7 @@ static void time_out(struct step *s)
     struct becalm_call *call = s->call;
     for (uint32_t slot = 0; slot < BECALM_SLOTS && call->phase == BECALM_PHASE_FLYING; slot++) {
         const struct becalm_live *live = &call->slot[slot];
-        if ((call->live & 1u << slot) == 0 || s->at->now < live->timeout_at) {
+        if ((call->live & 1u << slot) == 0 || s->now < live->timeout_at) {
             continue;
         }
         s->cut = is_clipped(s, live);
@@ -372,7 +366,7 @@ static void slow_down(struct step *s)
             continue;
         }
         becalm_ns at = becalm_ns_after(live->sent_at, policy->slow_after);
-        if (s->at->now >= at) {
+        if (s->now >= at) {
             becalm_breaker_slow(call->target->breaker, policy, s->at, &live->permit);
             becalm__call_report(s, &live->permit);
         } else {
@@ -384,17 +378,17 @@ static void slow_down(struct step *s)
 static void timer_flying(struct step *s)
 {
     struct becalm_call *call = s->call;
-    if (s->at->now >= call->slow_at) {
+    if (s->now >= call->slow_at) {
         slow_down(s);
     }
     time_out(s);
     bool sent = (s->action->flags & BECALM_DO_SEND) != 0; /* one send per step: the next wake-up is due at once */
-    if (call->phase == BECALM_PHASE_FLYING && !sent && s->at->now >= call->next_at) {
+    if (call->phase == BECALM_PHASE_FLYING && !sent && s->now >= call->next_at) {
         becalm__call_hedge(s);
     }
 }
 
-static void timer(struct step *s)
+BECALM__SELDOM static void timer(struct step *s)
 {
     struct becalm_call *call = s->call;
     switch (call->phase) {
@@ -402,7 +396,7 @@ static void timer(struct step *s)
         becalm__call_expire(s);
         break;
     case BECALM_PHASE_PACED:
-        if (s->at->now >= call->next_at) {
+        if (s->now >= call->next_at) {
             becalm__call_enter(s);
         }
         break;
@@ -419,7 +413,7 @@ static void timer(struct step *s)
 
 /* A caller that has closed its side only, or is gone: nobody can tell. What was asked for is done, and not done again.
  */
-static void leave(struct step *s)
+BECALM__SELDOM static void leave(struct step *s)
 {
     struct becalm_call *call = s->call;
     call->left = true;
@@ -430,9 +424,19 @@ static void leave(struct step *s)
     }
 }
 
+static becalm_ns flying_wake_at(const struct becalm_call *call)
+{
+    becalm_ns at = becalm_ns_min(call->next_at, call->slow_at);
+    for (uint32_t live = call->live, slot = 0; live != 0; live >>= 1, slot++) {
+        if ((live & 1u) != 0) {
+            at = becalm_ns_min(at, call->slot[slot].timeout_at);
+        }
+    }
+    return at;
+}
+
 static becalm_ns wake_at(const struct becalm_call *call)
 {
-    becalm_ns at = BECALM_NEVER;
     switch (call->phase) {
     case BECALM_PHASE_GATED:
         return becalm_ticket_leave_at(&call->ticket, &call->policy->gate);
@@ -440,13 +444,7 @@ static becalm_ns wake_at(const struct becalm_call *call)
     case BECALM_PHASE_WAITING:
         return call->next_at;
     case BECALM_PHASE_FLYING:
-        at = becalm_ns_min(call->next_at, call->slow_at);
-        for (uint32_t live = call->live, slot = 0; live != 0; live >>= 1, slot++) {
-            if ((live & 1u) != 0) {
-                at = becalm_ns_min(at, call->slot[slot].timeout_at);
-            }
-        }
-        return at;
+        return flying_wake_at(call);
     case BECALM_PHASE_NEW:
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
@@ -474,7 +472,7 @@ static void action_clear(struct becalm_action *action)
 
 void becalm_call_step(struct becalm_call *call, const struct becalm_event *event, struct becalm_action *action)
 {
-    struct step s = {.call = call, .at = &event->at, .action = action};
+    struct step s = {.call = call, .at = &event->at, .now = event->at.now, .action = action};
     action_clear(action);
     switch (event->kind) {
     case BECALM_EVENT_BEGIN:
@@ -504,7 +502,7 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         leave(&s);
         break;
     }
-    if (call->phase == BECALM_PHASE_WAITING && event->at.now >= call->next_at) {
+    if (call->phase == BECALM_PHASE_WAITING && s.now >= call->next_at) {
         becalm__call_resend(&s);
     }
     action->wake_at = wake_at(call);

@@ -9,20 +9,29 @@
 
 #include <becalm/call.h>
 
+#include "apart_internal.h"
+
 /* One step: what every function of it needs. */
 struct step {
     struct becalm_call *call;
     const struct becalm_moment *at;
+    becalm_ns now; /* at->now: nearly every question asks for it */
     struct becalm_action *action;
     bool cut; /* the attempt of this step was cut by the call's deadline */
 };
 
 /* call.c */
 
-/* Ends the call: the only way into ENDED. */
 /* The callee has said something to this call: the throttle may count it. */
-void becalm__call_decided(struct becalm_call *);
+static inline void becalm__call_decided(struct becalm_call *call)
+{
+    if (call->undecided) {
+        call->undecided = false;
+        becalm_throttle_decided(call->target->throttle);
+    }
+}
 
+/* Ends the call: the only way into ENDED. */
 void becalm__call_finish(struct step *s, enum becalm_reason why);
 
 /* The numbers behind the reason that comes next. */
@@ -36,7 +45,13 @@ static inline void becalm__call_explain(struct step *s, uint64_t have, uint64_t 
 bool becalm__call_shadowed(struct step *s, enum becalm_reason why);
 
 /* Tells the action of the state change that the breaker reported on this permit, if there was one. */
-void becalm__call_report(struct step *s, const struct becalm_permit *permit);
+static inline void becalm__call_report(struct step *s, const struct becalm_permit *permit)
+{
+    if (permit->from != permit->to) {
+        s->action->breaker_from = permit->from;
+        s->action->breaker_to = permit->to;
+    }
+}
 
 /* What the breaker learns from a permit's end. A probe that was turned away on its way found out nothing: it gives its
  * place back, and the next call probes. Else each layer of a chain would be open for another second whenever the layer
@@ -62,7 +77,17 @@ void becalm__call_place_free(struct step *s, struct becalm_slot *slot);
 bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome);
 
 /* May this request be repeated once it was sent? */
-bool becalm__call_repeatable(const struct becalm_call *call);
+static inline bool becalm__call_repeatable(const struct becalm_call *call)
+{
+    return call->request.idempotent || call->request.keyed || call->policy->idempotent;
+}
+
+/* Does this call hedge instead of retrying? */
+static inline bool becalm__call_hedges(const struct becalm_call *call)
+{
+    return call->target->hedge != NULL && call->policy->hedge.enabled && !call->policy->shadow &&
+           !call->request.not_replayable && becalm__call_repeatable(call);
+}
 
 /* call_admit.c */
 void becalm__call_admit(struct step *s);  /* NEW: every rule up to the limit */
@@ -84,9 +109,26 @@ void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 /* A request that streams is through to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);
 
-/* Sends the next attempt. `slot` is held if the target has a limit. */
-void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
-                          bool hedge);
+/* A slot for one attempt more. */
+static inline uint32_t becalm__attempt_slot(const struct becalm_call *call)
+{
+    uint32_t slot = (uint32_t)__builtin_ctz(~call->live);
+    BECALM_ASSERT(slot < BECALM_SLOTS);
+    return slot;
+}
+
+/* Readies a slot for an attempt that may be sent. It holds nothing yet: its place in the limit and its permit are taken
+ * straight into it. */
+static inline struct becalm_live *becalm__attempt_ready(struct becalm_call *call, uint32_t slot)
+{
+    struct becalm_live *live = &call->slot[slot];
+    live->slot.held = false;
+    live->permit.held = false;
+    return live;
+}
+
+/* Sends the attempt in a slot that is ready and holds what it needs. */
+void becalm__attempt_send(struct step *s, uint32_t slot, bool hedge);
 
 /* The outcome is known (head or end): tells budget, breaker, limit, throttle, rate, mark, sketch. Once per attempt. */
 void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
@@ -94,8 +136,8 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
 /* The attempt is over: frees its places and tells its host. What its head said stands, unless its end was worse. */
 void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
 
-/* Abandons every attempt in flight but those in `keep`: cancelled, neutral to everybody. */
-void becalm__attempt_abandon(struct step *s, uint32_t keep);
+/* Abandons the attempts in these slots, which are in flight: cancelled, neutral to everybody. */
+void becalm__attempt_abandon(struct step *s, uint32_t slots);
 
 /* A host that this call has not tried, if there is one; BECALM_NO_HOST if the target has none at all. */
 uint32_t becalm__attempt_pick(struct step *s);
@@ -114,8 +156,5 @@ void becalm__call_resend(struct step *s);
 
 /* FLYING: the hedge is due. */
 void becalm__call_hedge(struct step *s);
-
-/* Does this call hedge instead of retrying? */
-bool becalm__call_hedges(const struct becalm_call *call);
 
 #endif

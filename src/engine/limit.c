@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/limit.h>
 
+#include "apart_internal.h"
+
 #include <string.h>
 
 /* Every word below is read and written relaxed, except in_flight: each stands alone and guards no other memory. Whoever
@@ -25,14 +27,6 @@ enum {
 #define OK_FRESH       BECALM_MS /* last_ok_at is not written again for so long, ... */
 #define OK_FRESH_SHARE 64        /* ... or for this part of the timeout */
 #define PACE_FULL      ((uint64_t)FULL_PPM)
-
-/* What a healthy attempt never reaches is kept out of line: the registers that it would save are stores, and an atomic
- * add waits for every store before it. */
-#if defined(__GNUC__)
-#define SELDOM __attribute__((noinline, cold))
-#else
-#define SELDOM
-#endif
 
 /* `evidence`, unpacked. */
 struct evidence {
@@ -264,8 +258,8 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
     return true;
 }
 
-SELDOM static bool paced_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                               const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
+BECALM__SELDOM static bool paced_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                       const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
     uint32_t ppm = pace_at(atomic_load_explicit(&limit->pace, memory_order_relaxed), at->now);
     return becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_PACE), ppm) &&
@@ -585,8 +579,8 @@ static inline struct sample sample_make(const struct becalm_limit *limit, const 
 }
 
 /* Makes the sample again, because handing it over would have it stored for every attempt. */
-SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
-                              const struct becalm_slot *slot, enum becalm_evidence evidence)
+BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                      becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
     const struct sample s = sample_make(limit, policy, now, slot, evidence);
     struct judgement j = {.ruling = RULING_NONE};
