@@ -107,18 +107,6 @@ bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
             becalm_limit_probe(target->limit, policy, s->at, timeout, slot)); /* a probe is not paced */
 }
 
-void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
-{
-    const struct becalm_target *target = s->call->target;
-    if (!slot->held) {
-        return;
-    }
-    becalm_limit_give(target->limit, slot);
-    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
-        s->action->flags |= BECALM_DO_SERVE;
-    }
-}
-
 /* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
  * one. */
 static void permit_end(struct step *s)
@@ -178,7 +166,8 @@ static void others_abandon(struct step *s, uint32_t keep)
     }
 }
 
-void becalm__call_finish(struct step *s, enum becalm_reason why)
+/* The only way into ENDED. */
+static inline void finish(struct step *s, enum becalm_reason why)
 {
     struct becalm_call *call = s->call;
     BECALM_ASSERT(call->phase != BECALM_PHASE_ENDED);
@@ -207,8 +196,13 @@ void becalm__call_finish(struct step *s, enum becalm_reason why)
     }
 }
 
+BECALM__SELDOM void becalm__call_finish(struct step *s, enum becalm_reason why)
+{
+    finish(s, why);
+}
+
 /* The answer in this slot goes to the caller; whatever else flies has lost. */
-static void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
+static inline void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     struct becalm_call *call = s->call;
     call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
@@ -234,7 +228,7 @@ static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
 BECALM__SELDOM static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
                                           enum becalm_reason *why)
 {
-    becalm__attempt_judge(s, slot, outcome);
+    becalm__attempt_judge(s, &s->call->slot[slot], outcome);
     if (!becalm__call_retry(s, slot, outcome, why)) {
         return false;
     }
@@ -253,7 +247,7 @@ static void head(struct step *s, uint32_t slot, const struct becalm_outcome *out
 {
     enum becalm_reason why;
     if (becalm_outcome_traits(outcome->kind)->earns) {
-        becalm__attempt_judge(s, slot, outcome);
+        becalm__attempt_judge(s, &s->call->slot[slot], outcome);
         answer_pass(s, slot, reason_of_answer(outcome->kind));
     } else if (failed_goes_on(s, slot, outcome, &why)) {
         slot_cancel(s, slot);
@@ -262,33 +256,42 @@ static void head(struct step *s, uint32_t slot, const struct becalm_outcome *out
     }
 }
 
-/* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. */
-static void end_unheaded(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+/* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. Returns why the call ends;
+ * NONE: it goes on. */
+static inline enum becalm_reason end_unheaded(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     enum becalm_reason why;
     if (becalm_outcome_traits(outcome->kind)->earns) {
-        becalm__attempt_judge(s, slot, outcome);
+        becalm__attempt_judge(s, &s->call->slot[slot], outcome);
         why = reason_of_answer(outcome->kind);
     } else if (failed_goes_on(s, slot, outcome, &why)) {
-        return;
+        return BECALM_WHY_NONE;
     }
     if (outcome->status != 0 || outcome->kind == BECALM_OUTCOME_OK) {
         answer_pass(s, slot, why);
     }
-    becalm__attempt_release(s, slot, outcome);
-    becalm__call_finish(s, why);
+    return why;
 }
 
-/* ANSWERED: the answer is through to its end, or was cut. */
-static void end_answered(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+/* ANSWERED: the answer is through to its end, or was cut. Returns why the call ends. */
+static inline enum becalm_reason end_answered(struct becalm_call *call, const struct becalm_outcome *outcome)
 {
-    struct becalm_call *call = s->call;
     bool cut = becalm_outcome_traits(call->last)->earns && !becalm_outcome_traits(outcome->kind)->earns;
     if (cut) {
         call->last = outcome->kind;
     }
-    becalm__attempt_release(s, slot, outcome);
-    becalm__call_finish(s, cut ? BECALM_WHY_ANSWER_DELIVERED : call->verdict);
+    return cut ? BECALM_WHY_ANSWER_DELIVERED : call->verdict;
+}
+
+/* FLYING, ANSWERED: an attempt is over, and the call with it unless it goes on without. */
+static inline void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    enum becalm_reason why = s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s->call, outcome)
+                                                                     : end_unheaded(s, slot, outcome);
+    if (why != BECALM_WHY_NONE) {
+        becalm__attempt_release(s, slot, outcome);
+        finish(s, why);
+    }
 }
 
 /* Did the call's deadline give this attempt much less time than the policy? Then its timeout is not the callee's fault.
@@ -321,15 +324,11 @@ static void attempt_event(struct step *s, const struct becalm_event *event)
     }
     if (event->kind == BECALM_EVENT_SENT) {
         becalm__attempt_sent(s, event->slot);
-    } else if (call->phase == BECALM_PHASE_ANSWERED) {
-        if (event->kind == BECALM_EVENT_DONE) {
-            end_answered(s, event->slot, &event->outcome);
-        }
-    } else if (event->kind == BECALM_EVENT_HEAD) {
+    } else if (event->kind == BECALM_EVENT_DONE) {
+        s->cut = call->phase != BECALM_PHASE_ANSWERED && cut_by_deadline(s, event);
+        end(s, event->slot, s->cut ? &cancelled : &event->outcome);
+    } else if (call->phase != BECALM_PHASE_ANSWERED) {
         head(s, event->slot, &event->outcome);
-    } else {
-        s->cut = cut_by_deadline(s, event);
-        end_unheaded(s, event->slot, s->cut ? &cancelled : &event->outcome);
     }
 }
 
@@ -346,7 +345,7 @@ static void time_out(struct step *s)
         s->cut = is_clipped(s, live);
         const struct becalm_outcome outcome = {.kind = s->cut ? BECALM_OUTCOME_CANCELLED : BECALM_OUTCOME_TIMED_OUT};
         slot_cancel(s, slot);
-        end_unheaded(s, slot, &outcome);
+        end(s, slot, &outcome);
     }
 }
 

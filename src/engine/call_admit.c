@@ -103,7 +103,7 @@ void becalm__call_admit(struct step *s)
 }
 
 /* The last question before the first send, with a place in the limit or without one. */
-static void first_send(struct step *s)
+static inline void first_send(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;

@@ -243,13 +243,10 @@ static void budgets_note(struct step *s, const struct becalm_live *live, const s
     }
 }
 
-static void hedge_note(struct step *s, const struct becalm_live *live, bool success)
+BECALM__APART static void hedge_note(struct step *s, const struct becalm_live *live)
 {
     struct becalm_call *call = s->call;
     struct becalm_hedge *hedge = call->target->hedge;
-    if (hedge == NULL || !success) {
-        return;
-    }
     becalm_hedge_earn(hedge, &call->policy->hedge);
     if (live->hedge) {
         bool alone = (call->live & (call->live - 1)) == 0;
@@ -267,22 +264,19 @@ static void record_close(struct step *s, const struct becalm_live *live, const s
 }
 
 /* Breaker per attempt: told at the head, as a whole call is. */
-static void permit_note(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+BECALM__APART static void permit_note(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
-    if (live->permit.held) {
-        bool unasked = becalm_mark_unasked(outcome->mark);
-        enum becalm_verdict verdict = becalm__permit_verdict(outcome->kind, unasked);
-        becalm_ns took = becalm_ns_since(s->now, live->sent_at);
-        becalm_breaker_note(s->call->target->breaker, &s->call->policy->breaker, s->at, &live->permit, verdict, took);
-        becalm__call_report(s, &live->permit);
-    }
+    bool unasked = becalm_mark_unasked(outcome->mark);
+    enum becalm_verdict verdict = becalm__permit_verdict(outcome->kind, unasked);
+    becalm_ns took = becalm_ns_since(s->now, live->sent_at);
+    becalm_breaker_note(s->call->target->breaker, &s->call->policy->breaker, s->at, &live->permit, verdict, took);
+    becalm__call_report(s, &live->permit);
 }
 
-void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    struct becalm_live *live = &call->slot[slot];
     const struct becalm_outcome_traits *traits = becalm_outcome_traits(outcome->kind);
     BECALM_ASSERT(!live->judged);
     live->judged = true;
@@ -307,8 +301,12 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
     }
     budgets_note(s, live, outcome, traits->earns);
     sketch_note(s, live, outcome->kind);
-    hedge_note(s, live, traits->earns);
-    permit_note(s, live, outcome);
+    if (target->hedge != NULL && traits->earns) {
+        hedge_note(s, live);
+    }
+    if (live->permit.held) {
+        permit_note(s, live, outcome);
+    }
     record_close(s, live, outcome);
     live->outcome = *outcome;
     call->failed_at = s->now;
@@ -319,23 +317,13 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
     call->answered |= outcome->status != 0;
 }
 
-void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
 {
-    struct becalm_call *call = s->call;
-    const struct becalm_target *target = call->target;
-    struct becalm_live *live = &call->slot[slot];
-    becalm__call_place_free(s, &live->slot);
-    if (target->hosts != NULL) {
-        /* A good head whose body was cut is a failure of the host; one whose caller went away is still a success. */
-        bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
-                   !becalm_outcome_traits(outcome->kind)->earns;
-        becalm_hosts_note(target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
-    }
-    call->live &= ~(1u << slot);
-    if (call->live == 0 && call->phase != BECALM_PHASE_ANSWERED) {
-        call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
-        call->slow_at = BECALM_NEVER;
-    }
+    const struct becalm_call *call = s->call;
+    /* A good head whose body was cut is a failure of the host; one whose caller went away is still a success. */
+    bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
+               !becalm_outcome_traits(outcome->kind)->earns;
+    becalm_hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
 }
 
 BECALM__SELDOM void becalm__attempt_abandon(struct step *s, uint32_t slots)
@@ -348,7 +336,7 @@ BECALM__SELDOM void becalm__attempt_abandon(struct step *s, uint32_t slots)
             continue;
         }
         if (!call->slot[slot].judged) {
-            becalm__attempt_judge(s, slot, &cancelled);
+            becalm__attempt_judge(s, &call->slot[slot], &cancelled);
         }
         becalm__attempt_release(s, slot, &cancelled);
         s->action->flags |= BECALM_DO_CANCEL;

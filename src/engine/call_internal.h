@@ -31,7 +31,7 @@ static inline void becalm__call_decided(struct becalm_call *call)
     }
 }
 
-/* Ends the call: the only way into ENDED. */
+/* Ends the call, but for a success the only way into ENDED. */
 void becalm__call_finish(struct step *s, enum becalm_reason why);
 
 /* The numbers behind the reason that comes next. */
@@ -71,7 +71,17 @@ becalm_ns becalm__call_timeout(const struct step *s);
 
 /* Frees a place in the limit; if somebody waits in the gate for it, the host must look. A slot that is not held is left
  * alone. */
-void becalm__call_place_free(struct step *s, struct becalm_slot *slot);
+static inline void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    if (!slot->held) {
+        return;
+    }
+    becalm_limit_give(target->limit, slot);
+    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
+        s->action->flags |= BECALM_DO_SERVE;
+    }
+}
 
 /* Does the policy list this outcome as one to retry? */
 bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome);
@@ -131,10 +141,26 @@ static inline struct becalm_live *becalm__attempt_ready(struct becalm_call *call
 void becalm__attempt_send(struct step *s, uint32_t slot, bool hedge);
 
 /* The outcome is known (head or end): tells budget, breaker, limit, throttle, rate, mark, sketch. Once per attempt. */
-void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
+void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome);
 
-/* The attempt is over: frees its places and tells its host. What its head said stands, unless its end was worse. */
-void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
+/* Tells its host how the attempt ended. What its head said stands, unless its end was worse. */
+void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome);
+
+/* The attempt is over: frees its places. */
+static inline void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    becalm__call_place_free(s, &live->slot);
+    if (call->target->hosts != NULL) {
+        becalm__attempt_host_note(s, live, outcome);
+    }
+    call->live &= ~(1u << slot);
+    if (call->live == 0 && call->phase != BECALM_PHASE_ANSWERED) {
+        call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
+        call->slow_at = BECALM_NEVER;
+    }
+}
 
 /* Abandons the attempts in these slots, which are in flight: cancelled, neutral to everybody. */
 void becalm__attempt_abandon(struct step *s, uint32_t slots);
