@@ -16,7 +16,8 @@
 #define LINE       64u
 #define SLICES_MAX 60u
 
-enum { CALL = 1u, FAILED = 2u, SLOW = 4u }; /* lanes of the window, as bits */
+enum { CALL_LANE, FAILED_LANE, SLOW_LANE }; /* of the window */
+enum { CALL = 1u << CALL_LANE, FAILED = 1u << FAILED_LANE, SLOW = 1u << SLOW_LANE };
 
 /* The word: 3 bits of state, 16 of probes left, 13 of openings in a row, 32 of generation. */
 
@@ -728,7 +729,7 @@ void becalm_breaker_note(struct becalm_breaker *b, const struct becalm_breaker_p
         permit->held = false;
         permit->from = permit->to = BECALM_BREAKER_CLOSED;
         if (!becalm__window_settled(window_of(b))) {
-            (void)becalm_window_note(window_of(b), at, CALL);
+            becalm__window_note_one(window_of(b), at, CALL_LANE);
         }
         return;
     }

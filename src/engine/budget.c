@@ -3,6 +3,7 @@
 
 #include "apart_internal.h"
 #include "wide_internal.h"
+#include "window_internal.h"
 
 #include <string.h>
 
@@ -444,7 +445,7 @@ void becalm_budget_begin(struct becalm_budget *b, const struct becalm_budget_pol
     if (policy->kind == BECALM_BUDGET_CONCURRENCY) {
         atomic_fetch_add_explicit(&b->word, 1, memory_order_relaxed);
     }
-    becalm_window_note(window_of(b), at, LANE(FIRST));
+    becalm__window_note_one(window_of(b), at, FIRST);
 }
 
 void becalm_budget_end(struct becalm_budget *b, const struct becalm_budget_policy *policy)
