@@ -8,16 +8,13 @@
 void becalm_call_init(struct becalm_call *call, const struct becalm_policy *policy, const struct becalm_target *target,
                       const struct becalm_request *request)
 {
-    /* Field by field: most of a call is the slots and the record of attempts that it may never make. */
+    /* Field by field, in order: most of a call is the slots and the record of attempts that it may never make. */
     call->policy = policy;
     call->target = target;
     call->request = *request;
     call->phase = BECALM_PHASE_NEW;
     call->live = 0;
-    call->answer = BECALM_SLOTS;
     call->retries = 0;
-    call->next_host = BECALM_NO_HOST;
-    call->last = BECALM_OUTCOME_CANCELLED;
     call->verdict = BECALM_WHY_NONE;
     call->unasked = false;
     call->begun = false;
@@ -28,13 +25,16 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->retried_once = false;
     call->leased = false;
     call->left = false;
-    call->deadline_at = BECALM_NEVER;
-    call->next_at = BECALM_NEVER;
-    call->slow_at = BECALM_NEVER;
+    call->last = BECALM_OUTCOME_CANCELLED;
+    call->answer = BECALM_SLOTS;
+    call->next_host = BECALM_NO_HOST;
     call->flying_since = 0;
     call->flown = 0;
     call->last_wait = 0;
     call->failed_at = 0;
+    call->deadline_at = BECALM_NEVER;
+    call->next_at = BECALM_NEVER;
+    call->slow_at = BECALM_NEVER;
     call->retry_after = BECALM_NEVER;
     call->permit.held = false;
     call->spend.held = false;
@@ -286,8 +286,8 @@ static inline enum becalm_reason end_answered(struct becalm_call *call, const st
 /* FLYING, ANSWERED: an attempt is over, and the call with it unless it goes on without. */
 static inline void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
-    enum becalm_reason why = s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s->call, outcome)
-                                                                     : end_unheaded(s, slot, outcome);
+    enum becalm_reason why =
+        s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s->call, outcome) : end_unheaded(s, slot, outcome);
     if (why != BECALM_WHY_NONE) {
         becalm__attempt_release(s, slot, outcome);
         finish(s, why);
@@ -458,15 +458,15 @@ static void action_clear(struct becalm_action *action)
     action->slot = 0;
     action->cancel = 0;
     action->attempt = 0;
-    action->host = BECALM_NO_HOST;
-    action->timeout_at = BECALM_NEVER;
     action->why = BECALM_WHY_NONE;
     action->mark = BECALM_MARK_NONE;
-    action->last_answer = false;
-    action->retry_after = BECALM_NEVER;
     action->breaker_from = BECALM_BREAKER_CLOSED;
     action->breaker_to = BECALM_BREAKER_CLOSED;
     action->wait = (struct becalm_wait){0, 0, 0, false};
+    action->last_answer = false;
+    action->host = BECALM_NO_HOST;
+    action->timeout_at = BECALM_NEVER;
+    action->retry_after = BECALM_NEVER;
 }
 
 void becalm_call_step(struct becalm_call *call, const struct becalm_event *event, struct becalm_action *action)
