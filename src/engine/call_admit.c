@@ -3,8 +3,6 @@
 
 #include "call_internal.h"
 
-#define FIRST_SLOT 0u /* the first attempt's: nothing else is in flight yet */
-
 /* A refusal before anything was sent: ends the call, unless the policy only watches. True: the call goes on. */
 BECALM__SELDOM static bool refuse(struct step *s, enum becalm_reason why)
 {
@@ -107,7 +105,7 @@ static inline void first_send(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    struct becalm_live *live = &call->slot[FIRST_SLOT];
+    struct becalm_live *live = &call->slot[BECALM__FIRST_SLOT];
     if (target->breaker != NULL) {
         struct becalm_permit *permit = call->policy->breaker.per_attempt ? &live->permit : &call->permit;
         bool admitted = becalm_breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
@@ -117,7 +115,7 @@ static inline void first_send(struct step *s)
             return;
         }
     }
-    becalm__attempt_send(s, FIRST_SLOT, false);
+    becalm__attempt_send_first(s);
 }
 
 static bool line_up(struct step *s)
@@ -169,7 +167,7 @@ void becalm__call_enter(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    struct becalm_live *live = becalm__attempt_ready(call, FIRST_SLOT);
+    struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
     if (becalm_deadline_passed(s->now, call->deadline_at)) {
         becalm__call_finish(s, BECALM_WHY_DEADLINE);
         return;
@@ -209,7 +207,7 @@ void becalm__call_served(struct step *s)
         becalm__call_finish(s, call->ticket.verdict);
         return;
     }
-    struct becalm_live *live = becalm__attempt_ready(call, FIRST_SLOT);
+    struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
     live->slot = call->ticket.slot;
     call->ticket.slot.held = false; /* it is the attempt's from here on */
     if (live->slot.held) {

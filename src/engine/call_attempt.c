@@ -62,15 +62,15 @@ static becalm_ns slow_at(const struct becalm_call *call, becalm_ns now)
     return becalm_ns_after(now, becalm_ns_since(breaker->slow_after, breaker->per_attempt ? 0 : call->flown));
 }
 
-static void record_open(struct step *s, const struct becalm_live *live)
+static inline void record_open(struct step *s, uint32_t number, const struct becalm_live *live)
 {
     struct becalm_call *call = s->call;
-    *record_of(call, live->number) = (struct becalm_record_attempt){
-        .number = live->number,
+    *record_of(call, number) = (struct becalm_record_attempt){
+        .number = number,
         .host = live->host,
         .open = true,
         .hedge = live->hedge,
-        .waited = live->number == 0 || live->hedge ? 0 : becalm_ns_since(s->now, call->failed_at),
+        .waited = number == 0 || live->hedge ? 0 : becalm_ns_since(s->now, call->failed_at),
         .sent_at = s->now,
     };
     call->record.attempts++;
@@ -134,27 +134,29 @@ BECALM__APART static uint32_t host_next(struct step *s, const struct becalm_live
     return becalm__attempt_pick(s);
 }
 
-void becalm__attempt_send(struct step *s, uint32_t slot, bool hedge)
+/* The first of the attempts that fly now: the call's own time in flight begins. */
+static inline void flight_begin(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    call->flying_since = s->now;
+    call->slow_at = slow_at(call, s->now);
+}
+
+/* What every attempt does. Inlined with what is known of a first one, which is nearly each. */
+static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hedge)
 {
     struct becalm_call *call = s->call;
     struct becalm_live *live = &call->slot[slot];
-    live->number = call->record.attempts;
+    live->number = number;
     live->host = call->target->hosts == NULL ? BECALM_NO_HOST : host_next(s, live);
     live->hedge = hedge;
     live->judged = false;
     live->streams = call->request.streams;
     attempt_time(s, live);
-    if (live->number == 0) {
-        budgets_begin(s);
-    }
-    if (call->live == 0) {
-        call->flying_since = s->now;
-        call->slow_at = slow_at(call, s->now);
-    }
     if (call->target->hosts != NULL) {
         becalm_hosts_sent(call->target->hosts, live->host, s->now);
     }
-    record_open(s, live);
+    record_open(s, number, live);
     call->live |= 1u << slot;
     call->phase = BECALM_PHASE_FLYING;
     call->next_host = BECALM_NO_HOST;
@@ -165,9 +167,24 @@ void becalm__attempt_send(struct step *s, uint32_t slot, bool hedge)
     }
     s->action->flags |= BECALM_DO_SEND;
     s->action->slot = slot;
-    s->action->attempt = live->number;
+    s->action->attempt = number;
     s->action->host = live->host;
     s->action->timeout_at = live->timeout_at;
+}
+
+void becalm__attempt_send_first(struct step *s)
+{
+    budgets_begin(s);
+    flight_begin(s);
+    send(s, BECALM__FIRST_SLOT, 0, false);
+}
+
+void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge)
+{
+    if (s->call->live == 0) {
+        flight_begin(s);
+    }
+    send(s, slot, s->call->record.attempts, hedge);
 }
 
 /* The latency sketch takes first attempts: those that were answered or timed out, and losers of a hedge at their age.

@@ -119,6 +119,8 @@ void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 /* A request that streams is through to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);
 
+#define BECALM__FIRST_SLOT 0u /* the first attempt's: nothing else is in flight yet */
+
 /* A slot for one attempt more. */
 static inline uint32_t becalm__attempt_slot(const struct becalm_call *call)
 {
@@ -137,8 +139,9 @@ static inline struct becalm_live *becalm__attempt_ready(struct becalm_call *call
     return live;
 }
 
-/* Sends the attempt in a slot that is ready and holds what it needs. */
-void becalm__attempt_send(struct step *s, uint32_t slot, bool hedge);
+/* Sends the attempt in a slot that is ready and holds what it needs: the call's first one, or one more. */
+void becalm__attempt_send_first(struct step *s);
+void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge);
 
 /* The outcome is known (head or end): tells budget, breaker, limit, throttle, rate, mark, sketch. Once per attempt. */
 void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome);

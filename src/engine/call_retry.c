@@ -265,7 +265,7 @@ static enum becalm_reason hedge_send(struct step *s)
         }
     }
     call->retries++;
-    becalm__attempt_send(s, slot, true);
+    becalm__attempt_send_next(s, slot, true);
     s->action->why = BECALM_WHY_HEDGE;
     return BECALM_WHY_OK;
 }
@@ -360,5 +360,5 @@ void becalm__call_resend(struct step *s)
         !becalm_host_usable(call->target->hosts, &call->policy->outlier, call->next_host, s->now)) {
         call->next_host = BECALM_NO_HOST; /* ejected while we waited: choose again */
     }
-    becalm__attempt_send(s, slot, false);
+    becalm__attempt_send_next(s, slot, false);
 }
