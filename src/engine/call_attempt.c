@@ -3,6 +3,7 @@
 #include <becalm/pick.h>
 
 #include "call_internal.h"
+#include "mark_internal.h"
 
 /* Without hedging the sketch only serves "what does an attempt typically take", so a part of the attempts will do. */
 #define SAMPLE_ALL_BELOW 64u
@@ -189,20 +190,18 @@ void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge)
 
 /* The latency sketch takes first attempts: those that were answered or timed out, and losers of a hedge at their age.
  * Without the losers the quantile would only ever see what was faster than it. */
-static void sketch_note(struct step *s, const struct becalm_live *live, enum becalm_outcome_kind kind)
+static inline void sketch_note(struct step *s, const struct becalm_live *live, bool answered)
 {
-    const struct becalm_target *target = s->call->target;
-    enum becalm_evidence evidence = becalm_outcome_traits(kind)->evidence;
-    bool loser = kind == BECALM_OUTCOME_CANCELLED && s->call->phase == BECALM_PHASE_ANSWERED;
-    if (target->sketch == NULL || live->number != 0 || (evidence == BECALM_EVIDENCE_NONE && !loser)) {
+    struct becalm_sketch *sketch = s->call->target->sketch;
+    if (sketch == NULL || live->number != 0 || !answered) {
         return;
     }
     if (!s->call->policy->hedge.enabled &&
         !becalm_rand_chance(becalm_rand_lane(s->at->random, BECALM_LANE_SAMPLE), SAMPLE_PPM) &&
-        becalm_sketch_count(target->sketch, s->now) >= SAMPLE_ALL_BELOW) {
+        becalm_sketch_count(sketch, s->now) >= SAMPLE_ALL_BELOW) {
         return;
     }
-    becalm_sketch_note(target->sketch, s->now, becalm_ns_since(s->now, live->sent_at));
+    becalm_sketch_note(sketch, s->now, becalm_ns_since(s->now, live->sent_at));
 }
 
 BECALM__SELDOM static void spend_end(struct step *s, enum becalm_spend_end how)
@@ -226,7 +225,7 @@ void becalm__attempt_unspend(struct step *s)
     spend_end(s, BECALM_SPEND_UNUSED);
 }
 
-static void budgets_tell(struct step *s, const struct becalm_outcome *outcome, bool retried)
+static inline void budgets_tell(struct step *s, const struct becalm_outcome *outcome, bool retried)
 {
     const struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -294,7 +293,8 @@ void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struc
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    const struct becalm_outcome_traits *traits = becalm_outcome_traits(outcome->kind);
+    const enum becalm_outcome_kind kind = outcome->kind;
+    const struct becalm_outcome_traits *traits = becalm_outcome_traits(kind);
     BECALM_ASSERT(!live->judged);
     live->judged = true;
     if (live->slot.held) {
@@ -313,11 +313,12 @@ void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struc
     if (target->rate != NULL) {
         becalm_rate_note(target->rate, s->now, outcome);
     }
-    if (target->mark != NULL) {
+    if (target->mark != NULL && !becalm__mark_rests(target->mark, traits->verdict)) {
         becalm_mark_note(target->mark, outcome);
     }
     budgets_note(s, live, outcome, traits->earns);
-    sketch_note(s, live, outcome->kind);
+    bool lost = kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
+    sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || lost);
     if (target->hedge != NULL && traits->earns) {
         hedge_note(s, live);
     }
@@ -328,7 +329,7 @@ void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struc
     live->outcome = *outcome;
     call->failed_at = s->now;
     if (call->phase != BECALM_PHASE_ANSWERED) {
-        call->last = outcome->kind; /* the loser of a hedge does not change how the call went */
+        call->last = kind; /* the loser of a hedge does not change how the call went */
         call->unasked = !traits->earns && becalm_mark_unasked(outcome->mark);
     }
     call->answered |= outcome->status != 0;
