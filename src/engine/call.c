@@ -167,7 +167,7 @@ static void others_abandon(struct step *s, uint32_t keep)
 }
 
 /* The only way into ENDED. */
-static inline void finish(struct step *s, enum becalm_reason why)
+static BECALM__DIRECT void finish(struct step *s, enum becalm_reason why)
 {
     struct becalm_call *call = s->call;
     BECALM_ASSERT(call->phase != BECALM_PHASE_ENDED);
@@ -426,15 +426,13 @@ BECALM__SELDOM static void leave(struct step *s)
 static becalm_ns flying_wake_at(const struct becalm_call *call)
 {
     becalm_ns at = becalm_ns_min(call->next_at, call->slow_at);
-    for (uint32_t live = call->live, slot = 0; live != 0; live >>= 1, slot++) {
-        if ((live & 1u) != 0) {
-            at = becalm_ns_min(at, call->slot[slot].timeout_at);
-        }
+    for (uint32_t live = call->live; live != 0; live &= live - 1) {
+        at = becalm_ns_min(at, call->slot[__builtin_ctz(live)].timeout_at);
     }
     return at;
 }
 
-static becalm_ns wake_at(const struct becalm_call *call)
+BECALM__APART static becalm_ns waiting_wake_at(const struct becalm_call *call)
 {
     switch (call->phase) {
     case BECALM_PHASE_GATED:
@@ -442,9 +440,8 @@ static becalm_ns wake_at(const struct becalm_call *call)
     case BECALM_PHASE_PACED:
     case BECALM_PHASE_WAITING:
         return call->next_at;
-    case BECALM_PHASE_FLYING:
-        return flying_wake_at(call);
     case BECALM_PHASE_NEW:
+    case BECALM_PHASE_FLYING:
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
         return BECALM_NEVER;
@@ -467,6 +464,7 @@ static void action_clear(struct becalm_action *action)
     action->host = BECALM_NO_HOST;
     action->timeout_at = BECALM_NEVER;
     action->retry_after = BECALM_NEVER;
+    action->wake_at = BECALM_NEVER;
 }
 
 void becalm_call_step(struct becalm_call *call, const struct becalm_event *event, struct becalm_action *action)
@@ -504,5 +502,10 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
     if (call->phase == BECALM_PHASE_WAITING && s.now >= call->next_at) {
         becalm__call_resend(&s);
     }
-    action->wake_at = wake_at(call);
+    /* Nearly always one of these, ahead of the switch. */
+    if (call->phase == BECALM_PHASE_FLYING) {
+        action->wake_at = flying_wake_at(call);
+    } else if (call->phase < BECALM_PHASE_ANSWERED) {
+        action->wake_at = waiting_wake_at(call);
+    }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/deadline.h>
 
+#include "breaker_internal.h"
 #include "call_internal.h"
 
 /* A refusal before anything was sent: ends the call, unless the policy only watches. True: the call goes on. */
@@ -56,7 +57,7 @@ BECALM__SELDOM static bool breaker_refuse(struct step *s)
 
 static bool breaker_passes(struct step *s, const struct becalm_breaker *breaker)
 {
-    return becalm_breaker_peek(breaker, s->now) || breaker_refuse(s);
+    return becalm__breaker_plain(breaker) || becalm_breaker_peek(breaker, s->now) || breaker_refuse(s);
 }
 
 /* True: go on at once. False: PACED until the client-side rate limit lets the call through, or ended. */
@@ -80,28 +81,8 @@ BECALM__APART static bool rate_passes(struct step *s, struct becalm_rate *rate)
     return false;
 }
 
-void becalm__call_admit(struct step *s)
-{
-    struct becalm_call *call = s->call;
-    becalm_ns carried_at = becalm__call_carried(call);
-    call->record.began_at = s->now;
-    call->deadline_at = call->request.streams ? carried_at /* the policy's begins when the request is through */
-                                              : becalm_deadline_at(s->now, call->policy->deadline, carried_at);
-    if (becalm_deadline_passed(s->now, call->deadline_at)) {
-        becalm__call_finish(s, BECALM_WHY_DEADLINE); /* before the throttle: it was never a request to the callee */
-        return;
-    }
-    const struct becalm_target *target = call->target;
-    bool by_cpu = target->gate != NULL && call->policy->gate.cpu_threshold_ppm != 0;
-    if ((target->throttle == NULL || throttle_passes(s, target->throttle)) &&
-        (!by_cpu || cpu_passes(s, target->gate)) && (target->breaker == NULL || breaker_passes(s, target->breaker)) &&
-        (target->rate == NULL || rate_passes(s, target->rate))) {
-        becalm__call_enter(s);
-    }
-}
-
 /* The last question before the first send, with a place in the limit or without one. */
-static inline void first_send(struct step *s)
+static BECALM__DIRECT void first_send(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -163,7 +144,7 @@ BECALM__SELDOM static void limit_reached(struct step *s)
     }
 }
 
-void becalm__call_enter(struct step *s)
+static BECALM__DIRECT void enter(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -181,6 +162,31 @@ void becalm__call_enter(struct step *s)
         gate_note(s, false);
     }
     first_send(s);
+}
+
+void becalm__call_enter(struct step *s)
+{
+    enter(s);
+}
+
+void becalm__call_admit(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns carried_at = becalm__call_carried(call);
+    call->record.began_at = s->now;
+    call->deadline_at = call->request.streams ? carried_at /* the policy's begins when the request is through */
+                                              : becalm_deadline_at(s->now, call->policy->deadline, carried_at);
+    if (becalm_deadline_passed(s->now, call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE); /* before the throttle: it was never a request to the callee */
+        return;
+    }
+    const struct becalm_target *target = call->target;
+    bool by_cpu = target->gate != NULL && call->policy->gate.cpu_threshold_ppm != 0;
+    if ((target->throttle == NULL || throttle_passes(s, target->throttle)) &&
+        (!by_cpu || cpu_passes(s, target->gate)) && (target->breaker == NULL || breaker_passes(s, target->breaker)) &&
+        (target->rate == NULL || rate_passes(s, target->rate))) {
+        enter(s);
+    }
 }
 
 /* Leaves the gate for good, served or not. */
