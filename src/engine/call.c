@@ -91,7 +91,8 @@ bool becalm__call_shadowed(struct step *s, enum becalm_reason why)
 becalm_ns becalm__call_timeout(const struct step *s)
 {
     becalm_ns timeout = s->call->policy->attempt_timeout;
-    return becalm_ns_max(timeout / 10, becalm_deadline_clip(s->now, s->call->deadline_at, timeout));
+    becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
+    return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
 }
 
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
@@ -109,22 +110,20 @@ bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
 
 /* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
  * one. */
-static void permit_end(struct step *s)
+BECALM__APART static void permit_end(struct step *s)
 {
     struct becalm_call *call = s->call;
-    if (call->permit.held) {
-        enum becalm_verdict verdict = becalm__permit_verdict(call->last, call->unasked);
-        becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit, verdict, call->flown);
-        becalm__call_report(s, &call->permit);
-    }
+    enum becalm_verdict verdict = becalm__permit_verdict(call->last, call->unasked);
+    becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit, verdict, call->flown);
+    becalm__call_report(s, &call->permit);
 }
 
-static void budgets_end(const struct becalm_call *call)
+static inline void budgets_end(const struct becalm_call *call)
 {
-    if (call->begun && call->target->budget != NULL) {
+    if (call->target->budget != NULL) {
         becalm_budget_end(call->target->budget, &call->policy->budget);
     }
-    if (call->begun && call->target->service_budget != NULL) {
+    if (call->target->service_budget != NULL) {
         becalm_budget_end(call->target->service_budget, &call->policy->service_budget);
     }
 }
@@ -158,7 +157,7 @@ BECALM__SELDOM static void action_advise(struct step *s, enum becalm_reason why)
 }
 
 /* Whatever flies but in the slots of `keep` has lost. */
-static void others_abandon(struct step *s, uint32_t keep)
+static inline void others_abandon(struct step *s, uint32_t keep)
 {
     uint32_t others = s->call->live & ~keep;
     if (others != 0) {
@@ -178,11 +177,17 @@ static BECALM__DIRECT void finish(struct step *s, enum becalm_reason why)
     if (call->record.attempts == 0 || call->retries > 0) { /* else the one attempt was sent, and nothing since waits */
         unsent_give(s);
     }
-    permit_end(s);
-    budgets_end(call);
+    if (call->permit.held) {
+        permit_end(s);
+    }
+    if (call->begun) {
+        budgets_end(call);
+    }
     becalm__call_decided(call);
-    bool heard = why != BECALM_WHY_CANCELLED || call->left; /* somebody may read what it is told */
-    s->action->last_answer = call->answered && call->phase != BECALM_PHASE_ANSWERED && heard;
+    if (call->phase != BECALM_PHASE_ANSWERED) {
+        bool heard = why != BECALM_WHY_CANCELLED || call->left; /* somebody may read what it is told */
+        s->action->last_answer = call->answered && heard;
+    }
     call->phase = BECALM_PHASE_ENDED;
     call->record.reason = why;
     call->record.ended_at = s->now;
@@ -202,7 +207,7 @@ BECALM__SELDOM void becalm__call_finish(struct step *s, enum becalm_reason why)
 }
 
 /* The answer in this slot goes to the caller; whatever else flies has lost. */
-static inline void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
+static BECALM__DIRECT void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     struct becalm_call *call = s->call;
     call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
@@ -216,7 +221,9 @@ static inline void answer_pass(struct step *s, uint32_t slot, enum becalm_reason
     if (verdict != BECALM_WHY_OK) {
         action_advise(s, verdict);
     }
-    permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
+    if (call->permit.held) {
+        permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
+    }
 }
 
 static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
@@ -242,13 +249,16 @@ static void slot_cancel(struct step *s, uint32_t slot)
     s->action->cancel |= 1u << slot;
 }
 
+/* The functions below take the outcome's kind beside it, because they are inlined where it is known, too. */
+
 /* FLYING: an answer's head. Passes it on, or tries again. */
-static void head(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+static BECALM__DIRECT void head(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+                                enum becalm_outcome_kind kind)
 {
     enum becalm_reason why;
-    if (becalm_outcome_traits(outcome->kind)->earns) {
+    if (becalm_outcome_traits(kind)->earns) {
         becalm__attempt_judge(s, &s->call->slot[slot], outcome);
-        answer_pass(s, slot, reason_of_answer(outcome->kind));
+        answer_pass(s, slot, reason_of_answer(kind));
     } else if (failed_goes_on(s, slot, outcome, &why)) {
         slot_cancel(s, slot);
     } else {
@@ -258,40 +268,53 @@ static void head(struct step *s, uint32_t slot, const struct becalm_outcome *out
 
 /* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. Returns why the call ends;
  * NONE: it goes on. */
-static inline enum becalm_reason end_unheaded(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+static BECALM__DIRECT enum becalm_reason end_unheaded(struct step *s, uint32_t slot,
+                                                      const struct becalm_outcome *outcome,
+                                                      enum becalm_outcome_kind kind)
 {
     enum becalm_reason why;
-    if (becalm_outcome_traits(outcome->kind)->earns) {
+    if (becalm_outcome_traits(kind)->earns) {
         becalm__attempt_judge(s, &s->call->slot[slot], outcome);
-        why = reason_of_answer(outcome->kind);
+        why = reason_of_answer(kind);
     } else if (failed_goes_on(s, slot, outcome, &why)) {
         return BECALM_WHY_NONE;
     }
-    if (outcome->status != 0 || outcome->kind == BECALM_OUTCOME_OK) {
+    if (kind == BECALM_OUTCOME_OK || outcome->status != 0) {
         answer_pass(s, slot, why);
     }
     return why;
 }
 
 /* ANSWERED: the answer is through to its end, or was cut. Returns why the call ends. */
-static inline enum becalm_reason end_answered(struct becalm_call *call, const struct becalm_outcome *outcome)
+static BECALM__DIRECT enum becalm_reason end_answered(struct becalm_call *call, enum becalm_outcome_kind kind)
 {
-    bool cut = becalm_outcome_traits(call->last)->earns && !becalm_outcome_traits(outcome->kind)->earns;
+    bool cut = !becalm_outcome_traits(kind)->earns && becalm_outcome_traits(call->last)->earns;
     if (cut) {
-        call->last = outcome->kind;
+        call->last = kind;
     }
     return cut ? BECALM_WHY_ANSWER_DELIVERED : call->verdict;
 }
 
 /* FLYING, ANSWERED: an attempt is over, and the call with it unless it goes on without. */
-static inline void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+static BECALM__DIRECT void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+                               enum becalm_outcome_kind kind)
 {
     enum becalm_reason why =
-        s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s->call, outcome) : end_unheaded(s, slot, outcome);
+        s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s->call, kind) : end_unheaded(s, slot, outcome, kind);
     if (why != BECALM_WHY_NONE) {
         becalm__attempt_release(s, slot, outcome);
         finish(s, why);
     }
+}
+
+BECALM__APART static void head_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    head(s, slot, outcome, outcome->kind);
+}
+
+BECALM__APART static void end_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    end(s, slot, outcome, outcome->kind);
 }
 
 /* Did the call's deadline give this attempt much less time than the policy? Then its timeout is not the callee's fault.
@@ -303,33 +326,48 @@ static bool is_clipped(const struct step *s, const struct becalm_live *live)
     return live->streams || becalm_ns_since(live->timeout_at, live->sent_at) < timeout - timeout / 4;
 }
 
-/* A host that keeps an attempt's time itself can't know that it was the call's deadline which cut it. Its timer may be
- * a little early; a timeout long before the end that we gave was the host's own. */
-static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
+/* FLYING, timed out. A host that keeps an attempt's time itself can't know that it was the call's deadline which cut
+ * it. Its timer may be a little early; a timeout long before the end that we gave was the host's own. */
+BECALM__SELDOM static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
 {
     const struct becalm_live *live = &s->call->slot[event->slot];
-    if (event->outcome.kind != BECALM_OUTCOME_TIMED_OUT || !is_clipped(s, live)) {
+    if (!is_clipped(s, live)) {
         return false;
     }
     becalm_ns early = becalm_ns_max(2 * BECALM_MS, becalm_ns_since(live->timeout_at, live->sent_at) / 16);
     return becalm_ns_after(s->now, early) >= live->timeout_at;
 }
 
-static void attempt_event(struct step *s, const struct becalm_event *event)
+static inline bool is_in_flight(const struct becalm_call *call, uint32_t slot)
 {
-    struct becalm_call *call = s->call;
+    return slot < BECALM_SLOTS && (call->live & 1u << slot) != 0; /* else abandoned: it does not matter any more */
+}
+
+static inline void done_event(struct step *s, const struct becalm_event *event)
+{
     static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
-    if (event->slot >= BECALM_SLOTS || (call->live & 1u << event->slot) == 0) {
-        return; /* abandoned: its result does not matter any more */
+    if (!is_in_flight(s->call, event->slot)) {
+        return;
     }
-    if (event->kind == BECALM_EVENT_SENT) {
-        becalm__attempt_sent(s, event->slot);
-    } else if (event->kind == BECALM_EVENT_DONE) {
-        s->cut = call->phase != BECALM_PHASE_ANSWERED && cut_by_deadline(s, event);
-        end(s, event->slot, s->cut ? &cancelled : &event->outcome);
-    } else if (call->phase != BECALM_PHASE_ANSWERED) {
-        head(s, event->slot, &event->outcome);
+    if (event->slot == BECALM__FIRST_SLOT && event->outcome.kind == BECALM_OUTCOME_OK) {
+        end(s, BECALM__FIRST_SLOT, &event->outcome, BECALM_OUTCOME_OK); /* nearly every call */
+        return;
     }
+    s->cut = event->outcome.kind == BECALM_OUTCOME_TIMED_OUT && s->call->phase != BECALM_PHASE_ANSWERED &&
+             cut_by_deadline(s, event);
+    end_any(s, event->slot, s->cut ? &cancelled : &event->outcome);
+}
+
+static inline void head_event(struct step *s, const struct becalm_event *event)
+{
+    if (!is_in_flight(s->call, event->slot) || s->call->phase == BECALM_PHASE_ANSWERED) {
+        return;
+    }
+    if (event->slot == BECALM__FIRST_SLOT && event->outcome.kind == BECALM_OUTCOME_OK) {
+        head(s, BECALM__FIRST_SLOT, &event->outcome, BECALM_OUTCOME_OK); /* nearly every call */
+        return;
+    }
+    head_any(s, event->slot, &event->outcome);
 }
 
 /* FLYING: attempts whose time is over. Cut by the deadline before its own timeout, an attempt proves nothing about the
@@ -345,7 +383,7 @@ static void time_out(struct step *s)
         s->cut = is_clipped(s, live);
         const struct becalm_outcome outcome = {.kind = s->cut ? BECALM_OUTCOME_CANCELLED : BECALM_OUTCOME_TIMED_OUT};
         slot_cancel(s, slot);
-        end(s, slot, &outcome);
+        end_any(s, slot, &outcome);
     }
 }
 
@@ -403,7 +441,7 @@ BECALM__SELDOM static void timer(struct step *s)
         timer_flying(s);
         break;
     case BECALM_PHASE_NEW:
-    case BECALM_PHASE_WAITING: /* see the end of becalm_call_step */
+    case BECALM_PHASE_WAITING: /* see retry_or_wait */
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
         break;
@@ -432,7 +470,7 @@ static becalm_ns flying_wake_at(const struct becalm_call *call)
     return at;
 }
 
-BECALM__APART static becalm_ns waiting_wake_at(const struct becalm_call *call)
+static becalm_ns wake_at(const struct becalm_call *call)
 {
     switch (call->phase) {
     case BECALM_PHASE_GATED:
@@ -440,13 +478,29 @@ BECALM__APART static becalm_ns waiting_wake_at(const struct becalm_call *call)
     case BECALM_PHASE_PACED:
     case BECALM_PHASE_WAITING:
         return call->next_at;
-    case BECALM_PHASE_NEW:
     case BECALM_PHASE_FLYING:
+        return flying_wake_at(call);
+    case BECALM_PHASE_NEW:
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
         return BECALM_NEVER;
     }
     BECALM_UNREACHABLE();
+}
+
+/* A retry that need not wait is sent in the same step. Returns when the host must wake the call. */
+BECALM__APART static becalm_ns retry_or_wait(struct step *s)
+{
+    if (s->call->phase == BECALM_PHASE_WAITING && s->now >= s->call->next_at) {
+        becalm__call_resend(s);
+    }
+    return wake_at(s->call);
+}
+
+/* The end of a step that does not end the call. */
+static inline becalm_ns go_on(struct step *s)
+{
+    return s->call->phase == BECALM_PHASE_FLYING ? flying_wake_at(s->call) : retry_or_wait(s);
 }
 
 static void action_clear(struct becalm_action *action)
@@ -483,9 +537,15 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         }
         break;
     case BECALM_EVENT_HEAD:
+        head_event(&s, event);
+        break;
     case BECALM_EVENT_DONE:
+        done_event(&s, event);
+        break;
     case BECALM_EVENT_SENT:
-        attempt_event(&s, event);
+        if (is_in_flight(call, event->slot)) {
+            becalm__attempt_sent(&s, event->slot);
+        }
         break;
     case BECALM_EVENT_TIMER:
         timer(&s);
@@ -499,13 +559,7 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         leave(&s);
         break;
     }
-    if (call->phase == BECALM_PHASE_WAITING && s.now >= call->next_at) {
-        becalm__call_resend(&s);
-    }
-    /* Nearly always one of these, ahead of the switch. */
-    if (call->phase == BECALM_PHASE_FLYING) {
-        action->wake_at = flying_wake_at(call);
-    } else if (call->phase < BECALM_PHASE_ANSWERED) {
-        action->wake_at = waiting_wake_at(call);
+    if (call->phase < BECALM_PHASE_ANSWERED) {
+        action->wake_at = go_on(&s);
     }
 }

@@ -181,7 +181,7 @@ void becalm__call_admit(struct step *s)
         return;
     }
     const struct becalm_target *target = call->target;
-    bool by_cpu = target->gate != NULL && call->policy->gate.cpu_threshold_ppm != 0;
+    bool by_cpu = call->policy->gate.cpu_threshold_ppm != 0 && target->gate != NULL;
     if ((target->throttle == NULL || throttle_passes(s, target->throttle)) &&
         (!by_cpu || cpu_passes(s, target->gate)) && (target->breaker == NULL || breaker_passes(s, target->breaker)) &&
         (target->rate == NULL || rate_passes(s, target->rate))) {

@@ -74,8 +74,10 @@ static inline void record_open(struct step *s, uint32_t number, const struct bec
         .waited = number == 0 || live->hedge ? 0 : becalm_ns_since(s->now, call->failed_at),
         .sent_at = s->now,
     };
-    call->record.attempts++;
-    call->record.hedges += live->hedge;
+    call->record.attempts = number + 1;
+    if (live->hedge) {
+        call->record.hedges++;
+    }
 }
 
 /* The attempt's time begins now. While its request still streams, only the caller's deadline ends it. */
@@ -123,7 +125,7 @@ static bool is_probe(const struct becalm_call *call, const struct becalm_live *l
     return permit->held && permit->probe;
 }
 
-BECALM__APART static uint32_t host_next(struct step *s, const struct becalm_live *live)
+static uint32_t host_next(struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
     if (call->next_host != BECALM_NO_HOST) {
@@ -133,6 +135,12 @@ BECALM__APART static uint32_t host_next(struct step *s, const struct becalm_live
         return becalm_pick_probe(call->target->hosts, &call->policy->outlier, s->at);
     }
     return becalm__attempt_pick(s);
+}
+
+BECALM__APART static void host_choose(struct step *s, struct becalm_live *live)
+{
+    live->host = host_next(s, live);
+    becalm_hosts_sent(s->call->target->hosts, live->host, s->now);
 }
 
 /* The first of the attempts that fly now: the call's own time in flight begins. */
@@ -149,14 +157,14 @@ static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hed
     struct becalm_call *call = s->call;
     struct becalm_live *live = &call->slot[slot];
     live->number = number;
-    live->host = call->target->hosts == NULL ? BECALM_NO_HOST : host_next(s, live);
+    live->host = BECALM_NO_HOST;
+    if (call->target->hosts != NULL) {
+        host_choose(s, live);
+    }
     live->hedge = hedge;
     live->judged = false;
     live->streams = call->request.streams;
     attempt_time(s, live);
-    if (call->target->hosts != NULL) {
-        becalm_hosts_sent(call->target->hosts, live->host, s->now);
-    }
     record_open(s, number, live);
     call->live |= 1u << slot;
     call->phase = BECALM_PHASE_FLYING;
@@ -289,11 +297,12 @@ BECALM__APART static void permit_note(struct step *s, struct becalm_live *live, 
     becalm__call_report(s, &live->permit);
 }
 
-void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+/* `kind` is the outcome's, beside it because this is inlined where it is known, too. */
+static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
+                                 enum becalm_outcome_kind kind)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    const enum becalm_outcome_kind kind = outcome->kind;
     const struct becalm_outcome_traits *traits = becalm_outcome_traits(kind);
     BECALM_ASSERT(!live->judged);
     live->judged = true;
@@ -333,6 +342,20 @@ void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struc
         call->unasked = !traits->earns && becalm_mark_unasked(outcome->mark);
     }
     call->answered |= outcome->status != 0;
+}
+
+BECALM__APART static void judge_any(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+{
+    judge(s, live, outcome, outcome->kind);
+}
+
+void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+{
+    if (outcome->kind == BECALM_OUTCOME_OK) {
+        judge(s, live, outcome, BECALM_OUTCOME_OK); /* nearly every attempt */
+    } else {
+        judge_any(s, live, outcome);
+    }
 }
 
 void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
