@@ -51,19 +51,19 @@ enum becalm_do {
 
 struct becalm_action {
     unsigned flags;
-    uint32_t slot;          /* SEND: the slot to fill; ANSWER: whose answer */
-    uint32_t cancel;        /* CANCEL: bit n is slot n */
-    uint32_t attempt;       /* SEND: its number, 0 for the first, unbounded */
-    uint32_t host;          /* SEND: which host, or BECALM_NO_HOST if the target has none */
-    becalm_ns timeout_at;   /* SEND: tell the callee how much is left until then; the engine keeps the time itself */
-    becalm_ns wake_at;      /* always set: re-arm the call's one timer after every step; BECALM_NEVER for none */
-    enum becalm_reason why; /* the decision in one word */
-    enum becalm_mark_kind mark; /* ANSWER, FINISH: what to put on the answer */
-    bool last_answer;           /* FINISH without ANSWER: give the caller the last real answer, if one was kept */
-    becalm_ns retry_after;      /* ANSWER, FINISH: what to tell the caller; NEVER: nothing */
+    uint32_t slot;                          /* SEND: the slot to fill; ANSWER: whose answer */
+    uint32_t cancel;                        /* CANCEL: bit n is slot n */
+    uint32_t attempt;                       /* SEND: its number, 0 for the first, unbounded */
+    enum becalm_reason why;                 /* the decision in one word */
+    enum becalm_mark_kind mark;             /* ANSWER, FINISH: what to put on the answer */
     enum becalm_breaker_state breaker_from; /* a state change that this step made; from == to: none */
     enum becalm_breaker_state breaker_to;
     struct becalm_wait wait; /* why is BACKOFF or HINT: how the wait was made */
+    bool last_answer;        /* FINISH without ANSWER: give the caller the last real answer, if one was kept */
+    uint32_t host;           /* SEND: which host, or BECALM_NO_HOST if the target has none */
+    becalm_ns timeout_at;    /* SEND: tell the callee how much is left until then; the engine keeps the time itself */
+    becalm_ns retry_after;   /* ANSWER, FINISH: what to tell the caller; NEVER: nothing */
+    becalm_ns wake_at;       /* always set: re-arm the call's one timer after every step; BECALM_NEVER for none */
 };
 
 /* What the engine must know of the request. Zeroed: a request that must not be repeated once sent. */
@@ -116,9 +116,9 @@ struct becalm_live {
     bool hedge;
     bool judged;  /* its head has arrived and was counted; only its end is missing */
     bool streams; /* the request is not through yet */
+    struct becalm_slot slot;
     becalm_ns sent_at;
     becalm_ns timeout_at;
-    struct becalm_slot slot;
     struct becalm_permit permit;   /* breaker per attempt only */
     struct becalm_outcome outcome; /* as judged */
 };
@@ -133,19 +133,17 @@ enum becalm_phase { /* the engine's own */
                     BECALM_PHASE_ENDED
 };
 
-/* Touch it only through the functions below; `record` may be read at any time. */
+/* Touch it only through the functions below; `record` may be read at any time. What a call without trouble uses comes
+ * first, and what begins with the same value stands together, so that beginning one is a few wide stores. */
 struct becalm_call {
     const struct becalm_policy *policy;
     const struct becalm_target *target;
     struct becalm_request request;
     enum becalm_phase phase;
-    uint32_t live;    /* bit n: slot n is in flight */
-    uint32_t answer;  /* ANSWERED: the slot whose answer goes to the caller */
-    uint32_t retries; /* retries and hedges decided on */
-    uint32_t next_host;
-    enum becalm_outcome_kind last; /* how the latest attempt ended */
+    uint32_t live;                 /* bit n: slot n is in flight */
+    uint32_t retries;              /* retries and hedges decided on */
     enum becalm_reason verdict;    /* ANSWERED: the reason that the end will have */
-    bool unasked;                  /* and it said that it had been turned away on its way */
+    bool unasked;                  /* the latest attempt said that it had been turned away on its way */
     bool begun;                    /* the budgets count this call as in progress */
     bool answered;                 /* some attempt ended with a real answer, which the host may have kept */
     bool accepted;                 /* the throttle has counted this call as accepted */
@@ -154,20 +152,23 @@ struct becalm_call {
     bool retried_once;             /* an outcome that may be retried only once was */
     bool leased;                   /* the retry that waits or flies is paid from the shared budget too */
     bool left;                     /* the caller may have gone: nothing is begun for it any more */
-    becalm_ns deadline_at;
-    becalm_ns next_at;      /* PACED, WAITING: when to send; FLYING: when to hedge */
-    becalm_ns slow_at;      /* when the call becomes slow; NEVER: it does not, or has */
+    enum becalm_outcome_kind last; /* how the latest attempt ended */
+    uint32_t answer;               /* ANSWERED: the slot whose answer goes to the caller */
+    uint32_t next_host;
     becalm_ns flying_since; /* FLYING: since when */
     becalm_ns flown;        /* time spent in attempts before that */
     becalm_ns last_wait;    /* the jittered wait before, for decorrelated jitter */
     becalm_ns failed_at;    /* when the latest attempt ended */
-    becalm_ns retry_after;  /* what to tell the caller; NEVER: nothing */
+    becalm_ns deadline_at;
+    becalm_ns next_at;     /* PACED, WAITING: when to send; FLYING: when to hedge */
+    becalm_ns slow_at;     /* when the call becomes slow; NEVER: it does not, or has */
+    becalm_ns retry_after; /* what to tell the caller; NEVER: nothing */
     struct becalm_permit permit;
     struct becalm_spend spend; /* for the retry that waits or flies */
     struct becalm_spend service_spend;
     struct becalm_ticket ticket;
-    struct becalm_live slot[BECALM_SLOTS];
     struct becalm_record record;
+    struct becalm_live slot[BECALM_SLOTS];
 };
 
 /* Readies a call in the caller's memory. The policy, the target and the request's queue must outlive it. */

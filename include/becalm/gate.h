@@ -39,16 +39,16 @@ struct becalm_gate {
 
 /* One waiting call. Embedded in struct becalm_call; belongs to the queue while it is linked. */
 struct becalm_ticket {
+    struct becalm_queue *queue; /* NULL: not waiting */
+    struct becalm_slot slot;    /* held when the verdict is OK */
     struct becalm_ticket *next;
     struct becalm_ticket *previous;
-    struct becalm_queue *queue; /* NULL: not waiting */
-    void *owner;                /* the host's: which call this is */
+    void *owner; /* the host's: which call this is */
     becalm_ns queued_at;
     becalm_ns expires_at;       /* the call's deadline */
     becalm_ns patience;         /* the longest it may wait: a quarter of its timeout */
     becalm_ns timeout;          /* how long its attempt may take once sent: what the slot is judged by */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
-    struct becalm_slot slot;    /* held when the verdict is OK */
 };
 
 /* One worker's. */

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CELLS     16u
+#define CELL_BITS 4u
+#define CELLS     (1u << CELL_BITS)
 #define HOST_MAX  300u
 #define NO_LIMIT  (24 * 3600 * BECALM_S) /* the longest that a policy may say */
 #define NOT_OURS  "unrouted"
@@ -25,6 +26,8 @@ extern int getentropy(void *buffer, size_t length);
 struct becalm_moment client_moment(const struct becalm_client *client, uint64_t stream)
 {
     int here;
+    /* Threads have stacks of their own, often megabytes apart: a good enough guess, once the bits are mixed. */
+    uint32_t stack = (uint32_t)((uintptr_t)&here >> 16) * UINT32_C(0x9e3779b1);
     becalm_ns now = becalm_run_now();
     /* The children of a fork have the same seed and streams, but not the same nanosecond. */
     uint64_t state = client->seed + stream * UINT64_C(0x9e3779b97f4a7c15);
@@ -32,7 +35,7 @@ struct becalm_moment client_moment(const struct becalm_client *client, uint64_t 
     return (struct becalm_moment){
         .now = now,
         .random = becalm_rand_next(&state),
-        .cell = (uint32_t)((uintptr_t)&here >> 16), /* threads have stacks of their own: a good enough guess */
+        .cell = stack >> (32u - CELL_BITS),
     };
 }
 

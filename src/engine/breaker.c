@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "apart_internal.h"
+#include "breaker_internal.h"
 #include "window_internal.h"
 
 /* How threads agree. `word` holds all that decides, and breaker_enter() alone changes its state, by one
@@ -15,14 +17,8 @@
 #define LINE       64u
 #define SLICES_MAX 60u
 
-/* Keeps a rare path from being inlined, so that the frequent one needs no stack frame for it. */
-#if defined(__GNUC__)
-#define APART __attribute__((noinline))
-#else
-#define APART
-#endif
-
-enum { CALL = 1u, FAILED = 2u, SLOW = 4u }; /* lanes of the window, as bits */
+enum { CALL_LANE, FAILED_LANE, SLOW_LANE }; /* of the window */
+enum { CALL = 1u << CALL_LANE, FAILED = 1u << FAILED_LANE, SLOW = 1u << SLOW_LANE };
 
 /* The word: 3 bits of state, 16 of probes left, 13 of openings in a row, 32 of generation. */
 
@@ -36,11 +32,6 @@ static uint64_t word_make(enum becalm_breaker_state state, uint32_t generation, 
 {
     return (uint64_t)generation << GENERATION_SHIFT | (uint64_t)openings << OPENINGS_SHIFT |
            (uint64_t)left << LEFT_SHIFT | (uint64_t)state;
-}
-
-static enum becalm_breaker_state word_state(uint64_t word)
-{
-    return (enum becalm_breaker_state)(word & 7u);
 }
 
 static uint32_t word_left(uint64_t word)
@@ -168,13 +159,13 @@ void becalm_breaker_carry(struct becalm_breaker *to, const struct becalm_breaker
     uint64_t tally = atomic_load_explicit(&from->tally, memory_order_acquire);
     uint64_t late = atomic_load_explicit(&from->late, memory_order_relaxed); /* a counter for display */
     /* Switched off by the new policy, or by nothing but the old one: no hand has touched generation 0. */
-    bool off_now = word_state(word_load(to)) == BECALM_BREAKER_DISABLED;
-    bool off_before = word_state(word) == BECALM_BREAKER_DISABLED && word_generation(word) == 0;
+    bool off_now = becalm__breaker_word_state(word_load(to)) == BECALM_BREAKER_DISABLED;
+    bool off_before = becalm__breaker_word_state(word) == BECALM_BREAKER_DISABLED && word_generation(word) == 0;
     if (off_now || off_before) {
         return;
     }
     becalm_ns at = retest_is_of(retest, word) ? retest_time(retest) : 0; /* not published: due at once, never stuck */
-    if (word_state(word) == BECALM_BREAKER_HALF_OPEN) {
+    if (becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN) {
         /* Its probes report to `from`. Here the episode begins again: as open, with the open time over. */
         word = word_make(BECALM_BREAKER_OPEN, word_generation(word) + 1, 0, word_openings(word));
         at = 0;
@@ -205,7 +196,7 @@ static becalm_ns open_time(const struct becalm_breaker_policy *policy, uint32_t 
 static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const struct becalm_moment *at,
                                uint64_t word)
 {
-    switch (word_state(word)) {
+    switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_OPEN:
         return becalm_ns_after(at->now, open_time(policy, word_openings(word), at->random));
     case BECALM_BREAKER_HALF_OPEN:
@@ -221,8 +212,8 @@ static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const
 
 /* The thread that entered a generation publishes its end right after. A thread that comes in between does it instead,
  * with a `now` that is as good. NEVER if the generation is over already. */
-APART static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                      const struct becalm_moment *at, uint64_t word)
+BECALM__APART static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                              const struct becalm_moment *at, uint64_t word)
 {
     /* acquire: if this was written for a later generation, the load in the loop sees that generation. Were it the
      * other way round, a thread that overslept could put an old instant in the place of a new one. */
@@ -272,7 +263,7 @@ static uint64_t word_next(const struct becalm_breaker_policy *policy, uint64_t w
 static bool breaker_enter(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                           const struct becalm_moment *at, uint64_t *word, uint64_t next)
 {
-    enum becalm_breaker_state state = word_state(next);
+    enum becalm_breaker_state state = becalm__breaker_word_state(next);
     if (state == BECALM_BREAKER_CLOSED || state == BECALM_BREAKER_METRICS_ONLY) {
         /* Before the swap: after it, another thread could judge the new generation by the failures of the old one. A
          * thread that then loses the swap may have wiped a few notes, which delays an opening and causes none. */
@@ -291,10 +282,10 @@ static bool breaker_enter(struct becalm_breaker *b, const struct becalm_breaker_
 static bool permit_enter(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                          const struct becalm_moment *at, uint64_t *word, struct becalm_permit *permit, uint64_t next)
 {
-    enum becalm_breaker_state from = word_state(*word);
+    enum becalm_breaker_state from = becalm__breaker_word_state(*word);
     bool entered = breaker_enter(b, policy, at, word, next);
-    permit->from = entered ? from : word_state(*word);
-    permit->to = word_state(*word);
+    permit->from = entered ? from : becalm__breaker_word_state(*word);
+    permit->to = becalm__breaker_word_state(*word);
     return entered;
 }
 
@@ -377,10 +368,11 @@ static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
     return trial_verdict(policy, handed, tally_get(tally, TALLY_FAILED) + silent, tally_get(tally, TALLY_SLOW));
 }
 
-APART static uint64_t breaker_sweep(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                    const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__APART static uint64_t breaker_sweep(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                            const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
-    while (word_state(word) == BECALM_BREAKER_HALF_OPEN && at->now >= retest_settle(b, policy, at, word)) {
+    while (becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN &&
+           at->now >= retest_settle(b, policy, at, word)) {
         uint64_t next = word_next(policy, word, trial_overdue(b, policy, word));
         /* Lost means that a probe was taken or given back meanwhile: judge again. */
         if (permit_enter(b, policy, at, &word, permit, next)) {
@@ -395,15 +387,16 @@ static uint64_t breaker_now(struct becalm_breaker *b, const struct becalm_breake
                             const struct becalm_moment *at, struct becalm_permit *permit)
 {
     uint64_t word = word_load(b);
-    permit->from = permit->to = word_state(word);
-    return word_state(word) == BECALM_BREAKER_HALF_OPEN ? breaker_sweep(b, policy, at, word, permit) : word;
+    permit->from = permit->to = becalm__breaker_word_state(word);
+    return becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN ? breaker_sweep(b, policy, at, word, permit)
+                                                                        : word;
 }
 
 static bool permit_give(struct becalm_permit *permit, uint64_t word, becalm_ns expires_at)
 {
     permit->generation = word_generation(word);
     permit->held = true;
-    permit->probe = word_state(word) == BECALM_BREAKER_HALF_OPEN;
+    permit->probe = becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN;
     permit->slow = false;
     permit->expires_at = expires_at;
     return true;
@@ -562,7 +555,7 @@ static void closed_count(struct becalm_breaker *b, const struct becalm_breaker_p
 static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                          const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit, unsigned lanes)
 {
-    switch (word_state(word)) {
+    switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_CLOSED:
         closed_count(b, policy, at, word, permit, lanes);
         return;
@@ -584,8 +577,8 @@ static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_p
 
 /* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. Who loses the race to get there is refused this
  * once. */
-APART static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                             const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__APART static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                     const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     /* With the first place taken: who opens the door goes through it. */
     uint64_t next = word_next(policy, word, BECALM_BREAKER_HALF_OPEN) - ONE_PROBE;
@@ -596,11 +589,11 @@ APART static bool open_admit(struct becalm_breaker *b, const struct becalm_break
 }
 
 /* Entry: HALF_OPEN. Exit: the same, with a probe less if one was left; or, when the lease is over, OPEN or CLOSED. */
-APART static bool half_open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                  const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__APART static bool half_open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                          const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     word = breaker_sweep(b, policy, at, word, permit);
-    if (word_state(word) == BECALM_BREAKER_CLOSED) {
+    if (becalm__breaker_word_state(word) == BECALM_BREAKER_CLOSED) {
         return permit_give(permit, word, BECALM_NEVER);
     }
     return probe_take(b, policy, at, word, permit); /* an open one has none left */
@@ -616,11 +609,11 @@ bool becalm_breaker_admit(struct becalm_breaker *b, const struct becalm_breaker_
                           const struct becalm_moment *at, struct becalm_permit *permit)
 {
     uint64_t word = word_load(b);
-    permit->from = permit->to = word_state(word);
-    if (word_state(word) == BECALM_BREAKER_CLOSED) {
+    permit->from = permit->to = becalm__breaker_word_state(word);
+    if (becalm__breaker_word_state(word) == BECALM_BREAKER_CLOSED) {
         return permit_give(permit, word, BECALM_NEVER); /* before the switch, whose jump costs more than all of this */
     }
-    switch (word_state(word)) {
+    switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
     case BECALM_BREAKER_METRICS_ONLY:
@@ -645,7 +638,7 @@ static becalm_ns retest_peek(const struct becalm_breaker *b, uint64_t word)
 bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
 {
     uint64_t word = word_load(b);
-    switch (word_state(word)) {
+    switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
     case BECALM_BREAKER_METRICS_ONLY:
@@ -662,7 +655,7 @@ bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
 
 bool becalm_breaker_closed(const struct becalm_breaker *b)
 {
-    switch (word_state(word_load(b))) {
+    switch (becalm__breaker_word_state(word_load(b))) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
     case BECALM_BREAKER_METRICS_ONLY:
@@ -691,15 +684,15 @@ void becalm_breaker_slow(struct becalm_breaker *b, const struct becalm_breaker_p
 static bool note_is_plain(const struct becalm_breaker *b, const struct becalm_breaker_policy *policy, uint64_t word,
                           const struct becalm_permit *permit, becalm_ns took)
 {
-    return word_state(word) == BECALM_BREAKER_CLOSED && permit->held && !permit->slow &&
+    return becalm__breaker_word_state(word) == BECALM_BREAKER_CLOSED && permit->held && !permit->slow &&
            permit->generation == word_generation(word) && policy->mode == BECALM_BREAKER_RATE &&
            (policy->slow_share_ppm == BECALM_BREAKER_SLOW_OFF || took < policy->slow_after) &&
            atomic_load_explicit(&b->plain_until, memory_order_relaxed) == 0;
 }
 
-APART static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                             const struct becalm_moment *at, struct becalm_permit *permit, enum becalm_verdict verdict,
-                             becalm_ns took)
+BECALM__APART static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                     const struct becalm_moment *at, struct becalm_permit *permit,
+                                     enum becalm_verdict verdict, becalm_ns took)
 {
     uint64_t word = breaker_now(b, policy, at, permit);
     if (!permit->held) {
@@ -734,7 +727,7 @@ void becalm_breaker_note(struct becalm_breaker *b, const struct becalm_breaker_p
         permit->held = false;
         permit->from = permit->to = BECALM_BREAKER_CLOSED;
         if (!becalm__window_settled(window_of(b))) {
-            (void)becalm_window_note(window_of(b), at, CALL);
+            becalm__window_note_one(window_of(b), at, CALL_LANE);
         }
         return;
     }
@@ -752,7 +745,7 @@ static bool retest_is_sound(const struct becalm_breaker *b, const struct becalm_
         return true; /* not published yet: whoever comes next does it */
     }
     becalm_ns longest = becalm_ns_max(policy->open_for, policy->open_factor_ppm > PPM ? policy->open_cap : 0);
-    becalm_ns lasts = word_state(word) == BECALM_BREAKER_OPEN ? longest : policy->half_open_for;
+    becalm_ns lasts = becalm__breaker_word_state(word) == BECALM_BREAKER_OPEN ? longest : policy->half_open_for;
     return becalm_ns_since(retest_time(retest), now) <= becalm_ns_after(lasts, BECALM_S);
 }
 
@@ -765,7 +758,7 @@ bool becalm_breaker_sound(const void *memory, const struct becalm_breaker_policy
     if (!becalm_window_sound(window_of(b), &shape)) {
         return false;
     }
-    switch (word_state(word)) {
+    switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
     case BECALM_BREAKER_FORCED_OPEN:
@@ -786,14 +779,14 @@ enum becalm_breaker_state becalm_breaker_force(struct becalm_breaker *b, const s
     uint64_t word = word_load(b);
     enum becalm_breaker_state before;
     do {
-        before = word_state(word);
+        before = becalm__breaker_word_state(word);
     } while (!breaker_enter(b, policy, at, &word, word_next(policy, word, state)));
     return before;
 }
 
 enum becalm_breaker_state becalm_breaker_state(const struct becalm_breaker *b)
 {
-    return word_state(word_load(b));
+    return becalm__breaker_word_state(word_load(b));
 }
 
 becalm_ns becalm_breaker_retest_at(const struct becalm_breaker *b)

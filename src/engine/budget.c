@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/budget.h>
 
+#include "apart_internal.h"
 #include "wide_internal.h"
+#include "window_internal.h"
 
 #include <string.h>
 
@@ -13,13 +15,6 @@
  *
  * Orders are relaxed throughout: no word here guards other memory, and a lost race only reads the word again. What
  * ratio and adaptive need to see of each other's notes, the window's own orders see to. */
-
-/* For what is seldom needed: kept apart, it costs the usual way through a function neither registers nor a jump. */
-#if defined(__GNUC__)
-#define NOT_INLINE __attribute__((noinline))
-#else
-#define NOT_INLINE
-#endif
 
 #define LINE         64u
 #define MILLION      UINT64_C(1000000)
@@ -450,7 +445,7 @@ void becalm_budget_begin(struct becalm_budget *b, const struct becalm_budget_pol
     if (policy->kind == BECALM_BUDGET_CONCURRENCY) {
         atomic_fetch_add_explicit(&b->word, 1, memory_order_relaxed);
     }
-    becalm_window_note(window_of(b), at, LANE(FIRST));
+    becalm__window_note_one(window_of(b), at, FIRST);
 }
 
 void becalm_budget_end(struct becalm_budget *b, const struct becalm_budget_policy *policy)
@@ -460,8 +455,8 @@ void becalm_budget_end(struct becalm_budget *b, const struct becalm_budget_polic
     }
 }
 
-static NOT_INLINE void note(struct becalm_budget *b, const struct becalm_budget_policy *policy,
-                            const struct becalm_moment *at, const struct becalm_outcome *outcome, bool retried)
+BECALM__APART static void note(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                               const struct becalm_moment *at, const struct becalm_outcome *outcome, bool retried)
 {
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
@@ -563,8 +558,9 @@ static bool pay(struct becalm_budget *b, const struct becalm_budget_policy *poli
     BECALM_UNREACHABLE();
 }
 
-static NOT_INLINE bool take(struct becalm_budget *b, const struct becalm_budget_policy *policy,
-                            const struct becalm_moment *at, enum becalm_outcome_kind cause, struct becalm_spend *spend)
+BECALM__APART static bool take(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                               const struct becalm_moment *at, enum becalm_outcome_kind cause,
+                               struct becalm_spend *spend)
 {
     uint64_t price = price_of(policy, cause);
     if (!pay(b, policy, at->now, price)) {

@@ -8,16 +8,13 @@
 void becalm_call_init(struct becalm_call *call, const struct becalm_policy *policy, const struct becalm_target *target,
                       const struct becalm_request *request)
 {
-    /* Field by field: most of a call is the slots and the record of attempts that it may never make. */
+    /* Field by field, in order: most of a call is the slots and the record of attempts that it may never make. */
     call->policy = policy;
     call->target = target;
     call->request = *request;
     call->phase = BECALM_PHASE_NEW;
     call->live = 0;
-    call->answer = BECALM_SLOTS;
     call->retries = 0;
-    call->next_host = BECALM_NO_HOST;
-    call->last = BECALM_OUTCOME_CANCELLED;
     call->verdict = BECALM_WHY_NONE;
     call->unasked = false;
     call->begun = false;
@@ -28,13 +25,16 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->retried_once = false;
     call->leased = false;
     call->left = false;
-    call->deadline_at = BECALM_NEVER;
-    call->next_at = BECALM_NEVER;
-    call->slow_at = BECALM_NEVER;
+    call->last = BECALM_OUTCOME_CANCELLED;
+    call->answer = BECALM_SLOTS;
+    call->next_host = BECALM_NO_HOST;
     call->flying_since = 0;
     call->flown = 0;
     call->last_wait = 0;
     call->failed_at = 0;
+    call->deadline_at = BECALM_NEVER;
+    call->next_at = BECALM_NEVER;
+    call->slow_at = BECALM_NEVER;
     call->retry_after = BECALM_NEVER;
     call->permit.held = false;
     call->spend.held = false;
@@ -69,11 +69,6 @@ bool becalm_call_ended(const struct becalm_call *call)
     return call->phase == BECALM_PHASE_ENDED;
 }
 
-bool becalm__call_repeatable(const struct becalm_call *call)
-{
-    return call->request.idempotent || call->request.keyed || call->policy->idempotent;
-}
-
 bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome)
 {
     return outcome->listed == BECALM_LISTED_BY_KIND ? (call->policy->retry_on & BECALM_OUTCOME_BIT(outcome->kind)) != 0
@@ -93,18 +88,11 @@ bool becalm__call_shadowed(struct step *s, enum becalm_reason why)
     return true;
 }
 
-void becalm__call_report(struct step *s, const struct becalm_permit *permit)
-{
-    if (permit->from != permit->to) {
-        s->action->breaker_from = permit->from;
-        s->action->breaker_to = permit->to;
-    }
-}
-
 becalm_ns becalm__call_timeout(const struct step *s)
 {
     becalm_ns timeout = s->call->policy->attempt_timeout;
-    return becalm_ns_max(timeout / 10, becalm_deadline_clip(s->at->now, s->call->deadline_at, timeout));
+    becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
+    return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
 }
 
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
@@ -114,53 +102,39 @@ bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
     if (target->limit == NULL) {
         return true;
     }
-    if (target->breaker != NULL && !becalm_breaker_closed(target->breaker)) {
-        return becalm_limit_probe(target->limit, policy, s->at, becalm__call_timeout(s), slot);
-    }
-    return becalm_limit_admit(target->limit, policy, s->at, becalm__call_timeout(s), slot);
-}
-
-void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
-{
-    const struct becalm_target *target = s->call->target;
-    if (!slot->held) {
-        return;
-    }
-    becalm_limit_give(target->limit, slot);
-    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
-        s->action->flags |= BECALM_DO_SERVE;
-    }
+    becalm_ns timeout = becalm__call_timeout(s);
+    return becalm_limit_admit(target->limit, policy, s->at, timeout, slot) ||
+           (target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
+            becalm_limit_probe(target->limit, policy, s->at, timeout, slot)); /* a probe is not paced */
 }
 
 /* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
  * one. */
-static void permit_end(struct step *s)
+BECALM__APART static void permit_end(struct step *s)
 {
     struct becalm_call *call = s->call;
-    if (call->permit.held) {
-        enum becalm_verdict verdict = becalm__permit_verdict(call->last, call->unasked);
-        becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit, verdict, call->flown);
-        becalm__call_report(s, &call->permit);
-    }
+    enum becalm_verdict verdict = becalm__permit_verdict(call->last, call->unasked);
+    becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit, verdict, call->flown);
+    becalm__call_report(s, &call->permit);
 }
 
-static void budgets_end(const struct becalm_call *call)
+static inline void budgets_end(const struct becalm_call *call)
 {
-    if (call->begun && call->target->budget != NULL) {
+    if (call->target->budget != NULL) {
         becalm_budget_end(call->target->budget, &call->policy->budget);
     }
-    if (call->begun && call->target->service_budget != NULL) {
+    if (call->target->service_budget != NULL) {
         becalm_budget_end(call->target->service_budget, &call->policy->service_budget);
     }
 }
 
 /* Gives back what was taken for an attempt that is not sent now. */
-static void unsent_give(struct step *s)
+BECALM__SELDOM static void unsent_give(struct step *s)
 {
     struct becalm_call *call = s->call;
     becalm__attempt_unspend(s);
     if (call->rate_held) {
-        becalm_rate_give(call->target->rate, s->at->now);
+        becalm_rate_give(call->target->rate, s->now);
         call->rate_held = false;
     }
     if (call->ticket.queue != NULL) {
@@ -170,12 +144,9 @@ static void unsent_give(struct step *s)
 }
 
 /* What the answer to the caller carries if it is not a success. */
-static void action_advise(struct step *s, enum becalm_reason why)
+BECALM__SELDOM static void action_advise(struct step *s, enum becalm_reason why)
 {
     const struct becalm_call *call = s->call;
-    if (why == BECALM_WHY_OK) {
-        return;
-    }
     enum becalm_mark_kind mark = becalm_mark_for(why, call->target->gate);
     bool unasked = call->record.attempts == 0 ? mark == BECALM_MARK_SPENT : call->unasked;
     if (unasked && mark != BECALM_MARK_OVERLOADED && why != BECALM_WHY_CANCELLED) {
@@ -185,53 +156,74 @@ static void action_advise(struct step *s, enum becalm_reason why)
     s->action->retry_after = call->retry_after;
 }
 
-void becalm__call_decided(struct becalm_call *call)
+/* Whatever flies but in the slots of `keep` has lost. */
+static inline void others_abandon(struct step *s, uint32_t keep)
 {
-    if (call->undecided) {
-        call->undecided = false;
-        becalm_throttle_decided(call->target->throttle);
+    uint32_t others = s->call->live & ~keep;
+    if (others != 0) {
+        becalm__attempt_abandon(s, others);
     }
 }
 
-void becalm__call_finish(struct step *s, enum becalm_reason why)
+/* The only way into ENDED. */
+static BECALM__DIRECT void finish(struct step *s, enum becalm_reason why)
 {
     struct becalm_call *call = s->call;
     BECALM_ASSERT(call->phase != BECALM_PHASE_ENDED);
     if (call->phase == BECALM_PHASE_NEW) {
-        call->record.began_at = s->at->now; /* cancelled before it began, or refused at once */
+        call->record.began_at = s->now; /* cancelled before it began, or refused at once */
     }
-    becalm__attempt_abandon(s, 0);
-    unsent_give(s);
-    permit_end(s);
-    budgets_end(call);
+    others_abandon(s, 0);
+    if (call->record.attempts == 0 || call->retries > 0) { /* else the one attempt was sent, and nothing since waits */
+        unsent_give(s);
+    }
+    if (call->permit.held) {
+        permit_end(s);
+    }
+    if (call->begun) {
+        budgets_end(call);
+    }
     becalm__call_decided(call);
-    bool heard = why != BECALM_WHY_CANCELLED || call->left; /* somebody may read what it is told */
-    s->action->last_answer = call->answered && call->phase != BECALM_PHASE_ANSWERED && heard;
+    if (call->phase != BECALM_PHASE_ANSWERED) {
+        bool heard = why != BECALM_WHY_CANCELLED || call->left; /* somebody may read what it is told */
+        s->action->last_answer = call->answered && heard;
+    }
     call->phase = BECALM_PHASE_ENDED;
     call->record.reason = why;
-    call->record.ended_at = s->at->now;
+    call->record.ended_at = s->now;
     if (why == BECALM_WHY_OK) {
         becalm__call_explain(s, 0, 0); /* a refused hedge on the way is no reason any more */
     }
     s->action->flags |= BECALM_DO_FINISH;
     s->action->why = why;
-    action_advise(s, why);
+    if (why != BECALM_WHY_OK) {
+        action_advise(s, why);
+    }
+}
+
+BECALM__SELDOM void becalm__call_finish(struct step *s, enum becalm_reason why)
+{
+    finish(s, why);
 }
 
 /* The answer in this slot goes to the caller; whatever else flies has lost. */
-static void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
+static BECALM__DIRECT void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     struct becalm_call *call = s->call;
-    call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->at->now, call->flying_since));
+    call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
     call->phase = BECALM_PHASE_ANSWERED;
     call->answer = slot;
     call->verdict = verdict;
-    becalm__attempt_abandon(s, 1u << slot);
+    others_abandon(s, 1u << slot);
     s->action->flags |= BECALM_DO_ANSWER;
     s->action->slot = slot;
     s->action->why = verdict;
-    action_advise(s, verdict);
-    permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
+    if (verdict != BECALM_WHY_OK) {
+        action_advise(s, verdict);
+    }
+    if (call->permit.held) {
+        permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
+    }
 }
 
 static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
@@ -240,9 +232,10 @@ static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
 }
 
 /* An attempt failed, at its head or without one. True: the call goes on without it. */
-static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
+BECALM__SELDOM static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+                                          enum becalm_reason *why)
 {
-    becalm__attempt_judge(s, slot, outcome);
+    becalm__attempt_judge(s, &s->call->slot[slot], outcome);
     if (!becalm__call_retry(s, slot, outcome, why)) {
         return false;
     }
@@ -256,13 +249,16 @@ static void slot_cancel(struct step *s, uint32_t slot)
     s->action->cancel |= 1u << slot;
 }
 
+/* The functions below take the outcome's kind beside it, because they are inlined where it is known, too. */
+
 /* FLYING: an answer's head. Passes it on, or tries again. */
-static void head(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+static BECALM__DIRECT void head(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+                                enum becalm_outcome_kind kind)
 {
     enum becalm_reason why;
-    if (becalm_outcome_traits(outcome->kind)->earns) {
-        becalm__attempt_judge(s, slot, outcome);
-        answer_pass(s, slot, reason_of_answer(outcome->kind));
+    if (becalm_outcome_traits(kind)->earns) {
+        becalm__attempt_judge(s, &s->call->slot[slot], outcome);
+        answer_pass(s, slot, reason_of_answer(kind));
     } else if (failed_goes_on(s, slot, outcome, &why)) {
         slot_cancel(s, slot);
     } else {
@@ -270,33 +266,55 @@ static void head(struct step *s, uint32_t slot, const struct becalm_outcome *out
     }
 }
 
-/* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. */
-static void end_unheaded(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+/* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. Returns why the call ends;
+ * NONE: it goes on. */
+static BECALM__DIRECT enum becalm_reason end_unheaded(struct step *s, uint32_t slot,
+                                                      const struct becalm_outcome *outcome,
+                                                      enum becalm_outcome_kind kind)
 {
     enum becalm_reason why;
-    if (becalm_outcome_traits(outcome->kind)->earns) {
-        becalm__attempt_judge(s, slot, outcome);
-        why = reason_of_answer(outcome->kind);
+    if (becalm_outcome_traits(kind)->earns) {
+        becalm__attempt_judge(s, &s->call->slot[slot], outcome);
+        why = reason_of_answer(kind);
     } else if (failed_goes_on(s, slot, outcome, &why)) {
-        return;
+        return BECALM_WHY_NONE;
     }
-    if (outcome->status != 0 || outcome->kind == BECALM_OUTCOME_OK) {
+    if (kind == BECALM_OUTCOME_OK || outcome->status != 0) {
         answer_pass(s, slot, why);
     }
-    becalm__attempt_release(s, slot, outcome);
-    becalm__call_finish(s, why);
+    return why;
 }
 
-/* ANSWERED: the answer is through to its end, or was cut. */
-static void end_answered(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+/* ANSWERED: the answer is through to its end, or was cut. Returns why the call ends. */
+static BECALM__DIRECT enum becalm_reason end_answered(struct becalm_call *call, enum becalm_outcome_kind kind)
 {
-    struct becalm_call *call = s->call;
-    bool cut = becalm_outcome_traits(call->last)->earns && !becalm_outcome_traits(outcome->kind)->earns;
+    bool cut = !becalm_outcome_traits(kind)->earns && becalm_outcome_traits(call->last)->earns;
     if (cut) {
-        call->last = outcome->kind;
+        call->last = kind;
     }
-    becalm__attempt_release(s, slot, outcome);
-    becalm__call_finish(s, cut ? BECALM_WHY_ANSWER_DELIVERED : call->verdict);
+    return cut ? BECALM_WHY_ANSWER_DELIVERED : call->verdict;
+}
+
+/* FLYING, ANSWERED: an attempt is over, and the call with it unless it goes on without. */
+static BECALM__DIRECT void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+                               enum becalm_outcome_kind kind)
+{
+    enum becalm_reason why =
+        s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s->call, kind) : end_unheaded(s, slot, outcome, kind);
+    if (why != BECALM_WHY_NONE) {
+        becalm__attempt_release(s, slot, outcome);
+        finish(s, why);
+    }
+}
+
+BECALM__APART static void head_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    head(s, slot, outcome, outcome->kind);
+}
+
+BECALM__APART static void end_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    end(s, slot, outcome, outcome->kind);
 }
 
 /* Did the call's deadline give this attempt much less time than the policy? Then its timeout is not the callee's fault.
@@ -308,35 +326,48 @@ static bool is_clipped(const struct step *s, const struct becalm_live *live)
     return live->streams || becalm_ns_since(live->timeout_at, live->sent_at) < timeout - timeout / 4;
 }
 
-/* A host that keeps an attempt's time itself can't know that it was the call's deadline which cut it. Its timer may be
- * a little early; a timeout long before the end that we gave was the host's own. */
-static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
+/* FLYING, timed out. A host that keeps an attempt's time itself can't know that it was the call's deadline which cut
+ * it. Its timer may be a little early; a timeout long before the end that we gave was the host's own. */
+BECALM__SELDOM static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
 {
     const struct becalm_live *live = &s->call->slot[event->slot];
+    if (!is_clipped(s, live)) {
+        return false;
+    }
     becalm_ns early = becalm_ns_max(2 * BECALM_MS, becalm_ns_since(live->timeout_at, live->sent_at) / 16);
-    return event->outcome.kind == BECALM_OUTCOME_TIMED_OUT && is_clipped(s, live) &&
-           becalm_ns_after(s->at->now, early) >= live->timeout_at;
+    return becalm_ns_after(s->now, early) >= live->timeout_at;
 }
 
-static void attempt_event(struct step *s, const struct becalm_event *event)
+static inline bool is_in_flight(const struct becalm_call *call, uint32_t slot)
 {
-    struct becalm_call *call = s->call;
+    return slot < BECALM_SLOTS && (call->live & 1u << slot) != 0; /* else abandoned: it does not matter any more */
+}
+
+static inline void done_event(struct step *s, const struct becalm_event *event)
+{
     static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
-    if (event->slot >= BECALM_SLOTS || (call->live & 1u << event->slot) == 0) {
-        return; /* abandoned: its result does not matter any more */
+    if (!is_in_flight(s->call, event->slot)) {
+        return;
     }
-    if (event->kind == BECALM_EVENT_SENT) {
-        becalm__attempt_sent(s, event->slot);
-    } else if (call->phase == BECALM_PHASE_ANSWERED) {
-        if (event->kind == BECALM_EVENT_DONE) {
-            end_answered(s, event->slot, &event->outcome);
-        }
-    } else if (event->kind == BECALM_EVENT_HEAD) {
-        head(s, event->slot, &event->outcome);
-    } else {
-        s->cut = cut_by_deadline(s, event);
-        end_unheaded(s, event->slot, s->cut ? &cancelled : &event->outcome);
+    if (event->slot == BECALM__FIRST_SLOT && event->outcome.kind == BECALM_OUTCOME_OK) {
+        end(s, BECALM__FIRST_SLOT, &event->outcome, BECALM_OUTCOME_OK); /* nearly every call */
+        return;
     }
+    s->cut = event->outcome.kind == BECALM_OUTCOME_TIMED_OUT && s->call->phase != BECALM_PHASE_ANSWERED &&
+             cut_by_deadline(s, event);
+    end_any(s, event->slot, s->cut ? &cancelled : &event->outcome);
+}
+
+static inline void head_event(struct step *s, const struct becalm_event *event)
+{
+    if (!is_in_flight(s->call, event->slot) || s->call->phase == BECALM_PHASE_ANSWERED) {
+        return;
+    }
+    if (event->slot == BECALM__FIRST_SLOT && event->outcome.kind == BECALM_OUTCOME_OK) {
+        head(s, BECALM__FIRST_SLOT, &event->outcome, BECALM_OUTCOME_OK); /* nearly every call */
+        return;
+    }
+    head_any(s, event->slot, &event->outcome);
 }
 
 /* FLYING: attempts whose time is over. Cut by the deadline before its own timeout, an attempt proves nothing about the
@@ -346,13 +377,13 @@ static void time_out(struct step *s)
     struct becalm_call *call = s->call;
     for (uint32_t slot = 0; slot < BECALM_SLOTS && call->phase == BECALM_PHASE_FLYING; slot++) {
         const struct becalm_live *live = &call->slot[slot];
-        if ((call->live & 1u << slot) == 0 || s->at->now < live->timeout_at) {
+        if ((call->live & 1u << slot) == 0 || s->now < live->timeout_at) {
             continue;
         }
         s->cut = is_clipped(s, live);
         const struct becalm_outcome outcome = {.kind = s->cut ? BECALM_OUTCOME_CANCELLED : BECALM_OUTCOME_TIMED_OUT};
         slot_cancel(s, slot);
-        end_unheaded(s, slot, &outcome);
+        end_any(s, slot, &outcome);
     }
 }
 
@@ -372,7 +403,7 @@ static void slow_down(struct step *s)
             continue;
         }
         becalm_ns at = becalm_ns_after(live->sent_at, policy->slow_after);
-        if (s->at->now >= at) {
+        if (s->now >= at) {
             becalm_breaker_slow(call->target->breaker, policy, s->at, &live->permit);
             becalm__call_report(s, &live->permit);
         } else {
@@ -384,17 +415,17 @@ static void slow_down(struct step *s)
 static void timer_flying(struct step *s)
 {
     struct becalm_call *call = s->call;
-    if (s->at->now >= call->slow_at) {
+    if (s->now >= call->slow_at) {
         slow_down(s);
     }
     time_out(s);
     bool sent = (s->action->flags & BECALM_DO_SEND) != 0; /* one send per step: the next wake-up is due at once */
-    if (call->phase == BECALM_PHASE_FLYING && !sent && s->at->now >= call->next_at) {
+    if (call->phase == BECALM_PHASE_FLYING && !sent && s->now >= call->next_at) {
         becalm__call_hedge(s);
     }
 }
 
-static void timer(struct step *s)
+BECALM__SELDOM static void timer(struct step *s)
 {
     struct becalm_call *call = s->call;
     switch (call->phase) {
@@ -402,7 +433,7 @@ static void timer(struct step *s)
         becalm__call_expire(s);
         break;
     case BECALM_PHASE_PACED:
-        if (s->at->now >= call->next_at) {
+        if (s->now >= call->next_at) {
             becalm__call_enter(s);
         }
         break;
@@ -410,7 +441,7 @@ static void timer(struct step *s)
         timer_flying(s);
         break;
     case BECALM_PHASE_NEW:
-    case BECALM_PHASE_WAITING: /* see the end of becalm_call_step */
+    case BECALM_PHASE_WAITING: /* see retry_or_wait */
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
         break;
@@ -419,7 +450,7 @@ static void timer(struct step *s)
 
 /* A caller that has closed its side only, or is gone: nobody can tell. What was asked for is done, and not done again.
  */
-static void leave(struct step *s)
+BECALM__SELDOM static void leave(struct step *s)
 {
     struct becalm_call *call = s->call;
     call->left = true;
@@ -430,9 +461,17 @@ static void leave(struct step *s)
     }
 }
 
+static becalm_ns flying_wake_at(const struct becalm_call *call)
+{
+    becalm_ns at = becalm_ns_min(call->next_at, call->slow_at);
+    for (uint32_t live = call->live; live != 0; live &= live - 1) {
+        at = becalm_ns_min(at, call->slot[__builtin_ctz(live)].timeout_at);
+    }
+    return at;
+}
+
 static becalm_ns wake_at(const struct becalm_call *call)
 {
-    becalm_ns at = BECALM_NEVER;
     switch (call->phase) {
     case BECALM_PHASE_GATED:
         return becalm_ticket_leave_at(&call->ticket, &call->policy->gate);
@@ -440,13 +479,7 @@ static becalm_ns wake_at(const struct becalm_call *call)
     case BECALM_PHASE_WAITING:
         return call->next_at;
     case BECALM_PHASE_FLYING:
-        at = becalm_ns_min(call->next_at, call->slow_at);
-        for (uint32_t live = call->live, slot = 0; live != 0; live >>= 1, slot++) {
-            if ((live & 1u) != 0) {
-                at = becalm_ns_min(at, call->slot[slot].timeout_at);
-            }
-        }
-        return at;
+        return flying_wake_at(call);
     case BECALM_PHASE_NEW:
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
@@ -455,26 +488,42 @@ static becalm_ns wake_at(const struct becalm_call *call)
     BECALM_UNREACHABLE();
 }
 
+/* A retry that need not wait is sent in the same step. Returns when the host must wake the call. */
+BECALM__APART static becalm_ns retry_or_wait(struct step *s)
+{
+    if (s->call->phase == BECALM_PHASE_WAITING && s->now >= s->call->next_at) {
+        becalm__call_resend(s);
+    }
+    return wake_at(s->call);
+}
+
+/* The end of a step that does not end the call. */
+static inline becalm_ns go_on(struct step *s)
+{
+    return s->call->phase == BECALM_PHASE_FLYING ? flying_wake_at(s->call) : retry_or_wait(s);
+}
+
 static void action_clear(struct becalm_action *action)
 {
     action->flags = 0;
     action->slot = 0;
     action->cancel = 0;
     action->attempt = 0;
-    action->host = BECALM_NO_HOST;
-    action->timeout_at = BECALM_NEVER;
     action->why = BECALM_WHY_NONE;
     action->mark = BECALM_MARK_NONE;
-    action->last_answer = false;
-    action->retry_after = BECALM_NEVER;
     action->breaker_from = BECALM_BREAKER_CLOSED;
     action->breaker_to = BECALM_BREAKER_CLOSED;
     action->wait = (struct becalm_wait){0, 0, 0, false};
+    action->last_answer = false;
+    action->host = BECALM_NO_HOST;
+    action->timeout_at = BECALM_NEVER;
+    action->retry_after = BECALM_NEVER;
+    action->wake_at = BECALM_NEVER;
 }
 
 void becalm_call_step(struct becalm_call *call, const struct becalm_event *event, struct becalm_action *action)
 {
-    struct step s = {.call = call, .at = &event->at, .action = action};
+    struct step s = {.call = call, .at = &event->at, .now = event->at.now, .action = action};
     action_clear(action);
     switch (event->kind) {
     case BECALM_EVENT_BEGIN:
@@ -488,9 +537,15 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         }
         break;
     case BECALM_EVENT_HEAD:
+        head_event(&s, event);
+        break;
     case BECALM_EVENT_DONE:
+        done_event(&s, event);
+        break;
     case BECALM_EVENT_SENT:
-        attempt_event(&s, event);
+        if (is_in_flight(call, event->slot)) {
+            becalm__attempt_sent(&s, event->slot);
+        }
         break;
     case BECALM_EVENT_TIMER:
         timer(&s);
@@ -504,8 +559,7 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         leave(&s);
         break;
     }
-    if (call->phase == BECALM_PHASE_WAITING && event->at.now >= call->next_at) {
-        becalm__call_resend(&s);
+    if (call->phase < BECALM_PHASE_ANSWERED) {
+        action->wake_at = go_on(&s);
     }
-    action->wake_at = wake_at(call);
 }

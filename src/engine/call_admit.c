@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/deadline.h>
 
+#include "breaker_internal.h"
 #include "call_internal.h"
 
 /* A refusal before anything was sent: ends the call, unless the policy only watches. True: the call goes on. */
-static bool refuse(struct step *s, enum becalm_reason why)
+BECALM__SELDOM static bool refuse(struct step *s, enum becalm_reason why)
 {
     if (becalm__call_shadowed(s, why)) {
         return true;
@@ -13,19 +14,15 @@ static bool refuse(struct step *s, enum becalm_reason why)
     return false;
 }
 
-static bool throttle_passes(struct step *s)
+BECALM__APART static bool throttle_passes(struct step *s, struct becalm_throttle *throttle)
 {
     struct becalm_call *call = s->call;
-    struct becalm_throttle *throttle = call->target->throttle;
-    if (throttle == NULL) {
-        return true;
-    }
     if (becalm_throttle_admit(throttle, &call->policy->throttle, s->at)) {
         call->undecided = true;
         becalm_throttle_wait(throttle);
         return true;
     }
-    becalm__call_explain(s, becalm_throttle_chance(throttle, &call->policy->throttle, s->at->now), 0);
+    becalm__call_explain(s, becalm_throttle_chance(throttle, &call->policy->throttle, s->now), 0);
     return refuse(s, BECALM_WHY_THROTTLED);
 }
 
@@ -38,11 +35,10 @@ static void gate_note(struct step *s, bool shed)
     }
 }
 
-static bool cpu_passes(struct step *s)
+BECALM__APART static bool cpu_passes(struct step *s, struct becalm_gate *gate)
 {
     struct becalm_call *call = s->call;
-    struct becalm_gate *gate = call->target->gate;
-    if (gate == NULL || becalm_gate_admit(gate, &call->policy->gate, s->at, call->request.retry_from_above)) {
+    if (becalm_gate_admit(gate, &call->policy->gate, s->at, call->request.retry_from_above)) {
         return true;
     }
     gate_note(s, true);
@@ -51,92 +47,72 @@ static bool cpu_passes(struct step *s)
 }
 
 /* An open breaker needs no place in the queue; but only the admission just before the send may take a probe. */
-static bool breaker_refuse(struct step *s)
+BECALM__SELDOM static bool breaker_refuse(struct step *s)
 {
-    becalm_ns wait = becalm_ns_left(s->at->now, becalm_breaker_retest_at(s->call->target->breaker));
+    becalm_ns wait = becalm_ns_left(s->now, becalm_breaker_retest_at(s->call->target->breaker));
     becalm__call_explain(s, 0, wait);
     s->call->retry_after = wait;
     return refuse(s, BECALM_WHY_BREAKER_OPEN);
 }
 
-static bool breaker_passes(struct step *s)
+static bool breaker_passes(struct step *s, const struct becalm_breaker *breaker)
 {
-    const struct becalm_breaker *breaker = s->call->target->breaker;
-    return breaker == NULL || becalm_breaker_peek(breaker, s->at->now) || breaker_refuse(s);
+    return becalm__breaker_plain(breaker) || becalm_breaker_peek(breaker, s->now) || breaker_refuse(s);
 }
 
 /* True: go on at once. False: PACED until the client-side rate limit lets the call through, or ended. */
-static bool rate_passes(struct step *s)
+BECALM__APART static bool rate_passes(struct step *s, struct becalm_rate *rate)
 {
     struct becalm_call *call = s->call;
-    struct becalm_rate *rate = call->target->rate;
-    if (rate == NULL) {
-        return true;
-    }
-    becalm_ns wait = becalm_rate_take(rate, s->at->now);
+    becalm_ns wait = becalm_rate_take(rate, s->now);
     call->rate_held = true;
     if (wait == 0 || becalm__call_shadowed(s, BECALM_WHY_RATE)) {
         return true;
     }
-    if (!becalm_deadline_fits(s->at->now, call->deadline_at, wait, 0)) {
-        becalm__call_explain(s, becalm_ns_left(s->at->now, call->deadline_at), wait);
+    if (!becalm_deadline_fits(s->now, call->deadline_at, wait, 0)) {
+        becalm__call_explain(s, becalm_ns_left(s->now, call->deadline_at), wait);
         call->retry_after = wait;
         becalm__call_finish(s, BECALM_WHY_RATE);
         return false;
     }
     call->phase = BECALM_PHASE_PACED;
-    call->next_at = becalm_ns_after(s->at->now, wait);
+    call->next_at = becalm_ns_after(s->now, wait);
     s->action->why = BECALM_WHY_RATE;
     return false;
 }
 
-void becalm__call_admit(struct step *s)
-{
-    struct becalm_call *call = s->call;
-    becalm_ns carried_at = becalm__call_carried(call);
-    call->record.began_at = s->at->now;
-    call->deadline_at = call->request.streams ? carried_at /* the policy's begins when the request is through */
-                                              : becalm_deadline_at(s->at->now, call->policy->deadline, carried_at);
-    if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
-        becalm__call_finish(s, BECALM_WHY_DEADLINE); /* before the throttle: it was never a request to the callee */
-        return;
-    }
-    if (throttle_passes(s) && cpu_passes(s) && breaker_passes(s) && rate_passes(s)) {
-        becalm__call_enter(s);
-    }
-}
-
-/* The last question before the first send. */
-static void first_send(struct step *s, struct becalm_slot *slot)
+/* The last question before the first send, with a place in the limit or without one. */
+static BECALM__DIRECT void first_send(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    struct becalm_permit permit = {.held = false};
+    struct becalm_live *live = &call->slot[BECALM__FIRST_SLOT];
     if (target->breaker != NULL) {
-        bool admitted = becalm_breaker_admit(target->breaker, &call->policy->breaker, s->at, &permit);
-        becalm__call_report(s, &permit);
+        struct becalm_permit *permit = call->policy->breaker.per_attempt ? &live->permit : &call->permit;
+        bool admitted = becalm_breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
+        becalm__call_report(s, permit);
         if (!admitted && !breaker_refuse(s)) {
-            becalm__call_place_free(s, slot);
+            becalm__call_place_free(s, &live->slot);
             return;
         }
     }
-    becalm__attempt_send(s, slot, &permit, false);
+    becalm__attempt_send_first(s);
 }
 
 static bool line_up(struct step *s)
 {
     struct becalm_call *call = s->call;
     struct becalm_ticket *ticket = &call->ticket;
-    becalm_ns timeout = becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout);
+    becalm_ns timeout = becalm_deadline_clip(s->now, call->deadline_at, call->policy->attempt_timeout);
     ticket->owner = call->request.owner;
     ticket->timeout = becalm__call_timeout(s);
     ticket->patience = timeout / 4;
     ticket->expires_at = call->deadline_at;
-    return becalm_queue_enter(call->request.queue, &call->policy->gate, s->at->now, ticket);
+    return becalm_queue_enter(call->request.queue, &call->policy->gate, s->now, ticket);
 }
 
 /* The limit is reached. A first attempt waits if it can; a retry of ours or from above is refused: retries go first. */
-static void limit_reached(struct step *s)
+BECALM__SELDOM static void limit_reached(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -164,35 +140,60 @@ static void limit_reached(struct step *s)
         gate_note(s, true);
     }
     if (refuse(s, why)) {
-        first_send(s, &(struct becalm_slot){.held = false});
+        first_send(s);
     }
 }
 
-void becalm__call_enter(struct step *s)
+static BECALM__DIRECT void enter(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    struct becalm_slot slot = {.held = false};
-    if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
+    struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
+    if (becalm_deadline_passed(s->now, call->deadline_at)) {
         becalm__call_finish(s, BECALM_WHY_DEADLINE);
         return;
     }
     if (target->limit != NULL) {
         bool behind = call->request.queue != NULL && becalm_queue_busy(call->request.queue);
-        if (behind || !becalm__call_place_take(s, &slot)) {
+        if (behind || !becalm__call_place_take(s, &live->slot)) {
             limit_reached(s);
             return;
         }
         gate_note(s, false);
     }
-    first_send(s, &slot);
+    first_send(s);
+}
+
+void becalm__call_enter(struct step *s)
+{
+    enter(s);
+}
+
+void becalm__call_admit(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns carried_at = becalm__call_carried(call);
+    call->record.began_at = s->now;
+    call->deadline_at = call->request.streams ? carried_at /* the policy's begins when the request is through */
+                                              : becalm_deadline_at(s->now, call->policy->deadline, carried_at);
+    if (becalm_deadline_passed(s->now, call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE); /* before the throttle: it was never a request to the callee */
+        return;
+    }
+    const struct becalm_target *target = call->target;
+    bool by_cpu = call->policy->gate.cpu_threshold_ppm != 0 && target->gate != NULL;
+    if ((target->throttle == NULL || throttle_passes(s, target->throttle)) &&
+        (!by_cpu || cpu_passes(s, target->gate)) && (target->breaker == NULL || breaker_passes(s, target->breaker)) &&
+        (target->rate == NULL || rate_passes(s, target->rate))) {
+        enter(s);
+    }
 }
 
 /* Leaves the gate for good, served or not. */
 static void ungate(struct step *s, bool shed)
 {
     struct becalm_call *call = s->call;
-    call->record.gated = becalm_ns_since(s->at->now, call->ticket.queued_at);
+    call->record.gated = becalm_ns_since(s->now, call->ticket.queued_at);
     gate_note(s, shed);
     if (shed) {
         becalm__call_explain(s, call->record.gated, becalm_ns_min(call->ticket.patience, call->policy->gate.max_wait));
@@ -212,22 +213,23 @@ void becalm__call_served(struct step *s)
         becalm__call_finish(s, call->ticket.verdict);
         return;
     }
-    struct becalm_slot slot = call->ticket.slot;
+    struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
+    live->slot = call->ticket.slot;
     call->ticket.slot.held = false; /* it is the attempt's from here on */
-    if (slot.held) {
-        becalm_limit_sent(call->target->limit, &slot, s->at->now);
+    if (live->slot.held) {
+        becalm_limit_sent(call->target->limit, &live->slot, s->now);
     }
-    first_send(s, &slot);
+    first_send(s);
 }
 
 void becalm__call_expire(struct step *s)
 {
     struct becalm_call *call = s->call;
-    if (call->ticket.queue == NULL || s->at->now < becalm_ticket_leave_at(&call->ticket, &call->policy->gate)) {
+    if (call->ticket.queue == NULL || s->now < becalm_ticket_leave_at(&call->ticket, &call->policy->gate)) {
         return;
     }
     becalm_queue_leave(&call->ticket);
     ungate(s, true);
-    bool passed = becalm_deadline_passed(s->at->now, call->deadline_at);
+    bool passed = becalm_deadline_passed(s->now, call->deadline_at);
     becalm__call_finish(s, passed ? BECALM_WHY_DEADLINE : BECALM_WHY_SHED);
 }

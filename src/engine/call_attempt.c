@@ -3,6 +3,7 @@
 #include <becalm/pick.h>
 
 #include "call_internal.h"
+#include "mark_internal.h"
 
 /* Without hedging the sketch only serves "what does an attempt typically take", so a part of the attempts will do. */
 #define SAMPLE_ALL_BELOW 64u
@@ -12,16 +13,6 @@ static struct becalm_record_attempt *record_of(struct becalm_call *call, uint32_
 {
     uint32_t last = BECALM_RECORD_MAX - 1;
     return &call->record.attempt[number < last ? number : last];
-}
-
-static uint32_t slot_free(const struct becalm_call *call)
-{
-    uint32_t slot = 0;
-    while (slot < BECALM_SLOTS && (call->live & 1u << slot) != 0) {
-        slot++;
-    }
-    BECALM_ASSERT(slot < BECALM_SLOTS);
-    return slot;
 }
 
 /* The hosts that this call has tried, as far as the record remembers. */
@@ -72,28 +63,30 @@ static becalm_ns slow_at(const struct becalm_call *call, becalm_ns now)
     return becalm_ns_after(now, becalm_ns_since(breaker->slow_after, breaker->per_attempt ? 0 : call->flown));
 }
 
-static void record_open(struct step *s, const struct becalm_live *live)
+static inline void record_open(struct step *s, uint32_t number, const struct becalm_live *live)
 {
     struct becalm_call *call = s->call;
-    *record_of(call, live->number) = (struct becalm_record_attempt){
-        .number = live->number,
+    *record_of(call, number) = (struct becalm_record_attempt){
+        .number = number,
         .host = live->host,
         .open = true,
         .hedge = live->hedge,
-        .waited = live->number == 0 || live->hedge ? 0 : becalm_ns_since(s->at->now, call->failed_at),
-        .sent_at = s->at->now,
+        .waited = number == 0 || live->hedge ? 0 : becalm_ns_since(s->now, call->failed_at),
+        .sent_at = s->now,
     };
-    call->record.attempts++;
-    call->record.hedges += live->hedge;
+    call->record.attempts = number + 1;
+    if (live->hedge) {
+        call->record.hedges++;
+    }
 }
 
 /* The attempt's time begins now. While its request still streams, only the caller's deadline ends it. */
 static void attempt_time(struct step *s, struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
-    becalm_ns own = becalm_deadline_clip(s->at->now, call->deadline_at, call->policy->attempt_timeout);
-    live->sent_at = s->at->now;
-    live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(s->at->now, own);
+    becalm_ns own = becalm_deadline_clip(s->now, call->deadline_at, call->policy->attempt_timeout);
+    live->sent_at = s->now;
+    live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(s->now, own);
 }
 
 void becalm__attempt_streams(struct becalm_call *call, uint32_t slot)
@@ -115,92 +108,111 @@ void becalm__attempt_sent(struct step *s, uint32_t slot)
         return;
     }
     live->streams = false;
-    call->deadline_at = becalm_deadline_at(s->at->now, call->policy->deadline, call->deadline_at);
-    call->flying_since = s->at->now;
-    call->slow_at = slow_at(call, s->at->now);
+    call->deadline_at = becalm_deadline_at(s->now, call->policy->deadline, call->deadline_at);
+    call->flying_since = s->now;
+    call->slow_at = slow_at(call, s->now);
     if (live->slot.held) {
-        becalm_limit_sent(call->target->limit, &live->slot, s->at->now);
+        becalm_limit_sent(call->target->limit, &live->slot, s->now);
     }
     attempt_time(s, live);
 }
 
-static uint32_t host_next(struct step *s, const struct becalm_permit *permit)
+/* Does the breaker try the callee with this attempt: under its own permit, or the first one under the call's? */
+static bool is_probe(const struct becalm_call *call, const struct becalm_live *live)
+{
+    bool of_call = live->number == 0 && !call->policy->breaker.per_attempt;
+    const struct becalm_permit *permit = of_call ? &call->permit : &live->permit;
+    return permit->held && permit->probe;
+}
+
+static uint32_t host_next(struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
     if (call->next_host != BECALM_NO_HOST) {
         return call->next_host;
     }
-    if (call->target->hosts != NULL && permit->held && permit->probe) {
+    if (is_probe(call, live)) {
         return becalm_pick_probe(call->target->hosts, &call->policy->outlier, s->at);
     }
     return becalm__attempt_pick(s);
 }
 
-void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
-                          bool hedge)
+BECALM__APART static void host_choose(struct step *s, struct becalm_live *live)
+{
+    live->host = host_next(s, live);
+    becalm_hosts_sent(s->call->target->hosts, live->host, s->now);
+}
+
+/* The first of the attempts that fly now: the call's own time in flight begins. */
+static inline void flight_begin(struct step *s)
 {
     struct becalm_call *call = s->call;
-    uint32_t index = slot_free(call);
-    struct becalm_live *live = &call->slot[index];
-    live->number = call->record.attempts;
-    live->host = host_next(s, permit);
+    call->flying_since = s->now;
+    call->slow_at = slow_at(call, s->now);
+}
+
+/* What every attempt does. Inlined with what is known of a first one, which is nearly each. */
+static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hedge)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    live->number = number;
+    live->host = BECALM_NO_HOST;
+    if (call->target->hosts != NULL) {
+        host_choose(s, live);
+    }
     live->hedge = hedge;
     live->judged = false;
     live->streams = call->request.streams;
     attempt_time(s, live);
-    live->slot = *slot;
-    live->permit.held = false;
-    if (call->policy->breaker.per_attempt) {
-        live->permit = *permit;
-    } else if (live->number == 0) {
-        call->permit = *permit;
-    }
-    if (live->number == 0) {
-        budgets_begin(s);
-    }
-    if (call->live == 0) {
-        call->flying_since = s->at->now;
-        call->slow_at = slow_at(call, s->at->now);
-    }
-    if (call->target->hosts != NULL) {
-        becalm_hosts_sent(call->target->hosts, live->host, s->at->now);
-    }
-    record_open(s, live);
-    call->live |= 1u << index;
+    record_open(s, number, live);
+    call->live |= 1u << slot;
     call->phase = BECALM_PHASE_FLYING;
     call->next_host = BECALM_NO_HOST;
     call->rate_held = false; /* used */
     call->next_at = BECALM_NEVER;
     if (becalm__call_hedges(call) && call->retries < call->policy->hedge.max) {
-        call->next_at =
-            becalm_ns_after(s->at->now, becalm_hedge_delay(&call->policy->hedge, call->target->sketch, s->at->now));
+        call->next_at = becalm_ns_after(s->now, becalm_hedge_delay(&call->policy->hedge, call->target->sketch, s->now));
     }
     s->action->flags |= BECALM_DO_SEND;
-    s->action->slot = index;
-    s->action->attempt = live->number;
+    s->action->slot = slot;
+    s->action->attempt = number;
     s->action->host = live->host;
     s->action->timeout_at = live->timeout_at;
 }
 
+void becalm__attempt_send_first(struct step *s)
+{
+    budgets_begin(s);
+    flight_begin(s);
+    send(s, BECALM__FIRST_SLOT, 0, false);
+}
+
+void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge)
+{
+    if (s->call->live == 0) {
+        flight_begin(s);
+    }
+    send(s, slot, s->call->record.attempts, hedge);
+}
+
 /* The latency sketch takes first attempts: those that were answered or timed out, and losers of a hedge at their age.
  * Without the losers the quantile would only ever see what was faster than it. */
-static void sketch_note(struct step *s, const struct becalm_live *live, enum becalm_outcome_kind kind)
+static inline void sketch_note(struct step *s, const struct becalm_live *live, bool answered)
 {
-    const struct becalm_target *target = s->call->target;
-    enum becalm_evidence evidence = becalm_outcome_traits(kind)->evidence;
-    bool loser = kind == BECALM_OUTCOME_CANCELLED && s->call->phase == BECALM_PHASE_ANSWERED;
-    if (target->sketch == NULL || live->number != 0 || (evidence == BECALM_EVIDENCE_NONE && !loser)) {
+    struct becalm_sketch *sketch = s->call->target->sketch;
+    if (sketch == NULL || live->number != 0 || !answered) {
         return;
     }
     if (!s->call->policy->hedge.enabled &&
         !becalm_rand_chance(becalm_rand_lane(s->at->random, BECALM_LANE_SAMPLE), SAMPLE_PPM) &&
-        becalm_sketch_count(target->sketch, s->at->now) >= SAMPLE_ALL_BELOW) {
+        becalm_sketch_count(sketch, s->now) >= SAMPLE_ALL_BELOW) {
         return;
     }
-    becalm_sketch_note(target->sketch, s->at->now, becalm_ns_since(s->at->now, live->sent_at));
+    becalm_sketch_note(sketch, s->now, becalm_ns_since(s->now, live->sent_at));
 }
 
-static void spend_end(struct step *s, enum becalm_spend_end how)
+BECALM__SELDOM static void spend_end(struct step *s, enum becalm_spend_end how)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -221,31 +233,44 @@ void becalm__attempt_unspend(struct step *s)
     spend_end(s, BECALM_SPEND_UNUSED);
 }
 
-static void budgets_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
+static inline void budgets_tell(struct step *s, const struct becalm_outcome *outcome, bool retried)
 {
-    struct becalm_call *call = s->call;
+    const struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    bool retried = live->number > 0;
-    struct becalm_outcome told = *outcome;
-    told.listed = becalm__call_lists(call, outcome) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
     if (target->budget != NULL) {
-        becalm_budget_note(target->budget, &call->policy->budget, s->at, &told, retried);
+        becalm_budget_note(target->budget, &call->policy->budget, s->at, outcome, retried);
     }
     if (target->service_budget != NULL) {
-        becalm_budget_note(target->service_budget, &call->policy->service_budget, s->at, &told, retried);
-    }
-    if (retried && !live->hedge) {
-        spend_end(s, becalm_outcome_traits(outcome->kind)->earns ? BECALM_SPEND_WON : BECALM_SPEND_LOST);
+        becalm_budget_note(target->service_budget, &call->policy->service_budget, s->at, outcome, retried);
     }
 }
 
-static void hedge_note(struct step *s, const struct becalm_live *live, bool success)
+/* A failure, with the policy's word on whether it is one to retry: of other outcomes no budget asks that. */
+BECALM__SELDOM static void budgets_tell_failure(struct step *s, const struct becalm_outcome *outcome, bool retried)
+{
+    struct becalm_outcome told = *outcome;
+    told.listed = becalm__call_lists(s->call, outcome) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
+    budgets_tell(s, &told, retried);
+}
+
+static void budgets_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome,
+                         bool earns)
+{
+    bool retried = live->number > 0;
+    if (earns) {
+        budgets_tell(s, outcome, retried);
+    } else {
+        budgets_tell_failure(s, outcome, retried);
+    }
+    if (retried && !live->hedge) {
+        spend_end(s, earns ? BECALM_SPEND_WON : BECALM_SPEND_LOST);
+    }
+}
+
+BECALM__APART static void hedge_note(struct step *s, const struct becalm_live *live)
 {
     struct becalm_call *call = s->call;
     struct becalm_hedge *hedge = call->target->hedge;
-    if (hedge == NULL || !success) {
-        return;
-    }
     becalm_hedge_earn(hedge, &call->policy->hedge);
     if (live->hedge) {
         bool alone = (call->live & (call->live - 1)) == 0;
@@ -259,27 +284,26 @@ static void record_close(struct step *s, const struct becalm_live *live, const s
     entry->open = false;
     entry->outcome = outcome->kind;
     entry->status = outcome->status;
-    entry->took = becalm_ns_since(s->at->now, live->sent_at);
+    entry->took = becalm_ns_since(s->now, live->sent_at);
 }
 
 /* Breaker per attempt: told at the head, as a whole call is. */
-static void permit_note(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+BECALM__APART static void permit_note(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
-    if (live->permit.held) {
-        bool unasked = becalm_mark_unasked(outcome->mark);
-        enum becalm_verdict verdict = becalm__permit_verdict(outcome->kind, unasked);
-        becalm_ns took = becalm_ns_since(s->at->now, live->sent_at);
-        becalm_breaker_note(s->call->target->breaker, &s->call->policy->breaker, s->at, &live->permit, verdict, took);
-        becalm__call_report(s, &live->permit);
-    }
+    bool unasked = becalm_mark_unasked(outcome->mark);
+    enum becalm_verdict verdict = becalm__permit_verdict(outcome->kind, unasked);
+    becalm_ns took = becalm_ns_since(s->now, live->sent_at);
+    becalm_breaker_note(s->call->target->breaker, &s->call->policy->breaker, s->at, &live->permit, verdict, took);
+    becalm__call_report(s, &live->permit);
 }
 
-void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+/* `kind` is the outcome's, beside it because this is inlined where it is known, too. */
+static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
+                                 enum becalm_outcome_kind kind)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    struct becalm_live *live = &call->slot[slot];
-    const struct becalm_outcome_traits *traits = becalm_outcome_traits(outcome->kind);
+    const struct becalm_outcome_traits *traits = becalm_outcome_traits(kind);
     BECALM_ASSERT(!live->judged);
     live->judged = true;
     if (live->slot.held) {
@@ -296,58 +320,64 @@ void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_ou
         becalm_throttle_note(target->throttle, s->at, outcome);
     }
     if (target->rate != NULL) {
-        becalm_rate_note(target->rate, s->at->now, outcome);
+        becalm_rate_note(target->rate, s->now, outcome);
     }
-    if (target->mark != NULL) {
+    if (target->mark != NULL && !becalm__mark_rests(target->mark, traits->verdict)) {
         becalm_mark_note(target->mark, outcome);
     }
-    budgets_note(s, live, outcome);
-    sketch_note(s, live, outcome->kind);
-    hedge_note(s, live, traits->earns);
-    permit_note(s, live, outcome);
+    budgets_note(s, live, outcome, traits->earns);
+    bool lost = kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
+    sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || lost);
+    if (target->hedge != NULL && traits->earns) {
+        hedge_note(s, live);
+    }
+    if (live->permit.held) {
+        permit_note(s, live, outcome);
+    }
     record_close(s, live, outcome);
     live->outcome = *outcome;
-    call->failed_at = s->at->now;
+    call->failed_at = s->now;
     if (call->phase != BECALM_PHASE_ANSWERED) {
-        call->last = outcome->kind; /* the loser of a hedge does not change how the call went */
+        call->last = kind; /* the loser of a hedge does not change how the call went */
         call->unasked = !traits->earns && becalm_mark_unasked(outcome->mark);
     }
     call->answered |= outcome->status != 0;
 }
 
-void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+BECALM__APART static void judge_any(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
-    struct becalm_call *call = s->call;
-    const struct becalm_target *target = call->target;
-    struct becalm_live *live = &call->slot[slot];
-    becalm__call_place_free(s, &live->slot);
-    if (target->hosts != NULL) {
-        /* A good head whose body was cut is a failure of the host; one whose caller went away is still a success. */
-        bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
-                   !becalm_outcome_traits(outcome->kind)->earns;
-        becalm_hosts_note(target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
-    }
-    call->live &= ~(1u << slot);
-    if (call->live == 0 && call->phase != BECALM_PHASE_ANSWERED) {
-        call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->at->now, call->flying_since));
-        call->slow_at = BECALM_NEVER;
+    judge(s, live, outcome, outcome->kind);
+}
+
+void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+{
+    if (outcome->kind == BECALM_OUTCOME_OK) {
+        judge(s, live, outcome, BECALM_OUTCOME_OK); /* nearly every attempt */
+    } else {
+        judge_any(s, live, outcome);
     }
 }
 
-void becalm__attempt_abandon(struct step *s, uint32_t keep)
+void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
+{
+    const struct becalm_call *call = s->call;
+    /* A good head whose body was cut is a failure of the host; one whose caller went away is still a success. */
+    bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
+               !becalm_outcome_traits(outcome->kind)->earns;
+    becalm_hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
+}
+
+BECALM__SELDOM void becalm__attempt_abandon(struct step *s, uint32_t slots)
 {
     struct becalm_call *call = s->call;
     static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
-    if ((call->live & ~keep) == 0) {
-        return; /* nearly always */
-    }
     for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
         uint32_t bit = 1u << slot;
-        if ((call->live & bit) == 0 || (keep & bit) != 0) {
+        if ((slots & bit) == 0) {
             continue;
         }
         if (!call->slot[slot].judged) {
-            becalm__attempt_judge(s, slot, &cancelled);
+            becalm__attempt_judge(s, &call->slot[slot], &cancelled);
         }
         becalm__attempt_release(s, slot, &cancelled);
         s->action->flags |= BECALM_DO_CANCEL;

@@ -9,20 +9,29 @@
 
 #include <becalm/call.h>
 
+#include "apart_internal.h"
+
 /* One step: what every function of it needs. */
 struct step {
     struct becalm_call *call;
     const struct becalm_moment *at;
+    becalm_ns now; /* at->now: nearly every question asks for it */
     struct becalm_action *action;
     bool cut; /* the attempt of this step was cut by the call's deadline */
 };
 
 /* call.c */
 
-/* Ends the call: the only way into ENDED. */
 /* The callee has said something to this call: the throttle may count it. */
-void becalm__call_decided(struct becalm_call *);
+static inline void becalm__call_decided(struct becalm_call *call)
+{
+    if (call->undecided) {
+        call->undecided = false;
+        becalm_throttle_decided(call->target->throttle);
+    }
+}
 
+/* Ends the call, but for a success the only way into ENDED. */
 void becalm__call_finish(struct step *s, enum becalm_reason why);
 
 /* The numbers behind the reason that comes next. */
@@ -36,7 +45,13 @@ static inline void becalm__call_explain(struct step *s, uint64_t have, uint64_t 
 bool becalm__call_shadowed(struct step *s, enum becalm_reason why);
 
 /* Tells the action of the state change that the breaker reported on this permit, if there was one. */
-void becalm__call_report(struct step *s, const struct becalm_permit *permit);
+static inline void becalm__call_report(struct step *s, const struct becalm_permit *permit)
+{
+    if (permit->from != permit->to) {
+        s->action->breaker_from = permit->from;
+        s->action->breaker_to = permit->to;
+    }
+}
 
 /* What the breaker learns from a permit's end. A probe that was turned away on its way found out nothing: it gives its
  * place back, and the next call probes. Else each layer of a chain would be open for another second whenever the layer
@@ -56,13 +71,33 @@ becalm_ns becalm__call_timeout(const struct step *s);
 
 /* Frees a place in the limit; if somebody waits in the gate for it, the host must look. A slot that is not held is left
  * alone. */
-void becalm__call_place_free(struct step *s, struct becalm_slot *slot);
+static inline void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    if (!slot->held) {
+        return;
+    }
+    becalm_limit_give(target->limit, slot);
+    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
+        s->action->flags |= BECALM_DO_SERVE;
+    }
+}
 
 /* Does the policy list this outcome as one to retry? */
 bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome);
 
 /* May this request be repeated once it was sent? */
-bool becalm__call_repeatable(const struct becalm_call *call);
+static inline bool becalm__call_repeatable(const struct becalm_call *call)
+{
+    return call->request.idempotent || call->request.keyed || call->policy->idempotent;
+}
+
+/* Does this call hedge instead of retrying? */
+static inline bool becalm__call_hedges(const struct becalm_call *call)
+{
+    return call->target->hedge != NULL && call->policy->hedge.enabled && !call->policy->shadow &&
+           !call->request.not_replayable && becalm__call_repeatable(call);
+}
 
 /* call_admit.c */
 void becalm__call_admit(struct step *s);  /* NEW: every rule up to the limit */
@@ -84,18 +119,54 @@ void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 /* A request that streams is through to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);
 
-/* Sends the next attempt. `slot` is held if the target has a limit. */
-void becalm__attempt_send(struct step *s, const struct becalm_slot *slot, const struct becalm_permit *permit,
-                          bool hedge);
+#define BECALM__FIRST_SLOT 0u /* the first attempt's: nothing else is in flight yet */
+
+/* A slot for one attempt more. */
+static inline uint32_t becalm__attempt_slot(const struct becalm_call *call)
+{
+    uint32_t slot = (uint32_t)__builtin_ctz(~call->live);
+    BECALM_ASSERT(slot < BECALM_SLOTS);
+    return slot;
+}
+
+/* Readies a slot for an attempt that may be sent. It holds nothing yet: its place in the limit and its permit are taken
+ * straight into it. */
+static inline struct becalm_live *becalm__attempt_ready(struct becalm_call *call, uint32_t slot)
+{
+    struct becalm_live *live = &call->slot[slot];
+    live->slot.held = false;
+    live->permit.held = false;
+    return live;
+}
+
+/* Sends the attempt in a slot that is ready and holds what it needs: the call's first one, or one more. */
+void becalm__attempt_send_first(struct step *s);
+void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge);
 
 /* The outcome is known (head or end): tells budget, breaker, limit, throttle, rate, mark, sketch. Once per attempt. */
-void becalm__attempt_judge(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
+void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome);
 
-/* The attempt is over: frees its places and tells its host. What its head said stands, unless its end was worse. */
-void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
+/* Tells its host how the attempt ended. What its head said stands, unless its end was worse. */
+void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome);
 
-/* Abandons every attempt in flight but those in `keep`: cancelled, neutral to everybody. */
-void becalm__attempt_abandon(struct step *s, uint32_t keep);
+/* The attempt is over: frees its places. */
+static inline void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    becalm__call_place_free(s, &live->slot);
+    if (call->target->hosts != NULL) {
+        becalm__attempt_host_note(s, live, outcome);
+    }
+    call->live &= ~(1u << slot);
+    if (call->live == 0 && call->phase != BECALM_PHASE_ANSWERED) {
+        call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
+        call->slow_at = BECALM_NEVER;
+    }
+}
+
+/* Abandons the attempts in these slots, which are in flight: cancelled, neutral to everybody. */
+void becalm__attempt_abandon(struct step *s, uint32_t slots);
 
 /* A host that this call has not tried, if there is one; BECALM_NO_HOST if the target has none at all. */
 uint32_t becalm__attempt_pick(struct step *s);
@@ -114,8 +185,5 @@ void becalm__call_resend(struct step *s);
 
 /* FLYING: the hedge is due. */
 void becalm__call_hedge(struct step *s);
-
-/* Does this call hedge instead of retrying? */
-bool becalm__call_hedges(const struct becalm_call *call);
 
 #endif

@@ -3,12 +3,6 @@
 
 #include "call_internal.h"
 
-bool becalm__call_hedges(const struct becalm_call *call)
-{
-    return call->target->hedge != NULL && call->policy->hedge.enabled && !call->policy->shadow &&
-           !call->request.not_replayable && becalm__call_repeatable(call);
-}
-
 /* May this kind of failure be retried at all? OK: yes. Looks at the outcome and the request, at nothing shared. */
 static enum becalm_reason outcome_allows(const struct becalm_call *call, const struct becalm_outcome *outcome)
 {
@@ -56,10 +50,10 @@ static bool breaker_allows_retry(struct step *s)
     struct becalm_call *call = s->call;
     const struct becalm_breaker *breaker = call->target->breaker;
     if (breaker == NULL || becalm_breaker_closed(breaker) ||
-        (policy_per_attempt(call) && becalm_breaker_peek(breaker, s->at->now))) {
+        (policy_per_attempt(call) && becalm_breaker_peek(breaker, s->now))) {
         return true;
     }
-    call->retry_after = becalm_ns_left(s->at->now, becalm_breaker_retest_at(breaker));
+    call->retry_after = becalm_ns_left(s->now, becalm_breaker_retest_at(breaker));
     becalm__call_explain(s, 0, call->retry_after);
     return false;
 }
@@ -68,7 +62,7 @@ static bool breaker_allows_retry(struct step *s)
 static enum becalm_reason state_allows(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
-    becalm_ns took = becalm_ns_since(s->at->now, call->slot[slot].sent_at);
+    becalm_ns took = becalm_ns_since(s->now, call->slot[slot].sent_at);
     const struct becalm_target *target = call->target;
     if (call->left) {
         return BECALM_WHY_CANCELLED;
@@ -90,7 +84,7 @@ static enum becalm_reason state_allows(struct step *s, uint32_t slot, const stru
     if (!breaker_allows_retry(s)) {
         return BECALM_WHY_BREAKER_OPEN;
     }
-    becalm_ns left = becalm_ns_left(s->at->now, call->deadline_at);
+    becalm_ns left = becalm_ns_left(s->now, call->deadline_at);
     if (becalm_outcome_traits(outcome->kind)->retry == BECALM_RETRY_IF_TIME && left < took) {
         becalm__call_explain(s, left, took);
         return BECALM_WHY_DEADLINE;
@@ -102,7 +96,7 @@ static enum becalm_reason state_allows(struct step *s, uint32_t slot, const stru
 static becalm_ns typical_attempt(struct step *s)
 {
     struct becalm_sketch *sketch = s->call->target->sketch;
-    return sketch == NULL ? 0 : becalm_sketch_typical(sketch, s->at->now);
+    return sketch == NULL ? 0 : becalm_sketch_typical(sketch, s->now);
 }
 
 /* Backoff, the server's hint, what its host asked of everybody, and the client-side rate limit: the longest of them. */
@@ -112,7 +106,7 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
     becalm_ns hint = outcome->has_hint ? outcome->hint : BECALM_NEVER;
     call->next_host = becalm__attempt_pick(s);
     if (call->target->hosts != NULL) {
-        becalm_ns asked = becalm_hosts_hint(call->target->hosts, call->next_host, s->at->now);
+        becalm_ns asked = becalm_hosts_hint(call->target->hosts, call->next_host, s->now);
         if (asked > 0) {
             hint = hint == BECALM_NEVER ? asked : becalm_ns_max(hint, asked);
         }
@@ -126,7 +120,7 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
                         },
                         wait);
     if (call->target->rate != NULL) {
-        wait->wait = becalm_ns_max(wait->wait, becalm_rate_peek(call->target->rate, s->at->now));
+        wait->wait = becalm_ns_max(wait->wait, becalm_rate_peek(call->target->rate, s->now));
     }
 }
 
@@ -137,13 +131,13 @@ static bool budgets_take(struct step *s, enum becalm_outcome_kind cause)
     const struct becalm_target *target = call->target;
     const struct becalm_policy *policy = call->policy;
     if (target->budget != NULL && !becalm_budget_take(target->budget, &policy->budget, s->at, cause, &call->spend)) {
-        becalm__call_explain(s, becalm_budget_left(target->budget, &policy->budget, s->at->now),
+        becalm__call_explain(s, becalm_budget_left(target->budget, &policy->budget, s->now),
                              becalm_budget_price(&policy->budget, cause));
         return false;
     }
     if (target->service_budget != NULL &&
         !becalm_budget_take(target->service_budget, &policy->service_budget, s->at, cause, &call->service_spend)) {
-        uint64_t left = becalm_budget_left(target->service_budget, &policy->service_budget, s->at->now);
+        uint64_t left = becalm_budget_left(target->service_budget, &policy->service_budget, s->now);
         becalm__call_explain(s, left, becalm_budget_price(&policy->service_budget, cause));
         becalm__attempt_unspend(s);
         return false;
@@ -164,13 +158,13 @@ static void wait_begin(struct step *s, const struct becalm_outcome *outcome, con
 {
     struct becalm_call *call = s->call;
     if (call->target->rate != NULL) {
-        (void)becalm_rate_take(call->target->rate, s->at->now); /* the wait for it is in wait->wait already */
+        (void)becalm_rate_take(call->target->rate, s->now); /* the wait for it is in wait->wait already */
         call->rate_held = true;
     }
     call->retries++;
     call->retried_once |= becalm_outcome_traits(outcome->kind)->retry == BECALM_RETRY_ONCE;
     call->last_wait = wait->jittered;
-    call->next_at = becalm_ns_after(s->at->now, wait->wait);
+    call->next_at = becalm_ns_after(s->now, wait->wait);
     call->phase = BECALM_PHASE_WAITING;
     s->action->wait = *wait;
     s->action->why = wait->hinted ? BECALM_WHY_HINT : BECALM_WHY_BACKOFF;
@@ -192,9 +186,9 @@ static enum becalm_reason retry_decide(struct step *s, uint32_t slot, const stru
     struct becalm_wait wait;
     wait_draw(s, outcome, &wait);
     becalm_ns typical = typical_attempt(s);
-    if (!becalm_deadline_fits(s->at->now, call->deadline_at, wait.wait, typical)) {
+    if (!becalm_deadline_fits(s->now, call->deadline_at, wait.wait, typical)) {
         call->retry_after = wait.hinted ? wait.wait : BECALM_NEVER;
-        becalm__call_explain(s, becalm_ns_left(s->at->now, call->deadline_at), becalm_ns_after(wait.wait, typical));
+        becalm__call_explain(s, becalm_ns_left(s->now, call->deadline_at), becalm_ns_after(wait.wait, typical));
         return BECALM_WHY_DEADLINE;
     }
     if (!budgets_take(s, outcome->kind)) {
@@ -222,13 +216,13 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
         becalm__call_explain(s, call->record.attempts, policy->hedge.max + 1);
         return BECALM_WHY_ATTEMPTS_SPENT;
     }
-    if (!becalm_deadline_fits(s->at->now, call->deadline_at, 0, typical_attempt(s))) {
+    if (!becalm_deadline_fits(s->now, call->deadline_at, 0, typical_attempt(s))) {
         return BECALM_WHY_DEADLINE;
     }
     if (target->breaker != NULL && !becalm_breaker_closed(target->breaker)) {
         return BECALM_WHY_BREAKER_OPEN; /* half open too: a hedge is never a probe */
     }
-    if (target->rate != NULL && becalm_rate_peek(target->rate, s->at->now) > 0) {
+    if (target->rate != NULL && becalm_rate_peek(target->rate, s->now) > 0) {
         return BECALM_WHY_RATE; /* a hedge that has to wait is not worth waiting for */
     }
     bool crowded = target->limit != NULL && (uint64_t)becalm_limit_in_flight(target->limit) * 5 >
@@ -241,7 +235,7 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
         return BECALM_WHY_LIMIT;
     }
     if (target->rate != NULL) {
-        (void)becalm_rate_take(target->rate, s->at->now);
+        (void)becalm_rate_take(target->rate, s->now);
     }
     return BECALM_WHY_OK;
 }
@@ -249,27 +243,29 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
 /* One more attempt beside or after the others. OK: it is on its way. */
 static enum becalm_reason hedge_send(struct step *s)
 {
-    struct becalm_slot slot = {.held = false};
-    struct becalm_permit permit = {.held = false};
     struct becalm_call *call = s->call;
     if ((s->action->flags & BECALM_DO_SEND) != 0) {
         return BECALM_WHY_HEDGE; /* two attempts failed in one step, and the first has sent its successor already */
     }
-    enum becalm_reason why = hedge_take(s, &slot);
+    struct becalm_slot place = {.held = false};
+    enum becalm_reason why = hedge_take(s, &place);
     if (why != BECALM_WHY_OK) {
         return why;
     }
+    uint32_t slot = becalm__attempt_slot(call); /* there is one: of the allowed attempts this was not the last */
+    struct becalm_live *live = becalm__attempt_ready(call, slot);
+    live->slot = place;
     if (call->policy->breaker.per_attempt && call->target->breaker != NULL) {
-        bool admitted = becalm_breaker_admit(call->target->breaker, &call->policy->breaker, s->at, &permit);
-        becalm__call_report(s, &permit);
+        bool admitted = becalm_breaker_admit(call->target->breaker, &call->policy->breaker, s->at, &live->permit);
+        becalm__call_report(s, &live->permit);
         if (!admitted) { /* it was closed a moment ago; another thread was faster */
-            becalm__call_place_free(s, &slot);
+            becalm__call_place_free(s, &live->slot);
             becalm_hedge_give(call->target->hedge, &call->policy->hedge);
             return BECALM_WHY_BREAKER_OPEN;
         }
     }
     call->retries++;
-    becalm__attempt_send(s, &slot, &permit, true);
+    becalm__attempt_send_next(s, slot, true);
     s->action->why = BECALM_WHY_HEDGE;
     return BECALM_WHY_OK;
 }
@@ -324,27 +320,27 @@ bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outco
     return *why == BECALM_WHY_OK;
 }
 
-/* The wait is over, but the world may have changed meanwhile. OK: *slot is held, send. */
-static enum becalm_reason resend_allowed(struct step *s, struct becalm_slot *slot, struct becalm_permit *permit)
+/* The wait is over, but the world may have changed meanwhile. OK: the attempt holds what it needs, send. */
+static enum becalm_reason resend_allowed(struct step *s, struct becalm_live *live)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     const struct becalm_policy *policy = call->policy;
-    if (becalm_deadline_passed(s->at->now, call->deadline_at)) {
+    if (becalm_deadline_passed(s->now, call->deadline_at)) {
         return BECALM_WHY_DEADLINE;
     }
     if (!breaker_allows_retry(s)) {
         return BECALM_WHY_BREAKER_OPEN;
     }
-    if (!becalm__call_place_take(s, slot)) {
+    if (!becalm__call_place_take(s, &live->slot)) {
         becalm__call_explain(s, becalm_limit_in_flight(target->limit), becalm_limit_now(target->limit, &policy->limit));
         return BECALM_WHY_LIMIT;
     }
     if (target->breaker != NULL && policy->breaker.per_attempt) {
-        bool admitted = becalm_breaker_admit(target->breaker, &policy->breaker, s->at, permit);
-        becalm__call_report(s, permit);
+        bool admitted = becalm_breaker_admit(target->breaker, &policy->breaker, s->at, &live->permit);
+        becalm__call_report(s, &live->permit);
         if (!admitted) {
-            becalm__call_place_free(s, slot);
+            becalm__call_place_free(s, &live->slot);
             return BECALM_WHY_BREAKER_OPEN;
         }
     }
@@ -354,16 +350,15 @@ static enum becalm_reason resend_allowed(struct step *s, struct becalm_slot *slo
 void becalm__call_resend(struct step *s)
 {
     struct becalm_call *call = s->call;
-    struct becalm_slot slot = {.held = false};
-    struct becalm_permit permit = {.held = false};
-    enum becalm_reason why = resend_allowed(s, &slot, &permit);
+    uint32_t slot = becalm__attempt_slot(call);
+    enum becalm_reason why = resend_allowed(s, becalm__attempt_ready(call, slot));
     if (why != BECALM_WHY_OK) {
         becalm__call_finish(s, why);
         return;
     }
     if (call->next_host != BECALM_NO_HOST &&
-        !becalm_host_usable(call->target->hosts, &call->policy->outlier, call->next_host, s->at->now)) {
+        !becalm_host_usable(call->target->hosts, &call->policy->outlier, call->next_host, s->now)) {
         call->next_host = BECALM_NO_HOST; /* ejected while we waited: choose again */
     }
-    becalm__attempt_send(s, &slot, &permit, false);
+    becalm__attempt_send_next(s, slot, false);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/limit.h>
 
+#include "apart_internal.h"
+
 #include <string.h>
 
 /* Every word below is read and written relaxed, except in_flight: each stands alone and guards no other memory. Whoever
@@ -26,14 +28,6 @@ enum {
 #define OK_FRESH_SHARE 64        /* ... or for this part of the timeout */
 #define PACE_FULL      ((uint64_t)FULL_PPM)
 
-/* What a healthy attempt never reaches is kept out of line: the registers that it would save are stores, and an atomic
- * add waits for every store before it. */
-#if defined(__GNUC__)
-#define SELDOM __attribute__((noinline, cold))
-#else
-#define SELDOM
-#endif
-
 /* `evidence`, unpacked. */
 struct evidence {
     uint32_t epoch;
@@ -44,11 +38,16 @@ struct evidence {
     uint32_t series; /* 1: the last judgement was a cut */
 };
 
+static inline uint32_t evidence_run(uint64_t word)
+{
+    return (uint32_t)(word >> 16 & RUN_MAX);
+}
+
 static struct evidence evidence_unpack(uint64_t word)
 {
     struct evidence e = {
         .epoch = (uint32_t)(word & EPOCH_MASK),
-        .run = (uint32_t)(word >> 16 & RUN_MAX),
+        .run = evidence_run(word),
         .notes = (uint32_t)(word >> 32 & 0xff),
         .slow = (uint32_t)(word >> 40 & 0xff),
         .late = (uint32_t)(word >> 48 & 0xff),
@@ -264,8 +263,8 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
     return true;
 }
 
-SELDOM static bool paced_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                               const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
+BECALM__SELDOM static bool paced_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                       const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
     uint32_t ppm = pace_at(atomic_load_explicit(&limit->pace, memory_order_relaxed), at->now);
     return becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_PACE), ppm) &&
@@ -324,7 +323,7 @@ static inline bool units_can_grow(const struct becalm_limit *limit, const struct
                                   uint64_t units)
 {
     uint64_t per = units_per_slot(policy->kind);
-    return units < policy->max * per && 2 * per * in_flight_with(limit) >= units;
+    return 2 * per * in_flight_with(limit) >= units && units < policy->max * per;
 }
 
 /* 1/L of a slot more, but at least one unit. */
@@ -539,10 +538,10 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     }
 }
 
-static inline bool success_is_news(const struct becalm_limit *limit, const struct sample *s)
+static inline bool success_is_news(const struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
 {
     becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
-    return becalm_ns_since(s->now, ok_at) >= becalm_ns_min(OK_FRESH, s->timeout / OK_FRESH_SHARE);
+    return becalm_ns_since(now, ok_at) >= becalm_ns_min(OK_FRESH, timeout / OK_FRESH_SHARE);
 }
 
 static void pace_end(struct becalm_limit *limit)
@@ -554,7 +553,7 @@ static void pace_end(struct becalm_limit *limit)
 
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
 {
-    if (success_is_news(limit, s)) {
+    if (success_is_news(limit, s->now, s->timeout)) {
         atomic_store_explicit(&limit->last_ok_at, s->now, memory_order_relaxed);
     }
     pace_end(limit);
@@ -585,8 +584,8 @@ static inline struct sample sample_make(const struct becalm_limit *limit, const 
 }
 
 /* Makes the sample again, because handing it over would have it stored for every attempt. */
-SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
-                              const struct becalm_slot *slot, enum becalm_evidence evidence)
+BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                      becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
     const struct sample s = sample_make(limit, policy, now, slot, evidence);
     struct judgement j = {.ruling = RULING_NONE};
@@ -602,12 +601,19 @@ SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_li
 }
 
 /* A success as all the others: weighing it would write nothing. */
-static inline bool sample_is_routine(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                     const struct sample *s)
+static inline bool note_is_routine(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                   becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
-    return s->kind == BECALM_EVIDENCE_SUCCESS && sample_is_calm(limit, s) && !success_is_news(limit, s) &&
-           atomic_load_explicit(&limit->pace, memory_order_relaxed) == PACE_FULL &&
-           !units_can_grow(limit, policy, atomic_load_explicit(&limit->units, memory_order_relaxed));
+    if (evidence != BECALM_EVIDENCE_SUCCESS || success_is_news(limit, now, slot->timeout) ||
+        atomic_load_explicit(&limit->pace, memory_order_relaxed) != PACE_FULL ||
+        units_can_grow(limit, policy, atomic_load_explicit(&limit->units, memory_order_relaxed))) {
+        return false;
+    }
+    if (policy->kind != BECALM_LIMIT_SLOTS) { /* its latency does not count, so all that could change is a run */
+        return evidence_run(atomic_load_explicit(&limit->evidence, memory_order_relaxed)) == 0;
+    }
+    const struct sample s = sample_make(limit, policy, now, slot, evidence);
+    return sample_is_calm(limit, &s);
 }
 
 void becalm_limit_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
@@ -620,8 +626,7 @@ void becalm_limit_note(struct becalm_limit *limit, const struct becalm_limit_pol
     if (!kind_adapts(policy->kind)) {
         return;
     }
-    const struct sample s = sample_make(limit, policy, at->now, slot, evidence);
-    if (!sample_is_routine(limit, policy, &s)) {
+    if (!note_is_routine(limit, policy, at->now, slot, evidence)) {
         note_weigh(limit, policy, at->now, slot, evidence);
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/sketch.h>
 
+#include "apart_internal.h"
+
 #include <string.h>
 
 /* Relaxed throughout: counts guard no other memory. The one exception is the turn of a generation, see sketch_turn().
@@ -146,9 +148,17 @@ static uint64_t notes_in_bucket(const struct becalm_sketch *s, unsigned fresh, u
     return notes;
 }
 
-uint64_t becalm_sketch_count(const struct becalm_sketch *s, becalm_ns now)
+BECALM__APART static uint64_t notes_fresh(const struct becalm_sketch *s, becalm_ns now)
 {
     return notes_in(s, generations_fresh(s, now));
+}
+
+uint64_t becalm_sketch_count(const struct becalm_sketch *s, becalm_ns now)
+{
+    /* Nearly always somebody has noted in this span and nothing is being emptied: then all of it counts. */
+    uint64_t turn = atomic_load_explicit(&s->turn, memory_order_acquire);
+    bool in_span = now - (turn >> TURN_BITS) * BECALM_SKETCH_SPAN < BECALM_SKETCH_SPAN;
+    return in_span && (turn & (EMPTYING_ONE | EMPTYING_BOTH)) == 0 ? notes_in(s, 3u) : notes_fresh(s, now);
 }
 
 /* In half microseconds. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apart_internal.h"
 #include "window_internal.h"
 
 /* COUNT. A ring of one byte per note: its lanes but lane 0, which every note has. `marked` is the sum over the ring,
@@ -21,10 +22,6 @@
 #define UNWRITTEN  (UINT64_C(1) << 63) /* in a note's number: the no-write rule left it out of the ring */
 
 #define COUNT_BITS_MIN 16u /* for virtual clocks, which stand still while many notes are made */
-
-/* A count stops this far below what its bits can hold: the distance is for the threads that have added and not yet
- * looked. */
-#define COUNT_ROOM 4096u
 
 _Static_assert(sizeof(struct becalm_window) == LINE, "what follows the struct begins on a line");
 _Static_assert(sizeof(_Atomic(uint8_t)) == 1, "a slot of the ring is one byte");
@@ -193,7 +190,7 @@ static inline uint64_t count_write(struct becalm_window *w, unsigned lanes)
     return number;
 }
 
-static inline uint64_t count_note(struct becalm_window *w, unsigned lanes)
+BECALM__APART static uint64_t count_note(struct becalm_window *w, unsigned lanes)
 {
     BECALM_ASSERT((lanes & 1) != 0);
     if (lanes == 1 && becalm__window_settled(w)) {
@@ -249,41 +246,16 @@ static uint64_t count_sum(const struct becalm_window *w, uint64_t marked, unsign
 
 /* ---- TIME ---- */
 
-/* Sequentially consistent throughout: who adds first and then reads, as a budget does that reserves before it checks,
- * must see every other thread's addition or be seen by it, also when the two are in different slices. On x86 these are
- * the same instructions as relaxed ones. */
-#define ORDER memory_order_seq_cst
-
-static inline _Atomic(uint64_t) *cell_words(struct becalm_window *w, uint32_t cell)
-{
-    /* A hint in range is the usual one and needs no division. */
-    uint32_t index = cell < w->shape.cells ? cell : cell % w->shape.cells;
-    return (_Atomic(uint64_t) *)(w + 1) + (size_t)index * w->stride;
-}
-
-/* A slice: its number from time 0, for ever, and its row in every cell, in one word. */
-#define ROW_BITS 7u
-
-_Static_assert(BECALM_WINDOW_SLICES_MAX <= 1u << ROW_BITS, "a row fits its bits");
-_Static_assert(UINT64_MAX / BECALM_US <= UINT64_MAX >> ROW_BITS,
+_Static_assert(BECALM_WINDOW_SLICES_MAX <= 1u << BECALM__ROW_BITS, "a row fits its bits");
+_Static_assert(UINT64_MAX / BECALM_US <= UINT64_MAX >> BECALM__ROW_BITS,
                "and the number of a slice, which is 1 us or more, the rest");
-
-static inline uint64_t place_slice(uint64_t place)
-{
-    return place >> ROW_BITS;
-}
-
-static inline size_t place_row(uint64_t place)
-{
-    return place & ((1u << ROW_BITS) - 1);
-}
 
 static uint64_t place_divide(const struct becalm_window *w, becalm_ns now)
 {
     /* The bound is for slices below 65 us alone: theirs would run out of bits after 8.9 years and more, and stand
      * still. */
     uint64_t slice = becalm_ns_min(now / w->width, UINT64_MAX >> w->count_bits);
-    return slice << ROW_BITS | slice % w->shape.slices;
+    return slice << BECALM__ROW_BITS | slice % w->shape.slices;
 }
 
 /* The slice of an instant. The hint is the latest slice that was noted in: it saves two divisions on all notes but the
@@ -291,16 +263,11 @@ static uint64_t place_divide(const struct becalm_window *w, becalm_ns now)
 static inline uint64_t place_of(const struct becalm_window *w, becalm_ns now)
 {
     uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
-    return now - place_slice(hint) * w->width < w->width ? hint : place_divide(w, now);
+    return becalm__place_holds(w, hint, now) ? hint : place_divide(w, now);
 }
 
-/* The same for a note, which moves the hint on. */
-static inline uint64_t place_enter(struct becalm_window *w, becalm_ns now)
+BECALM__SELDOM static uint64_t place_turn(struct becalm_window *w, becalm_ns now, uint64_t hint)
 {
-    uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
-    if (now - place_slice(hint) * w->width < w->width) {
-        return hint;
-    }
     uint64_t place = place_divide(w, now);
     if (place > hint) {
         atomic_store_explicit(&w->hint, place, memory_order_relaxed); /* a race may store the older of two: a hint */
@@ -308,11 +275,11 @@ static inline uint64_t place_enter(struct becalm_window *w, becalm_ns now)
     return place;
 }
 
-/* The word of a slice without notes. Words compare as their slices do: what is not below is of this slice or a later
- * one. */
-static inline uint64_t word_of(const struct becalm_window *w, uint64_t slice)
+/* The same for a note, which moves the hint on. */
+static inline uint64_t place_enter(struct becalm_window *w, becalm_ns now)
 {
-    return slice << w->count_bits;
+    uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
+    return becalm__place_holds(w, hint, now) ? hint : place_turn(w, now, hint);
 }
 
 static inline uint64_t word_count(const struct becalm_window *w, uint64_t word)
@@ -322,7 +289,7 @@ static inline uint64_t word_count(const struct becalm_window *w, uint64_t word)
 
 static inline bool word_full(const struct becalm_window *w, uint64_t word)
 {
-    return word_count(w, word) >= (UINT64_C(1) << w->count_bits) - COUNT_ROOM;
+    return word_count(w, word) >= becalm__window_most(w);
 }
 
 /* Takes one off, if the word is still of the slice that begins with `first` and counts any. */
@@ -330,47 +297,35 @@ static void word_take(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t f
 {
     uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
     while (word > first && word - word_count(w, word) == first) {
-        if (atomic_compare_exchange_weak_explicit(at, &word, word - 1, ORDER, memory_order_relaxed)) {
+        if (atomic_compare_exchange_weak_explicit(at, &word, word - 1, BECALM__WINDOW_ORDER, memory_order_relaxed)) {
             return;
         }
     }
 }
 
-/* The rare ends of word_add(): the word was of a slice long past, or is full. */
-static void word_turn(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t word, uint64_t first)
+BECALM__SELDOM void becalm__window_turn(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t word, uint64_t first)
 {
     while (word < first) {
-        if (atomic_compare_exchange_weak_explicit(at, &word, first + 1, ORDER, memory_order_relaxed)) {
+        if (atomic_compare_exchange_weak_explicit(at, &word, first + 1, BECALM__WINDOW_ORDER, memory_order_relaxed)) {
             return;
         }
         if (word >= first) {
-            word = atomic_fetch_add_explicit(at, 1, ORDER); /* another thread has turned it */
+            word = atomic_fetch_add_explicit(at, 1, BECALM__WINDOW_ORDER) + 1; /* another thread has turned it */
         }
     }
-    if (word_full(w, word)) {
+    if (word_full(w, word - 1)) {
         word_take(w, at, word - word_count(w, word));
-    }
-}
-
-/* Adds first and looks after: to look first would make the addition wait for the look, and nearly double its price.
- * What was added to a slice long past vanishes with it. A word of a later slice stays as it is, because an older now
- * never turns anything back: the note counts there. */
-static inline void word_add(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t first)
-{
-    uint64_t word = atomic_fetch_add_explicit(at, 1, ORDER);
-    if (word < first || word_full(w, word)) {
-        word_turn(w, at, word + 1, first);
     }
 }
 
 static inline void time_note(struct becalm_window *w, becalm_ns now, uint32_t cell, unsigned lanes)
 {
     uint64_t place = place_enter(w, now);
-    uint64_t first = word_of(w, place_slice(place));
-    _Atomic(uint64_t) *at = cell_words(w, cell) + place_row(place) * w->shape.lanes;
+    uint64_t first = becalm__window_first(w, becalm__place_slice(place));
+    _Atomic(uint64_t) *at = becalm__window_row(w, place, cell);
     for (; lanes != 0; lanes >>= 1, at++) {
         if ((lanes & 1) != 0) {
-            word_add(w, at, first);
+            becalm__window_add(w, at, first);
         }
     }
 }
@@ -378,8 +333,8 @@ static inline void time_note(struct becalm_window *w, becalm_ns now, uint32_t ce
 static void time_undo(struct becalm_window *w, becalm_ns noted_at, uint32_t cell, unsigned lanes)
 {
     uint64_t place = place_of(w, noted_at);
-    uint64_t first = word_of(w, place_slice(place));
-    _Atomic(uint64_t) *at = cell_words(w, cell) + place_row(place) * w->shape.lanes;
+    uint64_t first = becalm__window_first(w, becalm__place_slice(place));
+    _Atomic(uint64_t) *at = becalm__window_row(w, place, cell);
     for (; lanes != 0; lanes >>= 1, at++) {
         if ((lanes & 1) != 0) {
             word_take(w, at, first);
@@ -389,19 +344,19 @@ static void time_undo(struct becalm_window *w, becalm_ns noted_at, uint32_t cell
 
 uint64_t becalm__window_slice(const struct becalm_window *w, becalm_ns now)
 {
-    return place_slice(place_of(w, now));
+    return becalm__place_slice(place_of(w, now));
 }
 
 static uint64_t time_sum(const struct becalm_window *w, becalm_ns now, unsigned lane)
 {
-    uint64_t slice = place_slice(place_of(w, now));
-    uint64_t oldest = word_of(w, slice < w->shape.slices ? 0 : slice - w->shape.slices + 1);
+    uint64_t slice = becalm__place_slice(place_of(w, now));
+    uint64_t oldest = becalm__window_first(w, slice < w->shape.slices ? 0 : slice - w->shape.slices + 1);
     const _Atomic(uint64_t) *cell = (const _Atomic(uint64_t) *)(w + 1);
     uint64_t sum = 0;
     for (uint32_t c = 0; c < w->shape.cells; c++, cell += w->stride) {
         const _Atomic(uint64_t) *at = cell + lane;
         for (uint32_t i = 0; i < w->shape.slices; i++, at += w->shape.lanes) {
-            uint64_t word = atomic_load_explicit(at, ORDER);
+            uint64_t word = atomic_load_explicit(at, BECALM__WINDOW_ORDER);
             sum += word >= oldest ? word_count(w, word) : 0; /* not below: also what is ahead of this thread's clock */
         }
     }
@@ -433,7 +388,7 @@ bool becalm_window_sound(const struct becalm_window *w, const struct becalm_wind
     }
     uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
     return w->width == width_of(shape) && w->stride == stride_of(shape) && w->count_bits == count_bits_of(shape) &&
-           place_row(hint) < shape->slices;
+           becalm__place_row(hint) < shape->slices;
 }
 
 uint64_t becalm_window_note(struct becalm_window *w, const struct becalm_moment *at, unsigned lanes)

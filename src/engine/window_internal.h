@@ -30,6 +30,81 @@ static inline bool becalm__window_settled(const struct becalm_window *w)
     return next > base && next - base >= w->shape.size;
 }
 
+/* The rest is about TIME windows. */
+
+/* Sequentially consistent throughout: who adds first and then reads, as a budget does that reserves before it checks,
+ * must see every other thread's addition or be seen by it, also when the two are in different slices. On x86 these are
+ * the same instructions as relaxed ones. */
+#define BECALM__WINDOW_ORDER memory_order_seq_cst
+
+/* A place: the number of a slice from time 0, for ever, and its row in every cell, in one word. */
+#define BECALM__ROW_BITS 7u
+
+static inline uint64_t becalm__place_slice(uint64_t place)
+{
+    return place >> BECALM__ROW_BITS;
+}
+
+static inline size_t becalm__place_row(uint64_t place)
+{
+    return place & ((1u << BECALM__ROW_BITS) - 1);
+}
+
+/* Is the instant in this slice? */
+static inline bool becalm__place_holds(const struct becalm_window *w, uint64_t place, becalm_ns now)
+{
+    return now - becalm__place_slice(place) * w->width < w->width;
+}
+
+/* The word of a slice without notes. Words compare as their slices do: what is not below is of this slice or a later
+ * one. */
+static inline uint64_t becalm__window_first(const struct becalm_window *w, uint64_t slice)
+{
+    return slice << w->count_bits;
+}
+
+/* From this count on a word takes no more. The distance to what its bits can hold is for the threads that have added
+ * and not yet looked. */
+static inline uint64_t becalm__window_most(const struct becalm_window *w)
+{
+    return (UINT64_C(1) << w->count_bits) - 4096u;
+}
+
+/* The words of a place in one cell, by lane. */
+static inline _Atomic(uint64_t) *becalm__window_row(struct becalm_window *w, uint64_t place, uint32_t cell)
+{
+    /* A hint in range is the usual one and needs no division. */
+    size_t index = cell < w->shape.cells ? cell : cell % w->shape.cells;
+    return (_Atomic(uint64_t) *)(w + 1) + index * w->stride + becalm__place_row(place) * w->shape.lanes;
+}
+
+/* The rare ends of becalm__window_add(), which has made `word` of it: that is of another slice, mostly of one long
+ * past, or full. */
+void becalm__window_turn(struct becalm_window *, _Atomic(uint64_t) *at, uint64_t word, uint64_t first);
+
+/* Adds first and looks after: to look first would make the addition wait for the look, and nearly double its price.
+ * What was added to a slice long past vanishes with it. A word of a later slice stays as it is, because an older now
+ * never turns anything back: the note counts there. */
+static inline void becalm__window_add(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t first)
+{
+    uint64_t word = atomic_fetch_add_explicit(at, 1, BECALM__WINDOW_ORDER);
+    if (word - first >= becalm__window_most(w)) { /* what is below `first` wraps, and is far above */
+        becalm__window_turn(w, at, word + 1, first);
+    }
+}
+
+/* becalm_window_note() of one lane, with the usual way of a TIME window inlined: in the slice of the note before. */
+static inline void becalm__window_note_one(struct becalm_window *w, const struct becalm_moment *at, unsigned lane)
+{
+    uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
+    if (w->shape.kind == BECALM_WINDOW_TIME && becalm__place_holds(w, hint, at->now)) {
+        uint64_t first = becalm__window_first(w, becalm__place_slice(hint));
+        becalm__window_add(w, becalm__window_row(w, hint, at->cell) + lane, first);
+    } else {
+        (void)becalm_window_note(w, at, 1u << lane);
+    }
+}
+
 /* Which slice of a TIME window this instant is in: what is noted falls out only when that changes. */
 uint64_t becalm__window_slice(const struct becalm_window *, becalm_ns now);
 
