@@ -294,7 +294,7 @@ static struct transfer *transfer_take(struct becalm_curl_multi *multi)
 {
     struct transfer *transfer = multi->spare;
     if (transfer == NULL) {
-        return calloc(1, sizeof *transfer);
+        return transfer_make();
     }
     multi->spare = transfer->next;
     transfer->next = NULL;

@@ -2,9 +2,9 @@
 /* becalm_curl_perform(): a multi handle with one call at a time, driven here until it is over. */
 #include "multi.h"
 
-#include <becalm/run.h>
+#include "engine/apart_internal.h"
 
-#include <stdlib.h>
+#include <becalm/run.h>
 
 struct becalm_curl_multi *multi_only_new(CURLM *curl, struct becalm_client *client)
 {
@@ -12,7 +12,7 @@ struct becalm_curl_multi *multi_only_new(CURLM *curl, struct becalm_client *clie
     if (multi == NULL) {
         return NULL;
     }
-    multi->only = calloc(1, sizeof *multi->only);
+    multi->only = transfer_make();
     if (multi->only == NULL || !multi_room_make(multi, 1)) {
         becalm_curl_multi_free(multi);
         return NULL;
@@ -20,11 +20,17 @@ struct becalm_curl_multi *multi_only_new(CURLM *curl, struct becalm_client *clie
     return multi;
 }
 
-static void settle_only(struct transfer *only)
+static BECALM__APART void settle_only(struct transfer *only)
 {
     while (only->dirty) {
         (void)multi_settle_one(only);
     }
+}
+
+static BECALM__SELDOM void cancel_only(struct transfer *only)
+{
+    transfer_cancel(only);
+    settle_only(only);
 }
 
 /* Most answers come soon. The first wait of a call, if nothing is due for long, is a short one, and so it can do
@@ -41,6 +47,24 @@ static bool first_is_glance(const struct transfer *only)
  * or go on with what they have paused, in there. */
 #define TURN_MS 1000
 
+/* Waits until libcurl has something to do, or we have. */
+static BECALM__SELDOM CURLMcode wait_long(struct becalm_curl_multi *multi)
+{
+    struct transfer *only = multi->only;
+    becalm_ns now = becalm_run_now();
+    if (only->wake_at <= now) {
+        transfer_timer(only);
+        settle_only(only);
+        return CURLM_OK;
+    }
+    if (multi->flying == 0 && !handle_goes_on(only->handle)) {
+        cancel_only(only);
+        return CURLM_OK;
+    }
+    long ms = multi_ms_until(now, only->wake_at);
+    return curl_multi_poll(multi->curl, NULL, 0, ms < TURN_MS ? (int)ms : TURN_MS, NULL);
+}
+
 /* Lets libcurl work, and waits until there is more to do. Most calls have two turns: one that sends, and one that has
  * the answer. */
 static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
@@ -51,32 +75,21 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
     if (inside == 0) { /* else it has nothing to say */
         multi_messages_take(multi);
     }
-    settle_only(only);
+    if (only->dirty) {
+        settle_only(only);
+    }
     if (rc != CURLM_OK || only->over) {
         return rc;
     }
     /* relaxed: only the flag itself matters, and the wake-up comes after it */
     if (atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
-        transfer_cancel(only);
-        settle_only(only);
+        cancel_only(only);
         return rc;
     }
     if (first && first_is_glance(only)) {
         return curl_multi_wait(multi->curl, NULL, 0, GLANCE / BECALM_MS, NULL);
     }
-    becalm_ns now = becalm_run_now();
-    if (only->wake_at <= now) {
-        transfer_timer(only);
-        settle_only(only);
-        return rc;
-    }
-    if (multi->flying == 0 && !handle_goes_on(only->handle)) {
-        transfer_cancel(only);
-        settle_only(only);
-        return rc;
-    }
-    long ms = multi_ms_until(now, only->wake_at);
-    return curl_multi_poll(multi->curl, NULL, 0, ms < TURN_MS ? (int)ms : TURN_MS, NULL);
+    return wait_long(multi);
 }
 
 CURLcode multi_only_perform(struct becalm_curl_multi *multi, CURL *easy, struct handle *handle)
@@ -91,7 +104,6 @@ CURLcode multi_only_perform(struct becalm_curl_multi *multi, CURL *easy, struct 
     if (rc == CURLM_OK) {
         return transfer->code;
     }
-    transfer_cancel(transfer);
-    settle_only(transfer);
+    cancel_only(transfer);
     return rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_BAD_FUNCTION_ARGUMENT;
 }

@@ -3,7 +3,9 @@
 
 #include "request.h"
 
-void note_retry(struct transfer *transfer, const struct becalm_action *action, becalm_ns now)
+#include "engine/apart_internal.h"
+
+BECALM__SELDOM void note_retry(struct transfer *transfer, const struct becalm_action *action, becalm_ns now)
 {
     const struct becalm_client_options *options = &transfer->client->options;
     char *made = NULL;
@@ -62,7 +64,7 @@ static void count_end(struct meter *meter, struct attempt *attempt)
     attempt->counted = false;
 }
 
-static void count_finish(struct meter *meter, const struct transfer *transfer)
+static BECALM__APART void count_finish(struct meter *meter, const struct transfer *transfer)
 {
     meter_call(meter, &transfer->call.record);
     meter_code(meter, status_told(transfer));
@@ -80,39 +82,60 @@ static void count_begin(struct meter *meter, struct transfer *transfer, const st
     }
 }
 
-/* Counts what a step has done. Most heads that come change nothing that is counted. */
-void note_step(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+static bool retry_waits(const struct becalm_action *action)
 {
-    bool waits = action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
-    bool does = (action->flags & (BECALM_DO_SEND | BECALM_DO_FINISH)) != 0;
-    if (event->kind == BECALM_EVENT_HEAD && !waits && !does && !changes_breaker(action)) {
-        return;
-    }
+    return action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
+}
+
+static bool sends_again(const struct becalm_action *action)
+{
+    return (action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0;
+}
+
+/* A retry waits or is sent, or the breaker has changed. */
+static BECALM__SELDOM void note_trouble(struct transfer *transfer, const struct becalm_event *event,
+                                        const struct becalm_action *action)
+{
     struct meter *meter = site_take(transfer->site, event->at.cell);
     meter_breaker(meter, action->breaker_from, action->breaker_to);
-    if (event->kind == BECALM_EVENT_BEGIN) {
-        count_begin(meter, transfer, action);
-    }
-    if (event->kind == BECALM_EVENT_DONE && transfer->attempt[event->slot].counted) {
-        count_end(meter, &transfer->attempt[event->slot]);
-    }
-    if (waits) {
+    if (retry_waits(action)) {
         transfer->waited = action->wait.wait;
         meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
         transfer->retries = true;
     }
-    if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
+    if (sends_again(action)) {
         meter_retry(meter, action->attempt, transfer->waited);
         transfer->waited = 0;
-    }
-    if ((action->flags & BECALM_DO_FINISH) != 0) {
-        count_finish(meter, transfer);
     }
     site_give(meter);
     if (changes_breaker(action) && transfer->client->options.on_breaker != NULL) {
         transfer->client->options.on_breaker(transfer->target->service, action->breaker_from, action->breaker_to,
                                              transfer->client->options.data);
     }
+}
+
+void note_step(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+{
+    bool begins = event->kind == BECALM_EVENT_BEGIN;
+    bool ends = event->kind == BECALM_EVENT_DONE && transfer->attempt[event->slot].counted;
+    bool finishes = (action->flags & BECALM_DO_FINISH) != 0;
+    if (changes_breaker(action) || retry_waits(action) || sends_again(action)) {
+        note_trouble(transfer, event, action);
+    }
+    if (!begins && !ends && !finishes) {
+        return;
+    }
+    struct meter *meter = site_take(transfer->site, event->at.cell);
+    if (begins) {
+        count_begin(meter, transfer, action);
+    }
+    if (ends) {
+        count_end(meter, &transfer->attempt[event->slot]);
+    }
+    if (finishes) {
+        count_finish(meter, transfer);
+    }
+    site_give(meter);
 }
 
 void note_sent(struct attempt *attempt)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outcome.h"
 
+#include "engine/apart_internal.h"
 #include "http/text_internal.h"
 
 #include <time.h>
@@ -114,16 +115,11 @@ static bool is_grpc(CURL *easy)
     return type != NULL && strncmp(type, "application/grpc", 16) == 0;
 }
 
-void outcome_of_head(CURL *easy, const struct becalm_retry_on *retry_on, struct seen *seen)
+/* The answer's headers may change what its status means. */
+static BECALM__SELDOM void classify(CURL *easy, const struct becalm_retry_on *retry_on, struct seen *seen)
 {
-    struct becalm_http_answer answer = {.status = status_of(easy), .grpc_status = BECALM_GRPC_NONE};
-    bool grpc = is_grpc(easy);
-    *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .grpc = grpc};
-    if (answer.status < 400 && !grpc) { /* nothing in its headers could change what it means */
-        seen->outcome.status = answer.status;
-        return;
-    }
-    if (grpc) {
+    struct becalm_http_answer answer = {.status = seen->outcome.status, .grpc_status = BECALM_GRPC_NONE};
+    if (seen->grpc) {
         struct becalm_text code = header(easy, "grpc-status");
         uint64_t number = 0;
         if (text_take_number(&code, &number) > 0 && number < BECALM_GRPC_COUNT) {
@@ -139,6 +135,16 @@ void outcome_of_head(CURL *easy, const struct becalm_retry_on *retry_on, struct 
     becalm_http_classify(retry_on, &answer, &seen->outcome);
     seen->grpc_status = answer.grpc_status;
     seen->retry_after = answer.retry_after;
+}
+
+void outcome_of_head(CURL *easy, const struct becalm_retry_on *retry_on, struct seen *seen)
+{
+    *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
+    seen->outcome.status = status_of(easy);
+    seen->grpc = is_grpc(easy);
+    if (seen->outcome.status >= 400 || seen->grpc) {
+        classify(easy, retry_on, seen);
+    }
 }
 
 /* What the code alone does not say: whether anything was sent, and how much of an answer came. */
@@ -182,9 +188,10 @@ static bool is_by_status(CURL *easy, CURLcode code)
     return may_be && status_of(easy) >= 400;
 }
 
-void outcome_of_result(CURL *easy, CURLcode code, const struct becalm_retry_on *retry_on, struct seen *seen)
+BECALM__SELDOM void outcome_of_failure(CURL *easy, CURLcode code, const struct becalm_retry_on *retry_on,
+                                       struct seen *seen)
 {
-    if (code == CURLE_OK || is_by_status(easy, code)) {
+    if (is_by_status(easy, code)) {
         outcome_of_head(easy, retry_on, seen);
         return;
     }

@@ -20,8 +20,8 @@ struct seen {
 /* The head of an answer has come. */
 void outcome_of_head(CURL *, const struct becalm_retry_on *, struct seen *);
 
-/* The transfer is over with this result. */
-void outcome_of_result(CURL *, CURLcode, const struct becalm_retry_on *, struct seen *);
+/* The transfer is over with this code, which is not CURLE_OK. */
+void outcome_of_failure(CURL *, CURLcode, const struct becalm_retry_on *, struct seen *);
 
 /* Has the head of the answer come that the caller will see? Known for sure if it says how long the body is, or if some
  * of that has come. Of a head that says no length its first line after the status has to do. */

@@ -5,6 +5,7 @@
 #include "note.h"
 #include "request.h"
 
+#include "engine/apart_internal.h"
 #include "http/text_internal.h"
 
 #include <becalm/run.h>
@@ -81,14 +82,10 @@ static void tell_error(const struct transfer *transfer)
     }
 }
 
-/* The engine is done with the call. A kept answer becomes the caller's, as much as there is and the rest as it comes.
- */
-static void finish(struct transfer *transfer, const struct becalm_action *action)
+/* The engine is done with a call that has no answer. A kept one becomes the caller's, as much as there is and the rest
+ * as it comes. */
+static BECALM__SELDOM void finish(struct transfer *transfer, const struct becalm_action *action)
 {
-    if ((action->flags & BECALM_DO_ANSWER) != 0 || transfer->passing) {
-        transfer->ended = true;
-        return;
-    }
     struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if (action->last_answer && kept != NULL) {
         transfer->answered = kept->easy;
@@ -103,7 +100,7 @@ static void finish(struct transfer *transfer, const struct becalm_action *action
     tell_error(transfer);
 }
 
-static void cancel_marked(struct transfer *transfer, const struct becalm_event *event, uint32_t cancel)
+static BECALM__SELDOM void cancel_marked(struct transfer *transfer, const struct becalm_event *event, uint32_t cancel)
 {
     for (uint32_t slot = 0; cancel >> slot != 0; slot++) {
         struct attempt *attempt = &transfer->attempt[slot];
@@ -127,12 +124,50 @@ static void cancel_marked(struct transfer *transfer, const struct becalm_event *
 }
 
 /* An attempt that is not the first is sent. */
-static void again(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+static BECALM__SELDOM void again(struct transfer *transfer, const struct becalm_event *event,
+                                 const struct becalm_action *action)
 {
     note_retry(transfer, action, event->at.now);
     struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if (kept != NULL) {
         attempt_drop(kept); /* the next one's answer is what counts */
+    }
+}
+
+/* A retry waits, or a hedge is due. */
+static BECALM__SELDOM void wait(struct transfer *transfer, const struct becalm_event *event,
+                                const struct becalm_action *action)
+{
+    transfer->why = action->why;
+    transfer->wait = action->wait;
+    transfer->failed_at = event->at.now;
+    transfer->look_at = action->why == BECALM_WHY_HEDGE ? transfer->look_at : BECALM_NEVER; /* nobody flies */
+}
+
+static void send_mark(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+{
+    struct attempt *attempt = &transfer->attempt[action->slot];
+    if (action->attempt > 0) {
+        again(transfer, event, action);
+    }
+    transfer->due |= 1u << action->slot;
+    transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
+    transfer->look_at = becalm_ns_after(event->at.now, transfer->call.policy->attempt_timeout / LOOKS);
+    attempt->due_number = action->attempt;
+    attempt->due_at = event->at.now;
+    attempt->timeout_at = action->timeout_at;
+}
+
+static void answer(struct transfer *transfer, struct attempt *attempt)
+{
+    transfer->answered = attempt->easy;
+    if (attempt->head.length + attempt->body.length == 0) { /* nothing was kept back */
+        attempt->state = ATTEMPT_PASSED;
+        return;
+    }
+    attempt_release(attempt);
+    if (attempt->refused) {
+        transfer->code = CURLE_WRITE_ERROR;
     }
 }
 
@@ -142,34 +177,20 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         cancel_marked(transfer, event, action->cancel);
     }
     if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT || action->why == BECALM_WHY_HEDGE) {
-        transfer->why = action->why;
-        transfer->wait = action->wait;
-        transfer->failed_at = event->at.now;
-        transfer->look_at = action->why == BECALM_WHY_HEDGE ? transfer->look_at : BECALM_NEVER; /* nobody flies */
+        wait(transfer, event, action);
     }
     if ((action->flags & BECALM_DO_SEND) != 0) {
-        struct attempt *attempt = &transfer->attempt[action->slot];
-        if (action->attempt > 0) {
-            again(transfer, event, action);
-        }
-        transfer->due |= 1u << action->slot;
-        attempt->transfer = transfer;
-        attempt->slot = action->slot;
-        transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
-        attempt->due_number = action->attempt;
-        attempt->due_at = event->at.now;
-        attempt->timeout_at = action->timeout_at;
-        transfer->look_at = becalm_ns_after(event->at.now, transfer->call.policy->attempt_timeout / LOOKS);
+        send_mark(transfer, event, action);
     }
     if ((action->flags & BECALM_DO_ANSWER) != 0) {
-        transfer->answered = transfer->attempt[action->slot].easy;
-        attempt_release(&transfer->attempt[action->slot]);
-        if (transfer->attempt[action->slot].refused) {
-            transfer->code = CURLE_WRITE_ERROR;
-        }
+        answer(transfer, &transfer->attempt[action->slot]);
     }
     if ((action->flags & BECALM_DO_FINISH) != 0) {
-        finish(transfer, action);
+        if ((action->flags & BECALM_DO_ANSWER) != 0 || transfer->passing) {
+            transfer->ended = true;
+        } else {
+            finish(transfer, action);
+        }
     }
 }
 
@@ -212,14 +233,24 @@ static void seen_keep(struct transfer *transfer)
     transfer->retry_after[length] = '\0';
 }
 
+static void see_end(struct transfer *transfer, CURL *easy, CURLcode code)
+{
+    if (code == CURLE_OK) {
+        outcome_of_head(easy, &transfer->target->retry_on, &transfer->seen);
+    } else {
+        outcome_of_failure(easy, code, &transfer->target->retry_on, &transfer->seen);
+    }
+    seen_keep(transfer);
+}
+
 static bool text_same(struct becalm_text text, const char *at, size_t length)
 {
     return text.length == length && memcmp(text.at, at, length) == 0;
 }
 
 /* Whom a request for this URL belongs to, which is zero-terminated. */
-static struct client_target *target_of(const struct transfer *transfer, struct becalm_text url,
-                                       struct becalm_text method)
+static BECALM__SELDOM struct client_target *target_of(const struct transfer *transfer, struct becalm_text url,
+                                                      struct becalm_text method)
 {
     const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
     char *made = destination_written(url, transfer->handle->option.path_as_is);
@@ -350,8 +381,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     bool is_known = attempt->judged && code == CURLE_OK && !transfer->seen.grpc; /* by its head, and it is whole */
     if (!is_known) {
-        outcome_of_result(easy, code, &transfer->target->retry_on, &transfer->seen);
-        seen_keep(transfer);
+        see_end(transfer, easy, code);
     }
     if (outcome->kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
         request_learn_failed(transfer, attempt);
@@ -359,15 +389,15 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     attempt->status = outcome->status != 0 ? outcome->status : attempt->status;
     event.outcome = *outcome;
-    if (attempt->state == ATTEMPT_FLYING) {
+    step(transfer, &event);
+    if (attempt->state == ATTEMPT_FLYING) { /* its answer is nobody's */
         attempt_drop(attempt);
     }
-    step(transfer, &event);
 }
 
 /* The answer is on its way to the caller: its deadline has come, or it is asked again whether it takes what it has
  * paused. */
-static void timer_passed(struct transfer *transfer, struct attempt *attempt)
+static BECALM__SELDOM void timer_passed(struct transfer *transfer, struct attempt *attempt)
 {
     bool given = !attempt->held || attempt_give(attempt);
     if (becalm_run_now() >= transfer->must_end_at) {
@@ -399,7 +429,7 @@ static bool never_sent(const struct attempt *attempt, becalm_ns now, struct seen
     if (now < attempt->timeout_at || time < transfer->call.policy->attempt_timeout) {
         return false;
     }
-    outcome_of_result(attempt->easy, CURLE_OPERATION_TIMEDOUT, &transfer->target->retry_on, seen);
+    outcome_of_failure(attempt->easy, CURLE_OPERATION_TIMEDOUT, &transfer->target->retry_on, seen);
     return seen->outcome.kind == BECALM_OUTCOME_REFUSED;
 }
 
@@ -431,7 +461,7 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
     return true;
 }
 
-void transfer_timer(struct transfer *transfer)
+BECALM__SELDOM void transfer_timer(struct transfer *transfer)
 {
     if (transfer->ended) { /* by something else, a moment ago */
         multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
@@ -457,7 +487,7 @@ void transfer_timer(struct transfer *transfer)
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
 }
 
-void transfer_cancel(struct transfer *transfer)
+BECALM__SELDOM void transfer_cancel(struct transfer *transfer)
 {
     if (!transfer->ended) {
         transfer->code = CURLE_OK;
@@ -473,7 +503,7 @@ void transfer_cancel(struct transfer *transfer)
 }
 
 /* An attempt that could not even be handed to libcurl: the caller's own trouble, and nobody's failure. */
-static void send_failed(struct transfer *transfer, const struct attempt *attempt)
+static BECALM__SELDOM void send_failed(struct transfer *transfer, const struct attempt *attempt)
 {
     char *text = transfer->handle->option.error;
     if (text != NULL) {
@@ -486,13 +516,34 @@ static void send_failed(struct transfer *transfer, const struct attempt *attempt
                                           .outcome = {.kind = BECALM_OUTCOME_CANCELLED}});
 }
 
-static void send_due(struct attempt *attempt)
+static BECALM__SELDOM void remove_gone(struct transfer *transfer)
 {
-    struct transfer *transfer = attempt->transfer;
+    for (uint32_t slot = 0; transfer->gone >> slot != 0; slot++) {
+        if ((transfer->gone >> slot & 1) != 0 && transfer->attempt[slot].state == ATTEMPT_GONE) {
+            attempt_remove(&transfer->attempt[slot]);
+        }
+    }
+    transfer->gone = 0;
+}
+
+/* Nobody asks for the answer of who was in this slot any more, and its handle is known. */
+static BECALM__SELDOM void remove_former(struct transfer *transfer, struct attempt *attempt)
+{
+    transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
+    attempt_remove(attempt);
+}
+
+/* Sends the first of those that are due. */
+static void send_due(struct transfer *transfer)
+{
+    struct attempt *attempt = transfer->attempt;
+    while ((transfer->due >> attempt->slot & 1) == 0) {
+        attempt++;
+    }
+    transfer->due &= ~(1u << attempt->slot);
     attempt->number = attempt->due_number;
-    if (attempt->added || attempt->copied) { /* nobody asks for that answer any more, and its handle is known */
-        transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
-        attempt_remove(attempt);
+    if (attempt->added || attempt->copied) {
+        remove_former(transfer, attempt);
     }
     if (!attempt_send(attempt)) {
         send_failed(transfer, attempt);
@@ -501,19 +552,24 @@ static void send_due(struct attempt *attempt)
 
 bool transfer_settle(struct transfer *transfer)
 {
-    for (uint32_t slot = 0; transfer->gone >> slot != 0; slot++) {
-        if ((transfer->gone >> slot & 1) != 0 && transfer->attempt[slot].state == ATTEMPT_GONE) {
-            attempt_remove(&transfer->attempt[slot]);
-        }
+    if (transfer->gone != 0) {
+        remove_gone(transfer);
     }
-    transfer->gone = 0;
-    for (uint32_t slot = 0; transfer->due >> slot != 0 && !transfer->ended; slot++) {
-        if ((transfer->due >> slot & 1) != 0) {
-            transfer->due &= ~(1u << slot);
-            send_due(&transfer->attempt[slot]);
-        }
+    while (transfer->due != 0 && !transfer->ended) {
+        send_due(transfer);
     }
     return transfer->ended;
+}
+
+/* The cookies that a hedge was given with the answer. */
+static BECALM__SELDOM void cookies_take(const struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->top; i++) {
+        const struct attempt *attempt = &transfer->attempt[i];
+        if (attempt->copied && attempt->easy == transfer->answered) {
+            copy_cookies_take(transfer->easy, attempt->easy, attempt->cookies);
+        }
+    }
 }
 
 void transfer_detach(struct transfer *transfer)
@@ -524,11 +580,8 @@ void transfer_detach(struct transfer *transfer)
     if (transfer->takes_any) {
         attempt_restore(transfer);
     }
-    for (uint32_t i = 0; i < transfer->top && transfer->answered != transfer->easy; i++) {
-        const struct attempt *attempt = &transfer->attempt[i];
-        if (attempt->copied && attempt->easy == transfer->answered) {
-            copy_cookies_take(transfer->easy, attempt->easy, attempt->cookies);
-        }
+    if (transfer->answered != transfer->easy) {
+        cookies_take(transfer);
     }
     multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
 }
@@ -542,6 +595,16 @@ void transfer_forget(struct transfer *transfer)
             attempt_remove(&transfer->attempt[i]);
         }
     }
+}
+
+struct transfer *transfer_make(void)
+{
+    struct transfer *transfer = calloc(1, sizeof *transfer);
+    for (uint32_t i = 0; transfer != NULL && i < BECALM_SLOTS; i++) {
+        transfer->attempt[i].transfer = transfer;
+        transfer->attempt[i].slot = i;
+    }
+    return transfer;
 }
 
 void transfer_free(struct transfer *transfer)

@@ -115,6 +115,10 @@ struct transfer {
     struct transfer *next;
 };
 
+/* Memory for one call after the other; NULL: there is none. */
+struct transfer *transfer_make(void);
+void transfer_free(struct transfer *);
+
 /* Begins the call: the first attempt is marked to be sent, or it is refused. */
 void transfer_begin(struct transfer *);
 
@@ -129,7 +133,6 @@ bool transfer_settle(struct transfer *);
 /* Takes all its handles back, and gives the caller's its own options again. */
 void transfer_detach(struct transfer *);
 void transfer_forget(struct transfer *); /* and the copy that it kept to be asked */
-void transfer_free(struct transfer *);
 
 /* Has this call taken the option over, so that libcurl has ours in its place? */
 bool transfer_takes(const struct transfer *, CURLoption);
