@@ -4,6 +4,7 @@
 #include "note.h"
 #include "request.h"
 
+#include "engine/apart_internal.h"
 #include "http/text_internal.h"
 
 #include <stdio.h>
@@ -289,7 +290,7 @@ static struct curl_slist *headers_of(struct attempt *attempt)
 }
 
 /* Takes over what the call takes over, and nothing else: what was set without us can't be restored. */
-static bool options_set(struct attempt *attempt)
+static BECALM__APART bool options_set(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     CURL *easy = attempt->easy;
@@ -351,6 +352,18 @@ void attempt_restore(struct transfer *transfer)
     }
 }
 
+/* NULL: no memory. */
+static BECALM__SELDOM CURL *easy_copy(struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    CURL *easy = copy_make(transfer->easy, &transfer->handle->option, &attempt->cookies);
+    if (easy != NULL && !multi_know(transfer->multi, easy, transfer)) {
+        copy_free(easy, attempt->cookies);
+        return NULL;
+    }
+    return easy;
+}
+
 /* The caller's handle, unless an attempt of this call is using it. */
 static bool easy_choose(struct attempt *attempt)
 {
@@ -361,11 +374,7 @@ static bool easy_choose(struct attempt *attempt)
         used = used || (other->added && other->easy == transfer->easy);
     }
     attempt->copied = used;
-    attempt->easy = used ? copy_make(transfer->easy, &transfer->handle->option, &attempt->cookies) : transfer->easy;
-    if (used && attempt->easy != NULL && !multi_know(transfer->multi, attempt->easy, transfer)) {
-        copy_free(attempt->easy, attempt->cookies);
-        attempt->easy = NULL;
-    }
+    attempt->easy = used ? easy_copy(attempt) : transfer->easy;
     return attempt->easy != NULL;
 }
 
@@ -387,7 +396,7 @@ bool attempt_send(struct attempt *attempt)
     if (!easy_choose(attempt)) {
         return false;
     }
-    if (!options_set(attempt)) {
+    if (transfer->recorded && !options_set(attempt)) {
         return false;
     }
     if (curl_multi_add_handle(transfer->multi->curl, attempt->easy) != CURLM_OK) {

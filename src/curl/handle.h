@@ -90,8 +90,9 @@ static inline bool handle_told(const struct handle_options *option, unsigned all
 struct handle_route {
     struct client_target *target; /* NULL: not known */
     size_t url_length;
-    char url[HANDLE_URL_MAX]; /* zero-terminated */
+    size_t method_length;
     char method[16];
+    char url[HANDLE_URL_MAX]; /* zero-terminated */
 };
 
 struct handle {

@@ -111,7 +111,8 @@ static void settle(struct becalm_curl_multi *multi)
     }
 }
 
-void multi_messages_take(struct becalm_curl_multi *multi)
+/* What libcurl has to say goes to the transfers; about handles that are not ours, to the caller. */
+static void messages_take(struct becalm_curl_multi *multi)
 {
     CURLMsg *message;
     int left = 1;
@@ -202,7 +203,7 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
         multi->inside = false;
         return rc;
     }
-    multi_messages_take(multi);
+    messages_take(multi);
     int others = inside - (int)multi->flying; /* while both speak of the same moment */
     cancels_run(multi);
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());

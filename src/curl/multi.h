@@ -65,9 +65,6 @@ void multi_begin(struct becalm_curl_multi *, struct transfer *, CURL *, struct h
 void multi_dirty(struct becalm_curl_multi *, struct transfer *);
 bool multi_settle_one(struct transfer *);
 
-/* What libcurl has to say goes to the transfers; about handles that are not ours, to the caller. */
-void multi_messages_take(struct becalm_curl_multi *);
-
 /* Rounded up, so that nobody wakes up before the time and finds nothing to do. */
 long multi_ms_until(becalm_ns now, becalm_ns at);
 

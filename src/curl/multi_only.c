@@ -47,6 +47,16 @@ static bool first_is_glance(const struct transfer *only)
  * or go on with what they have paused, in there. */
 #define TURN_MS 1000
 
+/* There is one handle in it at most, and its one message is its end. */
+static void message_take(struct becalm_curl_multi *multi)
+{
+    int left;
+    const CURLMsg *message = curl_multi_info_read(multi->curl, &left);
+    if (message != NULL) {
+        transfer_done(multi->only, message->easy_handle, message->data.result);
+    }
+}
+
 /* Waits until libcurl has something to do, or we have. */
 static BECALM__SELDOM CURLMcode wait_long(struct becalm_curl_multi *multi)
 {
@@ -73,7 +83,7 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
     int inside = 0;
     CURLMcode rc = curl_multi_perform(multi->curl, &inside);
     if (inside == 0) { /* else it has nothing to say */
-        multi_messages_take(multi);
+        message_take(multi);
     }
     if (only->dirty) {
         settle_only(only);

@@ -69,7 +69,9 @@ static BECALM__APART void count_finish(struct meter *meter, const struct transfe
     meter_call(meter, &transfer->call.record);
     meter_code(meter, status_told(transfer));
     meter_add(&meter->active, UINT64_MAX);
-    meter_add(&meter->active_retries, transfer->retries ? UINT64_MAX : 0);
+    if (transfer->retries) {
+        meter_add(&meter->active_retries, UINT64_MAX);
+    }
 }
 
 static void count_begin(struct meter *meter, struct transfer *transfer, const struct becalm_action *action)

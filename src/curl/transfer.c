@@ -25,7 +25,7 @@ static void takes_set(struct transfer *transfer)
     transfer->takes_head = handle_told(option, TOLD_ALL_HEADER) && transfer->takes_body;
     transfer->takes_headers = handle_told(option, TOLD_HEADERS);
     transfer->takes_connect = handle_told(option, TOLD_CONNECT) && !option->connect_timeout;
-    transfer->takes_any = option->told != 0;
+    transfer->recorded = transfer->handle->told;
 }
 
 bool transfer_takes(const struct transfer *transfer, CURLoption option)
@@ -245,7 +245,7 @@ static void see_end(struct transfer *transfer, CURL *easy, CURLcode code)
 
 static bool text_same(struct becalm_text text, const char *at, size_t length)
 {
-    return text.length == length && memcmp(text.at, at, length) == 0;
+    return text.length == length && (length == 0 || memcmp(text.at, at, length) == 0);
 }
 
 /* Whom a request for this URL belongs to, which is zero-terminated. */
@@ -274,7 +274,7 @@ static struct client_target *target_find(const struct transfer *transfer, struct
         url = (struct becalm_text){route->url, route->url_length}; /* there it begins again */
         same = true;
     }
-    if (same && text_same(method, route->method, strlen(route->method))) {
+    if (same && text_same(method, route->method, route->method_length)) {
         target = route->target;
     } else {
         target = target_of(transfer, url, method);
@@ -283,12 +283,14 @@ static struct client_target *target_find(const struct transfer *transfer, struct
             memmove(route->url, url.at, url.length);
             route->url[url.length] = '\0';
             memcpy(route->method, method.at, method.length);
-            route->method[method.length] = '\0';
+            route->method_length = method.length;
             route->url_length = url.length;
             route->target = target;
         }
     }
-    curl_free(made);
+    if (made != NULL) {
+        curl_free(made);
+    }
     return target;
 }
 
@@ -345,6 +347,25 @@ void transfer_judge(struct attempt *attempt)
     step(transfer, &event);
 }
 
+/* Of an attempt that the engine has done with: it is gone, or its answer is kept or passed on. */
+static BECALM__SELDOM void done_after(struct transfer *transfer, const struct attempt *attempt, CURLcode code)
+{
+    if (attempt->state != ATTEMPT_GONE) {
+        transfer->code = code;
+    }
+    if (attempt->state == ATTEMPT_KEPT) {
+        if (code == CURLE_ABORTED_BY_CALLBACK) {
+            transfer_cancel(transfer); /* the caller gave up while we waited to retry */
+        }
+        return;
+    }
+    if (attempt->state == ATTEMPT_PASSED) {
+        transfer->cut = false;
+        transfer->ended = !attempt->held;
+    }
+    multi_dirty(transfer->multi, transfer);
+}
+
 void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
 {
     struct attempt *attempt = attempt_of(transfer, easy);
@@ -353,26 +374,14 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     transfer->multi->flying--;
     attempt->busy = false;
-    if (attempt->state == ATTEMPT_GONE) {
-        multi_dirty(transfer->multi, transfer);
-        return;
-    }
     attempt->ended = true;
     attempt->code = code;
-    if (attempt->state == ATTEMPT_KEPT) {
-        transfer->code = code;
-        if (code == CURLE_ABORTED_BY_CALLBACK) {
-            transfer_cancel(transfer); /* the caller gave up while we waited to retry */
-        }
-        return; /* the engine knows of it since its head */
+    if (attempt->state == ATTEMPT_KEPT || attempt->state == ATTEMPT_GONE || transfer->passing) {
+        done_after(transfer, attempt, code);
+        return;
     }
     transfer->code = code;
     transfer->cut = false;
-    if (transfer->passing) {
-        transfer->ended = !attempt->held;
-        multi_dirty(transfer->multi, transfer);
-        return;
-    }
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = attempt->slot};
     struct becalm_outcome *outcome = &transfer->seen.outcome;
     bool is_cut = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_PARTIAL_FILE;
@@ -533,20 +542,21 @@ static BECALM__SELDOM void remove_former(struct transfer *transfer, struct attem
     attempt_remove(attempt);
 }
 
-/* Sends the first of those that are due. */
-static void send_due(struct transfer *transfer)
+static BECALM__APART void send_due(struct transfer *transfer)
 {
-    struct attempt *attempt = transfer->attempt;
-    while ((transfer->due >> attempt->slot & 1) == 0) {
-        attempt++;
-    }
-    transfer->due &= ~(1u << attempt->slot);
-    attempt->number = attempt->due_number;
-    if (attempt->added || attempt->copied) {
-        remove_former(transfer, attempt);
-    }
-    if (!attempt_send(attempt)) {
-        send_failed(transfer, attempt);
+    for (struct attempt *attempt = transfer->attempt; transfer->due >> attempt->slot != 0; attempt++) {
+        if ((transfer->due >> attempt->slot & 1) == 0) {
+            continue;
+        }
+        transfer->due &= ~(1u << attempt->slot);
+        attempt->number = attempt->due_number;
+        if (attempt->added || attempt->copied) {
+            remove_former(transfer, attempt);
+        }
+        if (!attempt_send(attempt)) {
+            send_failed(transfer, attempt);
+            return;
+        }
     }
 }
 
@@ -577,7 +587,7 @@ void transfer_detach(struct transfer *transfer)
     for (uint32_t i = 0; i < transfer->top; i++) {
         attempt_remove(&transfer->attempt[i]);
     }
-    if (transfer->takes_any) {
+    if (transfer->recorded) {
         attempt_restore(transfer);
     }
     if (transfer->answered != transfer->easy) {

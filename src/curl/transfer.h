@@ -89,7 +89,7 @@ struct transfer {
     bool takes_head; /* and for its head */
     bool takes_headers; /* the request's headers are known: ours stand in front of them */
     bool takes_connect; /* the policy's timeout for connecting counts */
-    bool takes_any;     /* of these */
+    bool recorded;      /* something was: else there is nothing of these to take or to restore */
     bool grpc;          /* the request's headers say that it is gRPC */
     bool learned;       /* the method is known, not guessed */
     struct body body;
