@@ -95,6 +95,14 @@ becalm_ns becalm__call_timeout(const struct step *s)
     return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
 }
 
+/* The limit said no. That may have been its pacing, which a probe of the breaker is not subject to. */
+BECALM__SELDOM static bool place_probe(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    return target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
+           becalm_limit_probe(target->limit, &s->call->policy->limit, s->at, becalm__call_timeout(s), slot);
+}
+
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
 {
     const struct becalm_target *target = s->call->target;
@@ -102,10 +110,7 @@ bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
     if (target->limit == NULL) {
         return true;
     }
-    becalm_ns timeout = becalm__call_timeout(s);
-    return becalm_limit_admit(target->limit, policy, s->at, timeout, slot) ||
-           (target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
-            becalm_limit_probe(target->limit, policy, s->at, timeout, slot)); /* a probe is not paced */
+    return becalm_limit_admit(target->limit, policy, s->at, becalm__call_timeout(s), slot) || place_probe(s, slot);
 }
 
 /* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
