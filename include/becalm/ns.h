@@ -54,7 +54,7 @@ BECALM_API becalm_ns becalm_ns_scale(becalm_ns d, uint32_t numerator, uint32_t d
 /* One event's share of the outside world, the same for every object that the event touches. */
 struct becalm_moment {
     becalm_ns now;   /* monotonic, read once per wake-up by the host */
-    uint64_t random; /* 64 fresh bits; what draws nothing ignores them */
+    uint64_t random; /* 64 fresh bits, also a counter's: every draw mixes them. What draws nothing ignores them */
     uint32_t cell;   /* which statistics cell to touch: a hint, usually the worker's number; any value is right */
 };
 
