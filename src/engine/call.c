@@ -526,43 +526,52 @@ static void action_clear(struct becalm_action *action)
     action->wake_at = BECALM_NEVER;
 }
 
+BECALM__APART static void other_event(struct step *s, const struct becalm_event *event)
+{
+    struct becalm_call *call = s->call;
+    switch (event->kind) {
+    case BECALM_EVENT_BEGIN:
+    case BECALM_EVENT_HEAD:
+    case BECALM_EVENT_DONE:
+        return; /* see becalm_call_step */
+    case BECALM_EVENT_SERVE:
+        if (call->phase == BECALM_PHASE_GATED) {
+            becalm__call_served(s);
+        }
+        return;
+    case BECALM_EVENT_TIMER:
+        timer(s);
+        return;
+    case BECALM_EVENT_CANCEL:
+        if (call->phase != BECALM_PHASE_ENDED) {
+            becalm__call_finish(s, BECALM_WHY_CANCELLED);
+        }
+        return;
+    case BECALM_EVENT_LEFT:
+        leave(s);
+        return;
+    case BECALM_EVENT_SENT:
+        if (is_in_flight(call, event->slot)) {
+            becalm__attempt_sent(s, event->slot);
+        }
+        return;
+    }
+}
+
 void becalm_call_step(struct becalm_call *call, const struct becalm_event *event, struct becalm_action *action)
 {
     struct step s = {.call = call, .at = &event->at, .now = event->at.now, .action = action};
     action_clear(action);
-    switch (event->kind) {
-    case BECALM_EVENT_BEGIN:
+    if (event->kind == BECALM_EVENT_DONE) { /* the three that every call has, ahead of the switch */
+        done_event(&s, event);
+    } else if (event->kind == BECALM_EVENT_BEGIN) {
         if (call->phase == BECALM_PHASE_NEW) {
             becalm__call_admit(&s);
         }
-        break;
-    case BECALM_EVENT_SERVE:
-        if (call->phase == BECALM_PHASE_GATED) {
-            becalm__call_served(&s);
-        }
-        break;
-    case BECALM_EVENT_HEAD:
+    } else if (event->kind == BECALM_EVENT_HEAD) {
         head_event(&s, event);
-        break;
-    case BECALM_EVENT_DONE:
-        done_event(&s, event);
-        break;
-    case BECALM_EVENT_SENT:
-        if (is_in_flight(call, event->slot)) {
-            becalm__attempt_sent(&s, event->slot);
-        }
-        break;
-    case BECALM_EVENT_TIMER:
-        timer(&s);
-        break;
-    case BECALM_EVENT_CANCEL:
-        if (call->phase != BECALM_PHASE_ENDED) {
-            becalm__call_finish(&s, BECALM_WHY_CANCELLED);
-        }
-        break;
-    case BECALM_EVENT_LEFT:
-        leave(&s);
-        break;
+    } else {
+        other_event(&s, event);
     }
     if (call->phase < BECALM_PHASE_ANSWERED) {
         action->wake_at = go_on(&s);
