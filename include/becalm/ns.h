@@ -22,7 +22,8 @@ typedef uint64_t becalm_ns; /* nanoseconds: an instant on the host's clock, or a
 /* The instant `wait` after `at`. */
 static inline becalm_ns becalm_ns_after(becalm_ns at, becalm_ns wait)
 {
-    return at < BECALM_NEVER - wait ? at + wait : BECALM_NEVER;
+    becalm_ns after = at + wait;
+    return after >= at ? after : BECALM_NEVER; /* below: it has wrapped */
 }
 
 /* How long ago `then` was; 0 if it has not come yet. */

@@ -469,6 +469,9 @@ BECALM__SELDOM static void leave(struct step *s)
 static becalm_ns flying_wake_at(const struct becalm_call *call)
 {
     becalm_ns at = becalm_ns_min(call->next_at, call->slow_at);
+    if (call->live == 1u << BECALM__FIRST_SLOT) { /* nearly always */
+        return becalm_ns_min(at, call->slot[BECALM__FIRST_SLOT].timeout_at);
+    }
     for (uint32_t live = call->live; live != 0; live &= live - 1) {
         at = becalm_ns_min(at, call->slot[__builtin_ctz(live)].timeout_at);
     }
