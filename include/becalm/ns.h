@@ -22,7 +22,8 @@ typedef uint64_t becalm_ns; /* nanoseconds: an instant on the host's clock, or a
 /* The instant `wait` after `at`. */
 static inline becalm_ns becalm_ns_after(becalm_ns at, becalm_ns wait)
 {
-    return at < BECALM_NEVER - wait ? at + wait : BECALM_NEVER;
+    becalm_ns after = at + wait;
+    return after >= at ? after : BECALM_NEVER; /* below: it has wrapped */
 }
 
 /* How long ago `then` was; 0 if it has not come yet. */
@@ -54,7 +55,7 @@ BECALM_API becalm_ns becalm_ns_scale(becalm_ns d, uint32_t numerator, uint32_t d
 /* One event's share of the outside world, the same for every object that the event touches. */
 struct becalm_moment {
     becalm_ns now;   /* monotonic, read once per wake-up by the host */
-    uint64_t random; /* 64 fresh bits; what draws nothing ignores them */
+    uint64_t random; /* 64 fresh bits, also a counter's: every draw mixes them. What draws nothing ignores them */
     uint32_t cell;   /* which statistics cell to touch: a hint, usually the worker's number; any value is right */
 };
 

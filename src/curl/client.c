@@ -29,12 +29,12 @@ struct becalm_moment client_moment(const struct becalm_client *client, uint64_t 
     /* Threads have stacks of their own, often megabytes apart: a good enough guess, once the bits are mixed. */
     uint32_t stack = (uint32_t)((uintptr_t)&here >> 16) * UINT32_C(0x9e3779b1);
     becalm_ns now = becalm_run_now();
-    /* The children of a fork have the same seed and streams, but not the same nanosecond. */
-    uint64_t state = client->seed + stream * UINT64_C(0x9e3779b97f4a7c15);
-    state ^= now << 20;
+    uint64_t random = client->seed + stream * UINT64_C(0x9e3779b97f4a7c15);
     return (struct becalm_moment){
         .now = now,
-        .random = becalm_rand_next(&state),
+        /* Not mixed: whoever draws does that. The children of a fork have the same seed and streams, but not the same
+         * nanosecond. */
+        .random = random ^ now << 20,
         .cell = stack >> (32u - CELL_BITS),
     };
 }

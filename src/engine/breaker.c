@@ -20,7 +20,7 @@
 enum { CALL_LANE, FAILED_LANE, SLOW_LANE }; /* of the window */
 enum { CALL = 1u << CALL_LANE, FAILED = 1u << FAILED_LANE, SLOW = 1u << SLOW_LANE };
 
-/* The word: 3 bits of state, 16 of probes left, 13 of openings in a row, 32 of generation. */
+/* The word, see breaker_internal.h. */
 
 #define LEFT_SHIFT       3
 #define ONE_PROBE        (UINT64_C(1) << LEFT_SHIFT)
@@ -44,17 +44,6 @@ static uint32_t word_openings(uint64_t word)
     return (uint32_t)(word >> OPENINGS_SHIFT) & OPENINGS_MAX;
 }
 
-static uint32_t word_generation(uint64_t word)
-{
-    return (uint32_t)(word >> GENERATION_SHIFT);
-}
-
-static uint64_t word_load(const struct becalm_breaker *b)
-{
-    /* acquire: pairs with breaker_enter's release, so that what was written for this generation is seen with it. */
-    return atomic_load_explicit(&b->word, memory_order_acquire);
-}
-
 /* The end of the open time, or of the half-open lease: an instant in steps of 64 ns (so that whole milliseconds are
  * exact), and in the low bits the generation that it belongs to. */
 
@@ -62,12 +51,12 @@ static uint64_t word_load(const struct becalm_breaker *b)
 
 static uint64_t retest_make(becalm_ns at, uint64_t word)
 {
-    return (at & ~RETEST_TAG) | (word_generation(word) & RETEST_TAG);
+    return (at & ~RETEST_TAG) | (becalm__breaker_word_generation(word) & RETEST_TAG);
 }
 
 static bool retest_is_of(uint64_t retest, uint64_t word)
 {
-    return (retest & RETEST_TAG) == (word_generation(word) & RETEST_TAG);
+    return (retest & RETEST_TAG) == (becalm__breaker_word_generation(word) & RETEST_TAG);
 }
 
 static becalm_ns retest_time(uint64_t retest)
@@ -154,20 +143,21 @@ struct becalm_breaker *becalm_breaker_init(void *memory, const struct becalm_bre
 
 void becalm_breaker_carry(struct becalm_breaker *to, const struct becalm_breaker *from)
 {
-    uint64_t word = word_load(from);
+    uint64_t word = becalm__breaker_word(from);
     uint64_t retest = atomic_load_explicit(&from->retest, memory_order_acquire);
     uint64_t tally = atomic_load_explicit(&from->tally, memory_order_acquire);
     uint64_t late = atomic_load_explicit(&from->late, memory_order_relaxed); /* a counter for display */
     /* Switched off by the new policy, or by nothing but the old one: no hand has touched generation 0. */
-    bool off_now = becalm__breaker_word_state(word_load(to)) == BECALM_BREAKER_DISABLED;
-    bool off_before = becalm__breaker_word_state(word) == BECALM_BREAKER_DISABLED && word_generation(word) == 0;
+    bool off_now = becalm__breaker_word_state(becalm__breaker_word(to)) == BECALM_BREAKER_DISABLED;
+    bool off_before =
+        becalm__breaker_word_state(word) == BECALM_BREAKER_DISABLED && becalm__breaker_word_generation(word) == 0;
     if (off_now || off_before) {
         return;
     }
     becalm_ns at = retest_is_of(retest, word) ? retest_time(retest) : 0; /* not published: due at once, never stuck */
     if (becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN) {
         /* Its probes report to `from`. Here the episode begins again: as open, with the open time over. */
-        word = word_make(BECALM_BREAKER_OPEN, word_generation(word) + 1, 0, word_openings(word));
+        word = word_make(BECALM_BREAKER_OPEN, becalm__breaker_word_generation(word) + 1, 0, word_openings(word));
         at = 0;
     }
     /* relaxed: as in init, `to` is not shared yet. */
@@ -219,7 +209,7 @@ BECALM__APART static becalm_ns retest_publish(struct becalm_breaker *b, const st
      * other way round, a thread that overslept could put an old instant in the place of a new one. */
     uint64_t seen = atomic_load_explicit(&b->retest, memory_order_acquire);
     while (!retest_is_of(seen, word)) {
-        if (word_generation(word_load(b)) != word_generation(word)) {
+        if (becalm__breaker_word_generation(becalm__breaker_word(b)) != becalm__breaker_word_generation(word)) {
             return BECALM_NEVER;
         }
         uint64_t mine = retest_make(state_ends_at(policy, at, word), word);
@@ -242,7 +232,7 @@ static becalm_ns retest_settle(struct becalm_breaker *b, const struct becalm_bre
 /* The word of the generation after `word`, in `state`. */
 static uint64_t word_next(const struct becalm_breaker_policy *policy, uint64_t word, enum becalm_breaker_state state)
 {
-    uint32_t generation = word_generation(word) + 1;
+    uint32_t generation = becalm__breaker_word_generation(word) + 1;
     uint32_t openings = word_openings(word);
     switch (state) {
     case BECALM_BREAKER_OPEN:
@@ -320,7 +310,7 @@ static bool tally_add(struct becalm_breaker *b, uint32_t generation, uint64_t mo
 {
     uint64_t seen = atomic_load_explicit(&b->tally, memory_order_acquire);
     /* The tally first (acquire), then the word: as in retest_settle, so that no later generation's tally is lost. */
-    while (word_generation(word_load(b)) == generation) {
+    while (becalm__breaker_word_generation(becalm__breaker_word(b)) == generation) {
         *tally = tally_for(seen, generation) + more;
         if (atomic_compare_exchange_weak_explicit(&b->tally, &seen, *tally, memory_order_acq_rel,
                                                   memory_order_acquire)) {
@@ -334,7 +324,8 @@ static bool tally_add(struct becalm_breaker *b, uint32_t generation, uint64_t mo
 static void tally_end_row(struct becalm_breaker *b, uint32_t generation)
 {
     uint64_t seen = atomic_load_explicit(&b->tally, memory_order_acquire); /* the order is tally_add's */
-    while (tally_get(tally_for(seen, generation), TALLY_FAILED) > 0 && word_generation(word_load(b)) == generation) {
+    while (tally_get(tally_for(seen, generation), TALLY_FAILED) > 0 &&
+           becalm__breaker_word_generation(becalm__breaker_word(b)) == generation) {
         if (atomic_compare_exchange_weak_explicit(&b->tally, &seen, tally_for(0, generation), memory_order_acq_rel,
                                                   memory_order_acquire)) {
             return;
@@ -359,7 +350,8 @@ static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
     uint32_t probes = policy_probes(policy);
     uint32_t left = word_left(word); /* may be above `probes` if the policy has changed in mid-episode */
     uint32_t handed = probes > left ? probes - left : 0;
-    uint64_t tally = tally_for(atomic_load_explicit(&b->tally, memory_order_acquire), word_generation(word));
+    uint64_t tally =
+        tally_for(atomic_load_explicit(&b->tally, memory_order_acquire), becalm__breaker_word_generation(word));
     uint32_t ended = tally_get(tally, TALLY_ENDED);
     uint32_t silent = handed > ended ? handed - ended : 0;
     if (handed == 0) {
@@ -386,20 +378,10 @@ BECALM__APART static uint64_t breaker_sweep(struct becalm_breaker *b, const stru
 static uint64_t breaker_now(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                             const struct becalm_moment *at, struct becalm_permit *permit)
 {
-    uint64_t word = word_load(b);
+    uint64_t word = becalm__breaker_word(b);
     permit->from = permit->to = becalm__breaker_word_state(word);
     return becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN ? breaker_sweep(b, policy, at, word, permit)
                                                                         : word;
-}
-
-static bool permit_give(struct becalm_permit *permit, uint64_t word, becalm_ns expires_at)
-{
-    permit->generation = word_generation(word);
-    permit->held = true;
-    permit->probe = becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN;
-    permit->slow = false;
-    permit->expires_at = expires_at;
-    return true;
 }
 
 static bool permit_refuse(struct becalm_permit *permit)
@@ -412,12 +394,12 @@ static bool permit_refuse(struct becalm_permit *permit)
 static bool probe_take(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                        const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
-    uint32_t generation = word_generation(word);
-    while (word_generation(word) == generation && word_left(word) > 0) {
+    uint32_t generation = becalm__breaker_word_generation(word);
+    while (becalm__breaker_word_generation(word) == generation && word_left(word) > 0) {
         /* acq_rel on success keeps the release of breaker_enter alive for whoever reads this word next. */
         if (atomic_compare_exchange_weak_explicit(&b->word, &word, word - ONE_PROBE, memory_order_acq_rel,
                                                   memory_order_acquire)) {
-            return permit_give(permit, word, retest_settle(b, policy, at, word));
+            return becalm__permit_give(permit, word, retest_settle(b, policy, at, word));
         }
     }
     return permit_refuse(permit);
@@ -426,8 +408,8 @@ static bool probe_take(struct becalm_breaker *b, const struct becalm_breaker_pol
 /* The place of a probe that said nothing goes to the next. In its own generation only: later there is no such place. */
 static void probe_give(struct becalm_breaker *b, uint32_t generation)
 {
-    uint64_t word = word_load(b);
-    while (word_generation(word) == generation) {
+    uint64_t word = becalm__breaker_word(b);
+    while (becalm__breaker_word_generation(word) == generation) {
         if (atomic_compare_exchange_weak_explicit(&b->word, &word, word + ONE_PROBE, memory_order_acq_rel,
                                                   memory_order_acquire)) {
             return;
@@ -439,7 +421,7 @@ static void trial_count(struct becalm_breaker *b, const struct becalm_breaker_po
                         const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit, unsigned lanes)
 {
     uint64_t tally;
-    if (!tally_add(b, word_generation(word), lanes_tally(lanes), &tally)) {
+    if (!tally_add(b, becalm__breaker_word_generation(word), lanes_tally(lanes), &tally)) {
         return;
     }
     uint32_t ended = tally_get(tally, TALLY_ENDED);
@@ -448,11 +430,11 @@ static void trial_count(struct becalm_breaker *b, const struct becalm_breaker_po
     if (!over && !(policy->mode == BECALM_BREAKER_CONSECUTIVE && failed > 0)) {
         return;
     }
-    uint32_t generation = word_generation(word);
+    uint32_t generation = becalm__breaker_word_generation(word);
     enum becalm_breaker_state verdict = trial_verdict(policy, ended, failed, tally_get(tally, TALLY_SLOW));
     /* Lost by a place taken or given back: the verdict stands. Lost to another generation: that one stands. */
     while (!permit_enter(b, policy, at, &word, permit, word_next(policy, word, verdict)) &&
-           word_generation(word) == generation) {
+           becalm__breaker_word_generation(word) == generation) {
     }
 }
 
@@ -543,8 +525,9 @@ static void closed_count(struct becalm_breaker *b, const struct becalm_breaker_p
                          const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit, unsigned lanes)
 {
     window_count(b, at, permit, lanes);
-    bool trips = policy->mode == BECALM_BREAKER_CONSECUTIVE ? row_trips(b, policy, word_generation(word), lanes)
-                                                            : rate_trips(b, policy, at, permit, lanes);
+    bool trips = policy->mode == BECALM_BREAKER_CONSECUTIVE
+                     ? row_trips(b, policy, becalm__breaker_word_generation(word), lanes)
+                     : rate_trips(b, policy, at, permit, lanes);
     if (trips) {
         /* Lost: somebody else has opened it. */
         (void)permit_enter(b, policy, at, &word, permit, word_next(policy, word, BECALM_BREAKER_OPEN));
@@ -583,7 +566,7 @@ BECALM__APART static bool open_admit(struct becalm_breaker *b, const struct beca
     /* With the first place taken: who opens the door goes through it. */
     uint64_t next = word_next(policy, word, BECALM_BREAKER_HALF_OPEN) - ONE_PROBE;
     if (at->now >= retest_settle(b, policy, at, word) && permit_enter(b, policy, at, &word, permit, next)) {
-        return permit_give(permit, word, retest_settle(b, policy, at, word));
+        return becalm__permit_give(permit, word, retest_settle(b, policy, at, word));
     }
     return permit_refuse(permit);
 }
@@ -594,7 +577,7 @@ BECALM__APART static bool half_open_admit(struct becalm_breaker *b, const struct
 {
     word = breaker_sweep(b, policy, at, word, permit);
     if (becalm__breaker_word_state(word) == BECALM_BREAKER_CLOSED) {
-        return permit_give(permit, word, BECALM_NEVER);
+        return becalm__permit_give(permit, word, BECALM_NEVER);
     }
     return probe_take(b, policy, at, word, permit); /* an open one has none left */
 }
@@ -605,19 +588,14 @@ static bool retest_is_ahead(const struct becalm_breaker *b, uint64_t word, becal
     return retest_is_of(retest, word) && now < retest_time(retest);
 }
 
-bool becalm_breaker_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                          const struct becalm_moment *at, struct becalm_permit *permit)
+bool becalm__breaker_admit_any(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                               const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
-    uint64_t word = word_load(b);
-    permit->from = permit->to = becalm__breaker_word_state(word);
-    if (becalm__breaker_word_state(word) == BECALM_BREAKER_CLOSED) {
-        return permit_give(permit, word, BECALM_NEVER); /* before the switch, whose jump costs more than all of this */
-    }
     switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
     case BECALM_BREAKER_METRICS_ONLY:
-        return permit_give(permit, word, BECALM_NEVER);
+        return becalm__permit_give(permit, word, BECALM_NEVER);
     case BECALM_BREAKER_OPEN:
         return retest_is_ahead(b, word, at->now) ? permit_refuse(permit) : open_admit(b, policy, at, word, permit);
     case BECALM_BREAKER_HALF_OPEN:
@@ -626,6 +604,12 @@ bool becalm_breaker_admit(struct becalm_breaker *b, const struct becalm_breaker_
         return permit_refuse(permit);
     }
     BECALM_UNREACHABLE();
+}
+
+bool becalm_breaker_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                          const struct becalm_moment *at, struct becalm_permit *permit)
+{
+    return becalm__breaker_admit(b, policy, at, permit);
 }
 
 /* The generation's end by time, as far as it is published; NEVER, which is not due, in the instant before that. */
@@ -637,7 +621,7 @@ static becalm_ns retest_peek(const struct becalm_breaker *b, uint64_t word)
 
 bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
 {
-    uint64_t word = word_load(b);
+    uint64_t word = becalm__breaker_word(b);
     switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
@@ -655,7 +639,7 @@ bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
 
 bool becalm_breaker_closed(const struct becalm_breaker *b)
 {
-    switch (becalm__breaker_word_state(word_load(b))) {
+    switch (becalm__breaker_word_state(becalm__breaker_word(b))) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
     case BECALM_BREAKER_METRICS_ONLY:
@@ -672,7 +656,8 @@ void becalm_breaker_slow(struct becalm_breaker *b, const struct becalm_breaker_p
                          const struct becalm_moment *at, struct becalm_permit *permit)
 {
     uint64_t word = breaker_now(b, policy, at, permit);
-    if (!permit->held || permit->slow || !policy_has_slow_rule(policy) || permit->generation != word_generation(word)) {
+    if (!permit->held || permit->slow || !policy_has_slow_rule(policy) ||
+        permit->generation != becalm__breaker_word_generation(word)) {
         return;
     }
     permit->slow = true;
@@ -685,7 +670,7 @@ static bool note_is_plain(const struct becalm_breaker *b, const struct becalm_br
                           const struct becalm_permit *permit, becalm_ns took)
 {
     return becalm__breaker_word_state(word) == BECALM_BREAKER_CLOSED && permit->held && !permit->slow &&
-           permit->generation == word_generation(word) && policy->mode == BECALM_BREAKER_RATE &&
+           permit->generation == becalm__breaker_word_generation(word) && policy->mode == BECALM_BREAKER_RATE &&
            (policy->slow_share_ppm == BECALM_BREAKER_SLOW_OFF || took < policy->slow_after) &&
            atomic_load_explicit(&b->plain_until, memory_order_relaxed) == 0;
 }
@@ -705,7 +690,7 @@ BECALM__APART static void permit_end(struct becalm_breaker *b, const struct beca
         }
         return;
     }
-    if (permit->generation != word_generation(word)) {
+    if (permit->generation != becalm__breaker_word_generation(word)) {
         atomic_fetch_add_explicit(&b->late, 1, memory_order_relaxed); /* relaxed: a counter for display */
         return;
     }
@@ -722,13 +707,11 @@ void becalm_breaker_note(struct becalm_breaker *b, const struct becalm_breaker_p
                          const struct becalm_moment *at, struct becalm_permit *permit, enum becalm_verdict verdict,
                          becalm_ns took)
 {
-    uint64_t word = word_load(b);
+    uint64_t word = becalm__breaker_word(b);
     if (verdict == BECALM_VERDICT_OK && note_is_plain(b, policy, word, permit, took)) {
         permit->held = false;
         permit->from = permit->to = BECALM_BREAKER_CLOSED;
-        if (!becalm__window_settled(window_of(b))) {
-            becalm__window_note_one(window_of(b), at, CALL_LANE);
-        }
+        becalm__window_note_one(window_of(b), at, CALL_LANE);
         return;
     }
     permit_end(b, policy, at, permit, verdict, took);
@@ -754,7 +737,7 @@ bool becalm_breaker_sound(const void *memory, const struct becalm_breaker_policy
     BECALM_ASSERT(becalm_breaker_check(policy, NULL) == 0);
     const struct becalm_breaker *b = memory;
     struct becalm_window_shape shape = policy_shape(policy, cells);
-    uint64_t word = word_load(b);
+    uint64_t word = becalm__breaker_word(b);
     if (!becalm_window_sound(window_of(b), &shape)) {
         return false;
     }
@@ -776,7 +759,7 @@ bool becalm_breaker_sound(const void *memory, const struct becalm_breaker_policy
 enum becalm_breaker_state becalm_breaker_force(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                                                const struct becalm_moment *at, enum becalm_breaker_state state)
 {
-    uint64_t word = word_load(b);
+    uint64_t word = becalm__breaker_word(b);
     enum becalm_breaker_state before;
     do {
         before = becalm__breaker_word_state(word);
@@ -786,12 +769,12 @@ enum becalm_breaker_state becalm_breaker_force(struct becalm_breaker *b, const s
 
 enum becalm_breaker_state becalm_breaker_state(const struct becalm_breaker *b)
 {
-    return becalm__breaker_word_state(word_load(b));
+    return becalm__breaker_word_state(becalm__breaker_word(b));
 }
 
 becalm_ns becalm_breaker_retest_at(const struct becalm_breaker *b)
 {
-    return retest_peek(b, word_load(b));
+    return retest_peek(b, becalm__breaker_word(b));
 }
 
 uint64_t becalm_breaker_late(const struct becalm_breaker *b)

@@ -95,6 +95,14 @@ becalm_ns becalm__call_timeout(const struct step *s)
     return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
 }
 
+/* The limit said no. That may have been its pacing, which a probe of the breaker is not subject to. */
+BECALM__SELDOM static bool place_probe(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    return target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
+           becalm_limit_probe(target->limit, &s->call->policy->limit, s->at, becalm__call_timeout(s), slot);
+}
+
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
 {
     const struct becalm_target *target = s->call->target;
@@ -102,10 +110,7 @@ bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
     if (target->limit == NULL) {
         return true;
     }
-    becalm_ns timeout = becalm__call_timeout(s);
-    return becalm_limit_admit(target->limit, policy, s->at, timeout, slot) ||
-           (target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
-            becalm_limit_probe(target->limit, policy, s->at, timeout, slot)); /* a probe is not paced */
+    return becalm_limit_admit(target->limit, policy, s->at, becalm__call_timeout(s), slot) || place_probe(s, slot);
 }
 
 /* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
@@ -464,6 +469,9 @@ BECALM__SELDOM static void leave(struct step *s)
 static becalm_ns flying_wake_at(const struct becalm_call *call)
 {
     becalm_ns at = becalm_ns_min(call->next_at, call->slow_at);
+    if (call->live == 1u << BECALM__FIRST_SLOT) { /* nearly always */
+        return becalm_ns_min(at, call->slot[BECALM__FIRST_SLOT].timeout_at);
+    }
     for (uint32_t live = call->live; live != 0; live &= live - 1) {
         at = becalm_ns_min(at, call->slot[__builtin_ctz(live)].timeout_at);
     }
@@ -521,43 +529,52 @@ static void action_clear(struct becalm_action *action)
     action->wake_at = BECALM_NEVER;
 }
 
+BECALM__APART static void other_event(struct step *s, const struct becalm_event *event)
+{
+    struct becalm_call *call = s->call;
+    switch (event->kind) {
+    case BECALM_EVENT_BEGIN:
+    case BECALM_EVENT_HEAD:
+    case BECALM_EVENT_DONE:
+        return; /* see becalm_call_step */
+    case BECALM_EVENT_SERVE:
+        if (call->phase == BECALM_PHASE_GATED) {
+            becalm__call_served(s);
+        }
+        return;
+    case BECALM_EVENT_TIMER:
+        timer(s);
+        return;
+    case BECALM_EVENT_CANCEL:
+        if (call->phase != BECALM_PHASE_ENDED) {
+            becalm__call_finish(s, BECALM_WHY_CANCELLED);
+        }
+        return;
+    case BECALM_EVENT_LEFT:
+        leave(s);
+        return;
+    case BECALM_EVENT_SENT:
+        if (is_in_flight(call, event->slot)) {
+            becalm__attempt_sent(s, event->slot);
+        }
+        return;
+    }
+}
+
 void becalm_call_step(struct becalm_call *call, const struct becalm_event *event, struct becalm_action *action)
 {
     struct step s = {.call = call, .at = &event->at, .now = event->at.now, .action = action};
     action_clear(action);
-    switch (event->kind) {
-    case BECALM_EVENT_BEGIN:
+    if (event->kind == BECALM_EVENT_DONE) { /* the three that every call has, ahead of the switch */
+        done_event(&s, event);
+    } else if (event->kind == BECALM_EVENT_BEGIN) {
         if (call->phase == BECALM_PHASE_NEW) {
             becalm__call_admit(&s);
         }
-        break;
-    case BECALM_EVENT_SERVE:
-        if (call->phase == BECALM_PHASE_GATED) {
-            becalm__call_served(&s);
-        }
-        break;
-    case BECALM_EVENT_HEAD:
+    } else if (event->kind == BECALM_EVENT_HEAD) {
         head_event(&s, event);
-        break;
-    case BECALM_EVENT_DONE:
-        done_event(&s, event);
-        break;
-    case BECALM_EVENT_SENT:
-        if (is_in_flight(call, event->slot)) {
-            becalm__attempt_sent(&s, event->slot);
-        }
-        break;
-    case BECALM_EVENT_TIMER:
-        timer(&s);
-        break;
-    case BECALM_EVENT_CANCEL:
-        if (call->phase != BECALM_PHASE_ENDED) {
-            becalm__call_finish(&s, BECALM_WHY_CANCELLED);
-        }
-        break;
-    case BECALM_EVENT_LEFT:
-        leave(&s);
-        break;
+    } else {
+        other_event(&s, event);
     }
     if (call->phase < BECALM_PHASE_ANSWERED) {
         action->wake_at = go_on(&s);

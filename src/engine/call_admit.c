@@ -89,7 +89,7 @@ static BECALM__DIRECT void first_send(struct step *s)
     struct becalm_live *live = &call->slot[BECALM__FIRST_SLOT];
     if (target->breaker != NULL) {
         struct becalm_permit *permit = call->policy->breaker.per_attempt ? &live->permit : &call->permit;
-        bool admitted = becalm_breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
+        bool admitted = becalm__breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
         becalm__call_report(s, permit);
         if (!admitted && !breaker_refuse(s)) {
             becalm__call_place_free(s, &live->slot);
@@ -149,10 +149,6 @@ static BECALM__DIRECT void enter(struct step *s)
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
-    if (becalm_deadline_passed(s->now, call->deadline_at)) {
-        becalm__call_finish(s, BECALM_WHY_DEADLINE);
-        return;
-    }
     if (target->limit != NULL) {
         bool behind = call->request.queue != NULL && becalm_queue_busy(call->request.queue);
         if (behind || !becalm__call_place_take(s, &live->slot)) {
@@ -166,6 +162,10 @@ static BECALM__DIRECT void enter(struct step *s)
 
 void becalm__call_enter(struct step *s)
 {
+    if (becalm_deadline_passed(s->now, s->call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE);
+        return;
+    }
     enter(s);
 }
 

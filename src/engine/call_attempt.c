@@ -253,8 +253,8 @@ BECALM__SELDOM static void budgets_tell_failure(struct step *s, const struct bec
     budgets_tell(s, &told, retried);
 }
 
-static void budgets_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome,
-                         bool earns)
+static BECALM__DIRECT void budgets_note(struct step *s, const struct becalm_live *live,
+                                        const struct becalm_outcome *outcome, bool earns)
 {
     bool retried = live->number > 0;
     if (earns) {

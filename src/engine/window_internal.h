@@ -93,14 +93,15 @@ static inline void becalm__window_add(struct becalm_window *w, _Atomic(uint64_t)
     }
 }
 
-/* becalm_window_note() of one lane, with the usual way of a TIME window inlined: in the slice of the note before. */
+/* becalm_window_note() of one lane, with two usual ways inlined: in the slice of the note before; and one more note of
+ * lane 0 alone in a COUNT window that it would not change. */
 static inline void becalm__window_note_one(struct becalm_window *w, const struct becalm_moment *at, unsigned lane)
 {
     uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
-    if (w->shape.kind == BECALM_WINDOW_TIME && becalm__place_holds(w, hint, at->now)) {
+    if (becalm__place_holds(w, hint, at->now)) { /* never of a COUNT window, whose slices have no width */
         uint64_t first = becalm__window_first(w, becalm__place_slice(hint));
         becalm__window_add(w, becalm__window_row(w, hint, at->cell) + lane, first);
-    } else {
+    } else if (lane != 0 || !becalm__window_settled(w)) {
         (void)becalm_window_note(w, at, 1u << lane);
     }
 }
