@@ -107,7 +107,7 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     }
     if (attempt->state == ATTEMPT_FLYING && is_blank(at, length)) {
         if (head_is_final(attempt)) {
-            transfer_judge(attempt);
+            transfer_headed(attempt);
         } else {
             request_learn_once(attempt);
         }
@@ -120,7 +120,7 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
     struct attempt *attempt = data;
     size_t length = size * count;
     if (attempt->state == ATTEMPT_FLYING) {
-        transfer_judge(attempt);
+        transfer_headed(attempt);
     }
     if (attempt->refused) {
         return 0;

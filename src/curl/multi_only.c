@@ -85,6 +85,7 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
     if (inside == 0) { /* else it has nothing to say */
         message_take(multi);
     }
+    transfer_tell(only);
     if (only->dirty) {
         settle_only(only);
     }

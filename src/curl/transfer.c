@@ -312,6 +312,7 @@ void transfer_begin(struct transfer *transfer)
     transfer->top = 0;
     transfer->gone = 0;
     transfer->due = 0;
+    transfer->untold = NULL;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
     struct becalm_request request = request_make(transfer, method);
@@ -331,10 +332,9 @@ static struct attempt *attempt_of(struct transfer *transfer, const CURL *easy)
     return NULL;
 }
 
-void transfer_judge(struct attempt *attempt)
+static void head_see(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
-    struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = attempt->slot};
     outcome_of_head(attempt->easy, &transfer->target->retry_on, &transfer->seen);
     seen_keep(transfer);
     if (transfer->seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
@@ -342,9 +342,43 @@ void transfer_judge(struct attempt *attempt)
     }
     attempt->judged = true;
     attempt->status = transfer->seen.outcome.status;
-    event.outcome = transfer->seen.outcome;
+}
+
+static void head_tell(struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = attempt->slot, .outcome = transfer->seen.outcome};
     event.outcome.delivered = !transfer->takes_body && outcome_delivered(attempt->easy);
     step(transfer, &event);
+}
+
+/* Of an attempt whose head nobody has seen to come. */
+static void judge(struct attempt *attempt)
+{
+    head_see(attempt);
+    head_tell(attempt);
+}
+
+void transfer_headed(struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    head_see(attempt);
+    bool is_good = transfer->seen.outcome.kind == BECALM_OUTCOME_OK && !transfer->seen.grpc;
+    if (is_good && transfer->multi->only != NULL) { /* nothing else flies whose answer it could be */
+        transfer->untold = attempt;
+        answer(transfer, attempt);
+    } else {
+        head_tell(attempt);
+    }
+}
+
+void transfer_tell(struct transfer *transfer)
+{
+    struct attempt *attempt = transfer->untold;
+    if (attempt != NULL) {
+        transfer->untold = NULL;
+        head_tell(attempt);
+    }
 }
 
 /* Of an attempt that the engine has done with: it is gone, or its answer is kept or passed on. */
@@ -386,12 +420,14 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     struct becalm_outcome *outcome = &transfer->seen.outcome;
     bool is_cut = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_PARTIAL_FILE;
     if (is_cut && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
-        transfer_judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
+        judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
     }
     bool is_known = attempt->judged && code == CURLE_OK && !transfer->seen.grpc; /* by its head, and it is whole */
     if (!is_known) {
+        transfer_tell(transfer);
         see_end(transfer, easy, code);
     }
+    transfer->untold = NULL;
     if (outcome->kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
         request_learn_failed(transfer, attempt);
         outcome->delivered = attempt->judged || (!transfer->takes_body && outcome_delivered(easy));
@@ -449,7 +485,7 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
     struct transfer *transfer = attempt->transfer;
     struct seen seen;
     if (!transfer->takes_head && now >= transfer->engine_at && outcome_headed(attempt->easy)) {
-        transfer_judge(attempt);
+        judge(attempt);
         return true;
     }
     request_learn(transfer, attempt->easy);                   /* its time may be over: may it be repeated? */

@@ -50,7 +50,7 @@ struct attempt {
     bool paused;                /* it is kept, and no more of it fits */
     bool held;                  /* the caller has paused before it took what was kept: `body` still has it */
     bool refused;               /* the caller did not take what was given to it */
-    bool judged;                /* its head was told to the engine */
+    bool judged;                /* its head was seen, and is told to the engine */
     bool ended;                 /* it is over, with the result `code` */
     uint32_t status;            /* of its answer; 0: none */
     CURLcode code;
@@ -79,10 +79,11 @@ struct transfer {
     struct client_target *target;
     struct site *site;
     struct becalm_call call;
-    uint64_t steps; /* so far, for the random bits */
-    uint32_t top;   /* from here on slots were not used in this call: most need only the first */
-    uint32_t gone;  /* bit n: the attempt in slot n is to be removed */
-    uint32_t due;   /* bit n: one is to be sent there */
+    uint64_t steps;         /* so far, for the random bits */
+    uint32_t top;           /* from here on slots were not used in this call: most need only the first */
+    uint32_t gone;          /* bit n: the attempt in slot n is to be removed */
+    uint32_t due;           /* bit n: one is to be sent there */
+    struct attempt *untold; /* whose head the engine has not been told of; NULL: none, see transfer_headed() */
     struct attempt attempt[BECALM_SLOTS];
     char key[HEADER_BYTES]; /* "Idempotency-Key: ..."; "": none */
     bool takes_body; /* our callback is there for the answer's body: nothing reaches the caller before it is judged */
@@ -154,7 +155,9 @@ void attempt_release(struct attempt *);
 /* Once more, if it was `held`. True: the caller has it all. */
 bool attempt_give(struct attempt *);
 
-/* transfer.c, for attempt.c: an answer's head has come. */
-void transfer_judge(struct attempt *);
+/* transfer.c, for attempt.c: an answer's head has come. If it is good the answer is passed on at once; and since most
+ * are whole in the same turn of libcurl's, the engine is told when that is over, of its head or of its end. */
+void transfer_headed(struct attempt *);
+void transfer_tell(struct transfer *);
 
 #endif
