@@ -336,7 +336,9 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
         permit_note(s, live, outcome);
     }
     record_close(s, live, outcome);
-    live->outcome = *outcome;
+    if (target->hosts != NULL) {
+        live->outcome = *outcome;
+    }
     call->failed_at = s->now;
     if (call->phase != BECALM_PHASE_ANSWERED) {
         call->last = kind; /* the loser of a hedge does not change how the call went */
