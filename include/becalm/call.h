@@ -120,7 +120,7 @@ struct becalm_live {
     becalm_ns sent_at;
     becalm_ns timeout_at;
     struct becalm_permit permit;   /* breaker per attempt only */
-    struct becalm_outcome outcome; /* as judged */
+    struct becalm_outcome outcome; /* as judged, for its host */
 };
 
 enum becalm_phase { /* the engine's own */

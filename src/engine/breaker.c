@@ -22,15 +22,14 @@ enum { CALL = 1u << CALL_LANE, FAILED = 1u << FAILED_LANE, SLOW = 1u << SLOW_LAN
 
 /* The word, see breaker_internal.h. */
 
-#define LEFT_SHIFT       3
-#define ONE_PROBE        (UINT64_C(1) << LEFT_SHIFT)
-#define OPENINGS_SHIFT   19
-#define OPENINGS_MAX     8191u
-#define GENERATION_SHIFT 32
+#define LEFT_SHIFT     3
+#define ONE_PROBE      (UINT64_C(1) << LEFT_SHIFT)
+#define OPENINGS_SHIFT 19
+#define OPENINGS_MAX   8191u
 
 static uint64_t word_make(enum becalm_breaker_state state, uint32_t generation, uint32_t left, uint32_t openings)
 {
-    return (uint64_t)generation << GENERATION_SHIFT | (uint64_t)openings << OPENINGS_SHIFT |
+    return (uint64_t)generation << BECALM__GENERATION_SHIFT | (uint64_t)openings << OPENINGS_SHIFT |
            (uint64_t)left << LEFT_SHIFT | (uint64_t)state;
 }
 

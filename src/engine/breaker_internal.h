@@ -6,6 +6,8 @@
 
 /* The word: 3 bits of state, 16 of probes left, 13 of openings in a row, 32 of generation. */
 
+#define BECALM__GENERATION_SHIFT 32
+
 static inline enum becalm_breaker_state becalm__breaker_word_state(uint64_t word)
 {
     return (enum becalm_breaker_state)(word & 7u);
@@ -13,7 +15,7 @@ static inline enum becalm_breaker_state becalm__breaker_word_state(uint64_t word
 
 static inline uint32_t becalm__breaker_word_generation(uint64_t word)
 {
-    return (uint32_t)(word >> 32);
+    return (uint32_t)(word >> BECALM__GENERATION_SHIFT);
 }
 
 static inline uint64_t becalm__breaker_word(const struct becalm_breaker *b)

@@ -88,31 +88,6 @@ bool becalm__call_shadowed(struct step *s, enum becalm_reason why)
     return true;
 }
 
-becalm_ns becalm__call_timeout(const struct step *s)
-{
-    becalm_ns timeout = s->call->policy->attempt_timeout;
-    becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
-    return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
-}
-
-/* The limit said no. That may have been its pacing, which a probe of the breaker is not subject to. */
-BECALM__SELDOM static bool place_probe(struct step *s, struct becalm_slot *slot)
-{
-    const struct becalm_target *target = s->call->target;
-    return target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
-           becalm_limit_probe(target->limit, &s->call->policy->limit, s->at, becalm__call_timeout(s), slot);
-}
-
-bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
-{
-    const struct becalm_target *target = s->call->target;
-    const struct becalm_limit_policy *policy = &s->call->policy->limit;
-    if (target->limit == NULL) {
-        return true;
-    }
-    return becalm_limit_admit(target->limit, policy, s->at, becalm__call_timeout(s), slot) || place_probe(s, slot);
-}
-
 /* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
  * one. */
 BECALM__APART static void permit_end(struct step *s)

@@ -81,6 +81,39 @@ BECALM__APART static bool rate_passes(struct step *s, struct becalm_rate *rate)
     return false;
 }
 
+/* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
+ * others are; but not less than a tenth of the policy's, so that a caller with a deadline of 1 ms can't make every
+ * answer look slow. */
+static inline becalm_ns timeout_of(const struct step *s)
+{
+    becalm_ns timeout = s->call->policy->attempt_timeout;
+    becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
+    return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
+}
+
+/* The limit said no. That may have been its pacing, which a probe of the breaker is not subject to. */
+BECALM__SELDOM static bool place_probe(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    return target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
+           becalm_limit_probe(target->limit, &s->call->policy->limit, s->at, timeout_of(s), slot);
+}
+
+static BECALM__DIRECT bool place_take(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    const struct becalm_limit_policy *policy = &s->call->policy->limit;
+    if (target->limit == NULL) {
+        return true;
+    }
+    return becalm_limit_admit(target->limit, policy, s->at, timeout_of(s), slot) || place_probe(s, slot);
+}
+
+BECALM__APART bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
+{
+    return place_take(s, slot);
+}
+
 /* The last question before the first send, with a place in the limit or without one. */
 static BECALM__DIRECT void first_send(struct step *s)
 {
@@ -105,7 +138,7 @@ static bool line_up(struct step *s)
     struct becalm_ticket *ticket = &call->ticket;
     becalm_ns timeout = becalm_deadline_clip(s->now, call->deadline_at, call->policy->attempt_timeout);
     ticket->owner = call->request.owner;
-    ticket->timeout = becalm__call_timeout(s);
+    ticket->timeout = timeout_of(s);
     ticket->patience = timeout / 4;
     ticket->expires_at = call->deadline_at;
     return becalm_queue_enter(call->request.queue, &call->policy->gate, s->now, ticket);
@@ -151,7 +184,7 @@ static BECALM__DIRECT void enter(struct step *s)
     struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
     if (target->limit != NULL) {
         bool behind = call->request.queue != NULL && becalm_queue_busy(call->request.queue);
-        if (behind || !becalm__call_place_take(s, &live->slot)) {
+        if (behind || !place_take(s, &live->slot)) {
             limit_reached(s);
             return;
         }

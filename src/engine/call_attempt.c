@@ -3,6 +3,7 @@
 #include <becalm/pick.h>
 
 #include "call_internal.h"
+#include "limit_internal.h"
 #include "mark_internal.h"
 
 /* Without hedging the sketch only serves "what does an attempt typically take", so a part of the attempts will do. */
@@ -307,7 +308,7 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
     BECALM_ASSERT(!live->judged);
     live->judged = true;
     if (live->slot.held) {
-        becalm_limit_note(target->limit, &call->policy->limit, s->at, &live->slot, traits->evidence);
+        becalm__limit_note(target->limit, &call->policy->limit, s->at, &live->slot, traits->evidence);
         if (becalm_mark_unasked(outcome->mark)) {
             becalm_limit_turned_away(target->limit);
         }
@@ -335,7 +336,9 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
         permit_note(s, live, outcome);
     }
     record_close(s, live, outcome);
-    live->outcome = *outcome;
+    if (target->hosts != NULL) {
+        live->outcome = *outcome;
+    }
     call->failed_at = s->now;
     if (call->phase != BECALM_PHASE_ANSWERED) {
         call->last = kind; /* the loser of a hedge does not change how the call went */

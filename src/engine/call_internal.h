@@ -61,14 +61,6 @@ static inline enum becalm_verdict becalm__permit_verdict(enum becalm_outcome_kin
     return unasked ? BECALM_VERDICT_NEUTRAL : becalm_outcome_traits(kind)->verdict;
 }
 
-/* Takes a place in the limit for an attempt that is sent now or as soon as the gate lets it. True without a limit. */
-bool becalm__call_place_take(struct step *s, struct becalm_slot *slot);
-
-/* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
- * others are; but not less than a tenth of the policy's, so that a caller with a deadline of 1 ms can't make every
- * answer look slow. */
-becalm_ns becalm__call_timeout(const struct step *s);
-
 /* Frees a place in the limit; if somebody waits in the gate for it, the host must look. A slot that is not held is left
  * alone. */
 static inline void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
@@ -104,6 +96,9 @@ void becalm__call_admit(struct step *s);  /* NEW: every rule up to the limit */
 void becalm__call_enter(struct step *s);  /* NEW, PACED: the limit and the gate */
 void becalm__call_served(struct step *s); /* GATED: the gate has called */
 void becalm__call_expire(struct step *s); /* GATED: patience or deadline is over */
+
+/* Takes a place in the limit for an attempt that is sent now or as soon as the gate lets it. True without a limit. */
+bool becalm__call_place_take(struct step *s, struct becalm_slot *slot);
 
 /* The deadline that the caller has brought along; NEVER: none. */
 static inline becalm_ns becalm__call_carried(const struct becalm_call *call)

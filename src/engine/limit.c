@@ -2,6 +2,7 @@
 #include <becalm/limit.h>
 
 #include "apart_internal.h"
+#include "limit_internal.h"
 
 #include <string.h>
 
@@ -16,17 +17,12 @@ enum {
     JUDGE_AT = 20,     /* notes that are enough for a cut */
     HALVE_AT = 40,     /* notes after which old ones count half */
     RUN_ENOUGH = 5,    /* timeouts in a row that are enough for a cut */
-    RUN_MAX = 0xffff,
     EPOCH_MASK = 0xffff,
-    FULL_PPM = 1000000,
     PACE_LEAST_PPM = 20000,
     PACE_BITS = 20 /* of the pace word: ppm below, ticks of 2^20 ns above */
 };
 
-#define CUT_EVERY      (500 * BECALM_MS)
-#define OK_FRESH       BECALM_MS /* last_ok_at is not written again for so long, ... */
-#define OK_FRESH_SHARE 64        /* ... or for this part of the timeout */
-#define PACE_FULL      ((uint64_t)FULL_PPM)
+#define CUT_EVERY (500 * BECALM_MS)
 
 /* `evidence`, unpacked. */
 struct evidence {
@@ -38,16 +34,11 @@ struct evidence {
     uint32_t series; /* 1: the last judgement was a cut */
 };
 
-static inline uint32_t evidence_run(uint64_t word)
-{
-    return (uint32_t)(word >> 16 & RUN_MAX);
-}
-
 static struct evidence evidence_unpack(uint64_t word)
 {
     struct evidence e = {
         .epoch = (uint32_t)(word & EPOCH_MASK),
-        .run = evidence_run(word),
+        .run = becalm__evidence_run(word),
         .notes = (uint32_t)(word >> 32 & 0xff),
         .slow = (uint32_t)(word >> 40 & 0xff),
         .late = (uint32_t)(word >> 48 & 0xff),
@@ -93,19 +84,13 @@ struct judgement {
     uint32_t run;      /* timeouts in a row now */
 };
 
-/* Integer steps per slot, so that the smallest growth is one of them. A fixed limit does not use its units. */
-static inline uint64_t units_per_slot(enum becalm_limit_kind kind)
-{
-    return kind == BECALM_LIMIT_SLOTS ? 4 : 20;
-}
-
 static uint64_t units_at_start(const struct becalm_limit_policy *policy)
 {
     uint64_t slots = policy->max;
     if (policy->kind == BECALM_LIMIT_AIMD && slots > AIMD_START) {
         slots = policy->min > AIMD_START ? policy->min : AIMD_START;
     }
-    return slots * units_per_slot(policy->kind);
+    return slots * becalm__units_per_slot(policy->kind);
 }
 
 static bool kind_adapts(enum becalm_limit_kind kind)
@@ -140,7 +125,7 @@ void becalm_limit_init(struct becalm_limit *limit, const struct becalm_limit_pol
 {
     memset(limit, 0, sizeof *limit);
     atomic_store_explicit(&limit->units, units_at_start(policy), memory_order_relaxed);
-    atomic_store_explicit(&limit->pace, PACE_FULL, memory_order_relaxed);
+    atomic_store_explicit(&limit->pace, BECALM__PACE_FULL, memory_order_relaxed);
 }
 
 static void word_copy(_Atomic(uint64_t) *to, const _Atomic(uint64_t) *from)
@@ -154,9 +139,9 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
     if (!kind_adapts(to_policy->kind) || !kind_adapts(from_policy->kind)) {
         return; /* a fixed limit has learned nothing */
     }
-    uint64_t per = units_per_slot(to_policy->kind);
+    uint64_t per = becalm__units_per_slot(to_policy->kind);
     uint64_t had = atomic_load_explicit(&from->units, memory_order_relaxed);
-    uint64_t units = had * per / units_per_slot(from_policy->kind);
+    uint64_t units = had * per / becalm__units_per_slot(from_policy->kind);
     if (units < to_policy->min * per) {
         units = to_policy->min * per;
     }
@@ -186,15 +171,16 @@ static uint32_t pace_at(uint64_t word, becalm_ns now)
 {
     uint64_t ticks = becalm_ns_since(now >> PACE_BITS, word >> PACE_BITS);
     if (ticks >> PACE_DECAYS != 0) {
-        return FULL_PPM;
+        return BECALM__PACE_FULL;
     }
-    uint64_t gap = (FULL_PPM - (word & ((1u << PACE_BITS) - 1))) << 12; /* 12 more bits, against the rounding below */
+    uint64_t gap = (BECALM__PACE_FULL - (word & ((1u << PACE_BITS) - 1)))
+                   << 12; /* 12 more bits, against the rounding below */
     for (unsigned bit = 0; bit < PACE_DECAYS; bit++) {
         if ((ticks >> bit & 1) != 0) {
             gap = gap * pace_decay[bit] >> 32;
         }
     }
-    return (uint32_t)(FULL_PPM - (gap >> 12));
+    return (uint32_t)(BECALM__PACE_FULL - (gap >> 12));
 }
 
 static void pace_lower(struct becalm_limit *limit, becalm_ns now)
@@ -274,7 +260,7 @@ BECALM__SELDOM static bool paced_admit(struct becalm_limit *limit, const struct 
 bool becalm_limit_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                         const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
-    if (atomic_load_explicit(&limit->pace, memory_order_relaxed) != PACE_FULL) {
+    if (atomic_load_explicit(&limit->pace, memory_order_relaxed) != BECALM__PACE_FULL) {
         return paced_admit(limit, policy, at, timeout, slot);
     }
     return slot_take(limit, policy, at, timeout, slot);
@@ -311,30 +297,15 @@ uint32_t becalm_limit_in_flight(const struct becalm_limit *limit)
     return (uint32_t)atomic_load_explicit(&limit->in_flight, memory_order_relaxed);
 }
 
-/* The attempts in flight including the one now ending, which has not given its place back yet. */
-static uint64_t in_flight_with(const struct becalm_limit *limit)
-{
-    uint64_t in_flight = atomic_load_explicit(&limit->in_flight, memory_order_relaxed);
-    return in_flight > 0 ? in_flight : 1;
-}
-
-/* Only while half of the limit is used: otherwise nobody knows yet what the present one is good for. */
-static inline bool units_can_grow(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                  uint64_t units)
-{
-    uint64_t per = units_per_slot(policy->kind);
-    return 2 * per * in_flight_with(limit) >= units && units < policy->max * per;
-}
-
 /* 1/L of a slot more, but at least one unit. */
 static void units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
 {
-    uint64_t per = units_per_slot(policy->kind);
+    uint64_t per = becalm__units_per_slot(policy->kind);
     uint64_t most = policy->max * per;
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     uint64_t more;
     do {
-        if (!units_can_grow(limit, policy, units)) {
+        if (!becalm__units_can_grow(limit, policy->kind, policy->max, units)) {
             return;
         }
         uint64_t step = units < per * per ? per * per / (units > 0 ? units : 1) : 1;
@@ -346,8 +317,8 @@ static void units_grow(struct becalm_limit *limit, const struct becalm_limit_pol
 /* Halves what is in flight, or the limit if that is less. */
 static void units_cut(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
 {
-    uint64_t per = units_per_slot(policy->kind);
-    uint64_t used = per * in_flight_with(limit);
+    uint64_t per = becalm__units_per_slot(policy->kind);
+    uint64_t used = per * becalm__in_flight_with(limit);
     uint64_t least = policy->min * per;
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     uint64_t fewer;
@@ -380,7 +351,7 @@ static uint32_t run_after(uint32_t run, enum becalm_evidence kind)
     case BECALM_EVIDENCE_SUCCESS:
         return 0;
     case BECALM_EVIDENCE_TIMEOUT:
-        return run < RUN_MAX ? run + 1 : RUN_MAX;
+        return run < BECALM__RUN_MAX ? run + 1 : BECALM__RUN_MAX;
     case BECALM_EVIDENCE_ANSWER:
     case BECALM_EVIDENCE_NONE:
         return run;
@@ -446,9 +417,9 @@ static void latency_halve(struct becalm_limit *limit, uint64_t latency)
 static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
                           const struct judgement *j)
 {
-    uint64_t per = units_per_slot(policy->kind);
+    uint64_t per = becalm__units_per_slot(policy->kind);
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
-    uint64_t used = per * in_flight_with(limit);
+    uint64_t used = per * becalm__in_flight_with(limit);
     uint64_t previous = j->series ? j->mean : 0;
     uint64_t one = atomic_load_explicit(&limit->undo_one, memory_order_relaxed);
     atomic_store_explicit(&limit->previous, previous, memory_order_relaxed);
@@ -538,22 +509,16 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     }
 }
 
-static inline bool success_is_news(const struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
-{
-    becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
-    return becalm_ns_since(now, ok_at) >= becalm_ns_min(OK_FRESH, timeout / OK_FRESH_SHARE);
-}
-
 static void pace_end(struct becalm_limit *limit)
 {
-    if (atomic_load_explicit(&limit->pace, memory_order_relaxed) != PACE_FULL) {
-        atomic_store_explicit(&limit->pace, PACE_FULL, memory_order_relaxed);
+    if (atomic_load_explicit(&limit->pace, memory_order_relaxed) != BECALM__PACE_FULL) {
+        atomic_store_explicit(&limit->pace, BECALM__PACE_FULL, memory_order_relaxed);
     }
 }
 
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
 {
-    if (success_is_news(limit, s->now, s->timeout)) {
+    if (becalm__success_is_news(limit, s->now, s->timeout)) {
         atomic_store_explicit(&limit->last_ok_at, s->now, memory_order_relaxed);
     }
     pace_end(limit);
@@ -604,30 +569,30 @@ BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct b
 static inline bool note_is_routine(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                    becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
-    if (evidence != BECALM_EVIDENCE_SUCCESS || success_is_news(limit, now, slot->timeout) ||
-        atomic_load_explicit(&limit->pace, memory_order_relaxed) != PACE_FULL ||
-        units_can_grow(limit, policy, atomic_load_explicit(&limit->units, memory_order_relaxed))) {
+    if (evidence != BECALM_EVIDENCE_SUCCESS || !becalm__limit_rests(limit, policy->kind, policy->max, now, slot)) {
         return false;
-    }
-    if (policy->kind != BECALM_LIMIT_SLOTS) { /* its latency does not count, so all that could change is a run */
-        return evidence_run(atomic_load_explicit(&limit->evidence, memory_order_relaxed)) == 0;
     }
     const struct sample s = sample_make(limit, policy, now, slot, evidence);
     return sample_is_calm(limit, &s);
 }
 
-void becalm_limit_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                       const struct becalm_moment *at, struct becalm_slot *slot, enum becalm_evidence evidence)
+void becalm__limit_note_any(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                            const struct becalm_moment *at, struct becalm_slot *slot, enum becalm_evidence evidence)
 {
-    if (!slot->held || slot->noted || evidence == BECALM_EVIDENCE_NONE) {
+    if (slot->noted || evidence == BECALM_EVIDENCE_NONE) {
         return;
     }
     slot->noted = true;
-    if (!kind_adapts(policy->kind)) {
-        return;
-    }
-    if (!note_is_routine(limit, policy, at->now, slot, evidence)) {
+    if (kind_adapts(policy->kind) && !note_is_routine(limit, policy, at->now, slot, evidence)) {
         note_weigh(limit, policy, at->now, slot, evidence);
+    }
+}
+
+void becalm_limit_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                       const struct becalm_moment *at, struct becalm_slot *slot, enum becalm_evidence evidence)
+{
+    if (slot->held) {
+        becalm__limit_note(limit, policy, at, slot, evidence);
     }
 }
 
