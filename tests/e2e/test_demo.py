@@ -93,13 +93,13 @@ def demo():
 
 
 def test_one_lane_storms_and_the_other_is_back_soon(demo):
-    """The fault stays until there is a storm, and so does the wait for the end of it: how long that takes is the
-    machine's. On a quiet one it is 27 times, and back after 1 to 4 s. More than 3 x 3 x 3 for a call can't be, but for
-    connections that went stale."""
+    """The fault stays until there is a storm. On a quiet machine that is 27 times, and Becalm back after 1 to 4 s; on one
+    that has hardly a moment for it beside the storm next door, when others leave it one. More than 3 x 3 x 3 for a call
+    can't be, but for connections that went stale."""
     demo.order("/api/fault/dead")
     demo.until(lambda state: state["lanes"][0]["peakFactor"] > 5)
     demo.order("/api/fault/healthy")
-    demo.until(lambda state: state["lanes"][1]["state"] == "back")
+    demo.until(lambda state: state["lanes"][1]["state"] == "back", 150)
     naive, becalm = demo.until(lambda state: state["lanes"][1]["goodTotal"] > state["lanes"][0]["goodTotal"])["lanes"]
     assert becalm["peakFactor"] < 2 and naive["peakFactor"] < 27.5
     assert naive.get("recoveredTick", 2**31) > becalm["recoveredTick"]
