@@ -239,9 +239,11 @@ function(becalm_fuzzers folder)
     endforeach()
 endfunction()
 
-# becalm_library_pair(TARGET OUTPUT MODULE...): TARGET_shared and TARGET_static, libOUTPUT.so and .a, from these modules.
+# becalm_library_pair(TARGET OUTPUT MODULES ... [HIDDEN ...]): TARGET_shared and TARGET_static, libOUTPUT.so and .a, from
+# these modules. HIDDEN are modules of another library whose hidden names these use.
 function(becalm_library_pair target output)
-    list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+    cmake_parse_arguments(arg "" "" "MODULES;HIDDEN" ${ARGN})
+    list(TRANSFORM arg_MODULES REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
     set(exports ${PROJECT_SOURCE_DIR}/cmake/libbecalm.map)
     add_library(${target}_shared SHARED ${objects})
     add_library(${target}_static STATIC ${objects})
@@ -251,6 +253,12 @@ function(becalm_library_pair target output)
     target_link_options(${target}_shared PRIVATE LINKER:--version-script=${exports} LINKER:-z,defs)
     target_include_directories(${target}_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_include_directories(${target}_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    list(TRANSFORM arg_MODULES REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
+    list(TRANSFORM arg_HIDDEN REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE hidden)
+    add_dependencies(${target}_static ${arg_MODULES} ${arg_HIDDEN})
+    add_custom_command(TARGET ${target}_static POST_BUILD VERBATIM
+                       COMMAND ${CMAKE_COMMAND} -DARCHIVE=$<TARGET_FILE:${target}_static> "-DMODULES=${archives};${hidden}"
+                               -DNM=${CMAKE_NM} -DOBJCOPY=${CMAKE_OBJCOPY} -P ${PROJECT_SOURCE_DIR}/cmake/prefix_hidden.cmake)
     install(TARGETS ${target}_shared ${target}_static EXPORT becalm)
 
     set(pcdir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -262,7 +270,7 @@ endfunction()
 
 # becalm_library(MODULE...): libbecalm.so and libbecalm.a from these modules, with headers, pkg-config and CMake files.
 function(becalm_library)
-    becalm_library_pair(becalm becalm ${ARGN})
+    becalm_library_pair(becalm becalm MODULES ${ARGN})
     set_target_properties(becalm_shared PROPERTIES EXPORT_NAME becalm)
     set_target_properties(becalm_static PROPERTIES EXPORT_NAME static)
     target_link_libraries(becalm_shared PRIVATE Threads::Threads PkgConfig::YAML)
@@ -281,11 +289,11 @@ function(becalm_library)
 endfunction()
 
 # becalm_curl_library(MODULE... HIDDEN MODULE...): libbecalm-curl from these modules, around libbecalm. What it uses of the
-# latter's hidden functions it has copies of; they are in the archives of the hidden modules, and the linker takes only
-# what libbecalm.so does not show.
+# latter's hidden functions libbecalm-curl.so has copies of; they are in the archives of the hidden modules, and the linker
+# takes only what libbecalm.so does not show. libbecalm-curl.a finds them in libbecalm.a.
 function(becalm_curl_library)
     cmake_parse_arguments(arg "" "MAN" "MODULES;HIDDEN" ${ARGN})
-    becalm_library_pair(becalm_curl becalm-curl ${arg_MODULES})
+    becalm_library_pair(becalm_curl becalm-curl MODULES ${arg_MODULES} HIDDEN ${arg_HIDDEN})
     # A program's own search path does not count for what its libraries need: libbecalm.so is beside this one.
     set_target_properties(becalm_curl_shared PROPERTIES EXPORT_NAME curl INSTALL_RPATH "$ORIGIN")
     set_target_properties(becalm_curl_static PROPERTIES EXPORT_NAME curl_static)

@@ -30,7 +30,7 @@ enum stage {
     STAGE_NONE,
     STAGE_RUNNING,
     STAGE_KILLING, /* its time is up: TERM was sent, or KILL */
-    STAGE_LEAVING  /* we were told to end: the signal was passed on, and it may take its time */
+    STAGE_LEAVING  /* we were told to end: the signal was passed on, and KILL follows if that was not enough */
 };
 
 struct host {
@@ -53,7 +53,7 @@ struct host {
     enum stage stage;
     struct process process;
     becalm_ns timeout_at; /* of this attempt */
-    becalm_ns kill_at;    /* KILLING: when TERM was not enough */
+    becalm_ns kill_at;    /* KILLING, LEAVING: when the first signal was not enough; NEVER before, and after KILL */
     becalm_ns linger_at;  /* the process has ended: so long we listen to who is left; NEVER before */
 };
 
@@ -230,6 +230,7 @@ static void attempt_start(struct host *host)
     bool forked = false;
     int error = 0;
     host->timeout_at = host->action.timeout_at;
+    host->kill_at = BECALM_NEVER;
     host->linger_at = BECALM_NEVER;
     change_set(host);
     if (!input_begin(&host->input, &plan.fd[0])) {
@@ -252,14 +253,33 @@ static void attempt_start(struct host *host)
     host->stage = STAGE_RUNNING;
 }
 
+/* With the first signal that is to end it; a later one gives it no more time. */
+static void kill_announce(struct host *host, becalm_ns now)
+{
+    host->kill_at = becalm_ns_min(host->kill_at, becalm_ns_after(now, host->options->kill_after));
+}
+
+static bool kill_is_due(const struct host *host, becalm_ns now)
+{
+    if (host->stage == STAGE_KILLING) {
+        return now >= host->kill_at; /* also if only others of its group are left */
+    }
+    return !host->process.ended && now >= becalm_ns_min(host->timeout_at, host->kill_at);
+}
+
 /* Its time is up. The engine hears of it when the group is gone, so that no attempt begins beside an older one. */
 static void attempt_kill(struct host *host, becalm_ns now)
 {
-    bool term = host->stage != STAGE_KILLING;
-    process_signal(&host->process, term ? SIGTERM : SIGKILL);
-    process_signal(&host->process, SIGCONT); /* a stopped process would not hear the first */
-    host->stage = STAGE_KILLING;
-    host->kill_at = term ? becalm_ns_after(now, host->options->kill_after) : BECALM_NEVER;
+    bool hard = now >= host->kill_at;
+    process_signal(&host->process, hard ? SIGKILL : SIGTERM);
+    process_signal(&host->process, SIGCONT); /* a stopped process would not hear the latter */
+    if (hard) {
+        host->kill_at = BECALM_NEVER;
+        host->timeout_at = BECALM_NEVER; /* of an attempt that has ended already, but for the news of it */
+    } else {
+        host->stage = STAGE_KILLING;
+        kill_announce(host, now);
+    }
 }
 
 static void attempt_over(struct host *host)
@@ -303,7 +323,7 @@ static void attempt_tend(struct host *host)
         input_end(&host->input);
         output_ended(&host->output);
     }
-    if (host->stage == STAGE_KILLING ? now >= host->kill_at : !process->ended && now >= host->timeout_at) {
+    if (kill_is_due(host, now)) {
         attempt_kill(host, now);
     }
     bool late =
@@ -357,7 +377,7 @@ static bool signals_open(struct host *host)
     return host->ends >= 0 && host->others >= 0;
 }
 
-/* Told to end: the command hears the same, and the call is over at once. */
+/* Told to end: the command hears the same, and the call is over at once; we end when the command has. */
 static void end_by(struct host *host, const struct signalfd_siginfo *info)
 {
     host->report->signal = (int)info->ssi_signo;
@@ -366,6 +386,7 @@ static void end_by(struct host *host, const struct signalfd_siginfo *info)
     if (host->stage != STAGE_NONE) {
         process_signal(&host->process, (int)info->ssi_signo);
         process_signal(&host->process, SIGCONT);
+        kill_announce(host, exec_now());
     }
     if (host->stage == STAGE_RUNNING) {
         host->stage = STAGE_LEAVING;
@@ -405,7 +426,7 @@ static becalm_ns next_at(const struct host *host, becalm_ns now)
     case STAGE_KILLING:
         return becalm_ns_min(host->kill_at, linger_at);
     case STAGE_LEAVING:
-        return host->process.ended ? linger_at : host->timeout_at;
+        return host->process.ended ? linger_at : becalm_ns_min(host->timeout_at, host->kill_at);
     }
     BECALM_UNREACHABLE();
 }

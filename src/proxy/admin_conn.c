@@ -39,6 +39,7 @@ struct admin_conn {
     struct h1_head head;
     struct h1_body body;
     struct buffer body_bytes;
+    struct buffer trailers; /* behind it: looked at, and no use for them */
     char out_head[OUT_HEAD];
     size_t out_head_length;
     struct admin_answer answer;
@@ -63,6 +64,7 @@ void admin_conn_close(struct admin_conn *conn)
     timer_disarm(&conn->timer);
     buffer_free(&conn->in);
     buffer_free(&conn->body_bytes);
+    buffer_free(&conn->trailers);
     buffer_free(&conn->answer.page);
     *conn->link = conn->next;
     if (conn->next != NULL) {
@@ -254,28 +256,36 @@ static bool take_head(struct admin_conn *conn)
     return true;
 }
 
+/* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
+static const char *trailers_wrong(const struct admin_conn *conn)
+{
+    struct h1_head head;
+    const struct buffer *trailers = &conn->trailers;
+    if (trailers->full) {
+        return "there is no memory for the trailers";
+    }
+    return trailers->length == 0 ? NULL : h1_parse_trailers(trailers->at, trailers->length, &head).what;
+}
+
 static bool take_body(struct admin_conn *conn)
 {
     struct buffer *in = &conn->in;
     const char *at = in->at + conn->head.length;
     const char *end = in->at + in->length;
-    struct h1_piece piece = {.kind = H1_PIECE_END};
-    while (!conn->body.ended) {
+    struct h1_piece piece = h1_body_next(&conn->body, &at, end);
+    while (piece.kind == H1_PIECE_DATA || piece.kind == H1_PIECE_TRAILER) {
+        buffer_bytes(piece.kind == H1_PIECE_DATA ? &conn->body_bytes : &conn->trailers, piece.at, piece.length);
         piece = h1_body_next(&conn->body, &at, end);
-        if (piece.kind == H1_PIECE_DATA) {
-            buffer_bytes(&conn->body_bytes, piece.at, piece.length);
-        } else if (piece.kind != H1_PIECE_TRAILER) {
-            break;
-        }
     }
+    const char *wrong = piece.kind == H1_PIECE_END ? trailers_wrong(conn) : piece.what;
     size_t rest = (size_t)(end - at); /* the next request, if anything */
     memmove(in->at + conn->head.length, at, rest);
     in->length = conn->head.length + rest;
-    if (piece.kind == H1_PIECE_BAD) {
-        refuse(conn, 400, piece.what);
+    if (wrong != NULL) {
+        refuse(conn, 400, wrong);
     } else if (conn->body_bytes.full) {
         refuse(conn, 413, "A body has at most 64 KiB here.");
-    } else if (conn->body.ended || piece.kind == H1_PIECE_END) {
+    } else if (piece.kind == H1_PIECE_END) {
         request_done(conn);
     } else {
         return false;
@@ -317,6 +327,7 @@ static void answer_done(struct admin_conn *conn)
     struct buffer *in = &conn->in;
     buffer_free(&conn->answer.page);
     buffer_free(&conn->body_bytes);
+    buffer_free(&conn->trailers);
     if (conn->answer.streams) {
         enter(conn, CONN_STREAM, BECALM_NEVER);
         return;
@@ -420,6 +431,7 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
     conn->reserved = reserved;
     conn->in.bytes_max = ADMIN_HEAD_MAX + ADMIN_BODY_MAX;
     conn->body_bytes.bytes_max = ADMIN_BODY_MAX;
+    conn->trailers.bytes_max = H1_TRAILER_BYTES; /* the decoder gives no more */
     conn->next = admin->conns;
     conn->link = &admin->conns;
     if (conn->next != NULL) {

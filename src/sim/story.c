@@ -30,39 +30,40 @@ static uint64_t ms(becalm_ns ns)
     return (ns + BECALM_MS / 2) / BECALM_MS;
 }
 
-size_t story_event(const struct becalm_event *event, uint32_t attempt, char *text, size_t size)
+static void say_event(struct words *words, const struct story *story)
 {
-    struct words words = {text, size, 0};
+    const struct becalm_event *event = story->event;
+    /* The engine keeps the time of attempts itself, and nothing else makes it abandon one on a timer. */
+    bool timed_out = (story->action->flags & BECALM_DO_CANCEL) != 0;
     switch (event->kind) {
     case BECALM_EVENT_BEGIN:
-        say(&words, "begins");
+        say(words, "begins");
         break;
     case BECALM_EVENT_HEAD:
     case BECALM_EVENT_DONE:
-        say(&words, event->kind == BECALM_EVENT_HEAD ? "got head %s" : "got %s",
+        say(words, event->kind == BECALM_EVENT_HEAD ? "got head %s" : "got %s",
             becalm_outcome_word(event->outcome.kind));
         if (event->outcome.status != 0) {
-            say(&words, " %" PRIu32, event->outcome.status);
+            say(words, " %" PRIu32, event->outcome.status);
         }
-        say(&words, " on %" PRIu32, attempt);
+        say(words, " on %" PRIu32, story->attempt);
         break;
     case BECALM_EVENT_TIMER:
-        say(&words, "wakes");
+        say(words, timed_out ? "timed out" : "wakes");
         break;
     case BECALM_EVENT_SENT:
-        say(&words, "has sent all of %" PRIu32, attempt);
+        say(words, "has sent all of %" PRIu32, story->attempt);
         break;
     case BECALM_EVENT_CANCEL:
-        say(&words, "is cancelled");
+        say(words, "is cancelled");
         break;
     case BECALM_EVENT_LEFT:
-        say(&words, "may have been left");
+        say(words, "may have been left");
         break;
     case BECALM_EVENT_SERVE:
-        say(&words, "is called by the gate");
+        say(words, "is called by the gate");
         break;
     }
-    return words.at;
 }
 
 /* What is done now; returns what stands before whatever comes next. */
@@ -110,26 +111,32 @@ static const char *mark_word(enum becalm_mark_kind mark)
     return "";
 }
 
-size_t story_action(const struct becalm_action *action, char *text, size_t size)
+static void say_action(struct words *words, const struct becalm_action *action)
 {
-    struct words words = {text, size, 0};
-    const char *arrow = say_deeds(&words, action);
+    const char *arrow = say_deeds(words, action);
     if ((action->flags & BECALM_DO_FINISH) != 0) {
-        say(&words, "%sfinish (%s)", arrow, becalm_reason_word(action->why));
-        say(&words, "%s", action->last_answer ? " with the last answer" : "");
+        say(words, "%sfinish (%s)", arrow, becalm_reason_word(action->why));
+        say(words, "%s", action->last_answer ? " with the last answer" : "");
         if (action->mark != BECALM_MARK_NONE) {
-            say(&words, " marked %s", mark_word(action->mark));
+            say(words, " marked %s", mark_word(action->mark));
         }
     } else if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
-        say(&words, "%swait %" PRIu64 "ms (%s)", arrow, ms(action->wait.wait), becalm_reason_word(action->why));
+        say(words, "%swait %" PRIu64 "ms (%s)", arrow, ms(action->wait.wait), becalm_reason_word(action->why));
     } else if (action->why == BECALM_WHY_QUEUED || action->why == BECALM_WHY_RATE) {
-        say(&words, "%s%s", arrow, becalm_reason_word(action->why));
+        say(words, "%s%s", arrow, becalm_reason_word(action->why));
     } else if (action->flags == 0) {
-        say(&words, "%sgoes on", arrow);
+        say(words, "%sgoes on", arrow);
     }
     if (action->breaker_from != action->breaker_to) {
-        say(&words, ", breaker %s to %s", becalm_breaker_word(action->breaker_from),
+        say(words, ", breaker %s to %s", becalm_breaker_word(action->breaker_from),
             becalm_breaker_word(action->breaker_to));
     }
+}
+
+size_t story_tell(const struct story *story, char *text, size_t size)
+{
+    struct words words = {text, size, 0};
+    say_event(&words, story);
+    say_action(&words, story->action);
     return words.at;
 }

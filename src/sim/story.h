@@ -7,10 +7,15 @@
 
 #include <becalm/call.h>
 
-/* What came: "got rejected 503 on 0". Cut at `size`; both return the length. */
-size_t story_event(const struct becalm_event *, uint32_t attempt, char *text, size_t size);
+/* One step of it. */
+struct story {
+    const struct becalm_event *event;
+    uint32_t attempt; /* HEAD, DONE, SENT: which one it is about */
+    const struct becalm_action *action;
+};
 
-/* What is done about it: " -> wait 85ms (backoff)". */
-size_t story_action(const struct becalm_action *, char *text, size_t size);
+/* What came, and what is done about it: "got rejected 503 on 0 -> wait 85ms (backoff)". Cut at `size`; returns the
+ * length. */
+size_t story_tell(const struct story *, char *text, size_t size);
 
 #endif

@@ -91,11 +91,9 @@ static void part_forget(struct chapter *chapter, uint64_t op)
 
 static void put_line(FILE *out, const struct world_trace *trace, uint64_t call, uint32_t part)
 {
-    char event[96];
-    char action[256];
+    char text[352];
     becalm_ns now = trace->event->at.now;
-    story_event(trace->event, trace->attempt, event, sizeof event);
-    story_action(trace->action, action, sizeof action);
+    story_tell(&(struct story){trace->event, trace->attempt, trace->action}, text, sizeof text);
     fprintf(out, "[%2" PRIu64 ".%04" PRIu64 "s] call %" PRIu64, now / BECALM_S, now % BECALM_S / (BECALM_MS / 10),
             call);
     if (part > 1) {
@@ -109,7 +107,7 @@ static void put_line(FILE *out, const struct world_trace *trace, uint64_t call, 
         putc('/', out);
         report_plain(out, trace->endpoint);
     }
-    fprintf(out, " %s%s\n", event, action);
+    fprintf(out, " %s\n", text);
 }
 
 void timeline_step(void *self, const struct world_trace *trace)

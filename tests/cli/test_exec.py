@@ -557,6 +557,29 @@ def test_exec__a_command_that_ends_tidily_when_told_keeps_its_own_code(run):
     assert process.communicate(timeout=60)[0] == "bye\n" and process.returncode == 3
 
 
+DEAF = 'trap "" INT TERM HUP QUIT; '
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_exec__who_does_not_hear_that_signal_is_killed_with_its_group(run, number, tmp_path):
+    deaf = "while :; do sleep 0.05; done"
+    script = f"sh -c 'echo $$ >{tmp_path}/pid; echo ready; {deaf}' & {deaf}"
+    process = start(run, *FAST, "--kill-after", "50ms", *sh(DEAF + script))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (128 + signal.SIGKILL, "", "")
+    until(lambda: not alive(int((tmp_path / "pid").read_text())))
+
+
+def test_exec__who_is_killed_after_a_signal_has_not_timed_out(run):
+    process = start(run, *FAST, "--kill-after", "50ms", "--timeout", "1m", "--json", *sh(DEAF + "echo ready; sleep 1000"))
+    assert process.stdout.readline() == "ready\n"
+    process.terminate()
+    report = json.loads(process.communicate(timeout=50)[1])
+    assert (report["reason"], report["exit_code"], report["last_code"]) == ("cancelled", 137, 137)
+
+
 def test_exec__other_signals_are_passed_on_and_end_nothing(run):
     process = start(run, *FAST, *sh('trap "echo usr1; exit 0" USR1; sleep 30 >/dev/null 2>&1 & echo ready; wait'))
     assert process.stdout.readline() == "ready\n"

@@ -10,13 +10,20 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define SOCKETS_MAX 65536
-#define SETS_MAX    16
+#define WORDS_MAX   16
+
+/* Of an option that may be given many times. */
+struct words {
+    const char *at[WORDS_MAX];
+    long count;
+};
 
 struct lab {
     struct becalm_client *client;
@@ -26,14 +33,12 @@ struct lab {
     const char *data; /* POSTFIELDS */
     const char *read; /* a body for the read callback */
     const char *operation;
-    const char *file;           /* a body from this file ... */
-    long file_from;             /* ... from here on */
-    const char *form;           /* a form with one part */
-    const char *sets[SETS_MAX]; /* options to be set, in this order: postfields:x, postfields, nobody:0 ... */
-    long set_count;
-    const char *only[SETS_MAX]; /* only these options are recorded: WRITEDATA ... */
-    long only_count;
-    struct curl_slist *headers;
+    const char *file;  /* a body from this file ... */
+    long file_from;    /* ... from here on */
+    const char *form;  /* a form with one part */
+    struct words set;  /* options to be set, in this order: postfields:x, postfields, nobody:0 ... */
+    struct words only; /* only these options are recorded: WRITEDATA ... */
+    struct curl_slist *header;
     long repeat;
     long threads;
     long at_once;
@@ -143,8 +148,8 @@ static void set_in_callback(struct call *call)
     call->elsewhose = curl_slist_append(NULL, "X-Mine: late");
     (void)becalm_curl_setopt(call->easy, client, CURLOPT_WRITEDATA, call->elsewhere);
     (void)becalm_curl_setopt(call->easy, client, CURLOPT_HTTPHEADER, call->elsewhose);
-    curl_slist_free_all(call->lab->headers);
-    call->lab->headers = NULL;
+    curl_slist_free_all(call->lab->header);
+    call->lab->header = NULL;
 }
 
 static size_t on_header(char *at, size_t size, size_t count, void *data)
@@ -208,9 +213,9 @@ static int on_progress(void *data, curl_off_t total, curl_off_t now, curl_off_t 
 
 static bool is_recorded(const struct lab *lab, CURLoption option)
 {
-    bool named = lab->only_count == 0;
-    for (long i = 0; i < lab->only_count; i++) {
-        named = named || curl_easy_option_by_name(lab->only[i])->id == option;
+    bool named = lab->only.count == 0;
+    for (long i = 0; i < lab->only.count; i++) {
+        named = named || curl_easy_option_by_name(lab->only.at[i])->id == option;
     }
     return named && !lab->plain;
 }
@@ -263,7 +268,7 @@ static void set_answer(struct call *call, struct lab *lab)
     SET(CURLOPT_WRITEDATA, call);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, call);
-    SET(CURLOPT_HTTPHEADER, lab->headers);
+    SET(CURLOPT_HTTPHEADER, lab->header);
     SET(CURLOPT_CONNECTTIMEOUT_MS, lab->connect_ms);
 }
 
@@ -379,8 +384,8 @@ static void call_make(struct call *call, struct lab *lab)
     if (lab->method != NULL) {
         SET(CURLOPT_CUSTOMREQUEST, lab->method);
     }
-    for (long i = 0; i < lab->set_count; i++) {
-        set_one(call, lab, lab->sets[i]);
+    for (long i = 0; i < lab->set.count; i++) {
+        set_one(call, lab, lab->set.at[i]);
     }
     if (lab->key && becalm_curl_idempotency_key(call->easy, lab->client) != CURLE_OK) {
         (void)printf("{\"no_key\": true}\n");
@@ -715,86 +720,90 @@ static void on_retry(const struct becalm_curl_retry *r, void *data)
     (void)pthread_mutex_unlock(&printing);
 }
 
+/* Each reads the value of an option to its place in the lab. False: it can't be that. */
+
+static bool text_read(void *place, const char *value)
+{
+    *(const char **)place = value;
+    return true;
+}
+
+static bool number_read(void *place, const char *value)
+{
+    *(long *)place = strtol(value, NULL, 10);
+    return true;
+}
+
+static bool flag_read(void *place, const char *value)
+{
+    *(bool *)place = strcmp(value, "1") == 0;
+    return true;
+}
+
+static bool header_read(void *place, const char *value)
+{
+    struct curl_slist **headers = place;
+    struct curl_slist *longer = curl_slist_append(*headers, value);
+    *headers = longer == NULL ? *headers : longer;
+    return longer != NULL;
+}
+
+static bool words_read(void *place, const char *value)
+{
+    struct words *words = place;
+    if (words->count == WORDS_MAX) {
+        return false;
+    }
+    words->at[words->count++] = value;
+    return true;
+}
+
+static bool names_read(void *place, const char *value)
+{
+    return curl_easy_option_by_name(value) != NULL && words_read(place, value);
+}
+
+#define OPTION(kind, name) #name, kind##_read, offsetof(struct lab, name)
+
+static const struct {
+    const char *name;
+    bool (*read)(void *place, const char *value);
+    size_t place;
+} option_table[] = {
+    {OPTION(text, interface)},     {OPTION(text, method)},
+    {OPTION(text, data)},          {OPTION(text, read)},
+    {OPTION(text, operation)},     {OPTION(text, file)},
+    {OPTION(text, form)},          {OPTION(text, proxy)},
+    {OPTION(text, cookie)},        {OPTION(text, jar)},
+    {OPTION(number, resume)},      {OPTION(number, size_max)},
+    {OPTION(number, file_from)},   {OPTION(number, timeout_ms)},
+    {OPTION(number, connect_ms)},  {OPTION(number, max_connects)},
+    {OPTION(number, abort_ms)},    {OPTION(number, repeat)},
+    {OPTION(number, threads)},     {OPTION(number, at_once)},
+    {OPTION(number, connections)}, {OPTION(number, deadline_ms)},
+    {OPTION(number, cancel_ms)},   {OPTION(number, pause_ms)},
+    {OPTION(number, read_ms)},     {OPTION(flag, answer_only)},
+    {OPTION(flag, half_plain)},    {OPTION(flag, body_plain)},
+    {OPTION(flag, form_reads)},    {OPTION(flag, unsized)},
+    {OPTION(flag, seek_fails)},    {OPTION(flag, follow)},
+    {OPTION(flag, password)},      {OPTION(flag, pauses)},
+    {OPTION(flag, pause_alone)},   {OPTION(flag, meddles)},
+    {OPTION(flag, late)},          {OPTION(flag, cookies)},
+    {OPTION(flag, again)},         {OPTION(flag, plain)},
+    {OPTION(flag, seek)},          {OPTION(flag, key)},
+    {OPTION(flag, fail_on_error)}, {OPTION(flag, fresh)},
+    {OPTION(flag, quiet)},         {OPTION(flag, deadline_once)},
+    {OPTION(flag, no_place)},      {OPTION(flag, state)},
+    {OPTION(header, header)},      {OPTION(words, set)},
+    {OPTION(names, only)},
+};
+
 static bool option_read(struct lab *lab, const char *argument)
 {
     const char *value;
-    const struct {
-        const char *key;
-        const char **text;
-        long *number;
-        bool *flag;
-    } options[] = {
-        {"interface", &lab->interface, NULL, NULL},
-        {"method", &lab->method, NULL, NULL},
-        {"data", &lab->data, NULL, NULL},
-        {"read", &lab->read, NULL, NULL},
-        {"operation", &lab->operation, NULL, NULL},
-        {"file", &lab->file, NULL, NULL},
-        {"form", &lab->form, NULL, NULL},
-        {"proxy", &lab->proxy, NULL, NULL},
-        {"resume", NULL, &lab->resume, NULL},
-        {"size_max", NULL, &lab->size_max, NULL},
-        {"file_from", NULL, &lab->file_from, NULL},
-        {"timeout_ms", NULL, &lab->timeout_ms, NULL},
-        {"connect_ms", NULL, &lab->connect_ms, NULL},
-        {"max_connects", NULL, &lab->max_connects, NULL},
-        {"answer_only", NULL, NULL, &lab->answer_only},
-        {"half_plain", NULL, NULL, &lab->half_plain},
-        {"body_plain", NULL, NULL, &lab->body_plain},
-        {"form_reads", NULL, NULL, &lab->form_reads},
-        {"unsized", NULL, NULL, &lab->unsized},
-        {"seek_fails", NULL, NULL, &lab->seek_fails},
-        {"follow", NULL, NULL, &lab->follow},
-        {"password", NULL, NULL, &lab->password},
-        {"pauses", NULL, NULL, &lab->pauses},
-        {"pause_alone", NULL, NULL, &lab->pause_alone},
-        {"meddles", NULL, NULL, &lab->meddles},
-        {"abort_ms", NULL, &lab->abort_ms, NULL},
-        {"late", NULL, NULL, &lab->late},
-        {"cookie", &lab->cookie, NULL, NULL},
-        {"jar", &lab->jar, NULL, NULL},
-        {"cookies", NULL, NULL, &lab->cookies},
-        {"again", NULL, NULL, &lab->again},
-        {"repeat", NULL, &lab->repeat, NULL},
-        {"threads", NULL, &lab->threads, NULL},
-        {"at_once", NULL, &lab->at_once, NULL},
-        {"connections", NULL, &lab->connections, NULL},
-        {"deadline_ms", NULL, &lab->deadline_ms, NULL},
-        {"cancel_ms", NULL, &lab->cancel_ms, NULL},
-        {"pause_ms", NULL, &lab->pause_ms, NULL},
-        {"read_ms", NULL, &lab->read_ms, NULL},
-        {"plain", NULL, NULL, &lab->plain},
-        {"seek", NULL, NULL, &lab->seek},
-        {"key", NULL, NULL, &lab->key},
-        {"fail_on_error", NULL, NULL, &lab->fail_on_error},
-        {"fresh", NULL, NULL, &lab->fresh},
-        {"quiet", NULL, NULL, &lab->quiet},
-        {"deadline_once", NULL, NULL, &lab->deadline_once},
-        {"no_place", NULL, NULL, &lab->no_place},
-        {"state", NULL, NULL, &lab->state},
-    };
-    if (option_is(argument, "header", '=', &value)) {
-        lab->headers = curl_slist_append(lab->headers, value);
-        return true;
-    }
-    if (option_is(argument, "set", '=', &value) && lab->set_count < SETS_MAX) {
-        lab->sets[lab->set_count++] = value;
-        return true;
-    }
-    if (option_is(argument, "only", '=', &value) && lab->only_count < SETS_MAX) {
-        lab->only[lab->only_count++] = value;
-        return curl_easy_option_by_name(value) != NULL;
-    }
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (option_is(argument, options[i].key, '=', &value)) {
-            if (options[i].text != NULL) {
-                *options[i].text = value;
-            } else if (options[i].number != NULL) {
-                *options[i].number = strtol(value, NULL, 10);
-            } else {
-                *options[i].flag = strcmp(value, "1") == 0;
-            }
-            return true;
+    for (size_t i = 0; i < sizeof option_table / sizeof option_table[0]; i++) {
+        if (option_is(argument, option_table[i].name, '=', &value)) {
+            return option_table[i].read((char *)lab + option_table[i].place, value);
         }
     }
     return false;
@@ -863,7 +872,7 @@ int main(int argc, char **argv)
     }
     free(metrics);
     becalm_client_free(lab.client);
-    curl_slist_free_all(lab.headers);
+    curl_slist_free_all(lab.header);
     curl_global_cleanup();
     return 0;
 }

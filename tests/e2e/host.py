@@ -27,7 +27,7 @@ class Reply:
     interim: bytes = b""  # sent before the answer, before the request's body is read
     raw: bytes = None  # these bytes instead of an answer
     cut: int = None  # only so many bytes of it
-    end: str = "keep"  # then: keep, close, reset, hang
+    end: str = "keep"  # then: keep, close, reset, hang, deaf (which reads nothing any more)
     early: bool = False  # do not wait for the request's body
     unsized: bool = False  # the body ends with the connection
     pace: float = 0  # seconds between the bytes of the body
@@ -210,6 +210,8 @@ class Host:
         if reply.end == "reset":
             await asyncio.sleep(0.001)  # what was written leaves first
             _reset(writer)
+        elif reply.end == "deaf":
+            await asyncio.Event().wait()
         elif reply.end == "hang" or reply.end == "keep":
             while await reader.read(65536):
                 pass

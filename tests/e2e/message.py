@@ -3,6 +3,17 @@
 
 import hashlib
 
+# Behind the last chunk of a body, and not well-formed, or with what belongs to a head only.
+BAD_TRAILERS = {
+    "a length": b"content-length: 9\r\n\r\n",
+    "a coding": b"etag: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "a host": b"host: b\r\n\r\n",
+    "a folded field": b"etag: a\r\n b\r\n\r\n",
+    "a blank before the colon": b"etag : a\r\n\r\n",
+    "no colon": b"GET /smuggled HTTP/1.1\r\n\r\n",
+    "a nul byte": b"etag: a\x00b\r\n\r\n",
+}
+
 
 class Message:
     """One request or answer. `answers` is the method of the request that it answers; None: it is a request itself."""

@@ -14,7 +14,7 @@ import time
 import pytest
 from conftest import free_port, policy_of
 from host import Reply, wait_until
-from message import request
+from message import BAD_TRAILERS, request
 from wire import Wire, ask
 
 ENDPOINT = "endpoints:\n  charge: {match: {path: /charge}, maxRetries: 1}\n"
@@ -464,6 +464,34 @@ def test_bodies_come_in_pieces_and_in_chunks(pair):
         head = request("POST", path, host=name, fields={"Expect": "100-continue"}, body=body)[: -len(body)]
         assert wire.send(head).socket.recv(100).startswith(b"HTTP/1.1 100 ")
         assert wire.send(body).answer().status == 200
+
+
+def chunked_reload(gateway, behind):
+    head = request("POST", "/api/reload", host=f"127.0.0.1:{gateway.admin}", fields={"Transfer-Encoding": "chunked"})
+    return head + b"2\r\n{}\r\n0\r\n" + behind
+
+
+def test_trailers_are_read_so_that_the_next_request_is_one(pair):
+    gateway, _ = pair()
+    sent = chunked_reload(gateway, b"etag: a\r\nx-unknown: GET / HTTP/1.1\r\n\r\n")
+    for cut in (len(sent), len(sent) - 1, len(sent) - 2, len(sent) - 3, len(sent) - 40):
+        with Wire(gateway.admin) as wire:
+            wire.send(sent[:cut])
+            wire.send(sent[cut:] + request(path="/healthz", host="localhost"))
+            assert [wire.answer(method).status for method in ("POST", "GET")] == [200, 200]
+            assert wire.ask(path="/none", host="localhost").status == 404
+
+
+@pytest.mark.parametrize("what", BAD_TRAILERS)
+def test_bad_trailers_are_refused(pair, what):
+    gateway, _ = pair()
+    for cut in (1, 4, len(BAD_TRAILERS[what])):
+        with Wire(gateway.admin) as wire:
+            wire.send(chunked_reload(gateway, BAD_TRAILERS[what][:cut]))
+            wire.send(BAD_TRAILERS[what][cut:] + chunked_reload(gateway, b"\r\n"))
+            answer = wire.answer("POST")
+            assert answer.status == 400 and answer.get("connection") == "close" and wire.at_end()
+    assert page(gateway, "/api/state")["reload"]["count"] == 0
 
 
 def test_what_it_does_not_take(pair):

@@ -92,19 +92,26 @@ def demo():
         started.end()
 
 
-def test_headless_one_lane_storms_and_the_other_is_back_soon():
-    """Generous bounds: a sanitizer on a busy machine is slow. On a quiet one it is 27 times, and back after 1 to 4 s.
-    More than 3 x 3 x 3 for a call can't be, but for connections that went stale."""
-    done = run("--headless", "--seconds", "12" if SANITIZED else "18", "--json")
+def test_one_lane_storms_and_the_other_is_back_soon(demo):
+    """The fault stays until there is a storm. On a quiet machine that is 27 times, and Becalm back after 1 to 4 s; on one
+    that has hardly a moment for it beside the storm next door, when others leave it one. More than 3 x 3 x 3 for a call
+    can't be, but for connections that went stale."""
+    demo.order("/api/fault/dead")
+    demo.until(lambda state: state["lanes"][0]["peakFactor"] > 5)
+    demo.order("/api/fault/healthy")
+    demo.until(lambda state: state["lanes"][1]["state"] == "back", 150)
+    naive, becalm = demo.until(lambda state: state["lanes"][1]["goodTotal"] > state["lanes"][0]["goodTotal"])["lanes"]
+    assert becalm["peakFactor"] < 2 and naive["peakFactor"] < 27.5
+    assert naive.get("recoveredTick", 2**31) > becalm["recoveredTick"]
+
+
+def test_headless_tells_of_both_lanes():
+    done = run("--headless", "--seconds", "12", "--json")
     assert done.stderr == ""
     assert done.returncode == 0
     naive, becalm = json.loads(done.stdout)["lanes"]
     assert (naive["name"], becalm["name"]) == ("naive", "becalm")
-    assert becalm["peakFactor"] < 2
-    assert 5 < naive["peakFactor"] < 27.5 and naive["peakFactor"] > 4 * becalm["peakFactor"]
-    assert becalm["state"] == "back" and becalm["recoveredSeconds"] is not None
-    assert naive["recoveredSeconds"] is None or naive["recoveredSeconds"] > becalm["recoveredSeconds"]
-    assert becalm["good"] > naive["good"]
+    assert becalm["peakFactor"] < min(2, naive["peakFactor"])
     front, middle, back = (service["arrivals"] for service in naive["services"])
     assert front < middle < back, "layers multiply"
     for lane in naive, becalm:
@@ -118,7 +125,7 @@ def test_headless_prints_lines_and_a_summary_without_a_terminal():
     assert (done.stderr, done.returncode) == ("", 0)
     assert "\033" not in done.stdout
     assert re.search(r"^ +2 s  back is ", done.stdout, re.M)
-    assert re.search(r"^  naive retries +\d+ calls, \d+ failed; was not down\n +\d+ requests at back, [01]\.\d for each call in the storm",
+    assert re.search(r"^  naive retries +\d+ calls, \d+ failed; [a-z, 0-9]+\n +\d+ requests at back, \d+\.\d for each call in the storm",
                      done.stdout, re.M)
     assert max(map(len, done.stdout.splitlines())) < 80
 
@@ -162,7 +169,7 @@ def test_a_small_terminal_gets_line_after_line_that_fit(columns, rows):
     assert "\033" not in text
     lines = text[text.index("Ctrl-C ends it"):text.index("naive retries")].splitlines()
     assert len(lines) > 3 and max(map(len, lines)) <= columns
-    assert re.search(r"^ +2 s  back is healthy.*naive +[01]\.\d x, +100 %.*becalm", text, re.M | re.S)
+    assert re.search(r"^ +2 s  back is healthy.*naive +\d+\.\d x, +\d+ %.*becalm", text, re.M | re.S)
 
 
 @same_in_every_build
@@ -190,7 +197,7 @@ def test_seconds_end_it():
     begun = time.monotonic()
     done = run("--seconds", "5", "--json")
     assert (done.stderr, done.returncode) == ("", 0)
-    assert 4 < time.monotonic() - begun < 40
+    assert time.monotonic() - begun > 4
     assert json.loads(done.stdout)["seconds"] >= 3
 
 
@@ -239,39 +246,45 @@ def test_the_page_is_served_under_a_strict_policy_and_only_to_this_machine(demo)
     assert demo.ask("/api/fault/dead", "POST", origin="http://evil.example")[0] == 403
     assert demo.ask("/api/fault/dead", "GET")[0] == 405
     assert demo.ask("/api/fault/sad", "POST")[0] == 404
-    assert demo.state()["fault"] == "healthy"
+    assert demo.state()["scripted"], "nobody has pressed a button"
 
 
 def test_who_presses_a_button_takes_over_from_the_script(demo):
-    assert demo.state()["next"] == "dead"
+    assert "next" in demo.state()
     demo.order("/api/fault/errors")
     state = demo.state()
     assert state["fault"] == "errors" and not state["scripted"] and "next" not in state
     demo.order("/api/fault/healthy")
-    assert [change["fault"] for change in demo.state()["changes"]] == ["errors", "healthy"]
+    assert [change["fault"] for change in demo.state()["changes"]][-2:] == ["errors", "healthy"]
 
 
 def front_of(gateway):
-    """What a gateway counted for front, when it has noticed that the last user has left."""
-    end = time.monotonic() + 3
+    """What a gateway has counted for front."""
+    with urllib.request.urlopen(f"{gateway}/api/state", timeout=30) as answer:
+        services = {service["name"]: service["endpoints"][0] for service in json.load(answer)["services"]}
+    return services["front"]
+
+
+def standstill(demo):
+    """The state, and what each gateway has counted for front, while no user waits for it. They come back by themselves
+    after a while: if that was before everything had been read, once more."""
     while True:
-        with urllib.request.urlopen(f"{gateway}/api/state", timeout=30) as answer:
-            services = {service["name"]: service["endpoints"][0] for service in json.load(answer)["services"]}
-        if services["front"]["active"] == 0 or time.monotonic() > end:
-            return services["front"]
-        time.sleep(0.05)
+        demo.order("/api/pause")
+        ticks = demo.state(since=2**31)["ticks"]
+        demo.until(lambda state: state["ticks"] > ticks and all(lane["waiting"] == 0 for lane in state["lanes"]))
+        fronts = [front_of(gateway) for gateway in demo.gateways]
+        state = demo.state()
+        if state["paused"] and all(front["active"] == 0 for front in fronts):
+            return state, fronts
 
 
 @same_in_every_build
 def test_samples_add_up_to_what_services_and_gateways_counted(demo):
     demo.order("/api/fault/slow")
-    ticks = demo.until(lambda state: state["ticks"] >= 8)["ticks"]
-    demo.order("/api/pause")
-    demo.until(lambda state: state["ticks"] > ticks + 2 and all(lane["waiting"] == 0 for lane in state["lanes"]))
-    state = demo.state()
-    for lane, gateway in zip(state["lanes"], demo.gateways):
+    demo.until(lambda state: state["ticks"] >= 8)
+    state, fronts = standstill(demo)
+    for lane, front in zip(state["lanes"], fronts):
         assert sum(lane["samples"]["begun"]) == lane["begunTotal"]
-        front = front_of(gateway)
         assert front["arrivals"] == lane["begunTotal"]
         assert lane["services"][0]["arrivalsTotal"] == sum(front["attempts"].values()) + front["redone"]
         for service in lane["services"]:

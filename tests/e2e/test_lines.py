@@ -2,11 +2,11 @@
 """Uploads that stop, answers in many pieces, tunnels and hedges that wait in line for a connection."""
 
 import threading
-import time
 
 from host import Reply, wait_until
 
-SLOW = 20  # seconds: far more than any timeout below
+PATIENT = "attemptTimeout: 30s\ndeadline: 30s\n"  # how slow a busy machine is must not matter
+HEDGE = "hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}\n" + PATIENT
 
 
 def upload(wire, sent, length=1_000_000):
@@ -19,13 +19,13 @@ def test_an_upload_that_stops_is_the_clients_fault(pair):
     with gateway.wire() as wire:
         upload(wire, 100_000)
         assert wire.answer("POST").status == 408
-    assert gateway.ask(path="/other").status == 200, "the breaker blames the host"
     wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
+    assert gateway.metric("circuit_breaker_transitions_total") == 0, "the breaker blames the host"
+    wait_until(lambda: gateway.ask(path="/other").status == 200)
 
 
-def test_a_host_that_does_not_read_an_upload_is_given_up(pair):
-    gateway, host = pair(text="idleTimeout: 500ms", rules="maxRetries: 0")
-    host.on("/up", Reply(early=True, raw=b"", end="hang"))
+def status_of_upload(gateway):
+    """None: it was answered and closed while we were sending."""
     with gateway.wire() as wire:
 
         def send():
@@ -36,13 +36,19 @@ def test_a_host_that_does_not_read_an_upload_is_given_up(pair):
 
         thread = threading.Thread(target=send)
         thread.start()
-        began = time.monotonic()
         try:
-            status = wire.answer("POST").status
-        except (OSError, EOFError):
-            status = None  # answered and closed while we were sending
-        assert status in (504, None) and time.monotonic() - began < SLOW
-        thread.join(SLOW)
+            return wire.answer("POST").status
+        except (ConnectionError, EOFError):
+            return None
+        finally:
+            thread.join()
+
+
+def test_a_host_that_does_not_read_an_upload_is_given_up(pair):
+    """On a busy machine it may be us who said nothing for 500 ms, which is a 408: then once more."""
+    gateway, host = pair(text="idleTimeout: 500ms", rules="maxRetries: 0")
+    host.on("/up", Reply(early=True, raw=b"", end="deaf"))
+    wait_until(lambda: status_of_upload(gateway) in (504, None))
     wait_until(lambda: gateway.metric("http_client_concurrent_requests") == 0)
 
 
@@ -71,9 +77,7 @@ def test_what_is_sent_right_behind_connect_is_not_lost(gateway, host):
 
 
 def test_a_hedge_in_line_for_a_connection_is_not_sent_after_the_answer(pair):
-    gateway, host = pair(
-        text="pool: {maxPerHost: 1}", rules="hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}"
-    )
+    gateway, host = pair(text="pool: {maxPerHost: 1}", rules=HEDGE)
     host.on("/", Reply(delay=0.15))
     for _ in range(10):
         assert gateway.ask().status == 200
@@ -82,9 +86,7 @@ def test_a_hedge_in_line_for_a_connection_is_not_sent_after_the_answer(pair):
 
 
 def test_a_hedge_in_line_survives_the_break_of_the_only_connection(pair):
-    gateway, host = pair(
-        text="pool: {maxPerHost: 1}", rules="hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}"
-    )
+    gateway, host = pair(text="pool: {maxPerHost: 1}", rules=HEDGE)
     host.on("/", Reply(delay=0.15, raw=b"", end="reset"), Reply())
     assert gateway.ask().status in (200, 502)
     assert gateway.ask().status == 200
@@ -100,7 +102,8 @@ def test_connect_goes_where_its_authority_says_or_nowhere(gateway, host):
 
 
 def test_our_own_lack_of_descriptors_is_not_the_hosts_fault(pair):
-    gateway, host = pair(wrapper=["prlimit", "--nofile=64:64"], rules="breaker: {minimumNumberOfCalls: 2}\nmaxRetries: 0")
+    rules = PATIENT + "breaker: {minimumNumberOfCalls: 2}\nmaxRetries: 0"
+    gateway, host = pair(wrapper=["prlimit", "--nofile=64:64"], rules=rules)
     crowd = [gateway.wire() for _ in range(80)]
     wait_until(lambda: gateway.open_fds() >= 63)
     statuses = set()
@@ -110,7 +113,7 @@ def test_our_own_lack_of_descriptors_is_not_the_hosts_fault(pair):
     assert statuses <= {200, 503}, statuses
     for wire in crowd:
         wire.close()
-    wait_until(lambda: gateway.ask().status == 200, 10)
+    wait_until(lambda: gateway.ask().status == 200)
     assert gateway.metric("circuit_breaker_transitions_total") == 0
 
 
@@ -123,9 +126,7 @@ def test_an_expectation_that_nobody_understands_is_refused(pair):
 def test_hedges_and_attempts_that_were_given_up_are_counted(pair):
     """Nobody answers before both have been asked, so every call has its hedge, however slow the machine is. What was
     asked is counted behind the answer, so that it may be seen a little later."""
-    gateway, host = pair(
-        rules="hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}\nattemptTimeout: 30s\ndeadline: 30s", hosts=2
-    )
+    gateway, host = pair(rules=HEDGE, hosts=2)
 
     def asked():
         return host[0].count() + host[1].count()

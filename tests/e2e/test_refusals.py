@@ -7,7 +7,7 @@ import time
 import pytest
 from conftest import Gateway, policy_of
 from host import Host, Reply
-from message import request
+from message import BAD_TRAILERS, request
 
 AMBIGUOUS = {
     "length and chunked": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -214,17 +214,6 @@ def test_what_comes_behind_a_refused_connect_is_no_request(refusing):
         answer = wire.answer()
         assert answer.status in (404, 405) and answer.get("connection") == "close" and wire.at_end()
     assert host.count() == seen
-
-
-BAD_TRAILERS = {
-    "a length": b"content-length: 9\r\n\r\n",
-    "a coding": b"etag: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-    "a host": b"host: b\r\n\r\n",
-    "a folded field": b"etag: a\r\n b\r\n\r\n",
-    "a blank before the colon": b"etag : a\r\n\r\n",
-    "no colon": b"GET /smuggled HTTP/1.1\r\n\r\n",
-    "a nul byte": b"etag: a\x00b\r\n\r\n",
-}
 
 
 @pytest.mark.parametrize("what", BAD_TRAILERS)

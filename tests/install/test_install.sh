@@ -89,6 +89,24 @@ cxx_works() {
     "$work/static" || fail "the archive's program does not run"
 }
 
+# A program may have functions named as those which files of ours share among themselves: here it has them all, and each
+# of them ends it. So the archives neither stand in its way nor call them.
+names_are_free() {
+    local module libraries
+    for module in engine run http policy meter curl; do
+        shown "$build/libbecalm_$module.a"
+    done | grep -vE '^(becalm_|_)' | sort -u >"$work/names"
+    [[ $(grep -cxE 'yaml_parse|client_find' "$work/names") == 2 ]] || fail "which names do files share?"
+    { echo '#include <stdlib.h>' && sed 's/.*/void &(void);\nvoid &(void)\n{\n    abort();\n}/' "$work/names"; } >"$work/names.c"
+    "$cc" -std=c17 "${strict[@]}" -c "$work/names.c" -o "$work/names.o" || fail "the names do not compile"
+    # The archives of ours and the rest as usual: all that libcurl's own archive wants is on few machines.
+    read -ra libraries < <(echo "$(pkg-config --static --cflags --libs libbecalm)" "$(pkg-config --libs libcurl)")
+    libraries=("${libraries[@]/#-lbecalm/-l:libbecalm.a}")
+    "$cc" -std=c17 "${strict[@]}" "$here/own_names.c" "$work/names.o" -L"$libdir" -l:libbecalm-curl.a "${libraries[@]}" \
+        -o "$work/own_names" || fail "the archives want names that the program has"
+    "$work/own_names" || fail "the archives call what the program has under their names"
+}
+
 find_package_works() {
     if ! { cmake -S "$here" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" &&
         cmake --build "$work/cmake"; } >"$work/cmake.log" 2>&1; then
@@ -100,21 +118,31 @@ find_package_works() {
     "$work/cmake/curl_consumer_static" || fail "what find_package built with libbecalm-curl's archive does not run"
 }
 
+# shown FILE [OPTION]: the names that a program which links the file may run into, hidden becalm__ among them.
+shown() {
+    nm -g --defined-only -P "${@:2}" "$1" | awk '$2 ~ /^[A-Z]$/ { print $1 }' | sort -u
+}
+
 library_is_tidy() {
     local foreign soname library
     for library in libbecalm libbecalm-curl; do
-        foreign=$(nm -D --defined-only -P "$libdir/$library.so" | cut -d' ' -f1 | grep -vE '^becalm_[a-z]' || true)
+        foreign=$(shown "$libdir/$library.a" | grep -v '^becalm_' || true)
+        [[ -z $foreign ]] || fail "$library.a shows $foreign"
+        ! readelf -SW "$libdir/$library.a" | grep -F .gnu.lto_ || fail "$library.a has a compiler's own form of its names"
+        foreign=$(comm -3 <(shown "$libdir/$library.a" | grep '^becalm_[a-z]') <(shown "$libdir/$library.so" -D))
+        [[ -z $foreign ]] || fail "only one of $library.a and $library.so has $foreign"
+        foreign=$(shown "$libdir/$library.so" -D | grep -vE '^becalm_[a-z]' || true)
         [[ -z $foreign ]] || fail "$library.so exports $foreign"
         soname=$(readelf -d "$libdir/$library.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
         [[ $soname == "$library.so.0" ]] || fail "the SONAME is $soname"
     done
     # What both have would be two: libbecalm-curl only adds to libbecalm.
-    foreign=$(comm -12 <(nm -D --defined-only -P "$libdir/libbecalm.so" | cut -d' ' -f1 | sort) \
-        <(nm -D --defined-only -P "$libdir/libbecalm-curl.so" | cut -d' ' -f1 | sort))
+    foreign=$(comm -12 <(shown "$libdir/libbecalm.so" -D) <(shown "$libdir/libbecalm-curl.so" -D))
     [[ -z $foreign ]] || fail "both libraries have $foreign"
-    nm -D --defined-only -P "$libdir/libbecalm.so" | grep '^becalm_call_step ' >/dev/null ||
-        fail "libbecalm.so has no becalm_call_step"
-    nm -D --defined-only -P "$libdir/libbecalm-curl.so" | grep '^becalm_curl_perform ' >/dev/null ||
+    foreign=$(comm -12 <(shown "$libdir/libbecalm.a") <(shown "$libdir/libbecalm-curl.a"))
+    [[ -z $foreign ]] || fail "both archives have $foreign"
+    shown "$libdir/libbecalm.so" -D | grep -x becalm_call_step >/dev/null || fail "libbecalm.so has no becalm_call_step"
+    shown "$libdir/libbecalm-curl.so" -D | grep -x becalm_curl_perform >/dev/null ||
         fail "libbecalm-curl.so has no becalm_curl_perform"
     [[ $(pkg-config --modversion libbecalm) == "$("$work/consumer")" ]] || fail "pkg-config has another version"
     ! grep -rIl "$root" "$prefix" || fail "these files know the source tree"
@@ -138,6 +166,7 @@ headers_stand_alone
 examples_build
 search_path_is_enough
 cxx_works
+names_are_free
 find_package_works
 library_is_tidy
 command_works

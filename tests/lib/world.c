@@ -89,13 +89,11 @@ static void step(struct world *w, unsigned index, struct becalm_event *event, ui
 {
     struct world_call *c = w->call[index];
     struct becalm_action action;
-    char came[96];
-    char done[256];
+    char text[352];
     event->at = moment(w);
     becalm_call_step(&c->call, event, &action);
-    story_event(event, attempt, came, sizeof came);
-    story_action(&action, done, sizeof done);
-    say(w, "[%3llums] call %u %s%s\n", ms(w->now), index + 1, came, done);
+    story_tell(&(struct story){event, attempt, &action}, text, sizeof text);
+    say(w, "[%3llums] call %u %s\n", ms(w->now), index + 1, text);
     for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
         if ((action.cancel & 1u << slot) != 0) {
             c->flight[slot].busy = false;

@@ -531,7 +531,7 @@ static void test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_els
     world_call(&w, &(struct plan){.request = get, .reply = {{.hangs = true}, reply_ok(20 * MS)}});
     world_run(&w, 5 * BECALM_S);
     world_expect(&w, "[  0ms] call 1 begins -> send 0 to host 1\n"
-                     "[1000ms] call 1 wakes -> cancel slot 0, wait 100ms (backoff)\n"
+                     "[1000ms] call 1 timed out -> cancel slot 0, wait 100ms (backoff)\n"
                      "[1100ms] call 1 wakes -> send 1 to host 0\n"
                      "[1120ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
     world_close(&w);
