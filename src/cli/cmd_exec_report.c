@@ -73,6 +73,13 @@ static const char *sentence_of(enum becalm_reason reason)
     return becalm_reason_sentence(reason);
 }
 
+/* One that ran to its end can have said why it failed. One that was stopped, not found or not run can't, and cron(8)
+ * would tell nobody. */
+static bool speaks_for_itself(const struct exec_end *end)
+{
+    return end->code >= 0 && end->start_error == 0 && !end->timed_out;
+}
+
 void exec_say_end(const struct exec_voice *voice, const struct exec_report *report)
 {
     const struct becalm_record *record = &report->record;
@@ -82,7 +89,8 @@ void exec_say_end(const struct exec_voice *voice, const struct exec_report *repo
     if (report->output_error != 0) {
         (void)cli_fail(&cmd_exec, "the output of %s can't be written: %s", voice->name, strerror(report->output_error));
     }
-    if (voice->quiet || record->reason == BECALM_WHY_OK || report->signal != 0) {
+    bool silent = voice->json || (voice->quiet && speaks_for_itself(&report->last));
+    if (silent || record->reason == BECALM_WHY_OK || report->signal != 0) {
         return;
     }
     if (report->last.code < 0) {

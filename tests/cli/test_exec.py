@@ -90,6 +90,21 @@ def test_exec__quiet_says_nothing(run):
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.parametrize(
+    "args, code, line",
+    [
+        (["--timeout", "30ms", "-r", "0", "--", "sleep", "100"], 124, "sleep took too long and was stopped; gave up "),
+        (["--deadline", "30ms", "--", "sleep", "100"], 124, "sleep took too long and was stopped; gave up "),
+        (["--", "no-such-command"], 127, "no-such-command could not be started: No such file or directory; gave up "),
+    ],
+)
+def test_exec__quiet_says_what_the_command_can_t(run, args, code, line):
+    done = run("--quiet", *FAST, *args)
+    assert done.returncode == code
+    assert done.stderr.startswith(f"becalm exec: {line}") and done.stderr.count("\n") == 1
+    assert json.loads(run("--json", *FAST, *args).stderr)["exit_code"] == code  # and there nothing but the report
+
+
 def test_exec__takes_the_command_s_own_options_without_dashes_before_it(run):
     done = run("-q", "-r", "0", "sh", "-c", "echo $#; exit 4", "-r", "-q", "--", "x")
     assert (done.returncode, done.stdout) == (4, "3\n")
@@ -882,7 +897,7 @@ BREAKER = ["--breaker", "db", "--set", "breaker.mode=consecutive", "--set", "bre
 def test_exec__a_breaker_that_others_opened_refuses_with_125(run):
     for _ in range(2):
         assert run("-q", "-r", "0", *BREAKER, "--", "false").returncode == 1
-    done = run(*BREAKER, *sh("echo never"))
+    done = run("-q", *BREAKER, *sh("echo never"))  # the command can't say it itself
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr == "becalm exec: sh was not run: the circuit breaker is open (breaker_open)\n"
 
