@@ -182,6 +182,33 @@ def test_exec__a_wait_without_a_unit_is_refused_with_what_is_right(run):
     assert done.stderr.startswith('becalm exec: maxRetries: "x"')  # each as it was typed
 
 
+def test_exec__an_assignment_without_a_value_is_named_as_typed(run):
+    done = run("--set", "maxRetries", "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith("becalm exec: --set: 'maxRetries' is no assignment; write KEY=VALUE")
+
+
+@pytest.mark.parametrize("part, key", [("budget", "budget.capacity=10"), ("breaker", "breaker.failureThreshold=5")])
+def test_exec__numbers_of_what_has_no_name_are_refused_and_not_ignored(run, part, key):
+    done = run("--set", key, "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith(f"becalm exec: --set {key} needs --{part} NAME")
+    assert run("--set", key, f"--{part}", "x", "--", "true").returncode == 0
+
+
+def test_exec__no_wait_is_longer_than_max_delay_although_the_first_would_be(run):
+    done = run("--max-delay", "2ms", "--jitter", "none", "--", "false")
+    assert done.returncode == 1
+    assert "retry 1 of 2 in 2ms\n" in done.stderr and "retry 2 of 2 in 2ms\n" in done.stderr
+
+
+@pytest.mark.parametrize("option", [("--jitter", "full"), ("--growth", "linear"), ("--max-delay", "1s"), ("--multiplier", "3")])
+def test_exec__a_list_of_delays_is_waited_as_it_stands(run, option):
+    done = run("--delay", "1s,2s", *option, "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith(f"becalm exec: a list of delays is waited as it stands, without {option[0]}\n")
+
+
 def test_exec__a_killed_command_is_128_and_its_signal_and_is_retried(run):
     done = run(*FAST, *sh("echo x; kill -9 $$"))
     assert (done.returncode, done.stdout) == (137, "x\n" * 3)
