@@ -25,12 +25,13 @@ static void how_it_ended(char *text, size_t size, const struct exec_end *end)
     }
 }
 
-/* "in 1.2s". */
+/* "in 1.97s": three digits or so are enough for who reads along. */
 static void when(char *text, size_t size, becalm_ns wait)
 {
+    becalm_ns step = wait < BECALM_S ? BECALM_MS : wait < 10 * BECALM_S ? 10 * BECALM_MS : 100 * BECALM_MS;
     int length = snprintf(text, size, wait < BECALM_MS ? "at once" : "in ");
     if (wait >= BECALM_MS) {
-        (void)value_write_duration(wait / BECALM_MS * BECALM_MS, text + length, size - (size_t)length);
+        (void)value_write_duration(wait / step * step, text + length, size - (size_t)length);
     }
 }
 

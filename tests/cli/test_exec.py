@@ -196,6 +196,14 @@ def test_exec__numbers_of_what_has_no_name_are_refused_and_not_ignored(run, part
     assert run("--set", key, f"--{part}", "x", "--", "true").returncode == 0
 
 
+@pytest.mark.parametrize("wait, said", [("987ms", "987ms"), ("1971ms", "1.97s"), ("36471ms", "36.4s")])
+def test_exec__waits_are_told_in_few_digits(run, wait, said):
+    child = start(run, "--delay", wait, "--max-delay", "1h", "--jitter", "none", "--", "false")
+    assert child.stderr.readline() == f"becalm exec: false exited with 1; retry 1 of 2 in {said}\n"
+    child.terminate()
+    child.communicate(timeout=60)
+
+
 def test_exec__no_wait_is_longer_than_max_delay_although_the_first_would_be(run):
     done = run("--max-delay", "2ms", "--jitter", "none", "--", "false")
     assert done.returncode == 1
