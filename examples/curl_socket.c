@@ -5,6 +5,7 @@
 #include <becalm/becalm.h>
 #include <becalm/curl.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 
 struct loop {
     int epoll;
-    long timer_ms; /* -1: none */
+    becalm_ns timer_at; /* BECALM_NEVER: none */
     struct becalm_client *client;
     struct becalm_curl_multi *multi;
 };
@@ -40,8 +41,18 @@ static int on_timer(CURLM *curl, long ms, void *data)
 {
     struct loop *loop = data;
     (void)curl;
-    loop->timer_ms = ms;
+    loop->timer_at = ms < 0 ? BECALM_NEVER : becalm_ns_after(becalm_run_now(), (becalm_ns)ms * BECALM_MS);
     return 0;
+}
+
+/* How long to sleep. The timer stays at its instant whatever else wakes us up before. */
+static int sleep_ms(const struct loop *loop)
+{
+    becalm_ns left = becalm_ns_left(becalm_run_now(), loop->timer_at);
+    if (left == BECALM_NEVER) {
+        return -1;
+    }
+    return left / BECALM_MS >= INT_MAX ? INT_MAX : (int)((left + BECALM_MS - 1) / BECALM_MS);
 }
 
 static size_t ignore(char *at, size_t size, size_t count, void *data)
@@ -91,9 +102,9 @@ static int run(struct loop *loop)
     int running = 0;
     (void)becalm_curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     while (running > 0) {
-        int count = epoll_wait(loop->epoll, events, EVENTS_MAX, (int)loop->timer_ms);
+        int count = epoll_wait(loop->epoll, events, EVENTS_MAX, sleep_ms(loop));
         if (count == 0) {
-            loop->timer_ms = -1;
+            loop->timer_at = BECALM_NEVER;
             (void)becalm_curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
         }
         for (int i = 0; i < count; i++) {
@@ -109,7 +120,7 @@ static int run(struct loop *loop)
 
 int main(int argc, char **argv)
 {
-    struct loop loop = {.timer_ms = -1};
+    struct loop loop = {.timer_at = BECALM_NEVER};
     if (argc < 3) {
         (void)fprintf(stderr, "usage: curl_socket POLICY URL...\n");
         return 2;

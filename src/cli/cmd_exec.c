@@ -257,6 +257,7 @@ static int run_command(const struct cli_command *command, const struct cli_args 
     struct exec_voice voice = {
         .name = cli_has(command, args, "name") ? cli_value(command, args, "name") : args->words[0],
         .quiet = cli_has(command, args, "quiet") || cli_has(command, args, "json"),
+        .json = cli_has(command, args, "json"),
     };
     struct sharing sharing = {.directory = {.fd = -1}, .named = directory_asked_for(command, args)};
     struct exec_report report;
@@ -349,7 +350,7 @@ static const struct cli_option options_table[] = {
      .words = "all once last"},
     {.name = "output-max", .argument = "SIZE", .help = "keep back so much; more is shown, not retried; 1MiB"},
     {.name = "name", .letter = 'm', .argument = "TEXT", .help = "what messages call the command"},
-    {.name = "quiet", .letter = 'q', .help = "say nothing about retries"},
+    {.name = "quiet", .letter = 'q', .help = "no line about retries, nor about exit codes"},
     {.name = "json", .letter = 'j', .help = "a report on standard error at the end, instead of lines"},
     {.name = "report", .argument = "FILE", .help = "write that report to a file", .complete = CLI_FILE},
     {.name = NULL},

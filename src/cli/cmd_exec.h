@@ -35,7 +35,8 @@ void exec_rules_free(struct exec_rules *);
 /* What is said about a run: lines on stderr, and a report in JSON. */
 struct exec_voice {
     const char *name; /* of the command, in lines */
-    bool quiet;
+    bool quiet;       /* no line per retry, nor about a failure that the command can tell of itself */
+    bool json;        /* nor any other: the report on standard error says it all */
 };
 
 void exec_say_retry(const struct exec_retry *, void *voice);

@@ -58,16 +58,20 @@ static bool is_list(const char *text)
     return text != NULL && strchr(text, ',') != NULL;
 }
 
-/* A delay beyond the built-in cap would be refused, and nobody who types one means that. */
-static void sets_add_cap(struct sets *sets, const struct cli_command *command, const struct cli_args *args)
+/* A delay beyond the built-in cap, or a cap below the built-in delay, would be refused, and nobody who types one of
+ * them means that: the other follows. */
+static void sets_add_wait(struct sets *sets, const struct cli_command *command, const struct cli_args *args)
 {
     struct becalm_policy built_in;
-    becalm_ns delay = 0;
-    const char *text = cli_value(command, args, "delay");
+    becalm_ns typed = 0;
+    const char *delay = cli_value(command, args, "delay");
+    const char *max = cli_value(command, args, "max-delay");
     becalm_policy_defaults(&built_in);
-    if (text != NULL && !cli_has(command, args, "max-delay") && value_duration(text, &delay) &&
-        delay > built_in.backoff.cap) {
-        sets_add(sets, sets->prefix, "maxDelay", text);
+    if (delay != NULL && max == NULL && value_duration(delay, &typed) && typed > built_in.backoff.cap) {
+        sets_add(sets, sets->prefix, "maxDelay", delay);
+    }
+    if (max != NULL && delay == NULL && value_duration(max, &typed) && typed < built_in.backoff.base) {
+        sets_add(sets, sets->prefix, "initialDelay", max);
     }
 }
 
@@ -78,7 +82,7 @@ static void sets_fill(struct sets *sets, const struct cli_command *command, cons
     sets_add(sets, "", "role", "sidecar"); /* a caller, whatever else the file is for */
     if (!file) {
         sets_add(sets, sets->prefix, "deadline", "none");
-        sets_add_cap(sets, command, args);
+        sets_add_wait(sets, command, args);
         if (cli_has(command, args, "budget")) {
             sets_add(sets, sets->prefix, "budget.kind", "tokens");
         }
@@ -247,13 +251,9 @@ static int policy_finish(struct exec_rules *rules, const struct cli_command *com
 {
     const char *delay = cli_value(command, args, "delay");
     struct becalm_policy *policy = &rules->policy;
-    if (is_list(delay)) {
-        int rc = cli_has(command, args, "jitter") || cli_has(command, args, "growth")
-                     ? cli_usage(command, "a list of delays has neither --jitter nor --growth")
-                     : delays_read(rules, delay, command);
-        if (rc != 0) {
-            return rc;
-        }
+    int rc = is_list(delay) ? delays_read(rules, delay, command) : 0;
+    if (rc != 0) {
+        return rc;
     }
     if (is_unlimited(command, args)) {
         policy->max_retries = EXEC_UNLIMITED;
@@ -312,6 +312,35 @@ static bool is_max_below_delay(const struct cli_command *command, const struct c
            value_duration(max_text, &max) && max < delay;
 }
 
+/* A list says all there is to say about waits; whatever else was asked for would be ignored. */
+static int list_alone(const struct cli_command *command, const struct cli_args *args)
+{
+    static const char *const others[] = {"max-delay", "growth", "multiplier", "jitter"};
+    for (size_t i = 0; is_list(cli_value(command, args, "delay")) && i < sizeof others / sizeof others[0]; i++) {
+        if (cli_has(command, args, others[i])) {
+            return cli_usage(command, "a list of delays is waited as it stands, without --%s", others[i]);
+        }
+    }
+    return 0;
+}
+
+/* What has no name is shared with nobody and not used at all, so its numbers would be ignored. */
+static int set_agrees(const char *set, const struct cli_command *command, const struct cli_args *args)
+{
+    static const char *const parts[] = {"budget", "breaker"};
+    if (strchr(set, '=') == NULL) {
+        return cli_usage(command, "--set: '%s' is no assignment; write KEY=VALUE, like budget.capacity=10", set);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t length = strlen(parts[i]);
+        bool of_part = strncmp(set, parts[i], length) == 0 && (set[length] == '.' || set[length] == '=');
+        if (of_part && !cli_has(command, args, parts[i]) && !cli_has(command, args, "policy")) {
+            return cli_usage(command, "--set %s needs --%s NAME: without it there is none", set, parts[i]);
+        }
+    }
+    return 0;
+}
+
 static int options_agree(const struct cli_command *command, const struct cli_args *args)
 {
     static const char *const named[] = {"budget", "breaker", "service"};
@@ -328,7 +357,11 @@ static int options_agree(const struct cli_command *command, const struct cli_arg
             return cli_usage(command, "--%s needs a name", named[i]);
         }
     }
-    return 0;
+    int rc = list_alone(command, args);
+    for (const char *const *set = cli_values(command, args, "set"); rc == 0 && *set != NULL; set++) {
+        rc = set_agrees(*set, command, args);
+    }
+    return rc;
 }
 
 int exec_rules_load(struct exec_rules *rules, const struct cli_command *command, const struct cli_args *args)

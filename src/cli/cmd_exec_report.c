@@ -25,12 +25,13 @@ static void how_it_ended(char *text, size_t size, const struct exec_end *end)
     }
 }
 
-/* "in 1.2s". */
+/* "in 1.97s": three digits or so are enough for who reads along. */
 static void when(char *text, size_t size, becalm_ns wait)
 {
+    becalm_ns step = wait < BECALM_S ? BECALM_MS : wait < 10 * BECALM_S ? 10 * BECALM_MS : 100 * BECALM_MS;
     int length = snprintf(text, size, wait < BECALM_MS ? "at once" : "in ");
     if (wait >= BECALM_MS) {
-        (void)value_write_duration(wait / BECALM_MS * BECALM_MS, text + length, size - (size_t)length);
+        (void)value_write_duration(wait / step * step, text + length, size - (size_t)length);
     }
 }
 
@@ -73,6 +74,13 @@ static const char *sentence_of(enum becalm_reason reason)
     return becalm_reason_sentence(reason);
 }
 
+/* One that ran to its end can have said why it failed. One that was stopped, not found or not run can't, and cron(8)
+ * would tell nobody. */
+static bool speaks_for_itself(const struct exec_end *end)
+{
+    return end->code >= 0 && end->start_error == 0 && !end->timed_out;
+}
+
 void exec_say_end(const struct exec_voice *voice, const struct exec_report *report)
 {
     const struct becalm_record *record = &report->record;
@@ -82,7 +90,8 @@ void exec_say_end(const struct exec_voice *voice, const struct exec_report *repo
     if (report->output_error != 0) {
         (void)cli_fail(&cmd_exec, "the output of %s can't be written: %s", voice->name, strerror(report->output_error));
     }
-    if (voice->quiet || record->reason == BECALM_WHY_OK || report->signal != 0) {
+    bool silent = voice->json || (voice->quiet && speaks_for_itself(&report->last));
+    if (silent || record->reason == BECALM_WHY_OK || report->signal != 0) {
         return;
     }
     if (report->last.code < 0) {

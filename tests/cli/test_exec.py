@@ -90,6 +90,21 @@ def test_exec__quiet_says_nothing(run):
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.parametrize(
+    "args, code, line",
+    [
+        (["--timeout", "30ms", "-r", "0", "--", "sleep", "100"], 124, "sleep took too long and was stopped; gave up "),
+        (["--deadline", "30ms", "--", "sleep", "100"], 124, "sleep took too long and was stopped; gave up "),
+        (["--", "no-such-command"], 127, "no-such-command could not be started: No such file or directory; gave up "),
+    ],
+)
+def test_exec__quiet_says_what_the_command_can_t(run, args, code, line):
+    done = run("--quiet", *FAST, *args)
+    assert done.returncode == code
+    assert done.stderr.startswith(f"becalm exec: {line}") and done.stderr.count("\n") == 1
+    assert json.loads(run("--json", *FAST, *args).stderr)["exit_code"] == code  # and there nothing but the report
+
+
 def test_exec__takes_the_command_s_own_options_without_dashes_before_it(run):
     done = run("-q", "-r", "0", "sh", "-c", "echo $#; exit 4", "-r", "-q", "--", "x")
     assert (done.returncode, done.stdout) == (4, "3\n")
@@ -165,6 +180,41 @@ def test_exec__a_wait_without_a_unit_is_refused_with_what_is_right(run):
     assert done.stderr.startswith('becalm exec: --delay: "5" is not a duration; write a number with its unit')
     done = run("--delay", "5s", "--set", "maxRetries=x", "--", "true")
     assert done.stderr.startswith('becalm exec: maxRetries: "x"')  # each as it was typed
+
+
+def test_exec__an_assignment_without_a_value_is_named_as_typed(run):
+    done = run("--set", "maxRetries", "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith("becalm exec: --set: 'maxRetries' is no assignment; write KEY=VALUE")
+
+
+@pytest.mark.parametrize("part, key", [("budget", "budget.capacity=10"), ("breaker", "breaker.failureThreshold=5")])
+def test_exec__numbers_of_what_has_no_name_are_refused_and_not_ignored(run, part, key):
+    done = run("--set", key, "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith(f"becalm exec: --set {key} needs --{part} NAME")
+    assert run("--set", key, f"--{part}", "x", "--", "true").returncode == 0
+
+
+@pytest.mark.parametrize("wait, said", [("987ms", "987ms"), ("1971ms", "1.97s"), ("36471ms", "36.4s")])
+def test_exec__waits_are_told_in_few_digits(run, wait, said):
+    child = start(run, "--delay", wait, "--max-delay", "1h", "--jitter", "none", "--", "false")
+    assert child.stderr.readline() == f"becalm exec: false exited with 1; retry 1 of 2 in {said}\n"
+    child.terminate()
+    child.communicate(timeout=60)
+
+
+def test_exec__no_wait_is_longer_than_max_delay_although_the_first_would_be(run):
+    done = run("--max-delay", "2ms", "--jitter", "none", "--", "false")
+    assert done.returncode == 1
+    assert "retry 1 of 2 in 2ms\n" in done.stderr and "retry 2 of 2 in 2ms\n" in done.stderr
+
+
+@pytest.mark.parametrize("option", [("--jitter", "full"), ("--growth", "linear"), ("--max-delay", "1s"), ("--multiplier", "3")])
+def test_exec__a_list_of_delays_is_waited_as_it_stands(run, option):
+    done = run("--delay", "1s,2s", *option, "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith(f"becalm exec: a list of delays is waited as it stands, without {option[0]}\n")
 
 
 def test_exec__a_killed_command_is_128_and_its_signal_and_is_retried(run):
@@ -905,7 +955,7 @@ BREAKER = ["--breaker", "db", "--set", "breaker.mode=consecutive", "--set", "bre
 def test_exec__a_breaker_that_others_opened_refuses_with_125(run):
     for _ in range(2):
         assert run("-q", "-r", "0", *BREAKER, "--", "false").returncode == 1
-    done = run(*BREAKER, *sh("echo never"))
+    done = run("-q", *BREAKER, *sh("echo never"))  # the command can't say it itself
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr == "becalm exec: sh was not run: the circuit breaker is open (breaker_open)\n"
 
