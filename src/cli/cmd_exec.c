@@ -176,13 +176,20 @@ static int read_show(enum output_show *show, const struct cli_command *command, 
     return text == NULL ? 0 : cli_usage(command, "--output: '%s' is none of all, once and last", text);
 }
 
-static int read_kill_after(becalm_ns *kill_after, const struct cli_command *command, const struct cli_args *args)
+/* Whoever is told to end has things to finish, and whoever told it may have more patience than our 5s: only who asks
+ * for it is killed then. */
+static int read_kill_after(struct exec_options *options, const struct cli_command *command, const struct cli_args *args)
 {
     const char *text = cli_value(command, args, "kill-after");
-    *kill_after = KILL_AFTER;
-    if (text != NULL && !value_duration(text, kill_after)) {
+    options->kill_after = KILL_AFTER;
+    options->leave_after = BECALM_NEVER;
+    if (text == NULL) {
+        return 0;
+    }
+    if (!value_duration(text, &options->kill_after)) {
         return cli_usage(command, "--kill-after: '%s' is no duration; write one like 500ms or 10s", text);
     }
+    options->leave_after = options->kill_after;
     return 0;
 }
 
@@ -205,7 +212,7 @@ static int read_options(struct exec_options *options, const struct exec_rules *r
     rc = rc != 0 ? rc : read_size(&options->input_max, "stdin-max", command, args);
     rc = rc != 0 ? rc : read_size(&options->output_max, "output-max", command, args);
     rc = rc != 0 ? rc : read_show(&options->show, command, args);
-    rc = rc != 0 ? rc : read_kill_after(&options->kill_after, command, args);
+    rc = rc != 0 ? rc : read_kill_after(options, command, args);
     options->argv = (char *const *)(uintptr_t)args->words; /* ends with NULL; exec takes them without const */
     options->policy = rules->policy;
     options->patterns = patterns;
@@ -320,7 +327,7 @@ static const struct cli_option options_table[] = {
     {.name = "kill-after",
      .letter = 'k',
      .argument = "TIME",
-     .help = "from SIGTERM, or a signal passed on, to SIGKILL; 5s"},
+     .help = "to SIGKILL; 5s; if given, for passed-on signals too"},
     {.name = "deadline", .letter = 'D', .argument = "TIME", .help = "how long all of it may take; no limit"},
     {.name = "retry-on", .argument = "CODES", .help = "retry only these exit codes: 1,75,128-255"},
     {.name = "success-on", .argument = "CODES", .help = "these exit codes are success; 0"},

@@ -30,7 +30,7 @@ enum stage {
     STAGE_NONE,
     STAGE_RUNNING,
     STAGE_KILLING, /* its time is up: TERM was sent, or KILL */
-    STAGE_LEAVING  /* we were told to end: the signal was passed on, and KILL follows if that was not enough */
+    STAGE_LEAVING  /* we were told to end: the signal was passed on; KILL follows only if that was asked for */
 };
 
 struct host {
@@ -254,9 +254,9 @@ static void attempt_start(struct host *host)
 }
 
 /* With the first signal that is to end it; a later one gives it no more time. */
-static void kill_announce(struct host *host, becalm_ns now)
+static void kill_announce(struct host *host, becalm_ns now, becalm_ns after)
 {
-    host->kill_at = becalm_ns_min(host->kill_at, becalm_ns_after(now, host->options->kill_after));
+    host->kill_at = becalm_ns_min(host->kill_at, becalm_ns_after(now, after));
 }
 
 static bool kill_is_due(const struct host *host, becalm_ns now)
@@ -278,7 +278,7 @@ static void attempt_kill(struct host *host, becalm_ns now)
         host->timeout_at = BECALM_NEVER; /* of an attempt that has ended already, but for the news of it */
     } else {
         host->stage = STAGE_KILLING;
-        kill_announce(host, now);
+        kill_announce(host, now, host->options->kill_after);
     }
 }
 
@@ -386,7 +386,7 @@ static void end_by(struct host *host, const struct signalfd_siginfo *info)
     if (host->stage != STAGE_NONE) {
         process_signal(&host->process, (int)info->ssi_signo);
         process_signal(&host->process, SIGCONT);
-        kill_announce(host, exec_now());
+        kill_announce(host, exec_now(), host->options->leave_after);
     }
     if (host->stage == STAGE_RUNNING) {
         host->stage = STAGE_LEAVING;

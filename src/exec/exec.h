@@ -39,7 +39,8 @@ struct exec_options {
     struct shared *shared;       /* those that are open, EXEC_SHARED_MAX at most */
     uint32_t shared_count;       /* of them */
     becalm_ns deadline_at;       /* from above; BECALM_NEVER: none */
-    becalm_ns kill_after;        /* from the signal that should end it to SIGKILL */
+    becalm_ns kill_after;        /* from SIGTERM to SIGKILL, when time is up */
+    becalm_ns leave_after;       /* from a signal that was passed on to SIGKILL; BECALM_NEVER: it may take its time */
     struct codes success;        /* these exit codes are */
     struct codes retry;          /* these failures are retried */
     bool retry_given;            /* those were asked for by number: then a pattern only adds to them */

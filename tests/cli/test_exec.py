@@ -622,6 +622,14 @@ def test_exec__who_does_not_hear_that_signal_is_killed_with_its_group(run, numbe
     until(lambda: not alive(int((tmp_path / "pid").read_text())))
 
 
+def test_exec__who_is_told_to_end_may_take_longer_than_at_a_timeout(run):
+    process = start(run, *FAST, *sh('trap "sleep 6; exit 3" TERM; echo ready; while :; do sleep 0.05; done'))
+    assert process.stdout.readline() == "ready\n"
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 3
+
+
 def test_exec__who_is_killed_after_a_signal_has_not_timed_out(run):
     process = start(run, *FAST, "--kill-after", "50ms", "--timeout", "1m", "--json", *sh(DEAF + "echo ready; sleep 1000"))
     assert process.stdout.readline() == "ready\n"
