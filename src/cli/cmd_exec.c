@@ -327,7 +327,7 @@ static const struct cli_option options_table[] = {
     {.name = "kill-after",
      .letter = 'k',
      .argument = "TIME",
-     .help = "to SIGKILL; 5s; if given, for passed-on signals too"},
+     .help = "from SIGTERM to SIGKILL; 5s; see becalm-exec(1)"},
     {.name = "deadline", .letter = 'D', .argument = "TIME", .help = "how long all of it may take; no limit"},
     {.name = "retry-on", .argument = "CODES", .help = "retry only these exit codes: 1,75,128-255"},
     {.name = "success-on", .argument = "CODES", .help = "these exit codes are success; 0"},
