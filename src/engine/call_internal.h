@@ -31,7 +31,7 @@ static inline void becalm__call_decided(struct becalm_call *call)
     }
 }
 
-/* Ends the call, but for a success the only way into ENDED. */
+/* Ends the call: finish() of call.c, out of line for whatever is no success. */
 void becalm__call_finish(struct step *s, enum becalm_reason why);
 
 /* The numbers behind the reason that comes next. */

@@ -874,7 +874,51 @@ static void test_window__clear_amid_notes_keeps_no_more_than_was_noted(void **st
     free(w);
 }
 
+static void check_notes_of_one_lane(struct becalm_window *one, struct becalm_window *other)
+{
+    uint64_t random = 7;
+    becalm_ns now = 0;
+    for (unsigned i = 0; i < 20000; i++) {
+        uint64_t bits = becalm_rand_next(&random);
+        unsigned lane = (bits >> 8) % 16 == 0 ? (unsigned)(bits >> 16) % 4 : 0; /* COUNT: most are plain */
+        bool counts = one->shape.kind == BECALM_WINDOW_COUNT;
+        now = bits % 64 == 0 ? becalm_ns_since(now, 30 * BECALM_MS) : now + bits % (4 * BECALM_MS);
+        struct becalm_moment at = {.now = now, .cell = (uint32_t)(bits >> 24) % 5};
+        becalm__window_note_one(one, &at, counts ? 0 : lane);
+        (void)becalm_window_note(other, &at, counts ? 1u : 1u << lane);
+        if (counts && lane != 0) {
+            note(one, now, 1u | 1u << lane);
+            note(other, now, 1u | 1u << lane);
+        }
+        struct becalm_window_sums sums;
+        becalm_window_read(other, now, &sums);
+        check_sums(one, now, sums.lane[0], sums.lane[1], sums.lane[2], sums.lane[3]);
+    }
+    free(one);
+    free(other);
+}
+
+static void test_window__a_note_of_one_lane_is_the_same_inlined(void **unused)
+{
+    (void)unused;
+    check_notes_of_one_lane(time_new(BECALM_S, 10, 3), time_new(BECALM_S, 10, 3));
+    check_notes_of_one_lane(count_new(10), count_new(10));
+}
+
+static void test_window__of_counts_is_not_sound_with_slices(void **unused)
+{
+    (void)unused;
+    struct becalm_window *w = count_new(10);
+    const struct becalm_window_shape shape = w->shape;
+    check_true(becalm_window_sound(w, &shape));
+    w->width = BECALM_S;
+    check_true(!becalm_window_sound(w, &shape));
+    free(w);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_window__bad_shapes_are_refused_by_name),
+             cmocka_unit_test(test_window__a_note_of_one_lane_is_the_same_inlined),
+             cmocka_unit_test(test_window__of_counts_is_not_sound_with_slices),
              cmocka_unit_test(test_window__the_largest_shapes_work), cmocka_unit_test(test_window__count_starts_empty),
              cmocka_unit_test(test_window__count_forgets_the_oldest_note),
              cmocka_unit_test(test_window__count_of_one_is_the_latest_note),
