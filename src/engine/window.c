@@ -384,7 +384,7 @@ bool becalm_window_sound(const struct becalm_window *w, const struct becalm_wind
         return false;
     }
     if (shape->kind == BECALM_WINDOW_COUNT) {
-        return true;
+        return w->width == 0; /* with one, becalm__window_note_one() would look for slices */
     }
     uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
     return w->width == width_of(shape) && w->stride == stride_of(shape) && w->count_bits == count_bits_of(shape) &&

@@ -874,7 +874,22 @@ static void test_window__clear_amid_notes_keeps_no_more_than_was_noted(void **st
     free(w);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_window__bad_shapes_are_refused_by_name),
+/* A note takes the slices of a TIME window for granted as soon as there is a width: it asks for no kind. */
+static void test_window__a_count_window_with_slices_is_not_sound(void **unused)
+{
+    (void)unused;
+    struct becalm_window *w = count_new(4);
+    struct becalm_window_shape shape = w->shape;
+    check_true(becalm_window_sound(w, &shape));
+    note(w, 0, 1);
+    check_true(becalm_window_sound(w, &shape));
+    w->width = BECALM_S;
+    check_true(!becalm_window_sound(w, &shape));
+    free(w);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_window__a_count_window_with_slices_is_not_sound),
+             cmocka_unit_test(test_window__bad_shapes_are_refused_by_name),
              cmocka_unit_test(test_window__the_largest_shapes_work), cmocka_unit_test(test_window__count_starts_empty),
              cmocka_unit_test(test_window__count_forgets_the_oldest_note),
              cmocka_unit_test(test_window__count_of_one_is_the_latest_note),
