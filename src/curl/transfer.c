@@ -580,11 +580,12 @@ static BECALM__SELDOM void remove_former(struct transfer *transfer, struct attem
 
 static BECALM__APART void send_due(struct transfer *transfer)
 {
-    for (struct attempt *attempt = transfer->attempt; transfer->due >> attempt->slot != 0; attempt++) {
-        if ((transfer->due >> attempt->slot & 1) == 0) {
+    for (uint32_t slot = 0; transfer->due >> slot != 0; slot++) {
+        struct attempt *attempt = &transfer->attempt[slot];
+        if ((transfer->due >> slot & 1) == 0) {
             continue;
         }
-        transfer->due &= ~(1u << attempt->slot);
+        transfer->due &= ~(1u << slot);
         attempt->number = attempt->due_number;
         if (attempt->added || attempt->copied) {
             remove_former(transfer, attempt);

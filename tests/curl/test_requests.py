@@ -152,6 +152,15 @@ def test_requests__a_request_that_was_not_told_is_not_hedged(host, lab, body):
     assert bytes(host.requests[0].body).count(b"pay") == (1 if body else 0)
 
 
+def test_requests__as_many_hedges_as_there_may_be(host, lab):
+    """The last of five attempts wins, and each has the key that the first was given."""
+    host.on("/", *[Reply(cut=0, end="hang")] * 4, Reply(200, b"fast"))
+    policy = service(hedge="{enabled: true, delay: 50ms, max: 4, percent: 100, cap: 10}", limit="{kind: none}")
+    result = lab(policy, f"http://{host.address}/", interface="multi", data="pay", key=1)
+    assert (result.call["body"], sorted(result.call["attempts"])) == ("fast", ["cancelled"] * 4 + ["ok"])
+    assert len({request.get("idempotency-key") for request in host.requests}) == 1
+
+
 def test_requests__the_blocking_interface_does_not_hedge(host, lab):
     host.on("/", Reply(200, b"slow", delay=0.3))
     policy = service(hedge=HEDGE, limit="{kind: none}")
