@@ -160,6 +160,9 @@ static void send_mark(struct transfer *transfer, const struct becalm_event *even
 
 static void answer(struct transfer *transfer, struct attempt *attempt)
 {
+    if (attempt->state == ATTEMPT_PASSED) {
+        return; /* since its head, of which the engine was told only now: see transfer_headed() */
+    }
     transfer->answered = attempt->easy;
     if (attempt->head.length + attempt->body.length == 0) { /* nothing was kept back */
         attempt->state = ATTEMPT_PASSED;

@@ -69,6 +69,7 @@ struct lab {
     bool meddles;     /* when it has gone on it calls what is not for callbacks */
     struct becalm_curl_multi *multi;
     long abort_ms; /* the progress function gives up after so long; it also takes what was paused */
+    bool refuses;  /* the line that ends the answer's head */
     bool late;     /* the answer's data and the request's headers anew, once there is a head */
     bool cookies;
     const char *cookie; /* a line of headers: one that it has from the beginning */
@@ -160,7 +161,7 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     }
     call->heads += size * count > 5 && strncmp(at, "HTTP/", 5) == 0;
     call->lines++;
-    return size * count;
+    return call->lab->refuses && at[0] == '\r' ? 0 : size * count;
 }
 
 static void pause_ms(long ms)
@@ -795,7 +796,7 @@ static const struct {
     {OPTION(flag, quiet)},         {OPTION(flag, deadline_once)},
     {OPTION(flag, no_place)},      {OPTION(flag, state)},
     {OPTION(header, header)},      {OPTION(words, set)},
-    {OPTION(names, only)},
+    {OPTION(names, only)},         {OPTION(flag, refuses)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)

@@ -34,6 +34,15 @@ def test_calls__callbacks_see_the_final_answer_only(host, lab, interface):
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("answers", [[200], [503, 200]])
+def test_calls__what_the_caller_refuses_is_not_given_to_it_again(host, lab, interface, answers):
+    host.on("/", *[Reply(status, b"fine") for status in answers])
+    call = lab(service(), f"http://{host.address}/", interface=interface, refuses=1).call
+    assert (call["code"], call["reason"], call["heads"], call["lines"], call["bytes"]) == (23, "answer_delivered", 1, 3, 0)
+    assert call["attempts"] == (["rejected", "ok"] if len(answers) > 1 else ["ok"])
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
 def test_calls__the_last_failed_answer_is_passed_on_whole(host, lab, interface):
     host.on("/", Reply(503, b"x" * 100000))
     call = lab(service(maxRetries=1), f"http://{host.address}/", interface=interface).call
