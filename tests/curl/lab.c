@@ -721,6 +721,19 @@ static void on_retry(const struct becalm_curl_retry *r, void *data)
     (void)pthread_mutex_unlock(&printing);
 }
 
+/* With the calls that are in progress as the metrics have it. */
+static void on_breaker(const char *service, enum becalm_breaker_state from, enum becalm_breaker_state to, void *data)
+{
+    const struct lab *lab = data;
+    char *metrics = becalm_client_metrics(lab->client);
+    const char *active = metrics == NULL ? NULL : strstr(metrics, "\nbecalm_active_requests{");
+    (void)pthread_mutex_lock(&printing);
+    (void)printf("{\"breaker\": [\"%s\", \"%s\", \"%s\"], \"active\": %ld}\n", service, becalm_breaker_word(from),
+                 becalm_breaker_word(to), active == NULL ? -1 : strtol(strchr(active, '}') + 1, NULL, 10));
+    (void)pthread_mutex_unlock(&printing);
+    free(metrics);
+}
+
 /* Each reads the value of an option to its place in the lab. False: it can't be that. */
 
 static bool text_read(void *place, const char *value)
@@ -846,7 +859,7 @@ int main(int argc, char **argv)
 {
     static struct becalm_diags diags;
     struct lab lab = {.interface = "easy", .repeat = 1, .threads = 1, .at_once = 1};
-    struct becalm_client_options options = {.on_retry = on_retry};
+    struct becalm_client_options options = {.on_retry = on_retry, .on_breaker = on_breaker, .data = &lab};
     for (int i = 3; i < argc; i++) {
         if (!option_read(&lab, argv[i])) {
             (void)fprintf(stderr, "lab: what is %s?\n", argv[i]);

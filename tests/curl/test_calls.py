@@ -106,6 +106,14 @@ def test_calls__little_of_an_answer_that_failed_is_kept(host, lab):
     assert used[1] < used[0] + 8000
 
 
+def test_calls__when_the_breaker_is_told_of_the_call_that_opened_it_is_counted(host, lab):
+    host.on("/", Reply(cut=0, end="reset"))
+    policy = service(maxRetries=0, breaker="{mode: consecutive, failureThreshold: 1, waitDurationInOpenState: 60s}")
+    result = lab(policy, f"http://{host.address}/")
+    assert result.call["attempts"] == ["broken"]
+    assert result.others == [{"breaker": ["s", "CLOSED", "OPEN"], "active": 0}]
+
+
 def test_calls__who_was_refused_is_told_why(host, lab):
     host.on("/", Reply(503, b""))
     policy = service(maxRetries=0, breaker="{minimumNumberOfCalls: 2, waitDurationInOpenState: 60s}")
