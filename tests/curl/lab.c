@@ -49,6 +49,7 @@ struct lab {
     bool state;         /* print what the program takes up in the end */
     long cancel_ms;
     long pause_ms; /* before each call */
+    long write_ms; /* before the write callback takes the first bytes of an answer */
     long read_ms;  /* before each byte that the read callback gives, one at a time */
     bool plain;
     bool seek;
@@ -121,6 +122,11 @@ static void meddle(struct call *call)
     curl_easy_cleanup(other);
 }
 
+static void pause_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
 static size_t on_write(char *at, size_t size, size_t count, void *data)
 {
     struct call *call = data;
@@ -131,6 +137,9 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
     }
     if (call->unpausing && call->lab->meddles) {
         meddle(call);
+    }
+    if (call->total == 0) {
+        pause_ms(call->lab->write_ms);
     }
     call->lines_before = call->total == 0 ? call->lines : call->lines_before;
     size_t taken = size * count < room ? size * count : room;
@@ -162,11 +171,6 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     call->heads += size * count > 5 && strncmp(at, "HTTP/", 5) == 0;
     call->lines++;
     return call->lab->refuses && at[0] == '\r' ? 0 : size * count;
-}
-
-static void pause_ms(long ms)
-{
-    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
 static size_t on_read(char *at, size_t size, size_t count, void *data)
@@ -810,6 +814,7 @@ static const struct {
     {OPTION(flag, no_place)},      {OPTION(flag, state)},
     {OPTION(header, header)},      {OPTION(words, set)},
     {OPTION(names, only)},         {OPTION(flag, refuses)},
+    {OPTION(number, write_ms)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)

@@ -114,6 +114,14 @@ def test_calls__when_the_breaker_is_told_of_the_call_that_opened_it_is_counted(h
     assert result.others == [{"breaker": ["s", "CLOSED", "OPEN"], "active": 0}]
 
 
+@pytest.mark.parametrize("length", [4, 4 << 20])
+def test_calls__a_caller_that_takes_its_time_does_not_make_the_service_slow(host, lab, length):
+    host.on("/", Reply(200, b"x" * length))
+    policy = service(breaker="{minimumNumberOfCalls: 1, slowCallRateThreshold: 50, slowCallDurationThreshold: 1s}")
+    result = lab(policy, f"http://{host.address}/", write_ms=1500)
+    assert (result.call["code"], result.call["bytes"], result.others) == (0, length, [])
+
+
 def test_calls__who_was_refused_is_told_why(host, lab):
     host.on("/", Reply(503, b""))
     policy = service(maxRetries=0, breaker="{minimumNumberOfCalls: 2, waitDurationInOpenState: 60s}")
