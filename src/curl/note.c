@@ -110,20 +110,22 @@ static BECALM__SELDOM void note_trouble(struct transfer *transfer, const struct 
         transfer->waited = 0;
     }
     site_give(meter);
-    if (changes_breaker(action) && transfer->client->options.on_breaker != NULL) {
-        transfer->client->options.on_breaker(transfer->target->service, action->breaker_from, action->breaker_to,
-                                             transfer->client->options.data);
+}
+
+/* After everything was counted: the callback may ask for the metrics. */
+static BECALM__SELDOM void breaker_tell(const struct transfer *transfer, const struct becalm_action *action)
+{
+    const struct becalm_client_options *options = &transfer->client->options;
+    if (options->on_breaker != NULL) {
+        options->on_breaker(transfer->target->service, action->breaker_from, action->breaker_to, options->data);
     }
 }
 
-void note_step(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+static void note_counts(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
     bool begins = event->kind == BECALM_EVENT_BEGIN;
     bool ends = event->kind == BECALM_EVENT_DONE && transfer->attempt[event->slot].counted;
     bool finishes = (action->flags & BECALM_DO_FINISH) != 0;
-    if (changes_breaker(action) || retry_waits(action) || sends_again(action)) {
-        note_trouble(transfer, event, action);
-    }
     if (!begins && !ends && !finishes) {
         return;
     }
@@ -138,6 +140,17 @@ void note_step(struct transfer *transfer, const struct becalm_event *event, cons
         count_finish(meter, transfer);
     }
     site_give(meter);
+}
+
+void note_step(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+{
+    if (changes_breaker(action) || retry_waits(action) || sends_again(action)) {
+        note_trouble(transfer, event, action);
+    }
+    note_counts(transfer, event, action);
+    if (changes_breaker(action)) {
+        breaker_tell(transfer, action);
+    }
 }
 
 void note_sent(struct attempt *attempt)

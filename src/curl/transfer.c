@@ -16,6 +16,9 @@
 #define HELD_FOR (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
 #define LOOKS    8u               /* at an attempt in flight, while an attempt's timeout passes */
 
+/* An answer whose end comes so soon after its head is as good as one that came whole. */
+#define HEAD_FRESH (100 * BECALM_US)
+
 /* What this call takes over: what becalm_curl_setopt() was told of. With the head in the body nothing can be kept back,
  * and what is kept of a head without its body would come too late. */
 static void takes_set(struct transfer *transfer)
@@ -160,6 +163,9 @@ static void send_mark(struct transfer *transfer, const struct becalm_event *even
 
 static void answer(struct transfer *transfer, struct attempt *attempt)
 {
+    if (attempt->state == ATTEMPT_PASSED) {
+        return; /* since its head, of which the engine was told only now: see transfer_headed() */
+    }
     transfer->answered = attempt->easy;
     if (attempt->head.length + attempt->body.length == 0) { /* nothing was kept back */
         attempt->state = ATTEMPT_PASSED;
@@ -210,16 +216,26 @@ static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
     return becalm_ns_min(engine_at, becalm_ns_min(again_at, transfer->must_end_at));
 }
 
-static void step(struct transfer *transfer, struct becalm_event *event)
+static struct becalm_moment moment(struct transfer *transfer)
+{
+    return client_moment(transfer->client, (uintptr_t)transfer + transfer->steps++);
+}
+
+static void step_at(struct transfer *transfer, const struct becalm_event *event)
 {
     struct becalm_action action;
-    event->at = client_moment(transfer->client, (uintptr_t)transfer + transfer->steps++);
     becalm_call_step(&transfer->call, event, &action);
     note_step(transfer, event, &action);
     act(transfer, event, &action);
     transfer->engine_at = action.wake_at;
     multi_wake_at(transfer->multi, transfer, wake_at(transfer, action.wake_at));
     multi_dirty(transfer->multi, transfer);
+}
+
+static void step(struct transfer *transfer, struct becalm_event *event)
+{
+    event->at = moment(transfer);
+    step_at(transfer, event);
 }
 
 /* Keeps what was seen of an answer after its handle goes on: its text lies in there. */
@@ -344,19 +360,20 @@ static void head_see(struct attempt *attempt)
     attempt->status = transfer->seen.outcome.status;
 }
 
-static void head_tell(struct attempt *attempt)
+static void head_tell(struct attempt *attempt, struct becalm_moment at)
 {
     struct transfer *transfer = attempt->transfer;
-    struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = attempt->slot, .outcome = transfer->seen.outcome};
+    struct becalm_event event = {
+        .kind = BECALM_EVENT_HEAD, .slot = attempt->slot, .at = at, .outcome = transfer->seen.outcome};
     event.outcome.delivered = !transfer->takes_body && outcome_delivered(attempt->easy);
-    step(transfer, &event);
+    step_at(transfer, &event);
 }
 
 /* Of an attempt whose head nobody has seen to come. */
 static void judge(struct attempt *attempt)
 {
     head_see(attempt);
-    head_tell(attempt);
+    head_tell(attempt, moment(attempt->transfer));
 }
 
 void transfer_headed(struct attempt *attempt)
@@ -366,9 +383,10 @@ void transfer_headed(struct attempt *attempt)
     bool is_good = transfer->seen.outcome.kind == BECALM_OUTCOME_OK && !transfer->seen.grpc;
     if (is_good && transfer->multi->only != NULL) { /* nothing else flies whose answer it could be */
         transfer->untold = attempt;
+        transfer->headed_at = becalm_run_now();
         answer(transfer, attempt);
     } else {
-        head_tell(attempt);
+        head_tell(attempt, moment(transfer));
     }
 }
 
@@ -376,9 +394,17 @@ void transfer_tell(struct transfer *transfer)
 {
     struct attempt *attempt = transfer->untold;
     if (attempt != NULL) {
+        struct becalm_moment at = moment(transfer);
+        at.now = transfer->headed_at; /* what the caller has done with it since took no time of the callee's */
         transfer->untold = NULL;
-        head_tell(attempt);
+        head_tell(attempt, at);
     }
+}
+
+/* Did an answer take so long from its head to its end that the engine must hear of both? */
+static bool is_late(const struct transfer *transfer, becalm_ns now)
+{
+    return transfer->untold != NULL && becalm_ns_since(now, transfer->headed_at) >= HEAD_FRESH;
 }
 
 /* Of an attempt that the engine has done with: it is gone, or its answer is kept or passed on. */
@@ -416,15 +442,17 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     transfer->code = code;
     transfer->cut = false;
-    struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = attempt->slot};
     struct becalm_outcome *outcome = &transfer->seen.outcome;
     bool is_cut = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_PARTIAL_FILE;
     if (is_cut && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
         judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
     }
     bool is_known = attempt->judged && code == CURLE_OK && !transfer->seen.grpc; /* by its head, and it is whole */
-    if (!is_known) {
+    struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = attempt->slot, .at = moment(transfer)};
+    if (!is_known || is_late(transfer, event.at.now)) {
         transfer_tell(transfer);
+    }
+    if (!is_known) {
         see_end(transfer, easy, code);
     }
     transfer->untold = NULL;
@@ -434,7 +462,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     attempt->status = outcome->status != 0 ? outcome->status : attempt->status;
     event.outcome = *outcome;
-    step(transfer, &event);
+    step_at(transfer, &event);
     if (attempt->state == ATTEMPT_FLYING) { /* its answer is nobody's */
         attempt_drop(attempt);
     }

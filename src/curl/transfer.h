@@ -84,6 +84,7 @@ struct transfer {
     uint32_t gone;          /* bit n: the attempt in slot n is to be removed */
     uint32_t due;           /* bit n: one is to be sent there */
     struct attempt *untold; /* whose head the engine has not been told of; NULL: none, see transfer_headed() */
+    becalm_ns headed_at;    /* when that has come */
     struct attempt attempt[BECALM_SLOTS];
     char key[HEADER_BYTES]; /* "Idempotency-Key: ..."; "": none */
     bool takes_body; /* our callback is there for the answer's body: nothing reaches the caller before it is judged */
@@ -156,7 +157,8 @@ void attempt_release(struct attempt *);
 bool attempt_give(struct attempt *);
 
 /* transfer.c, for attempt.c: an answer's head has come. If it is good the answer is passed on at once; and since most
- * are whole in the same turn of libcurl's, the engine is told when that is over, of its head or of its end. */
+ * are whole in the same turn of libcurl's, the engine is told when that is over, of its head or of its end: but with
+ * the time at which the head came. */
 void transfer_headed(struct attempt *);
 void transfer_tell(struct transfer *);
 

@@ -49,6 +49,7 @@ struct lab {
     bool state;         /* print what the program takes up in the end */
     long cancel_ms;
     long pause_ms; /* before each call */
+    long write_ms; /* before the write callback takes the first bytes of an answer */
     long read_ms;  /* before each byte that the read callback gives, one at a time */
     bool plain;
     bool seek;
@@ -69,6 +70,7 @@ struct lab {
     bool meddles;     /* when it has gone on it calls what is not for callbacks */
     struct becalm_curl_multi *multi;
     long abort_ms; /* the progress function gives up after so long; it also takes what was paused */
+    bool refuses;  /* the line that ends the answer's head */
     bool late;     /* the answer's data and the request's headers anew, once there is a head */
     bool cookies;
     const char *cookie; /* a line of headers: one that it has from the beginning */
@@ -120,6 +122,11 @@ static void meddle(struct call *call)
     curl_easy_cleanup(other);
 }
 
+static void pause_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
 static size_t on_write(char *at, size_t size, size_t count, void *data)
 {
     struct call *call = data;
@@ -130,6 +137,9 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
     }
     if (call->unpausing && call->lab->meddles) {
         meddle(call);
+    }
+    if (call->total == 0) {
+        pause_ms(call->lab->write_ms);
     }
     call->lines_before = call->total == 0 ? call->lines : call->lines_before;
     size_t taken = size * count < room ? size * count : room;
@@ -160,12 +170,7 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     }
     call->heads += size * count > 5 && strncmp(at, "HTTP/", 5) == 0;
     call->lines++;
-    return size * count;
-}
-
-static void pause_ms(long ms)
-{
-    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+    return call->lab->refuses && at[0] == '\r' ? 0 : size * count;
 }
 
 static size_t on_read(char *at, size_t size, size_t count, void *data)
@@ -720,6 +725,19 @@ static void on_retry(const struct becalm_curl_retry *r, void *data)
     (void)pthread_mutex_unlock(&printing);
 }
 
+/* With the calls that are in progress as the metrics have it. */
+static void on_breaker(const char *service, enum becalm_breaker_state from, enum becalm_breaker_state to, void *data)
+{
+    const struct lab *lab = data;
+    char *metrics = becalm_client_metrics(lab->client);
+    const char *active = metrics == NULL ? NULL : strstr(metrics, "\nbecalm_active_requests{");
+    (void)pthread_mutex_lock(&printing);
+    (void)printf("{\"breaker\": [\"%s\", \"%s\", \"%s\"], \"active\": %ld}\n", service, becalm_breaker_word(from),
+                 becalm_breaker_word(to), active == NULL ? -1 : strtol(strchr(active, '}') + 1, NULL, 10));
+    (void)pthread_mutex_unlock(&printing);
+    free(metrics);
+}
+
 /* Each reads the value of an option to its place in the lab. False: it can't be that. */
 
 static bool text_read(void *place, const char *value)
@@ -795,7 +813,8 @@ static const struct {
     {OPTION(flag, quiet)},         {OPTION(flag, deadline_once)},
     {OPTION(flag, no_place)},      {OPTION(flag, state)},
     {OPTION(header, header)},      {OPTION(words, set)},
-    {OPTION(names, only)},
+    {OPTION(names, only)},         {OPTION(flag, refuses)},
+    {OPTION(number, write_ms)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)
@@ -845,7 +864,7 @@ int main(int argc, char **argv)
 {
     static struct becalm_diags diags;
     struct lab lab = {.interface = "easy", .repeat = 1, .threads = 1, .at_once = 1};
-    struct becalm_client_options options = {.on_retry = on_retry};
+    struct becalm_client_options options = {.on_retry = on_retry, .on_breaker = on_breaker, .data = &lab};
     for (int i = 3; i < argc; i++) {
         if (!option_read(&lab, argv[i])) {
             (void)fprintf(stderr, "lab: what is %s?\n", argv[i]);

@@ -34,6 +34,15 @@ def test_calls__callbacks_see_the_final_answer_only(host, lab, interface):
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("answers", [[200], [503, 200]])
+def test_calls__what_the_caller_refuses_is_not_given_to_it_again(host, lab, interface, answers):
+    host.on("/", *[Reply(status, b"fine") for status in answers])
+    call = lab(service(), f"http://{host.address}/", interface=interface, refuses=1).call
+    assert (call["code"], call["reason"], call["heads"], call["lines"], call["bytes"]) == (23, "answer_delivered", 1, 3, 0)
+    assert call["attempts"] == (["rejected", "ok"] if len(answers) > 1 else ["ok"])
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
 def test_calls__the_last_failed_answer_is_passed_on_whole(host, lab, interface):
     host.on("/", Reply(503, b"x" * 100000))
     call = lab(service(maxRetries=1), f"http://{host.address}/", interface=interface).call
@@ -95,6 +104,22 @@ def test_calls__little_of_an_answer_that_failed_is_kept(host, lab):
         assert result.call["body"] == "good"
         used.append(result.others[0]["memory_kb"])
     assert used[1] < used[0] + 8000
+
+
+def test_calls__when_the_breaker_is_told_of_the_call_that_opened_it_is_counted(host, lab):
+    host.on("/", Reply(cut=0, end="reset"))
+    policy = service(maxRetries=0, breaker="{mode: consecutive, failureThreshold: 1, waitDurationInOpenState: 60s}")
+    result = lab(policy, f"http://{host.address}/")
+    assert result.call["attempts"] == ["broken"]
+    assert result.others == [{"breaker": ["s", "CLOSED", "OPEN"], "active": 0}]
+
+
+@pytest.mark.parametrize("length", [4, 4 << 20])
+def test_calls__a_caller_that_takes_its_time_does_not_make_the_service_slow(host, lab, length):
+    host.on("/", Reply(200, b"x" * length))
+    policy = service(breaker="{minimumNumberOfCalls: 1, slowCallRateThreshold: 50, slowCallDurationThreshold: 1s}")
+    result = lab(policy, f"http://{host.address}/", write_ms=1500)
+    assert (result.call["code"], result.call["bytes"], result.others) == (0, length, [])
 
 
 def test_calls__who_was_refused_is_told_why(host, lab):
