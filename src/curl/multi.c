@@ -120,7 +120,7 @@ static void messages_take(struct becalm_curl_multi *multi)
         struct transfer *transfer = multi_find(multi, message->easy_handle);
         if (transfer != NULL && message->msg == CURLMSG_DONE) {
             transfer_done(transfer, message->easy_handle, message->data.result);
-        } else if (multi_room_make(multi, multi->easy_count + multi->message_count + 1)) {
+        } else if (multi_room_make(multi, multi->transfers.count + multi->message_count + 1)) {
             multi_message_add(multi, message);
         }
     }
@@ -362,7 +362,8 @@ static struct transfer *transfer_new(struct becalm_curl_multi *multi, CURL *easy
     if (transfer == NULL) {
         return NULL;
     }
-    if (!multi_room_make(multi, multi->easy_count + multi->message_count + 1) || !multi_know(multi, easy, transfer)) {
+    if (!multi_room_make(multi, multi->transfers.count + multi->message_count + 1) ||
+        !map_add(&multi->transfers, easy, transfer)) {
         transfer_spare(multi, transfer);
         return NULL;
     }
@@ -421,7 +422,7 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
     }
     transfer_forget(transfer);
     multi_message_drop(multi, easy);
-    multi_unknow(multi, easy);
+    map_remove(&multi->transfers, easy);
     handle_part(multi, transfer->handle);
     transfer_spare(multi, transfer);
     rearm(multi);
@@ -435,11 +436,9 @@ void becalm_curl_multi_free(struct becalm_curl_multi *multi)
         return;
     }
     multi->message_count = 0; /* nobody will read them */
-    for (uint32_t i = 0; multi->easy_count > 0; i = (i + 1) & (multi->place_count - 1)) {
-        const struct multi_place *place = &multi->place[i];
-        while (place->easy != NULL && place->easy == place->transfer->easy) { /* another may move to where it was */
-            (void)becalm_curl_multi_remove_handle(multi, place->easy);
-        }
+    uint32_t at = 0;
+    for (const struct transfer *transfer; (transfer = map_left(&multi->transfers, &at)) != NULL;) {
+        (void)becalm_curl_multi_remove_handle(multi, transfer->easy); /* and its copies with it */
     }
     if (multi->only != NULL) {
         transfer_free(multi->only);
@@ -452,7 +451,7 @@ void becalm_curl_multi_free(struct becalm_curl_multi *multi)
     if (multi->timer != NULL) {
         (void)curl_multi_setopt(multi->curl, CURLMOPT_TIMERFUNCTION, NULL);
     }
-    free(multi->place);
+    map_free(&multi->transfers);
     free(multi->timers);
     free(multi->messages);
     free(multi);
