@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "attempt.h"
+
 #include "copy.h"
 #include "multi.h"
 #include "note.h"
