@@ -10,8 +10,8 @@
 struct becalm_curl_multi {
     struct becalm_client *client;
     CURLM *curl;
-    struct transfer
-        *only; /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi */
+    /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi. */
+    struct transfer *only;
     BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): who is in it, or some who are in the list */
     struct handle *cancels;        /* that list, with the client's mutex */
     bool inside;                   /* one of our functions is at work, perhaps in a callback of the caller's */
