@@ -134,8 +134,8 @@ struct becalm_rules {
     enum becalm_key_rule key;
     bool auto_limit;          /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
     const char *shared_redis; /* the store of the shared budget; NULL: there is none */
-    const struct becalm_budget_policy
-        *service_budget;                  /* the service's, for `level: service` and `both`; NULL in `defaults:` */
+    /* The service's, for `level: service` and `both`; NULL in `defaults:`. */
+    const struct becalm_budget_policy *service_budget;
     const struct becalm_origins *origins; /* where each value came from: becalm_rules_origin() */
 };
 

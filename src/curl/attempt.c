@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "attempt.h"
+
 #include "copy.h"
 #include "multi.h"
 #include "note.h"
@@ -357,7 +359,7 @@ static BECALM__SELDOM CURL *easy_copy(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     CURL *easy = copy_make(transfer->easy, &transfer->handle->option, &attempt->cookies);
-    if (easy != NULL && !multi_know(transfer->multi, easy, transfer)) {
+    if (easy != NULL && !map_add(&transfer->multi->transfers, easy, transfer)) {
         copy_free(easy, attempt->cookies);
         return NULL;
     }
@@ -430,7 +432,7 @@ void attempt_remove(struct attempt *attempt)
     }
     /* A copy that has the answer stays until the end, to be asked about it. */
     if (attempt->copied && attempt->easy != attempt->transfer->answered) {
-        multi_unknow(multi, attempt->easy);
+        map_remove(&multi->transfers, attempt->easy);
         copy_free(attempt->easy, attempt->cookies);
         attempt->copied = false;
         attempt->easy = NULL;

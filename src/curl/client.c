@@ -5,13 +5,13 @@
 #include "http/text_internal.h"
 #include "http/url.h"
 #include "policy/share.h"
+#include "run/entropy.h"
 
 #include <becalm/run.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CELL_BITS 4u
 #define CELLS     (1u << CELL_BITS)
@@ -19,9 +19,6 @@
 #define NO_LIMIT  (24 * 3600 * BECALM_S) /* the longest that a policy may say */
 #define NOT_OURS  "unrouted"
 #define AS_CALLER "role=sidecar" /* the role in which `limit: auto` is aimd, and gatewayRetries does not count */
-
-/* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
-extern int getentropy(void *buffer, size_t length);
 
 struct becalm_moment client_moment(const struct becalm_client *client, uint64_t stream)
 {
@@ -129,9 +126,7 @@ static struct becalm_client *client_make(const struct becalm_client_options *opt
     if (options != NULL) {
         client->options = *options;
     }
-    if (getentropy(&client->seed, sizeof client->seed) != 0) {
-        client->seed = becalm_run_now() ^ (uint64_t)getpid() << 32; /* a seccomp filter; jitter needs no secrets */
-    }
+    client->seed = entropy_seed();
     return client;
 }
 

@@ -8,63 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- by address ---- */
-
-static uint32_t place_of(const struct handles *handles, const CURL *easy)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)easy * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(hash >> 32) & (handles->place_count - 1);
-}
-
-/* Where it is, or the free place where it would be. */
-static uint32_t place_find(const struct handles *handles, const CURL *easy)
-{
-    uint32_t at = place_of(handles, easy);
-    while (handles->place[at] != NULL && handles->place[at]->easy != easy) {
-        at = (at + 1) & (handles->place_count - 1);
-    }
-    return at;
-}
-
-static bool places_grow(struct handles *handles)
-{
-    struct handles larger = *handles;
-    if (handles->place_count > 2 * (handles->count + 1)) {
-        return true;
-    }
-    larger.place_count = handles->place_count == 0 ? 16 : 2 * handles->place_count;
-    larger.place = calloc(larger.place_count, sizeof *larger.place);
-    if (larger.place == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < handles->place_count; i++) {
-        if (handles->place[i] != NULL) {
-            larger.place[place_find(&larger, handles->place[i]->easy)] = handles->place[i];
-        }
-    }
-    free(handles->place);
-    *handles = larger;
-    return true;
-}
-
-struct handle *handles_find(const struct handles *handles, CURL *easy)
-{
-    return handles->place_count == 0 ? NULL : handles->place[place_find(handles, easy)];
-}
-
-/* Takes it out of its place; those that stand behind it may have to move up. */
-static void place_clear(struct handles *handles, const struct handle *handle)
-{
-    uint32_t mask = handles->place_count - 1;
-    uint32_t at = place_find(handles, handle->easy);
-    handles->place[at] = NULL;
-    handles->count--;
-    for (uint32_t i = (at + 1) & mask; handles->place[i] != NULL; i = (i + 1) & mask) {
-        struct handle *moved = handles->place[i];
-        handles->place[i] = NULL;
-        handles->place[place_find(handles, moved->easy)] = moved;
-    }
-}
+/* ---- who is known ---- */
 
 static void untold_remove(struct handles *handles, struct handle *handle)
 {
@@ -122,41 +66,40 @@ static void handle_free(struct handle *handle)
 struct handle *handles_get(struct handles *handles, CURL *easy)
 {
     struct handle *handle = handles_find(handles, easy);
-    if (handle != NULL || !places_grow(handles)) {
+    if (handle != NULL) {
         return handle;
     }
     handle = untold_spare(handles);
     if (handle != NULL) { /* its multi handle serves another */
         untold_remove(handles, handle);
-        place_clear(handles, handle);
+        map_remove(&handles->by_address, handle->easy);
         handle->called = false;
         handle->route.target = NULL;
     } else {
         handle = calloc(1, sizeof *handle);
-        if (handle == NULL) {
-            return NULL;
-        }
+    }
+    if (handle == NULL || !map_add(&handles->by_address, easy, handle)) {
+        handle_free(handle);
+        return NULL;
     }
     handle->easy = easy;
-    handles->place[place_find(handles, easy)] = handle;
-    handles->count++;
     return handle;
 }
 
 void handles_forget(struct handles *handles, struct handle *handle)
 {
     untold_remove(handles, handle);
-    place_clear(handles, handle);
+    map_remove(&handles->by_address, handle->easy);
     handle_free(handle);
 }
 
 void handles_free(struct handles *handles)
 {
-    for (uint32_t i = 0; i < handles->place_count; i++) {
-        handle_free(handles->place[i]);
+    uint32_t at = 0;
+    for (struct handle *handle; (handle = map_left(&handles->by_address, &at)) != NULL;) {
+        handles_forget(handles, handle);
     }
-    free(handles->place);
-    *handles = (struct handles){0};
+    map_free(&handles->by_address);
 }
 
 /* ---- options ---- */

@@ -6,6 +6,8 @@
  * becalm_curl_perform() drives it with, whose connections it keeps. Whoever was told nothing is only remembered for a
  * while: a program that makes a new handle for every call fills no memory. */
 
+#include "map.h"
+
 #include <becalm/http.h>
 
 #include <curl/curl.h>
@@ -114,21 +116,23 @@ struct handle {
     struct handle *newer;
 };
 
-/* By address. */
 struct handles {
-    struct handle **place; /* open addressing, at most half full */
-    uint32_t place_count;
-    uint32_t count;
+    struct map by_address;
     struct handle *oldest; /* of those that were told nothing */
     struct handle *newest;
     uint32_t untold_count;
 };
 
-struct handle *handles_find(const struct handles *, CURL *); /* NULL: not known */
-struct handle *handles_get(struct handles *, CURL *);        /* known or new; NULL: no memory */
-void handles_forget(struct handles *, struct handle *);      /* and frees it */
-void handles_use(struct handles *, struct handle *);         /* of those told nothing it is the last to be forgotten */
-void handles_keep(struct handles *, struct handle *);        /* it was told something: never forgotten by itself */
+/* NULL: not known. */
+static inline struct handle *handles_find(const struct handles *handles, const CURL *easy)
+{
+    return map_find(&handles->by_address, easy);
+}
+
+struct handle *handles_get(struct handles *, CURL *);   /* known or new; NULL: no memory */
+void handles_forget(struct handles *, struct handle *); /* and frees it */
+void handles_use(struct handles *, struct handle *);    /* of those told nothing it is the last to be forgotten */
+void handles_keep(struct handles *, struct handle *);   /* it was told something: never forgotten by itself */
 void handles_free(struct handles *);
 
 /* In a wait of ours, where libcurl can't: does the caller, if it was recorded, want to go on? */

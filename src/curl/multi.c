@@ -12,7 +12,7 @@ struct transfer *multi_call_of(const struct handle *handle)
     /* relaxed: it is this thread that has set it */
     bool busy = atomic_load_explicit(&handle->busy, memory_order_relaxed);
     struct transfer *transfer = multi_find(busy ? handle->multi : handle->in, handle->easy);
-    return transfer == NULL || transfer->over ? NULL : transfer;
+    return transfer == NULL || transfer->state == TRANSFER_OVER ? NULL : transfer;
 }
 
 long multi_ms_until(becalm_ns now, becalm_ns at)
@@ -90,10 +90,10 @@ void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
 bool multi_settle_one(struct transfer *transfer)
 {
     transfer->dirty = false;
-    if (!transfer_settle(transfer) || transfer->over) {
+    if (!transfer_settle(transfer)) {
         return false;
     }
-    transfer->over = true;
+    transfer->state = TRANSFER_OVER;
     transfer_detach(transfer);
     return true;
 }
@@ -120,7 +120,7 @@ static void messages_take(struct becalm_curl_multi *multi)
         struct transfer *transfer = multi_find(multi, message->easy_handle);
         if (transfer != NULL && message->msg == CURLMSG_DONE) {
             transfer_done(transfer, message->easy_handle, message->data.result);
-        } else if (multi_room_make(multi, multi->easy_count + multi->message_count + 1)) {
+        } else if (multi_room_make(multi, multi->transfers.count + multi->message_count + 1)) {
             multi_message_add(multi, message);
         }
     }
@@ -351,7 +351,6 @@ void multi_begin(struct becalm_curl_multi *multi, struct transfer *transfer, CUR
     transfer->handle = handle;
     transfer->timer = MULTI_NO_TIMER;
     transfer->wake_at = BECALM_NEVER;
-    transfer->over = false;
     transfer_begin(transfer);
 }
 
@@ -362,7 +361,8 @@ static struct transfer *transfer_new(struct becalm_curl_multi *multi, CURL *easy
     if (transfer == NULL) {
         return NULL;
     }
-    if (!multi_room_make(multi, multi->easy_count + multi->message_count + 1) || !multi_know(multi, easy, transfer)) {
+    if (!multi_room_make(multi, multi->transfers.count + multi->message_count + 1) ||
+        !map_add(&multi->transfers, easy, transfer)) {
         transfer_spare(multi, transfer);
         return NULL;
     }
@@ -415,13 +415,13 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
         return CURLM_RECURSIVE_API_CALL;
     }
     multi->inside = true;
-    if (!transfer->over) {
+    if (transfer->state != TRANSFER_OVER) {
         transfer_cancel(transfer);
         settle(multi);
     }
     transfer_forget(transfer);
     multi_message_drop(multi, easy);
-    multi_unknow(multi, easy);
+    map_remove(&multi->transfers, easy);
     handle_part(multi, transfer->handle);
     transfer_spare(multi, transfer);
     rearm(multi);
@@ -435,11 +435,9 @@ void becalm_curl_multi_free(struct becalm_curl_multi *multi)
         return;
     }
     multi->message_count = 0; /* nobody will read them */
-    for (uint32_t i = 0; multi->easy_count > 0; i = (i + 1) & (multi->place_count - 1)) {
-        const struct multi_place *place = &multi->place[i];
-        while (place->easy != NULL && place->easy == place->transfer->easy) { /* another may move to where it was */
-            (void)becalm_curl_multi_remove_handle(multi, place->easy);
-        }
+    uint32_t at = 0;
+    for (const struct transfer *transfer; (transfer = map_left(&multi->transfers, &at)) != NULL;) {
+        (void)becalm_curl_multi_remove_handle(multi, transfer->easy); /* and its copies with it */
     }
     if (multi->only != NULL) {
         transfer_free(multi->only);
@@ -452,7 +450,7 @@ void becalm_curl_multi_free(struct becalm_curl_multi *multi)
     if (multi->timer != NULL) {
         (void)curl_multi_setopt(multi->curl, CURLMOPT_TIMERFUNCTION, NULL);
     }
-    free(multi->place);
+    map_free(&multi->transfers);
     free(multi->timers);
     free(multi->messages);
     free(multi);

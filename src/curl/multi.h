@@ -4,25 +4,19 @@
 
 /* A multi handle and its transfers, by handle and by timer. Belongs to one thread at a time. */
 
+#include "map.h"
 #include "transfer.h"
-
-struct multi_place {
-    CURL *easy; /* NULL: free */
-    struct transfer *transfer;
-};
 
 struct becalm_curl_multi {
     struct becalm_client *client;
     CURLM *curl;
-    struct transfer
-        *only; /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi */
+    /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi. */
+    struct transfer *only;
     BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): who is in it, or some who are in the list */
     struct handle *cancels;        /* that list, with the client's mutex */
     bool inside;                   /* one of our functions is at work, perhaps in a callback of the caller's */
-    struct multi_place *place;     /* open addressing, at most half full */
-    uint32_t place_count;
-    uint32_t easy_count;      /* handles in `place`: callers' and copies */
-    struct transfer **timers; /* a binary heap, the earliest first */
+    struct map transfers;          /* by handle: callers' and copies */
+    struct transfer **timers;      /* a binary heap, the earliest first */
     uint32_t timer_count;
     uint32_t timers_max;
     uint32_t active; /* calls that have not ended */
@@ -43,9 +37,7 @@ struct becalm_curl_multi {
 
 /* ---- multi_table.c ---- */
 
-struct transfer *multi_find(const struct becalm_curl_multi *, CURL *);  /* of this handle; NULL: none */
-bool multi_know(struct becalm_curl_multi *, CURL *, struct transfer *); /* false: no memory */
-void multi_unknow(struct becalm_curl_multi *, CURL *);
+struct transfer *multi_find(const struct becalm_curl_multi *, const CURL *); /* of this handle; NULL: none */
 
 #define MULTI_NO_TIMER UINT32_MAX
 void multi_wake_at(struct becalm_curl_multi *, struct transfer *, becalm_ns);

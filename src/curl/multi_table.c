@@ -6,61 +6,7 @@
 
 /* ---- transfers by handle ---- */
 
-static uint32_t place_find(const struct becalm_curl_multi *multi, const CURL *easy)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)easy * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t at = (uint32_t)(hash >> 32) & (multi->place_count - 1);
-    while (multi->place[at].easy != NULL && multi->place[at].easy != easy) {
-        at = (at + 1) & (multi->place_count - 1);
-    }
-    return at;
-}
-
-static bool places_grow(struct becalm_curl_multi *multi)
-{
-    struct becalm_curl_multi larger = {.place_count = multi->place_count == 0 ? 16 : 2 * multi->place_count};
-    if (multi->place_count > 2 * (multi->easy_count + 1)) {
-        return true;
-    }
-    larger.place = calloc(larger.place_count, sizeof *larger.place);
-    if (larger.place == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < multi->place_count; i++) {
-        if (multi->place[i].easy != NULL) {
-            larger.place[place_find(&larger, multi->place[i].easy)] = multi->place[i];
-        }
-    }
-    free(multi->place);
-    multi->place = larger.place;
-    multi->place_count = larger.place_count;
-    return true;
-}
-
-bool multi_know(struct becalm_curl_multi *multi, CURL *easy, struct transfer *transfer)
-{
-    if (!places_grow(multi)) {
-        return false;
-    }
-    multi->place[place_find(multi, easy)] = (struct multi_place){easy, transfer};
-    multi->easy_count++;
-    return true;
-}
-
-void multi_unknow(struct becalm_curl_multi *multi, CURL *easy)
-{
-    uint32_t mask = multi->place_count - 1;
-    uint32_t at = place_find(multi, easy);
-    multi->place[at].easy = NULL;
-    multi->easy_count--;
-    for (uint32_t i = (at + 1) & mask; multi->place[i].easy != NULL; i = (i + 1) & mask) {
-        struct multi_place moved = multi->place[i];
-        multi->place[i].easy = NULL;
-        multi->place[place_find(multi, moved.easy)] = moved;
-    }
-}
-
-struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *easy)
+struct transfer *multi_find(const struct becalm_curl_multi *multi, const CURL *easy)
 {
     if (multi == NULL) {
         return NULL;
@@ -68,8 +14,7 @@ struct transfer *multi_find(const struct becalm_curl_multi *multi, CURL *easy)
     if (multi->only != NULL) {
         return multi->only->easy == easy ? multi->only : NULL;
     }
-    const struct multi_place *place = multi->place_count == 0 ? NULL : &multi->place[place_find(multi, easy)];
-    return place == NULL || place->easy == NULL ? NULL : place->transfer;
+    return map_find(&multi->transfers, easy);
 }
 
 /* ---- timers: a heap; a transfer that waits for nothing is not in it ---- */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "request.h"
 
+#include "http/key.h"
 #include "http/text_internal.h"
+#include "run/entropy.h"
 
 #include <becalm/run.h>
 
 #include <stdio.h>
-
-/* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
-extern int getentropy(void *buffer, size_t length);
 
 /* NULL: it was not told of its method and body. */
 static const struct handle_options *told_options(const struct transfer *transfer)
@@ -78,20 +77,15 @@ struct becalm_text request_header(const struct transfer *transfer, const char *n
     return (struct becalm_text){0};
 }
 
-/* A fresh key: 128 bits, as digits. */
 static bool key_draw(struct transfer *transfer)
 {
-    unsigned char bytes[16];
-    int length = snprintf(transfer->key, sizeof transfer->key, "Idempotency-Key: \"");
-    if (getentropy(bytes, sizeof bytes) != 0) {
-        transfer->key[0] = '\0'; /* none is better than one that somebody else has */
-        return false;
+    unsigned char random[BECALM__KEY_RANDOM];
+    char key[BECALM__KEY_TEXT];
+    if (!entropy_fill(random, sizeof random)) {
+        return false; /* none is better than one that somebody else has */
     }
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        length += snprintf(transfer->key + length, sizeof transfer->key - (size_t)length, "%02x", bytes[i]);
-    }
-    transfer->key[length] = '"';
-    transfer->key[length + 1] = '\0';
+    becalm__key_write(random, key);
+    (void)snprintf(transfer->key, sizeof transfer->key, "Idempotency-Key: \"%s\"", key);
     return true;
 }
 

@@ -6,6 +6,9 @@
 #include "process.h"
 #include "terminal.h"
 
+#include "http/key.h"
+#include "run/entropy.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -495,37 +497,28 @@ static void run(struct host *host)
 
 /* ---- the whole ---- */
 
-/* As a UUID of version 4: any service takes that as a key. */
-static void key_draw(uint64_t *seed, char *text, size_t size)
+static void key_draw(uint64_t *seed, char text[BECALM__KEY_TEXT])
 {
-    uint64_t a = 0;
-    uint64_t b = 0;
-    unsigned char bytes[16];
-    if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) == (ssize_t)sizeof bytes) {
-        memcpy(&a, bytes, 8);
-        memcpy(&b, bytes + 8, 8);
-    } else {
-        a = becalm_rand_next(seed);
-        b = becalm_rand_next(seed);
+    unsigned char random[BECALM__KEY_RANDOM];
+    if (!entropy_fill_now(random, sizeof random)) { /* a machine that is being started: its clock has to do */
+        const uint64_t drawn[] = {becalm_rand_next(seed), becalm_rand_next(seed)};
+        _Static_assert(sizeof drawn == sizeof random, "two draws are one key");
+        memcpy(random, drawn, sizeof random);
     }
-    (void)snprintf(text, size, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
-                   (unsigned)(a & 0xfff), (unsigned)(b >> 48 & 0x3fff) | 0x8000u,
-                   (unsigned long long)(b & 0xffffffffffff));
+    becalm__key_write(random, text);
 }
 
 static bool host_open(struct host *host)
 {
     const struct exec_options *options = host->options;
-    if (getrandom(&host->seed, sizeof host->seed, GRND_NONBLOCK) != (ssize_t)sizeof host->seed) {
-        host->seed = exec_now() ^ (uint64_t)getpid() << 32; /* jitter needs no secrets */
-    }
+    host->seed = entropy_seed();
     host->change[VARIABLE_ATTEMPT].name = "BECALM_ATTEMPT";
     host->change[VARIABLE_DEADLINE].name = "BECALM_DEADLINE_MS";
+    /* One that is there is of a becalm exec around this one, whose attempts must not differ in it. */
     const char *key = getenv(KEY_NAME);
-    if (key == NULL ||
-        key[0] == '\0') { /* else of a becalm exec around this one, whose attempts must not differ in it */
+    if (key == NULL || key[0] == '\0') {
         host->change[VARIABLE_KEY].name = KEY_NAME;
-        key_draw(&host->seed, host->change[VARIABLE_KEY].value, sizeof host->change[0].value);
+        key_draw(&host->seed, host->change[VARIABLE_KEY].value);
     }
     if (!signals_open(host)) {
         return false;

@@ -38,10 +38,10 @@ enum shared_news {
 /* One that is open. Zeroed: none. It must not move. */
 struct shared {
     struct shared_want want; /* its policies are the two below */
-    struct becalm_budget_policy
-        budget; /* in force: other processes may come with other numbers, and the latest count */
-    struct becalm_breaker_policy breaker; /* likewise */
-    const struct directory *directory;    /* outlives this */
+    /* In force: other processes may come with other numbers, and the latest count. */
+    struct becalm_budget_policy budget;
+    struct becalm_breaker_policy breaker;
+    const struct directory *directory; /* outlives this */
     char file[SHARED_FILE_MAX];
     char path[SHARED_PATH_MAX]; /* for messages */
     int fd;

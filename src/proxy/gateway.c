@@ -5,11 +5,12 @@
 #include "admin.h"
 #include "control.h"
 
+#include "run/entropy.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -330,7 +331,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
             gateway->handed_fd[i] = options->handed.fd[i];
         }
         gateway->handed = (struct handed){gateway->handed_fd, options->handed.count};
-        if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        if (!entropy_fill(random, sizeof random)) {
             memcpy(random, &gateway->started_wall, sizeof random);
         }
         for (size_t i = 0; i < sizeof random; i++) {

@@ -2,13 +2,14 @@
 #define _GNU_SOURCE
 #include "loop.h"
 
+#include "run/entropy.h"
+
 #include <becalm/rand.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,9 +56,7 @@ int loop_init(struct loop *loop, void (*woken)(struct loop *))
     }
     loop_read_clock(loop);
     wheel_init(&loop->wheel, loop->now);
-    if (getrandom(&loop->random, sizeof loop->random, 0) != (ssize_t)sizeof loop->random) {
-        loop->random = loop->now ^ (uint64_t)(uintptr_t)loop;
-    }
+    loop->random = entropy_seed();
     return 0;
 }
 

@@ -3,16 +3,14 @@
 
 #include <becalm/run.h>
 
+#include "entropy.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #define CELLS 16u
-
-/* From <unistd.h> of glibc 2.25, musl and the BSDs; POSIX has it since 2024. */
-extern int getentropy(void *buffer, size_t length);
 
 struct becalm_guard {
     struct becalm_policy policy;
@@ -77,9 +75,7 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
     }
     int rc = becalm_target_init(&guard->target, guard->memory, &guard->policy, guard->options.hosts, CELLS);
     BECALM_ASSERT(rc == 0);
-    if (getentropy(&guard->seed, sizeof guard->seed) != 0) {
-        guard->seed = becalm_run_now() ^ (uint64_t)getpid() << 32; /* a seccomp filter; jitter needs no secrets */
-    }
+    guard->seed = entropy_seed();
     return guard;
 fail:
     if (complaint != NULL) {

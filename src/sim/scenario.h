@@ -51,8 +51,8 @@ struct scenario_service {
 struct scenario_client {
     const char *name;
     const char *to;
-    uint64_t
-        rate_milli; /* calls per second of all callers, in thousandths, Poisson; 0: each has a loop, or connections */
+    /* Calls per second of all callers, in thousandths, Poisson; 0: each has a loop, or connections. */
+    uint64_t rate_milli;
     struct dist think;         /* loop: from an answer to the same caller's next call */
     uint32_t calls;            /* of each caller, then it stops (with a rate: as many in all); 0: no end */
     uint32_t callers;          /* instances, chosen at random */

@@ -4,11 +4,12 @@
 
 #include "console.h"
 
+#include "run/entropy.h"
+
 #include <becalm/backoff.h>
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,12 +65,12 @@ static void note_away(struct live *live, becalm_ns now, const char *why)
 {
     struct becalm_backoff_policy policy;
     struct becalm_wait wait;
-    struct becalm_backoff_draw draw = {.n = ++live->failures, .previous = live->waited, .hint = BECALM_NEVER};
+    struct becalm_backoff_draw draw = {
+        .n = ++live->failures, .previous = live->waited, .hint = BECALM_NEVER, .random = entropy_seed()};
     becalm_backoff_defaults(&policy);
     policy.base = BECALM_S;
     policy.cap = AWAY_CAP;
     policy.jitter = BECALM_JITTER_EQUAL;
-    (void)!getrandom(&draw.random, sizeof draw.random, 0); /* without it there is no jitter, and that is all */
     becalm_backoff_wait(&policy, &draw, &wait);
     live->waited = wait.jittered;
     strcpy(live->view.why, why);

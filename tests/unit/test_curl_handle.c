@@ -55,7 +55,7 @@ static void test_handle__who_was_told_nothing_makes_room_the_longest_idle_first(
     assert_ptr_equal(fresh, second);
     assert_null(handles_find(&handles, easy(1)));
     assert_ptr_equal(handles_find(&handles, easy(0)), used);
-    check_eq_u64(handles.count, HANDLES_UNTOLD_MAX);
+    check_eq_u64(handles.by_address.count, HANDLES_UNTOLD_MAX);
     handles_free(&handles);
 }
 
@@ -70,7 +70,7 @@ static void test_handle__who_is_in_a_call_is_never_forgotten_by_itself(void **st
         handles_use(&handles, handles_get(&handles, easy(i)));
     }
     assert_ptr_equal(handles_find(&handles, easy(0)), busy);
-    check_eq_u64(handles.count, HANDLES_UNTOLD_MAX);
+    check_eq_u64(handles.by_address.count, HANDLES_UNTOLD_MAX);
     handles_free(&handles);
 }
 

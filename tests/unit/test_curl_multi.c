@@ -123,7 +123,7 @@ static void test_multi__a_handle_that_is_cleaned_up_or_reset_is_taken_out(void *
     becalm_curl_multi_free(world->multi); /* takes out the last */
     world->multi = NULL;
     becalm_curl_cleanup(last, world->client);
-    check_eq_u64(world->client->handles.count, 0);
+    check_eq_u64(world->client->handles.by_address.count, 0);
 }
 
 static void test_multi__a_handle_is_in_one_place_at_a_time(void **state)
@@ -140,7 +140,7 @@ static void test_multi__a_handle_is_in_one_place_at_a_time(void **state)
     becalm_curl_multi_free(other);
     (void)curl_multi_cleanup(curl);
     curl_easy_cleanup(easy);
-    check_eq_u64(world->client->handles.count, 0); /* it was told nothing */
+    check_eq_u64(world->client->handles.by_address.count, 0); /* it was told nothing */
 }
 
 struct elsewhere {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_lab.h"
 
+#include "http/key.h"
+
 static void check_key(const char *literal, const char *expected) /* NULL: not a key */
 {
     struct becalm_text value = text_bare(literal);
@@ -71,6 +73,27 @@ static void test_key__has_at_most_255_bytes(void **state)
     check_true(!becalm_key_parse((struct becalm_text){longest, BECALM_KEY_MAX + 3}, &key));
 }
 
+static void test_key__a_fresh_one_is_a_uuid_of_version_4(void **state)
+{
+    (void)state;
+    unsigned char random[BECALM__KEY_RANDOM];
+    char key[BECALM__KEY_TEXT];
+    struct becalm_text read;
+    for (unsigned i = 0; i < sizeof random; i++) {
+        random[i] = (unsigned char)(0x11 * i);
+    }
+    becalm__key_write(random, key);
+    check_eq_str(key, "00112233-4455-4677-8899-aabbccddeeff");
+    memset(random, 0, sizeof random);
+    becalm__key_write(random, key);
+    check_eq_str(key, "00000000-0000-4000-8000-000000000000");
+    memset(random, 0xff, sizeof random);
+    becalm__key_write(random, key);
+    check_eq_str(key, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    check_true(becalm_key_parse((struct becalm_text){key, strlen(key)}, &read) && read.length == strlen(key));
+}
+
 BECALM_TESTS(cmocka_unit_test(test_key__nothing_is_no_key), cmocka_unit_test(test_key__a_quoted_string_or_bare),
              cmocka_unit_test(test_key__what_could_be_two_keys_or_none_is_refused),
-             cmocka_unit_test(test_key__has_at_most_255_bytes))
+             cmocka_unit_test(test_key__has_at_most_255_bytes),
+             cmocka_unit_test(test_key__a_fresh_one_is_a_uuid_of_version_4))
