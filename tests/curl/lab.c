@@ -311,7 +311,6 @@ static void set_others(struct call *call, const struct lab *lab)
     (void)curl_easy_setopt(call->easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
     (void)curl_easy_setopt(call->easy, CURLOPT_FOLLOWLOCATION, (long)lab->follow);
-    (void)curl_easy_setopt(call->easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
     (void)curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, lab->timeout_ms);
     (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, (long)lab->fail_on_error);
     (void)curl_easy_setopt(call->easy, CURLOPT_PROXY, lab->proxy);
