@@ -84,8 +84,9 @@ BECALM_API struct becalm_client *becalm_client_load(const char *path, const stru
 BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,
                                                      const struct becalm_client_options *, struct becalm_diags *);
 
-/* Built in code: one service of this name, that all URLs belong to. The policy is copied; NULL: the defaults. NULL: the
- * policy does not pass its check (then *complaint, if given, says why) or there is no memory (its sentence is NULL). */
+/* Built in code: one service of this name (bytes that are no UTF-8 become U+FFFD), that all URLs belong to. The policy
+ * is copied; NULL: the defaults. NULL: the policy does not pass its check (then *complaint, if given, says why) or
+ * there is no memory (its sentence is NULL). */
 BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
                                                    const struct becalm_client_options *, struct becalm_complaint *);
 
@@ -117,7 +118,8 @@ BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoptio
 BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
 
 /* What the program calls the place that this handle's calls come from: a label of metrics and a field of retries. A
- * client keeps BECALM_OPERATIONS_MAX of them; calls of others have none. The text is copied; NULL: none. */
+ * client keeps BECALM_OPERATIONS_MAX of them; calls of others have none. The text is copied, with U+FFFD for bytes that
+ * are no UTF-8; NULL: none. */
 #define BECALM_OPERATIONS_MAX 64u
 BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const char *operation);
 

@@ -4,6 +4,7 @@
 
 #include "http/text_internal.h"
 #include "http/url.h"
+#include "http/utf8.h"
 #include "policy/share.h"
 #include "run/entropy.h"
 
@@ -34,6 +35,30 @@ struct becalm_moment client_moment(const struct becalm_client *client, uint64_t 
         .random = random ^ now << 20,
         .cell = stack >> (32u - CELL_BITS),
     };
+}
+
+/* ---- names ---- */
+
+static const char unreadable[] = "\xef\xbf\xbd"; /* U+FFFD */
+
+/* A copy of a name for the page of metrics, which a single byte that is no UTF-8 would make unreadable as a whole: it
+ * is replaced. NULL: no memory. */
+static char *name_copy(const char *name)
+{
+    char *copy = malloc(strlen(name) * (sizeof unreadable - 1) + 1);
+    char *end = copy;
+    while (copy != NULL && *name != '\0') {
+        size_t length = utf8_length(name, 4); /* the zero at its end continues nothing */
+        const char *from = length == 0 ? unreadable : name;
+        size_t taken = length == 0 ? sizeof unreadable - 1 : length;
+        memcpy(end, from, taken);
+        end += taken;
+        name += length == 0 ? 1 : length;
+    }
+    if (copy != NULL) {
+        *end = '\0';
+    }
+    return copy;
 }
 
 /* ---- making ---- */
@@ -197,7 +222,7 @@ struct becalm_client *becalm_client_new(const char *service, const struct becalm
     if (client == NULL) {
         goto fail;
     }
-    client->service_name = strdup(service);
+    client->service_name = name_copy(service);
     client->target = calloc(1, sizeof *client->target);
     if (client->service_name == NULL || client->target == NULL) {
         goto fail;
@@ -328,20 +353,29 @@ const struct becalm_target *becalm_client_target(const struct becalm_client *cli
 
 /* ---- operations ---- */
 
-const char *client_operation(struct becalm_client *client, const char *operation)
+static const char *operation_find(const struct becalm_client *client, const char *operation)
 {
     for (uint32_t i = 0; i < client->operation_count; i++) {
         if (strcmp(client->operation[i], operation) == 0) {
             return client->operation[i];
         }
     }
-    if (client->operation_count == BECALM_OPERATIONS_MAX) {
-        return NULL;
+    return NULL;
+}
+
+const char *client_operation(struct becalm_client *client, const char *operation)
+{
+    const char *known = operation_find(client, operation);
+    if (known != NULL) {
+        return known;
     }
-    char *copy = strdup(operation);
-    if (copy != NULL) {
-        client->operation[client->operation_count++] = copy;
+    char *copy = name_copy(operation);
+    known = copy == NULL ? NULL : operation_find(client, copy); /* as it was made readable */
+    if (copy == NULL || known != NULL || client->operation_count == BECALM_OPERATIONS_MAX) {
+        free(copy);
+        return known;
     }
+    client->operation[client->operation_count++] = copy;
     return copy;
 }
 

@@ -169,6 +169,26 @@ static void test_client__operations_are_labels_and_there_are_not_too_many(void *
     becalm_client_free(client);
 }
 
+/* One such byte, and Prometheus drops the whole page. */
+static void test_client__names_that_are_no_utf8_are_made_readable(void **state)
+{
+    (void)state;
+    struct becalm_client *client = becalm_client_new("s\xff", NULL, NULL, NULL);
+    CURL *easy = curl_easy_init();
+    (void)curl_easy_setopt(easy, CURLOPT_URL, NOBODY);
+    for (int i = 0; i < 2; i++) { /* the second time it is the same one */
+        check_true(becalm_curl_operation(easy, client, "gr\xc3\xbc\xc3 \xe2\x82") == CURLE_OK);
+        (void)becalm_curl_perform(easy, client);
+    }
+    check_eq_u64(client->operation_count, 1);
+    char *page = becalm_client_metrics(client);
+    assert_non_null(strstr(page, "becalm_arrivals_total{service=\"s\xef\xbf\xbd\",endpoint=\"default\","
+                                 "operation=\"gr\xc3\xbc\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\"} 2\n"));
+    free(page);
+    becalm_curl_cleanup(easy, client);
+    becalm_client_free(client);
+}
+
 static void test_client__bad_arguments_are_refused(void **state)
 {
     (void)state;
@@ -277,6 +297,7 @@ BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_s
              cmocka_unit_test(test_client__services_are_found_by_host_port_and_path),
              cmocka_unit_test(test_client__it_is_a_caller_whatever_the_file_s_role),
              cmocka_unit_test(test_client__operations_are_labels_and_there_are_not_too_many),
+             cmocka_unit_test(test_client__names_that_are_no_utf8_are_made_readable),
              cmocka_unit_test(test_client__bad_arguments_are_refused),
              cmocka_unit_test(test_client__a_multi_handle_may_have_others_too),
              cmocka_unit_test(test_client__who_is_removed_is_cancelled_and_heard_of_no_more))
