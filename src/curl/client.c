@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "client.h"
 
+#include "engine/apart_internal.h"
 #include "http/text_internal.h"
 #include "http/url.h"
 #include "http/utf8.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define CELL_BITS 4u
 #define CELLS     (1u << CELL_BITS)
@@ -137,6 +139,13 @@ static bool services_make(struct becalm_client *client)
     return made && unrouted_make(client);
 }
 
+/* Of which each plain handle may have some. */
+static uint64_t descriptors_max(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 /* What every client has. */
 static struct becalm_client *client_make(const struct becalm_client_options *options)
 {
@@ -152,6 +161,7 @@ static struct becalm_client *client_make(const struct becalm_client_options *opt
         client->options = *options;
     }
     client->seed = entropy_seed();
+    client->handles.plain_max = handles_plain_max(descriptors_max());
     return client;
 }
 
@@ -277,6 +287,17 @@ void becalm_client_free(struct becalm_client *client)
 }
 
 /* ---- finding ---- */
+
+static BECALM__SELDOM struct handle *handle_add(struct becalm_client *client, CURL *easy)
+{
+    return handles_add(&client->handles, easy, becalm_run_now());
+}
+
+struct handle *client_handle(struct becalm_client *client, CURL *easy)
+{
+    struct handle *handle = handles_find(&client->handles, easy);
+    return handle == NULL ? handle_add(client, easy) : handle;
+}
 
 static bool has_header(const void *headers, const char *name, struct becalm_text value)
 {

@@ -28,7 +28,7 @@ static bool is_busy(const struct handle *handle)
 /* The handle, which is remembered from now on; NULL: no memory. With the mutex. */
 static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
 {
-    struct handle *handle = handles_get(&client->handles, easy);
+    struct handle *handle = client_handle(client, easy);
     if (handle != NULL) {
         handles_keep(&client->handles, handle);
     }
@@ -198,7 +198,7 @@ static bool multi_ready(struct handle *handle, struct becalm_client *client)
 static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
 {
     lock(client);
-    struct handle *handle = handles_get(&client->handles, easy);
+    struct handle *handle = client_handle(client, easy);
     if (handle != NULL) {
         handles_use(&client->handles, handle);
     }
@@ -222,7 +222,7 @@ CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
         return CURLE_FAILED_INIT;
     }
     CURLcode code = multi_only_perform(handle->multi, easy, handle);
-    handle->called = true;
+    handle->called_at = handle->multi->only->call.record.began_at;
     atomic_store_explicit(&handle->busy, false, memory_order_release); /* who sees it sees the record, too */
     return code;
 }
@@ -259,7 +259,7 @@ bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_
     }
     lock(client);
     const struct handle *handle = handles_find(&client->handles, easy);
-    bool known = handle != NULL && !is_busy(handle) && handle->called;
+    bool known = handle != NULL && !is_busy(handle) && handle->called_at != 0;
     if (known) {
         *record = handle->multi->only->call.record;
     }

@@ -10,7 +10,7 @@
 
 /* ---- who is known ---- */
 
-static void untold_remove(struct handles *handles, struct handle *handle)
+static void plain_remove(struct handles *handles, struct handle *handle)
 {
     bool listed = handle->older != NULL || handle->newer != NULL || handles->oldest == handle;
     if (!listed) {
@@ -20,12 +20,12 @@ static void untold_remove(struct handles *handles, struct handle *handle)
     *(handle->newer == NULL ? &handles->newest : &handle->newer->older) = handle->older;
     handle->older = NULL;
     handle->newer = NULL;
-    handles->untold_count--;
+    handles->plain_count--;
 }
 
 void handles_keep(struct handles *handles, struct handle *handle)
 {
-    untold_remove(handles, handle);
+    plain_remove(handles, handle);
     handle->told = true;
 }
 
@@ -34,22 +34,30 @@ void handles_use(struct handles *handles, struct handle *handle)
     if (handle->told || handles->newest == handle) {
         return;
     }
-    untold_remove(handles, handle);
+    plain_remove(handles, handle);
     handle->older = handles->newest;
     *(handles->newest == NULL ? &handles->oldest : &handles->newest->newer) = handle;
     handles->newest = handle;
-    handles->untold_count++;
+    handles->plain_count++;
 }
 
-/* Who was told nothing and has been idle the longest, if there are too many of them; NULL: nobody has to go. */
-static struct handle *untold_spare(const struct handles *handles)
+uint32_t handles_plain_max(uint64_t descriptors)
 {
-    struct handle *handle = handles->untold_count < HANDLES_UNTOLD_MAX ? NULL : handles->oldest;
+    uint64_t most = descriptors / 4 / HANDLE_DESCRIPTORS;
+    most = most < HANDLES_PLAIN_KEPT ? HANDLES_PLAIN_KEPT : most;
+    return most < HANDLES_PLAIN_MOST ? (uint32_t)most : HANDLES_PLAIN_MOST;
+}
+
+/* The plain one that has been idle the longest, if there are too many of them; NULL: nobody has to go. */
+static struct handle *plain_spare(const struct handles *handles, becalm_ns now)
+{
+    struct handle *handle = handles->plain_count < HANDLES_PLAIN_KEPT ? NULL : handles->oldest;
     /* acquire: pairs with the release at the end of its call, whose traces are then all there */
     while (handle != NULL && (handle->in != NULL || atomic_load_explicit(&handle->busy, memory_order_acquire))) {
         handle = handle->newer;
     }
-    return handle;
+    bool room = handles->plain_count < handles->plain_max;
+    return handle != NULL && room && becalm_ns_since(now, handle->called_at) < HANDLES_PLAIN_IDLE ? NULL : handle;
 }
 
 static void handle_free(struct handle *handle)
@@ -63,17 +71,20 @@ static void handle_free(struct handle *handle)
     }
 }
 
-struct handle *handles_get(struct handles *handles, CURL *easy)
+void handles_forget(struct handles *handles, struct handle *handle)
 {
-    struct handle *handle = handles_find(handles, easy);
-    if (handle != NULL) {
-        return handle;
-    }
-    handle = untold_spare(handles);
+    plain_remove(handles, handle);
+    map_remove(&handles->by_address, handle->easy);
+    handle_free(handle);
+}
+
+struct handle *handles_add(struct handles *handles, CURL *easy, becalm_ns now)
+{
+    struct handle *handle = plain_spare(handles, now);
     if (handle != NULL) { /* its multi handle serves another */
-        untold_remove(handles, handle);
+        plain_remove(handles, handle);
         map_remove(&handles->by_address, handle->easy);
-        handle->called = false;
+        handle->called_at = 0;
         handle->route.target = NULL;
     } else {
         handle = calloc(1, sizeof *handle);
@@ -83,14 +94,12 @@ struct handle *handles_get(struct handles *handles, CURL *easy)
         return NULL;
     }
     handle->easy = easy;
+    /* One more for each that comes, so that a crowd that is gone is forgotten, but not at once. */
+    struct handle *another = plain_spare(handles, now);
+    if (another != NULL) {
+        handles_forget(handles, another);
+    }
     return handle;
-}
-
-void handles_forget(struct handles *handles, struct handle *handle)
-{
-    untold_remove(handles, handle);
-    map_remove(&handles->by_address, handle->easy);
-    handle_free(handle);
 }
 
 void handles_free(struct handles *handles)

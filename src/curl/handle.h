@@ -12,9 +12,13 @@
 
 #include <curl/curl.h>
 
-/* Handles that were told nothing; more only if all are in a call. Each may have three descriptors, and nobody tells
- * when its program has cleaned it up. */
-#define HANDLES_UNTOLD_MAX 32u
+/* Of plain handles nobody tells when the program has cleaned them up, and each may have three descriptors. So many are
+ * remembered in any case; more as long as each was in a call during the last minute, and up to `plain_max`; still more
+ * only if all are in a call. */
+#define HANDLES_PLAIN_KEPT 32u
+#define HANDLES_PLAIN_MOST 1000u
+#define HANDLES_PLAIN_IDLE (60 * BECALM_S)
+#define HANDLE_DESCRIPTORS 3u
 
 struct becalm_curl_multi;
 struct client_target;
@@ -110,17 +114,18 @@ struct handle {
     struct handle *next_cancel;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
     CURLM *own;                      /* what that is around */
-    bool called;                     /* there is a record of its latest call */
+    becalm_ns called_at;             /* when its latest call began, of which there is a record; 0: there is none */
     BECALM_ATOMIC(bool) busy;        /* in a becalm_curl_perform(), which ends without the client's mutex */
-    struct handle *older;            /* those that were told nothing, in order of use */
+    struct handle *older;            /* plain ones, in order of use */
     struct handle *newer;
 };
 
 struct handles {
     struct map by_address;
-    struct handle *oldest; /* of those that were told nothing */
+    struct handle *oldest; /* of the plain ones */
     struct handle *newest;
-    uint32_t untold_count;
+    uint32_t plain_count;
+    uint32_t plain_max;
 };
 
 /* NULL: not known. */
@@ -129,10 +134,13 @@ static inline struct handle *handles_find(const struct handles *handles, const C
     return map_find(&handles->by_address, easy);
 }
 
-struct handle *handles_get(struct handles *, CURL *);   /* known or new; NULL: no memory */
-void handles_forget(struct handles *, struct handle *); /* and frees it */
-void handles_use(struct handles *, struct handle *);    /* of those told nothing it is the last to be forgotten */
-void handles_keep(struct handles *, struct handle *);   /* it was told something: never forgotten by itself */
+/* How many plain ones a program may have whose limit of descriptors is this: a quarter of them is theirs. */
+uint32_t handles_plain_max(uint64_t descriptors);
+
+struct handle *handles_add(struct handles *, CURL *, becalm_ns now); /* one that is not known; NULL: no memory */
+void handles_forget(struct handles *, struct handle *);              /* and frees it */
+void handles_use(struct handles *, struct handle *);  /* of the plain ones it is the last to be forgotten */
+void handles_keep(struct handles *, struct handle *); /* it was told something: never forgotten by itself */
 void handles_free(struct handles *);
 
 /* In a wait of ours, where libcurl can't: does the caller, if it was recorded, want to go on? */

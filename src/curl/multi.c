@@ -313,7 +313,7 @@ static CURLMcode handle_join(struct becalm_curl_multi *multi, CURL *easy, struct
 {
     CURLMcode rc = CURLM_OK;
     (void)pthread_mutex_lock(&multi->client->mutex);
-    struct handle *handle = handles_get(&multi->client->handles, easy);
+    struct handle *handle = client_handle(multi->client, easy);
     if (handle == NULL) {
         rc = CURLM_OUT_OF_MEMORY;
     } else if (handle->in != NULL || atomic_load_explicit(&handle->busy, memory_order_acquire)) {

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define SOCKETS_MAX 65536
@@ -80,6 +81,7 @@ struct lab {
     long timeout_ms;
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
+    long descriptors; /* at most so many in the program */
 };
 
 /* One handle and what its callbacks have seen. */
@@ -781,20 +783,20 @@ static const struct {
     {OPTION(number, threads)},     {OPTION(number, at_once)},
     {OPTION(number, connections)}, {OPTION(number, deadline_ms)},
     {OPTION(number, cancel_ms)},   {OPTION(number, pause_ms)},
-    {OPTION(number, read_ms)},     {OPTION(flag, answer_only)},
-    {OPTION(flag, half_plain)},    {OPTION(flag, body_plain)},
-    {OPTION(flag, form_reads)},    {OPTION(flag, unsized)},
-    {OPTION(flag, seek_fails)},    {OPTION(flag, follow)},
-    {OPTION(flag, password)},      {OPTION(flag, pauses)},
-    {OPTION(flag, pause_alone)},   {OPTION(flag, meddles)},
-    {OPTION(flag, late)},          {OPTION(flag, cookies)},
-    {OPTION(flag, again)},         {OPTION(flag, plain)},
-    {OPTION(flag, seek)},          {OPTION(flag, key)},
-    {OPTION(flag, fail_on_error)}, {OPTION(flag, fresh)},
-    {OPTION(flag, quiet)},         {OPTION(flag, deadline_once)},
-    {OPTION(flag, no_place)},      {OPTION(flag, state)},
-    {OPTION(header, header)},      {OPTION(words, set)},
-    {OPTION(names, only)},
+    {OPTION(number, descriptors)}, {OPTION(number, read_ms)},
+    {OPTION(flag, answer_only)},   {OPTION(flag, half_plain)},
+    {OPTION(flag, body_plain)},    {OPTION(flag, form_reads)},
+    {OPTION(flag, unsized)},       {OPTION(flag, seek_fails)},
+    {OPTION(flag, follow)},        {OPTION(flag, password)},
+    {OPTION(flag, pauses)},        {OPTION(flag, pause_alone)},
+    {OPTION(flag, meddles)},       {OPTION(flag, late)},
+    {OPTION(flag, cookies)},       {OPTION(flag, again)},
+    {OPTION(flag, plain)},         {OPTION(flag, seek)},
+    {OPTION(flag, key)},           {OPTION(flag, fail_on_error)},
+    {OPTION(flag, fresh)},         {OPTION(flag, quiet)},
+    {OPTION(flag, deadline_once)}, {OPTION(flag, no_place)},
+    {OPTION(flag, state)},         {OPTION(header, header)},
+    {OPTION(words, set)},          {OPTION(names, only)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)
@@ -853,6 +855,10 @@ int main(int argc, char **argv)
     }
     if (argc < 3 || lab.threads > 64) {
         return 2;
+    }
+    if (lab.descriptors > 0) {
+        rlim_t most = (rlim_t)lab.descriptors;
+        (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = most, .rlim_max = most});
     }
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     lab.url = argv[2];

@@ -443,5 +443,6 @@ def test_calls__many_threads_share_a_client(host, lab):
 def test_calls__a_handle_per_call_leaves_nothing_behind(host, lab, plain):
     """Also those that the client is not told the end of: libcurl's own cleanup is enough for them."""
     host.on("/", Reply(200, b"fine"))
-    result = lab(service(), f"http://{host.address}/", plain=plain, fresh=1, repeat=300, state=1)
-    assert len(result.calls) == 300 and result.others[0]["descriptors"] < 150
+    result = lab(service(), f"http://{host.address}/", plain=plain, fresh=1, repeat=300, state=1, descriptors=300)
+    assert len(result.calls) == 300 and {call["code"] for call in result.calls} == {0}
+    assert result.others[0]["descriptors"] < 150

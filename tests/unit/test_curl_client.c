@@ -210,6 +210,30 @@ static void test_client__bad_arguments_are_refused(void **state)
     becalm_client_free(client);
 }
 
+/* libcurl reads CURLOPT_RESOLVE once, into a cache of the multi handle. */
+static void test_client__a_plain_handle_that_comes_back_has_lost_nothing(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, maxRetries: 0}}");
+    struct curl_slist *address = curl_slist_append(NULL, "a.test:1:127.0.0.1");
+    struct becalm_record record;
+    CURL *easy[2 * HANDLES_PLAIN_KEPT];
+    client->handles.plain_max = HANDLES_PLAIN_MOST; /* whatever this machine's limit is */
+    for (size_t i = 0; i < sizeof easy / sizeof easy[0]; i++) {
+        easy[i] = curl_easy_init();
+        (void)curl_easy_setopt(easy[i], CURLOPT_URL, "http://a.test:1/");
+        (void)curl_easy_setopt(easy[i], CURLOPT_RESOLVE, address);
+        check_true(becalm_curl_perform(easy[i], client) == CURLE_COULDNT_CONNECT);
+    }
+    check_true(becalm_curl_record(easy[0], client, &record));
+    check_true(becalm_curl_perform(easy[0], client) == CURLE_COULDNT_CONNECT);
+    for (size_t i = 0; i < sizeof easy / sizeof easy[0]; i++) {
+        curl_easy_cleanup(easy[i]);
+    }
+    becalm_client_free(client);
+    curl_slist_free_all(address);
+}
+
 static CURLMsg *run_until_message(struct becalm_curl_multi *multi)
 {
     CURLMsg *message = NULL;
@@ -299,5 +323,6 @@ BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_s
              cmocka_unit_test(test_client__operations_are_labels_and_there_are_not_too_many),
              cmocka_unit_test(test_client__names_that_are_no_utf8_are_made_readable),
              cmocka_unit_test(test_client__bad_arguments_are_refused),
+             cmocka_unit_test(test_client__a_plain_handle_that_comes_back_has_lost_nothing),
              cmocka_unit_test(test_client__a_multi_handle_may_have_others_too),
              cmocka_unit_test(test_client__who_is_removed_is_cancelled_and_heard_of_no_more))

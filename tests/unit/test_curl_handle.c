@@ -25,7 +25,7 @@ static void test_handle__each_of_a_thousand_is_found_and_forgotten(void **state)
     (void)state;
     struct handles handles = {0};
     for (size_t i = 0; i < 1000; i++) {
-        struct handle *handle = handles_get(&handles, easy(i));
+        struct handle *handle = handles_add(&handles, easy(i), 0);
         assert_non_null(handle);
         handle->told = true;
         handle->deadline_at = i;
@@ -41,48 +41,99 @@ static void test_handle__each_of_a_thousand_is_found_and_forgotten(void **state)
     handles_free(&handles);
 }
 
-static void test_handle__who_was_told_nothing_makes_room_the_longest_idle_first(void **state)
+#define NOW (BECALM_S * 1000)
+
+/* A plain one that was in a call at this time. */
+static struct handle *plain_called(struct handles *handles, size_t number, becalm_ns at)
+{
+    struct handle *handle = handles_add(handles, easy(number), NOW);
+    assert_non_null(handle);
+    handle->called_at = at;
+    handles_use(handles, handle);
+    return handle;
+}
+
+static void test_handle__a_quarter_of_the_descriptors_is_for_plain_ones(void **state)
 {
     (void)state;
-    struct handles handles = {0};
-    for (size_t i = 0; i < HANDLES_UNTOLD_MAX; i++) {
-        handles_use(&handles, handles_get(&handles, easy(i)));
+    check_eq_u64(handles_plain_max(0), HANDLES_PLAIN_KEPT);
+    check_eq_u64(handles_plain_max(1024), 85);
+    check_eq_u64(handles_plain_max(UINT64_MAX), HANDLES_PLAIN_MOST);
+}
+
+static void test_handle__plain_ones_that_are_used_by_turns_are_all_kept(void **state)
+{
+    (void)state;
+    struct handles handles = {.plain_max = 85};
+    for (size_t i = 0; i < 85; i++) {
+        (void)plain_called(&handles, i, NOW - 59 * BECALM_S);
+    }
+    for (size_t i = 0; i < 85; i++) {
+        assert_non_null(handles_find(&handles, easy(i)));
+    }
+    (void)plain_called(&handles, 85, NOW);
+    assert_null(handles_find(&handles, easy(0)));
+    check_eq_u64(handles.by_address.count, 85);
+    handles_free(&handles);
+}
+
+static void test_handle__plain_ones_make_room_the_longest_idle_first(void **state)
+{
+    (void)state;
+    struct handles handles = {.plain_max = 85};
+    for (size_t i = 0; i < HANDLES_PLAIN_KEPT; i++) {
+        (void)plain_called(&handles, i, NOW - 60 * BECALM_S);
     }
     struct handle *used = handles_find(&handles, easy(0));
     handles_use(&handles, used); /* so 1 is the oldest */
     struct handle *second = handles_find(&handles, easy(1));
-    struct handle *fresh = handles_get(&handles, easy(5000));
-    assert_ptr_equal(fresh, second);
+    assert_ptr_equal(plain_called(&handles, 5000, NOW), second);
     assert_null(handles_find(&handles, easy(1)));
     assert_ptr_equal(handles_find(&handles, easy(0)), used);
-    check_eq_u64(handles.by_address.count, HANDLES_UNTOLD_MAX);
+    check_eq_u64(handles.by_address.count, HANDLES_PLAIN_KEPT);
+    handles_free(&handles);
+}
+
+static void test_handle__a_crowd_of_plain_ones_that_is_gone_is_forgotten(void **state)
+{
+    (void)state;
+    struct handles handles = {.plain_max = 200};
+    for (size_t i = 0; i < 200; i++) {
+        (void)plain_called(&handles, i, NOW - 30 * BECALM_S);
+    }
+    for (size_t i = 0; i < 200; i++) {
+        handles_find(&handles, easy(i))->called_at = NOW - 60 * BECALM_S;
+    }
+    for (size_t i = 1000; i < 1000 + 200; i++) {
+        (void)plain_called(&handles, i, NOW - 60 * BECALM_S);
+    }
+    check_eq_u64(handles.by_address.count, HANDLES_PLAIN_KEPT);
     handles_free(&handles);
 }
 
 static void test_handle__who_is_in_a_call_is_never_forgotten_by_itself(void **state)
 {
     (void)state;
-    struct handles handles = {0};
-    struct handle *busy = handles_get(&handles, easy(0));
-    handles_use(&handles, busy);
+    struct handles handles = {.plain_max = HANDLES_PLAIN_KEPT};
+    struct handle *busy = plain_called(&handles, 0, 0);
     atomic_store_explicit(&busy->busy, true, memory_order_relaxed);
-    for (size_t i = 1; i < 2 * HANDLES_UNTOLD_MAX; i++) {
-        handles_use(&handles, handles_get(&handles, easy(i)));
+    for (size_t i = 1; i < 2 * HANDLES_PLAIN_KEPT; i++) {
+        (void)plain_called(&handles, i, NOW);
     }
     assert_ptr_equal(handles_find(&handles, easy(0)), busy);
-    check_eq_u64(handles.by_address.count, HANDLES_UNTOLD_MAX);
+    check_eq_u64(handles.by_address.count, HANDLES_PLAIN_KEPT);
     handles_free(&handles);
 }
 
 static void test_handle__who_was_told_something_is_never_forgotten_by_itself(void **state)
 {
     (void)state;
-    struct handles handles = {0};
-    struct handle *told = handles_get(&handles, easy(9999));
+    struct handles handles = {.plain_max = HANDLES_PLAIN_KEPT};
+    struct handle *told = handles_add(&handles, easy(9999), NOW);
     handles_keep(&handles, told);
     handles_use(&handles, told);
-    for (size_t i = 0; i < 2 * HANDLES_UNTOLD_MAX; i++) {
-        handles_use(&handles, handles_get(&handles, easy(i)));
+    for (size_t i = 0; i < 2 * HANDLES_PLAIN_KEPT; i++) {
+        (void)plain_called(&handles, i, 0);
     }
     assert_ptr_equal(handles_find(&handles, easy(9999)), told);
     handles_free(&handles);
@@ -102,7 +153,7 @@ static void test_handle__the_method_is_what_the_latest_option_says(void **state)
 {
     (void)state;
     struct handles handles = {0};
-    struct handle *handle = handles_get(&handles, easy(0));
+    struct handle *handle = handles_add(&handles, easy(0), 0);
     assert_null(handle->option.method);
     note_number(handle, CURLOPT_POST, 1);
     check_eq_str(handle->option.method, "POST");
@@ -128,7 +179,7 @@ static void test_handle__options_that_unset_a_method_leave_the_others_alone(void
 {
     (void)state;
     struct handles handles = {0};
-    struct handle *handle = handles_get(&handles, easy(0));
+    struct handle *handle = handles_add(&handles, easy(0), 0);
     note_number(handle, CURLOPT_NOBODY, 0);
     assert_null(handle->option.method);
     note_pointer(handle, CURLOPT_POSTFIELDS, "pay");
@@ -154,7 +205,7 @@ static void test_handle__only_what_was_told_of_is_known(void **state)
 {
     (void)state;
     struct handles handles = {0};
-    struct handle *handle = handles_get(&handles, easy(0));
+    struct handle *handle = handles_add(&handles, easy(0), 0);
     note_pointer(handle, CURLOPT_URL, "http://a.example/");
     note_number(handle, CURLOPT_VERBOSE, 0);
     check_eq_u64(handle->option.told, 0);
@@ -171,7 +222,10 @@ static void test_handle__only_what_was_told_of_is_known(void **state)
 
 BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
              cmocka_unit_test(test_handle__each_of_a_thousand_is_found_and_forgotten),
-             cmocka_unit_test(test_handle__who_was_told_nothing_makes_room_the_longest_idle_first),
+             cmocka_unit_test(test_handle__a_quarter_of_the_descriptors_is_for_plain_ones),
+             cmocka_unit_test(test_handle__plain_ones_that_are_used_by_turns_are_all_kept),
+             cmocka_unit_test(test_handle__plain_ones_make_room_the_longest_idle_first),
+             cmocka_unit_test(test_handle__a_crowd_of_plain_ones_that_is_gone_is_forgotten),
              cmocka_unit_test(test_handle__who_is_in_a_call_is_never_forgotten_by_itself),
              cmocka_unit_test(test_handle__who_was_told_something_is_never_forgotten_by_itself),
              cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says),
