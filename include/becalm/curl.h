@@ -130,9 +130,10 @@ BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const 
 BECALM_API CURLcode becalm_curl_deadline(CURL *, struct becalm_client *, becalm_ns deadline_at);
 
 /* Stand where curl_easy_reset() and curl_easy_cleanup() stood, for every handle that one of the four functions above
- * was told of: the client forgets it. (A new handle may have the address of an old one.) If it is in a
- * becalm_curl_multi, it is removed from that first. Not in a callback of its own. Use the latter also for a handle with
- * CURLOPT_CLOSESOCKETFUNCTION: it closes the handle's connections, which live longer than a plain handle does. */
+ * was told of: after the former it is plain, with its connections and its record; after the latter the client has
+ * forgotten it. (A new handle may have the address of an old one.) If it is in a becalm_curl_multi, it is removed from
+ * that first. Not in a callback of its own. Use the latter also for a handle with CURLOPT_CLOSESOCKETFUNCTION: it
+ * closes the handle's connections, which live longer than a plain handle does. */
 BECALM_API void becalm_curl_reset(CURL *, struct becalm_client *);
 BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
 

@@ -147,8 +147,9 @@ CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_n
     return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
 }
 
-/* The multi that it is in would look for it, so it is taken out of that first. */
-static void forget(CURL *easy, struct becalm_client *client)
+/* Takes it out of the multi that it is in, which would look for it; then, if it is in no call, lets go of what was told
+ * of it. */
+static void let_go(CURL *easy, struct becalm_client *client, void (*how)(struct handles *, struct handle *))
 {
     if (client == NULL) {
         return;
@@ -163,20 +164,20 @@ static void forget(CURL *easy, struct becalm_client *client)
     lock(client);
     handle = handles_find(&client->handles, easy);
     if (handle != NULL && handle->in == NULL && !is_busy(handle)) {
-        handles_forget(&client->handles, handle);
+        how(&client->handles, handle);
     }
     unlock(client);
 }
 
 void becalm_curl_reset(CURL *easy, struct becalm_client *client)
 {
-    forget(easy, client);
+    let_go(easy, client, handles_reset);
     curl_easy_reset(easy);
 }
 
 void becalm_curl_cleanup(CURL *easy, struct becalm_client *client)
 {
-    forget(easy, client);
+    let_go(easy, client, handles_forget);
     curl_easy_cleanup(easy);
 }
 

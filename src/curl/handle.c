@@ -60,13 +60,19 @@ static struct handle *plain_spare(const struct handles *handles, becalm_ns now)
     return handle != NULL && room && becalm_ns_since(now, handle->called_at) < HANDLES_PLAIN_IDLE ? NULL : handle;
 }
 
+static void options_free(struct handle_options *option)
+{
+    free(option->url);
+    free(option->custom);
+    *option = (struct handle_options){0};
+}
+
 static void handle_free(struct handle *handle)
 {
     if (handle != NULL) {
         becalm_curl_multi_free(handle->multi);
         curl_multi_cleanup(handle->own);
-        free(handle->option.url);
-        free(handle->option.custom);
+        options_free(&handle->option);
         free(handle);
     }
 }
@@ -76,6 +82,24 @@ void handles_forget(struct handles *handles, struct handle *handle)
     plain_remove(handles, handle);
     map_remove(&handles->by_address, handle->easy);
     handle_free(handle);
+}
+
+void handles_reset(struct handles *handles, struct handle *handle)
+{
+    if (handle->multi == NULL) { /* there are no connections to be kept */
+        handles_forget(handles, handle);
+        return;
+    }
+    if (handle->option.connections > 0) {
+        (void)curl_multi_setopt(handle->own, CURLMOPT_MAXCONNECTS, 0L);
+    }
+    options_free(&handle->option);
+    handle->keyed = false;
+    handle->operation = NULL;
+    handle->deadline_at = 0;
+    handle->route.target = NULL;
+    handle->told = false;
+    handles_use(handles, handle);
 }
 
 struct handle *handles_add(struct handles *handles, CURL *easy, becalm_ns now)

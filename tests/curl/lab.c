@@ -56,6 +56,7 @@ struct lab {
     bool key;
     bool fail_on_error;
     bool fresh; /* a handle of its own for each call */
+    bool reset; /* the handle, before each call but the first */
     bool quiet;
     bool answer_only; /* the write function and its data are all that is recorded */
     bool half_plain;  /* all that is about the answer is set without us, after one option that is not */
@@ -362,11 +363,10 @@ static struct lab half_of(const struct lab *lab, bool plain)
     return half;
 }
 
-static void call_make(struct call *call, struct lab *lab)
+static void call_set(struct call *call, struct lab *lab)
 {
     struct lab answer = half_of(lab, lab->half_plain || lab->answer_only);
     struct lab body = half_of(lab, lab->body_plain);
-    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
     SET(CURLOPT_URL, lab->url);
     SET(CURLOPT_ERRORBUFFER, call->error);
     set_answer(call, &answer);
@@ -394,6 +394,12 @@ static void call_make(struct call *call, struct lab *lab)
     if (lab->operation != NULL) {
         (void)becalm_curl_operation(call->easy, lab->client, lab->operation);
     }
+}
+
+static void call_make(struct call *call, struct lab *lab)
+{
+    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
+    call_set(call, lab);
 }
 
 static void print_text(const char *name, const char *text)
@@ -537,6 +543,9 @@ static void *run_easy(void *data)
         if (i == 0 || lab->fresh) {
             call = &calls[i];
             call_make(call, lab);
+        } else if (lab->reset) {
+            becalm_curl_reset(call->easy, lab->client);
+            call_set(call, lab);
         }
         call_forget(call);
         pause_ms(lab->pause_ms);
@@ -793,10 +802,11 @@ static const struct {
     {OPTION(flag, cookies)},       {OPTION(flag, again)},
     {OPTION(flag, plain)},         {OPTION(flag, seek)},
     {OPTION(flag, key)},           {OPTION(flag, fail_on_error)},
-    {OPTION(flag, fresh)},         {OPTION(flag, quiet)},
-    {OPTION(flag, deadline_once)}, {OPTION(flag, no_place)},
-    {OPTION(flag, state)},         {OPTION(header, header)},
-    {OPTION(words, set)},          {OPTION(names, only)},
+    {OPTION(flag, fresh)},         {OPTION(flag, reset)},
+    {OPTION(flag, quiet)},         {OPTION(flag, deadline_once)},
+    {OPTION(flag, no_place)},      {OPTION(flag, state)},
+    {OPTION(header, header)},      {OPTION(words, set)},
+    {OPTION(names, only)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)

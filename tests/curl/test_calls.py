@@ -418,6 +418,13 @@ def test_calls__connections_are_kept(host, lab):
     assert host.connections == 2  # short bodies of failed answers are read to their end
 
 
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__connections_are_kept_by_a_handle_that_is_reset(host, lab, plain):
+    host.on("/", Reply(200, b"fine"))
+    calls = lab(service(), f"http://{host.address}/", repeat=5, reset=1, plain=plain).calls
+    assert [call["body"] for call in calls] == ["fine"] * 5 and host.connections == 1
+
+
 @pytest.mark.parametrize("interface", ["multi", "socket"])
 def test_calls__ten_thousand_at_once(host, lab, interface):
     """Sanitizers look for other faults than what so many cost, and have enough of two thousand."""

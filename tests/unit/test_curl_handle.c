@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include <becalm/curl.h>
+
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -220,6 +222,36 @@ static void test_handle__only_what_was_told_of_is_known(void **state)
     handles_free(&handles);
 }
 
+static void test_handle__who_was_reset_is_plain_and_keeps_its_connections(void **state)
+{
+    (void)state;
+    struct handles handles = {.plain_max = HANDLES_PLAIN_KEPT};
+    struct handle *reset = handles_add(&handles, easy(0), NOW);
+    handles_keep(&handles, reset);
+    handles_reset(&handles, reset); /* it was in no call, and so there is nothing to keep */
+    assert_null(handles_find(&handles, easy(0)));
+
+    reset = handles_add(&handles, easy(0), NOW);
+    CURLM *own = curl_multi_init();
+    reset->own = own;
+    reset->multi = becalm_curl_multi_new(own, (struct becalm_client *)&handles); /* any that is not NULL */
+    handles_keep(&handles, reset);
+    note_pointer(reset, CURLOPT_URL, "http://a.example/");
+    note_pointer(reset, CURLOPT_HTTPHEADER, NULL);
+    reset->keyed = true;
+    reset->operation = "pay";
+    reset->deadline_at = NOW;
+    reset->called_at = NOW;
+    handles_reset(&handles, reset);
+    assert_ptr_equal(handles_find(&handles, easy(0)), reset);
+    assert_ptr_equal(reset->own, own);
+    check_eq_u64(reset->called_at, NOW);
+    assert_null(reset->option.url);
+    check_true(reset->option.told == 0 && !reset->keyed && reset->operation == NULL && reset->deadline_at == 0);
+    check_true(!reset->told && handles.plain_count == 1);
+    handles_free(&handles);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
              cmocka_unit_test(test_handle__each_of_a_thousand_is_found_and_forgotten),
              cmocka_unit_test(test_handle__a_quarter_of_the_descriptors_is_for_plain_ones),
@@ -230,4 +262,5 @@ BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
              cmocka_unit_test(test_handle__who_was_told_something_is_never_forgotten_by_itself),
              cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says),
              cmocka_unit_test(test_handle__options_that_unset_a_method_leave_the_others_alone),
-             cmocka_unit_test(test_handle__only_what_was_told_of_is_known))
+             cmocka_unit_test(test_handle__only_what_was_told_of_is_known),
+             cmocka_unit_test(test_handle__who_was_reset_is_plain_and_keeps_its_connections))
