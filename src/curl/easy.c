@@ -236,7 +236,8 @@ bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     bool busy = handle != NULL && is_busy(handle);
-    bool in_multi = handle != NULL && handle->in != NULL;
+    /* relaxed: a call that ends right now may be found either way */
+    bool in_multi = handle != NULL && handle->in != NULL && !atomic_load_explicit(&handle->over, memory_order_relaxed);
     if (busy) {
         atomic_store_explicit(&handle->multi->cancelled, true, memory_order_relaxed);
         (void)curl_multi_wakeup(handle->own);

@@ -110,6 +110,7 @@ struct handle {
     struct handle_options option;
     struct handle_route route;
     struct becalm_curl_multi *in; /* the program's multi that it is in; NULL: none */
+    BECALM_ATOMIC(bool) over;     /* its call there has ended, of which other threads want to know */
     bool cancel;                  /* its call there is to be cancelled, and it is in the list of those */
     struct handle *next_cancel;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */

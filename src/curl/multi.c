@@ -105,6 +105,8 @@ static void settle(struct becalm_curl_multi *multi)
         multi->dirty = transfer->next;
         if (multi_settle_one(transfer)) {
             multi->active--;
+            /* relaxed: only the flag itself matters, to who would cancel the call */
+            atomic_store_explicit(&transfer->handle->over, true, memory_order_relaxed);
             multi_message_add(
                 multi, &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
         }
@@ -320,6 +322,7 @@ static CURLMcode handle_join(struct becalm_curl_multi *multi, CURL *easy, struct
         rc = CURLM_ADDED_ALREADY; /* acquire: pairs with the release at the end of a becalm_curl_perform() */
     } else {
         handle->in = multi;
+        atomic_store_explicit(&handle->over, false, memory_order_relaxed); /* the mutex orders it */
         *joined = handle;
     }
     (void)pthread_mutex_unlock(&multi->client->mutex);

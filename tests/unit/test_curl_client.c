@@ -314,6 +314,28 @@ static void test_client__who_is_removed_is_cancelled_and_heard_of_no_more(void *
     becalm_client_free(client);
 }
 
+static void test_client__who_has_ended_can_t_be_cancelled(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, maxRetries: 0}}");
+    CURLM *curl = curl_multi_init();
+    struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
+    CURL *easy = curl_easy_init();
+    (void)curl_easy_setopt(easy, CURLOPT_URL, NOBODY);
+    for (int i = 0; i < 2; i++) { /* the second time it is in another call */
+        check_true(!becalm_curl_cancel(easy, client));
+        check_true(becalm_curl_multi_add_handle(multi, easy) == CURLM_OK);
+        check_true(becalm_curl_cancel(easy, client));
+        check_true(run_until_message(multi)->data.result != CURLE_OK);
+        check_true(!becalm_curl_cancel(easy, client));
+        check_true(becalm_curl_multi_remove_handle(multi, easy) == CURLM_OK);
+    }
+    becalm_curl_multi_free(multi);
+    (void)curl_multi_cleanup(curl);
+    curl_easy_cleanup(easy);
+    becalm_client_free(client);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_so),
              cmocka_unit_test(test_client__where_there_is_none_libcurl_does_its_part),
              cmocka_unit_test(test_client__where_there_is_no_multi_a_loop_ends),
@@ -325,4 +347,5 @@ BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_s
              cmocka_unit_test(test_client__bad_arguments_are_refused),
              cmocka_unit_test(test_client__a_plain_handle_that_comes_back_has_lost_nothing),
              cmocka_unit_test(test_client__a_multi_handle_may_have_others_too),
-             cmocka_unit_test(test_client__who_is_removed_is_cancelled_and_heard_of_no_more))
+             cmocka_unit_test(test_client__who_is_removed_is_cancelled_and_heard_of_no_more),
+             cmocka_unit_test(test_client__who_has_ended_can_t_be_cancelled))
