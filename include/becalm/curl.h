@@ -78,7 +78,7 @@ struct becalm_client_options {
  * `limit: auto` is aimd here; `role`, `gatewayRetries` and `gate` do not count, `idempotencyKey: required` is as
  * optional, and `hosts` do not count either: the URL says where to go. It is not read again when it changes. NULL: see
  * *diags; without errors in there, there was no memory. If `diags` is NULL, what is wrong is written to stderr.
- * `options` may be NULL too. */
+ * `options` may be NULL too. No path, or no text (NULL), is an error as an empty one is. */
 BECALM_API struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *,
                                                     struct becalm_diags *);
 BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,

@@ -221,7 +221,8 @@ struct becalm_client *becalm_client_load(const char *path, const struct becalm_c
 struct becalm_client *becalm_client_parse(const char *text, size_t length, const struct becalm_client_options *options,
                                           struct becalm_diags *diags)
 {
-    return client_from(NULL, (struct becalm_text){text, length}, options, diags);
+    return client_from(NULL, text == NULL ? (struct becalm_text){"", 0} : (struct becalm_text){text, length}, options,
+                       diags);
 }
 
 struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *policy,
@@ -230,6 +231,10 @@ struct becalm_client *becalm_client_new(const char *service, const struct becalm
     struct becalm_complaint wrong = {NULL, NULL};
     struct becalm_client *client = client_make(options);
     if (client == NULL) {
+        goto fail;
+    }
+    if (service == NULL) {
+        wrong = (struct becalm_complaint){"service", "it must have a name"};
         goto fail;
     }
     client->service_name = name_copy(service);
@@ -357,7 +362,7 @@ struct client_target *client_find(const struct becalm_client *client, struct bec
 const struct becalm_target *becalm_client_target(const struct becalm_client *client, const char *service,
                                                  const char *endpoint)
 {
-    if (client == NULL) {
+    if (client == NULL || service == NULL) {
         return NULL;
     }
     uint32_t count = client->routes == NULL ? client->target_count : client->target_count - 1;

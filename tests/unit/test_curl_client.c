@@ -87,6 +87,24 @@ static void test_client__where_there_is_no_multi_a_loop_ends(void **state)
     (void)curl_multi_cleanup(curl);
 }
 
+static void test_client__no_text_and_no_name_are_errors(void **state)
+{
+    (void)state;
+    static struct becalm_diags diags;
+    struct becalm_complaint complaint;
+    assert_null(becalm_client_parse(NULL, 7, NULL, &diags));
+    check_eq_str(diags.diag[0].code, "empty");
+    memset(&diags, 0, sizeof diags);
+    assert_null(becalm_client_load(NULL, NULL, &diags));
+    check_true(diags.errors > 0);
+    assert_null(becalm_client_new(NULL, NULL, NULL, &complaint));
+    check_eq_str(complaint.part, "service");
+    assert_null(becalm_client_new(NULL, NULL, NULL, NULL));
+    struct becalm_client *client = becalm_client_new("s", NULL, NULL, NULL);
+    assert_null(becalm_client_target(client, NULL, NULL));
+    becalm_client_free(client);
+}
+
 static void test_client__a_policy_that_is_wrong_is_named(void **state)
 {
     (void)state;
@@ -339,6 +357,7 @@ static void test_client__who_has_ended_can_t_be_cancelled(void **state)
 BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_so),
              cmocka_unit_test(test_client__where_there_is_none_libcurl_does_its_part),
              cmocka_unit_test(test_client__where_there_is_no_multi_a_loop_ends),
+             cmocka_unit_test(test_client__no_text_and_no_name_are_errors),
              cmocka_unit_test(test_client__a_policy_that_is_wrong_is_named),
              cmocka_unit_test(test_client__services_are_found_by_host_port_and_path),
              cmocka_unit_test(test_client__it_is_a_caller_whatever_the_file_s_role),
