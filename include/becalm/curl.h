@@ -85,8 +85,8 @@ BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t le
                                                      const struct becalm_client_options *, struct becalm_diags *);
 
 /* Built in code: one service of this name (bytes that are no UTF-8 become U+FFFD), that all URLs belong to. The policy
- * is copied; NULL: the defaults. NULL: the policy does not pass its check (then *complaint, if given, says why) or
- * there is no memory (its sentence is NULL). */
+ * is copied; NULL: the defaults. NULL: there is no name, or the policy does not pass its check (then *complaint, if
+ * given, says why), or there is no memory (its sentence is NULL). */
 BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
                                                    const struct becalm_client_options *, struct becalm_complaint *);
 

@@ -26,12 +26,12 @@ static void plain_remove(struct handles *handles, struct handle *handle)
 void handles_keep(struct handles *handles, struct handle *handle)
 {
     plain_remove(handles, handle);
-    handle->told = true;
+    handle->recorded = true;
 }
 
 void handles_use(struct handles *handles, struct handle *handle)
 {
-    if (handle->told || handles->newest == handle) {
+    if (handle->recorded || handles->newest == handle) {
         return;
     }
     plain_remove(handles, handle);
@@ -98,7 +98,7 @@ void handles_reset(struct handles *handles, struct handle *handle)
     handle->operation = NULL;
     handle->deadline_at = 0;
     handle->route.target = NULL;
-    handle->told = false;
+    handle->recorded = false;
     handles_use(handles, handle);
 }
 
@@ -137,7 +137,7 @@ void handles_free(struct handles *handles)
 
 /* ---- options ---- */
 
-static bool text_note(char **copy, const char *text)
+static bool text_record(char **copy, const char *text)
 {
     char *fresh = text == NULL ? NULL : strdup(text);
     if (text != NULL && fresh == NULL) {
@@ -148,34 +148,34 @@ static bool text_note(char **copy, const char *text)
     return true;
 }
 
-static void method_note(struct handle_options *option, const char *method, enum handle_body body)
+static void method_record(struct handle_options *option, const char *method, enum handle_body body)
 {
     option->method = method;
     option->body = body;
 }
 
-static void post_note(struct handle_options *option)
+static void post_record(struct handle_options *option)
 {
-    method_note(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
+    method_record(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
 }
 
 /* The options that are written down, one function per kind of value. */
-static void number_note(struct handle_options *option, CURLoption which, long value)
+static void number_record(struct handle_options *option, CURLoption which, long value)
 {
     if (which == CURLOPT_HTTPGET && value != 0) {
-        method_note(option, "GET", BODY_NONE);
+        method_record(option, "GET", BODY_NONE);
     } else if (which == CURLOPT_POST && value != 0) {
-        post_note(option);
+        post_record(option);
     } else if (which == CURLOPT_POST) {
-        method_note(option, "GET", BODY_NONE);
+        method_record(option, "GET", BODY_NONE);
     } else if (which == CURLOPT_NOBODY && value != 0) {
-        method_note(option, "HEAD", BODY_NONE);
+        method_record(option, "HEAD", BODY_NONE);
     } else if (which == CURLOPT_NOBODY) {
         if (option->method != NULL && strcmp(option->method, "HEAD") == 0) { /* any other stays what it is */
-            method_note(option, "GET", BODY_NONE);
+            method_record(option, "GET", BODY_NONE);
         }
     } else if (which == CURLOPT_UPLOAD || (int)which == CURLOPTTYPE_LONG + 54) { /* and CURLOPT_PUT, deprecated */
-        method_note(option, value != 0 ? "PUT" : "GET", value != 0 ? BODY_CALLBACK : BODY_NONE);
+        method_record(option, value != 0 ? "PUT" : "GET", value != 0 ? BODY_CALLBACK : BODY_NONE);
     } else if (which == CURLOPT_HEADER) {
         option->headers_in_body = value != 0;
     } else if (which == CURLOPT_NOPROGRESS) {
@@ -187,30 +187,30 @@ static void number_note(struct handle_options *option, CURLoption which, long va
     } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
         option->connect_timeout = value != 0;
         option->connect_ms = 0;
-        option->told |= TOLD_CONNECT;
+        option->recorded |= RECORDED_CONNECT;
     }
 }
 
-static bool pointer_note(struct handle_options *option, CURLoption which, void *value)
+static bool pointer_record(struct handle_options *option, CURLoption which, void *value)
 {
     if (which == CURLOPT_WRITEDATA) {
         option->write_data = value;
-        option->told |= TOLD_WRITE_DATA;
+        option->recorded |= RECORDED_WRITE_DATA;
     } else if (which == CURLOPT_HEADERDATA) {
         option->header_data = value;
-        option->told |= TOLD_HEADER_DATA;
+        option->recorded |= RECORDED_HEADER_DATA;
     } else if (which == CURLOPT_READDATA) {
         option->read_data = value;
-        option->told |= TOLD_READ_DATA;
+        option->recorded |= RECORDED_READ_DATA;
     } else if (which == CURLOPT_SEEKDATA) {
         option->seek_data = value;
-        option->told |= TOLD_SEEK_DATA;
+        option->recorded |= RECORDED_SEEK_DATA;
     } else if (which == CURLOPT_XFERINFODATA) {
         option->progress_data = value;
-        option->told |= TOLD_PROGRESS_DATA;
+        option->recorded |= RECORDED_PROGRESS_DATA;
     } else if (which == CURLOPT_HTTPHEADER) {
         option->headers = value;
-        option->told |= TOLD_HEADERS;
+        option->recorded |= RECORDED_HEADERS;
     } else if (which == CURLOPT_CURLU) {
         option->curlu = value;
     } else if (which == CURLOPT_SHARE) {
@@ -218,62 +218,62 @@ static bool pointer_note(struct handle_options *option, CURLoption which, void *
     } else if (which == CURLOPT_ERRORBUFFER) {
         option->error = value;
     } else if (which == CURLOPT_URL) {
-        return text_note(&option->url, value);
+        return text_record(&option->url, value);
     } else if (which == CURLOPT_CUSTOMREQUEST) {
-        return text_note(&option->custom, value);
+        return text_record(&option->custom, value);
     } else if (which == CURLOPT_POSTFIELDS || which == CURLOPT_COPYPOSTFIELDS) {
         option->fields = value != NULL; /* NULL is a POST too, with a body from the read function */
-        post_note(option);
+        post_record(option);
     } else if (which == CURLOPT_MIMEPOST || (int)which == CURLOPTTYPE_OBJECTPOINT + 24) { /* and HTTPPOST, deprecated */
-        method_note(option, "POST", BODY_FORM);
+        method_record(option, "POST", BODY_FORM);
     }
     return true;
 }
 
 typedef void any_function(void);
 
-static void function_note(struct handle_options *option, CURLoption which, any_function *value)
+static void function_record(struct handle_options *option, CURLoption which, any_function *value)
 {
     if (which == CURLOPT_WRITEFUNCTION) {
         option->write = (curl_write_callback)value;
-        option->told |= TOLD_WRITE;
+        option->recorded |= RECORDED_WRITE;
     } else if (which == CURLOPT_HEADERFUNCTION) {
         option->header = (curl_write_callback)value;
-        option->told |= TOLD_HEADER;
+        option->recorded |= RECORDED_HEADER;
     } else if (which == CURLOPT_READFUNCTION) {
         option->read = (curl_read_callback)value;
-        option->told |= TOLD_READ;
+        option->recorded |= RECORDED_READ;
     } else if (which == CURLOPT_SEEKFUNCTION) {
         option->seek = (curl_seek_callback)value;
-        option->told |= TOLD_SEEK;
+        option->recorded |= RECORDED_SEEK;
     } else if (which == CURLOPT_XFERINFOFUNCTION) {
         option->progress = (curl_xferinfo_callback)value;
-        option->told |= TOLD_PROGRESS;
+        option->recorded |= RECORDED_PROGRESS;
     }
 }
 
-bool handle_note(struct handle *handle, CURLoption which, const void *value)
+bool handle_record(struct handle *handle, CURLoption which, const void *value)
 {
-    handle->told = true;
+    handle->recorded = true;
     handle->route.target = NULL; /* a header may lead elsewhere */
     if ((int)which >= CURLOPTTYPE_OFF_T) {
         return true; /* sizes and blobs say nothing that is needed here */
     }
     if ((int)which >= CURLOPTTYPE_FUNCTIONPOINT) {
-        function_note(&handle->option, which, *(any_function *const *)value);
+        function_record(&handle->option, which, *(any_function *const *)value);
         return true;
     }
     if ((int)which >= CURLOPTTYPE_OBJECTPOINT) {
-        return pointer_note(&handle->option, which, *(void *const *)value);
+        return pointer_record(&handle->option, which, *(void *const *)value);
     }
-    number_note(&handle->option, which, *(const long *)value);
+    number_record(&handle->option, which, *(const long *)value);
     return true;
 }
 
 bool handle_goes_on(const struct handle *handle)
 {
     const struct handle_options *option = &handle->option;
-    if (!option->progresses || option->progress == NULL || !handle_told(option, TOLD_ALL_PROGRESS)) {
+    if (!option->progresses || option->progress == NULL || !handle_recorded(option, RECORDED_ALL_PROGRESS)) {
         return true;
     }
     int stop = option->progress(option->progress_data, 0, 0, 0, 0);

@@ -340,7 +340,7 @@ static void handle_part(struct becalm_curl_multi *multi, struct handle *handle)
         }
     }
     handle->in = NULL;
-    if (!handle->told && handle->multi == NULL) { /* there is nothing to remember */
+    if (!handle->recorded && handle->multi == NULL) { /* there is nothing to remember */
         handles_forget(&multi->client->handles, handle);
     }
     (void)pthread_mutex_unlock(&multi->client->mutex);

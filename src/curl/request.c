@@ -12,8 +12,8 @@
 
 #include <stdio.h>
 
-/* NULL: it was not told of its method and body. */
-static const struct handle_options *told_options(const struct transfer *transfer)
+/* What was recorded; NULL: its method and body were not. */
+static const struct handle_options *recorded_options(const struct transfer *transfer)
 {
     return transfer->handle->option.method == NULL ? NULL : &transfer->handle->option;
 }
@@ -24,11 +24,11 @@ bool request_knows_method(const struct transfer *transfer)
 }
 
 /* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
- * one is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
+ * one is chosen. If its method was not recorded nobody knows the first two before it is sent. */
 bool request_may_hedge(const struct transfer *transfer)
 {
-    const struct handle_options *told = told_options(transfer);
-    return transfer->multi->only == NULL && transfer->takes_body && told != NULL && !body_is_read(told);
+    const struct handle_options *recorded = recorded_options(transfer);
+    return transfer->multi->only == NULL && transfer->takes_body && recorded != NULL && !body_is_read(recorded);
 }
 
 static struct becalm_text text_from(const char *text)
@@ -36,7 +36,7 @@ static struct becalm_text text_from(const char *text)
     return (struct becalm_text){text, text == NULL ? 0 : strlen(text)};
 }
 
-/* What the handle was told; else what libcurl says, who knows it for sure only while it is sending. */
+/* What was recorded; else what libcurl says, who knows it for sure only while it is sending. */
 struct becalm_text request_method(const struct transfer *transfer)
 {
     const struct handle_options *option = &transfer->handle->option;
@@ -157,13 +157,13 @@ static bool text_equal(struct becalm_text a, struct becalm_text b)
 BECALM__SELDOM void request_learn(struct transfer *transfer, CURL *easy)
 {
     struct becalm_request *request = &transfer->call.request;
-    const struct handle_options *told = told_options(transfer);
+    const struct handle_options *recorded = recorded_options(transfer);
     char memory[METHOD_MAX];
     struct becalm_text sent = method_sent(easy, memory);
     struct becalm_text known = request_knows_method(transfer) ? request_method(transfer) : sent;
     request->idempotent = becalm_http_idempotent(sent) && becalm_http_idempotent(known);
     bool sent_body = outcome_sent_body(easy);
-    if (told == NULL || !text_equal(sent, known) || (told->body == BODY_NONE && sent_body)) {
+    if (recorded == NULL || !text_equal(sent, known) || (recorded->body == BODY_NONE && sent_body)) {
         request->not_replayable = sent_body || sent.length == 0 || text_begins(sent, text_from("POST")) ||
                                   text_begins(sent, text_from("PUT"));
     }

@@ -2,12 +2,12 @@
 #ifndef BECALM_CURL_REQUEST_H
 #define BECALM_CURL_REQUEST_H
 
-/* What is known of a call's request: what its handle was told, else what libcurl says, which knows some of it only once
- * it has begun to send. */
+/* What is known of a call's request: what was recorded of its handle, else what libcurl says, which knows some of it
+ * only once it has begun to send. */
 
 #include "multi.h"
 
-/* What the handle was told; else what libcurl says. */
+/* What was recorded; else what libcurl says. */
 struct becalm_text request_method(const struct transfer *);
 bool request_knows_method(const struct transfer *); /* the former */
 

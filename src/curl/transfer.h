@@ -20,7 +20,7 @@ struct transfer {
     struct becalm_curl_multi *multi;
     struct becalm_client *client;
     CURL *easy;
-    struct handle *handle; /* what was told of it */
+    struct handle *handle; /* what was recorded of it */
     struct client_target *target;
     struct site *site;
     struct becalm_call call;

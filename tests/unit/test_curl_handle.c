@@ -29,7 +29,7 @@ static void test_handle__each_of_a_thousand_is_found_and_forgotten(void **state)
     for (size_t i = 0; i < 1000; i++) {
         struct handle *handle = handles_add(&handles, easy(i), 0);
         assert_non_null(handle);
-        handle->told = true;
+        handle->recorded = true;
         handle->deadline_at = i;
     }
     for (size_t i = 0; i < 1000; i += 3) {
@@ -127,28 +127,28 @@ static void test_handle__who_is_in_a_call_is_never_forgotten_by_itself(void **st
     handles_free(&handles);
 }
 
-static void test_handle__who_was_told_something_is_never_forgotten_by_itself(void **state)
+static void test_handle__who_is_recorded_is_never_forgotten_by_itself(void **state)
 {
     (void)state;
     struct handles handles = {.plain_max = HANDLES_PLAIN_KEPT};
-    struct handle *told = handles_add(&handles, easy(9999), NOW);
-    handles_keep(&handles, told);
-    handles_use(&handles, told);
+    struct handle *recorded = handles_add(&handles, easy(9999), NOW);
+    handles_keep(&handles, recorded);
+    handles_use(&handles, recorded);
     for (size_t i = 0; i < 2 * HANDLES_PLAIN_KEPT; i++) {
         (void)plain_called(&handles, i, 0);
     }
-    assert_ptr_equal(handles_find(&handles, easy(9999)), told);
+    assert_ptr_equal(handles_find(&handles, easy(9999)), recorded);
     handles_free(&handles);
 }
 
-static void note_number(struct handle *handle, CURLoption option, long value)
+static void record_number(struct handle *handle, CURLoption option, long value)
 {
-    check_true(handle_note(handle, option, &value));
+    check_true(handle_record(handle, option, &value));
 }
 
-static void note_pointer(struct handle *handle, CURLoption option, const void *value)
+static void record_pointer(struct handle *handle, CURLoption option, const void *value)
 {
-    check_true(handle_note(handle, option, &value));
+    check_true(handle_record(handle, option, &value));
 }
 
 static void test_handle__the_method_is_what_the_latest_option_says(void **state)
@@ -157,21 +157,21 @@ static void test_handle__the_method_is_what_the_latest_option_says(void **state)
     struct handles handles = {0};
     struct handle *handle = handles_add(&handles, easy(0), 0);
     assert_null(handle->option.method);
-    note_number(handle, CURLOPT_POST, 1);
+    record_number(handle, CURLOPT_POST, 1);
     check_eq_str(handle->option.method, "POST");
     check_eq_u64(handle->option.body, BODY_CALLBACK);
-    note_pointer(handle, CURLOPT_POSTFIELDS, "a=1");
+    record_pointer(handle, CURLOPT_POSTFIELDS, "a=1");
     check_eq_u64(handle->option.body, BODY_MEMORY);
-    note_number(handle, CURLOPT_UPLOAD, 1);
+    record_number(handle, CURLOPT_UPLOAD, 1);
     check_eq_str(handle->option.method, "PUT");
-    note_number(handle, CURLOPT_HTTPGET, 1);
+    record_number(handle, CURLOPT_HTTPGET, 1);
     check_eq_str(handle->option.method, "GET");
     check_eq_u64(handle->option.body, BODY_NONE);
-    note_number(handle, CURLOPT_NOBODY, 1);
+    record_number(handle, CURLOPT_NOBODY, 1);
     check_eq_str(handle->option.method, "HEAD");
-    note_pointer(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
+    record_pointer(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
     check_eq_str(handle->option.custom, "PATCH");
-    note_pointer(handle, CURLOPT_CUSTOMREQUEST, NULL);
+    record_pointer(handle, CURLOPT_CUSTOMREQUEST, NULL);
     assert_null(handle->option.custom);
     handles_free(&handles);
 }
@@ -182,42 +182,42 @@ static void test_handle__options_that_unset_a_method_leave_the_others_alone(void
     (void)state;
     struct handles handles = {0};
     struct handle *handle = handles_add(&handles, easy(0), 0);
-    note_number(handle, CURLOPT_NOBODY, 0);
+    record_number(handle, CURLOPT_NOBODY, 0);
     assert_null(handle->option.method);
-    note_pointer(handle, CURLOPT_POSTFIELDS, "pay");
-    note_number(handle, CURLOPT_NOBODY, 0);
+    record_pointer(handle, CURLOPT_POSTFIELDS, "pay");
+    record_number(handle, CURLOPT_NOBODY, 0);
     check_eq_str(handle->option.method, "POST");
     check_eq_u64(handle->option.body, BODY_MEMORY);
-    note_number(handle, CURLOPT_NOBODY, 1);
-    note_number(handle, CURLOPT_NOBODY, 0);
+    record_number(handle, CURLOPT_NOBODY, 1);
+    record_number(handle, CURLOPT_NOBODY, 0);
     check_eq_str(handle->option.method, "GET");
-    note_number(handle, CURLOPT_POST, 1); /* the fields are still there */
+    record_number(handle, CURLOPT_POST, 1); /* the fields are still there */
     check_eq_u64(handle->option.body, BODY_MEMORY);
-    note_number(handle, CURLOPT_HTTPGET, 1);
-    note_pointer(handle, CURLOPT_COPYPOSTFIELDS, NULL);
+    record_number(handle, CURLOPT_HTTPGET, 1);
+    record_pointer(handle, CURLOPT_COPYPOSTFIELDS, NULL);
     check_eq_str(handle->option.method, "POST");
     check_eq_u64(handle->option.body, BODY_CALLBACK);
-    note_pointer(handle, CURLOPT_MIMEPOST, NULL);
+    record_pointer(handle, CURLOPT_MIMEPOST, NULL);
     check_eq_str(handle->option.method, "POST");
     check_eq_u64(handle->option.body, BODY_FORM);
     handles_free(&handles);
 }
 
-static void test_handle__only_what_was_told_of_is_known(void **state)
+static void test_handle__only_what_was_recorded_is_known(void **state)
 {
     (void)state;
     struct handles handles = {0};
     struct handle *handle = handles_add(&handles, easy(0), 0);
-    note_pointer(handle, CURLOPT_URL, "http://a.example/");
-    note_number(handle, CURLOPT_VERBOSE, 0);
-    check_eq_u64(handle->option.told, 0);
-    note_pointer(handle, CURLOPT_WRITEDATA, stdout);
-    check_eq_u64(handle->option.told, TOLD_WRITE_DATA);
-    check_true(!handle_told(&handle->option, TOLD_ALL_WRITE)); /* whose data? */
-    note_pointer(handle, CURLOPT_HTTPHEADER, NULL);            /* none is something to be told, too */
-    check_eq_u64(handle->option.told, TOLD_WRITE_DATA | TOLD_HEADERS);
-    note_number(handle, CURLOPT_CONNECTTIMEOUT, 0);
-    check_eq_u64(handle->option.told, TOLD_WRITE_DATA | TOLD_HEADERS | TOLD_CONNECT);
+    record_pointer(handle, CURLOPT_URL, "http://a.example/");
+    record_number(handle, CURLOPT_VERBOSE, 0);
+    check_eq_u64(handle->option.recorded, 0);
+    record_pointer(handle, CURLOPT_WRITEDATA, stdout);
+    check_eq_u64(handle->option.recorded, RECORDED_WRITE_DATA);
+    check_true(!handle_recorded(&handle->option, RECORDED_ALL_WRITE)); /* whose data? */
+    record_pointer(handle, CURLOPT_HTTPHEADER, NULL);                  /* none is something to be recorded, too */
+    check_eq_u64(handle->option.recorded, RECORDED_WRITE_DATA | RECORDED_HEADERS);
+    record_number(handle, CURLOPT_CONNECTTIMEOUT, 0);
+    check_eq_u64(handle->option.recorded, RECORDED_WRITE_DATA | RECORDED_HEADERS | RECORDED_CONNECT);
     check_true(!handle->option.connect_timeout);
     handles_free(&handles);
 }
@@ -236,8 +236,8 @@ static void test_handle__who_was_reset_is_plain_and_keeps_its_connections(void *
     reset->own = own;
     reset->multi = becalm_curl_multi_new(own, (struct becalm_client *)&handles); /* any that is not NULL */
     handles_keep(&handles, reset);
-    note_pointer(reset, CURLOPT_URL, "http://a.example/");
-    note_pointer(reset, CURLOPT_HTTPHEADER, NULL);
+    record_pointer(reset, CURLOPT_URL, "http://a.example/");
+    record_pointer(reset, CURLOPT_HTTPHEADER, NULL);
     reset->keyed = true;
     reset->operation = "pay";
     reset->deadline_at = NOW;
@@ -247,8 +247,8 @@ static void test_handle__who_was_reset_is_plain_and_keeps_its_connections(void *
     assert_ptr_equal(reset->own, own);
     check_eq_u64(reset->called_at, NOW);
     assert_null(reset->option.url);
-    check_true(reset->option.told == 0 && !reset->keyed && reset->operation == NULL && reset->deadline_at == 0);
-    check_true(!reset->told && handles.plain_count == 1);
+    check_true(reset->option.recorded == 0 && !reset->keyed && reset->operation == NULL && reset->deadline_at == 0);
+    check_true(!reset->recorded && handles.plain_count == 1);
     handles_free(&handles);
 }
 
@@ -259,8 +259,8 @@ BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
              cmocka_unit_test(test_handle__plain_ones_make_room_the_longest_idle_first),
              cmocka_unit_test(test_handle__a_crowd_of_plain_ones_that_is_gone_is_forgotten),
              cmocka_unit_test(test_handle__who_is_in_a_call_is_never_forgotten_by_itself),
-             cmocka_unit_test(test_handle__who_was_told_something_is_never_forgotten_by_itself),
+             cmocka_unit_test(test_handle__who_is_recorded_is_never_forgotten_by_itself),
              cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says),
              cmocka_unit_test(test_handle__options_that_unset_a_method_leave_the_others_alone),
-             cmocka_unit_test(test_handle__only_what_was_told_of_is_known),
+             cmocka_unit_test(test_handle__only_what_was_recorded_is_known),
              cmocka_unit_test(test_handle__who_was_reset_is_plain_and_keeps_its_connections))
