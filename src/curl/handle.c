@@ -5,6 +5,7 @@
 #include <becalm/curl.h>
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,7 +138,49 @@ void handles_free(struct handles *handles)
 
 /* ---- options ---- */
 
-static bool text_record(char **copy, const char *text)
+/* libcurl's names of these warn that they are deprecated; programs use them all the same. */
+#define OPTION_PUT      (CURLOPTTYPE_LONG + 54)
+#define OPTION_HTTPPOST (CURLOPTTYPE_OBJECTPOINT + 24)
+
+/* Values that are kept as they come: where, and the bit that says so; 0: the value itself says it. */
+#define KEPT(field) offsetof(struct handle_options, field), sizeof(((struct handle_options *)0)->field)
+
+static const struct {
+    CURLoption option;
+    size_t where;
+    size_t size;
+    unsigned bit;
+} kept[] = {
+    {CURLOPT_WRITEFUNCTION, KEPT(write), RECORDED_WRITE},
+    {CURLOPT_WRITEDATA, KEPT(write_data), RECORDED_WRITE_DATA},
+    {CURLOPT_HEADERFUNCTION, KEPT(header), RECORDED_HEADER},
+    {CURLOPT_HEADERDATA, KEPT(header_data), RECORDED_HEADER_DATA},
+    {CURLOPT_READFUNCTION, KEPT(read), RECORDED_READ},
+    {CURLOPT_READDATA, KEPT(read_data), RECORDED_READ_DATA},
+    {CURLOPT_SEEKFUNCTION, KEPT(seek), RECORDED_SEEK},
+    {CURLOPT_SEEKDATA, KEPT(seek_data), RECORDED_SEEK_DATA},
+    {CURLOPT_XFERINFOFUNCTION, KEPT(progress), RECORDED_PROGRESS},
+    {CURLOPT_XFERINFODATA, KEPT(progress_data), RECORDED_PROGRESS_DATA},
+    {CURLOPT_HTTPHEADER, KEPT(headers), RECORDED_HEADERS},
+    {CURLOPT_CURLU, KEPT(curlu), 0},
+    {CURLOPT_SHARE, KEPT(share), 0},
+    {CURLOPT_ERRORBUFFER, KEPT(error), 0},
+    {CURLOPT_MAXCONNECTS, KEPT(connections), 0},
+};
+
+static bool value_keep(struct handle_options *option, CURLoption which, const void *value)
+{
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if (kept[i].option == which) {
+            memcpy((char *)option + kept[i].where, value, kept[i].size);
+            option->recorded |= kept[i].bit;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool text_keep(char **copy, const char *text)
 {
     char *fresh = text == NULL ? NULL : strdup(text);
     if (text != NULL && fresh == NULL) {
@@ -148,125 +191,97 @@ static bool text_record(char **copy, const char *text)
     return true;
 }
 
-static void method_record(struct handle_options *option, const char *method, enum handle_body body)
+static void method_set(struct handle_options *option, const char *method, enum handle_body body)
 {
     option->method = method;
     option->body = body;
 }
 
-static void post_record(struct handle_options *option)
+static void post_set(struct handle_options *option)
 {
-    method_record(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
+    method_set(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
 }
 
-/* The options that are written down, one function per kind of value. */
-static void number_record(struct handle_options *option, CURLoption which, long value)
+/* What the request is, by the latest option that says so. `on`: it is not 0 or NULL. */
+static void request_record(struct handle_options *option, CURLoption which, bool on)
 {
-    if (which == CURLOPT_HTTPGET && value != 0) {
-        method_record(option, "GET", BODY_NONE);
-    } else if (which == CURLOPT_POST && value != 0) {
-        post_record(option);
-    } else if (which == CURLOPT_POST) {
-        method_record(option, "GET", BODY_NONE);
-    } else if (which == CURLOPT_NOBODY && value != 0) {
-        method_record(option, "HEAD", BODY_NONE);
-    } else if (which == CURLOPT_NOBODY) {
-        if (option->method != NULL && strcmp(option->method, "HEAD") == 0) { /* any other stays what it is */
-            method_record(option, "GET", BODY_NONE);
+    bool is_head = option->method != NULL && strcmp(option->method, "HEAD") == 0;
+    switch ((int)which) {
+    case CURLOPT_HTTPGET:
+        if (on) {
+            method_set(option, "GET", BODY_NONE);
         }
-    } else if (which == CURLOPT_UPLOAD || (int)which == CURLOPTTYPE_LONG + 54) { /* and CURLOPT_PUT, deprecated */
-        method_record(option, value != 0 ? "PUT" : "GET", value != 0 ? BODY_CALLBACK : BODY_NONE);
-    } else if (which == CURLOPT_HEADER) {
-        option->headers_in_body = value != 0;
-    } else if (which == CURLOPT_NOPROGRESS) {
-        option->progresses = value == 0;
-    } else if (which == CURLOPT_PATH_AS_IS) {
-        option->path_as_is = value != 0;
-    } else if (which == CURLOPT_MAXCONNECTS) {
-        option->connections = value;
-    } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
-        option->connect_timeout = value != 0;
+        break;
+    case CURLOPT_NOBODY:
+        if (on || is_head) { /* else it stays what it is */
+            method_set(option, on ? "HEAD" : "GET", BODY_NONE);
+        }
+        break;
+    case CURLOPT_UPLOAD:
+    case OPTION_PUT:
+        method_set(option, on ? "PUT" : "GET", on ? BODY_CALLBACK : BODY_NONE);
+        break;
+    case CURLOPT_POST:
+        if (on) {
+            post_set(option);
+        } else {
+            method_set(option, "GET", BODY_NONE);
+        }
+        break;
+    case CURLOPT_POSTFIELDS:
+    case CURLOPT_COPYPOSTFIELDS:
+        option->fields = on; /* NULL is a POST too, with a body from the read function */
+        post_set(option);
+        break;
+    case CURLOPT_MIMEPOST:
+    case OPTION_HTTPPOST:
+        method_set(option, "POST", BODY_FORM);
+        break;
+    }
+}
+
+/* What of an option counts only whether it is 0. */
+static void switch_record(struct handle_options *option, CURLoption which, bool on)
+{
+    switch ((int)which) {
+    case CURLOPT_HEADER:
+        option->headers_in_body = on;
+        break;
+    case CURLOPT_NOPROGRESS:
+        option->progresses = !on;
+        break;
+    case CURLOPT_PATH_AS_IS:
+        option->path_as_is = on;
+        break;
+    case CURLOPT_CONNECTTIMEOUT:
+    case CURLOPT_CONNECTTIMEOUT_MS:
+        option->connect_timeout = on;
         option->connect_ms = 0;
         option->recorded |= RECORDED_CONNECT;
-    }
-}
-
-static bool pointer_record(struct handle_options *option, CURLoption which, void *value)
-{
-    if (which == CURLOPT_WRITEDATA) {
-        option->write_data = value;
-        option->recorded |= RECORDED_WRITE_DATA;
-    } else if (which == CURLOPT_HEADERDATA) {
-        option->header_data = value;
-        option->recorded |= RECORDED_HEADER_DATA;
-    } else if (which == CURLOPT_READDATA) {
-        option->read_data = value;
-        option->recorded |= RECORDED_READ_DATA;
-    } else if (which == CURLOPT_SEEKDATA) {
-        option->seek_data = value;
-        option->recorded |= RECORDED_SEEK_DATA;
-    } else if (which == CURLOPT_XFERINFODATA) {
-        option->progress_data = value;
-        option->recorded |= RECORDED_PROGRESS_DATA;
-    } else if (which == CURLOPT_HTTPHEADER) {
-        option->headers = value;
-        option->recorded |= RECORDED_HEADERS;
-    } else if (which == CURLOPT_CURLU) {
-        option->curlu = value;
-    } else if (which == CURLOPT_SHARE) {
-        option->share = value;
-    } else if (which == CURLOPT_ERRORBUFFER) {
-        option->error = value;
-    } else if (which == CURLOPT_URL) {
-        return text_record(&option->url, value);
-    } else if (which == CURLOPT_CUSTOMREQUEST) {
-        return text_record(&option->custom, value);
-    } else if (which == CURLOPT_POSTFIELDS || which == CURLOPT_COPYPOSTFIELDS) {
-        option->fields = value != NULL; /* NULL is a POST too, with a body from the read function */
-        post_record(option);
-    } else if (which == CURLOPT_MIMEPOST || (int)which == CURLOPTTYPE_OBJECTPOINT + 24) { /* and HTTPPOST, deprecated */
-        method_record(option, "POST", BODY_FORM);
-    }
-    return true;
-}
-
-typedef void any_function(void);
-
-static void function_record(struct handle_options *option, CURLoption which, any_function *value)
-{
-    if (which == CURLOPT_WRITEFUNCTION) {
-        option->write = (curl_write_callback)value;
-        option->recorded |= RECORDED_WRITE;
-    } else if (which == CURLOPT_HEADERFUNCTION) {
-        option->header = (curl_write_callback)value;
-        option->recorded |= RECORDED_HEADER;
-    } else if (which == CURLOPT_READFUNCTION) {
-        option->read = (curl_read_callback)value;
-        option->recorded |= RECORDED_READ;
-    } else if (which == CURLOPT_SEEKFUNCTION) {
-        option->seek = (curl_seek_callback)value;
-        option->recorded |= RECORDED_SEEK;
-    } else if (which == CURLOPT_XFERINFOFUNCTION) {
-        option->progress = (curl_xferinfo_callback)value;
-        option->recorded |= RECORDED_PROGRESS;
+        break;
     }
 }
 
 bool handle_record(struct handle *handle, CURLoption which, const void *value)
 {
+    struct handle_options *option = &handle->option;
     handle->recorded = true;
     handle->route.target = NULL; /* a header may lead elsewhere */
-    if ((int)which >= CURLOPTTYPE_OFF_T) {
+    if ((int)which >= CURLOPTTYPE_OFF_T || value_keep(option, which, value)) {
         return true; /* sizes and blobs say nothing that is needed here */
     }
-    if ((int)which >= CURLOPTTYPE_FUNCTIONPOINT) {
-        function_record(&handle->option, which, *(any_function *const *)value);
-        return true;
+    if (which == CURLOPT_URL) {
+        return text_keep(&option->url, *(char *const *)value);
     }
-    if ((int)which >= CURLOPTTYPE_OBJECTPOINT) {
-        return pointer_record(&handle->option, which, *(void *const *)value);
+    if (which == CURLOPT_CUSTOMREQUEST) {
+        return text_keep(&option->custom, *(char *const *)value);
     }
-    number_record(&handle->option, which, *(const long *)value);
+    if ((int)which < CURLOPTTYPE_FUNCTIONPOINT) {
+        bool is_number = (int)which < CURLOPTTYPE_OBJECTPOINT;
+        bool on = is_number ? *(const long *)value != 0 : *(void *const *)value != NULL;
+        request_record(option, which, on);
+        switch_record(option, which, on);
+    }
     return true;
 }
 

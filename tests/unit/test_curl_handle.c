@@ -222,6 +222,43 @@ static void test_handle__only_what_was_recorded_is_known(void **state)
     handles_free(&handles);
 }
 
+static size_t take(char *at, size_t size, size_t count, void *data)
+{
+    (void)at, (void)data;
+    return size * count;
+}
+
+static void test_handle__values_are_found_where_they_are_looked_for(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    struct handle *handle = handles_add(&handles, easy(0), 0);
+    curl_write_callback function = take;
+    int data;
+    check_true(handle_record(handle, CURLOPT_HEADERFUNCTION, &function));
+    record_pointer(handle, CURLOPT_HEADERDATA, &data);
+    record_number(handle, CURLOPT_MAXCONNECTS, 7);
+    record_number(handle, CURLOPT_NOPROGRESS, 0);
+    check_true(handle->option.header == take && handle->option.header_data == &data);
+    check_true(handle_recorded(&handle->option, RECORDED_ALL_HEADER));
+    check_true(handle->option.connections == 7 && handle->option.progresses);
+    handles_free(&handles);
+}
+
+/* Their names in libcurl's header warn. */
+static void test_handle__options_that_are_deprecated_count_too(void **state)
+{
+    (void)state;
+    struct handles handles = {0};
+    struct handle *handle = handles_add(&handles, easy(0), 0);
+    record_number(handle, curl_easy_option_by_name("PUT")->id, 1);
+    check_eq_str(handle->option.method, "PUT");
+    record_pointer(handle, curl_easy_option_by_name("HTTPPOST")->id, NULL);
+    check_eq_str(handle->option.method, "POST");
+    check_eq_u64(handle->option.body, BODY_FORM);
+    handles_free(&handles);
+}
+
 static void test_handle__who_was_reset_is_plain_and_keeps_its_connections(void **state)
 {
     (void)state;
@@ -263,4 +300,6 @@ BECALM_TESTS(cmocka_unit_test(test_handle__nobody_is_known_at_first),
              cmocka_unit_test(test_handle__the_method_is_what_the_latest_option_says),
              cmocka_unit_test(test_handle__options_that_unset_a_method_leave_the_others_alone),
              cmocka_unit_test(test_handle__only_what_was_recorded_is_known),
+             cmocka_unit_test(test_handle__values_are_found_where_they_are_looked_for),
+             cmocka_unit_test(test_handle__options_that_are_deprecated_count_too),
              cmocka_unit_test(test_handle__who_was_reset_is_plain_and_keeps_its_connections))
