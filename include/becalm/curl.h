@@ -78,14 +78,15 @@ struct becalm_client_options {
  * `limit: auto` is aimd here; `role`, `gatewayRetries` and `gate` do not count, `idempotencyKey: required` is as
  * optional, and `hosts` do not count either: the URL says where to go. It is not read again when it changes. NULL: see
  * *diags; without errors in there, there was no memory. If `diags` is NULL, what is wrong is written to stderr.
- * `options` may be NULL too. */
+ * `options` may be NULL too. No path, or no text (NULL), is an error as an empty one is. */
 BECALM_API struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *,
                                                     struct becalm_diags *);
 BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,
                                                      const struct becalm_client_options *, struct becalm_diags *);
 
-/* Built in code: one service of this name, that all URLs belong to. The policy is copied; NULL: the defaults. NULL: the
- * policy does not pass its check (then *complaint, if given, says why) or there is no memory (its sentence is NULL). */
+/* Built in code: one service of this name (bytes that are no UTF-8 become U+FFFD), that all URLs belong to. The policy
+ * is copied; NULL: the defaults. NULL: there is no name, or the policy does not pass its check (then *complaint, if
+ * given, says why), or there is no memory (its sentence is NULL). */
 BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
                                                    const struct becalm_client_options *, struct becalm_complaint *);
 
@@ -117,7 +118,8 @@ BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoptio
 BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
 
 /* What the program calls the place that this handle's calls come from: a label of metrics and a field of retries. A
- * client keeps BECALM_OPERATIONS_MAX of them; calls of others have none. The text is copied; NULL: none. */
+ * client keeps BECALM_OPERATIONS_MAX of them; calls of others have none. The text is copied, with U+FFFD for bytes that
+ * are no UTF-8; NULL: none. */
 #define BECALM_OPERATIONS_MAX 64u
 BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const char *operation);
 
@@ -128,9 +130,10 @@ BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const 
 BECALM_API CURLcode becalm_curl_deadline(CURL *, struct becalm_client *, becalm_ns deadline_at);
 
 /* Stand where curl_easy_reset() and curl_easy_cleanup() stood, for every handle that one of the four functions above
- * was told of: the client forgets it. (A new handle may have the address of an old one.) If it is in a
- * becalm_curl_multi, it is removed from that first. Not in a callback of its own. Use the latter also for a handle with
- * CURLOPT_CLOSESOCKETFUNCTION: it closes the handle's connections, which live longer than a plain handle does. */
+ * was told of: after the former it is plain, with its connections and its record; after the latter the client has
+ * forgotten it. (A new handle may have the address of an old one.) If it is in a becalm_curl_multi, it is removed from
+ * that first. Not in a callback of its own. Use the latter also for a handle with CURLOPT_CLOSESOCKETFUNCTION: it
+ * closes the handle's connections, which live longer than a plain handle does. */
 BECALM_API void becalm_curl_reset(CURL *, struct becalm_client *);
 BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
 

@@ -107,12 +107,8 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
     if (attempt->head.full) {
         return 0;
     }
-    if (attempt->state == ATTEMPT_FLYING && is_blank(at, length)) {
-        if (head_is_final(attempt)) {
-            transfer_headed(attempt);
-        } else {
-            request_learn_once(attempt);
-        }
+    if (attempt->state == ATTEMPT_FLYING && is_blank(at, length) && head_is_final(attempt)) {
+        transfer_headed(attempt);
     }
     return attempt->refused ? 0 : length;
 }

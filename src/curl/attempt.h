@@ -74,7 +74,7 @@ void attempt_remove(struct attempt *);
 /* Gives the caller's handle its own options again. */
 void attempt_restore(struct transfer *);
 
-/* The caller has told other headers: those in flight send them next, if libcurl follows anything. */
+/* Other headers were recorded: those in flight send them next, if libcurl follows anything. */
 void attempt_headers_again(struct transfer *);
 
 /* Some of a body may have been read by now. */

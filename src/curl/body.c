@@ -26,9 +26,9 @@ bool body_begin(struct body *body, const struct handle_options *option)
         break;
     }
     if (option->seek != NULL) {
-        return handle_told(option, TOLD_ALL_SEEK);
+        return handle_recorded(option, RECORDED_ALL_SEEK);
     }
-    if (option->read == NULL && handle_told(option, TOLD_ALL_READ)) {
+    if (option->read == NULL && handle_recorded(option, RECORDED_ALL_READ)) {
         body->from = ftello(file_of(option));
     }
     return body->from >= 0;

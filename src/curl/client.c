@@ -2,8 +2,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "client.h"
 
+#include "engine/apart_internal.h"
 #include "http/text_internal.h"
 #include "http/url.h"
+#include "http/utf8.h"
 #include "policy/share.h"
 #include "run/entropy.h"
 
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define CELL_BITS 4u
 #define CELLS     (1u << CELL_BITS)
@@ -34,6 +37,30 @@ struct becalm_moment client_moment(const struct becalm_client *client, uint64_t 
         .random = random ^ now << 20,
         .cell = stack >> (32u - CELL_BITS),
     };
+}
+
+/* ---- names ---- */
+
+static const char unreadable[] = "\xef\xbf\xbd"; /* U+FFFD */
+
+/* A copy of a name for the page of metrics, which a single byte that is no UTF-8 would make unreadable as a whole: it
+ * is replaced. NULL: no memory. */
+static char *name_copy(const char *name)
+{
+    char *copy = malloc(strlen(name) * (sizeof unreadable - 1) + 1);
+    char *end = copy;
+    while (copy != NULL && *name != '\0') {
+        size_t length = utf8_length(name, 4); /* the zero at its end continues nothing */
+        const char *from = length == 0 ? unreadable : name;
+        size_t taken = length == 0 ? sizeof unreadable - 1 : length;
+        memcpy(end, from, taken);
+        end += taken;
+        name += length == 0 ? 1 : length;
+    }
+    if (copy != NULL) {
+        *end = '\0';
+    }
+    return copy;
 }
 
 /* ---- making ---- */
@@ -112,6 +139,13 @@ static bool services_make(struct becalm_client *client)
     return made && unrouted_make(client);
 }
 
+/* Of which each plain handle may have some. */
+static uint64_t descriptors_max(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 /* What every client has. */
 static struct becalm_client *client_make(const struct becalm_client_options *options)
 {
@@ -127,6 +161,7 @@ static struct becalm_client *client_make(const struct becalm_client_options *opt
         client->options = *options;
     }
     client->seed = entropy_seed();
+    client->handles.plain_max = handles_plain_max(descriptors_max());
     return client;
 }
 
@@ -186,7 +221,8 @@ struct becalm_client *becalm_client_load(const char *path, const struct becalm_c
 struct becalm_client *becalm_client_parse(const char *text, size_t length, const struct becalm_client_options *options,
                                           struct becalm_diags *diags)
 {
-    return client_from(NULL, (struct becalm_text){text, length}, options, diags);
+    return client_from(NULL, text == NULL ? (struct becalm_text){"", 0} : (struct becalm_text){text, length}, options,
+                       diags);
 }
 
 struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *policy,
@@ -197,7 +233,11 @@ struct becalm_client *becalm_client_new(const char *service, const struct becalm
     if (client == NULL) {
         goto fail;
     }
-    client->service_name = strdup(service);
+    if (service == NULL) {
+        wrong = (struct becalm_complaint){"service", "it must have a name"};
+        goto fail;
+    }
+    client->service_name = name_copy(service);
     client->target = calloc(1, sizeof *client->target);
     if (client->service_name == NULL || client->target == NULL) {
         goto fail;
@@ -252,6 +292,17 @@ void becalm_client_free(struct becalm_client *client)
 }
 
 /* ---- finding ---- */
+
+static BECALM__SELDOM struct handle *handle_add(struct becalm_client *client, CURL *easy)
+{
+    return handles_add(&client->handles, easy, becalm_run_now());
+}
+
+struct handle *client_handle(struct becalm_client *client, CURL *easy)
+{
+    struct handle *handle = handles_find(&client->handles, easy);
+    return handle == NULL ? handle_add(client, easy) : handle;
+}
 
 static bool has_header(const void *headers, const char *name, struct becalm_text value)
 {
@@ -311,7 +362,7 @@ struct client_target *client_find(const struct becalm_client *client, struct bec
 const struct becalm_target *becalm_client_target(const struct becalm_client *client, const char *service,
                                                  const char *endpoint)
 {
-    if (client == NULL) {
+    if (client == NULL || service == NULL) {
         return NULL;
     }
     uint32_t count = client->routes == NULL ? client->target_count : client->target_count - 1;
@@ -328,20 +379,29 @@ const struct becalm_target *becalm_client_target(const struct becalm_client *cli
 
 /* ---- operations ---- */
 
-const char *client_operation(struct becalm_client *client, const char *operation)
+static const char *operation_find(const struct becalm_client *client, const char *operation)
 {
     for (uint32_t i = 0; i < client->operation_count; i++) {
         if (strcmp(client->operation[i], operation) == 0) {
             return client->operation[i];
         }
     }
-    if (client->operation_count == BECALM_OPERATIONS_MAX) {
-        return NULL;
+    return NULL;
+}
+
+const char *client_operation(struct becalm_client *client, const char *operation)
+{
+    const char *known = operation_find(client, operation);
+    if (known != NULL) {
+        return known;
     }
-    char *copy = strdup(operation);
-    if (copy != NULL) {
-        client->operation[client->operation_count++] = copy;
+    char *copy = name_copy(operation);
+    known = copy == NULL ? NULL : operation_find(client, copy); /* as it was made readable */
+    if (copy == NULL || known != NULL || client->operation_count == BECALM_OPERATIONS_MAX) {
+        free(copy);
+        return known;
     }
+    client->operation[client->operation_count++] = copy;
     return copy;
 }
 

@@ -47,6 +47,9 @@ struct becalm_client {
 /* The time, random bits, and a number for this thread. `stream` is a number that nobody else has at the same time. */
 struct becalm_moment client_moment(const struct becalm_client *, uint64_t stream);
 
+/* What is known of a handle, also if that is nothing yet; NULL: no memory. With the mutex. */
+struct handle *client_handle(struct becalm_client *, CURL *);
+
 /* Whom a request belongs to. */
 struct client_target *client_find(const struct becalm_client *, struct becalm_text url, struct becalm_text method,
                                   const struct curl_slist *headers);

@@ -115,3 +115,28 @@ void copy_free(CURL *copy, struct curl_slist *given)
     curl_easy_cleanup(copy);
     curl_slist_free_all(given);
 }
+
+/* libcurl says the method of a handle that has begun, so the copy begins: with a URL that leads nowhere, and nothing of
+ * the caller's to be called or read. */
+void copy_method(CURL *easy, char method[METHOD_MAX])
+{
+    CURL *copy = curl_easy_duphandle(easy);
+    char *said = NULL;
+    method[0] = '\0';
+    if (copy == NULL) {
+        return;
+    }
+    (void)curl_easy_setopt(copy, CURLOPT_CURLU, NULL);
+    (void)curl_easy_setopt(copy, CURLOPT_URL, "http://[");
+    (void)curl_easy_setopt(copy, CURLOPT_COOKIEFILE, NULL);
+    (void)curl_easy_setopt(copy, CURLOPT_HSTSREADFUNCTION, NULL);
+    (void)curl_easy_setopt(copy, CURLOPT_ERRORBUFFER, NULL);
+    (void)curl_easy_setopt(copy, CURLOPT_NOPROGRESS, 1L);
+    (void)curl_easy_setopt(copy, CURLOPT_VERBOSE, 0L);
+    bool begun = curl_easy_perform(copy) == CURLE_URL_MALFORMAT;
+    (void)curl_easy_getinfo(copy, CURLINFO_EFFECTIVE_METHOD, &said);
+    if (begun && said != NULL && strlen(said) < METHOD_MAX) {
+        (void)snprintf(method, METHOD_MAX, "%s", said);
+    }
+    copy_free(copy, NULL);
+}

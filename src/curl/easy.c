@@ -23,12 +23,12 @@ static bool is_busy(const struct handle *handle)
     return atomic_load_explicit(&handle->busy, memory_order_acquire);
 }
 
-/* ---- what a handle is told ---- */
+/* ---- what is recorded of a handle ---- */
 
 /* The handle, which is remembered from now on; NULL: no memory. With the mutex. */
 static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
 {
-    struct handle *handle = handles_get(&client->handles, easy);
+    struct handle *handle = client_handle(client, easy);
     if (handle != NULL) {
         handles_keep(&client->handles, handle);
     }
@@ -36,16 +36,16 @@ static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
 }
 
 /* Whose policy could not be read has no client, and libcurl is told all the same: see becalm_curl_perform(). */
-static CURLcode note(CURL *easy, struct becalm_client *client, CURLoption option, const void *value)
+static CURLcode record(CURL *easy, struct becalm_client *client, CURLoption option, const void *value)
 {
     if (client == NULL) {
         return CURLE_OK;
     }
     lock(client);
     struct handle *handle = handle_keep(client, easy);
-    bool noted = handle != NULL && handle_note(handle, option, value);
+    bool recorded = handle != NULL && handle_record(handle, option, value);
     unlock(client);
-    return noted ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+    return recorded ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
 /* The call that the handle is in; NULL: none. */
@@ -62,7 +62,7 @@ static struct transfer *call_of(CURL *easy, struct becalm_client *client)
 }
 
 /* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what
- * the caller says anew is only written down, and read by our callbacks. NULL: it is libcurl's. */
+ * the caller says anew is only recorded, and read by our callbacks. NULL: it is libcurl's. */
 static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
 {
     struct transfer *transfer = call_of(easy, client);
@@ -78,19 +78,19 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
     if ((int)option >= CURLOPTTYPE_BLOB) {
         struct curl_blob *blob = va_arg(arguments, struct curl_blob *);
         rc = curl_easy_setopt(easy, option, blob);
-        rc = rc == CURLE_OK ? note(easy, client, option, &blob) : rc;
+        rc = rc == CURLE_OK ? record(easy, client, option, &blob) : rc;
     } else if ((int)option >= CURLOPTTYPE_OFF_T) {
         curl_off_t size = va_arg(arguments, curl_off_t);
         rc = curl_easy_setopt(easy, option, size);
-        rc = rc == CURLE_OK ? note(easy, client, option, &size) : rc;
+        rc = rc == CURLE_OK ? record(easy, client, option, &size) : rc;
     } else if ((int)option >= CURLOPTTYPE_FUNCTIONPOINT) {
         void (*function)(void) = va_arg(arguments, void (*)(void));
         rc = taken == NULL ? curl_easy_setopt(easy, option, function) : CURLE_OK;
-        rc = rc == CURLE_OK ? note(easy, client, option, &function) : rc;
+        rc = rc == CURLE_OK ? record(easy, client, option, &function) : rc;
     } else if ((int)option >= CURLOPTTYPE_OBJECTPOINT) {
         void *pointer = va_arg(arguments, void *);
         rc = taken == NULL ? curl_easy_setopt(easy, option, pointer) : CURLE_OK;
-        rc = rc == CURLE_OK ? note(easy, client, option, &pointer) : rc;
+        rc = rc == CURLE_OK ? record(easy, client, option, &pointer) : rc;
         if (taken != NULL && option == CURLOPT_HTTPHEADER) {
             attempt_headers_again(taken);
         }
@@ -98,7 +98,7 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
         long number = va_arg(arguments, long);
         bool refused = option == CURLOPT_CONNECT_ONLY && number != 0; /* nobody could use the connection afterwards */
         rc = refused ? CURLE_BAD_FUNCTION_ARGUMENT : curl_easy_setopt(easy, option, number);
-        rc = rc == CURLE_OK ? note(easy, client, option, &number) : rc;
+        rc = rc == CURLE_OK ? record(easy, client, option, &number) : rc;
     }
     va_end(arguments);
     return rc;
@@ -111,7 +111,7 @@ CURLcode becalm_curl_idempotency_key(CURL *easy, struct becalm_client *client)
     }
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
-    bool knows_headers = handle != NULL && handle_told(&handle->option, TOLD_HEADERS);
+    bool knows_headers = handle != NULL && handle_recorded(&handle->option, RECORDED_HEADERS);
     if (knows_headers) {
         handle->keyed = true;
     }
@@ -147,8 +147,9 @@ CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_n
     return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
 }
 
-/* The multi that it is in would look for it, so it is taken out of that first. */
-static void forget(CURL *easy, struct becalm_client *client)
+/* Takes it out of the multi that it is in, which would look for it; then, if it is in no call, lets go of what was
+ * recorded of it. */
+static void let_go(CURL *easy, struct becalm_client *client, void (*how)(struct handles *, struct handle *))
 {
     if (client == NULL) {
         return;
@@ -163,20 +164,20 @@ static void forget(CURL *easy, struct becalm_client *client)
     lock(client);
     handle = handles_find(&client->handles, easy);
     if (handle != NULL && handle->in == NULL && !is_busy(handle)) {
-        handles_forget(&client->handles, handle);
+        how(&client->handles, handle);
     }
     unlock(client);
 }
 
 void becalm_curl_reset(CURL *easy, struct becalm_client *client)
 {
-    forget(easy, client);
+    let_go(easy, client, handles_reset);
     curl_easy_reset(easy);
 }
 
 void becalm_curl_cleanup(CURL *easy, struct becalm_client *client)
 {
-    forget(easy, client);
+    let_go(easy, client, handles_forget);
     curl_easy_cleanup(easy);
 }
 
@@ -198,7 +199,7 @@ static bool multi_ready(struct handle *handle, struct becalm_client *client)
 static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
 {
     lock(client);
-    struct handle *handle = handles_get(&client->handles, easy);
+    struct handle *handle = client_handle(client, easy);
     if (handle != NULL) {
         handles_use(&client->handles, handle);
     }
@@ -222,7 +223,7 @@ CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
         return CURLE_FAILED_INIT;
     }
     CURLcode code = multi_only_perform(handle->multi, easy, handle);
-    handle->called = true;
+    handle->called_at = handle->multi->only->call.record.began_at;
     atomic_store_explicit(&handle->busy, false, memory_order_release); /* who sees it sees the record, too */
     return code;
 }
@@ -235,7 +236,8 @@ bool becalm_curl_cancel(CURL *easy, struct becalm_client *client)
     lock(client);
     struct handle *handle = handles_find(&client->handles, easy);
     bool busy = handle != NULL && is_busy(handle);
-    bool in_multi = handle != NULL && handle->in != NULL;
+    /* relaxed: a call that ends right now may be found either way */
+    bool in_multi = handle != NULL && handle->in != NULL && !atomic_load_explicit(&handle->over, memory_order_relaxed);
     if (busy) {
         atomic_store_explicit(&handle->multi->cancelled, true, memory_order_relaxed);
         (void)curl_multi_wakeup(handle->own);
@@ -259,7 +261,7 @@ bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_
     }
     lock(client);
     const struct handle *handle = handles_find(&client->handles, easy);
-    bool known = handle != NULL && !is_busy(handle) && handle->called;
+    bool known = handle != NULL && !is_busy(handle) && handle->called_at != 0;
     if (known) {
         *record = handle->multi->only->call.record;
     }

@@ -5,12 +5,13 @@
 #include <becalm/curl.h>
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- who is known ---- */
 
-static void untold_remove(struct handles *handles, struct handle *handle)
+static void plain_remove(struct handles *handles, struct handle *handle)
 {
     bool listed = handle->older != NULL || handle->newer != NULL || handles->oldest == handle;
     if (!listed) {
@@ -20,36 +21,51 @@ static void untold_remove(struct handles *handles, struct handle *handle)
     *(handle->newer == NULL ? &handles->newest : &handle->newer->older) = handle->older;
     handle->older = NULL;
     handle->newer = NULL;
-    handles->untold_count--;
+    handles->plain_count--;
 }
 
 void handles_keep(struct handles *handles, struct handle *handle)
 {
-    untold_remove(handles, handle);
-    handle->told = true;
+    plain_remove(handles, handle);
+    handle->recorded = true;
 }
 
 void handles_use(struct handles *handles, struct handle *handle)
 {
-    if (handle->told || handles->newest == handle) {
+    if (handle->recorded || handles->newest == handle) {
         return;
     }
-    untold_remove(handles, handle);
+    plain_remove(handles, handle);
     handle->older = handles->newest;
     *(handles->newest == NULL ? &handles->oldest : &handles->newest->newer) = handle;
     handles->newest = handle;
-    handles->untold_count++;
+    handles->plain_count++;
 }
 
-/* Who was told nothing and has been idle the longest, if there are too many of them; NULL: nobody has to go. */
-static struct handle *untold_spare(const struct handles *handles)
+uint32_t handles_plain_max(uint64_t descriptors)
 {
-    struct handle *handle = handles->untold_count < HANDLES_UNTOLD_MAX ? NULL : handles->oldest;
+    uint64_t most = descriptors / 4 / HANDLE_DESCRIPTORS;
+    most = most < HANDLES_PLAIN_KEPT ? HANDLES_PLAIN_KEPT : most;
+    return most < HANDLES_PLAIN_MOST ? (uint32_t)most : HANDLES_PLAIN_MOST;
+}
+
+/* The plain one that has been idle the longest, if there are too many of them; NULL: nobody has to go. */
+static struct handle *plain_spare(const struct handles *handles, becalm_ns now)
+{
+    struct handle *handle = handles->plain_count < HANDLES_PLAIN_KEPT ? NULL : handles->oldest;
     /* acquire: pairs with the release at the end of its call, whose traces are then all there */
     while (handle != NULL && (handle->in != NULL || atomic_load_explicit(&handle->busy, memory_order_acquire))) {
         handle = handle->newer;
     }
-    return handle;
+    bool room = handles->plain_count < handles->plain_max;
+    return handle != NULL && room && becalm_ns_since(now, handle->called_at) < HANDLES_PLAIN_IDLE ? NULL : handle;
+}
+
+static void options_free(struct handle_options *option)
+{
+    free(option->url);
+    free(option->custom);
+    *option = (struct handle_options){0};
 }
 
 static void handle_free(struct handle *handle)
@@ -57,23 +73,43 @@ static void handle_free(struct handle *handle)
     if (handle != NULL) {
         becalm_curl_multi_free(handle->multi);
         curl_multi_cleanup(handle->own);
-        free(handle->option.url);
-        free(handle->option.custom);
+        options_free(&handle->option);
         free(handle);
     }
 }
 
-struct handle *handles_get(struct handles *handles, CURL *easy)
+void handles_forget(struct handles *handles, struct handle *handle)
 {
-    struct handle *handle = handles_find(handles, easy);
-    if (handle != NULL) {
-        return handle;
+    plain_remove(handles, handle);
+    map_remove(&handles->by_address, handle->easy);
+    handle_free(handle);
+}
+
+void handles_reset(struct handles *handles, struct handle *handle)
+{
+    if (handle->multi == NULL) { /* there are no connections to be kept */
+        handles_forget(handles, handle);
+        return;
     }
-    handle = untold_spare(handles);
+    if (handle->option.connections > 0) {
+        (void)curl_multi_setopt(handle->own, CURLMOPT_MAXCONNECTS, 0L);
+    }
+    options_free(&handle->option);
+    handle->keyed = false;
+    handle->operation = NULL;
+    handle->deadline_at = 0;
+    handle->route.target = NULL;
+    handle->recorded = false;
+    handles_use(handles, handle);
+}
+
+struct handle *handles_add(struct handles *handles, CURL *easy, becalm_ns now)
+{
+    struct handle *handle = plain_spare(handles, now);
     if (handle != NULL) { /* its multi handle serves another */
-        untold_remove(handles, handle);
+        plain_remove(handles, handle);
         map_remove(&handles->by_address, handle->easy);
-        handle->called = false;
+        handle->called_at = 0;
         handle->route.target = NULL;
     } else {
         handle = calloc(1, sizeof *handle);
@@ -83,14 +119,12 @@ struct handle *handles_get(struct handles *handles, CURL *easy)
         return NULL;
     }
     handle->easy = easy;
+    /* One more for each that comes, so that a crowd that is gone is forgotten, but not at once. */
+    struct handle *another = plain_spare(handles, now);
+    if (another != NULL) {
+        handles_forget(handles, another);
+    }
     return handle;
-}
-
-void handles_forget(struct handles *handles, struct handle *handle)
-{
-    untold_remove(handles, handle);
-    map_remove(&handles->by_address, handle->easy);
-    handle_free(handle);
 }
 
 void handles_free(struct handles *handles)
@@ -104,7 +138,49 @@ void handles_free(struct handles *handles)
 
 /* ---- options ---- */
 
-static bool text_note(char **copy, const char *text)
+/* libcurl's names of these warn that they are deprecated; programs use them all the same. */
+#define OPTION_PUT      (CURLOPTTYPE_LONG + 54)
+#define OPTION_HTTPPOST (CURLOPTTYPE_OBJECTPOINT + 24)
+
+/* Values that are kept as they come: where, and the bit that says so; 0: the value itself says it. */
+#define KEPT(field) offsetof(struct handle_options, field), sizeof(((struct handle_options *)0)->field)
+
+static const struct {
+    CURLoption option;
+    size_t where;
+    size_t size;
+    unsigned bit;
+} kept[] = {
+    {CURLOPT_WRITEFUNCTION, KEPT(write), RECORDED_WRITE},
+    {CURLOPT_WRITEDATA, KEPT(write_data), RECORDED_WRITE_DATA},
+    {CURLOPT_HEADERFUNCTION, KEPT(header), RECORDED_HEADER},
+    {CURLOPT_HEADERDATA, KEPT(header_data), RECORDED_HEADER_DATA},
+    {CURLOPT_READFUNCTION, KEPT(read), RECORDED_READ},
+    {CURLOPT_READDATA, KEPT(read_data), RECORDED_READ_DATA},
+    {CURLOPT_SEEKFUNCTION, KEPT(seek), RECORDED_SEEK},
+    {CURLOPT_SEEKDATA, KEPT(seek_data), RECORDED_SEEK_DATA},
+    {CURLOPT_XFERINFOFUNCTION, KEPT(progress), RECORDED_PROGRESS},
+    {CURLOPT_XFERINFODATA, KEPT(progress_data), RECORDED_PROGRESS_DATA},
+    {CURLOPT_HTTPHEADER, KEPT(headers), RECORDED_HEADERS},
+    {CURLOPT_CURLU, KEPT(curlu), 0},
+    {CURLOPT_SHARE, KEPT(share), 0},
+    {CURLOPT_ERRORBUFFER, KEPT(error), 0},
+    {CURLOPT_MAXCONNECTS, KEPT(connections), 0},
+};
+
+static bool value_keep(struct handle_options *option, CURLoption which, const void *value)
+{
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if (kept[i].option == which) {
+            memcpy((char *)option + kept[i].where, value, kept[i].size);
+            option->recorded |= kept[i].bit;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool text_keep(char **copy, const char *text)
 {
     char *fresh = text == NULL ? NULL : strdup(text);
     if (text != NULL && fresh == NULL) {
@@ -115,132 +191,104 @@ static bool text_note(char **copy, const char *text)
     return true;
 }
 
-static void method_note(struct handle_options *option, const char *method, enum handle_body body)
+static void method_set(struct handle_options *option, const char *method, enum handle_body body)
 {
     option->method = method;
     option->body = body;
 }
 
-static void post_note(struct handle_options *option)
+static void post_set(struct handle_options *option)
 {
-    method_note(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
+    method_set(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
 }
 
-/* The options that are written down, one function per kind of value. */
-static void number_note(struct handle_options *option, CURLoption which, long value)
+/* What the request is, by the latest option that says so. `on`: it is not 0 or NULL. */
+static void request_record(struct handle_options *option, CURLoption which, bool on)
 {
-    if (which == CURLOPT_HTTPGET && value != 0) {
-        method_note(option, "GET", BODY_NONE);
-    } else if (which == CURLOPT_POST && value != 0) {
-        post_note(option);
-    } else if (which == CURLOPT_POST) {
-        method_note(option, "GET", BODY_NONE);
-    } else if (which == CURLOPT_NOBODY && value != 0) {
-        method_note(option, "HEAD", BODY_NONE);
-    } else if (which == CURLOPT_NOBODY) {
-        if (option->method != NULL && strcmp(option->method, "HEAD") == 0) { /* any other stays what it is */
-            method_note(option, "GET", BODY_NONE);
+    bool is_head = option->method != NULL && strcmp(option->method, "HEAD") == 0;
+    switch ((int)which) {
+    case CURLOPT_HTTPGET:
+        if (on) {
+            method_set(option, "GET", BODY_NONE);
         }
-    } else if (which == CURLOPT_UPLOAD || (int)which == CURLOPTTYPE_LONG + 54) { /* and CURLOPT_PUT, deprecated */
-        method_note(option, value != 0 ? "PUT" : "GET", value != 0 ? BODY_CALLBACK : BODY_NONE);
-    } else if (which == CURLOPT_HEADER) {
-        option->headers_in_body = value != 0;
-    } else if (which == CURLOPT_NOPROGRESS) {
-        option->progresses = value == 0;
-    } else if (which == CURLOPT_PATH_AS_IS) {
-        option->path_as_is = value != 0;
-    } else if (which == CURLOPT_MAXCONNECTS) {
-        option->connections = value;
-    } else if (which == CURLOPT_CONNECTTIMEOUT || which == CURLOPT_CONNECTTIMEOUT_MS) {
-        option->connect_timeout = value != 0;
+        break;
+    case CURLOPT_NOBODY:
+        if (on || is_head) { /* else it stays what it is */
+            method_set(option, on ? "HEAD" : "GET", BODY_NONE);
+        }
+        break;
+    case CURLOPT_UPLOAD:
+    case OPTION_PUT:
+        method_set(option, on ? "PUT" : "GET", on ? BODY_CALLBACK : BODY_NONE);
+        break;
+    case CURLOPT_POST:
+        if (on) {
+            post_set(option);
+        } else {
+            method_set(option, "GET", BODY_NONE);
+        }
+        break;
+    case CURLOPT_POSTFIELDS:
+    case CURLOPT_COPYPOSTFIELDS:
+        option->fields = on; /* NULL is a POST too, with a body from the read function */
+        post_set(option);
+        break;
+    case CURLOPT_MIMEPOST:
+    case OPTION_HTTPPOST:
+        method_set(option, "POST", BODY_FORM);
+        break;
+    }
+}
+
+/* What of an option counts only whether it is 0. */
+static void switch_record(struct handle_options *option, CURLoption which, bool on)
+{
+    switch ((int)which) {
+    case CURLOPT_HEADER:
+        option->headers_in_body = on;
+        break;
+    case CURLOPT_NOPROGRESS:
+        option->progresses = !on;
+        break;
+    case CURLOPT_PATH_AS_IS:
+        option->path_as_is = on;
+        break;
+    case CURLOPT_CONNECTTIMEOUT:
+    case CURLOPT_CONNECTTIMEOUT_MS:
+        option->connect_timeout = on;
         option->connect_ms = 0;
-        option->told |= TOLD_CONNECT;
+        option->recorded |= RECORDED_CONNECT;
+        break;
     }
 }
 
-static bool pointer_note(struct handle_options *option, CURLoption which, void *value)
+bool handle_record(struct handle *handle, CURLoption which, const void *value)
 {
-    if (which == CURLOPT_WRITEDATA) {
-        option->write_data = value;
-        option->told |= TOLD_WRITE_DATA;
-    } else if (which == CURLOPT_HEADERDATA) {
-        option->header_data = value;
-        option->told |= TOLD_HEADER_DATA;
-    } else if (which == CURLOPT_READDATA) {
-        option->read_data = value;
-        option->told |= TOLD_READ_DATA;
-    } else if (which == CURLOPT_SEEKDATA) {
-        option->seek_data = value;
-        option->told |= TOLD_SEEK_DATA;
-    } else if (which == CURLOPT_XFERINFODATA) {
-        option->progress_data = value;
-        option->told |= TOLD_PROGRESS_DATA;
-    } else if (which == CURLOPT_HTTPHEADER) {
-        option->headers = value;
-        option->told |= TOLD_HEADERS;
-    } else if (which == CURLOPT_CURLU) {
-        option->curlu = value;
-    } else if (which == CURLOPT_SHARE) {
-        option->share = value;
-    } else if (which == CURLOPT_ERRORBUFFER) {
-        option->error = value;
-    } else if (which == CURLOPT_URL) {
-        return text_note(&option->url, value);
-    } else if (which == CURLOPT_CUSTOMREQUEST) {
-        return text_note(&option->custom, value);
-    } else if (which == CURLOPT_POSTFIELDS || which == CURLOPT_COPYPOSTFIELDS) {
-        option->fields = value != NULL; /* NULL is a POST too, with a body from the read function */
-        post_note(option);
-    } else if (which == CURLOPT_MIMEPOST || (int)which == CURLOPTTYPE_OBJECTPOINT + 24) { /* and HTTPPOST, deprecated */
-        method_note(option, "POST", BODY_FORM);
-    }
-    return true;
-}
-
-typedef void any_function(void);
-
-static void function_note(struct handle_options *option, CURLoption which, any_function *value)
-{
-    if (which == CURLOPT_WRITEFUNCTION) {
-        option->write = (curl_write_callback)value;
-        option->told |= TOLD_WRITE;
-    } else if (which == CURLOPT_HEADERFUNCTION) {
-        option->header = (curl_write_callback)value;
-        option->told |= TOLD_HEADER;
-    } else if (which == CURLOPT_READFUNCTION) {
-        option->read = (curl_read_callback)value;
-        option->told |= TOLD_READ;
-    } else if (which == CURLOPT_SEEKFUNCTION) {
-        option->seek = (curl_seek_callback)value;
-        option->told |= TOLD_SEEK;
-    } else if (which == CURLOPT_XFERINFOFUNCTION) {
-        option->progress = (curl_xferinfo_callback)value;
-        option->told |= TOLD_PROGRESS;
-    }
-}
-
-bool handle_note(struct handle *handle, CURLoption which, const void *value)
-{
-    handle->told = true;
+    struct handle_options *option = &handle->option;
+    handle->recorded = true;
     handle->route.target = NULL; /* a header may lead elsewhere */
-    if ((int)which >= CURLOPTTYPE_OFF_T) {
+    if ((int)which >= CURLOPTTYPE_OFF_T || value_keep(option, which, value)) {
         return true; /* sizes and blobs say nothing that is needed here */
     }
-    if ((int)which >= CURLOPTTYPE_FUNCTIONPOINT) {
-        function_note(&handle->option, which, *(any_function *const *)value);
-        return true;
+    if (which == CURLOPT_URL) {
+        return text_keep(&option->url, *(char *const *)value);
     }
-    if ((int)which >= CURLOPTTYPE_OBJECTPOINT) {
-        return pointer_note(&handle->option, which, *(void *const *)value);
+    if (which == CURLOPT_CUSTOMREQUEST) {
+        return text_keep(&option->custom, *(char *const *)value);
     }
-    number_note(&handle->option, which, *(const long *)value);
+    if ((int)which < CURLOPTTYPE_FUNCTIONPOINT) {
+        bool is_number = (int)which < CURLOPTTYPE_OBJECTPOINT;
+        bool on = is_number ? *(const long *)value != 0 : *(void *const *)value != NULL;
+        request_record(option, which, on);
+        switch_record(option, which, on);
+    }
     return true;
 }
 
 bool handle_goes_on(const struct handle *handle)
 {
     const struct handle_options *option = &handle->option;
-    if (!option->progresses || option->progress == NULL || !handle_told(option, TOLD_ALL_PROGRESS)) {
+    if (!option->progresses || option->progress == NULL || !handle_recorded(option, RECORDED_ALL_PROGRESS)) {
         return true;
     }
     int stop = option->progress(option->progress_data, 0, 0, 0, 0);

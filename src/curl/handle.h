@@ -2,9 +2,9 @@
 #ifndef BECALM_CURL_HANDLE_H
 #define BECALM_CURL_HANDLE_H
 
-/* What a client knows of an easy handle, which libcurl can't be asked: what it was told, and the multi handle that
- * becalm_curl_perform() drives it with, whose connections it keeps. Whoever was told nothing is only remembered for a
- * while: a program that makes a new handle for every call fills no memory. */
+/* What a client knows of an easy handle, which libcurl can't be asked: what was recorded of it, and the multi handle
+ * that becalm_curl_perform() drives it with, whose connections it keeps. A plain one, of which nothing was recorded, is
+ * only remembered for a while: a program that makes a new handle for every call fills no memory. */
 
 #include "map.h"
 
@@ -12,34 +12,38 @@
 
 #include <curl/curl.h>
 
-/* Handles that were told nothing; more only if all are in a call. Each may have three descriptors, and nobody tells
- * when its program has cleaned it up. */
-#define HANDLES_UNTOLD_MAX 32u
+/* Of plain handles nobody tells when the program has cleaned them up, and each may have three descriptors. So many are
+ * remembered in any case; more as long as each was in a call during the last minute, and up to `plain_max`; still more
+ * only if all are in a call. */
+#define HANDLES_PLAIN_KEPT 32u
+#define HANDLES_PLAIN_MOST 1000u
+#define HANDLES_PLAIN_IDLE (60 * BECALM_S)
+#define HANDLE_DESCRIPTORS 3u
 
 struct becalm_curl_multi;
 struct client_target;
 
-/* What becalm_curl_setopt() was told of, bits. What it was not told of may have been set without it, so that it is
- * neither taken over nor restored. */
-enum handle_told {
-    TOLD_WRITE = 1, /* WRITEFUNCTION ... */
-    TOLD_WRITE_DATA = 2,
-    TOLD_HEADER = 4,
-    TOLD_HEADER_DATA = 8,
-    TOLD_READ = 16,
-    TOLD_READ_DATA = 32,
-    TOLD_SEEK = 64,
-    TOLD_SEEK_DATA = 128,
-    TOLD_PROGRESS = 256, /* XFERINFOFUNCTION */
-    TOLD_PROGRESS_DATA = 512,
-    TOLD_HEADERS = 1024, /* HTTPHEADER */
-    TOLD_CONNECT = 2048, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
+/* What becalm_curl_setopt() has recorded, bits. What it has not may have been set without it, so that it is neither
+ * taken over nor restored. */
+enum handle_recorded {
+    RECORDED_WRITE = 1, /* WRITEFUNCTION ... */
+    RECORDED_WRITE_DATA = 2,
+    RECORDED_HEADER = 4,
+    RECORDED_HEADER_DATA = 8,
+    RECORDED_READ = 16,
+    RECORDED_READ_DATA = 32,
+    RECORDED_SEEK = 64,
+    RECORDED_SEEK_DATA = 128,
+    RECORDED_PROGRESS = 256, /* XFERINFOFUNCTION */
+    RECORDED_PROGRESS_DATA = 512,
+    RECORDED_HEADERS = 1024, /* HTTPHEADER */
+    RECORDED_CONNECT = 2048, /* CONNECTTIMEOUT or CONNECTTIMEOUT_MS */
     /* A function without its data, or data without its function, can't be called: only both are taken over. */
-    TOLD_ALL_WRITE = TOLD_WRITE | TOLD_WRITE_DATA,
-    TOLD_ALL_HEADER = TOLD_HEADER | TOLD_HEADER_DATA,
-    TOLD_ALL_READ = TOLD_READ | TOLD_READ_DATA,
-    TOLD_ALL_SEEK = TOLD_SEEK | TOLD_SEEK_DATA,
-    TOLD_ALL_PROGRESS = TOLD_PROGRESS | TOLD_PROGRESS_DATA
+    RECORDED_ALL_WRITE = RECORDED_WRITE | RECORDED_WRITE_DATA,
+    RECORDED_ALL_HEADER = RECORDED_HEADER | RECORDED_HEADER_DATA,
+    RECORDED_ALL_READ = RECORDED_READ | RECORDED_READ_DATA,
+    RECORDED_ALL_SEEK = RECORDED_SEEK | RECORDED_SEEK_DATA,
+    RECORDED_ALL_PROGRESS = RECORDED_PROGRESS | RECORDED_PROGRESS_DATA
 };
 
 /* Where the request's body comes from. */
@@ -50,9 +54,9 @@ enum handle_body {
     BODY_CALLBACK /* READFUNCTION, or a FILE */
 };
 
-/* As told by becalm_curl_setopt(). Zeroed: libcurl's defaults. */
+/* As recorded by becalm_curl_setopt(). Zeroed: libcurl's defaults. */
 struct handle_options {
-    unsigned told; /* bits of handle_told */
+    unsigned recorded; /* bits of handle_recorded */
     curl_write_callback write;
     void *write_data;
     curl_write_callback header;
@@ -68,10 +72,10 @@ struct handle_options {
     CURLU *curlu;
     CURLSH *share;
     char *error;        /* ERRORBUFFER */
-    long connections;   /* MAXCONNECTS; 0: not told */
-    char *url;          /* a copy; NULL: not told */
+    long connections;   /* MAXCONNECTS; 0: not recorded */
+    char *url;          /* a copy; NULL: not recorded */
     char *custom;       /* CUSTOMREQUEST, a copy */
-    const char *method; /* NULL: not told, and then nor is the body */
+    const char *method; /* NULL: not recorded, and then nor is the body */
     enum handle_body body;
     bool fields; /* POSTFIELDS is there, for a method that sends it */
     bool connect_timeout;
@@ -80,10 +84,10 @@ struct handle_options {
     bool path_as_is;
 };
 
-/* Was it told of all these? */
-static inline bool handle_told(const struct handle_options *option, unsigned all)
+/* Were all these recorded? */
+static inline bool handle_recorded(const struct handle_options *option, unsigned all)
 {
-    return (option->told & all) == all;
+    return (option->recorded & all) == all;
 }
 
 #define HANDLE_URL_MAX 256u
@@ -99,28 +103,30 @@ struct handle_route {
 
 struct handle {
     CURL *easy;
-    bool told;  /* there is something to remember until becalm_curl_cleanup() */
-    bool keyed; /* every call gets a fresh idempotency key */
+    bool recorded; /* something was, or it has an operation or a deadline: kept until becalm_curl_cleanup() */
+    bool keyed;    /* every call gets a fresh idempotency key */
     const char *operation;
     becalm_ns deadline_at; /* of the next call; 0: none */
     struct handle_options option;
     struct handle_route route;
     struct becalm_curl_multi *in; /* the program's multi that it is in; NULL: none */
+    BECALM_ATOMIC(bool) over;     /* its call there has ended, of which other threads want to know */
     bool cancel;                  /* its call there is to be cancelled, and it is in the list of those */
     struct handle *next_cancel;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
     CURLM *own;                      /* what that is around */
-    bool called;                     /* there is a record of its latest call */
+    becalm_ns called_at;             /* when its latest call began, of which there is a record; 0: there is none */
     BECALM_ATOMIC(bool) busy;        /* in a becalm_curl_perform(), which ends without the client's mutex */
-    struct handle *older;            /* those that were told nothing, in order of use */
+    struct handle *older;            /* plain ones, in order of use */
     struct handle *newer;
 };
 
 struct handles {
     struct map by_address;
-    struct handle *oldest; /* of those that were told nothing */
+    struct handle *oldest; /* of the plain ones */
     struct handle *newest;
-    uint32_t untold_count;
+    uint32_t plain_count;
+    uint32_t plain_max;
 };
 
 /* NULL: not known. */
@@ -129,16 +135,20 @@ static inline struct handle *handles_find(const struct handles *handles, const C
     return map_find(&handles->by_address, easy);
 }
 
-struct handle *handles_get(struct handles *, CURL *);   /* known or new; NULL: no memory */
-void handles_forget(struct handles *, struct handle *); /* and frees it */
-void handles_use(struct handles *, struct handle *);    /* of those told nothing it is the last to be forgotten */
-void handles_keep(struct handles *, struct handle *);   /* it was told something: never forgotten by itself */
+/* How many plain ones a program may have whose limit of descriptors is this: a quarter of them is theirs. */
+uint32_t handles_plain_max(uint64_t descriptors);
+
+struct handle *handles_add(struct handles *, CURL *, becalm_ns now); /* one that is not known; NULL: no memory */
+void handles_forget(struct handles *, struct handle *);              /* and frees it */
+void handles_use(struct handles *, struct handle *);   /* of the plain ones it is the last to be forgotten */
+void handles_keep(struct handles *, struct handle *);  /* it is recorded: never forgotten by itself */
+void handles_reset(struct handles *, struct handle *); /* plain, with its connections and its record */
 void handles_free(struct handles *);
 
 /* In a wait of ours, where libcurl can't: does the caller, if it was recorded, want to go on? */
 bool handle_goes_on(const struct handle *);
 
-/* Writes down an option. `value` points to the long, curl_off_t or pointer. False: no memory. */
-bool handle_note(struct handle *, CURLoption, const void *value);
+/* Records an option. `value` points to the long, curl_off_t or pointer. False: no memory. */
+bool handle_record(struct handle *, CURLoption, const void *value);
 
 #endif

@@ -105,6 +105,8 @@ static void settle(struct becalm_curl_multi *multi)
         multi->dirty = transfer->next;
         if (multi_settle_one(transfer)) {
             multi->active--;
+            /* relaxed: only the flag itself matters, to who would cancel the call */
+            atomic_store_explicit(&transfer->handle->over, true, memory_order_relaxed);
             multi_message_add(
                 multi, &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
         }
@@ -313,13 +315,14 @@ static CURLMcode handle_join(struct becalm_curl_multi *multi, CURL *easy, struct
 {
     CURLMcode rc = CURLM_OK;
     (void)pthread_mutex_lock(&multi->client->mutex);
-    struct handle *handle = handles_get(&multi->client->handles, easy);
+    struct handle *handle = client_handle(multi->client, easy);
     if (handle == NULL) {
         rc = CURLM_OUT_OF_MEMORY;
     } else if (handle->in != NULL || atomic_load_explicit(&handle->busy, memory_order_acquire)) {
         rc = CURLM_ADDED_ALREADY; /* acquire: pairs with the release at the end of a becalm_curl_perform() */
     } else {
         handle->in = multi;
+        atomic_store_explicit(&handle->over, false, memory_order_relaxed); /* the mutex orders it */
         *joined = handle;
     }
     (void)pthread_mutex_unlock(&multi->client->mutex);
@@ -337,7 +340,7 @@ static void handle_part(struct becalm_curl_multi *multi, struct handle *handle)
         }
     }
     handle->in = NULL;
-    if (!handle->told && handle->multi == NULL) { /* there is nothing to remember */
+    if (!handle->recorded && handle->multi == NULL) { /* there is nothing to remember */
         handles_forget(&multi->client->handles, handle);
     }
     (void)pthread_mutex_unlock(&multi->client->mutex);

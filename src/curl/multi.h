@@ -74,7 +74,7 @@ CURLcode multi_pause(struct transfer *, int bitmask);
 /* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
 struct becalm_curl_multi *multi_only_new(CURLM *, struct becalm_client *);
 
-/* The whole call of this handle, of which everything that was told is in `handle`. */
+/* The whole call of this handle, of which everything that was recorded is in `handle`. */
 CURLcode multi_only_perform(struct becalm_curl_multi *, CURL *, struct handle *);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "request.h"
 
+#include "copy.h"
+
+#include "engine/apart_internal.h"
 #include "http/key.h"
 #include "http/text_internal.h"
 #include "run/entropy.h"
@@ -9,8 +12,8 @@
 
 #include <stdio.h>
 
-/* NULL: it was not told of its method and body. */
-static const struct handle_options *told_options(const struct transfer *transfer)
+/* What was recorded; NULL: its method and body were not. */
+static const struct handle_options *recorded_options(const struct transfer *transfer)
 {
     return transfer->handle->option.method == NULL ? NULL : &transfer->handle->option;
 }
@@ -21,11 +24,11 @@ bool request_knows_method(const struct transfer *transfer)
 }
 
 /* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
- * one is chosen. Of a handle that was not told its method nobody knows the first two before it is sent. */
+ * one is chosen. If its method was not recorded nobody knows the first two before it is sent. */
 bool request_may_hedge(const struct transfer *transfer)
 {
-    const struct handle_options *told = told_options(transfer);
-    return transfer->multi->only == NULL && transfer->takes_body && told != NULL && !body_is_read(told);
+    const struct handle_options *recorded = recorded_options(transfer);
+    return transfer->multi->only == NULL && transfer->takes_body && recorded != NULL && !body_is_read(recorded);
 }
 
 static struct becalm_text text_from(const char *text)
@@ -33,7 +36,7 @@ static struct becalm_text text_from(const char *text)
     return (struct becalm_text){text, text == NULL ? 0 : strlen(text)};
 }
 
-/* What the handle was told; else what libcurl says, who knows it for sure only while it is sending. */
+/* What was recorded; else what libcurl says, who knows it for sure only while it is sending. */
 struct becalm_text request_method(const struct transfer *transfer)
 {
     const struct handle_options *option = &transfer->handle->option;
@@ -89,9 +92,9 @@ static bool key_draw(struct transfer *transfer)
     return true;
 }
 
-static bool text_begins(struct becalm_text text, const char *with)
+static bool text_begins(struct becalm_text text, struct becalm_text with)
 {
-    return text.length >= strlen(with) && memcmp(text.at, with, strlen(with)) == 0;
+    return text.length >= with.length && memcmp(text.at, with.at, with.length) == 0;
 }
 
 /* When the caller wants it to be over; NEVER: it did not say. What a call of gRPC says to its callee it says to us. */
@@ -101,7 +104,7 @@ static becalm_ns deadline_of(struct transfer *transfer)
     unsigned dialects;
     transfer->handle->deadline_at = 0;
     transfer->grpc =
-        transfer->takes_headers && text_begins(request_header(transfer, "Content-Type"), "application/grpc");
+        transfer->takes_headers && text_begins(request_header(transfer, "Content-Type"), text_from("application/grpc"));
     if (transfer->grpc) {
         struct becalm_deadline_headers headers = {.grpc_timeout = request_header(transfer, "grpc-timeout")};
         becalm_ns left = becalm_deadline_read(&headers, &dialects);
@@ -116,7 +119,6 @@ struct becalm_request request_make(struct transfer *transfer, struct becalm_text
     struct becalm_text key;
     struct becalm_request request = {.idempotent = method.length > 0 && becalm_http_idempotent(method)};
     transfer->key[0] = '\0';
-    transfer->learned = request_knows_method(transfer);
     transfer->must_end_at = deadline_of(transfer);
     request.deadline_at = transfer->must_end_at;
     if (transfer->takes_headers) { /* nobody else can have a key */
@@ -130,28 +132,40 @@ struct becalm_request request_make(struct transfer *transfer, struct becalm_text
     return request;
 }
 
-/* Of a handle that was not told its method it is sure only once libcurl has begun, and until it has followed a
- * redirection. Whether it had a body is known afterwards, and until then some methods may have. */
-void request_learn(struct transfer *transfer, CURL *easy)
+/* The method of the attempt's first request. libcurl says the latest: after a redirection a POST is a GET. */
+static struct becalm_text method_sent(CURL *easy, char memory[METHOD_MAX])
 {
-    struct becalm_request *request = &transfer->call.request;
-    struct becalm_text method = request_method(transfer);
     long redirects = 0;
-    if (!transfer->learned) {
-        (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirects);
-        request->idempotent = redirects == 0 && becalm_http_idempotent(method);
+    char *method = NULL;
+    (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirects);
+    if (redirects > 0) {
+        copy_method(easy, memory);
+        return text_from(memory);
     }
-    if (told_options(transfer) == NULL) {
-        request->not_replayable = outcome_sent_body(easy) || text_begins(method, "POST") || text_begins(method, "PUT");
-    }
+    (void)curl_easy_getinfo(easy, CURLINFO_EFFECTIVE_METHOD, &method);
+    return text_from(method == NULL ? "" : method);
 }
 
-void request_learn_once(const struct attempt *attempt)
+static bool text_equal(struct becalm_text a, struct becalm_text b)
 {
-    struct transfer *transfer = attempt->transfer;
-    if (!transfer->learned) {
-        request_learn(transfer, attempt->easy);
-        transfer->learned = true;
+    return a.length == b.length && text_begins(a, b);
+}
+
+/* What was recorded may have been changed without us. So libcurl is asked what it has sent, and the stricter of both
+ * counts. A body that was not recorded may be one that can't be sent again; whether there was one is known afterwards,
+ * and until then some methods may have. */
+BECALM__SELDOM void request_learn(struct transfer *transfer, CURL *easy)
+{
+    struct becalm_request *request = &transfer->call.request;
+    const struct handle_options *recorded = recorded_options(transfer);
+    char memory[METHOD_MAX];
+    struct becalm_text sent = method_sent(easy, memory);
+    struct becalm_text known = request_knows_method(transfer) ? request_method(transfer) : sent;
+    request->idempotent = becalm_http_idempotent(sent) && becalm_http_idempotent(known);
+    bool sent_body = outcome_sent_body(easy);
+    if (recorded == NULL || !text_equal(sent, known) || (recorded->body == BODY_NONE && sent_body)) {
+        request->not_replayable = sent_body || sent.length == 0 || text_begins(sent, text_from("POST")) ||
+                                  text_begins(sent, text_from("PUT"));
     }
 }
 

@@ -2,12 +2,12 @@
 #ifndef BECALM_CURL_REQUEST_H
 #define BECALM_CURL_REQUEST_H
 
-/* What is known of a call's request: what its handle was told, else what libcurl says, which knows some of it only once
- * it has begun to send. */
+/* What is known of a call's request: what was recorded of its handle, else what libcurl says, which knows some of it
+ * only once it has begun to send. */
 
 #include "multi.h"
 
-/* What the handle was told; else what libcurl says. */
+/* What was recorded; else what libcurl says. */
 struct becalm_text request_method(const struct transfer *);
 bool request_knows_method(const struct transfer *); /* the former */
 
@@ -23,9 +23,8 @@ bool request_may_hedge(const struct transfer *);
 /* For the engine, when the call begins; the method is a guess if it is not known. */
 struct becalm_request request_make(struct transfer *, struct becalm_text method);
 
-/* What libcurl knows now of a handle that was told less: asked when a head has come that libcurl follows (once), when
- * an attempt's time may be over, and when it has failed. */
-void request_learn_once(const struct attempt *);
+/* What libcurl has sent, asked before anything is sent again: when an attempt's time may be over, or a hedge is due,
+ * and when it has failed. */
 void request_learn(struct transfer *, CURL *);
 void request_learn_failed(struct transfer *, const struct attempt *);
 

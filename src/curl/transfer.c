@@ -19,16 +19,16 @@
 /* An answer whose end comes so soon after its head is as good as one that came whole. */
 #define HEAD_FRESH (100 * BECALM_US)
 
-/* What this call takes over: what becalm_curl_setopt() was told of. With the head in the body nothing can be kept back,
- * and what is kept of a head without its body would come too late. */
+/* What this call takes over: what becalm_curl_setopt() has recorded. With the head in the body nothing can be kept
+ * back, and what is kept of a head without its body would come too late. */
 static void takes_set(struct transfer *transfer)
 {
     const struct handle_options *option = &transfer->handle->option;
-    transfer->takes_body = handle_told(option, TOLD_ALL_WRITE) && !option->headers_in_body;
-    transfer->takes_head = handle_told(option, TOLD_ALL_HEADER) && transfer->takes_body;
-    transfer->takes_headers = handle_told(option, TOLD_HEADERS);
-    transfer->takes_connect = handle_told(option, TOLD_CONNECT) && !option->connect_timeout;
-    transfer->recorded = transfer->handle->told;
+    transfer->takes_body = handle_recorded(option, RECORDED_ALL_WRITE) && !option->headers_in_body;
+    transfer->takes_head = handle_recorded(option, RECORDED_ALL_HEADER) && transfer->takes_body;
+    transfer->takes_headers = handle_recorded(option, RECORDED_HEADERS);
+    transfer->takes_connect = handle_recorded(option, RECORDED_CONNECT) && !option->connect_timeout;
+    transfer->recorded = transfer->handle->recorded;
 }
 
 bool transfer_takes(const struct transfer *transfer, CURLoption option)
@@ -312,7 +312,7 @@ static struct client_target *target_find(const struct transfer *transfer, struct
 void transfer_begin(struct transfer *transfer)
 {
     takes_set(transfer);
-    /* Of a handle that was not told libcurl knows the method for sure only later: see request_learn(). Here it is a
+    /* Of a method that was not recorded libcurl is sure only later: see request_learn(). Here it is a
      * guess, for the route. */
     bool asked = request_knows_method(transfer) || transfer->client->by_method || transfer->takes_body;
     struct becalm_text method = asked ? request_method(transfer) : (struct becalm_text){"", 0};

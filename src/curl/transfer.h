@@ -30,7 +30,7 @@ struct transfer {
     struct becalm_curl_multi *multi;
     struct becalm_client *client;
     CURL *easy;
-    struct handle *handle; /* what was told of it */
+    struct handle *handle; /* what was recorded of it */
     struct client_target *target;
     struct site *site;
     struct becalm_call call;
@@ -48,7 +48,6 @@ struct transfer {
     bool takes_connect; /* the policy's timeout for connecting counts */
     bool recorded;      /* something was: else there is nothing of these to take or to restore */
     bool grpc;          /* the request's headers say that it is gRPC */
-    bool learned;       /* the method is known, not guessed */
     struct body body;
     becalm_ns must_end_at; /* the caller's own deadline, which ends even an answer that is on its way */
     bool retries;          /* counted as one that retries */

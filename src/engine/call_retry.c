@@ -273,7 +273,9 @@ static enum becalm_reason hedge_send(struct step *s)
 void becalm__call_hedge(struct step *s)
 {
     s->call->next_at = BECALM_NEVER;
-    (void)hedge_send(s); /* refused: the attempts in flight go on, and nobody is worse off */
+    if (becalm__call_hedges(s->call)) { /* more may be known of the request than when its attempt was sent */
+        (void)hedge_send(s);            /* refused: the attempts in flight go on, and nobody is worse off */
+    }
 }
 
 /* A hedged call lost an attempt: a failure that is not fatal sends the next hedge at once, or waits for the others. */

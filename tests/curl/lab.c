@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define SOCKETS_MAX 65536
@@ -56,6 +57,7 @@ struct lab {
     bool key;
     bool fail_on_error;
     bool fresh; /* a handle of its own for each call */
+    bool reset; /* the handle, before each call but the first */
     bool quiet;
     bool answer_only; /* the write function and its data are all that is recorded */
     bool half_plain;  /* all that is about the answer is set without us, after one option that is not */
@@ -82,6 +84,7 @@ struct lab {
     long timeout_ms;
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
+    long descriptors; /* at most so many in the program */
 };
 
 /* One handle and what its callbacks have seen. */
@@ -316,7 +319,6 @@ static void set_others(struct call *call, const struct lab *lab)
     (void)curl_easy_setopt(call->easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
     (void)curl_easy_setopt(call->easy, CURLOPT_FOLLOWLOCATION, (long)lab->follow);
-    (void)curl_easy_setopt(call->easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
     (void)curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, lab->timeout_ms);
     (void)curl_easy_setopt(call->easy, CURLOPT_FAILONERROR, (long)lab->fail_on_error);
     (void)curl_easy_setopt(call->easy, CURLOPT_PROXY, lab->proxy);
@@ -366,11 +368,10 @@ static struct lab half_of(const struct lab *lab, bool plain)
     return half;
 }
 
-static void call_make(struct call *call, struct lab *lab)
+static void call_set(struct call *call, struct lab *lab)
 {
     struct lab answer = half_of(lab, lab->half_plain || lab->answer_only);
     struct lab body = half_of(lab, lab->body_plain);
-    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
     SET(CURLOPT_URL, lab->url);
     SET(CURLOPT_ERRORBUFFER, call->error);
     set_answer(call, &answer);
@@ -398,6 +399,12 @@ static void call_make(struct call *call, struct lab *lab)
     if (lab->operation != NULL) {
         (void)becalm_curl_operation(call->easy, lab->client, lab->operation);
     }
+}
+
+static void call_make(struct call *call, struct lab *lab)
+{
+    *call = (struct call){.easy = curl_easy_init(), .lab = lab};
+    call_set(call, lab);
 }
 
 static void print_text(const char *name, const char *text)
@@ -541,6 +548,9 @@ static void *run_easy(void *data)
         if (i == 0 || lab->fresh) {
             call = &calls[i];
             call_make(call, lab);
+        } else if (lab->reset) {
+            becalm_curl_reset(call->easy, lab->client);
+            call_set(call, lab);
         }
         call_forget(call);
         pause_ms(lab->pause_ms);
@@ -800,16 +810,17 @@ static const struct {
     {OPTION(number, threads)},     {OPTION(number, at_once)},
     {OPTION(number, connections)}, {OPTION(number, deadline_ms)},
     {OPTION(number, cancel_ms)},   {OPTION(number, pause_ms)},
-    {OPTION(number, read_ms)},     {OPTION(flag, answer_only)},
-    {OPTION(flag, half_plain)},    {OPTION(flag, body_plain)},
-    {OPTION(flag, form_reads)},    {OPTION(flag, unsized)},
-    {OPTION(flag, seek_fails)},    {OPTION(flag, follow)},
-    {OPTION(flag, password)},      {OPTION(flag, pauses)},
-    {OPTION(flag, pause_alone)},   {OPTION(flag, meddles)},
-    {OPTION(flag, late)},          {OPTION(flag, cookies)},
-    {OPTION(flag, again)},         {OPTION(flag, plain)},
-    {OPTION(flag, seek)},          {OPTION(flag, key)},
-    {OPTION(flag, fail_on_error)}, {OPTION(flag, fresh)},
+    {OPTION(number, descriptors)}, {OPTION(number, read_ms)},
+    {OPTION(flag, answer_only)},   {OPTION(flag, half_plain)},
+    {OPTION(flag, body_plain)},    {OPTION(flag, form_reads)},
+    {OPTION(flag, unsized)},       {OPTION(flag, seek_fails)},
+    {OPTION(flag, follow)},        {OPTION(flag, password)},
+    {OPTION(flag, pauses)},        {OPTION(flag, pause_alone)},
+    {OPTION(flag, meddles)},       {OPTION(flag, late)},
+    {OPTION(flag, cookies)},       {OPTION(flag, again)},
+    {OPTION(flag, plain)},         {OPTION(flag, seek)},
+    {OPTION(flag, key)},           {OPTION(flag, fail_on_error)},
+    {OPTION(flag, fresh)},         {OPTION(flag, reset)},
     {OPTION(flag, quiet)},         {OPTION(flag, deadline_once)},
     {OPTION(flag, no_place)},      {OPTION(flag, state)},
     {OPTION(header, header)},      {OPTION(words, set)},
@@ -873,6 +884,10 @@ int main(int argc, char **argv)
     }
     if (argc < 3 || lab.threads > 64) {
         return 2;
+    }
+    if (lab.descriptors > 0) {
+        rlim_t most = (rlim_t)lab.descriptors;
+        (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = most, .rlim_max = most});
     }
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     lab.url = argv[2];

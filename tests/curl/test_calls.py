@@ -443,6 +443,13 @@ def test_calls__connections_are_kept(host, lab):
     assert host.connections == 2  # short bodies of failed answers are read to their end
 
 
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__connections_are_kept_by_a_handle_that_is_reset(host, lab, plain):
+    host.on("/", Reply(200, b"fine"))
+    calls = lab(service(), f"http://{host.address}/", repeat=5, reset=1, plain=plain).calls
+    assert [call["body"] for call in calls] == ["fine"] * 5 and host.connections == 1
+
+
 @pytest.mark.parametrize("interface", ["multi", "socket"])
 def test_calls__ten_thousand_at_once(host, lab, interface):
     """Sanitizers look for other faults than what so many cost, and have enough of two thousand."""
@@ -468,5 +475,6 @@ def test_calls__many_threads_share_a_client(host, lab):
 def test_calls__a_handle_per_call_leaves_nothing_behind(host, lab, plain):
     """Also those that the client is not told the end of: libcurl's own cleanup is enough for them."""
     host.on("/", Reply(200, b"fine"))
-    result = lab(service(), f"http://{host.address}/", plain=plain, fresh=1, repeat=300, state=1)
-    assert len(result.calls) == 300 and result.others[0]["descriptors"] < 150
+    result = lab(service(), f"http://{host.address}/", plain=plain, fresh=1, repeat=300, state=1, descriptors=300)
+    assert len(result.calls) == 300 and {call["code"] for call in result.calls} == {0}
+    assert result.others[0]["descriptors"] < 150

@@ -231,12 +231,58 @@ def test_handles__a_get_that_nobody_has_named_is_repeated_after_a_password(host,
     assert (call["body"], call["attempts"]) == ("good", ["rejected", "ok"])
 
 
-def test_handles__a_plain_get_is_not_repeated_after_a_redirection(host, lab):
-    """It may have begun as something else, which nobody knows any more."""
+def test_handles__a_plain_get_is_repeated_after_a_redirection(host, lab):
     host.on("/", Reply(302, b"", {"Location": "/to"}))
     host.on("/to", Reply(502, b"", end="close"), Reply(200, b"good"))
     call = lab(service(), f"http://{host.address}/", plain=1, follow=1).call
-    assert (call["status"], call["reason"]) == (502, "not_idempotent")
+    assert (call["body"], [request.method for request in host.requests]) == ("good", ["GET"] * 4)
+
+
+# Recorded as something that may be repeated, and then made a POST without us.
+PAST_US = [
+    {"only": ["WRITEFUNCTION", "WRITEDATA", "HTTPGET"], "set": ["httpget:1", "postfields:pay"]},
+    {"only": ["WRITEFUNCTION", "WRITEDATA", "HTTPGET"], "set": ["httpget:1", "postfields:"]},
+    {"only": ["WRITEFUNCTION", "WRITEDATA", "HTTPGET"], "set": ["httpget:1"], "method": "POST"},
+    {"only": ["WRITEFUNCTION", "WRITEDATA", "UPLOAD"], "set": ["upload:1", "postfields:pay"]},
+]
+
+
+@pytest.mark.parametrize("options", PAST_US)
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+def test_handles__a_method_that_was_changed_without_us_is_the_one_that_counts(host, lab, options, interface):
+    for reply in (Reply(502, b"bad", end="close"), Reply(cut=0, end="close"), Reply(cut=0, end="hang")):
+        host.forget()
+        host.on("/", reply)
+        call = lab(service(attemptTimeout="200ms"), f"http://{host.address}/", interface=interface, **options).call
+        assert (call["reason"], [request.method for request in host.requests]) == ("not_idempotent", ["POST"])
+
+
+@pytest.mark.parametrize("options", PAST_US)
+def test_handles__a_post_that_was_recorded_as_something_else_is_not_hedged(host, lab, options):
+    host.on("/", Reply(200, b"slow", delay=0.3))
+    policy = service(hedge="{enabled: true, delay: 20ms, max: 1, percent: 100, cap: 10}", limit="{kind: none}")
+    call = lab(policy, f"http://{host.address}/", interface="multi", **options).call
+    assert (call["body"], [request.method for request in host.requests]) == ("slow", ["POST"])
+
+
+@pytest.mark.parametrize("recorded", [["WRITEFUNCTION", "WRITEDATA", "HTTPGET"], ["URL"]])
+def test_handles__a_post_that_was_led_on_as_a_get_was_a_post(host, lab, recorded):
+    """libcurl says GET when it fails, but what it did first is done."""
+    host.on("/", Reply(303, b"", {"Location": "/to"}))
+    host.on("/to", Reply(503, b"", end="close"))
+    call = lab(service(), f"http://{host.address}/", follow=1, only=recorded,
+               set=["httpget:1", "postfields:pay"]).call  # fmt: skip
+    assert [request.method for request in host.requests] == ["POST", "GET"]
+    assert (call["status"], call["reason"]) == (503, "not_idempotent")
+
+
+@pytest.mark.parametrize("method", [{}, {"method": "PUT"}])
+def test_handles__a_body_that_was_set_without_us_is_not_sent_again(host, lab, method):
+    """Nobody here could take it back to its beginning."""
+    host.on("/", Reply(503, b"busy"))
+    call = lab(service(), f"http://{host.address}/", read="pay", set=["httpget:1", "upload:1"],
+               only=["WRITEFUNCTION", "WRITEDATA", "HTTPGET", "CUSTOMREQUEST"], **method).call  # fmt: skip
+    assert (call["reason"], [request.method for request in host.requests]) == ("not_replayable", ["PUT"])
 
 
 @pytest.mark.parametrize("plain", [0, 1])

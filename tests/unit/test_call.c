@@ -248,8 +248,35 @@ static void test_call__a_body_that_turns_out_too_long_is_not_sent_again(void **s
     check_eq_str(becalm_reason_word(call.record.reason), "not_replayable");
 }
 
+static void test_call__a_body_that_turns_out_too_long_is_not_hedged(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_hedge hedge;
+    struct becalm_target target = {.hedge = &hedge};
+    struct becalm_request request = {.idempotent = true};
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    policy.hedge.enabled = true;
+    policy.hedge.delay = 50 * BECALM_MS;
+    for (int too_long = 0; too_long < 2; too_long++) {
+        struct becalm_call call;
+        becalm_hedge_init(&hedge, &policy.hedge);
+        becalm_call_init(&call, &policy, &target, &request);
+        becalm_call_step(&call, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN}, &action);
+        if (too_long) {
+            becalm_call_not_replayable(&call);
+        }
+        struct becalm_event timer = {.kind = BECALM_EVENT_TIMER, .at.now = 50 * BECALM_MS};
+        becalm_call_step(&call, &timer, &action);
+        check_eq_u64(call.record.hedges, too_long ? 0 : 1);
+        check_eq_u64(action.flags & BECALM_DO_SEND, too_long ? 0 : BECALM_DO_SEND);
+    }
+}
+
 BECALM_TESTS(cmocka_unit_test(test_call__a_limit_without_a_queue_never_marks_overload),
              cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
+             cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_hedged),
              cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
              cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
              cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),

@@ -87,6 +87,24 @@ static void test_client__where_there_is_no_multi_a_loop_ends(void **state)
     (void)curl_multi_cleanup(curl);
 }
 
+static void test_client__no_text_and_no_name_are_errors(void **state)
+{
+    (void)state;
+    static struct becalm_diags diags;
+    struct becalm_complaint complaint;
+    assert_null(becalm_client_parse(NULL, 7, NULL, &diags));
+    check_eq_str(diags.diag[0].code, "empty");
+    memset(&diags, 0, sizeof diags);
+    assert_null(becalm_client_load(NULL, NULL, &diags));
+    check_true(diags.errors > 0);
+    assert_null(becalm_client_new(NULL, NULL, NULL, &complaint));
+    check_eq_str(complaint.part, "service");
+    assert_null(becalm_client_new(NULL, NULL, NULL, NULL));
+    struct becalm_client *client = becalm_client_new("s", NULL, NULL, NULL);
+    assert_null(becalm_client_target(client, NULL, NULL));
+    becalm_client_free(client);
+}
+
 static void test_client__a_policy_that_is_wrong_is_named(void **state)
 {
     (void)state;
@@ -169,6 +187,26 @@ static void test_client__operations_are_labels_and_there_are_not_too_many(void *
     becalm_client_free(client);
 }
 
+/* One such byte, and Prometheus drops the whole page. */
+static void test_client__names_that_are_no_utf8_are_made_readable(void **state)
+{
+    (void)state;
+    struct becalm_client *client = becalm_client_new("s\xff", NULL, NULL, NULL);
+    CURL *easy = curl_easy_init();
+    (void)curl_easy_setopt(easy, CURLOPT_URL, NOBODY);
+    for (int i = 0; i < 2; i++) { /* the second time it is the same one */
+        check_true(becalm_curl_operation(easy, client, "gr\xc3\xbc\xc3 \xe2\x82") == CURLE_OK);
+        (void)becalm_curl_perform(easy, client);
+    }
+    check_eq_u64(client->operation_count, 1);
+    char *page = becalm_client_metrics(client);
+    assert_non_null(strstr(page, "becalm_arrivals_total{service=\"s\xef\xbf\xbd\",endpoint=\"default\","
+                                 "operation=\"gr\xc3\xbc\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\"} 2\n"));
+    free(page);
+    becalm_curl_cleanup(easy, client);
+    becalm_client_free(client);
+}
+
 static void test_client__bad_arguments_are_refused(void **state)
 {
     (void)state;
@@ -188,6 +226,30 @@ static void test_client__bad_arguments_are_refused(void **state)
     check_true(curl_multi_cleanup(multi) == CURLM_OK);
     becalm_curl_cleanup(easy, client);
     becalm_client_free(client);
+}
+
+/* libcurl reads CURLOPT_RESOLVE once, into a cache of the multi handle. */
+static void test_client__a_plain_handle_that_comes_back_has_lost_nothing(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, maxRetries: 0}}");
+    struct curl_slist *address = curl_slist_append(NULL, "a.test:1:127.0.0.1");
+    struct becalm_record record;
+    CURL *easy[2 * HANDLES_PLAIN_KEPT];
+    client->handles.plain_max = HANDLES_PLAIN_MOST; /* whatever this machine's limit is */
+    for (size_t i = 0; i < sizeof easy / sizeof easy[0]; i++) {
+        easy[i] = curl_easy_init();
+        (void)curl_easy_setopt(easy[i], CURLOPT_URL, "http://a.test:1/");
+        (void)curl_easy_setopt(easy[i], CURLOPT_RESOLVE, address);
+        check_true(becalm_curl_perform(easy[i], client) == CURLE_COULDNT_CONNECT);
+    }
+    check_true(becalm_curl_record(easy[0], client, &record));
+    check_true(becalm_curl_perform(easy[0], client) == CURLE_COULDNT_CONNECT);
+    for (size_t i = 0; i < sizeof easy / sizeof easy[0]; i++) {
+        curl_easy_cleanup(easy[i]);
+    }
+    becalm_client_free(client);
+    curl_slist_free_all(address);
 }
 
 static CURLMsg *run_until_message(struct becalm_curl_multi *multi)
@@ -270,13 +332,39 @@ static void test_client__who_is_removed_is_cancelled_and_heard_of_no_more(void *
     becalm_client_free(client);
 }
 
+static void test_client__who_has_ended_can_t_be_cancelled(void **state)
+{
+    (void)state;
+    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, maxRetries: 0}}");
+    CURLM *curl = curl_multi_init();
+    struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
+    CURL *easy = curl_easy_init();
+    (void)curl_easy_setopt(easy, CURLOPT_URL, NOBODY);
+    for (int i = 0; i < 2; i++) { /* the second time it is in another call */
+        check_true(!becalm_curl_cancel(easy, client));
+        check_true(becalm_curl_multi_add_handle(multi, easy) == CURLM_OK);
+        check_true(becalm_curl_cancel(easy, client));
+        check_true(run_until_message(multi)->data.result != CURLE_OK);
+        check_true(!becalm_curl_cancel(easy, client));
+        check_true(becalm_curl_multi_remove_handle(multi, easy) == CURLM_OK);
+    }
+    becalm_curl_multi_free(multi);
+    (void)curl_multi_cleanup(curl);
+    curl_easy_cleanup(easy);
+    becalm_client_free(client);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_client__a_file_that_is_wrong_or_absent_says_so),
              cmocka_unit_test(test_client__where_there_is_none_libcurl_does_its_part),
              cmocka_unit_test(test_client__where_there_is_no_multi_a_loop_ends),
+             cmocka_unit_test(test_client__no_text_and_no_name_are_errors),
              cmocka_unit_test(test_client__a_policy_that_is_wrong_is_named),
              cmocka_unit_test(test_client__services_are_found_by_host_port_and_path),
              cmocka_unit_test(test_client__it_is_a_caller_whatever_the_file_s_role),
              cmocka_unit_test(test_client__operations_are_labels_and_there_are_not_too_many),
+             cmocka_unit_test(test_client__names_that_are_no_utf8_are_made_readable),
              cmocka_unit_test(test_client__bad_arguments_are_refused),
+             cmocka_unit_test(test_client__a_plain_handle_that_comes_back_has_lost_nothing),
              cmocka_unit_test(test_client__a_multi_handle_may_have_others_too),
-             cmocka_unit_test(test_client__who_is_removed_is_cancelled_and_heard_of_no_more))
+             cmocka_unit_test(test_client__who_is_removed_is_cancelled_and_heard_of_no_more),
+             cmocka_unit_test(test_client__who_has_ended_can_t_be_cancelled))

@@ -46,10 +46,10 @@ static int world_end(void **state)
     return close(world->listener);
 }
 
-static CURL *handle_add(struct world *world, bool told)
+static CURL *handle_add(struct world *world, bool recorded)
 {
     CURL *easy = curl_easy_init();
-    if (told) {
+    if (recorded) {
         (void)becalm_curl_setopt(easy, world->client, CURLOPT_URL, world->url);
     } else {
         (void)curl_easy_setopt(easy, CURLOPT_URL, world->url);
@@ -110,12 +110,12 @@ static void test_multi__a_handle_that_is_cleaned_up_or_reset_is_taken_out(void *
 {
     struct world *world = *state;
     CURL *plain = handle_add(world, false);
-    CURL *told = handle_add(world, true);
+    CURL *recorded = handle_add(world, true);
     CURL *reset = handle_add(world, true);
     CURL *last = handle_add(world, true);
     check_eq_u64((uint64_t)perform(world), 4);
     becalm_curl_cleanup(plain, world->client);
-    becalm_curl_cleanup(told, world->client);
+    becalm_curl_cleanup(recorded, world->client);
     becalm_curl_reset(reset, world->client);
     check_eq_u64((uint64_t)perform(world), 1);
     assert_int_equal(becalm_curl_multi_remove_handle(world->multi, reset), CURLM_BAD_EASY_HANDLE);
@@ -140,7 +140,7 @@ static void test_multi__a_handle_is_in_one_place_at_a_time(void **state)
     becalm_curl_multi_free(other);
     (void)curl_multi_cleanup(curl);
     curl_easy_cleanup(easy);
-    check_eq_u64(world->client->handles.by_address.count, 0); /* it was told nothing */
+    check_eq_u64(world->client->handles.by_address.count, 0); /* it was plain */
 }
 
 struct elsewhere {
