@@ -7,6 +7,7 @@
 #include "http/url.h"
 #include "http/utf8.h"
 #include "policy/share.h"
+#include "run/cell.h"
 #include "run/entropy.h"
 
 #include <becalm/run.h>
@@ -16,8 +17,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define CELL_BITS 4u
-#define CELLS     (1u << CELL_BITS)
 #define HOST_MAX  300u
 #define NO_LIMIT  (24 * 3600 * BECALM_S) /* the longest that a policy may say */
 #define NOT_OURS  "unrouted"
@@ -25,9 +24,6 @@
 
 struct becalm_moment client_moment(const struct becalm_client *client, uint64_t stream)
 {
-    int here;
-    /* Threads have stacks of their own, often megabytes apart: a good enough guess, once the bits are mixed. */
-    uint32_t stack = (uint32_t)((uintptr_t)&here >> 16) * UINT32_C(0x9e3779b1);
     becalm_ns now = becalm_run_now();
     uint64_t random = client->seed + stream * UINT64_C(0x9e3779b97f4a7c15);
     return (struct becalm_moment){
@@ -35,7 +31,7 @@ struct becalm_moment client_moment(const struct becalm_client *client, uint64_t 
         /* Not mixed: whoever draws does that. The children of a fork have the same seed and streams, but not the same
          * nanosecond. */
         .random = random ^ now << 20,
-        .cell = stack >> (32u - CELL_BITS),
+        .cell = cell_here(),
     };
 }
 
@@ -69,12 +65,12 @@ static bool target_make(struct client_target *target)
 {
     target->unhedged = target->policy;
     target->unhedged.hedge.enabled = false;
-    target->memory = aligned_alloc(64, becalm_target_bytes(&target->policy, 0, CELLS));
+    target->memory = aligned_alloc(64, becalm_target_bytes(&target->policy, 0, CELL_COUNT));
     target->sites = site_make(NULL);
     if (target->memory == NULL || target->sites == NULL) {
         return false;
     }
-    return becalm_target_init(&target->target, target->memory, &target->policy, 0, CELLS) == 0;
+    return becalm_target_init(&target->target, target->memory, &target->policy, 0, CELL_COUNT) == 0;
 }
 
 static bool rules_make(struct becalm_client *client, const struct becalm_service *service,

@@ -3,14 +3,13 @@
 
 #include <becalm/run.h>
 
+#include "cell.h"
 #include "entropy.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-
-#define CELLS 16u
 
 struct becalm_guard {
     struct becalm_policy policy;
@@ -68,12 +67,12 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
         wrong = (struct becalm_complaint){"", "hosts must be at most 4,096"};
         goto fail;
     }
-    size_t bytes = becalm_target_bytes(&guard->policy, guard->options.hosts, CELLS);
+    size_t bytes = becalm_target_bytes(&guard->policy, guard->options.hosts, CELL_COUNT);
     guard->memory = aligned_alloc(64, bytes);
     if (guard->memory == NULL) {
         goto fail;
     }
-    int rc = becalm_target_init(&guard->target, guard->memory, &guard->policy, guard->options.hosts, CELLS);
+    int rc = becalm_target_init(&guard->target, guard->memory, &guard->policy, guard->options.hosts, CELL_COUNT);
     BECALM_ASSERT(rc == 0);
     guard->seed = entropy_seed();
     return guard;
@@ -161,14 +160,13 @@ static bool is_cancelled(struct becalm_cancel *cancel)
 
 static struct becalm_moment moment(struct becalm_guard *guard)
 {
-    int here;
     uint64_t draw = atomic_fetch_add_explicit(&guard->draws, 1, memory_order_relaxed); /* relaxed: any order will do */
     uint64_t state = guard->seed + draw * UINT64_C(0x9e3779b97f4a7c15);
     state ^= (uint64_t)getpid() << 32; /* the children of a fork must not draw what their parent draws */
     return (struct becalm_moment){
         .now = becalm_run_now(),
         .random = becalm_rand_next(&state),
-        .cell = (uint32_t)((uintptr_t)&here >> 16), /* threads have stacks of their own: a good enough guess */
+        .cell = cell_here(),
     };
 }
 

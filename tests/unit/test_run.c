@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L
 #include <becalm/run.h>
 
 #include <pthread.h>
 
 #include "check.h"
+#include "run/cell.h"
 
 /* Fails the first `failures` attempts. */
 struct flaky {
@@ -221,7 +223,44 @@ static void test_run__one_guard_serves_many_threads(void **state)
     becalm_guard_free(guard);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_run__a_function_that_succeeds_runs_once),
+struct teller {
+    pthread_barrier_t *all;
+    uint32_t cell;
+};
+
+static void *cell_tell(void *data)
+{
+    struct teller *teller = data;
+    teller->cell = cell_here();
+    (void)pthread_barrier_wait(teller->all); /* who comes after one that has ended gets its stack */
+    return NULL;
+}
+
+static void test_run__threads_count_in_different_cells(void **state)
+{
+    (void)state;
+    pthread_barrier_t all;
+    pthread_t thread[16];
+    struct teller teller[16];
+    uint32_t seen = 0;
+    uint32_t different = 0;
+    check_eq_u64((uint64_t)pthread_barrier_init(&all, NULL, 16), 0);
+    for (int i = 0; i < 16; i++) {
+        teller[i] = (struct teller){.all = &all};
+        check_eq_u64((uint64_t)pthread_create(&thread[i], NULL, cell_tell, &teller[i]), 0);
+    }
+    for (int i = 0; i < 16; i++) {
+        check_eq_u64((uint64_t)pthread_join(thread[i], NULL), 0);
+        check_true(teller[i].cell < CELL_COUNT);
+        different += (seen >> teller[i].cell & 1) == 0;
+        seen |= 1u << teller[i].cell;
+    }
+    check_true(different >= 3);
+    (void)pthread_barrier_destroy(&all);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_run__threads_count_in_different_cells),
+             cmocka_unit_test(test_run__a_function_that_succeeds_runs_once),
              cmocka_unit_test(test_run__a_function_that_fails_once_runs_twice_and_the_callback_hears_of_it),
              cmocka_unit_test(test_run__errors_that_stay_are_not_tried_again),
              cmocka_unit_test(test_run__what_must_not_be_repeated_is_not),

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_RUN_CELL_H
+#define BECALM_RUN_CELL_H
+
+/* Which cell of a target's windows the calling thread counts in, for hosts that do not number their threads. Threads
+ * have stacks of their own: where that is, is a good enough guess. They are megabytes apart, so that their low bits are
+ * the same, and are mixed. */
+
+#include <stdint.h>
+
+#define CELL_BITS  4u
+#define CELL_COUNT (1u << CELL_BITS)
+
+static inline uint32_t cell_here(void)
+{
+    int here;
+    return (uint32_t)((uintptr_t)&here >> 16) * UINT32_C(0x9e3779b1) >> (32u - CELL_BITS);
+}
+
+#endif
