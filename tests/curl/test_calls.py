@@ -38,7 +38,8 @@ def test_calls__callbacks_see_the_final_answer_only(host, lab, interface):
 def test_calls__what_the_caller_refuses_is_not_given_to_it_again(host, lab, interface, answers):
     host.on("/", *[Reply(status, b"fine") for status in answers])
     call = lab(service(), f"http://{host.address}/", interface=interface, refuses=1).call
-    assert (call["code"], call["reason"], call["heads"], call["lines"], call["bytes"]) == (23, "answer_delivered", 1, 3, 0)
+    assert (call["code"], call["reason"]) == (23, "answer_delivered")
+    assert (call["heads"], call["lines"], call["bytes"]) == (1, 3, 0)
     assert call["attempts"] == (["rejected", "ok"] if len(answers) > 1 else ["ok"])
 
 
