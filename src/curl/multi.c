@@ -12,7 +12,7 @@ struct transfer *multi_call_of(const struct handle *handle)
     /* relaxed: it is this thread that has set it */
     bool busy = atomic_load_explicit(&handle->busy, memory_order_relaxed);
     struct transfer *transfer = multi_find(busy ? handle->multi : handle->in, handle->easy);
-    return transfer == NULL || transfer->over ? NULL : transfer;
+    return transfer == NULL || transfer->state == TRANSFER_OVER ? NULL : transfer;
 }
 
 long multi_ms_until(becalm_ns now, becalm_ns at)
@@ -90,10 +90,10 @@ void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
 bool multi_settle_one(struct transfer *transfer)
 {
     transfer->dirty = false;
-    if (!transfer_settle(transfer) || transfer->over) {
+    if (!transfer_settle(transfer)) {
         return false;
     }
-    transfer->over = true;
+    transfer->state = TRANSFER_OVER;
     transfer_detach(transfer);
     return true;
 }
@@ -354,7 +354,6 @@ void multi_begin(struct becalm_curl_multi *multi, struct transfer *transfer, CUR
     transfer->handle = handle;
     transfer->timer = MULTI_NO_TIMER;
     transfer->wake_at = BECALM_NEVER;
-    transfer->over = false;
     transfer_begin(transfer);
 }
 
@@ -419,7 +418,7 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
         return CURLM_RECURSIVE_API_CALL;
     }
     multi->inside = true;
-    if (!transfer->over) {
+    if (transfer->state != TRANSFER_OVER) {
         transfer_cancel(transfer);
         settle(multi);
     }

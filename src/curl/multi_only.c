@@ -89,7 +89,7 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
     if (only->dirty) {
         settle_only(only);
     }
-    if (rc != CURLM_OK || only->over) {
+    if (rc != CURLM_OK || only->state == TRANSFER_OVER) {
         return rc;
     }
     /* relaxed: only the flag itself matters, and the wake-up comes after it */
@@ -109,7 +109,7 @@ CURLcode multi_only_perform(struct becalm_curl_multi *multi, CURL *easy, struct 
     CURLMcode rc = CURLM_OK;
     multi_begin(multi, transfer, easy, handle);
     settle_only(transfer);
-    for (bool first = true; rc == CURLM_OK && !transfer->over; first = false) {
+    for (bool first = true; rc == CURLM_OK && transfer->state != TRANSFER_OVER; first = false) {
         rc = turn(multi, first);
     }
     if (rc == CURLM_OK) {

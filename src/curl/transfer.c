@@ -90,13 +90,12 @@ static BECALM__SELDOM void finish(struct transfer *transfer, const struct becalm
     if (action->last_answer && kept != NULL) {
         transfer->answered = kept->easy;
         attempt_release(kept);
-        transfer->passing = true;
         transfer->code = kept->refused ? CURLE_WRITE_ERROR : kept->code;
-        transfer->ended = (kept->ended && !kept->held) || kept->refused;
+        transfer->state = (kept->ended && !kept->held) || kept->refused ? TRANSFER_ENDED : TRANSFER_PASSING;
         return;
     }
     transfer->code = code_without_answer(transfer);
-    transfer->ended = true;
+    transfer->state = TRANSFER_ENDED;
     tell_error(transfer);
 }
 
@@ -186,8 +185,8 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
         answer(transfer, &transfer->attempt[action->slot]);
     }
     if ((action->flags & BECALM_DO_FINISH) != 0) {
-        if ((action->flags & BECALM_DO_ANSWER) != 0 || transfer->passing) {
-            transfer->ended = true;
+        if ((action->flags & BECALM_DO_ANSWER) != 0) {
+            transfer->state = TRANSFER_ENDED;
         } else {
             finish(transfer, action);
         }
@@ -199,7 +198,7 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
  * is asked again. */
 static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
 {
-    if (transfer->ended) {
+    if (transfer->state >= TRANSFER_ENDED) {
         return BECALM_NEVER; /* there is nothing more to look at */
     }
     const struct attempt *passed = attempt_in(transfer, ATTEMPT_PASSED);
@@ -305,8 +304,7 @@ void transfer_begin(struct transfer *transfer)
     transfer->site = client_site(transfer->client, transfer->target, transfer->handle->operation);
     transfer->code = CURLE_OK;
     transfer->answered = transfer->easy;
-    transfer->ended = false;
-    transfer->passing = false;
+    transfer->state = TRANSFER_DECIDING;
     transfer->cut = false;
     transfer->retries = false;
     transfer->top = 0;
@@ -395,7 +393,7 @@ static BECALM__SELDOM void done_after(struct transfer *transfer, const struct at
     }
     if (attempt->state == ATTEMPT_PASSED) {
         transfer->cut = false;
-        transfer->ended = !attempt->held;
+        transfer->state = attempt->held ? transfer->state : TRANSFER_ENDED;
     }
     multi_dirty(transfer->multi, transfer);
 }
@@ -410,7 +408,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     attempt->busy = false;
     attempt->ended = true;
     attempt->code = code;
-    if (attempt->state == ATTEMPT_KEPT || attempt->state == ATTEMPT_GONE || transfer->passing) {
+    if (attempt->state == ATTEMPT_KEPT || attempt->state == ATTEMPT_GONE || transfer->state != TRANSFER_DECIDING) {
         done_after(transfer, attempt, code);
         return;
     }
@@ -449,17 +447,17 @@ static BECALM__SELDOM void timer_passed(struct transfer *transfer, struct attemp
         attempt_drop(attempt);
         transfer->code = CURLE_OPERATION_TIMEDOUT;
         transfer->cut = true;
-        if (!transfer->passing) {
+        if (transfer->state == TRANSFER_DECIDING) {
             step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE,
                                                   .slot = attempt->slot,
                                                   .outcome = {.kind = BECALM_OUTCOME_TIMED_OUT}});
         }
-        transfer->ended = true;
+        transfer->state = TRANSFER_ENDED;
     } else if (attempt->refused) {
         transfer->code = CURLE_WRITE_ERROR;
-        transfer->ended = true;
-    } else {
-        transfer->ended = given && attempt->ended;
+        transfer->state = TRANSFER_ENDED;
+    } else if (given && attempt->ended) {
+        transfer->state = TRANSFER_ENDED;
     }
     multi_wake_at(transfer->multi, transfer, wake_at(transfer, BECALM_NEVER));
     multi_dirty(transfer->multi, transfer);
@@ -508,7 +506,7 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
 
 BECALM__SELDOM void transfer_timer(struct transfer *transfer)
 {
-    if (transfer->ended) { /* by something else, a moment ago */
+    if (transfer->state >= TRANSFER_ENDED) { /* by something else, a moment ago */
         multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
         return;
     }
@@ -534,17 +532,22 @@ BECALM__SELDOM void transfer_timer(struct transfer *transfer)
 
 BECALM__SELDOM void transfer_cancel(struct transfer *transfer)
 {
-    if (!transfer->ended) {
+    switch (transfer->state) {
+    case TRANSFER_DECIDING:
         transfer->code = CURLE_OK;
-        if (transfer->passing) {
-            transfer->code = CURLE_ABORTED_BY_CALLBACK;
-            transfer->ended = true;
-            multi_dirty(transfer->multi, transfer);
-            return;
-        }
         transfer->cut = true;
         step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_CANCEL});
+        return;
+    case TRANSFER_PASSING:
+        transfer->code = CURLE_ABORTED_BY_CALLBACK;
+        transfer->state = TRANSFER_ENDED;
+        multi_dirty(transfer->multi, transfer);
+        return;
+    case TRANSFER_ENDED:
+    case TRANSFER_OVER:
+        return;
     }
+    BECALM_UNREACHABLE();
 }
 
 /* An attempt that could not even be handed to libcurl: the caller's own trouble, and nobody's failure. */
@@ -601,10 +604,10 @@ bool transfer_settle(struct transfer *transfer)
     if (transfer->gone != 0) {
         remove_gone(transfer);
     }
-    while (transfer->due != 0 && !transfer->ended) {
+    while (transfer->due != 0 && transfer->state < TRANSFER_ENDED) {
         send_due(transfer);
     }
-    return transfer->ended;
+    return transfer->state == TRANSFER_ENDED;
 }
 
 /* The cookies that a hedge was given with the answer. */

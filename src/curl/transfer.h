@@ -16,7 +16,17 @@
 
 struct becalm_curl_multi;
 
+/* How far a call is. It only goes forward, and most leave out PASSING. A callback of libcurl's may bring it to ENDED;
+ * what is OVER has no handle in libcurl's hands any more, so that only multi_settle_one() says it, outside. */
+enum transfer_state {
+    TRANSFER_DECIDING, /* the engine is at work: attempts fly, an answer is passed on, or a retry waits */
+    TRANSFER_PASSING,  /* the engine has done its part, and an answer that was kept is still on its way */
+    TRANSFER_ENDED,    /* its result is `code` */
+    TRANSFER_OVER      /* and the caller was told */
+};
+
 struct transfer {
+    enum transfer_state state;
     struct becalm_curl_multi *multi;
     struct becalm_client *client;
     CURL *easy;
@@ -41,13 +51,10 @@ struct transfer {
     becalm_ns must_end_at; /* the caller's own deadline, which ends even an answer that is on its way */
     bool retries;          /* counted as one that retries */
     bool cut;              /* its latest attempt was ended by us, not by libcurl */
-    bool passing;          /* the engine has done its part, and an answer is still on its way */
-    bool ended;
-    bool over;           /* and the caller was told */
-    CURLcode code;       /* of the call, or of the latest attempt */
-    CURL *answered;      /* who has the answer */
-    becalm_ns waited;    /* before the retry that is due */
-    becalm_ns failed_at; /* when its wait began */
+    CURLcode code;         /* of the call, or of the latest attempt */
+    CURL *answered;        /* who has the answer */
+    becalm_ns waited;      /* before the retry that is due */
+    becalm_ns failed_at;   /* when its wait began */
     struct becalm_wait wait;
     struct seen seen;     /* how the latest attempt ended */
     char retry_after[40]; /* its copy: the handle that it lies in goes on */
