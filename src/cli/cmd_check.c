@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "json.h"
+#include "policy/diag.h"
+#include "policy/file.h"
 #include "policy/lint.h"
 #include "policy/value.h"
-#include "policy/yaml.h"
 
 #define WIDTH      80
 #define TABLE_ROWS 20 /* the worst ones; --json has all */
@@ -76,27 +77,11 @@ static void diags_take(struct check *c, const struct becalm_diags *diags, uint32
     c->warnings += diags->warnings;
 }
 
-/* Standard input, up to a byte more than the loader takes; NULL with errno. */
-static char *input_read(size_t *length)
-{
-    char *text = malloc(YAML_BYTES_MAX + 1);
-    if (text == NULL) {
-        return NULL;
-    }
-    errno = 0;
-    *length = fread(text, 1, YAML_BYTES_MAX + 1, stdin);
-    if (ferror(stdin) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
 static int input_load(struct becalm_config **config, const struct becalm_load_options *options,
                       struct becalm_diags *diags)
 {
     size_t length = 0;
-    char *text = input_read(&length);
+    char *text = file_read_open(stdin, &length);
     *config = NULL;
     if (text == NULL) {
         becalm_diag_add(diags, BECALM_ERROR, "<stdin>", 1, 1, "unreadable", "%s", strerror(errno));
@@ -151,17 +136,6 @@ static void findings_count(struct check *c)
     c->errors += c->report.cut; /* what was not judged is not fine */
 }
 
-static const char *severity_word(enum becalm_severity severity)
-{
-    switch (severity) {
-    case BECALM_ERROR:
-        return "error";
-    case BECALM_WARNING:
-        return "warning";
-    }
-    return "";
-}
-
 static void findings_print(const struct check *c)
 {
     struct cli_style style = cli_style(stdout);
@@ -172,7 +146,7 @@ static void findings_print(const struct check *c)
         }
         bool one_line = f->loading && f->remedy[0] != '\0';
         printf("%s%s:%u:%u:%s %s%s:%s %s%s%s %s[%s]%s\n", style.bold, f->file, f->line, f->column, style.reset,
-               f->severity == BECALM_ERROR ? style.red : style.yellow, severity_word(f->severity), style.reset,
+               f->severity == BECALM_ERROR ? style.red : style.yellow, diag_severity_word(f->severity), style.reset,
                f->message, one_line ? "; " : "", one_line ? f->remedy : "", style.dim, f->code, style.reset);
         if (!one_line && f->remedy[0] != '\0') {
             printf("    %s\n", f->remedy);
@@ -326,7 +300,7 @@ static void findings_json(const struct check *c, struct json *json)
         }
         json_object(json, NULL);
         json_text(json, "code", f->code);
-        json_text(json, "severity", severity_word(f->severity));
+        json_text(json, "severity", diag_severity_word(f->severity));
         json_text(json, "file", f->file);
         json_integer(json, "line", f->line);
         json_integer(json, "column", f->column);

@@ -2,49 +2,24 @@
 /* becalm import: other people's retry configuration as a policy on stdout, what has no equal on stderr. */
 #include "cli.h"
 #include "json.h"
+#include "policy/diag.h"
+#include "policy/file.h"
 #include "policy/import/import.h"
-#include "policy/yaml.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of a file beyond the size that is read is not looked at; the parser says that it is too large. */
-#define FILE_BYTES (YAML_BYTES_MAX + 1u)
-
-/* "-" is stdin. NULL: *failed says why. */
-static char *file_read(const char *path, size_t *length, const char **failed)
-{
-    bool typed = strcmp(path, "-") == 0;
-    char *text = malloc(FILE_BYTES);
-    FILE *in = typed ? stdin : fopen(path, "rb");
-    bool done = false;
-    *failed = text == NULL ? "out of memory" : strerror(errno);
-    if (in != NULL && text != NULL) {
-        *length = fread(text, 1, FILE_BYTES, in);
-        done = ferror(in) == 0;
-        *failed = strerror(errno);
-    }
-    if (in != NULL && !typed) {
-        fclose(in);
-    }
-    if (!done) {
-        free(text);
-        text = NULL;
-    }
-    return text;
-}
-
 static bool file_add(const struct cli_command *command, struct import *import, const char *path)
 {
     size_t length = 0;
-    const char *failed;
-    char *text = file_read(path, &length, &failed);
+    bool typed = strcmp(path, "-") == 0;
+    char *text = typed ? file_read_open(stdin, &length) : file_read(path, &length);
     if (text == NULL) {
-        cli_fail(command, "%s: %s", path, failed);
+        cli_fail(command, "%s: %s", path, strerror(errno));
         return false;
     }
-    (void)import_add(import, strcmp(path, "-") == 0 ? "<stdin>" : path, text, length); /* the diags tell */
+    (void)import_add(import, typed ? "<stdin>" : path, text, length); /* the diags tell */
     free(text);
     return true;
 }
@@ -95,7 +70,7 @@ static void json_print(const char *policy, const struct becalm_diags *diags)
         const struct becalm_diag *d = &diags->diag[i];
         json_object(&json, NULL);
         json_text(&json, "code", d->code);
-        json_text(&json, "severity", d->severity == BECALM_ERROR ? "error" : "warning");
+        json_text(&json, "severity", diag_severity_word(d->severity));
         json_text(&json, "file", d->file);
         json_integer(&json, "line", d->line);
         json_integer(&json, "column", d->column);

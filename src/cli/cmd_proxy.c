@@ -2,6 +2,7 @@
 /* becalm proxy: runs the gateway, and passes on what signals and a changed file ask of it. */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "policy/file.h"
 #include "proxy/gateway.h"
 #include "proxy/notify.h"
 
@@ -51,19 +52,6 @@ static void take_changes(int fd)
     }
 }
 
-static char *read_file(const char *path, size_t *length)
-{
-    FILE *file = fopen(path, "rbe");
-    char *text = NULL;
-    *length = 0;
-    if (file != NULL) {
-        text = malloc(2u << 20);
-        *length = text == NULL ? 0 : fread(text, 1, 2u << 20, file);
-        fclose(file);
-    }
-    return text;
-}
-
 /* The policy's file. It is watched from before it is loaded, so that no change falls in between. */
 struct watched {
     const char *path;
@@ -76,7 +64,7 @@ static void watched_open(struct watched *file, const char *path)
 {
     file->path = path;
     file->fd = watch_directory(path);
-    file->text = read_file(path, &file->length);
+    file->text = file_read(path, &file->length);
 }
 
 static void watched_close(struct watched *file)
@@ -91,7 +79,7 @@ static void watched_close(struct watched *file)
 static bool changed(struct watched *file)
 {
     size_t length;
-    char *text = read_file(file->path, &length);
+    char *text = file_read(file->path, &length);
     bool differs =
         text != NULL && (file->text == NULL || length != file->length || memcmp(text, file->text, length) != 0);
     if (differs) {

@@ -4,6 +4,7 @@
 #include "cmd_sim.h"
 #include "cli.h"
 
+#include "policy/diag.h"
 #include "policy/value.h"
 #include "sim/builtin.h"
 #include "sim/reference.h"
@@ -23,23 +24,6 @@ static bool is_path(const char *name)
 static bool starts_with(const char *text, const char *start)
 {
     return strncmp(text, start, strlen(start)) == 0;
-}
-
-/* They were found in the order of what depends on what; people read from top to bottom. Those of other files stay where
- * they are. */
-static void diags_sort(struct becalm_diags *diags)
-{
-    for (uint32_t i = 1; i < diags->count; i++) {
-        struct becalm_diag one = diags->diag[i];
-        uint32_t at = i;
-        while (at > 0 && strcmp(diags->diag[at - 1].file, one.file) == 0 &&
-               (diags->diag[at - 1].line > one.line ||
-                (diags->diag[at - 1].line == one.line && diags->diag[at - 1].column > one.column))) {
-            diags->diag[at] = diags->diag[at - 1];
-            at--;
-        }
-        diags->diag[at] = one;
-    }
 }
 
 /* Says what was found wrong with a file, or only strange; returns the exit code. */

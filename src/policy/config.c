@@ -8,6 +8,8 @@
 
 #include "apply.h"
 #include "config_internal.h"
+#include "diag.h"
+#include "file.h"
 #include "value.h"
 
 struct arena_block {
@@ -535,24 +537,6 @@ static int config_build(struct becalm_config *config, const struct yaml_tree *tr
     return diags->errors == 0 ? 0 : BECALM_EPARSE;
 }
 
-/* In the order of the file, whoever found them; those at the same place stay in theirs. */
-static void diags_sort(struct becalm_diags *diags)
-{
-    for (uint32_t i = 1; i < diags->count; i++) {
-        struct becalm_diag moved = diags->diag[i];
-        uint32_t at = i;
-        for (; at > 0; at--) {
-            const struct becalm_diag *before = &diags->diag[at - 1];
-            if (strcmp(before->file, moved.file) != 0 || before->line < moved.line ||
-                (before->line == moved.line && before->column <= moved.column)) {
-                break;
-            }
-            diags->diag[at] = *before;
-        }
-        diags->diag[at] = moved;
-    }
-}
-
 int becalm_config_parse(struct becalm_config **config, const char *name, const char *text, size_t length,
                         const struct becalm_load_options *options, struct becalm_diags *diags)
 {
@@ -589,32 +573,6 @@ out:
     yaml_free(outer);
     becalm_config_free(made);
     return rc;
-}
-
-char *file_read(const char *path, size_t *length)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = malloc(YAML_BYTES_MAX + 1);
-    *length = 0;
-    if (file == NULL || text == NULL) {
-        goto fail;
-    }
-    errno = 0;
-    *length = fread(text, 1, YAML_BYTES_MAX + 1, file);
-    if (ferror(file) != 0) {
-        errno = errno == 0 ? EIO : errno;
-        goto fail;
-    }
-    (void)fclose(file);
-    return text;
-fail:
-    if (file != NULL) {
-        int saved = errno;
-        (void)fclose(file);
-        errno = saved;
-    }
-    free(text);
-    return NULL;
 }
 
 int becalm_config_load(struct becalm_config **config, const char *path, const struct becalm_load_options *options,

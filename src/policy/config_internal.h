@@ -23,10 +23,6 @@ void *arena_take(struct arena *, size_t bytes); /* zeroed; NULL: no memory */
 char *arena_text(struct arena *, const char *text);
 void arena_free(struct arena *);
 
-/* The whole file, or NULL with errno; free it. It stops a byte behind the loader's cap: enough to know that a file is
- * too long. */
-char *file_read(const char *path, size_t *length);
-
 struct becalm_config {
     struct arena arena;
     char *name;

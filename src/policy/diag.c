@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <becalm/config.h>
+#include "diag.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ void becalm_diag_add(struct becalm_diags *diags, enum becalm_severity severity, 
     text_tame(diag->message);
 }
 
-static const char *severity_word(enum becalm_severity severity)
+const char *diag_severity_word(enum becalm_severity severity)
 {
     switch (severity) {
     case BECALM_ERROR:
@@ -78,7 +78,7 @@ size_t becalm_diag_write(const struct becalm_diag *diag, char *text, size_t size
     if (size == 0) {
         return 0;
     }
-    const char *word = severity_word(diag->severity);
+    const char *word = diag_severity_word(diag->severity);
     const char *code = diag->code == NULL ? "" : diag->code;
     const char *open = diag->code == NULL ? "" : " [";
     const char *close = diag->code == NULL ? "" : "]";
@@ -94,4 +94,21 @@ size_t becalm_diag_write(const struct becalm_diag *diag, char *text, size_t size
         return 0;
     }
     return (size_t)length < size ? (size_t)length : size - 1;
+}
+
+void diags_sort(struct becalm_diags *diags)
+{
+    for (uint32_t i = 1; i < diags->count; i++) {
+        struct becalm_diag moved = diags->diag[i];
+        uint32_t at = i;
+        for (; at > 0; at--) {
+            const struct becalm_diag *before = &diags->diag[at - 1];
+            if (strcmp(before->file, moved.file) != 0 || before->line < moved.line ||
+                (before->line == moved.line && before->column <= moved.column)) {
+                break;
+            }
+            diags->diag[at] = *before;
+        }
+        diags->diag[at] = moved;
+    }
 }

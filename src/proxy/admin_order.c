@@ -5,6 +5,7 @@
 #include "gateway.h"
 #include "http/text_internal.h"
 #include "meter/metrics.h"
+#include "policy/diag.h"
 #include "policy/yaml.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void put_diags(struct buffer *page, const struct becalm_diags *diags)
     for (uint32_t i = 0; i < diags->count; i++) {
         const struct becalm_diag *diag = &diags->diag[i];
         buffer_json_open(page, NULL, '{');
-        buffer_json_chars(page, "severity", diag->severity == BECALM_ERROR ? "error" : "warning");
+        buffer_json_chars(page, "severity", diag_severity_word(diag->severity));
         buffer_json_chars(page, "file", diag->file);
         buffer_json_number(page, "line", diag->line);
         buffer_json_number(page, "column", diag->column);

@@ -95,16 +95,7 @@ static bool redo(struct attempt *attempt)
     bytes_free(&attempt->unsent);
     release(attempt, false);
     meter_add(&exchange->meter->redone, 1);
-    switch (upstream_get(attempt->host, attempt, attempt->connect_timeout, true, false)) {
-    case UPSTREAM_READY:
-        attempt_connected(attempt);
-        break;
-    case UPSTREAM_LATER:
-        break;
-    case UPSTREAM_REFUSED:
-        attempt_refused(attempt);
-        break;
-    }
+    attempt_got(attempt, upstream_get(attempt->host, attempt, attempt->connect_timeout, true, false));
     return true;
 }
 
@@ -152,21 +143,13 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         return;
     }
     bool connect = exchange->is_connect; /* a tunnel has a connection of its own */
-    switch (upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, connect,
-                         !exchange_may_repeat(exchange))) {
-    case UPSTREAM_READY:
-        attempt_connected(attempt);
-        break;
-    case UPSTREAM_LATER:
-        break;
-    case UPSTREAM_REFUSED:
-        attempt_refused(attempt);
-        break;
-    }
+    attempt_got(attempt, upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, connect,
+                                      !exchange_may_repeat(exchange)));
 }
 
-/* The connection could not even be tried. If that is for want of our own means, it is not the host's fault. */
-void attempt_refused(struct attempt *attempt)
+/* The connection could not even be tried: errno says why. If that is for want of our own means, it is not the host's
+ * fault. */
+static void attempt_refused(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM && errno != EADDRNOTAVAIL) {
@@ -194,6 +177,20 @@ void attempt_connected(struct attempt *attempt)
         return;
     }
     attempt_write(attempt);
+}
+
+void attempt_got(struct attempt *attempt, enum upstream_result result)
+{
+    switch (result) {
+    case UPSTREAM_READY:
+        attempt_connected(attempt);
+        break;
+    case UPSTREAM_LATER:
+        break;
+    case UPSTREAM_REFUSED:
+        attempt_refused(attempt);
+        break;
+    }
 }
 
 /* Writing the request. */

@@ -209,14 +209,13 @@ bool answer_fields(const char *bytes, const struct h1_head *, struct bytes *);
 void attempt_start(struct exchange *, const struct becalm_action *);
 void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);
+void attempt_got(struct attempt *, enum upstream_result); /* what was asked of upstream_get() */
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, bool timed_out);
-void attempt_refused(struct attempt *); /* errno says why */
 void attempt_ready(struct attempt *, uint32_t events);
-void attempt_stalled(struct attempt *);
-/* nothing moves any more */           /* nothing has come of its answer's body for too long */
-void attempt_resume(struct attempt *); /* the client takes bytes again */
-void attempt_body(struct attempt *);   /* there is more of the request's body */
+void attempt_stalled(struct attempt *); /* nothing moves any more, of its answer or of the upload before it */
+void attempt_resume(struct attempt *);  /* the client takes bytes again */
+void attempt_body(struct attempt *);    /* there is more of the request's body */
 
 /* exchange_key.c: begins the key that an endpoint requires; all but KEY_GO and KEY_ANSWERED are to be refused. */
 enum key_verdict { KEY_GO, KEY_ANSWERED, KEY_IN_FLIGHT, KEY_MISMATCH, KEY_FULL };

@@ -359,16 +359,7 @@ static void serve_line(struct task *task)
     while (host->waiting != NULL && can_serve(host, host->waiting)) {
         struct attempt *attempt = host->waiting;
         upstream_leave(attempt);
-        switch (get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true)) {
-        case UPSTREAM_READY:
-            attempt_connected(attempt);
-            break;
-        case UPSTREAM_LATER:
-            break;
-        case UPSTREAM_REFUSED:
-            attempt_refused(attempt);
-            break;
-        }
+        attempt_got(attempt, get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true));
     }
     host->users--;
     host_free_if_unused(host);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/file.h"
 #include "policy/value.h"
 #include "scenario_policy.h"
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_DIAG_H
+#define BECALM_POLICY_DIAG_H
+
+#include <becalm/config.h>
+
+/* "error", "warning". */
+const char *diag_severity_word(enum becalm_severity);
+
+/* In the order of the file, whoever found them: people read from top to bottom. Those at the same place stay in their
+ * order, and those of other files where they are. */
+void diags_sort(struct becalm_diags *);
+
+#endif
