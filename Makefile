@@ -12,7 +12,7 @@ NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
 check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
 
-.PHONY: help run test quick bench picture install clean format
+.PHONY: help run test quick soak bench picture install clean format
 
 help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -35,6 +35,12 @@ test: ## build with gcc and clang; test plainly, under sanitizers, and by a minu
 quick: ## build and test with gcc alone
 	$(call build,dev)
 	$(call check,dev)
+
+soak: ## run the tests with their full counts, plainly and under asan; fuzz for ten minutes
+	tools/setup build test bench
+	$(call build,soak) && $(NOASLR) ctest --preset soak -j $(JOBS)
+	$(call build,soak-asan) && $(NOASLR) ctest --preset soak-asan -j $(JOBS) -R '^e2e/'
+	cmake --preset fuzz -DBECALM_FUZZ_SECONDS=600 && cmake --build --preset fuzz -j $(JOBS) && $(call check,fuzz)
 
 bench: ## measure engine, simulator and gateway beside their peers; run every acceptance row
 	tools/setup build bench
