@@ -239,6 +239,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->worker = worker;
     client->since = worker->loop.now;
     client->state = CLIENT_HEAD; /* who connects says something soon */
+    client->identity = peer_of_socket(&worker->gateway->peer_key, fd, peer);
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
     client->trusted_in = worker->view->snapshot->number;
     client->next = worker->clients;

@@ -55,6 +55,7 @@ struct client {
     uint32_t scanned; /* bytes of `in` that hold no head's end */
     enum client_state state;
     uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
+    uint64_t identity;   /* who it is by its address: see peer.h */
     uint64_t trusted_in; /* the number of the snapshot that `trusted` is about */
     bool trusted;
     bool readable;    /* there may be more to read */

@@ -314,6 +314,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
         return BECALM_ENOMEM;
     }
     pthread_mutex_init(&gateway->lock, NULL);
+    peer_key_draw(&gateway->peer_key);
     gateway->path = strdup(options->path);
     gateway->set = copy_list(options->load == NULL ? NULL : options->load->set);
     gateway->allow_unknown = options->load != NULL && options->load->allow_unknown;

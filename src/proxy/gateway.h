@@ -6,6 +6,7 @@
 
 #include "listener.h"
 #include "log.h"
+#include "peer.h"
 #include "snapshot.h"
 #include "store.h"
 #include "worker.h"
@@ -37,6 +38,7 @@ struct gateway_reload {
 
 struct gateway {
     char id[17]; /* in Via, against loops */
+    struct peer_key peer_key;
     char *path;
     char *text; /* NULL: the policy is in the file */
     char **set; /* overrides; ends with NULL */
