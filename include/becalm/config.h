@@ -132,7 +132,9 @@ struct becalm_rules {
     becalm_ns connect_timeout;
     enum becalm_budget_level level;
     enum becalm_key_rule key;
-    bool auto_limit;          /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
+    const char
+        *key_scope;  /* whose keys they are: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
+    bool auto_limit; /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
     const char *shared_redis; /* the store of the shared budget; NULL: there is none */
     /* The service's, for `level: service` and `both`; NULL in `defaults:`. */
     const struct becalm_budget_policy *service_budget;

@@ -221,6 +221,9 @@ static const char *text_should(enum schema_type type, const char *text)
     if (type == TYPE_METHOD && !value_method(text)) {
         return "a method; write one in capital letters, like POST";
     }
+    if (type == TYPE_KEY_SCOPE && !value_key_scope(text)) {
+        return "a scope; write credentials, authorization, header:NAME, cookie:NAME or none";
+    }
     return NULL;
 }
 
@@ -489,6 +492,7 @@ static bool set_value(const struct setting *s)
     case TYPE_HOST:
     case TYPE_PATH:
     case TYPE_METHOD:
+    case TYPE_KEY_SCOPE:
         return set_text(s);
     case TYPE_REDIS:
         return set_redis(s);

@@ -94,6 +94,7 @@ static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *or
     becalm_policy_defaults(&rules->policy);
     becalm_retry_on_defaults(&rules->retry_on);
     rules->connect_timeout = BECALM_S;
+    rules->key_scope = "credentials";
     rules->auto_limit = true;
     rules->origins = origins;
 }

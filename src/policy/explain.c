@@ -160,6 +160,7 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_HOST:
     case TYPE_PATH:
     case TYPE_METHOD:
+    case TYPE_KEY_SCOPE:
         (void)snprintf(text, size, "%s", *(const char *const *)field == NULL ? "" : *(const char *const *)field);
         break;
     case TYPE_REDIS:

@@ -62,6 +62,8 @@ static const struct schema_key rules[] = {
      .sentence = "true: POST and PATCH may be repeated as well"},
     {"idempotencyKey", FIELD(WORD, key), .words = key_words,
      .sentence = "what an Idempotency-Key is worth: allows retries, is required, or is ignored"},
+    {"keyScope", FIELD(KEY_SCOPE, key_scope),
+     .sentence = "whose an Idempotency-Key is: only who sends the same of these with it sees its answer"},
     {"retryMode", .type = TYPE_RETRY_MODE, .words = retry_modes,
      .sentence = "AWS's modes: standard is budget aws with full jitter, adaptive adds the client rate limit"},
     {"budget.kind", FIELD(BUDGET_KIND, policy.budget.kind), .words = schema_budget_kinds,

@@ -23,6 +23,7 @@ enum schema_type {
     TYPE_HOST,          /* const char *: match.host */
     TYPE_PATH,          /* const char *: match.path, match.prefix */
     TYPE_METHOD,        /* const char *: match.method */
+    TYPE_KEY_SCOPE,     /* const char *: keyScope */
     TYPE_REDIS,         /* const char *: budget.shared.redis, for who knows shared budgets */
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
     TYPE_ADDRESSES,     /* the same, of addresses */

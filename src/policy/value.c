@@ -425,6 +425,23 @@ bool value_method(const char *text)
     return length > 0 && text[length] == 0;
 }
 
+bool value_key_scope(const char *text)
+{
+    static const char *const words[] = {"credentials", "authorization", "none"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return true;
+        }
+    }
+    bool named = strncmp(text, "header:", 7) == 0 || strncmp(text, "cookie:", 7) == 0;
+    size_t length = named ? 7 : 0;
+    while (is_letter(text[length]) || is_digit(text[length]) ||
+           (text[length] != '\0' && strchr("!#$%&'*+-.^_`|~", text[length]) != NULL)) {
+        length++;
+    }
+    return named && length > 7 && text[length] == '\0';
+}
+
 bool value_cidr(const char *text)
 {
     char copy[INET6_ADDRSTRLEN];

@@ -2,9 +2,7 @@
 #include "exchange.h"
 
 #include "gateway.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "key_scope.h"
 
 #define STORED_MAX (1024u * 1024) /* a longer answer is passed on and not stored: its key is released */
 
@@ -49,17 +47,17 @@ enum key_verdict key_begin(struct exchange *exchange)
     const struct snapshot_target *target = exchange->target;
     struct store_ask ask;
     struct becalm_text key;
-    char name[300];
+    struct key_scope scope;
     if (!exchange->keyed || !becalm_key_parse(h1_find(bytes, head, H1_IDEMPOTENCY_KEY), &key)) {
         return KEY_GO; /* a safe method needs none */
     }
-    int length = snprintf(name, sizeof name, "%s/%s", target->service->name,
-                          target->endpoint == NULL ? "" : target->endpoint->name);
+    key_scope_read(&scope, target->rules->key_scope, exchange->host_name, bytes, head);
     struct store_request request = {
-        .target = {name, (size_t)length},
+        .service = text_of(target->service->name),
+        .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
         .key = key,
-        .authorization = h1_find(bytes, head, H1_AUTHORIZATION),
-        .cookie = h1_find(bytes, head, H1_COOKIE),
+        .scope = scope.text,
+        .scope_count = scope.count,
         .method = exchange_method(exchange),
         .path = exchange->path,
         .body = {exchange->body.at == NULL ? "" : exchange->body.at + exchange->body.from, bytes_left(&exchange->body)},

@@ -34,10 +34,12 @@ static bool hash_texts(const struct becalm_text *texts, size_t count, unsigned c
 
 bool store_key_make(struct store_key *key, const struct store_request *request)
 {
-    const struct becalm_text id[] = {request->target, request->key, request->authorization, request->cookie};
+    unsigned char scope[STORE_HASH];
+    const struct becalm_text id[] = {
+        request->service, request->endpoint, request->key, {(const char *)scope, sizeof scope}};
     const struct becalm_text fingerprint[] = {request->method, request->path, request->body};
     key->ticket = 0;
-    return hash_texts(id, sizeof id / sizeof *id, key->id) &&
+    return hash_texts(request->scope, request->scope_count, scope) && hash_texts(id, sizeof id / sizeof *id, key->id) &&
            hash_texts(fingerprint, sizeof fingerprint / sizeof *fingerprint, key->fingerprint);
 }
 

@@ -4,8 +4,9 @@
 
 /* Answers by idempotency key, for endpoints with `idempotencyKey: required`. Shared by all workers.
  *
- * A key is (endpoint, key, Authorization and Cookie); its fingerprint is (method, path, body). The first call with a
- * key begins it; when it ends with an answer that store_keeps() that is stored; anything else releases the key.
+ * A key is (endpoint, key, scope), where the scope says whose it is: the host that was asked, and who asked
+ * (key_scope.h). Its fingerprint is (method, path, body). The first call with a key begins it; when it ends with an
+ * answer that store_keeps() that is stored; anything else releases the key.
  *
  * `struct store` is what a store can do, and the one in memory is one of them. One that several gateways share can be
  * another: it asks over a network, so a question may be answered later. The one in memory answers at once. */
@@ -17,17 +18,18 @@
 #define STORE_HASH 32u /* SHA-256: nobody can make two requests collide on purpose */
 
 struct store_key {
-    unsigned char id[STORE_HASH];          /* of endpoint, key, credentials */
+    unsigned char id[STORE_HASH];          /* of endpoint, key, scope */
     unsigned char fingerprint[STORE_HASH]; /* of method, path, body */
     uint64_t ticket;                       /* the store's own: which beginning of the key this is */
 };
 
 /* What a key is made of. Texts may be absent, which is not the same as empty. */
 struct store_request {
-    struct becalm_text target; /* "service/endpoint" */
+    struct becalm_text service;
+    struct becalm_text endpoint; /* absent: the service's own rules */
     struct becalm_text key;
-    struct becalm_text authorization;
-    struct becalm_text cookie;
+    const struct becalm_text *scope; /* a list that is another one for everybody else */
+    size_t scope_count;
     struct becalm_text method;
     struct becalm_text path; /* with its query */
     struct becalm_text body;

@@ -146,3 +146,158 @@ def test_a_store_that_is_full_says_so(gateway, host):
     ]
     statuses = sorted(wire.answer("POST").status for wire in wires)
     assert set(statuses) == {201, 503} and statuses.count(201) >= 2, "what is in flight is never forgotten"
+
+
+# Whose key it is.
+
+def answers_with_what_it_saw(got):
+    return Reply(201, "|".join(f"{name}={value}" for name, value in got.fields if name in SEEN).encode())
+
+
+SEEN = ("host", "authorization", "cookie", "x-api-key", "x-tenant")
+
+
+def scoped(pair, scope=None):
+    more = "" if scope is None else f", keyScope: {scope}"
+    gateway, host = pair(rules=REQUIRED.replace("required}", f"required{more}}}"))
+    host.on("/charge", answers_with_what_it_saw)
+    return gateway, host
+
+
+def charge_as(gateway, lines, tenant="a.test", body=b"5 euro", path="/charge"):
+    fields = [("Idempotency-Key", "order-1"), *lines]
+    return gateway.ask("POST", path, body=body, host=tenant, fields=fields)
+
+
+APART = {
+    "a second Cookie line": ([("Cookie", "v=1"), ("Cookie", "user=alice")], [("Cookie", "v=1"), ("Cookie", "user=bob")]),
+    "a Cookie line more": ([("Cookie", "v=1")], [("Cookie", "v=1"), ("Cookie", "user=bob")]),
+    "an API key": ([("X-Api-Key", "alice")], [("x-api-key", "bob")]),
+    "a second API key": ([("X-Api-Key", "a"), ("X-Api-Key", "b")], [("X-Api-Key", "a"), ("X-Api-Key", "c")]),
+    "a second Authorization": ([("Authorization", "x"), ("Authorization", "alice")], [("Authorization", "x")]),
+    "the order of lines": ([("Authorization", "x"), ("Authorization", "y")], [("Authorization", "y"), ("Authorization", "x")]),
+    "an empty one and none": ([("Authorization", "")], []),
+    "an empty API key and none": ([("X-Api-Key", "")], []),
+    "another field": ([("Authorization", "s")], [("X-Api-Key", "s")]),
+    "another field with its name inside": ([("Cookie", "s")], [("Authorization", "s")]),
+    "lines that are one when joined": ([("Cookie", "a=1"), ("Cookie", "b=2")], [("Cookie", "a=1; b=2")]),
+    "where one line ends": ([("Cookie", "ab"), ("Cookie", "c")], [("Cookie", "a"), ("Cookie", "bc")]),
+}
+
+
+@pytest.mark.parametrize("what", APART)
+def test_a_key_is_only_its_owners(pair, what):
+    gateway, host = scoped(pair)
+    alice, bob = APART[what]
+    first, second = charge_as(gateway, alice), charge_as(gateway, bob)
+    assert "replayed" not in second.get("proxy-status", "") and first.body != second.body
+    assert host.count() == 2
+    for who, was in ((alice, first), (bob, second)):
+        again = charge_as(gateway, who)
+        assert again.body == was.body and "replayed" in again.get("proxy-status")
+    assert host.count() == 2
+
+
+def test_a_key_of_one_tenant_is_none_of_anothers(pair):
+    """Host is part of the key: neither its answer, nor that it is there, is told to another tenant."""
+    gateway, host = scoped(pair, "none")
+    assert charge_as(gateway, [], "tenant-a.test").body == b"host=tenant-a.test"
+    assert charge_as(gateway, [], "tenant-b.test").body == b"host=tenant-b.test"
+    assert charge_as(gateway, [], "tenant-c.test", body=b"9 euro").status == 201, "no 422 that tells of it"
+    for same in ("TENANT-A.test", "tenant-a.test:80", "tenant-a.test.", "tenant-a.test:"):
+        assert "replayed" in charge_as(gateway, [], same).get("proxy-status", ""), same
+    for other in ("tenant-a.test:8080", "tenant-a", "a.tenant-a.test"):
+        assert charge_as(gateway, [], other).body == f"host={other}".encode()
+    absolute = charge_as(gateway, [], "tenant-b.test", path="http://tenant-a.test/charge")
+    assert absolute.body == b"host=tenant-a.test", "the target's authority is whom the host is told of"
+
+
+def test_a_key_in_flight_is_not_told_to_others(pair):
+    gateway, host = scoped(pair)
+    host.on("/charge", Reply(201, b"alice's", delay=1), Reply(201, b"bob's"))
+    with gateway.wire() as wire:
+        fields = [("Idempotency-Key", "order-1"), ("X-Api-Key", "alice")]
+        wire.send(request("POST", "/charge", body=b"5 euro", fields=fields))
+        host.wait(1)
+        assert charge_as(gateway, [("X-Api-Key", "bob")]).body == b"bob's"
+        assert charge_as(gateway, [("X-Api-Key", "alice")]).status == 409
+        assert wire.answer("POST").body == b"alice's"
+
+
+SCOPES = {
+    # what counts, and what does not: (scope, alice's lines, the same for the scope, others by the scope)
+    "authorization": (
+        [("Authorization", "a"), ("Cookie", "x=1")],
+        [[("Authorization", "a"), ("Cookie", "x=2")], [("Authorization", "a"), ("X-Api-Key", "k")]],
+        [[("Authorization", "b"), ("Cookie", "x=1")], [("Cookie", "x=1")], [("Authorization", "a"), ("Authorization", "a")]],
+    ),
+    "header:X-Tenant": (
+        [("x-tenant", "a"), ("Authorization", "x")],
+        [[("X-TENANT", "a"), ("Authorization", "y")]],
+        [[("X-Tenant", "A")], [], [("X-Tenant", "")], [("X-Tenant", "a"), ("X-Tenant", "b")], [("X_Tenant", "b")]],
+    ),
+    "cookie:sid": (
+        [("Cookie", "sid=a; theme=dark")],
+        [[("Cookie", "theme=light; sid=a")], [("Cookie", "theme=x"), ("Cookie", "sid=a")], [("Cookie", "t=1;sid=a")]],
+        [
+            [("Cookie", "sid=b; theme=dark")],
+            [("Cookie", "sid=a; sid=b")],
+            [("Cookie", "sid=a; sid=a")],
+            [("Cookie", "SID=a")],
+            [("Cookie", "sid=")],
+            [("Cookie", "x=1,sid=a")],
+            [("Cookie", 'x="; sid=a')],
+            [("Cookie", "sid=a, sid=b")],
+            [("Cookie", "sid")],
+            [("Cookie", "x sid=a")],
+        ],
+    ),
+    "none": ([("Authorization", "a")], [[("Authorization", "b")], [], [("Cookie", "sid=1")]], []),
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_the_scope_of_keys_can_be_narrowed(pair, scope):
+    gateway, host = scoped(pair, scope)
+    alice, same, others = SCOPES[scope]
+    first = charge_as(gateway, alice)
+    for lines in same:
+        assert charge_as(gateway, lines).body == first.body, lines
+    assert host.count() == 1
+    for n, lines in enumerate(others):
+        assert "replayed" not in charge_as(gateway, lines).get("proxy-status", ""), lines
+        assert host.count() == 2 + n
+
+
+def test_who_names_no_cookie_is_not_who_hides_it(pair):
+    """What can't be read as cookies is a scope of its own: nobody is taken for a stranger without the cookie."""
+    gateway, host = scoped(pair, "cookie:sid")
+    assert charge_as(gateway, []).status == 201
+    for n, hidden in enumerate(("x=1,sid=mallory", 'a="b; sid=mallory', "sid =mallory", "a=b; sid", "=; sid=mallory")):
+        assert "replayed" not in charge_as(gateway, [("Cookie", hidden)]).get("proxy-status", ""), hidden
+        assert host.count() == 2 + n
+
+
+def test_a_field_that_the_host_does_not_see_is_nobodys_credential(pair):
+    gateway, host = scoped(pair)
+    assert charge_as(gateway, []).body == b"host=a.test"
+    hidden = charge_as(gateway, [("X-Api-Key", "k"), ("Connection", "x-api-key")])
+    assert hidden.body == b"host=a.test" and "replayed" in hidden.get("proxy-status"), "the host would see the same"
+
+
+def reload_and_wait(gateway, policy, explain):
+    gateway.reload(f"explain: {str(explain).lower()}\n{policy}")
+    wait_until(lambda: (gateway.ask(path="/other").get("becalm-explain") is not None) == explain)
+
+
+def test_a_reload_that_changes_the_scope_shows_nobody_older_answers(pair):
+    gateway, host = scoped(pair, "none")
+    policy = gateway.path.read_text()
+    alice, bob = [("Authorization", "alice")], [("Authorization", "bob")]
+    assert charge_as(gateway, alice).body == b"host=a.test|authorization=alice"
+    for n, scope in enumerate(("authorization", "header:Authorization", "cookie:sid", "credentials")):
+        reload_and_wait(gateway, policy.replace("keyScope: none", f"keyScope: {scope}"), n % 2 == 0)
+        assert charge_as(gateway, bob).body == b"host=a.test|authorization=bob"
+        assert host.count("/charge") == 2 + n
+    reload_and_wait(gateway, policy, True)
+    assert charge_as(gateway, bob).body == b"host=a.test|authorization=alice", "as the file says again: one for all"

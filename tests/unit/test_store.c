@@ -16,7 +16,8 @@ static struct store *store_of(becalm_ns ttl, uint32_t entries, uint64_t bytes)
 static struct store_key key_of(const char *key, const char *body)
 {
     struct store_key made;
-    struct store_request request = {.target = text("pay/charge"),
+    struct store_request request = {.service = text("pay"),
+                                    .endpoint = text("charge"),
                                     .key = text(key),
                                     .method = text("POST"),
                                     .path = text("/charge"),
@@ -125,18 +126,21 @@ static void test_store__only_answers_worth_it_are_kept(void **state)
 static void test_store__every_part_of_a_key_counts_and_absent_is_not_empty(void **state)
 {
     (void)state;
-    static const char *const rows[][7] = {
-        {"t", "k", NULL, NULL, "POST", "/", "b"},  {"u", "k", NULL, NULL, "POST", "/", "b"},
-        {"t", "l", NULL, NULL, "POST", "/", "b"},  {"t", "k", "a", NULL, "POST", "/", "b"},
-        {"t", "k", NULL, "a", "POST", "/", "b"},   {"t", "k", "", NULL, "POST", "/", "b"},
-        {"tk", "", NULL, NULL, "POST", "/", "b"},  {"t", "k", NULL, NULL, "PUT", "/", "b"},
-        {"t", "k", NULL, NULL, "POST", "/x", "b"}, {"t", "k", NULL, NULL, "POST", "/", "c"},
-        {"t", "k", NULL, NULL, "POST", "/b", ""}};
+    static const char *const rows[][8] = {
+        {"t", NULL, "k", NULL, NULL, "POST", "/", "b"},  {"u", NULL, "k", NULL, NULL, "POST", "/", "b"},
+        {"t", NULL, "l", NULL, NULL, "POST", "/", "b"},  {"t", NULL, "k", "a", NULL, "POST", "/", "b"},
+        {"t", NULL, "k", NULL, "a", "POST", "/", "b"},   {"t", NULL, "k", "", NULL, "POST", "/", "b"},
+        {"tk", NULL, "", NULL, NULL, "POST", "/", "b"},  {"t", NULL, "k", NULL, NULL, "PUT", "/", "b"},
+        {"t", NULL, "k", NULL, NULL, "POST", "/x", "b"}, {"t", NULL, "k", NULL, NULL, "POST", "/", "c"},
+        {"t", NULL, "k", NULL, NULL, "POST", "/b", ""},  {"t", "", "k", NULL, NULL, "POST", "/", "b"},
+        {"t", "k", "k", NULL, NULL, "POST", "/", "b"},   {"t", NULL, "k", "a", "b", "POST", "/", "b"},
+        {"t", NULL, "k", "ab", "", "POST", "/", "b"}};
     struct store_key keys[COUNT(rows)];
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *const *r = rows[i];
-        struct store_request request = {text(r[0]), text(r[1]), text(r[2]), text(r[3]),
-                                        text(r[4]), text(r[5]), text(r[6])};
+        const struct becalm_text scope[] = {text(r[3]), text(r[4])};
+        struct store_request request = {text(r[0]),   text(r[1]), text(r[2]), scope,
+                                        COUNT(scope), text(r[5]), text(r[6]), text(r[7])};
         check_true(store_key_make(&keys[i], &request));
         for (size_t j = 0; j < i; j++) {
             bool same_id = memcmp(keys[i].id, keys[j].id, STORE_HASH) == 0;
