@@ -275,9 +275,7 @@ static void attempt_write(struct attempt *attempt)
     attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
     if (exchange->body_streams) {
         bytes_free(&exchange->body);
-        if (exchange_wants_body(exchange)) {
-            client_resume(exchange->client);
-        }
+        exchange_feed(exchange);
     }
 }
 
@@ -340,9 +338,7 @@ void attempt_ready(struct attempt *attempt, uint32_t events)
 {
     struct exchange *exchange = attempt->exchange;
     if ((events & EPOLLOUT) != 0 && bytes_left(&attempt->unsent) > 0 && flush_unsent(attempt)) {
-        if (exchange->body_streams && exchange_wants_body(exchange)) {
-            client_resume(exchange->client);
-        }
+        exchange_feed(exchange);
         if (!tell_through(attempt)) {
             return;
         }

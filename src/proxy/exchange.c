@@ -380,6 +380,13 @@ void exchange_left(struct exchange *exchange)
     }
 }
 
+void exchange_feed(struct exchange *exchange)
+{
+    if (exchange->client != NULL && exchange->body_streams && exchange_wants_body(exchange)) {
+        client_resume(exchange->client);
+    }
+}
+
 void exchange_unblocked(struct exchange *exchange)
 {
     if (exchange->passing != NULL) {
@@ -515,10 +522,16 @@ static void refuse_body(struct exchange *exchange)
     refuse(exchange, 413, "http_request_error", "body_too_large", "the request's body is larger than maxBody allows");
 }
 
+/* What may become a tunnel ends with its client's connection, and there is no answer of it to be stored. */
+static bool wants_tunnel(const struct exchange *exchange)
+{
+    return exchange->is_connect || exchange->upgrades;
+}
+
 /* The body is here in full: then a key can be looked up, too. */
 static void body_ended(struct exchange *exchange)
 {
-    if (exchange->target->rules->key == BECALM_KEY_REQUIRED) {
+    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !wants_tunnel(exchange)) {
         switch (key_begin(exchange)) {
         case KEY_GO:
             break;
@@ -673,6 +686,12 @@ static bool check_request(struct exchange *exchange)
     if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !exchange->keyed &&
         !becalm_http_idempotent(exchange_method(exchange))) {
         refuse(exchange, 400, "http_request_denied", "key_required", "this endpoint wants an Idempotency-Key");
+        return false;
+    }
+    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && exchange->upgrades &&
+        !becalm_http_idempotent(exchange_method(exchange))) {
+        refuse(exchange, 400, "http_request_denied", "key_on_upgrade",
+               "an upgrade has no answer that could be stored with its Idempotency-Key");
         return false;
     }
     return true;

@@ -172,6 +172,8 @@ void exchange_cancel(struct exchange *);
 void exchange_left(struct exchange *);
 /* The client's socket takes bytes again. */
 void exchange_unblocked(struct exchange *);
+/* The host takes more of a body that streams: it is read from the client again. */
+void exchange_feed(struct exchange *);
 /* The gate calls this one. */
 void exchange_serve(struct exchange *);
 

@@ -181,6 +181,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
     struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_OK, .status = attempt->status};
     bool fine = tunnel != NULL;
+    BECALM_ASSERT(client != NULL); /* only a call that holds a key outlives its client, and a tunnel holds none */
     loop_forget(loop, &upstream->source);
     if (fine) {
         *tunnel = (struct tunnel){.far = {.ready = far_ready, .fd = upstream->source.fd}, .client = client};

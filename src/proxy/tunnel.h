@@ -12,7 +12,7 @@ struct attempt;
 struct exchange;
 struct tunnel;
 
-/* The attempt's connection becomes the far end. `bytes` is a 101 answer's head and what came behind it; NULL: the
+/* The attempt's connection becomes the far end; the exchange has a client. `bytes` is a 101 answer's head and what came behind it; NULL: the
  * answer to a CONNECT. */
 void tunnel_open(struct exchange *, struct attempt *, const char *bytes, size_t length);
 
