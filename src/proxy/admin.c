@@ -20,6 +20,7 @@ struct admin_listener {
     struct admin *admin;
     char *text; /* as in the policy */
     union address_socket address;
+    bool handed_over; /* by systemd, whose file it is */
     bool watched;
 };
 
@@ -128,7 +129,7 @@ static void listener_free(struct admin_listener *listener)
     if (listener == NULL) {
         return;
     }
-    if (listener->address.any.sa_family == AF_UNIX && listener->source.fd >= 0) {
+    if (listener->address.any.sa_family == AF_UNIX && listener->source.fd >= 0 && !listener->handed_over) {
         unlink(listener->address.local.sun_path);
     }
     free(listener->text);
@@ -149,6 +150,7 @@ static struct admin_listener *listener_make(struct admin *admin, const char *tex
     listener->address = address.socket;
     listener->text = strdup(text);
     listener->source.fd = listener->text == NULL ? -1 : listen_handed(admin->place.handed, &address.socket);
+    listener->handed_over = listener->source.fd >= 0;
     if (listener->text != NULL && listener->source.fd < 0) {
         /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
         bool local = address.kind == ADDRESS_LOCAL;

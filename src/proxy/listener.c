@@ -253,7 +253,10 @@ static void ready(struct source *source, uint32_t events)
 static void pause_over(struct timer *timer)
 {
     struct listener *listener = (struct listener *)((char *)timer - offsetof(struct listener, pause));
-    loop_watch_level(&listener->worker->loop, &listener->source, true);
+    struct loop *loop = &listener->worker->loop;
+    if (loop_watch_level(loop, &listener->source, true) != 0) { /* for want of memory: again later */
+        wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, PAUSE));
+    }
 }
 
 static void listener_close(struct listener *listener)

@@ -93,6 +93,7 @@ int loop_watch(struct loop *loop, struct source *source)
 
 int loop_watch_level(struct loop *loop, struct source *source, bool exclusive)
 {
+    source->shared = true;
     return watch(loop, source, EPOLLIN | (exclusive ? EPOLLEXCLUSIVE : 0));
 }
 
@@ -109,6 +110,9 @@ void loop_free_later(struct loop *loop, void *memory)
 
 void loop_bury(struct loop *loop, struct source *source)
 {
+    if (source->fd >= 0 && source->shared) {
+        loop_forget(loop, source);
+    }
     if (source->fd >= 0) {
         close(source->fd);
     }

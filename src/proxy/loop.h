@@ -13,6 +13,7 @@
 struct source {
     void (*ready)(struct source *, uint32_t events); /* EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP, EPOLLERR */
     int fd;
+    bool shared; /* other descriptors may stand for the same socket, here or in another process: see loop_bury() */
 };
 
 /* Something to be done after the events of this wake-up: when nobody is in the middle of anything. */
@@ -50,14 +51,16 @@ void loop_wake(struct loop *);
 
 /* Edge-triggered, for reading and writing. 0, or BECALM_EIO with errno. */
 int loop_watch(struct loop *, struct source *);
-/* Level-triggered, for reading; `exclusive` wakes one of the threads that share the descriptor. */
+/* Level-triggered, for reading; `exclusive` wakes one of the threads that share the socket. This is how sockets are
+ * watched that may have several descriptors. */
 int loop_watch_level(struct loop *, struct source *, bool exclusive);
 void loop_forget(struct loop *, struct source *);
 
 /* Frees memory from malloc() when the events of this wake-up are done. At least as large as a pointer; its first word
  * is overwritten, so that a source in it must be closed and its `ready` never looked at again: loop_bury() for one. */
 void loop_free_later(struct loop *, void *memory);
-/* The same for memory that begins with a source: closes it, and events that still come for it are ignored. */
+/* The same for memory that begins with a source: closes it, and events that still come for it are ignored. epoll drops
+ * a socket by itself only with the last of its descriptors, so one that may have others is taken out first. */
 void loop_bury(struct loop *, struct source *);
 
 void loop_later(struct loop *, struct task *);

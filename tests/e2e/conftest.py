@@ -22,6 +22,12 @@ sys.path.insert(0, str(HERE))
 from host import Host, wait_until  # noqa: E402
 from wire import Wire, ask  # noqa: E402
 
+HAND_OVER = (  # the descriptors of its first argument become 3, 4 and so on, as systemd passes sockets
+    "import fcntl, os, sys; fds = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 100) for fd in sys.argv[1].split(',')];"
+    "[os.dup2(fd, 3 + n, inheritable=True) for n, fd in enumerate(fds)]; [os.close(fd) for fd in fds];"
+    "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds))); os.execv(sys.argv[2], sys.argv[2:])"
+)
+
 START_SECONDS = 30
 END_SECONDS = 40
 
@@ -41,8 +47,21 @@ def free_port():
 class Gateway:
     """One process. `policy` is its text; settings that a test does not care about are chosen to make it fast."""
 
-    def __init__(self, folder, policy, sets=(), wrapper=(), workers=1, delay="0s", env=None, admin="127.0.0.1"):
-        """admin: on which IP address, with a port of its own; None: as the policy says."""
+    def __init__(
+        self,
+        folder,
+        policy,
+        sets=(),
+        wrapper=(),
+        workers=1,
+        delay="0s",
+        env=None,
+        admin="127.0.0.1",
+        listen="127.0.0.1",
+        handed=(),
+    ):
+        """listen, admin: on which IP address, with a port of its own; None: as the policy says. handed: listening
+        sockets that it gets by LISTEN_FDS."""
         self.folder = folder
         self.path = folder / "becalm.yaml"
         self.path.write_text(policy)
@@ -51,6 +70,10 @@ class Gateway:
         self.workers = workers
         self.delay = delay
         self.admin_ip = admin
+        self.listen_ip = listen
+        self.handed = [each.fileno() for each in handed]
+        if handed:
+            self.wrapper += [sys.executable, "-c", HAND_OVER, ",".join(map(str, self.handed))]
         self.env = env or {}
         self.process = None
         self.ended = False
@@ -61,7 +84,9 @@ class Gateway:
 
     def _start(self):
         self.port, self.admin = free_port(), free_port()
-        fixed = [f"listen=127.0.0.1:{self.port}", f"workers={self.workers}", f"drain.delay={self.delay}"]
+        fixed = [f"workers={self.workers}", f"drain.delay={self.delay}"]
+        if self.listen_ip is not None:
+            fixed.append(f"listen={self.listen_ip}:{self.port}")
         if self.admin_ip is not None:
             fixed.append(f"admin={self.admin_ip}:{self.admin}")
         command = [*self.wrapper, PROGRAM, "proxy"]
@@ -77,6 +102,7 @@ class Gateway:
                 stdin=subprocess.DEVNULL,
                 stdout=self.out,
                 stderr=self.err,
+                pass_fds=self.handed,
                 env={
                     **os.environ,
                     "NO_COLOR": "1",
