@@ -86,6 +86,7 @@ struct becalm_settings {
     becalm_ns header_timeout;
     becalm_ns idle_timeout;
     uint32_t max_connections;
+    uint32_t max_connections_per_client; /* 0: no limit of their own */
     uint64_t max_header_bytes;
     uint64_t max_body; /* UINT64_MAX: no limit */
     uint64_t replay_per_request;

@@ -477,6 +477,27 @@ static void write_build(struct metrics_text *w)
     metrics_number(w, 1);
 }
 
+static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g)
+{
+    static const struct {
+        const char *bound;
+        const char *action;
+    } words[METRICS_BOUNDS] = {
+        [METRICS_CONNECTIONS_DISPLACED] = {"maxConnections", "displaced"},
+        [METRICS_CONNECTIONS_REFUSED] = {"maxConnections", "refused"},
+        [METRICS_CLIENT_DISPLACED] = {"maxConnectionsPerClient", "displaced"},
+        [METRICS_CLIENT_REFUSED] = {"maxConnectionsPerClient", "refused"},
+    };
+    metrics_family(w, "becalm_bounds_reached_total", "counter",
+                   "How often a bound of the gateway refused something new, or ended something for it.");
+    for (size_t i = 0; i < METRICS_BOUNDS; i++) {
+        metrics_sample(w, "");
+        metrics_label(w, "bound", words[i].bound);
+        metrics_label(w, "action", words[i].action);
+        metrics_number(w, g->bounds[i]);
+    }
+}
+
 static void write_gateway(struct metrics_text *w, const struct metrics_gateway *g)
 {
     write_single(w, "becalm_workers", "gauge", "Worker threads.", g->workers);
@@ -487,6 +508,7 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
     write_single(w, "becalm_connections", "gauge", "Connections of clients that are open.", g->connections);
     write_single(w, "becalm_connections_accepted_total", "counter", "Connections that clients have opened.",
                  g->accepted);
+    write_bounds(w, g);
     write_single(w, "becalm_log_dropped_total", "counter", "Log lines that could not be written.", g->log_dropped);
     if (g->store != NULL) {
         write_store(w, g->store);

@@ -33,12 +33,22 @@ struct store_counts {
     uint64_t expired, evicted;
 };
 
+/* What happens at a bound of the gateway. */
+enum metrics_bound {
+    METRICS_CONNECTIONS_DISPLACED,
+    METRICS_CONNECTIONS_REFUSED,
+    METRICS_CLIENT_DISPLACED,
+    METRICS_CLIENT_REFUSED,
+    METRICS_BOUNDS
+};
+
 struct metrics_gateway {
     uint32_t workers;
     uint64_t connections; /* of clients, open now */
     uint64_t accepted;    /* and ever */
-    bool reload_ok;       /* the latest one */
-    uint64_t reload_at;   /* of the latest that went well: seconds since 1970 */
+    uint64_t bounds[METRICS_BOUNDS];
+    bool reload_ok;     /* the latest one */
+    uint64_t reload_at; /* of the latest that went well: seconds since 1970 */
     uint64_t log_dropped;
     const struct store_counts *store; /* NULL: no endpoint stores answers */
 };

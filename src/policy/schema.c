@@ -239,6 +239,8 @@ static const struct schema_key settings[] = {
     {"headerTimeout", FIELD(DURATION, header_timeout), RANGE(BECALM_MS, HOUR), .sentence = "how long a request's head may take"},
     {"idleTimeout", FIELD(DURATION, idle_timeout), RANGE(BECALM_MS, DAY), .sentence = "how long nothing may happen on a connection"},
     {"maxConnections", FIELD(INTEGER, max_connections), RANGE(1, 10 * MILLION), .sentence = "how many clients at once"},
+    {"maxConnectionsPerClient", FIELD(INTEGER, max_connections_per_client), RANGE(1, 10 * MILLION), .word = "none",
+     .sentence = "how many connections of one client at once"},
     {"maxHeaderBytes", FIELD(SIZE, max_header_bytes), RANGE(256, 1 << 20), .sentence = "how large a head may be"},
     {"maxBody", FIELD(SIZE, max_body), RANGE(0, UINT64_MAX - 1), .word = "none", .stands_for = UINT64_MAX,
      .sentence = "how large a request's body may be"},

@@ -61,6 +61,9 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
         .log_dropped = log_dropped(gateway->log),
         .store = store,
     };
+    for (uint32_t i = 0; i < METRICS_BOUNDS; i++) {
+        figures->bounds[i] = atomic_load_explicit(&gateway->bounds[i], memory_order_relaxed);
+    }
 }
 
 /* False: no memory. */

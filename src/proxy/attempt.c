@@ -324,7 +324,7 @@ static bool flush_unsent(struct attempt *attempt)
             return false;
         }
         attempt->wrote = true;
-        unsent->from += (size_t)written;
+        unsent->from += (uint32_t)written;
         if (attempt->exchange->client != NULL) {
             attempt->exchange->client->since = attempt->exchange->worker->loop.now; /* it moves */
         }

@@ -5,6 +5,7 @@
 #include "exchange.h"
 #include "gateway.h"
 #include "own.h"
+#include "room.h"
 #include "tunnel.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #define TURN_READS 8
 #define LINGER     (2 * BECALM_S)
 #define GRACE      (1 * BECALM_S) /* to say something, for who connected a moment before the end */
+#define STUCK      (5 * BECALM_S) /* reads nothing of its answer for so long: it may be given up for another one */
 
 static void client_read(struct client *);
 
@@ -40,10 +42,10 @@ bool bytes_add(struct bytes *bytes, const char *at, size_t length)
             return false;
         }
         bytes->at = larger;
-        bytes->size = size;
+        bytes->size = (uint32_t)size; /* the largest that is kept is replay.perRequest and one read: 2 GiB */
     }
     memcpy(bytes->at + bytes->length, at, length);
-    bytes->length += length;
+    bytes->length += (uint32_t)length;
     return true;
 }
 
@@ -67,6 +69,8 @@ static becalm_ns patience(const struct client *client)
 {
     const struct becalm_settings *settings = settings_of(client);
     switch (client->state) {
+    case CLIENT_WAITING:
+        return ROOM_PATIENCE;
     case CLIENT_HEAD:
         return client->worker->closing ? GRACE : settings->header_timeout;
     case CLIENT_LINGER:
@@ -92,8 +96,8 @@ static becalm_ns look_after(const struct client *client)
     return becalm_ns_min(settings->header_timeout, settings->idle_timeout);
 }
 
-/* An answer to a request that never became an exchange; the connection ends with it. */
-static void refuse(struct client *client, uint32_t status, const char *reason, const char *what)
+/* False: the connection is broken. */
+static bool put_refusal(struct client *client, uint32_t status, const char *reason, const char *what)
 {
     struct worker *worker = client->worker;
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
@@ -118,7 +122,12 @@ static void refuse(struct client *client, uint32_t status, const char *reason, c
                                                           .body_bytes = body,
                                                           .reason = reason});
     }
-    if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
+    return client_write(client, &(struct iovec){out.at, out.length}, 1);
+}
+
+void client_refuse(struct client *client, uint32_t status, const char *reason, const char *what)
+{
+    if (put_refusal(client, status, reason, what)) {
         client_done(client, false);
     } else {
         client_close(client);
@@ -135,7 +144,7 @@ static void nothing_moves(struct client *client)
         attempt_stalled(exchange->attempt[0]);
     } else {
         exchange_cancel(exchange);
-        refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+        client_refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
     }
 }
 
@@ -165,13 +174,15 @@ static void timer_fires(struct timer *timer)
         return;
     }
     wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, LINGER));
-    if (client->state == CLIENT_HEAD && client->worker->closing && bytes_left(&client->in) == 0) {
+    if (client->state == CLIENT_WAITING) {
+        room_late(client);
+    } else if (client->state == CLIENT_HEAD && client->worker->closing && bytes_left(&client->in) == 0) {
         client_close(client);
     } else if (client->state == CLIENT_HEAD) {
-        refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
+        client_refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
     } else if (client->state == CLIENT_BODY) {
         exchange_cancel(client->exchange);
-        refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+        client_refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
     } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->exchange != NULL) {
         nothing_moves(client);
     } else if (client->state == CLIENT_BUSY || client->state == CLIENT_TUNNEL) {
@@ -238,7 +249,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->task.run = next_request;
     client->worker = worker;
     client->since = worker->loop.now;
-    client->state = CLIENT_HEAD; /* who connects says something soon */
+    client->state = CLIENT_WAITING;
     client->identity = peer_of_socket(&worker->gateway->peer_key, fd, peer);
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
     client->trusted_in = worker->view->snapshot->number;
@@ -249,14 +260,20 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     }
     worker->clients = client;
     atomic_fetch_add_explicit(&worker->gateway->accepted, 1, memory_order_relaxed);
-    uint32_t count = atomic_fetch_add_explicit(&worker->gateway->connections, 1, memory_order_relaxed) + 1;
-    if (loop_watch(&worker->loop, &client->source) != 0) {
+    if (loop_watch(&worker->loop, &client->source) != 0 || !crowd_join(&worker->crowd, client)) {
         client_close(client);
         return;
     }
     wheel_arm(&worker->loop.wheel, &client->timer, becalm_ns_after(client->since, look_after(client)));
-    if (count > settings_of(client)->max_connections) {
-        refuse(client, 503, "connections", "too many connections");
+    room_enter(client);
+}
+
+void client_admit(struct client *client)
+{
+    client->since = client->worker->loop.now;
+    client->state = CLIENT_HEAD; /* who connects says something soon */
+    if (client->readable) {      /* it has done so while it waited */
+        loop_later(&client->worker->loop, &client->task);
     }
 }
 
@@ -280,7 +297,10 @@ void client_close(struct client *client)
     if (client->next != NULL) {
         client->next->link = client->link;
     }
-    atomic_fetch_sub_explicit(&worker->gateway->connections, 1, memory_order_relaxed);
+    room_leave(client);
+    if (client->group != NULL) {
+        crowd_leave(&worker->crowd, client);
+    }
     loop_bury(&worker->loop, &client->source);
 }
 
@@ -289,6 +309,53 @@ void client_abort(struct client *client)
     struct linger now = {.l_onoff = 1, .l_linger = 0};
     setsockopt(client->source.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     client_close(client);
+}
+
+/* Has it sent something that was not read yet? */
+static bool says_something(const struct client *client)
+{
+    char byte;
+    return recv(client->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+static bool stuck(struct client *client)
+{
+    note_reading(client);
+    return client_blocked(client) && becalm_ns_since(client->worker->loop.now, client->since) > STUCK;
+}
+
+enum price client_price(struct client *client)
+{
+    if (!client->placed) {
+        return PRICE_BUSY; /* nobody could have its place */
+    }
+    switch (client->state) {
+    case CLIENT_LINGER:
+        return PRICE_NOTHING;
+    case CLIENT_IDLE:
+    case CLIENT_HEAD:
+        /* One that has just sent its first bytes of a request is at work. */
+        return bytes_left(&client->in) == 0 && says_something(client) ? PRICE_BUSY : PRICE_IDLE;
+    case CLIENT_BUSY:
+        return stuck(client) ? PRICE_SLOW : PRICE_BUSY;
+    case CLIENT_BODY:
+    case CLIENT_WAITING:
+    case CLIENT_TUNNEL:
+        return PRICE_BUSY;
+    }
+    return PRICE_BUSY;
+}
+
+void client_displace(struct client *client)
+{
+    if (client->state == CLIENT_HEAD && bytes_left(&client->in) > 0) {
+        put_refusal(client, 503, "connections", "another client needs the connection");
+    }
+    if (client->state == CLIENT_BUSY) {
+        client_abort(client);
+    } else {
+        client_close(client);
+    }
 }
 
 void client_quiet(struct client *client)
@@ -353,7 +420,7 @@ static bool flush(struct client *client)
     if (written < 0) {
         return false;
     }
-    out->from += (size_t)written;
+    out->from += (uint32_t)written;
     if (written > 0) {
         client->since = client->worker->loop.now;
     }
@@ -459,7 +526,7 @@ static bool take_head(struct client *client, const char **at, const char *end)
     struct h1_verdict verdict = h1_parse_request(*at, head_length == 0 ? length : head_length, &limits, &worker->head);
     if (verdict.kind != H1_OK) {
         *at = end;
-        refuse(client, verdict.status, "bad_request", verdict.what);
+        client_refuse(client, verdict.status, "bad_request", verdict.what);
         return false;
     }
     const char *bytes = *at;
@@ -496,6 +563,7 @@ static const char *take(struct client *client, const char *at, const char *end)
                 return end;
             }
             break;
+        case CLIENT_WAITING:
         case CLIENT_TUNNEL:
             return at;
         case CLIENT_LINGER:
@@ -518,6 +586,7 @@ static bool wants_bytes(const struct client *client)
         return true;
     case CLIENT_BUSY:
         return client->exchange != NULL && exchange_wants_body(client->exchange);
+    case CLIENT_WAITING:
     case CLIENT_TUNNEL:
         return false;
     }

@@ -7,6 +7,7 @@
 
 #include "address.h"
 
+#include "crowd.h"
 #include "loop.h"
 #include <becalm/http.h>
 
@@ -17,20 +18,21 @@ struct exchange;
 struct tunnel;
 
 enum client_state {
-    CLIENT_IDLE,   /* between requests */
-    CLIENT_HEAD,   /* part of a head has come */
-    CLIENT_BODY,   /* a body is coming, and is collected */
-    CLIENT_BUSY,   /* a request is being answered */
-    CLIENT_TUNNEL, /* bytes go both ways */
-    CLIENT_LINGER  /* answered for the last time: waits for the peer to close, so that it can read the answer */
+    CLIENT_WAITING, /* has no place among maxConnections yet: see room.h */
+    CLIENT_IDLE,    /* between requests */
+    CLIENT_HEAD,    /* part of a head has come */
+    CLIENT_BODY,    /* a body is coming, and is collected */
+    CLIENT_BUSY,    /* a request is being answered */
+    CLIENT_TUNNEL,  /* bytes go both ways */
+    CLIENT_LINGER   /* answered for the last time: waits for the peer to close, so that it can read the answer */
 };
 
 /* Bytes that wait. */
 struct bytes {
     char *at;
-    size_t from; /* what is before it has gone */
-    size_t length;
-    size_t size;
+    uint32_t from; /* what is before it has gone */
+    uint32_t length;
+    uint32_t size;
 };
 
 bool bytes_add(struct bytes *, const char *, size_t); /* false: no memory */
@@ -47,6 +49,9 @@ struct client {
     struct worker *worker;
     struct client *next;
     struct client **link;
+    struct crowd_group *group; /* of its client, whose others follow */
+    struct client *group_next;
+    struct client **group_link;
     struct exchange *exchange;
     struct tunnel *tunnel;
     struct bytes in;  /* part of a head, or requests that came early */
@@ -61,6 +66,8 @@ struct client {
     bool readable;    /* there may be more to read */
     bool ended;       /* it will send no more */
     bool close_after; /* when all is written */
+    bool placed;      /* it is one of maxConnections */
+    bool tallied;     /* it is one of its client's maxConnectionsPerClient */
 };
 
 /* Takes over a connected descriptor. */
@@ -80,6 +87,15 @@ void client_resume(struct client *);
 void client_close(struct client *);
 /* Breaks the connection off so that nobody takes what was sent for a whole answer. */
 void client_abort(struct client *);
+
+/* It has a place: its request is read. */
+void client_admit(struct client *);
+/* Answers what never became an exchange; the connection ends with it. */
+void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
+/* Closes it now, for another one. Who is in the middle of something is told why, as far as its socket takes that. */
+void client_displace(struct client *);
+/* What it would lose by that. */
+enum price client_price(struct client *);
 
 /* Closes it if it is idle. */
 void client_quiet(struct client *);

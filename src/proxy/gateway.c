@@ -49,6 +49,11 @@ void gateway_count_refusal(struct gateway *gateway, uint32_t status)
     atomic_fetch_add_explicit(&gateway->refused[hundreds], 1, memory_order_relaxed);
 }
 
+void gateway_count_bound(struct gateway *gateway, enum metrics_bound bound)
+{
+    atomic_fetch_add_explicit(&gateway->bounds[bound], 1, memory_order_relaxed);
+}
+
 void gateway_breaker_moved(struct worker *worker, const struct snapshot_target *target, enum becalm_breaker_state from,
                            enum becalm_breaker_state to)
 {
@@ -315,6 +320,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     }
     pthread_mutex_init(&gateway->lock, NULL);
     peer_key_draw(&gateway->peer_key);
+    tally_init(&gateway->clients);
     gateway->path = strdup(options->path);
     gateway->set = copy_list(options->load == NULL ? NULL : options->load->set);
     gateway->allow_unknown = options->load != NULL && options->load->allow_unknown;
@@ -390,6 +396,7 @@ void gateway_free(struct gateway *gateway)
     free(gateway->handed_fd);
     free(gateway->text);
     free(gateway->path);
+    tally_free(&gateway->clients);
     pthread_mutex_destroy(&gateway->lock);
     free(gateway);
 }

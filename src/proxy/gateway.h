@@ -9,7 +9,10 @@
 #include "peer.h"
 #include "snapshot.h"
 #include "store.h"
+#include "tally.h"
 #include "worker.h"
+
+#include "meter/metrics.h"
 
 #include <pthread.h>
 
@@ -57,7 +60,10 @@ struct gateway {
     uint32_t worker_count;
     struct control *control;
     uint64_t started_wall;
-    BECALM_ATOMIC(uint32_t) connections;
+    BECALM_ATOMIC(uint32_t) connections;            /* of clients, at most maxConnections */
+    BECALM_ATOMIC(uint32_t) waiting;                /* and those that wait for a place */
+    struct tally clients;                           /* connections by client */
+    BECALM_ATOMIC(uint64_t) bounds[METRICS_BOUNDS]; /* how often each was reached */
     BECALM_ATOMIC(uint64_t) replay_bytes;
     BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
     BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
@@ -89,6 +95,7 @@ struct snapshot *gateway_snapshot(struct gateway *); /* with a use of the caller
 void gateway_wake_others(struct gateway *, uint32_t worker);
 void gateway_order_all(struct gateway *, unsigned orders);
 void gateway_count_refusal(struct gateway *, uint32_t status);
+void gateway_count_bound(struct gateway *, enum metrics_bound);
 void gateway_breaker_moved(struct worker *, const struct snapshot_target *, enum becalm_breaker_state from,
                            enum becalm_breaker_state to);
 /* A gate in role sidecar speaks for its host alone. */

@@ -197,9 +197,16 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_SNAPSHOT) != 0) {
         take_snapshot(worker);
         listeners_update(worker);
+        room_trim(worker);
     }
     if ((orders & WORKER_SERVE) != 0) {
         serve_all(worker);
+    }
+    if ((orders & WORKER_ROOM) != 0) {
+        room_asked(worker);
+    }
+    if ((orders & WORKER_ROOMED) != 0) {
+        room_answered(worker);
     }
     worker->draining |= (orders & (WORKER_DRAIN | WORKER_CLOSE)) != 0;
     if ((orders & WORKER_CLOSE) != 0) {
@@ -238,6 +245,7 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
     worker->number = number;
     worker->log = log;
     worker->loop.epoll_fd = worker->loop.wake.fd = -1;
+    crowd_init(&worker->crowd);
     int rc = loop_init(&worker->loop, woken);
     if (rc != 0) {
         return rc;
@@ -278,6 +286,7 @@ void worker_free(struct worker *worker)
     while (worker->clients != NULL) {
         client_close(worker->clients);
     }
+    crowd_free(&worker->crowd);
     while (worker->view != NULL) {
         struct view *next = worker->view->next;
         view_free(worker->view);

@@ -5,10 +5,12 @@
 /* One thread of the gateway: its loop, its view of the snapshot, its connections. Workers share the state of targets
  * and nothing else. */
 
+#include "crowd.h"
 #include "decisions.h"
 #include "h1.h"
 #include "log.h"
 #include "loop.h"
+#include "room.h"
 #include "snapshot.h"
 #include "upstream.h"
 
@@ -41,7 +43,9 @@ enum worker_order {
     WORKER_SERVE = 2,    /* a slot of some gate came free */
     WORKER_DRAIN = 16,   /* tell clients with every answer to close */
     WORKER_CLOSE = 4,    /* stop accepting; close what is idle, and the rest after its answer */
-    WORKER_STOP = 8      /* end now */
+    WORKER_STOP = 8,     /* end now */
+    WORKER_ROOM = 32,    /* another worker's client wants the place of an idle connection */
+    WORKER_ROOMED = 64   /* all others have looked for one */
 };
 
 struct worker {
@@ -60,6 +64,8 @@ struct worker {
     struct upstream_host *hosts;
     struct listener *listeners;
     struct client *clients;
+    struct crowd crowd;
+    struct room room;
     BECALM_ATOMIC(uint32_t) client_count;
     BECALM_ATOMIC(uint32_t) exchange_count;
     struct exchange *spare; /* exchanges to be used again */

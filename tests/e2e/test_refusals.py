@@ -2,6 +2,7 @@
 """What the gateway does not take: ambiguous framing from either side, and more than its caps."""
 
 import json
+import threading
 import time
 
 import pytest
@@ -283,20 +284,24 @@ def test_idle_connections_are_closed_after_their_time(pair):
 
 def test_more_connections_than_allowed_get_503(pair):
     gateway, host = pair("maxConnections: 5")
+    go = threading.Event()
+    host.on("/slow", Reply(when=go.is_set))
     wires = []
     try:
         while len(wires) < 5:
-            wires.append(gateway.wire())
-            assert wires[-1].ask().status == 200
+            wires.append(gateway.wire().send(request(path="/slow")))
+        host.wait(5)
         with gateway.wire() as sixth:
             answer = sixth.send(request()).answer()
             assert answer.status == 503 and int(answer.get("retry-after")) >= 0
-        assert wires[0].ask().status == 200
+        go.set()
+        assert [wire.answer().status for wire in wires] == [200] * 5
         wires.pop().close()
         until = time.monotonic() + 20
         while gateway.ask().status != 200:
             assert time.monotonic() < until
     finally:
+        go.set()
         for wire in wires:
             wire.close()
 

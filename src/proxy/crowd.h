@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_CROWD_H
+#define BECALM_PROXY_CROWD_H
+
+/* The connections of one worker by client (peer.h), so that the one to give up is found among those of the client with
+ * the most. Groups stand in levels by the logarithm of their count: the first group of the highest level has at least
+ * half as many connections as the largest one, and moving between levels costs a few instructions. Nothing here is
+ * touched by a request: only connections that come and go move anything. */
+
+#include "hash_table.h"
+
+#define CROWD_LEVELS 24u
+
+struct client;
+
+/* One client's connections to this worker. */
+struct crowd_group {
+    struct hash_table_node node; /* first; its key is the client */
+    struct client *first;        /* the one that came first, or was looked at the longest ago */
+    struct client **last;
+    uint32_t count;
+    uint32_t level;
+    struct crowd_group *level_next;
+    struct crowd_group **level_link;
+};
+
+struct crowd {
+    struct hash_table groups;
+    uint32_t used; /* bit n: level n has a group */
+    struct crowd_group *level[CROWD_LEVELS];
+    struct crowd_group **level_last[CROWD_LEVELS];
+};
+
+void crowd_init(struct crowd *);
+void crowd_free(struct crowd *); /* everybody has left */
+
+/* client->identity says whose it is. False: no memory. */
+bool crowd_join(struct crowd *, struct client *);
+void crowd_leave(struct crowd *, struct client *);
+
+/* The highest level that has a group, plus 1; 0: nobody is here. */
+static inline uint32_t crowd_top(const struct crowd *crowd)
+{
+    return crowd->used == 0 ? 0 : 32u - (uint32_t)__builtin_clz(crowd->used);
+}
+
+/* What giving up a connection costs its client, the cheapest first. */
+enum price {
+    PRICE_NOTHING, /* it is answered for the last time, or reads nothing any more */
+    PRICE_IDLE,    /* between two requests, or its first one has not come in full */
+    PRICE_SLOW,    /* in the middle of a request or an answer that hardly moves */
+    PRICE_BUSY     /* never given up */
+};
+
+/* The connection to give up: of the highest level from `lowest` on that has one for at most this price, the cheapest,
+ * then the longest idle. At most CROWD_LOOKS are looked at in each level; those that are too dear go to the end, so
+ * that the next search looks at others. NULL: there is none. */
+#define CROWD_LOOKS 64u
+struct client *crowd_pick(struct crowd *, enum price most, uint32_t lowest);
+/* The same among one client's own. */
+struct client *crowd_pick_of(struct crowd_group *, enum price most);
+
+#endif

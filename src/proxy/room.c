@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+#include "room.h"
+
+#include "client.h"
+#include "gateway.h"
+
+#include <string.h>
+
+#define TRIES    8u              /* connections given up for a new one, when others take the place of the first */
+#define TRIM_MAX 4096u           /* connections given up in one go */
+#define TOLD     (10 * BECALM_S) /* between two lines in the log */
+
+static const struct becalm_settings *settings_of(const struct worker *worker)
+{
+    return worker->view->snapshot->settings;
+}
+
+static bool place_take(struct client *client)
+{
+    struct gateway *gateway = client->worker->gateway;
+    uint32_t max = settings_of(client->worker)->max_connections;
+    client->placed = atomic_fetch_add_explicit(&gateway->connections, 1, memory_order_relaxed) < max;
+    if (!client->placed) { /* for a moment it counts too many, never too few */
+        atomic_fetch_sub_explicit(&gateway->connections, 1, memory_order_relaxed);
+    }
+    return client->placed;
+}
+
+/* A full gateway is worth a line, but not one for each connection. */
+static void tell(struct worker *worker, const char *message)
+{
+    struct room *room = &worker->room;
+    struct log_pair pair = {
+        .key = "maxConnections", .type = LOG_NUMBER, .number = settings_of(worker)->max_connections};
+    if (room->told_at == 0 || becalm_ns_since(worker->loop.now, room->told_at) >= TOLD) {
+        room->told_at = worker->loop.now;
+        log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, message, &pair, 1);
+    }
+}
+
+static void displace(struct client *client, enum metrics_bound bound)
+{
+    struct worker *worker = client->worker;
+    gateway_count_bound(worker->gateway, bound);
+    if (bound == METRICS_CONNECTIONS_DISPLACED) {
+        tell(worker, "all connections are taken: idle ones are closed for new ones");
+    }
+    client_displace(client);
+}
+
+/* Slow ones only go for who has no more connections than they have. */
+static bool displace_for(struct worker *worker, uint32_t level)
+{
+    struct client *victim = crowd_pick(&worker->crowd, PRICE_IDLE, 0);
+    if (victim == NULL) {
+        victim = crowd_pick(&worker->crowd, PRICE_SLOW, level);
+    }
+    if (victim != NULL) {
+        displace(victim, METRICS_CONNECTIONS_DISPLACED);
+    }
+    return victim != NULL;
+}
+
+static bool place_make(struct client *client)
+{
+    for (uint32_t i = 0; i < TRIES; i++) {
+        if (place_take(client)) {
+            return true;
+        }
+        if (!displace_for(client->worker, client->group->level)) {
+            return false;
+        }
+    }
+    return place_take(client);
+}
+
+static void turn_away(struct client *client, enum metrics_bound bound, const char *reason, const char *what)
+{
+    struct worker *worker = client->worker;
+    gateway_count_bound(worker->gateway, bound);
+    if (worker->room.turned_away >= ROOM_TURNED_AWAY) {
+        client_close(client);
+        return;
+    }
+    worker->room.turned_away++;
+    client->state = CLIENT_BUSY;
+    client_refuse(client, 503, reason, what);
+}
+
+/* The last word: a place, or none. */
+static void settle(struct client *client)
+{
+    if (place_make(client)) {
+        client_admit(client);
+    } else {
+        tell(client->worker, "all connections are taken, and none is idle: new ones get 503");
+        turn_away(client, METRICS_CONNECTIONS_REFUSED, "connections", "too many connections");
+    }
+}
+
+/* Waiting for other workers. */
+
+static void round_begin(struct worker *worker)
+{
+    struct gateway *gateway = worker->gateway;
+    struct room *room = &worker->room;
+    uint64_t all = gateway->worker_count == 64 ? UINT64_MAX : (UINT64_C(1) << gateway->worker_count) - 1;
+    room->round = room->waiting_count;
+    if (room->round == 0) {
+        return;
+    }
+    /* relaxed: the order that follows publishes it */
+    atomic_store_explicit(&room->asked, all & ~(UINT64_C(1) << worker->number), memory_order_relaxed);
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        if (i != worker->number) {
+            worker_order(&gateway->worker[i], WORKER_ROOM);
+        }
+    }
+}
+
+static void waiting_remove(struct client *client)
+{
+    struct room *room = &client->worker->room;
+    uint32_t i = 0;
+    while (i < room->waiting_count && room->waiting[i] != client) {
+        i++;
+    }
+    if (i == room->waiting_count) {
+        return;
+    }
+    room->waiting_count--;
+    room->round -= i < room->round;
+    memmove(&room->waiting[i], &room->waiting[i + 1], (room->waiting_count - i) * sizeof(struct client *));
+    atomic_fetch_sub_explicit(&client->worker->gateway->waiting, 1, memory_order_relaxed);
+}
+
+static void waiting_add(struct client *client)
+{
+    struct room *room = &client->worker->room;
+    room->waiting[room->waiting_count++] = client;
+    atomic_fetch_add_explicit(&client->worker->gateway->waiting, 1, memory_order_relaxed);
+    wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->worker->loop.now, ROOM_PATIENCE));
+    if (room->round == 0) {
+        round_begin(client->worker);
+    }
+}
+
+/* The highest level of the other workers, plus 1. */
+static uint32_t top_elsewhere(const struct worker *worker)
+{
+    uint32_t top = 0;
+    for (uint32_t i = 0; i < worker->gateway->worker_count; i++) {
+        const struct worker *other = &worker->gateway->worker[i];
+        uint32_t its = atomic_load_explicit(&other->room.top, memory_order_relaxed);
+        top = other != worker && its > top ? its : top;
+    }
+    return top;
+}
+
+void room_asked(struct worker *worker)
+{
+    struct gateway *gateway = worker->gateway;
+    uint32_t max = settings_of(worker)->max_connections;
+    for (uint32_t i = 0; i < ROOM_WAITING; i++) {
+        uint32_t wanted = atomic_load_explicit(&gateway->waiting, memory_order_relaxed);
+        uint32_t taken = atomic_load_explicit(&gateway->connections, memory_order_relaxed);
+        if (wanted == 0 || taken + wanted <= max || !displace_for(worker, 1)) {
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        struct worker *other = &gateway->worker[i];
+        uint64_t bit = UINT64_C(1) << worker->number;
+        /* relaxed: the counts that it is about are atomic themselves */
+        if (other != worker && atomic_fetch_and_explicit(&other->room.asked, ~bit, memory_order_relaxed) == bit) {
+            worker_order(other, WORKER_ROOMED);
+        }
+    }
+}
+
+void room_answered(struct worker *worker)
+{
+    struct room *room = &worker->room;
+    while (room->round > 0) {
+        struct client *client = room->waiting[0];
+        waiting_remove(client);
+        settle(client);
+    }
+    round_begin(worker);
+}
+
+void room_late(struct client *client)
+{
+    waiting_remove(client);
+    settle(client);
+}
+
+/* Coming and going. */
+
+static void publish_top(struct worker *worker)
+{
+    uint32_t top = crowd_top(&worker->crowd);
+    if (top != atomic_load_explicit(&worker->room.top, memory_order_relaxed)) {
+        atomic_store_explicit(&worker->room.top, top, memory_order_relaxed);
+    }
+}
+
+static bool tally(struct client *client)
+{
+    uint32_t max = settings_of(client->worker)->max_connections_per_client;
+    struct tally *clients = &client->worker->gateway->clients;
+    client->tallied = tally_take(clients, client->identity, max == 0 ? UINT32_MAX : max);
+    if (!client->tallied) { /* its own longest idle one goes, if this worker has it */
+        struct client *victim = crowd_pick_of(client->group, PRICE_IDLE);
+        if (victim != NULL) {
+            displace(victim, METRICS_CLIENT_DISPLACED);
+            client->tallied = tally_take(clients, client->identity, max);
+        }
+    }
+    return client->tallied;
+}
+
+void room_enter(struct client *client)
+{
+    struct worker *worker = client->worker;
+    publish_top(worker);
+    if (!tally(client)) {
+        turn_away(client, METRICS_CLIENT_REFUSED, "client_connections", "this client has too many connections");
+        return;
+    }
+    if (place_take(client)) {
+        client_admit(client);
+        return;
+    }
+    uint32_t elsewhere = top_elsewhere(worker);
+    if (crowd_top(&worker->crowd) >= elsewhere && place_make(client)) {
+        client_admit(client);
+    } else if (elsewhere == 0 || worker->room.waiting_count == ROOM_WAITING) {
+        settle(client);
+    } else {
+        waiting_add(client);
+    }
+}
+
+void room_leave(struct client *client)
+{
+    struct gateway *gateway = client->worker->gateway;
+    if (client->placed) {
+        atomic_fetch_sub_explicit(&gateway->connections, 1, memory_order_relaxed);
+    } else if (client->state == CLIENT_WAITING) {
+        waiting_remove(client);
+    } else {
+        client->worker->room.turned_away--;
+    }
+    if (client->tallied) {
+        tally_give(&gateway->clients, client->identity);
+    }
+}
+
+void room_trim(struct worker *worker)
+{
+    uint32_t max = settings_of(worker)->max_connections;
+    for (uint32_t i = 0; i < TRIM_MAX; i++) {
+        struct client *victim = atomic_load_explicit(&worker->gateway->connections, memory_order_relaxed) > max
+                                    ? crowd_pick(&worker->crowd, PRICE_IDLE, 0)
+                                    : NULL;
+        if (victim == NULL) {
+            break;
+        }
+        displace(victim, METRICS_CONNECTIONS_DISPLACED);
+    }
+}
