@@ -17,9 +17,20 @@ static void check_rebuilt(const char *bytes, const struct h1_head *head, bool to
     const struct h1_limits twice = {.head_bytes = 2 * HEAD_BYTES + 128};
     struct h1_verdict verdict = h1_parse_answer(again, length, &twice, to_head, to_connect, &copy);
     BECALM_ASSERT(verdict.kind == H1_OK);
+    check_opinion(HTTP_RESPONSE, again, &copy);
     check_same_fields(bytes, head, again, &copy);
     BECALM_ASSERT(copy.framing == head->framing && copy.status == head->status);
     free(again);
+}
+
+/* Lengths that agree are taken, and llhttp refuses them. What is passed on has one of them, and is shown to it. */
+static bool has_two_lengths(const struct h1_head *head)
+{
+    uint32_t lengths = 0;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        lengths += head->field[i].id == H1_CONTENT_LENGTH;
+    }
+    return lengths > 1;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -37,8 +48,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct h1_verdict verdict = h1_parse_answer(copy, end, &limits, to_head, to_connect, &head);
     if (verdict.kind == H1_OK) {
         check_head(copy, end, &head);
-        check_opinion(HTTP_RESPONSE, copy, &head);
-        BECALM_ASSERT(head.status >= 100 && head.status <= 599);
+        if (!has_two_lengths(&head)) {
+            check_opinion(HTTP_RESPONSE, copy, &head);
+        }
+        BECALM_ASSERT(head.status >= 100 && head.status <= 999);
         BECALM_ASSERT(head.framing != H1_UNTIL_CLOSE || !head.keep_alive);
         check_rebuilt(copy, &head, to_head, to_connect);
         check_body(&head, bytes + end, length - end, data[0]);

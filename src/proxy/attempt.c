@@ -63,15 +63,28 @@ void attempt_abandon(struct attempt *attempt)
     attempt_free(attempt);
 }
 
-static void fail(struct attempt *attempt, enum becalm_http_failure failure)
+static void fail_by(struct attempt *attempt, enum becalm_http_failure failure, const char *rule)
 {
     struct exchange *exchange = attempt->exchange;
     release(attempt, false);
     struct becalm_outcome outcome;
     exchange->failure = failure;
+    exchange->rule = rule;
     becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
     outcome.delivered = attempt->state == ATTEMPT_PASSING;
     exchange_done(exchange, attempt->slot, &outcome);
+}
+
+static void fail(struct attempt *attempt, enum becalm_http_failure failure)
+{
+    fail_by(attempt, failure, NULL);
+}
+
+/* The host's answer breaks a rule of HTTP/1, and can't be passed on, or not to its end. */
+static void refuse_answer(struct attempt *attempt, const char *rule)
+{
+    exchange_log_broken(attempt->exchange, attempt->host, rule);
+    fail_by(attempt, attempt->state == ATTEMPT_PASSING ? BECALM_HTTP_CUT : BECALM_HTTP_BAD_ANSWER, rule);
 }
 
 void attempt_stalled(struct attempt *attempt)
@@ -85,8 +98,8 @@ static bool redo(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     struct upstream *upstream = attempt->upstream;
-    if (attempt->redone || upstream == NULL || !upstream->reused || bytes_left(&attempt->got) > 0 ||
-        attempt->state != ATTEMPT_SENT || (attempt->wrote && !exchange_may_repeat(exchange))) {
+    if (attempt->redone || upstream == NULL || !upstream->reused || attempt->heard || attempt->state != ATTEMPT_SENT ||
+        (attempt->wrote && !exchange_may_repeat(exchange))) {
         return false;
     }
     attempt->redone = true;
@@ -357,16 +370,16 @@ void attempt_resume(struct attempt *attempt)
 
 /* Reading the answer. */
 
-/* There are none, or they are well formed. */
-static bool trailers_valid(const struct attempt *attempt)
+/* NULL: there are none, or they are well formed; or which rule they break. */
+static const char *trailers_wrong(const struct attempt *attempt)
 {
     struct h1_head head;
     size_t length = bytes_left(&attempt->trailers);
-    return length == 0 || h1_parse_trailers(attempt->trailers.at, length, &head).kind == H1_OK;
+    return length == 0 ? NULL : h1_parse_trailers(attempt->trailers.at, length, &head).what;
 }
 
-/* Takes pieces until there are no more, or no more room for them. False: malformed. */
-static bool collect(struct attempt *attempt, const char **at, const char *end, struct pieces *pieces)
+/* Takes pieces until there are no more, or no more room for them. NULL, or what is wrong with them. */
+static const char *collect(struct attempt *attempt, const char **at, const char *end, struct pieces *pieces)
 {
     pieces->count = 0;
     pieces->bytes = 0;
@@ -374,23 +387,23 @@ static bool collect(struct attempt *attempt, const char **at, const char *end, s
         struct h1_piece piece = h1_body_next(&attempt->body, at, end);
         switch (piece.kind) {
         case H1_PIECE_NONE:
-            return true;
+            return NULL;
         case H1_PIECE_END:
-            return trailers_valid(attempt);
+            return trailers_wrong(attempt);
         case H1_PIECE_DATA:
             pieces->piece[pieces->count++] = (struct becalm_text){piece.at, piece.length};
             pieces->bytes += piece.length;
             break;
         case H1_PIECE_TRAILER:
             if (!bytes_add(&attempt->trailers, piece.at, piece.length)) {
-                return false;
+                return "no memory for its trailers";
             }
             break;
         case H1_PIECE_BAD:
-            return false;
+            return piece.what;
         }
     }
-    return true;
+    return NULL;
 }
 
 static bool tell(struct attempt *attempt, enum becalm_event_kind kind, const struct offer *offer,
@@ -451,14 +464,16 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     struct exchange *exchange = attempt->exchange;
     const char *at = bytes + head->length;
     struct pieces pieces;
+    const char *wrong;
     attempt->status = head->status;
     attempt->keep_alive = head->keep_alive;
     attempt->framing = head->framing;
     attempt->content_length = head->content_length;
     h1_body_init(&attempt->body, head);
     bytes_free(&attempt->got);
-    if (!collect(attempt, &at, end, &pieces)) {
-        fail(attempt, BECALM_HTTP_BAD_ANSWER);
+    wrong = collect(attempt, &at, end, &pieces);
+    if (wrong != NULL) {
+        refuse_answer(attempt, wrong);
         return false;
     }
     bool ended = attempt->body.ended;
@@ -489,8 +504,9 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
         return false;
     }
     while (at < end) { /* more pieces than one list holds */
-        if (!collect(attempt, &at, end, &pieces)) {
-            fail(attempt, BECALM_HTTP_CUT);
+        wrong = collect(attempt, &at, end, &pieces);
+        if (wrong != NULL) {
+            refuse_answer(attempt, wrong);
             return false;
         }
         if (!pass(attempt, &pieces)) {
@@ -506,6 +522,17 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     return true;
 }
 
+/* Some hosts send an empty line before their status line. One is left out; it can't be anything else. */
+static const char *skip_blank(struct attempt *attempt, const char *bytes, const char *end)
+{
+    if (attempt->blank || end - bytes < 2 || bytes[0] != '\r' || bytes[1] != '\n') {
+        return bytes;
+    }
+    attempt->blank = true;
+    attempt->scanned = 0;
+    return bytes + 2;
+}
+
 /* Part of an answer, from its beginning. True: go on reading. */
 static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
 {
@@ -513,11 +540,13 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
     struct worker *worker = exchange->worker;
     struct h1_limits limits = {.head_bytes = GATEWAY_ANSWER_HEAD};
     const char *end = bytes + length;
+    attempt->heard = true;
     for (;;) {
+        bytes = skip_blank(attempt, bytes, end);
         size_t head_length = h1_head_end(bytes, (size_t)(end - bytes), attempt->scanned);
         if (head_length == 0) {
             if ((size_t)(end - bytes) > limits.head_bytes) {
-                fail(attempt, BECALM_HTTP_BAD_ANSWER);
+                refuse_answer(attempt, "the answer's head is too large");
                 return false;
             }
             attempt->scanned = (size_t)(end - bytes);
@@ -530,13 +559,14 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
         }
         attempt->scanned = 0;
         struct h1_head *head = &worker->head;
-        if (h1_parse_answer(bytes, head_length, &limits, exchange->is_head, false, head).kind != H1_OK) {
-            fail(attempt, BECALM_HTTP_BAD_ANSWER);
+        struct h1_verdict verdict = h1_parse_answer(bytes, head_length, &limits, exchange->is_head, false, head);
+        if (verdict.kind != H1_OK) {
+            refuse_answer(attempt, verdict.what);
             return false;
         }
         if (head->status == 101) {
             if (!exchange->upgrades || !head->websocket) {
-                fail(attempt, BECALM_HTTP_BAD_ANSWER);
+                refuse_answer(attempt, "101 without a request for this upgrade");
                 return false;
             }
             attempt->status = 101;
@@ -547,6 +577,7 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
             return take_answer(attempt, bytes, end, head);
         }
         bytes += head_length; /* 100 and its like are between the host and us */
+        attempt->blank = false;
         bytes_free(&attempt->got);
     }
 }
@@ -558,8 +589,9 @@ static bool take_body(struct attempt *attempt, const char *bytes, size_t length)
     const char *end = bytes + length;
     struct pieces pieces;
     do {
-        if (!collect(attempt, &at, end, &pieces)) {
-            fail(attempt, BECALM_HTTP_CUT);
+        const char *wrong = collect(attempt, &at, end, &pieces);
+        if (wrong != NULL) {
+            refuse_answer(attempt, wrong);
             return false;
         }
         bool ended = attempt->body.ended;

@@ -120,7 +120,8 @@ static bool put_refusal(struct client *client, uint32_t status, const char *reas
                                                           .peer = client_peer(client, peer, sizeof peer),
                                                           .status = status,
                                                           .body_bytes = body,
-                                                          .reason = reason});
+                                                          .reason = reason,
+                                                          .detail = what});
     }
     return client_write(client, &(struct iovec){out.at, out.length}, 1);
 }

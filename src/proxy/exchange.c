@@ -137,6 +137,7 @@ void exchange_log(const struct exchange *exchange, const char *reason)
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
         .attempts = exchange->begun ? exchange->call.record.attempts : 0,
         .reason = reason,
+        .detail = exchange->rule,
     };
     if (exchange->client != NULL) {
         line.peer = client_peer(exchange->client, peer, sizeof peer);
@@ -214,6 +215,27 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
                                .request_id = request_id(exchange),
                                .reason = exchange->wait_why,
                            });
+}
+
+void exchange_log_broken(const struct exchange *exchange, struct upstream_host *host, const char *rule)
+{
+    struct worker *worker = exchange->worker;
+    char address[ADDRESS_TEXT_MAX];
+    bool again = host->rule == rule && becalm_ns_since(worker->loop.now, host->rule_at) < BECALM_S;
+    if (again || !log_wants(worker->log, BECALM_LOG_WARN)) {
+        return; /* a host that breaks it in every answer does not fill the log */
+    }
+    host->rule = rule;
+    host->rule_at = worker->loop.now;
+    const struct log_pair pairs[] = {
+        {"service", LOG_TEXT, text_of(exchange->target->service->name), 0},
+        {"endpoint", LOG_TEXT, text_of(endpoint_name(exchange)), 0},
+        {"host", LOG_TEXT, {address, address_write(&host->address, address, sizeof address)}, 0},
+        {"rule", LOG_TEXT, text_of(rule), 0},
+        {"request_id", LOG_TEXT, request_id(exchange), 0},
+    };
+    log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, "a host's answer breaks HTTP/1", pairs,
+             sizeof pairs / sizeof pairs[0]);
 }
 
 static void note_action(struct exchange *exchange, const struct becalm_action *action)
@@ -476,6 +498,7 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
         gateway_count_refusal(worker->gateway, status);
     }
     exchange->status = status;
+    exchange->rule = detail;
     exchange_log(exchange, reason);
     exchange_discard(exchange);
     client->state = CLIENT_BUSY;

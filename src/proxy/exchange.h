@@ -42,6 +42,8 @@ struct attempt {
     bool redone;                /* on a fresh connection, because the pooled one was dead */
     bool wrote;                 /* a byte of the request may have reached the host */
     bool through;               /* the request is written to its end */
+    bool heard;                 /* a byte of the answer has come */
+    bool blank;                 /* and an empty line before its head: one is left out */
     struct becalm_outcome held; /* HOLDING: what the answer means */
     struct bytes unsent;        /* of the request */
     struct bytes got;           /* part of the answer's head; HOLDING: the answer's fields and body */
@@ -104,6 +106,7 @@ struct exchange {
     bool no_means;                    /* no descriptor or memory of our own was left for a connection */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
+    const char *rule;                 /* of HTTP/1 that its host broke; NULL: none */
     becalm_ns arrived_at;
     uint64_t arrived_wall;
 
@@ -185,6 +188,7 @@ bool exchange_event(struct exchange *, enum becalm_event_kind, uint32_t slot, co
 void exchange_done(struct exchange *, uint32_t slot, const struct becalm_outcome *);
 void exchange_discard(struct exchange *);                       /* before there is a call: answered, or given up */
 void exchange_log(const struct exchange *, const char *reason); /* its line in the access log */
+void exchange_log_broken(const struct exchange *, struct upstream_host *, const char *rule);
 
 /* exchange_request.c */
 bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1_head *);

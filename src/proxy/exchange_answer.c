@@ -244,6 +244,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     struct gather gather;
     gather.count = 0;
     exchange->status = offer->attempt->status;
+    exchange->rule = NULL; /* of an attempt before */
     exchange->answer_begun = true;
     if (exchange->holds_key) {
         key_store_begin(exchange, offer);
@@ -346,6 +347,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         .error = usual.error,
         .reason = becalm_reason_word(action->why),
         .title = usual.title,
+        .detail = exchange->call.last == BECALM_OUTCOME_BROKEN ? exchange->rule : NULL,
         .last_status = exchange->kept.status,
         .attempts = record->attempts,
         .retry_after = action->retry_after,

@@ -60,7 +60,8 @@ enum h1_framing {
     H1_UNTIL_CLOSE /* answers only */
 };
 
-#define H1_FIELDS_MAX 128u
+#define H1_FIELDS_MAX         256u /* of an answer */
+#define H1_REQUEST_FIELDS_MAX 128u /* of a request, or of trailers */
 
 struct h1_head {
     uint32_t length; /* of the head, the empty line included */
@@ -146,6 +147,7 @@ struct h1_body {
     uint8_t framing;
     uint8_t state; /* of the chunk decoder; its own */
     bool ended;
+    bool answer; /* hosts may put blanks behind a chunk's size, clients may not */
 };
 
 #define H1_TRAILER_BYTES   8192u

@@ -9,6 +9,7 @@ _Static_assert(sizeof(struct h1_body) == 16, "every connection in use has two of
 enum state {
     SIZE_FIRST, /* at the first digit of a size */
     SIZE,
+    SIZE_BLANK, /* of an answer: in blanks behind a size */
     EXTENSION,
     SIZE_LF,
     PAYLOAD,
@@ -26,7 +27,7 @@ enum { SIZE_DIGITS_MAX = 16 };
 
 void h1_body_init(struct h1_body *body, const struct h1_head *head)
 {
-    *body = (struct h1_body){.framing = (uint8_t)head->framing, .state = SIZE_FIRST};
+    *body = (struct h1_body){.framing = (uint8_t)head->framing, .state = SIZE_FIRST, .answer = head->status != 0};
     if (head->framing == H1_LENGTH) {
         body->left = head->content_length;
     }
@@ -81,12 +82,28 @@ static const char *take_size(struct h1_body *body, char c)
         body->state = SIZE;
         return NULL;
     }
-    if (body->state == SIZE_FIRST || (c != '\r' && c != ';')) {
+    bool blank = body->answer && (c == ' ' || c == '\t');
+    if (body->state == SIZE_FIRST || (c != '\r' && c != ';' && !blank)) {
         return "a chunk's size is malformed";
     }
-    body->line_bytes = 0;
-    body->state = c == '\r' ? SIZE_LF : EXTENSION;
+    body->line_bytes = blank;
+    body->state = c == '\r' ? SIZE_LF : blank ? SIZE_BLANK : EXTENSION;
     return NULL;
+}
+
+/* Blanks count as an extension does. */
+static const char *take_blank(struct h1_body *body, char c)
+{
+    if (c == '\r') {
+        body->state = SIZE_LF;
+        return NULL;
+    }
+    if (c == ';') {
+        body->state = EXTENSION;
+    } else if (c != ' ' && c != '\t') {
+        return "a chunk's size is malformed";
+    }
+    return ++body->line_bytes > H1_EXTENSION_BYTES ? "a chunk's extension is too long" : NULL;
 }
 
 static const char *take_extension(struct h1_body *body, char c)
@@ -118,6 +135,8 @@ static const char *take_frame(struct h1_body *body, char c)
     case SIZE_FIRST:
     case SIZE:
         return take_size(body, c);
+    case SIZE_BLANK:
+        return take_blank(body, c);
     case EXTENSION:
         return take_extension(body, c);
     case SIZE_LF:
@@ -159,6 +178,7 @@ static bool take_trailer(struct h1_body *body, char c)
         return c == '\n';
     case SIZE_FIRST:
     case SIZE:
+    case SIZE_BLANK:
     case EXTENSION:
     case SIZE_LF:
     case PAYLOAD:

@@ -12,6 +12,7 @@ struct parse {
     struct h1_head *head;
     uint64_t repeated; /* bit n: there is a second field with id n */
     uint32_t at;       /* where the next line begins */
+    uint32_t fields_max;
 };
 
 /* ---- bytes ---- */
@@ -158,8 +159,8 @@ static struct h1_verdict read_status_line(struct parse *p, size_t length)
         at[8] != ' ' || at[line - 1] != '\r') {
         return h1__bad(502, "the status line is malformed");
     }
-    if (!is_digit(at[9]) || !is_digit(at[10]) || !is_digit(at[11]) || at[9] < '1' || at[9] > '5') {
-        return h1__bad(502, "the status is not a number from 100 to 599");
+    if (!is_digit(at[9]) || !is_digit(at[10]) || !is_digit(at[11]) || at[9] == '0') {
+        return h1__bad(502, "the status is not a number from 100 to 999");
     }
     struct becalm_text phrase = {at + 12, line - 13};
     if (!text_ended(phrase) && (!text_take(&phrase, ' ') || text_end(phrase.at, at + line - 1) != at + line - 1)) {
@@ -185,7 +186,7 @@ static struct h1_verdict read_field(struct parse *p, const char *end)
     const char *name = p->bytes + p->at;
     const char *colon = name_end(name);
     if (*colon != ':' || colon == name) {
-        return h1__bad(400, "a field has no proper name, or goes over several lines");
+        return h1__bad(400, is_blank(*name) ? "a field goes over several lines" : "a field has no proper name");
     }
     if (colon - name > UINT16_MAX) {
         return h1__bad(431, "a field's name is too long");
@@ -202,7 +203,7 @@ static struct h1_verdict read_field(struct parse *p, const char *end)
     while (value_end > value && is_blank(value_end[-1])) {
         value_end--;
     }
-    if (p->head->field_count == H1_FIELDS_MAX) {
+    if (p->head->field_count == p->fields_max) {
         return h1__bad(431, "there are too many fields");
     }
     enum h1_name id = h1__name_find(name, (size_t)(colon - name));
@@ -234,10 +235,10 @@ static struct h1_verdict read_fields(struct parse *p, size_t length)
 
 /* ---- a whole head ---- */
 
-static void begin(struct parse *p, const char *bytes, struct h1_head *head)
+static void begin(struct parse *p, const char *bytes, struct h1_head *head, uint32_t fields_max)
 {
-    memset(head, 0, offsetof(struct h1_head, field)); /* not the fields: they are 2 KiB */
-    *p = (struct parse){.bytes = bytes, .head = head};
+    memset(head, 0, offsetof(struct h1_head, field)); /* not the fields: they are 4 KiB */
+    *p = (struct parse){.bytes = bytes, .head = head, .fields_max = fields_max};
 }
 
 /* Every function here may read up to the last line feed. */
@@ -259,7 +260,7 @@ struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struc
     if (length > limits->head_bytes) {
         return h1_too_large(bytes, limits->head_bytes);
     }
-    begin(&p, bytes, head);
+    begin(&p, bytes, head, H1_REQUEST_FIELDS_MAX);
     if (!ends_in_line_feed(bytes, length)) {
         return h1__bad(400, "the request line is malformed");
     }
@@ -289,7 +290,7 @@ struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct
     if (length > limits->head_bytes) {
         return h1__bad(502, "the answer's head is too large");
     }
-    begin(&p, bytes, head);
+    begin(&p, bytes, head, H1_FIELDS_MAX);
     if (!ends_in_line_feed(bytes, length)) {
         return h1__bad(502, "the status line is malformed");
     }
@@ -342,7 +343,7 @@ static void keep_allowed(const char *bytes, struct h1_head *head)
 struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_head *head)
 {
     struct parse p;
-    begin(&p, bytes, head);
+    begin(&p, bytes, head, H1_REQUEST_FIELDS_MAX);
     if (!ends_in_line_feed(bytes, length) || length > H1_TRAILER_BYTES) {
         return h1__bad(400, "the trailers are malformed or too large");
     }

@@ -164,6 +164,23 @@ static struct h1_verdict settle_chunked(const char *bytes, struct h1_head *head,
     return h1__ok();
 }
 
+/* Some hosts say the length twice. If both say the same, there is one way to read them; only the first is passed on. */
+static bool length_agrees(const char *bytes, struct h1_head *head, struct becalm_text length)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct h1_field *field = &head->field[i];
+        struct becalm_text other = h1_value(bytes, field);
+        if (field->id != H1_CONTENT_LENGTH || other.at == length.at) {
+            continue;
+        }
+        if (other.length != length.length || memcmp(other.at, length.at, length.length) != 0 || has_tab_beside(other)) {
+            return false;
+        }
+        field->hop = true;
+    }
+    return true;
+}
+
 /* Leaves framing alone if the head says nothing about it. */
 static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head, uint64_t repeated)
 {
@@ -173,10 +190,11 @@ static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head,
     if (!h1_has(head, H1_CONTENT_LENGTH)) {
         return h1__ok();
     }
-    if (has_bit(repeated, H1_CONTENT_LENGTH)) {
-        return h1__bad(400, "Content-Length is there twice");
-    }
     struct becalm_text length = h1_find(bytes, head, H1_CONTENT_LENGTH);
+    bool answer = head->status != 0;
+    if (has_bit(repeated, H1_CONTENT_LENGTH) && !(answer && length_agrees(bytes, head, length))) {
+        return h1__bad(400, answer ? "Content-Length is there twice, and differs" : "Content-Length is there twice");
+    }
     if (has_tab_beside(length)) {
         return h1__bad(400, "Content-Length has a tab beside it");
     }

@@ -78,7 +78,7 @@ void h1_put_fields(struct h1_out *out, const char *bytes, const struct h1_head *
 
 /* ---- the status line ---- */
 
-enum { STATUS_MIN = 100, STATUS_MAX = 599 };
+enum { STATUS_MIN = 100, STATUS_MAX = 999 };
 
 /* The registered ones (RFC 9110, 15 and the IANA registry). */
 static const char *const phrases[] = {

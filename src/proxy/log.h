@@ -91,6 +91,7 @@ struct log_access {
     uint64_t took;       /* ns */
     uint32_t attempts;
     const char *reason; /* NULL: there was no call */
+    const char *detail; /* of a refusal: which rule; NULL: none */
 };
 void log_access_line(struct log_source *, const struct log_access *);
 

@@ -47,6 +47,8 @@ struct upstream_host {
     struct attempt *waiting;  /* for a connection, in order */
     struct attempt **last_waiting;
     struct task serve; /* the line: later, when nobody is in the middle of an answer */
+    const char *rule;  /* of HTTP/1 that it broke, as it was logged last, and when: not the same again in a second */
+    becalm_ns rule_at;
 };
 
 struct upstream_host *upstream_host_use(struct worker *, const union address_socket *, uint32_t max, becalm_ns idle);

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from conftest import Gateway, policy_of
-from host import Host, Reply
+from host import Host, Reply, wait_until
 from message import BAD_TRAILERS, request
 
 AMBIGUOUS = {
@@ -94,6 +94,36 @@ BAD_ANSWERS = {
     "a nul byte": b"HTTP/1.1 200 OK\r\nx: a\x00b\r\ncontent-length: 0\r\n\r\n",
     "a bad first chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
     "a head without end": b"HTTP/1.1 200 OK\r\n" + b"x-a: " + b"a" * 200000,
+    "two empty lines before": b"\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+    "a line feed before": b"\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+    "a status of four digits": b"HTTP/1.1 1000 High\r\ncontent-length: 0\r\n\r\n",
+    "257 fields": b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 257 + b"\r\n",
+    "chunked on 1.0": b"HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "an unasked 101": b"HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+}
+
+# What the client and the log are told, in part.
+RULES = {
+    "garbage": "status line",
+    "no status": "status",
+    "another protocol": "status line",
+    "HTTP/2": "status line",
+    "length and chunked": "exclude each other",
+    "two lengths": "Content-Length is there twice, and differs",
+    "a signed length": "Content-Length is not a number",
+    "xchunked": "Transfer-Encoding is not chunked",
+    "a folded field": "several lines",
+    "a blank before the colon": "no proper name",
+    "a bare line feed": "status line",
+    "a nul byte": "forbidden bytes",
+    "a bad first chunk": "chunk's size",
+    "a head without end": "too large",
+    "two empty lines before": "status line",
+    "a line feed before": "status line",
+    "a status of four digits": "status line",
+    "257 fields": "too many fields",
+    "chunked on 1.0": "HTTP/1.0",
+    "an unasked 101": "101",
 }
 
 
@@ -105,8 +135,56 @@ def test_an_ambiguous_answer_becomes_502(pair, what):
         answer = wire.ask(path="/bad")
         assert answer.status == 502, answer.start
         assert "http_protocol_error" in answer.get("proxy-status")
+        assert RULES[what] in json.loads(answer.body)["detail"]
         assert wire.ask(path="/good").status == 200, "the client's connection lives on"
     assert host.connections == 2, "the bad connection must not be used again"
+    wait_until(lambda: any(RULES[what] in line for line in gateway.log_lines("breaks HTTP/1")))
+
+
+def test_a_rule_that_is_broken_in_the_middle_of_a_body_is_logged(pair):
+    gateway, host = pair("log: {access: json}")
+    good, bad = b"3\r\nabc\r\n" * 20000, b"x\r\n"
+    host.on("/bad", Reply(raw=b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + good + bad, end="hang"))
+    with gateway.wire() as wire, pytest.raises((EOFError, ConnectionResetError)):
+        wire.ask(path="/bad")
+    wait_until(lambda: any("size is malformed" in line for line in gateway.log_lines("breaks HTTP/1")))
+    wait_until(lambda: any("size is malformed" in line for line in gateway.access()))
+
+
+def test_a_host_that_breaks_a_rule_in_every_answer_does_not_fill_the_log(pair):
+    gateway, host = pair("log: {access: json}", rules="maxRetries: 0\nbreaker: {enabled: false}")
+    host.on("/bad", Reply(raw=BAD_ANSWERS["two lengths"], end="close"))
+    begin = time.monotonic()
+    for _ in range(50):
+        assert gateway.ask(path="/bad").status == 502
+    wait_until(lambda: len([line for line in gateway.access() if "and differs" in line]) == 50)
+    assert len(gateway.log_lines("breaks HTTP/1")) <= 2 + (time.monotonic() - begin)
+
+
+SLOPPY = {
+    "the same length twice": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "blanks behind a chunk's size": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5 \t\r\nhello\r\n0 \r\n\r\n",
+    "an empty line before": b"\r\nHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+    "an empty line before each": b"\r\nHTTP/1.1 100 Go on\r\n\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+    "status 600": b"HTTP/1.1 600 Odd\r\ncontent-length: 5\r\n\r\nhello",
+    "status 999": b"HTTP/1.1 999 Denied\r\ncontent-length: 5\r\n\r\nhello",
+    "256 fields": b"HTTP/1.1 200 OK\r\n" + b"set-cookie: a=b\r\n" * 255 + b"content-length: 5\r\n\r\nhello",
+}
+
+
+@pytest.mark.parametrize("what", SLOPPY)
+def test_what_hosts_send_sloppily_but_unambiguously_is_taken(pair, what):
+    gateway, host = pair(rules="maxRetries: 0\nbreaker: {enabled: false}")
+    host.on("/1", Reply(raw=SLOPPY[what]))
+    host.on("/2", Reply(raw=SLOPPY[what], pace=0.001) if b"\r\n\r\n" == SLOPPY[what][-9:-5] else Reply(raw=SLOPPY[what]))
+    with gateway.wire() as wire:
+        for path in ("/1", "/2", "/1"):
+            answer = wire.ask(path=path)
+            assert answer.body == b"hello", answer.start
+            assert str(answer.status) in what or answer.status == 200
+            assert len(answer.all("content-length")) <= 1, "never two of them, whatever came"
+    assert host.connections == 1, "its connection is used again"
+    assert gateway.log_lines("breaks HTTP/1") == []
 
 
 def test_bytes_behind_an_answer_are_not_the_next_ones(pair):

@@ -71,6 +71,7 @@ static void decode_all_ways(struct decoded *d, const struct h1_head *head, struc
 }
 
 static const struct h1_head chunked = {.framing = H1_CHUNKED};
+static const struct h1_head chunked_answer = {.framing = H1_CHUNKED, .status = 200};
 
 static void test_h1_body__none_is_over_at_once(void **state)
 {
@@ -211,6 +212,43 @@ static void test_h1_chunks__malformed_ones_are_refused(void **state)
     }
 }
 
+/* Hosts do, clients may not: see the rows above. */
+static void test_h1_chunks__blanks_behind_the_size_of_an_answers_are_taken(void **state)
+{
+    static const char *const rows[] = {
+        "5 \r\nhello\r\n0\r\n\r\n",
+        "5\t \t\r\nhello\r\n0  \r\n\r\n",
+        "5  ;a=b\r\nhello\r\n0\t;c\r\n\r\n",
+        "2 \r\nhe\r\n3\r\nllo\r\n0 \r\n\r\n",
+    };
+    static const char *const refused[] = {
+        " 5\r\nhello\r\n",   "5 5\r\nhello\r\n", "5 a\r\nhello\r\n",    "5 \nhello\r\n",
+        "5 \r\r\nhello\r\n", " \r\nhello\r\n",   "5 \x01\r\nhello\r\n", "5 -\r\nhello\r\n",
+    };
+    static struct decoded d;
+    char many[2 * H1_EXTENSION_BYTES];
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        decode_all_ways(&d, &chunked_answer, text(rows[i]));
+        check_eq_u64(d.last, H1_PIECE_END);
+        check_text((struct becalm_text){d.data, d.data_length}, "hello");
+        decode_all_ways(&d, &chunked, text(rows[i]));
+        check_eq_u64(d.last, H1_PIECE_BAD);
+    }
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        decode_all_ways(&d, &chunked_answer, text(refused[i]));
+        if (d.last != H1_PIECE_BAD || d.what == NULL) {
+            fail_msg("%s", refused[i]);
+        }
+    }
+    memset(many, ' ', sizeof many);
+    many[0] = '5';
+    decode(&d, &chunked_answer, (struct becalm_text){many, 1 + H1_EXTENSION_BYTES}, sizeof many);
+    check_eq_u64(d.last, H1_PIECE_NONE);
+    decode(&d, &chunked_answer, (struct becalm_text){many, 2 + H1_EXTENSION_BYTES}, sizeof many);
+    check_eq_u64(d.last, H1_PIECE_BAD);
+}
+
 /* `before`, then so many letters, then `after`. */
 static enum h1_piece_kind decode_padded(const char *before, size_t letters, const char *after)
 {
@@ -258,6 +296,7 @@ BECALM_TESTS(cmocka_unit_test(test_h1_body__none_is_over_at_once),
              cmocka_unit_test(test_h1_body__until_close_ends_with_the_connection_alone),
              cmocka_unit_test(test_h1_body__cut_short_is_not_whole), cmocka_unit_test(test_h1_chunks__of_every_form),
              cmocka_unit_test(test_h1_chunks__malformed_ones_are_refused),
+             cmocka_unit_test(test_h1_chunks__blanks_behind_the_size_of_an_answers_are_taken),
              cmocka_unit_test(test_h1_chunks__an_extension_has_256_bytes_at_most),
              cmocka_unit_test(test_h1_chunks__trailers_have_8192_bytes_at_most),
              cmocka_unit_test(test_h1_chunks__the_largest_size_is_counted_down))

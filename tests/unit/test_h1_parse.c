@@ -450,13 +450,13 @@ static void test_h1_request__the_last_field_that_fits_fits(void **state)
 {
     struct lab lab;
     (void)state;
-    struct becalm_text bytes = big_request(0, H1_FIELDS_MAX - 1);
+    struct becalm_text bytes = big_request(0, H1_REQUEST_FIELDS_MAX - 1);
     lab_request(&lab, bytes);
     check_eq_u64(lab.verdict.kind, H1_OK);
-    check_eq_u64(lab.head.field_count, H1_FIELDS_MAX);
+    check_eq_u64(lab.head.field_count, H1_REQUEST_FIELDS_MAX);
     lab_drop(&lab);
     text_drop(bytes);
-    bytes = big_request(0, H1_FIELDS_MAX);
+    bytes = big_request(0, H1_REQUEST_FIELDS_MAX);
     check_refused(&(struct refusal){431, bytes});
     text_drop(bytes);
 }
@@ -726,6 +726,11 @@ static void test_h1_answer__ends_where_its_status_and_fields_say(void **state)
         {"HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n", TO_GET, H1_LENGTH, 5, true},
         {"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n", TO_GET, H1_UNTIL_CLOSE, 0, false},
         {"HTTP/1.1 599 Odd\r\nContent-Length: 0\r\n\r\n", TO_GET, H1_LENGTH, 0, true},
+        {"HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n", TO_GET, H1_LENGTH, 0, true},
+        {"HTTP/1.1 999 Odd\r\n\r\n", TO_GET, H1_UNTIL_CLOSE, 0, false},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", TO_GET, H1_LENGTH, 5, true},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\ncontent-length:  5 \r\nContent-Length: 5\r\n\r\n", TO_GET,
+         H1_LENGTH, 5, true},
         {"HTTP/1.1 100 Continue\r\n\r\n", TO_GET, H1_NO_BODY, 0, true},
         {"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\r\n", TO_GET, H1_NO_BODY, 0, true},
         {"HTTP/1.1 204 No Content\r\n\r\n", TO_GET, H1_NO_BODY, 0, true},
@@ -766,6 +771,45 @@ static void test_h1_answer__passes_a_length_on_only_where_it_means_something(voi
     lab_drop(&lab);
 }
 
+static void test_h1_answer__of_equal_lengths_one_is_passed_on(void **state)
+{
+    static const char *const rows[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\ncontent-length: 5\r\nContent-Length: 5\r\n\r\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lab lab;
+        uint32_t passed = 0;
+        answer_of(&lab, rows[i]);
+        for (uint32_t field = 0; field < lab.head.field_count; field++) {
+            passed += !lab.head.field[field].hop;
+        }
+        check_eq_u64(passed, 1);
+        lab_drop(&lab);
+    }
+}
+
+/* A host may have twice as many as a client. */
+static void test_h1_answer__the_last_field_that_fits_fits(void **state)
+{
+    static char bytes[H1_FIELDS_MAX * 8 + 64];
+    struct h1_out out = {.at = bytes, .size = sizeof bytes};
+    struct h1_head head;
+    (void)state;
+    h1_put_chars(&out, "HTTP/1.1 200 OK\r\n");
+    for (uint32_t i = 0; i < H1_FIELDS_MAX; i++) {
+        h1_put_chars(&out, "X: y\r\n");
+    }
+    h1_put_chars(&out, "\r\n");
+    check_eq_u64(h1_parse_answer(bytes, out.length, &limits, false, false, &head).kind, H1_OK);
+    check_eq_u64(head.field_count, H1_FIELDS_MAX);
+    out.length -= 2;
+    h1_put_chars(&out, "X: y\r\n\r\n");
+    check_true(!out.full);
+    check_eq_str(h1_parse_answer(bytes, out.length, &limits, false, false, &head).what, "there are too many fields");
+}
+
 static void test_h1_answer__ambiguous_ones_are_502(void **state)
 {
 #define OK "HTTP/1.1 200 OK\r\n"
@@ -776,8 +820,9 @@ static void test_h1_answer__ambiguous_ones_are_502(void **state)
         BYTES("HTTP/1.1 20\r\n\r\n"),
         BYTES("HTTP/1.1 2000 OK\r\n\r\n"),
         BYTES("HTTP/1.1 099 Low\r\n\r\n"),
-        BYTES("HTTP/1.1 600 High\r\n\r\n"),
-        BYTES("HTTP/1.1 999 High\r\n\r\n"),
+        BYTES("HTTP/1.1 1000 High\r\n\r\n"),
+        BYTES("HTTP/1.1 000 Low\r\n\r\n"),
+        BYTES("\r\nHTTP/1.1 200 OK\r\n\r\n"), /* an empty line is left out before this is asked */
         BYTES("HTTP/1.1 2x0 OK\r\n\r\n"),
         BYTES("HTTP/1.1 -20 OK\r\n\r\n"),
         BYTES("HTTP/1.1  200 OK\r\n\r\n"),
@@ -798,7 +843,13 @@ static void test_h1_answer__ambiguous_ones_are_502(void **state)
         BYTES("HTTP/1.1 200 OK\n\n"),
         BYTES(OK "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
         BYTES(OK "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n"),
-        BYTES(OK "Content-Length: 1\r\nContent-Length: 1\r\n\r\n"),
+        BYTES(OK "Content-Length: 1\r\nContent-Length: 01\r\n\r\n"),
+        BYTES(OK "Content-Length: 1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+        BYTES(OK "Content-Length: 1\r\nContent-Length:\t1\r\n\r\n"),
+        BYTES(OK "Content-Length: 1\r\nContent-Length: \r\n\r\n"),
+        BYTES(OK "Content-Length:\r\nContent-Length:\r\n\r\n"),
+        BYTES(OK "Content-Length: x\r\nContent-Length: x\r\n\r\n"),
+        BYTES(OK "Content-Length: 1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
         BYTES(OK "Content-Length: 1, 1\r\n\r\n"),
         BYTES(OK "Content-Length: +1\r\n\r\n"),
         BYTES(OK "Content-Length: 99999999999999999999\r\n\r\n"),
@@ -945,6 +996,8 @@ BECALM_TESTS(cmocka_unit_test(test_h1_request__a_plain_request_in_its_parts),
              cmocka_unit_test(test_h1_target__in_parts),
              cmocka_unit_test(test_h1_answer__ends_where_its_status_and_fields_say),
              cmocka_unit_test(test_h1_answer__passes_a_length_on_only_where_it_means_something),
+             cmocka_unit_test(test_h1_answer__of_equal_lengths_one_is_passed_on),
+             cmocka_unit_test(test_h1_answer__the_last_field_that_fits_fits),
              cmocka_unit_test(test_h1_answer__ambiguous_ones_are_502),
              cmocka_unit_test(test_h1_trailers__keep_the_allowed_and_drop_the_others),
              cmocka_unit_test(test_h1_trailers__framing_and_malformed_ones_are_refused),
