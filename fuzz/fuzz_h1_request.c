@@ -28,6 +28,26 @@ static void check_rebuilt(const char *bytes, const struct h1_head *head)
     free(line);
 }
 
+/* llhttp knows a list of methods, and here any token is one. Everything else is shown to it with another method, and it
+ * must find the same fields. */
+static void check_with_known_method(const char *bytes, const struct h1_head *head)
+{
+    static struct h1_head copy;
+    size_t length = head->length - head->method_length + 3;
+    char *again = malloc(length);
+    BECALM_ASSERT(again != NULL);
+    memcpy(again, "PUT", 3);
+    memcpy(again + 3, bytes + head->method_length, length - 3);
+    BECALM_ASSERT(h1_parse_request(again, length, &limits, &copy).kind == H1_OK);
+    BECALM_ASSERT(check_opinion(HTTP_REQUEST, again, &copy));
+    BECALM_ASSERT(copy.field_count == head->field_count && copy.framing == head->framing);
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        BECALM_ASSERT(same_text(h1_name(bytes, &head->field[i]), h1_name(again, &copy.field[i])));
+        BECALM_ASSERT(same_text(h1_value(bytes, &head->field[i]), h1_value(again, &copy.field[i])));
+    }
+    free(again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct h1_head head;
@@ -44,7 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct h1_verdict verdict = h1_parse_request(copy, end, &limits, &head);
     if (verdict.kind == H1_OK) {
         check_head(copy, end, &head);
-        check_opinion(HTTP_REQUEST, copy, &head);
+        if (!check_opinion(HTTP_REQUEST, copy, &head)) {
+            check_with_known_method(copy, &head);
+        }
         BECALM_ASSERT(head.framing != H1_UNTIL_CLOSE);
         check_rebuilt(copy, &head);
         check_body(&head, bytes + end, length - end, data[0]);

@@ -484,7 +484,7 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     if (!good && !(ended && pieces.bytes > KEEP_BYTES)) {
         attempt->state = ATTEMPT_HOLDING;
         attempt->held = outcome;
-        if (!answer_fields(bytes, head, &attempt->got)) {
+        if (!answer_fields(exchange->worker, bytes, head, &attempt->got)) {
             fail(attempt, BECALM_HTTP_CUT);
             return false;
         }

@@ -46,9 +46,9 @@ struct attempt {
     bool blank;                 /* and an empty line before its head: one is left out */
     struct becalm_outcome held; /* HOLDING: what the answer means */
     struct bytes unsent;        /* of the request */
-    struct bytes got;           /* part of the answer's head; HOLDING: the answer's fields and body */
+    struct bytes got;           /* part of the answer's head; HOLDING: the answer's phrase, fields and body */
     size_t scanned;             /* bytes of `got` that hold no head's end */
-    size_t fields_length;       /* HOLDING: how much of `got` are fields */
+    size_t fields_length;       /* HOLDING: how much of `got` are phrase and fields */
     struct bytes trailers;      /* of the answer, as they came */
     uint32_t status;            /* of the answer */
     bool keep_alive;            /* of the answer */
@@ -65,7 +65,8 @@ struct pieces {
     size_t bytes;
 };
 
-/* An answer that the engine is asked about: its head as parsed or, of one that was held back, its fields as text. */
+/* An answer that the engine is asked about: its head as parsed or, of one that was held back, as answer_fields() made
+ * it. */
 struct offer {
     struct attempt *attempt;
     const char *bytes;
@@ -80,7 +81,7 @@ struct kept {
     uint32_t status;
     bool whole; /* its body is here in full */
     size_t fields_length;
-    struct bytes bytes; /* fields as "name: value\r\n" lines, then the body */
+    struct bytes bytes; /* as answer_fields() made them, then the body */
 };
 
 struct exchange {
@@ -208,8 +209,8 @@ void answer_begin(struct exchange *, const struct offer *, const struct becalm_a
 /* More of its body. False: the client's connection is broken; close it. */
 bool answer_more(struct exchange *, const struct pieces *, bool ended);
 void answer_finish(struct exchange *, const struct becalm_action *); /* without an answer: the kept one, or our own */
-/* Rebuilds the answer's fields for keeping or storing. */
-bool answer_fields(const char *bytes, const struct h1_head *, struct bytes *);
+/* Rebuilds the answer's head for keeping or storing: its phrase, a line's end, its fields, Date and Via as lines. */
+bool answer_fields(struct worker *, const char *bytes, const struct h1_head *, struct bytes *);
 
 /* attempt.c */
 void attempt_start(struct exchange *, const struct becalm_action *);

@@ -10,7 +10,10 @@
 /* Of an answer: what we write ourselves, and what was said to us alone. */
 #define OURS                                                                                                         \
     (H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_BECALM_EXPLAIN) | H1_BIT(H1_ENVOY_OVERLOADED) | \
-     H1_BIT(H1_TRAILER) | H1_BIT(H1_VIA))
+     H1_BIT(H1_TRAILER))
+
+#define VIA_BECALM     "via: 1.1 becalm\r\n"
+#define VIA_BECALM_1_0 "via: 1.0 becalm\r\n" /* the host spoke HTTP/1.0 */
 
 void answer_classify(struct attempt *attempt, const char *bytes, const struct h1_head *head,
                      struct becalm_outcome *outcome)
@@ -47,9 +50,24 @@ void answer_classify(struct attempt *attempt, const char *bytes, const struct h1
     becalm_http_classify(retry_on, &answer, outcome);
 }
 
-bool answer_fields(const char *bytes, const struct h1_head *head, struct bytes *to)
+/* What a proxy adds behind the fields of an answer: itself (RFC 9110, 7.6.3), and when it came, if the host has no
+ * clock (6.6.1). */
+static void put_passed(struct h1_out *out, struct worker *worker, const struct h1_head *head)
+{
+    if (!h1_has(head, H1_DATE)) {
+        h1_put_field(out, "date", worker_date(worker));
+    }
+    h1_put_chars(out, head->minor == 0 ? VIA_BECALM_1_0 : VIA_BECALM);
+}
+
+bool answer_fields(struct worker *worker, const char *bytes, const struct h1_head *head, struct bytes *to)
 {
     char space[4096];
+    struct h1_out added = {.at = space, .size = sizeof space};
+    struct becalm_text phrase = h1_phrase(bytes, head);
+    if (!bytes_add(to, phrase.at, phrase.length) || !bytes_add(to, "\r\n", 2)) {
+        return false;
+    }
     /* What has no body says how long it would be; of another, whoever writes it says so. */
     bool bodiless = head->framing == H1_NO_BODY && head->status != 204;
     uint64_t ours = bodiless ? OURS & ~H1_BIT(H1_CONTENT_LENGTH) : OURS;
@@ -74,7 +92,8 @@ bool answer_fields(const char *bytes, const struct h1_head *head, struct bytes *
             return false;
         }
     }
-    return true;
+    put_passed(&added, worker, head);
+    return bytes_add(to, added.at, added.length);
 }
 
 void answer_keep(struct exchange *exchange, const struct offer *offer)
@@ -84,7 +103,7 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
     kept->status = offer->attempt->status;
     kept->whole = offer->ended && offer->pieces->bytes <= KEEP_BYTES;
     bool fields = offer->head == NULL ? bytes_add(&kept->bytes, offer->fields.at, offer->fields.length)
-                                      : answer_fields(offer->bytes, offer->head, &kept->bytes);
+                                      : answer_fields(exchange->worker, offer->bytes, offer->head, &kept->bytes);
     kept->fields_length = kept->bytes.length;
     for (int i = 0; fields && kept->whole && i < offer->pieces->count; i++) {
         fields = bytes_add(&kept->bytes, offer->pieces->piece[i].at, offer->pieces->piece[i].length);
@@ -163,15 +182,16 @@ static void put_head(struct h1_out *out, struct exchange *exchange, const struct
                      const struct becalm_action *action)
 {
     struct worker *worker = exchange->worker;
-    h1_put_status(out, offer->attempt->status);
     if (offer->head != NULL) {
+        h1_put_status_line(out, offer->attempt->status, h1_phrase(offer->bytes, offer->head));
         h1_put_fields(out, offer->bytes, offer->head, OURS);
+        put_passed(out, worker, offer->head);
     } else {
+        h1_put_status_begin(out, offer->attempt->status);
         h1_put(out, offer->fields);
     }
     exchange->wants_close |= !put_framing(out, exchange, offer) || worker->draining;
     exchange->wants_close |= !exchange->body_in.ended; /* answered before all was asked: the rest is not read */
-    h1_put_chars(out, "via: 1.1 becalm\r\n");
     put_ours(out, exchange, action);
     if (exchange->wants_close) {
         h1_put_chars(out, "connection: close\r\n\r\n");
@@ -294,12 +314,11 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     size_t length = kept->bytes.length - kept->fields_length;
     const struct becalm_text body = {kept->bytes.at + kept->fields_length, length};
     exchange->status = kept->status;
-    h1_put_status(&out, kept->status);
+    h1_put_status_begin(&out, kept->status);
     h1_put(&out, (struct becalm_text){kept->bytes.at, kept->fields_length});
     if (!exchange->is_head) { /* else it is among its fields */
         h1_put_number_field(&out, "content-length", length);
     }
-    h1_put_chars(&out, "via: 1.1 becalm\r\n");
     put_ours(&out, exchange, action);
     h1_put_chars(&out, exchange->wants_close ? "connection: close\r\n\r\n" : "\r\n");
     struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, exchange->is_head ? 0 : body.length}};

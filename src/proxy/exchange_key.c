@@ -14,12 +14,12 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
     bool keep = !exchange->wants_close;
     bool is_head = exchange->is_head;
-    h1_put_status(&out, answer->status);
+    h1_put_status_begin(&out, answer->status);
     h1_put(&out, (struct becalm_text){answer->bytes, answer->fields_length});
     if (!is_head && answer->status != 204 && answer->status != 304) { /* else it is among its fields */
         h1_put_number_field(&out, "content-length", answer->body_length);
     }
-    h1_put_chars(&out, "via: 1.1 becalm\r\nproxy-status: becalm; details=\"replayed\"\r\n");
+    h1_put_chars(&out, "proxy-status: becalm; details=\"replayed\"\r\n");
     h1_put_chars(&out, keep ? "\r\n" : "connection: close\r\n\r\n");
     struct iovec part[2] = {
         {out.at, out.length},
@@ -89,8 +89,9 @@ void key_store_begin(struct exchange *exchange, const struct offer *offer)
     uint32_t status = offer->attempt->status;
     exchange->storing = store_keeps(status);
     if (exchange->storing) {
-        exchange->storing = offer->head == NULL ? bytes_add(&exchange->stored, offer->fields.at, offer->fields.length)
-                                                : answer_fields(offer->bytes, offer->head, &exchange->stored);
+        exchange->storing = offer->head == NULL
+                                ? bytes_add(&exchange->stored, offer->fields.at, offer->fields.length)
+                                : answer_fields(exchange->worker, offer->bytes, offer->head, &exchange->stored);
         exchange->stored_fields = exchange->stored.length;
     }
 }

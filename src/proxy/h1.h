@@ -69,7 +69,9 @@ struct h1_head {
     uint32_t method_length;
     uint32_t target;
     uint32_t target_length;
-    uint32_t status; /* answers */
+    uint32_t status; /* answers: it, and its phrase, which may be empty */
+    uint32_t phrase;
+    uint32_t phrase_length;
     uint32_t minor;  /* HTTP/1.minor: 0 or 1 */
     bool keep_alive; /* as its version and Connection say */
     bool close;      /* Connection: close was said */
@@ -213,8 +215,11 @@ static inline void h1_put_number_field(struct h1_out *out, const char *name, uin
     h1_put_number_line(out, (struct becalm_text){name, strlen(name)}, number);
 }
 
-/* "HTTP/1.1 200 OK\r\n". */
+/* "HTTP/1.1 200 OK\r\n": with the registered phrase, or with that of an answer that came. */
 void h1_put_status(struct h1_out *, uint32_t status);
+void h1_put_status_line(struct h1_out *, uint32_t status, struct becalm_text phrase);
+void h1_put_status_begin(struct h1_out *, uint32_t status); /* "HTTP/1.1 200 " */
+struct becalm_text h1_phrase(const char *bytes, const struct h1_head *);
 const char *h1_status_phrase(uint32_t status); /* "" for unknown ones */
 
 /* Every field of the head that is not hop-by-hop and whose id is not in `skip` (bit n: id n), rebuilt. */

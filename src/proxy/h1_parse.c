@@ -91,23 +91,6 @@ static struct h1_verdict read_version(struct parse *p, const char *at)
     return line_ends(at + 8) ? h1__ok() : h1__bad(400, "the request line is malformed");
 }
 
-/* RFC 9110's and PATCH, those of WebDAV and its relatives, UPnP's, PURGE and SOURCE. The usual ones are first. */
-static bool is_method(struct becalm_text method)
-{
-    static const char *const methods[] = {
-        "GET",       "POST",   "PUT",      "HEAD",  "DELETE",      "PATCH",      "OPTIONS",  "CONNECT",    "TRACE",
-        "COPY",      "LOCK",   "MKCOL",    "MOVE",  "SEARCH",      "PROPFIND",   "UNLOCK",   "PROPPATCH",  "BIND",
-        "REBIND",    "UNBIND", "ACL",      "LINK",  "UNLINK",      "REPORT",     "CHECKOUT", "MKACTIVITY", "MERGE",
-        "SUBSCRIBE", "NOTIFY", "M-SEARCH", "PURGE", "UNSUBSCRIBE", "MKCALENDAR", "SOURCE",
-    };
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        if (text_is(method, methods[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Visible ASCII. */
 static bool is_target(const char *at, size_t length)
 {
@@ -119,7 +102,7 @@ static bool is_target(const char *at, size_t length)
     return true;
 }
 
-/* method SP target SP version: single spaces. */
+/* method SP target SP version: single spaces. A method is any token: whether it is known is for the host to say. */
 static struct h1_verdict read_request_line(struct parse *p, size_t length)
 {
     struct h1_head *head = p->head;
@@ -143,9 +126,6 @@ static struct h1_verdict read_request_line(struct parse *p, size_t length)
     if (verdict.kind != H1_OK) {
         return verdict;
     }
-    if (!is_method(h1_method(p->bytes, head))) {
-        return h1__bad(501, "the method is unknown");
-    }
     return is_target(at, head->target_length) ? h1__ok() : h1__bad(400, "the target is malformed");
 }
 
@@ -166,6 +146,8 @@ static struct h1_verdict read_status_line(struct parse *p, size_t length)
     if (!text_ended(phrase) && (!text_take(&phrase, ' ') || text_end(phrase.at, at + line - 1) != at + line - 1)) {
         return h1__bad(502, "the status line is malformed");
     }
+    p->head->phrase = (uint32_t)(phrase.at - at);
+    p->head->phrase_length = (uint32_t)phrase.length;
     p->head->status = (uint32_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
     p->head->minor = (uint32_t)(at[7] - '0');
     p->at = (uint32_t)line + 1;

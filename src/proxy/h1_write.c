@@ -151,7 +151,12 @@ const char *h1_status_phrase(uint32_t status)
     return known ? phrases[index] : "";
 }
 
-void h1_put_status(struct h1_out *out, uint32_t status)
+struct becalm_text h1_phrase(const char *bytes, const struct h1_head *head)
+{
+    return (struct becalm_text){bytes + head->phrase, head->phrase_length};
+}
+
+void h1_put_status_begin(struct h1_out *out, uint32_t status)
 {
     BECALM_ASSERT(status >= STATUS_MIN && status <= STATUS_MAX);
     char line[] = "HTTP/1.1 000 ";
@@ -159,8 +164,19 @@ void h1_put_status(struct h1_out *out, uint32_t status)
     line[10] = (char)('0' + status / 10 % 10);
     line[11] = (char)('0' + status % 10);
     h1_put(out, (struct becalm_text){line, sizeof line - 1});
-    h1_put_chars(out, h1_status_phrase(status));
+}
+
+void h1_put_status_line(struct h1_out *out, uint32_t status, struct becalm_text phrase)
+{
+    h1_put_status_begin(out, status);
+    h1_put(out, phrase);
     h1_put(out, (struct becalm_text){"\r\n", 2});
+}
+
+void h1_put_status(struct h1_out *out, uint32_t status)
+{
+    const char *phrase = h1_status_phrase(status);
+    h1_put_status_line(out, status, (struct becalm_text){phrase, strlen(phrase)});
 }
 
 /* ---- chunks ---- */

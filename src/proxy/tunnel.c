@@ -162,7 +162,7 @@ static bool put_answer(struct exchange *exchange, const char *bytes, size_t leng
         h1_put_chars(&out, "HTTP/1.1 200 Connection established\r\n\r\n");
     } else {
         head_length = worker->head.length;
-        h1_put_status(&out, 101);
+        h1_put_status_line(&out, 101, h1_phrase(bytes, &worker->head));
         h1_put_fields(&out, bytes, &worker->head, 0);
         h1_put_chars(&out, "via: 1.1 becalm\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
     }

@@ -184,6 +184,43 @@ def test_interim_answers_of_a_host_do_not_hurt(pair):
         assert wire.ask().body == b"done"
 
 
+@pytest.mark.parametrize("status", [200, 299, 404, 503])
+def test_a_hosts_phrase_is_kept(pair, status):
+    """Of an answer that is passed on at once, and of a failed one that was kept back."""
+    gateway, host = pair(rules="maxRetries: 1\nbreaker: {enabled: false}")
+    for number, phrase in enumerate(["All is well", "", "Pas trouv\xe9", '"<b>\t!', "p" * 3000]):
+        line = f"HTTP/1.1 {status} {phrase}"
+        host.on(f"/{number}", Reply(raw=f"{line}\r\nX-A: 1\r\ncontent-length: 4\r\n\r\nfine".encode("latin-1")))
+        for method in ("GET", "POST"):
+            answer = gateway.ask(method, f"/{number}")
+            assert answer.start == line and answer.get("x-a") == "1" and answer.body == b"fine"
+
+
+def test_a_stored_answer_has_its_phrase_date_and_via_again(pair):
+    gateway, host = pair(rules="idempotencyKey: required")
+    host.on("/", Reply(raw=b"HTTP/1.1 201 Made of Tea\r\nVia: 1.0 inner\r\ncontent-length: 4\r\n\r\nmade"))
+    first, again = (gateway.ask("POST", fields={"Idempotency-Key": "k"}, body=b"b") for _ in range(2))
+    assert host.count() == 1 and "replayed" in again.get("proxy-status")
+    for answer in (first, again):
+        assert answer.start == "HTTP/1.1 201 Made of Tea" and answer.body == b"made"
+        assert answer.get("via") == "1.0 inner, 1.1 becalm" and len(answer.all("date")) == 1
+    assert first.get("date") == again.get("date")
+
+
+@pytest.mark.parametrize("status", [200, 304, 503])
+def test_via_is_appended_and_date_added_both_once(pair, status):
+    gateway, host = pair(rules="maxRetries: 1")
+    host.on("/bare", Reply(raw=b"HTTP/1.0 %d X\r\ncontent-length: 0\r\n\r\n" % status, end="close"))
+    date = "Sun, 06 Nov 1994 08:49:37 GMT"
+    host.on("/full", Reply(status, b"", [("Via", "1.1 inner, 2 cache"), ("Via", "1.0 third"), ("Date", date)]))
+    bare = gateway.ask(path="/bare")
+    assert bare.get("via") == "1.0 becalm", "the version that the host spoke"
+    assert len(bare.all("date")) == 1 and bare.get("date").endswith(" GMT")
+    full = gateway.ask(path="/full", fields=[("Via", "1.1 outer"), ("Via", "1.0 edge")])
+    assert full.get("via") == "1.1 inner, 2 cache, 1.0 third, 1.1 becalm" and full.all("date") == [date]
+    assert host.requests[-1].get("via").startswith("1.1 outer, 1.0 edge, 1.1 becalm (")
+
+
 def test_http_10_clients_are_served_and_closed(pair):
     gateway, host = pair()
     host.on("/", Reply(body=b"old " * 1000, chunked=True))

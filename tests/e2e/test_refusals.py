@@ -384,8 +384,22 @@ def test_more_connections_than_allowed_get_503(pair):
             wire.close()
 
 
-def test_an_unknown_method_is_passed_on_or_refused_but_never_retried(pair):
-    gateway, host = pair()
+@pytest.mark.parametrize("method", ["BREW", "QUERY", "VERSION-CONTROL", "get", "X_PRIVATE.1!", "A" * 200])
+def test_an_unknown_method_is_passed_on_and_never_retried(pair, method):
+    gateway, host = pair("log: {access: json}")
     host.on("/", Reply(503))
-    assert gateway.ask("BREW").status in (501, 503)
-    assert host.count() <= 1
+    host.on("/fine", Reply(body=b"fine"))
+    assert gateway.ask(method).status == 503
+    assert [got.method for got in host.requests] == [method], "nobody knows whether it may be done twice"
+    assert gateway.ask(method, "/fine", body=b"abc").body == b"fine"
+    assert host.requests[-1].body == b"abc"
+
+
+@pytest.mark.parametrize("method", ["connect", "Connect", "CONNECTED"])
+def test_only_connect_is_connect(refusing, method):
+    gateway, host = refusing
+    seen = host.count()
+    with gateway.wire() as wire:
+        wire.send(request(method, "a.test:80") + request(path="/smuggled"))
+        assert wire.answer().status == 400 and wire.at_end()
+    assert host.count() == seen
