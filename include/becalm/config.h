@@ -84,6 +84,7 @@ struct becalm_settings {
     becalm_ns drain_delay;
     becalm_ns drain_limit;
     becalm_ns header_timeout;
+    becalm_ns body_timeout; /* for each 16 KiB of a body; BECALM_NEVER: no limit */
     becalm_ns idle_timeout;
     uint32_t max_connections;
     uint32_t max_connections_per_client; /* 0: no limit of their own */

@@ -487,6 +487,7 @@ static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g
         [METRICS_CONNECTIONS_REFUSED] = {"maxConnections", "refused"},
         [METRICS_CLIENT_DISPLACED] = {"maxConnectionsPerClient", "displaced"},
         [METRICS_CLIENT_REFUSED] = {"maxConnectionsPerClient", "refused"},
+        [METRICS_BODY_CUT] = {"bodyTimeout", "cut"},
     };
     metrics_family(w, "becalm_bounds_reached_total", "counter",
                    "How often a bound of the gateway refused something new, or ended something for it.");

@@ -71,6 +71,7 @@ static void settings_defaults(struct becalm_settings *settings)
         .drain_delay = 5 * BECALM_S,
         .drain_limit = 30 * BECALM_S,
         .header_timeout = 10 * BECALM_S,
+        .body_timeout = 60 * BECALM_S,
         .idle_timeout = 60 * BECALM_S,
         .max_connections = 10000,
         .max_header_bytes = 32 * 1024,

@@ -237,6 +237,8 @@ static const struct schema_key settings[] = {
     {"drain.delay", FIELD(DURATION, drain_delay), RANGE(0, HOUR), .sentence = "how long a draining gateway goes on accepting"},
     {"drain.limit", FIELD(DURATION, drain_limit), RANGE(0, DAY), .sentence = "when a draining gateway stops at last"},
     {"headerTimeout", FIELD(DURATION, header_timeout), RANGE(BECALM_MS, HOUR), .sentence = "how long a request's head may take"},
+    {"bodyTimeout", FIELD(DURATION, body_timeout), RANGE(BECALM_MS, DAY), .word = "none", .stands_for = BECALM_NEVER,
+     .sentence = "how long each 16 KiB of a request's body may take"},
     {"idleTimeout", FIELD(DURATION, idle_timeout), RANGE(BECALM_MS, DAY), .sentence = "how long nothing may happen on a connection"},
     {"maxConnections", FIELD(INTEGER, max_connections), RANGE(1, 10 * MILLION), .sentence = "how many clients at once"},
     {"maxConnectionsPerClient", FIELD(INTEGER, max_connections_per_client), RANGE(1, 10 * MILLION), .word = "none",

@@ -93,7 +93,12 @@ static becalm_ns patience(const struct client *client)
 static becalm_ns look_after(const struct client *client)
 {
     const struct becalm_settings *settings = settings_of(client);
-    return becalm_ns_min(settings->header_timeout, settings->idle_timeout);
+    return becalm_ns_min(becalm_ns_min(settings->header_timeout, settings->idle_timeout), settings->body_timeout);
+}
+
+static bool body_late(const struct client *client)
+{
+    return client->exchange != NULL && exchange_body_due(client->exchange) <= client->worker->loop.now;
 }
 
 /* False: the connection is broken. */
@@ -135,6 +140,14 @@ void client_refuse(struct client *client, uint32_t status, const char *reason, c
     }
 }
 
+/* The request's body does not come, or too slowly. */
+static void body_timed_out(struct client *client)
+{
+    gateway_count_bound(client->worker->gateway, METRICS_BODY_CUT);
+    exchange_cancel(client->exchange);
+    client_refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+}
+
 /* An answer, or the upload before it, has stopped: on which side? */
 static void nothing_moves(struct client *client)
 {
@@ -144,8 +157,7 @@ static void nothing_moves(struct client *client)
     } else if (exchange_upload(exchange) == UPLOAD_HOST) {
         attempt_stalled(exchange->attempt[0]);
     } else {
-        exchange_cancel(exchange);
-        client_refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+        body_timed_out(client);
     }
 }
 
@@ -168,6 +180,9 @@ static void timer_fires(struct timer *timer)
     note_reading(client);
     becalm_ns limit = patience(client);
     becalm_ns due = becalm_ns_after(client->since, limit);
+    if (client->exchange != NULL) {
+        due = becalm_ns_min(due, exchange_body_due(client->exchange));
+    }
     if (due > loop->now) {
         /* Nothing is due while the engine times the call, but look again: the state will change. */
         becalm_ns look = becalm_ns_after(loop->now, look_after(client));
@@ -181,9 +196,8 @@ static void timer_fires(struct timer *timer)
         client_close(client);
     } else if (client->state == CLIENT_HEAD) {
         client_refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
-    } else if (client->state == CLIENT_BODY) {
-        exchange_cancel(client->exchange);
-        client_refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
+    } else if (client->state == CLIENT_BODY || body_late(client)) {
+        body_timed_out(client);
     } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->exchange != NULL) {
         nothing_moves(client);
     } else if (client->state == CLIENT_BUSY || client->state == CLIENT_TUNNEL) {
@@ -338,8 +352,10 @@ enum price client_price(struct client *client)
         /* One that has just sent its first bytes of a request is at work. */
         return bytes_left(&client->in) == 0 && says_something(client) ? PRICE_BUSY : PRICE_IDLE;
     case CLIENT_BUSY:
-        return stuck(client) ? PRICE_SLOW : PRICE_BUSY;
+        return stuck(client) || (client->exchange != NULL && exchange_body_slow(client->exchange)) ? PRICE_SLOW
+                                                                                                   : PRICE_BUSY;
     case CLIENT_BODY:
+        return exchange_body_slow(client->exchange) ? PRICE_SLOW : PRICE_BUSY;
     case CLIENT_WAITING:
     case CLIENT_TUNNEL:
         return PRICE_BUSY;
@@ -349,14 +365,19 @@ enum price client_price(struct client *client)
 
 void client_displace(struct client *client)
 {
-    if (client->state == CLIENT_HEAD && bytes_left(&client->in) > 0) {
+    struct exchange *exchange = client->exchange;
+    bool answering = client_blocked(client) || (exchange != NULL && exchange->answer_begun);
+    if (answering) {
+        client_abort(client);
+        return;
+    }
+    if (exchange != NULL) {
+        exchange_cancel(exchange);
+    }
+    if (exchange != NULL || (client->state == CLIENT_HEAD && bytes_left(&client->in) > 0)) {
         put_refusal(client, 503, "connections", "another client needs the connection");
     }
-    if (client->state == CLIENT_BUSY) {
-        client_abort(client);
-    } else {
-        client_close(client);
-    }
+    client_close(client);
 }
 
 void client_quiet(struct client *client)
@@ -653,6 +674,7 @@ static void client_read(struct client *client)
 
 void client_resume(struct client *client)
 {
+    exchange_body_resumes(client->exchange);
     if (client->readable || bytes_left(&client->in) > 0) {
         client->readable = true;
         loop_later(&client->worker->loop, &client->task);

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_MAX 256u
+#define SPARE_MAX         256u
+#define BODY_GRACE        (500 * BECALM_MS) /* nothing is slow before */
+#define BODY_STEP_LONGEST (60 * BECALM_S)   /* for what is slow, where bodyTimeout is longer or none */
 
 /* Memory: exchanges are all of one size, and used again. */
 
@@ -600,6 +602,43 @@ enum upload exchange_upload(const struct exchange *exchange)
     return exchange_wants_body(exchange) ? UPLOAD_CLIENT : UPLOAD_HOST;
 }
 
+/* Awaited from the client: not held up by the host, nor answered before it was read. */
+static bool body_awaited(const struct exchange *exchange)
+{
+    return !exchange->body_in.ended && !exchange->answer_begun &&
+           (!exchange->begun || exchange_upload(exchange) == UPLOAD_CLIENT);
+}
+
+becalm_ns exchange_body_due(const struct exchange *exchange)
+{
+    return body_awaited(exchange) ? becalm_ns_after(exchange->body_at, exchange->view->snapshot->settings->body_timeout)
+                                  : BECALM_NEVER;
+}
+
+bool exchange_body_slow(const struct exchange *exchange)
+{
+    becalm_ns step = becalm_ns_min(exchange->view->snapshot->settings->body_timeout, BODY_STEP_LONGEST);
+    becalm_ns age = becalm_ns_min(becalm_ns_since(exchange->worker->loop.now, exchange->body_at), step);
+    return body_awaited(exchange) && age >= BODY_GRACE && exchange->body_step * step < EXCHANGE_BODY_STEP * age;
+}
+
+void exchange_body_resumes(struct exchange *exchange)
+{
+    exchange->body_at = exchange->worker->loop.now;
+    exchange->body_step = 0;
+}
+
+static void body_came(struct exchange *exchange, uint64_t bytes)
+{
+    exchange->body_bytes += bytes;
+    uint64_t step = exchange->body_step + bytes;
+    if (step < EXCHANGE_BODY_STEP) {
+        exchange->body_step = (uint32_t)step;
+    } else {
+        exchange_body_resumes(exchange);
+    }
+}
+
 /* The client's body is malformed: nothing behind it can be told from it. */
 static void refuse_malformed(struct exchange *exchange, const char *what)
 {
@@ -641,7 +680,7 @@ bool exchange_take_body(struct exchange *exchange, const char **at, const char *
             }
             continue;
         }
-        exchange->body_bytes += piece.length;
+        body_came(exchange, piece.length);
         if (exchange->body_bytes > settings->max_body) {
             *at = end;
             exchange->wants_close = true;
@@ -781,5 +820,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     }
     if (exchange->body_in.ended) {
         body_ended(exchange);
+    } else {
+        exchange_body_resumes(exchange);
     }
 }

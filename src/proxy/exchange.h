@@ -14,8 +14,9 @@
 #include "store.h"
 #include "worker.h"
 
-#define EXCHANGE_BYTES 4096u /* a request's head and small body live in the exchange itself */
-#define KEEP_BYTES     4096u /* of a failed answer's body, while a retry may still bring a better one */
+#define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
+#define EXCHANGE_BODY_STEP 16384u /* so much of a body comes in each bodyTimeout, or it is too slow */
+#define KEEP_BYTES         4096u  /* of a failed answer's body, while a retry may still bring a better one */
 
 enum attempt_state {
     ATTEMPT_NONE,
@@ -122,6 +123,8 @@ struct exchange {
     bool body_streams;      /* too large to keep: goes on as it comes */
     size_t body_reserved;   /* of the gateway's total */
     uint64_t body_bytes;    /* that have come */
+    becalm_ns body_at;      /* since when the next EXCHANGE_BODY_STEP bytes of it are awaited ... */
+    uint32_t body_step;     /* ... and how many of them have come */
     unsigned dialects;      /* of the deadline that came in */
     bool is_head;
     bool is_connect;
@@ -168,6 +171,12 @@ enum upload { UPLOAD_NONE, UPLOAD_CLIENT, UPLOAD_HOST };
 enum upload exchange_upload(const struct exchange *);
 /* May more of the body be read from the client now? */
 bool exchange_wants_body(const struct exchange *);
+/* Is the client slower with its body than bodyTimeout asks for, by what has come so far? */
+bool exchange_body_slow(const struct exchange *);
+/* When the body will be too late, if no more of it comes; BECALM_NEVER: nothing is awaited from the client. */
+becalm_ns exchange_body_due(const struct exchange *);
+/* The host takes more of it: the time that it needed was not the client's. */
+void exchange_body_resumes(struct exchange *);
 
 /* The client is gone. */
 void exchange_cancel(struct exchange *);
