@@ -30,14 +30,16 @@ enum becalm_event_kind {
     BECALM_EVENT_TIMER,  /* wake_at has come; too early does no harm */
     BECALM_EVENT_CANCEL, /* the caller is gone */
     BECALM_EVENT_LEFT, /* the caller may have gone: what is in flight may still answer it, no retry or hedge is begun */
-    BECALM_EVENT_SENT  /* a request that streams is through to its end: the attempt's time begins */
+    BECALM_EVENT_SENT, /* a request that streams is through to its end: the attempt's time begins */
+    BECALM_EVENT_HELD /* a failed answer's head has arrived, and the host keeps it back until it has more of it: HEAD or
+                         DONE comes later, but for the limit the attempt is answered now */
 };
 
 struct becalm_event {
     enum becalm_event_kind kind;
     struct becalm_moment at;
-    uint32_t slot;                 /* HEAD, DONE, SENT: which attempt in flight, < BECALM_SLOTS */
-    struct becalm_outcome outcome; /* HEAD, DONE: what the host saw */
+    uint32_t slot;                 /* HEAD, DONE, SENT, HELD: which attempt in flight, < BECALM_SLOTS */
+    struct becalm_outcome outcome; /* HEAD, DONE, HELD: what the host saw */
 };
 
 /* Bits of action.flags. Do them in this order. */
@@ -102,7 +104,7 @@ struct becalm_record {
     enum becalm_reason reason; /* why the call ended */
     enum becalm_reason would;  /* shadow: what the policy would have said; NONE: the same as happened */
     /* The numbers behind the reason: there was `have`, it would have taken `need`. budget_empty: millionths of a retry;
-     * deadline, breaker_open: ns; attempts_spent, limit: a count; throttled: ppm; shed: ns if
+     * deadline, breaker_open: ns; attempts_spent, limit, answers: a count; throttled: ppm; shed: ns if
      * it waited in the gate, else calls that wait. Both 0 where there is nothing to say. */
     uint64_t have;
     uint64_t need;

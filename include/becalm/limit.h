@@ -2,7 +2,9 @@
 #ifndef BECALM_LIMIT_H
 #define BECALM_LIMIT_H
 
-/* How many attempts may be in flight to a target.
+/* How many attempts may be in flight to a target: sent, and without the head of an answer. From there on an attempt is
+ * an answer in progress, which is counted beside and bounded by `max_answers`: a stream that stays open for hours says
+ * nothing about how many requests the service can answer in time, and must not keep the others out.
  *
  *   slots   for a gateway that sees all traffic of a service. A queue delays *every* answer, hangs and long tails do
  *           not: so it counts the share of answers beyond a quarter of their own timeout; three quarters of at least 20
@@ -28,19 +30,22 @@ struct becalm_limit_policy {
     enum becalm_limit_kind kind;
     uint32_t min; /* 1 */
     uint32_t max; /* 10,000; at most 1,000,000 */
+    /* 100,000; at most 1,000,000; 0: no bound. Attempts in flight and answers in progress together: each attempt that
+     * is admitted has a place for its answer. Kind none ignores it. */
+    uint32_t max_answers;
 };
 
 /* Touch it only through the functions below. `units` are quarters of a slot for slots, twentieths for aimd. The first
  * cache line is written by every attempt or only when something is wrong; the second one is read by every attempt, and
  * not written while the service is healthy. */
 struct becalm_limit {
-    BECALM_ATOMIC(uint64_t) in_flight;
+    BECALM_ATOMIC(uint64_t) places;  /* attempts in flight; from bit 32 on, answers in progress */
     BECALM_ATOMIC(uint64_t) latency; /* sum of the answered notes' latencies in this epoch, us */
     BECALM_ATOMIC(uint64_t) last_cut_at;
     BECALM_ATOMIC(uint64_t) previous;   /* mean latency before the last cut of a series, us; 0: none */
     BECALM_ATOMIC(uint64_t) undo_one;   /* units before the last cut of a series */
     BECALM_ATOMIC(uint64_t) undo_two;   /* units before the cut before that */
-    uint64_t apart[2];                  /* keeps the words below off the cache line of in_flight */
+    uint64_t apart[2];                  /* keeps the words below off the cache line of `places` */
     BECALM_ATOMIC(uint64_t) units;      /* the limit now */
     BECALM_ATOMIC(uint64_t) evidence;   /* epoch, notes, slow notes, timeouts, timeouts in a row, series: one word */
     BECALM_ATOMIC(uint64_t) last_ok_at; /* to 1 ms, or 1/64 of the timeout if that is less */
@@ -52,6 +57,7 @@ struct becalm_limit {
 struct becalm_slot {
     bool held;
     bool noted;
+    bool answers; /* the answer has begun: the place is one of an answer in progress */
     uint16_t epoch;
     becalm_ns sent_at;
     becalm_ns timeout; /* how long this attempt may take; BECALM_NEVER: for ever, then no answer is slow */
@@ -69,7 +75,8 @@ BECALM_API void becalm_limit_init(struct becalm_limit *, const struct becalm_lim
 BECALM_API void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_policy *to_policy,
                                    const struct becalm_limit *from, const struct becalm_limit_policy *from_policy);
 
-/* Takes a place for an attempt that may take `timeout`. False: the limit is reached, or pacing says no. */
+/* Takes a place for an attempt that may take `timeout`. False: the limit is reached, too many answers are in progress,
+ * or pacing says no. */
 BECALM_API bool becalm_limit_admit(struct becalm_limit *, const struct becalm_limit_policy *,
                                    const struct becalm_moment *, becalm_ns timeout, struct becalm_slot *);
 
@@ -90,6 +97,10 @@ BECALM_API void becalm_limit_note(struct becalm_limit *, const struct becalm_lim
  * hang. Ends the pacing here: with a pace at each layer of a chain, the product of them all would reach the bottom. */
 BECALM_API void becalm_limit_turned_away(struct becalm_limit *);
 
+/* The head of the answer has come, and its body has not ended: from now on the attempt is an answer in progress, and
+ * its place in flight is free. After its note. A slot that is not held, or answers already, is left alone. */
+BECALM_API void becalm_limit_answer(struct becalm_limit *, struct becalm_slot *);
+
 /* The attempt is over: frees the place. A slot that is not held is left alone. */
 BECALM_API void becalm_limit_give(struct becalm_limit *, struct becalm_slot *);
 
@@ -97,6 +108,10 @@ BECALM_API void becalm_limit_give(struct becalm_limit *, struct becalm_slot *);
  * limit, the second may read a few too many for an instant. */
 BECALM_API uint32_t becalm_limit_now(const struct becalm_limit *, const struct becalm_limit_policy *);
 BECALM_API uint32_t becalm_limit_in_flight(const struct becalm_limit *);
+
+/* Answers in progress; and whether they, with the attempts in flight, have reached `max_answers`. */
+BECALM_API uint32_t becalm_limit_answers(const struct becalm_limit *);
+BECALM_API bool becalm_limit_answers_full(const struct becalm_limit *, const struct becalm_limit_policy *);
 
 BECALM_END_DECLS
 

@@ -31,6 +31,7 @@ BECALM_BEGIN_DECLS
     X(BECALM_WHY_THROTTLED,        "throttled",        "the adaptive throttle rejected the call before it was sent") \
     X(BECALM_WHY_SHED,             "shed",             "the gate dropped the call to keep its queue short") \
     X(BECALM_WHY_LIMIT,            "limit",            "the limit of attempts in flight is reached") \
+    X(BECALM_WHY_ANSWERS,          "answers",          "as many answers are in progress as the policy allows") \
     X(BECALM_WHY_STOPPED,          "stopped",          "the server said not to retry") \
     X(BECALM_WHY_CANCELLED,        "cancelled",        "the caller gave up") \
     X(BECALM_WHY_RETRIES_OFF,      "retries_off",      "the policy does not retry")

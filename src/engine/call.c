@@ -241,9 +241,11 @@ static BECALM__DIRECT void head(struct step *s, uint32_t slot, const struct beca
         answer_pass(s, slot, reason_of_answer(kind));
     } else if (failed_goes_on(s, slot, outcome, &why)) {
         slot_cancel(s, slot);
+        return;
     } else {
         answer_pass(s, slot, why);
     }
+    becalm__call_place_answer(s, &s->call->slot[slot].slot);
 }
 
 /* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. Returns why the call ends;
@@ -531,6 +533,11 @@ BECALM__APART static void other_event(struct step *s, const struct becalm_event 
     case BECALM_EVENT_SENT:
         if (is_in_flight(call, event->slot)) {
             becalm__attempt_sent(s, event->slot);
+        }
+        return;
+    case BECALM_EVENT_HELD:
+        if (is_in_flight(call, event->slot) && call->phase == BECALM_PHASE_FLYING) {
+            becalm__attempt_held(s, event->slot, &event->outcome);
         }
         return;
     }

@@ -114,6 +114,26 @@ BECALM__APART bool becalm__call_place_take(struct step *s, struct becalm_slot *s
     return place_take(s, slot);
 }
 
+/* Is it the answers in progress that leave no place, and not the attempts in flight? */
+static bool answers_fill(const struct step *s)
+{
+    const struct becalm_limit *limit = s->call->target->limit;
+    const struct becalm_limit_policy *policy = &s->call->policy->limit;
+    return becalm_limit_in_flight(limit) < becalm_limit_now(limit, policy) && becalm_limit_answers_full(limit, policy);
+}
+
+BECALM__SELDOM enum becalm_reason becalm__call_place_why(struct step *s)
+{
+    const struct becalm_limit *limit = s->call->target->limit;
+    const struct becalm_limit_policy *policy = &s->call->policy->limit;
+    if (answers_fill(s)) {
+        becalm__call_explain(s, becalm_limit_answers(limit), policy->max_answers);
+        return BECALM_WHY_ANSWERS;
+    }
+    becalm__call_explain(s, becalm_limit_in_flight(limit), becalm_limit_now(limit, policy));
+    return BECALM_WHY_LIMIT;
+}
+
 /* The last question before the first send, with a place in the limit or without one. */
 static BECALM__DIRECT void first_send(struct step *s)
 {
@@ -149,24 +169,22 @@ BECALM__SELDOM static void limit_reached(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
-    uint32_t in_flight = becalm_limit_in_flight(target->limit);
-    uint32_t limit = becalm_limit_now(target->limit, &call->policy->limit);
-    bool paced = in_flight < limit; /* not full: the limit's pacing said no, and a place in the queue would not help */
-    enum becalm_reason why = BECALM_WHY_LIMIT;
+    enum becalm_reason why = becalm__call_place_why(s);
+    /* Not full: the limit's pacing said no, and a place in the queue would not help. */
+    bool paced = why == BECALM_WHY_LIMIT && call->record.have < call->record.need;
     bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
     if (may_wait && (!paced || becalm_queue_busy(call->request.queue))) {
         if (line_up(s)) {
+            becalm__call_explain(s, 0, 0);
             call->phase = BECALM_PHASE_GATED;
             s->action->why = BECALM_WHY_QUEUED;
             s->action->flags |= BECALM_DO_SERVE; /* another thread may have freed the last place a moment ago */
             return;
         }
-        why = BECALM_WHY_SHED;
-    }
-    if (why == BECALM_WHY_SHED) {
-        becalm__call_explain(s, becalm_gate_waiting(target->gate), call->policy->gate.max_queue);
-    } else {
-        becalm__call_explain(s, in_flight, limit);
+        if (why == BECALM_WHY_LIMIT) {
+            why = BECALM_WHY_SHED;
+            becalm__call_explain(s, becalm_gate_waiting(target->gate), call->policy->gate.max_queue);
+        }
     }
     call->retry_after = call->policy->gate.retry_after;
     if (call->request.queue != NULL) { /* else nobody was turned away by a gate, and the mark is conditional */
@@ -263,6 +281,9 @@ void becalm__call_expire(struct step *s)
     }
     becalm_queue_leave(&call->ticket);
     ungate(s, true);
-    bool passed = becalm_deadline_passed(s->now, call->deadline_at);
-    becalm__call_finish(s, passed ? BECALM_WHY_DEADLINE : BECALM_WHY_SHED);
+    if (becalm_deadline_passed(s->now, call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE);
+        return;
+    }
+    becalm__call_finish(s, answers_fill(s) ? becalm__call_place_why(s) : BECALM_WHY_SHED);
 }

@@ -298,6 +298,26 @@ BECALM__APART static void permit_note(struct step *s, struct becalm_live *live, 
     becalm__call_report(s, &live->permit);
 }
 
+/* Once per attempt: of a second note the limit takes no notice. */
+static BECALM__DIRECT void limit_tell(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
+                                      enum becalm_evidence evidence)
+{
+    struct becalm_limit *limit = s->call->target->limit;
+    if (live->slot.held) {
+        becalm__limit_note(limit, &s->call->policy->limit, s->at, &live->slot, evidence);
+        if (becalm_mark_unasked(outcome->mark)) {
+            becalm_limit_turned_away(limit);
+        }
+    }
+}
+
+void becalm__attempt_held(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_live *live = &s->call->slot[slot];
+    limit_tell(s, live, outcome, becalm_outcome_traits(outcome->kind)->evidence);
+    becalm__call_place_answer(s, &live->slot);
+}
+
 /* `kind` is the outcome's, beside it because this is inlined where it is known, too. */
 static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
                                  enum becalm_outcome_kind kind)
@@ -307,12 +327,7 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
     const struct becalm_outcome_traits *traits = becalm_outcome_traits(kind);
     BECALM_ASSERT(!live->judged);
     live->judged = true;
-    if (live->slot.held) {
-        becalm__limit_note(target->limit, &call->policy->limit, s->at, &live->slot, traits->evidence);
-        if (becalm_mark_unasked(outcome->mark)) {
-            becalm_limit_turned_away(target->limit);
-        }
-    }
+    limit_tell(s, live, outcome, traits->evidence);
     if (traits->acceptance != BECALM_ACCEPTANCE_NONE) {
         becalm__call_decided(call);
     }

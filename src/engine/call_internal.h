@@ -75,6 +75,19 @@ static inline void becalm__call_place_free(struct step *s, struct becalm_slot *s
     }
 }
 
+/* The head of the answer has come: the place in flight is free, and the answer in progress has one of its own. */
+static inline void becalm__call_place_answer(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    if (!slot->held) {
+        return;
+    }
+    becalm_limit_answer(target->limit, slot);
+    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
+        s->action->flags |= BECALM_DO_SERVE;
+    }
+}
+
 /* Does the policy list this outcome as one to retry? */
 bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome);
 
@@ -100,6 +113,9 @@ void becalm__call_expire(struct step *s); /* GATED: patience or deadline is over
 /* Takes a place in the limit for an attempt that is sent now or as soon as the gate lets it. True without a limit. */
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot);
 
+/* Why there was no place: the limit, or the bound of answers in progress. Explains it. */
+enum becalm_reason becalm__call_place_why(struct step *s);
+
 /* The deadline that the caller has brought along; NEVER: none. */
 static inline becalm_ns becalm__call_carried(const struct becalm_call *call)
 {
@@ -113,6 +129,9 @@ void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 
 /* A request that streams is through to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);
+
+/* A failed answer has begun, and the host keeps it back: its place in flight is free. */
+void becalm__attempt_held(struct step *, uint32_t slot, const struct becalm_outcome *);
 
 #define BECALM__FIRST_SLOT 0u /* the first attempt's: nothing else is in flight yet */
 

@@ -232,7 +232,9 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
     }
     if (!becalm__call_place_take(s, slot)) {
         becalm_hedge_give(target->hedge, &policy->hedge);
-        return BECALM_WHY_LIMIT;
+        enum becalm_reason why = becalm__call_place_why(s);
+        becalm__call_explain(s, 0, 0); /* a hedge is not worth its numbers: the attempts in flight go on */
+        return why;
     }
     if (target->rate != NULL) {
         (void)becalm_rate_take(target->rate, s->now);
@@ -335,8 +337,7 @@ static enum becalm_reason resend_allowed(struct step *s, struct becalm_live *liv
         return BECALM_WHY_BREAKER_OPEN;
     }
     if (!becalm__call_place_take(s, &live->slot)) {
-        becalm__call_explain(s, becalm_limit_in_flight(target->limit), becalm_limit_now(target->limit, &policy->limit));
-        return BECALM_WHY_LIMIT;
+        return becalm__call_place_why(s);
     }
     if (target->breaker != NULL && policy->breaker.per_attempt) {
         bool admitted = becalm_breaker_admit(target->breaker, &policy->breaker, s->at, &live->permit);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Every word below is read and written relaxed, except in_flight: each stands alone and guards no other memory. Whoever
+/* Every word below is read and written relaxed, except `places`: each stands alone and guards no other memory. Whoever
  * moves the epoch by one in a compare-and-swap of `evidence` has decided a cut or an undo, and alone writes the words
  * that go with it. A thread that sees some of these words before the others judges on mixed evidence once; the next
  * twenty notes correct it, and no mixture of values is out of range. */
@@ -21,6 +21,20 @@ enum {
     PACE_LEAST_PPM = 20000,
     PACE_BITS = 20 /* of the pace word: ppm below, ticks of 2^20 ns above */
 };
+
+/* `places` has both counts, so that one add moves an attempt from the one to the other and an admission sees both. */
+#define ONE_IN_FLIGHT UINT64_C(1)
+#define ONE_ANSWER    (UINT64_C(1) << 32)
+
+static inline uint32_t places_in_flight(uint64_t places)
+{
+    return (uint32_t)places;
+}
+
+static inline uint32_t places_answers(uint64_t places)
+{
+    return (uint32_t)(places >> 32);
+}
 
 #define CUT_EVERY (500 * BECALM_MS)
 
@@ -100,7 +114,7 @@ static bool kind_adapts(enum becalm_limit_kind kind)
 
 void becalm_limit_defaults(struct becalm_limit_policy *policy, enum becalm_limit_kind kind)
 {
-    *policy = (struct becalm_limit_policy){.kind = kind, .min = 1, .max = 10000};
+    *policy = (struct becalm_limit_policy){.kind = kind, .min = 1, .max = 10000, .max_answers = 100000};
 }
 
 int becalm_limit_check(const struct becalm_limit_policy *policy, const char **why)
@@ -114,6 +128,8 @@ int becalm_limit_check(const struct becalm_limit_policy *policy, const char **wh
         sentence = "max must be 1 to 1000000";
     } else if (policy->min > policy->max) {
         sentence = "min must not be above max";
+    } else if (policy->max_answers > LIMIT_MAX) {
+        sentence = "max_answers must be at most 1000000";
     }
     if (why != NULL) {
         *why = sentence;
@@ -198,20 +214,33 @@ static void pace_lower(struct becalm_limit *limit, becalm_ns now)
         !atomic_compare_exchange_weak_explicit(&limit->pace, &word, lower, memory_order_relaxed, memory_order_relaxed));
 }
 
-/* Takes one place below `most`, or none. The place is taken first and given back if it was one too many, because an add
- * is cheaper than a compare-and-swap that may lose. For an instant two threads can so refuse each other the one free
- * place; the later one to give back sees it free and tries again, so that never both go away.
+/* The most attempts that may be in flight, and places of both kinds that may be taken, when one more comes. */
+struct room {
+    uint64_t in_flight;
+    uint64_t places;
+};
+
+static inline bool room_has(const struct room *room, uint64_t places)
+{
+    return places_in_flight(places) < room->in_flight &&
+           (uint64_t)places_in_flight(places) + places_answers(places) < room->places;
+}
+
+/* Takes one place if there is room, or none. The place is taken first and given back if it was one too many, because an
+ * add is cheaper than a compare-and-swap that may lose. For an instant two threads can so refuse each other the one
+ * free place; the later one to give back sees it free and tries again, so that never both go away.
  *
  * acq_rel, here and in _give: a worker lines up a ticket (gate.waiting) and then tries once more for a place; another
- * gives its place back and then looks who waits. The two meet in in_flight: either the first finds the place or the
+ * gives its place back and then looks who waits. The two meet in `places`: either the first finds the place or the
  * second finds the ticket. */
-static bool place_take(struct becalm_limit *limit, uint64_t most)
+static bool place_take(struct becalm_limit *limit, const struct room *room)
 {
     for (;;) {
-        if (atomic_fetch_add_explicit(&limit->in_flight, 1, memory_order_acq_rel) < most) {
+        if (room_has(room, atomic_fetch_add_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel))) {
             return true;
         }
-        if (atomic_fetch_sub_explicit(&limit->in_flight, 1, memory_order_acq_rel) > most) {
+        uint64_t had = atomic_fetch_sub_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel);
+        if (!room_has(room, had - ONE_IN_FLIGHT)) {
             return false;
         }
     }
@@ -230,6 +259,11 @@ static inline uint32_t limit_now(const struct becalm_limit *limit, const struct 
     return slots < policy->max ? (uint32_t)slots : policy->max;
 }
 
+static inline uint64_t places_most(const struct becalm_limit_policy *policy)
+{
+    return policy->kind == BECALM_LIMIT_NONE || policy->max_answers == 0 ? UINT64_MAX : policy->max_answers;
+}
+
 static inline void slot_send(struct becalm_slot *slot, const struct becalm_limit *limit, becalm_ns now)
 {
     slot->epoch = (uint16_t)(atomic_load_explicit(&limit->evidence, memory_order_relaxed) & EPOCH_MASK);
@@ -239,11 +273,13 @@ static inline void slot_send(struct becalm_slot *slot, const struct becalm_limit
 static inline bool slot_take(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                              const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
-    if (!place_take(limit, limit_now(limit, policy))) {
+    const struct room room = {.in_flight = limit_now(limit, policy), .places = places_most(policy)};
+    if (!place_take(limit, &room)) {
         return false;
     }
     slot->held = true;
     slot->noted = false;
+    slot->answers = false;
     slot->timeout = timeout;
     slot_send(slot, limit, at->now);
     return true;
@@ -277,14 +313,25 @@ void becalm_limit_sent(const struct becalm_limit *limit, struct becalm_slot *slo
     slot_send(slot, limit, now);
 }
 
+void becalm_limit_answer(struct becalm_limit *limit, struct becalm_slot *slot)
+{
+    if (!slot->held || slot->answers) {
+        return;
+    }
+    slot->answers = true;
+    uint64_t had = atomic_fetch_add_explicit(&limit->places, ONE_ANSWER - ONE_IN_FLIGHT, memory_order_acq_rel);
+    BECALM_ASSERT(places_in_flight(had) > 0);
+}
+
 void becalm_limit_give(struct becalm_limit *limit, struct becalm_slot *slot)
 {
     if (!slot->held) {
         return;
     }
     slot->held = false;
-    uint64_t had = atomic_fetch_sub_explicit(&limit->in_flight, 1, memory_order_acq_rel); /* see place_take */
-    BECALM_ASSERT(had > 0);
+    uint64_t place = slot->answers ? ONE_ANSWER : ONE_IN_FLIGHT;
+    uint64_t had = atomic_fetch_sub_explicit(&limit->places, place, memory_order_acq_rel); /* see place_take */
+    BECALM_ASSERT((slot->answers ? places_answers(had) : places_in_flight(had)) > 0);
 }
 
 uint32_t becalm_limit_now(const struct becalm_limit *limit, const struct becalm_limit_policy *policy)
@@ -294,7 +341,18 @@ uint32_t becalm_limit_now(const struct becalm_limit *limit, const struct becalm_
 
 uint32_t becalm_limit_in_flight(const struct becalm_limit *limit)
 {
-    return (uint32_t)atomic_load_explicit(&limit->in_flight, memory_order_relaxed);
+    return places_in_flight(atomic_load_explicit(&limit->places, memory_order_relaxed));
+}
+
+uint32_t becalm_limit_answers(const struct becalm_limit *limit)
+{
+    return places_answers(atomic_load_explicit(&limit->places, memory_order_relaxed));
+}
+
+bool becalm_limit_answers_full(const struct becalm_limit *limit, const struct becalm_limit_policy *policy)
+{
+    uint64_t places = atomic_load_explicit(&limit->places, memory_order_relaxed);
+    return (uint64_t)places_in_flight(places) + places_answers(places) >= places_most(policy);
 }
 
 /* 1/L of a slot more, but at least one unit. */

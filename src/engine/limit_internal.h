@@ -26,7 +26,7 @@ static inline uint64_t becalm__units_per_slot(enum becalm_limit_kind kind)
 /* The attempts in flight including the one now ending, which has not given its place back yet. */
 static inline uint64_t becalm__in_flight_with(const struct becalm_limit *limit)
 {
-    uint64_t in_flight = atomic_load_explicit(&limit->in_flight, memory_order_relaxed);
+    uint32_t in_flight = (uint32_t)atomic_load_explicit(&limit->places, memory_order_relaxed);
     return in_flight > 0 ? in_flight : 1;
 }
 

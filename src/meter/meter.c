@@ -94,6 +94,7 @@ static bool is_overflow(const struct becalm_record *record)
     case BECALM_WHY_BREAKER_OPEN:
     case BECALM_WHY_PROBE_FAILED:
     case BECALM_WHY_LIMIT:
+    case BECALM_WHY_ANSWERS:
     case BECALM_WHY_RATE:
     case BECALM_WHY_STOPPED:
         return true;

@@ -37,7 +37,8 @@ struct meter {
     meter_count hedges[METER_HEDGE_COUNT];
     meter_count transitions[METER_STATES][METER_STATES];
     meter_count active;              /* calls in progress: a gauge, of this worker */
-    meter_count in_flight;           /* attempts in flight: a gauge */
+    meter_count in_flight;           /* attempts in flight, answers in progress among them: a gauge */
+    meter_count answers;             /* answers in progress: a gauge */
     meter_count active_retries;      /* retries waiting or in flight: a gauge */
     meter_count redone;              /* stale pooled connections that were replaced without an attempt */
     struct meter_histogram delay;    /* of retries, as waited */

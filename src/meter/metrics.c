@@ -408,6 +408,18 @@ static void write_service_budgets(struct metrics_text *w, const struct metrics *
     }
 }
 
+static void write_in_progress(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(w, "becalm_answers_in_progress", "gauge",
+                   "Answers whose head has come and whose body has not ended; not in flight for the limit.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        if (has_part_first(m, i, PART_LIMIT)) {
+            target_sample(w, &m->target[i], "");
+            metrics_number(w, becalm_limit_answers(m->target[i].target->limit));
+        }
+    }
+}
+
 static void write_limits(struct metrics_text *w, const struct metrics *m)
 {
     metrics_family(w, "becalm_limit", "gauge", "Attempts that may be in flight now.");
@@ -562,6 +574,7 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_budgets(&w, m);
     write_service_budgets(&w, m);
     write_limits(&w, m);
+    write_in_progress(&w, m);
     write_hosts(&w, m);
     write_histogram(&w, m, "becalm_retry_delay_seconds", "How long retries waited before they were sent.",
                     offsetof(struct meter, delay));

@@ -112,6 +112,8 @@ static const struct schema_key rules[] = {
      .sentence = "the limit never falls below this"},
     {"limit.max", FIELD(INTEGER, policy.limit.max), RANGE(1, MILLION),
      .sentence = "the limit never grows above this; fixed: the limit"},
+    {"limit.maxAnswers", FIELD(INTEGER, policy.limit.max_answers), RANGE(1, MILLION),
+     .sentence = "attempts in flight and answers in progress, such as open streams, that there may be together"},
     {"gate.targetQueueTime", FIELD(DURATION, policy.gate.target_wait), RANGE(BECALM_US, HOUR),
      .sentence = "who waited longer while the queue stays full is dropped"},
     {"gate.maxQueueTime", FIELD(DURATION, policy.gate.max_wait), RANGE(BECALM_US, HOUR),

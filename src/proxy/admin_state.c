@@ -225,6 +225,10 @@ static void put_limit(struct buffer *page, const struct snapshot_target *target,
         buffer_json_number(page, "now", now);
     }
     buffer_json_number(page, "inFlight", becalm_limit_in_flight(limit));
+    buffer_json_number(page, "answers", becalm_limit_answers(limit));
+    if (policy->kind != BECALM_LIMIT_NONE && policy->max_answers != 0) {
+        buffer_json_number(page, "maxAnswers", policy->max_answers);
+    }
     put_shared(page, target, limit, service->limit);
     buffer_json_close(page, '}');
 }

@@ -27,6 +27,9 @@ void attempt_free(struct attempt *attempt)
     exchange->attempt[attempt->slot] = NULL;
     if (attempt->state != ATTEMPT_NONE) {
         meter_add(&exchange->meter->in_flight, UINT64_MAX);
+        if (attempt->answers) {
+            meter_add(&exchange->meter->answers, UINT64_MAX);
+        }
         attempt->state = ATTEMPT_NONE;
     }
     if (attempt != &exchange->first) {
@@ -414,6 +417,26 @@ static bool tell(struct attempt *attempt, enum becalm_event_kind kind, const str
     return exchange_event(exchange, kind, attempt->slot, outcome);
 }
 
+/* The head of an answer that has not ended is passed on, or held back: from now on it is an answer in progress. */
+static void begin_answer(struct attempt *attempt)
+{
+    if (!attempt->answers) {
+        attempt->answers = true;
+        meter_add(&attempt->exchange->meter->answers, 1);
+    }
+}
+
+/* False: the attempt is over, or the exchange. */
+static bool tell_head(struct attempt *attempt, const struct offer *offer, const struct becalm_outcome *outcome)
+{
+    struct exchange *exchange = attempt->exchange;
+    if (!tell(attempt, BECALM_EVENT_HEAD, offer, outcome) || exchange->passing != attempt) {
+        return false;
+    }
+    begin_answer(attempt);
+    return true;
+}
+
 /* Passes more of the body on. False: the client is gone, and the exchange with it. */
 static bool pass(struct attempt *attempt, const struct pieces *pieces)
 {
@@ -455,7 +478,7 @@ static bool hold(struct attempt *attempt, const struct pieces *pieces, bool ende
         tell(attempt, BECALM_EVENT_DONE, &offer, &outcome);
         return false;
     }
-    return tell(attempt, BECALM_EVENT_HEAD, &offer, &outcome) && exchange->passing == attempt;
+    return tell_head(attempt, &offer, &outcome);
 }
 
 /* The head is here: `bytes` .. `end`. True: go on reading. */
@@ -489,6 +512,10 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
             return false;
         }
         attempt->fields_length = bytes_left(&attempt->got);
+        if (!ended) {
+            tell(attempt, BECALM_EVENT_HELD, NULL, &outcome); /* which ends nothing */
+            begin_answer(attempt);
+        }
         return hold(attempt, &pieces, ended, at == end) &&
                (at == end || take_body(attempt, at, (size_t)(end - at))); /* more pieces than one list holds */
     }
@@ -500,7 +527,7 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
         tell(attempt, BECALM_EVENT_DONE, &offer, &outcome);
         return false;
     }
-    if (!tell(attempt, BECALM_EVENT_HEAD, &offer, &outcome) || exchange->passing != attempt) {
+    if (!tell_head(attempt, &offer, &outcome)) {
         return false;
     }
     while (at < end) { /* more pieces than one list holds */

@@ -45,6 +45,7 @@ struct attempt {
     bool through;               /* the request is written to its end */
     bool heard;                 /* a byte of the answer has come */
     bool blank;                 /* and an empty line before its head: one is left out */
+    bool answers;               /* its answer has begun: counted as one in progress */
     struct becalm_outcome held; /* HOLDING: what the answer means */
     struct bytes unsent;        /* of the request */
     struct bytes got;           /* part of the answer's head; HOLDING: the answer's phrase, fields and body */

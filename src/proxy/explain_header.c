@@ -60,6 +60,8 @@ static struct figures figures_of(const struct becalm_record *r)
         return figures_in(r, "attempts");
     case BECALM_WHY_LIMIT:
         return figures_in(r, "slots");
+    case BECALM_WHY_ANSWERS:
+        return figures_in(r, "answers");
     case BECALM_WHY_THROTTLED:
         return (struct figures){"percent", r->have / 1000, 0, 1, false};
     case BECALM_WHY_NONE:
@@ -210,6 +212,10 @@ static const char *change_by_numbers(const struct becalm_record *r, const struct
     case BECALM_WHY_LIMIT:
         return r->have < r->need ? "The limit is at its bottom and lets few calls through; answers raise it."
                                  : "{have} attempts were in flight and {need} may be; a free slot.";
+    case BECALM_WHY_ANSWERS:
+        return "{have} answers were in progress, and with the attempts in flight {need} may be; an answer that ends, "
+               "or "
+               "a larger limit.maxAnswers.";
     case BECALM_WHY_THROTTLED:
         return "{have} % of the calls are rejected here, because the service rejects most; accepted calls lower that.";
     case BECALM_WHY_NONE:
@@ -250,6 +256,8 @@ static const char *change_by_reason(const struct becalm_record *r)
         return "An error of the application is retried once only.";
     case BECALM_WHY_LIMIT:
         return "Less than 80 % of the limit in use; then a hedge may be sent.";
+    case BECALM_WHY_ANSWERS:
+        return "Fewer answers in progress; then a hedge may be sent.";
     case BECALM_WHY_RATE:
         return "A client-side rate that lets a hedge through at once.";
     case BECALM_WHY_THROTTLED:

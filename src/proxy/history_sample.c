@@ -55,6 +55,7 @@ static const enum history_refusal refusal_of[BECALM_REASON_COUNT] = {
     [BECALM_WHY_PROBE_FAILED] = HISTORY_BREAKER_OPEN,
     [BECALM_WHY_DEADLINE] = HISTORY_DEADLINE,
     [BECALM_WHY_LIMIT] = HISTORY_LIMIT,
+    [BECALM_WHY_ANSWERS] = HISTORY_LIMIT,
     [BECALM_WHY_RATE] = HISTORY_LIMIT,
     [BECALM_WHY_STOPPED] = HISTORY_STOPPED,
 };
@@ -134,7 +135,9 @@ static void sample_gauges(struct history_sample *sample, const struct snapshot_t
     const struct becalm_target *parts = &target->state->target;
     const struct becalm_policy *policy = &target->state->policy;
     bool measured = becalm_sketch_count(parts->sketch, now) > 0;
-    sample->in_flight = narrow(TOTAL(target->meters, in_flight));
+    uint64_t in_flight = TOTAL(target->meters, in_flight);
+    uint64_t answers = TOTAL(target->meters, answers); /* as the limit counts: they are not in flight any more */
+    sample->in_flight = in_flight > answers ? narrow(in_flight - answers) : 0;
     sample->waiting = narrow(becalm_gate_waiting(parts->gate));
     sample->limit = becalm_limit_now(parts->limit, &policy->limit);
     sample->budget_left = thousandths(becalm_budget_left(parts->budget, &policy->budget, now));

@@ -335,6 +335,7 @@ bool figures_is_refusal(enum becalm_reason why)
     case BECALM_WHY_THROTTLED:
     case BECALM_WHY_SHED:
     case BECALM_WHY_LIMIT:
+    case BECALM_WHY_ANSWERS:
     case BECALM_WHY_STOPPED:
         return true;
     }

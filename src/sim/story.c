@@ -54,6 +54,9 @@ static void say_event(struct words *words, const struct story *story)
     case BECALM_EVENT_SENT:
         say(words, "has sent all of %" PRIu32, story->attempt);
         break;
+    case BECALM_EVENT_HELD:
+        say(words, "keeps back %s on %" PRIu32, becalm_outcome_word(event->outcome.kind), story->attempt);
+        break;
     case BECALM_EVENT_CANCEL:
         say(words, "is cancelled");
         break;

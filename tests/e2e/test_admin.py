@@ -144,7 +144,14 @@ def test_state_tells_what_waits_and_what_is_in_flight(pair):
         second.send(request())
         wait_until(lambda: target(gateway)["gate"]["waiting"] == 1)
         here = target(gateway)
-        assert here["limit"] == {"kind": "fixed", "now": 1, "inFlight": 1, "shared": False}
+        assert here["limit"] == {
+            "kind": "fixed",
+            "now": 1,
+            "inFlight": 1,
+            "answers": 0,
+            "maxAnswers": 100000,
+            "shared": False,
+        }
         assert here["active"] == 2
         assert page(gateway, "/api/state")["services"][0]["hosts"][0]["inFlight"] == 1
 

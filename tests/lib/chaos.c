@@ -77,6 +77,7 @@ static void policy_draw(struct chaos *c)
     p->rate.enabled = below(c, 16) == 0;
     becalm_limit_defaults(&p->limit, (enum becalm_limit_kind)below(c, BECALM_LIMIT_NONE + 1));
     p->limit.max = 1 + below(c, 24);
+    p->limit.max_answers = below(c, 4) == 0 ? 1 + below(c, 12) : p->limit.max_answers;
     p->gate.max_queue = below(c, 16);
     p->gate.cpu_threshold_ppm = below(c, 16) == 0 ? 500000 : 0;
     p->hedge.enabled = below(c, 2) == 0;
@@ -207,8 +208,10 @@ static void begin(struct chaos *c, struct actor *actor)
 
 static void attempt(struct chaos *c, struct actor *actor)
 {
+    static const enum becalm_event_kind kinds[] = {BECALM_EVENT_HEAD, BECALM_EVENT_HEAD, BECALM_EVENT_HELD,
+                                                   BECALM_EVENT_DONE, BECALM_EVENT_DONE, BECALM_EVENT_DONE};
     struct becalm_event event = {
-        .kind = below(c, 3) == 0 ? BECALM_EVENT_HEAD : BECALM_EVENT_DONE,
+        .kind = kinds[below(c, 6)],
         .slot = below(c, 4) == 0 ? below(c, BECALM_SLOTS + 1) : 0, /* mostly one that flies */
     };
     /* Half of the attempts succeed, so that budgets, breakers and throttles do not end every call before it can retry.
@@ -265,6 +268,7 @@ static void happen(struct chaos *c)
 static void check_nothing_is_held(const struct chaos *c)
 {
     BECALM_ASSERT(becalm_limit_in_flight(c->target.limit) == 0);
+    BECALM_ASSERT(becalm_limit_answers(c->target.limit) == 0);
     BECALM_ASSERT(becalm_gate_waiting(c->target.gate) == 0);
     BECALM_ASSERT(c->queue.length == 0 && c->queue.first == NULL);
     for (uint32_t i = 0; c->target.hosts != NULL && i < c->target.hosts->count; i++) {

@@ -296,7 +296,7 @@ static void test_story__a_hedge_wins_and_the_loser_is_cancelled(void **state)
                      "[ 50ms] call 1 wakes -> send 1 to host 0 (hedge)\n"
                      "[ 70ms] call 1 got ok 200 on 1 -> cancel slot 0, answer, finish (ok)\n");
     assert_int_equal(w.target.hedge->won, 1);
-    assert_int_equal(w.target.limit->in_flight, 0);
+    assert_int_equal(becalm_limit_in_flight(w.target.limit), 0);
     /* The loser is neutral: its host is as healthy as before. */
     assert_int_equal(w.call[0]->call.record.attempt[0].outcome, BECALM_OUTCOME_CANCELLED);
     world_close(&w);

@@ -108,6 +108,102 @@ static void test_call__a_500_is_retried_once_and_only_when_listed(void **state)
     }
 }
 
+/* One call of a target with room for one attempt in flight and two answers. */
+struct streamed {
+    struct becalm_policy policy;
+    struct becalm_target target;
+    struct becalm_action action;
+    becalm_ns now;
+    void *memory;
+};
+
+static void streamed_init(struct streamed *s)
+{
+    becalm_policy_defaults(&s->policy);
+    becalm_limit_defaults(&s->policy.limit, BECALM_LIMIT_FIXED);
+    s->policy.limit.max = 1;
+    s->policy.limit.max_answers = 2;
+    s->policy.breaker.enabled = false;
+    s->now = BECALM_S;
+    s->memory = aligned_alloc(64, becalm_target_bytes(&s->policy, 0, 1));
+    check_eq_u64((uint64_t)becalm_target_init(&s->target, s->memory, &s->policy, 0, 1), 0);
+}
+
+static void streamed_step(struct streamed *s, struct becalm_call *call, enum becalm_event_kind kind,
+                          enum becalm_outcome_kind outcome)
+{
+    struct becalm_event event = {.kind = kind,
+                                 .at.now = s->now,
+                                 .outcome = {.kind = outcome, .status = outcome == BECALM_OUTCOME_OK ? 200 : 503}};
+    becalm_call_step(call, &event, &s->action);
+}
+
+static void streamed_begin(struct streamed *s, struct becalm_call *call)
+{
+    becalm_call_init(call, &s->policy, &s->target, &(struct becalm_request){.idempotent = true});
+    streamed_step(s, call, BECALM_EVENT_BEGIN, BECALM_OUTCOME_OK);
+}
+
+static void check_places(const struct streamed *s, uint32_t in_flight, uint32_t answers)
+{
+    check_eq_u64(becalm_limit_in_flight(s->target.limit), in_flight);
+    check_eq_u64(becalm_limit_answers(s->target.limit), answers);
+}
+
+static void test_call__an_answer_gives_its_slot_back_with_its_head_and_has_a_bound_of_its_own(void **state)
+{
+    (void)state;
+    struct streamed s;
+    struct becalm_call one, two, three;
+    streamed_init(&s);
+    streamed_begin(&s, &one);
+    check_places(&s, 1, 0);
+    streamed_step(&s, &one, BECALM_EVENT_HEAD, BECALM_OUTCOME_OK);
+    check_places(&s, 0, 1);
+    streamed_begin(&s, &two);
+    check_places(&s, 1, 1);
+    streamed_begin(&s, &three);
+    check_eq_u64(three.record.reason, BECALM_WHY_LIMIT); /* that is what is full */
+    streamed_step(&s, &two, BECALM_EVENT_HEAD, BECALM_OUTCOME_OK);
+    streamed_begin(&s, &three);
+    check_eq_u64(three.record.reason, BECALM_WHY_ANSWERS);
+    check_eq_u64(three.record.have, 2);
+    check_eq_u64(three.record.need, 2);
+    check_true(s.action.retry_after != BECALM_NEVER);
+    streamed_step(&s, &one, BECALM_EVENT_DONE, BECALM_OUTCOME_OK);
+    check_eq_u64(one.record.reason, BECALM_WHY_OK);
+    check_places(&s, 0, 1);
+    streamed_begin(&s, &three);
+    streamed_step(&s, &three, BECALM_EVENT_DONE, BECALM_OUTCOME_OK); /* a whole answer */
+    streamed_step(&s, &two, BECALM_EVENT_CANCEL, BECALM_OUTCOME_OK);
+    check_places(&s, 0, 0);
+    free(s.memory);
+}
+
+static void test_call__a_failed_answer_that_is_held_back_gives_its_slot_back_and_is_judged_by_its_head(void **state)
+{
+    (void)state;
+    struct streamed s;
+    struct becalm_call one;
+    streamed_init(&s);
+    s.policy.limit.kind = BECALM_LIMIT_SLOTS;
+    for (int i = 0; i < 100; i++) { /* heads at once, bodies that hang until the attempt's timeout */
+        streamed_begin(&s, &one);
+        check_true((s.action.flags & BECALM_DO_SEND) != 0);
+        streamed_step(&s, &one, BECALM_EVENT_HELD, BECALM_OUTCOME_REJECTED);
+        check_places(&s, 0, 1);
+        s.now += s.policy.attempt_timeout;
+        streamed_step(&s, &one, BECALM_EVENT_TIMER, BECALM_OUTCOME_OK);
+        streamed_step(&s, &one, BECALM_EVENT_CANCEL, BECALM_OUTCOME_OK);
+        check_places(&s, 0, 0);
+    }
+    struct becalm_slot slot = {.held = false};
+    struct becalm_moment at = {.now = s.now};
+    check_true(becalm_limit_admit(s.target.limit, &s.policy.limit, &at, BECALM_S, &slot)); /* neither cut nor paced */
+    streamed_begin(&s, &one);
+    free(s.memory);
+}
+
 /* With one place, and that taken: so many calls are turned away one after the other; the mark of the last of them. */
 static enum becalm_mark_kind mark_of_the_last_refusal(bool has_queue, int calls)
 {
@@ -274,12 +370,15 @@ static void test_call__a_body_that_turns_out_too_long_is_not_hedged(void **state
     }
 }
 
-BECALM_TESTS(cmocka_unit_test(test_call__a_limit_without_a_queue_never_marks_overload),
-             cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
-             cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_hedged),
-             cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
-             cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
-             cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),
-             cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
-             cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
-             cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed))
+BECALM_TESTS(
+    cmocka_unit_test(test_call__a_limit_without_a_queue_never_marks_overload),
+    cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
+    cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_hedged),
+    cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
+    cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
+    cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),
+    cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
+    cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
+    cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed),
+    cmocka_unit_test(test_call__an_answer_gives_its_slot_back_with_its_head_and_has_a_bound_of_its_own),
+    cmocka_unit_test(test_call__a_failed_answer_that_is_held_back_gives_its_slot_back_and_is_judged_by_its_head))

@@ -88,6 +88,7 @@ static void test_explain_header__the_numbers_have_the_unit_of_their_reason(void 
          "have=1.000; need=2.000; unit=ms"},
         {{.reason = BECALM_WHY_ATTEMPTS_SPENT, .have = 3, .need = 3}, "have=3; need=3; unit=attempts"},
         {{.reason = BECALM_WHY_LIMIT, .have = 10, .need = 10}, "have=10; need=10; unit=slots"},
+        {{.reason = BECALM_WHY_ANSWERS, .have = 9, .need = 10}, "have=9; need=10; unit=answers"},
         {{.reason = BECALM_WHY_THROTTLED, .have = 833333}, "have=83.3; unit=percent"},
         {{.reason = BECALM_WHY_SHED, .have = 1000, .need = 1000}, "have=1000; need=1000; unit=calls"},
         {{.reason = BECALM_WHY_SHED, .gated = 20 * BECALM_MS, .have = 20 * BECALM_MS, .need = BECALM_S},

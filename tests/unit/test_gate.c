@@ -29,7 +29,7 @@ static void scene_init(struct scene *scene)
     memset(scene, 0, sizeof *scene);
     becalm_gate_defaults(&scene->policy);
     becalm_gate_init(&scene->gate);
-    scene->limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_FIXED, 1, 1};
+    scene->limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_FIXED, 1, 1, 0};
     becalm_limit_init(&scene->limit, &scene->limit_policy);
     becalm_queue_init(&scene->queue, &scene->gate, &scene->limit);
     scene->at.now = 100 * BECALM_S;
@@ -357,7 +357,7 @@ static void test_gate__pacing_keeps_the_head_waiting(void **state)
     (void)state;
     struct scene scene;
     scene_init(&scene);
-    scene.limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_AIMD, 1, 10};
+    scene.limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_AIMD, 1, 10, 0};
     becalm_limit_init(&scene.limit, &scene.limit_policy);
     scene.limit.pace = (scene.at.now >> 20) << 20 | 20000;
     scene_enter_all(&scene, 1);

@@ -123,15 +123,17 @@ static void test_limit__names_the_field_that_is_wrong(void **state)
         becalm_limit_defaults(&policy, (enum becalm_limit_kind)kind);
         check_true(becalm_limit_check(&policy, NULL) == 0);
     }
-    policy = (struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 1000000, 1000000};
+    policy = (struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 1000000, 1000000, 0};
     check_true(becalm_limit_check(&policy, NULL) == 0);
-    check_refused((struct becalm_limit_policy){(enum becalm_limit_kind)7, 1, 1},
+    check_refused((struct becalm_limit_policy){(enum becalm_limit_kind)7, 1, 1, 0},
                   "kind must be slots, aimd, fixed or none");
-    check_refused((struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 0, 1}, "min must be at least 1");
-    check_refused((struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 1, 0}, "max must be 1 to 1000000");
-    check_refused((struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 1, 1000001}, "max must be 1 to 1000000");
-    check_refused((struct becalm_limit_policy){BECALM_LIMIT_AIMD, 1, UINT32_MAX}, "max must be 1 to 1000000");
-    check_refused((struct becalm_limit_policy){BECALM_LIMIT_FIXED, 11, 10}, "min must not be above max");
+    check_refused((struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 0, 1, 0}, "min must be at least 1");
+    check_refused((struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 1, 0, 0}, "max must be 1 to 1000000");
+    check_refused((struct becalm_limit_policy){BECALM_LIMIT_SLOTS, 1, 1000001, 0}, "max must be 1 to 1000000");
+    check_refused((struct becalm_limit_policy){BECALM_LIMIT_AIMD, 1, UINT32_MAX, 0}, "max must be 1 to 1000000");
+    check_refused((struct becalm_limit_policy){BECALM_LIMIT_FIXED, 11, 10, 0}, "min must not be above max");
+    check_refused((struct becalm_limit_policy){BECALM_LIMIT_FIXED, 1, 10, 1000001},
+                  "max_answers must be at most 1000000");
 }
 
 static void test_limit__fixed_admits_exactly_max_and_learns_nothing(void **state)
@@ -185,6 +187,88 @@ static void test_limit__slots_halves_what_is_in_flight_after_twenty_slow_answers
     scene_round(&scene, 101, 1, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
     check_eq_u64(scene_limit(&scene), 50); /* 4 * 101 / 2 = 202 quarters */
     check_eq_u64(scene.limit.units, 202);
+}
+
+/* All that is in flight becomes answers in progress. */
+static void scene_answer_all(struct scene *scene)
+{
+    for (uint32_t i = 0; i < scene->flying; i++) {
+        scene_note(scene, i, BECALM_EVIDENCE_SUCCESS);
+        becalm_limit_answer(&scene->limit, &scene->slot[i]);
+    }
+}
+
+static void test_limit__an_answer_in_progress_is_not_in_flight(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_FIXED, BECALM_S);
+    scene.policy.max = 3;
+    scene_send(&scene, 10);
+    check_eq_u64(scene.flying, 3);
+    scene_answer_all(&scene);
+    scene_answer_all(&scene); /* once is enough */
+    check_eq_u64(becalm_limit_in_flight(&scene.limit), 0);
+    check_eq_u64(becalm_limit_answers(&scene.limit), 3);
+    scene_send(&scene, 10);
+    check_eq_u64(scene.flying, 6);
+    check_eq_u64(becalm_limit_in_flight(&scene.limit), 3);
+    scene_give_all(&scene);
+    check_eq_u64(becalm_limit_in_flight(&scene.limit), 0);
+    check_eq_u64(becalm_limit_answers(&scene.limit), 0);
+    becalm_limit_answer(&scene.limit, &scene.slot[0]); /* not held any more */
+    check_eq_u64(becalm_limit_answers(&scene.limit), 0);
+}
+
+static void test_limit__answers_in_progress_are_neither_cut_nor_kept_by_a_cut(void **state)
+{
+    (void)state;
+    for (int kind = BECALM_LIMIT_SLOTS; kind <= BECALM_LIMIT_AIMD; kind++) {
+        struct scene scene;
+        scene_init(&scene, (enum becalm_limit_kind)kind, BECALM_S);
+        scene_send(&scene, 100);
+        scene_answer_all(&scene);
+        scene.at.now += 10 * BECALM_S;
+        scene_send(&scene, 120);
+        scene.at.now += BECALM_S;
+        for (uint32_t i = 100; i < 120; i++) {
+            scene_note(&scene, i, BECALM_EVIDENCE_TIMEOUT);
+        }
+        check_eq_u64(scene_limit(&scene), 10); /* of 20, not of 120 */
+        while (scene.flying > 100) {
+            becalm_limit_give(&scene.limit, &scene.slot[--scene.flying]);
+        }
+        scene_send(&scene, 200);
+        check_eq_u64(scene.flying, 110); /* 100 streams keep nobody out */
+        scene_give_all(&scene);
+        check_eq_u64(becalm_limit_answers(&scene.limit), 0);
+    }
+}
+
+static void test_limit__attempts_and_answers_together_stay_within_max_answers(void **state)
+{
+    (void)state;
+    struct scene scene;
+    for (int kind = BECALM_LIMIT_SLOTS; kind <= BECALM_LIMIT_NONE; kind++) {
+        scene_init(&scene, (enum becalm_limit_kind)kind, BECALM_S);
+        scene.policy.max_answers = 5;
+        scene_send(&scene, 3);
+        check_true(!becalm_limit_answers_full(&scene.limit, &scene.policy));
+        scene_answer_all(&scene);
+        scene_send(&scene, 10);
+        bool bound = kind != BECALM_LIMIT_NONE;
+        check_eq_u64(scene.flying, bound ? 5 : 10);
+        check_true(becalm_limit_answers_full(&scene.limit, &scene.policy) == bound);
+        becalm_limit_give(&scene.limit, &scene.slot[0]);
+        check_true(!becalm_limit_answers_full(&scene.limit, &scene.policy));
+        scene_give_all(&scene);
+    }
+    scene_init(&scene, BECALM_LIMIT_FIXED, BECALM_S);
+    scene.policy.max_answers = 0; /* no bound */
+    scene_send(&scene, MANY);
+    scene_answer_all(&scene);
+    check_true(!becalm_limit_answers_full(&scene.limit, &scene.policy));
+    scene_give_all(&scene);
 }
 
 static void test_limit__slots_halves_the_limit_if_less_than_that_is_in_flight(void **state)
@@ -668,7 +752,7 @@ static void test_limit__an_older_now_does_not_raise_the_pace(void **state)
     scene_paced(&scene);
     scene.limit.pace = (scene.at.now >> 20) << 20 | 20000;
     struct becalm_slot slot = {.held = true, .timeout = BECALM_S}; /* as if sent before the last cut */
-    atomic_fetch_add_explicit(&scene.limit.in_flight, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&scene.limit.places, 1, memory_order_relaxed);
     scene.at.now -= 20 * BECALM_S;
     becalm_limit_note(&scene.limit, &scene.policy, &scene.at, &slot, BECALM_EVIDENCE_TIMEOUT);
     becalm_limit_give(&scene.limit, &slot);
@@ -898,6 +982,7 @@ struct crowd {
     _Atomic(uint64_t) admitted;
     _Atomic(uint64_t) seeds;
     int rounds;
+    bool answers; /* half of the attempts are answers in progress before they end */
 };
 
 /* Takes up to four slots at a time, ends them in random ways, and keeps count of what all threads hold. */
@@ -923,6 +1008,9 @@ static void *crowd_run(void *argument)
         for (int j = 0; j < 4; j++) {
             enum becalm_evidence evidence = (enum becalm_evidence)(1 + becalm_rand_next(&rand) % 3);
             becalm_limit_note(&crowd->limit, &crowd->policy, &at, &slot[j], evidence);
+            if (crowd->answers && j % 2 == 0) {
+                becalm_limit_answer(&crowd->limit, &slot[j]);
+            }
             if (slot[j].held) {
                 atomic_fetch_sub_explicit(&crowd->held, 1, memory_order_relaxed);
             }
@@ -943,15 +1031,24 @@ static void crowd_go(struct crowd *crowd)
         pthread_join(thread[i], NULL);
     }
     check_eq_u64(becalm_limit_in_flight(&crowd->limit), 0);
+    check_eq_u64(becalm_limit_answers(&crowd->limit), 0);
     check_true(crowd->admitted > 0);
 }
 
 static void test_limit__eight_threads_never_exceed_a_fixed_limit(void **state)
 {
     (void)state;
-    struct crowd crowd = {.policy = {BECALM_LIMIT_FIXED, 1, 5}, .rounds = 20000};
+    struct crowd crowd = {.policy = {BECALM_LIMIT_FIXED, 1, 5, 0}, .rounds = 20000};
     crowd_go(&crowd);
     check_between_u64(crowd.most, 1, 5);
+}
+
+static void test_limit__eight_threads_never_exceed_the_bound_of_answers(void **state)
+{
+    (void)state;
+    struct crowd crowd = {.policy = {BECALM_LIMIT_FIXED, 1, 5, 7}, .rounds = 20000, .answers = true};
+    crowd_go(&crowd);
+    check_between_u64(crowd.most, 1, 7);
 }
 
 static void test_limit__eight_threads_leave_slots_and_aimd_in_range(void **state)
@@ -974,6 +1071,9 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__none_only_counts), cmocka_unit_test(test_limit__a_slot_is_given_back_once),
              cmocka_unit_test(test_limit__slots_halves_what_is_in_flight_after_twenty_slow_answers),
              cmocka_unit_test(test_limit__slots_halves_the_limit_if_less_than_that_is_in_flight),
+             cmocka_unit_test(test_limit__an_answer_in_progress_is_not_in_flight),
+             cmocka_unit_test(test_limit__answers_in_progress_are_neither_cut_nor_kept_by_a_cut),
+             cmocka_unit_test(test_limit__attempts_and_answers_together_stay_within_max_answers),
              cmocka_unit_test(test_limit__slots_wants_three_quarters_of_the_answers_slow),
              cmocka_unit_test(test_limit__an_answer_at_a_quarter_of_its_timeout_is_not_slow),
              cmocka_unit_test(test_limit__answered_errors_count_by_their_latency),
@@ -1010,4 +1110,5 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__a_reload_that_raises_max_widens_a_limit_that_was_never_cut),
              cmocka_unit_test(test_limit__random_notes_keep_it_within_its_bounds),
              cmocka_unit_test(test_limit__eight_threads_never_exceed_a_fixed_limit),
+             cmocka_unit_test(test_limit__eight_threads_never_exceed_the_bound_of_answers),
              cmocka_unit_test(test_limit__eight_threads_leave_slots_and_aimd_in_range))

@@ -161,6 +161,7 @@ static void test_mark__every_reason_sets_the_mark_of_the_table(void **state)
         [BECALM_WHY_THROTTLED] = SPENT,
         [BECALM_WHY_RATE] = SPENT,
         [BECALM_WHY_LIMIT] = SPENT,
+        [BECALM_WHY_ANSWERS] = SPENT,
         [BECALM_WHY_STOPPED] = SPENT,
 #undef SPENT
         [BECALM_WHY_SHED] = {BECALM_MARK_NONE, BECALM_MARK_OVERLOADED},
