@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,22 @@ static int take(struct admin_listener *listener)
     return fd;
 }
 
+/* Takes somebody in with the descriptor of a connection that does nothing. False: there is none, or a worker was
+ * faster.
+ */
+static bool take_from_idle(struct admin_listener *listener)
+{
+    struct admin_conn *idle = admin_conns_idle(listener->admin);
+    if (idle != NULL) {
+        admin_conn_close(idle);
+    }
+    int fd = idle == NULL ? -1 : take(listener);
+    if (fd >= 0) {
+        admin_conn_accept(listener->admin, fd, false);
+    }
+    return fd >= 0;
+}
+
 /* No descriptor is left: gives up the reserve to answer one. Others wait until it is back. */
 static void take_by_reserve(struct admin_listener *listener)
 {
@@ -66,21 +83,17 @@ static void listener_ready(struct source *source, uint32_t events)
     struct admin *admin = listener->admin;
     (void)events;
     for (int i = 0; i < TURN; i++) {
-        bool full = admin->conn_count == ADMIN_CONNS_MAX;
-        struct admin_conn *cheapest = full ? admin_conns_cheapest(admin) : NULL;
-        if (full && cheapest == NULL) {
-            listener_pause(listener);
-            return;
-        }
         int fd = take(listener);
         if (fd >= 0) {
-            if (full) { /* only now is it sure that somebody wants the place */
-                admin_conn_close(cheapest);
+            if (admin->conn_count == ADMIN_CONNS_MAX) {
+                admin_conn_close(admin_conns_cheapest(admin));
             }
             admin_conn_accept(admin, fd, false);
         } else if (errno == EMFILE || errno == ENFILE) {
-            take_by_reserve(listener);
-            return;
+            if (!take_from_idle(listener)) {
+                take_by_reserve(listener);
+                return;
+            }
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return; /* nobody is left */
         } else {
@@ -90,18 +103,18 @@ static void listener_ready(struct source *source, uint32_t events)
     }
 }
 
+/* It takes no file: there may be none to open, not even /dev/null. */
 static void reserve_open(struct admin *admin)
 {
     if (admin->reserve_fd < 0) {
-        admin->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        admin->reserve_fd = eventfd(0, EFD_CLOEXEC);
     }
 }
 
 /* Workers may have been faster to take the descriptor that the reserve was; then it comes back when they give one up.
  */
-static void pause_over(struct timer *timer)
+static void resume(struct admin *admin)
 {
-    struct admin *admin = (struct admin *)((char *)timer - offsetof(struct admin, pause));
     struct admin_listener *listener = admin->listener;
     reserve_open(admin);
     if (listener == NULL) {
@@ -115,10 +128,20 @@ static void pause_over(struct timer *timer)
     }
 }
 
+static void pause_over(struct timer *timer)
+{
+    struct admin *admin = (struct admin *)((char *)timer - offsetof(struct admin, pause));
+    struct admin_conn *idle = admin->reserve_fd < 0 ? admin_conns_idle(admin) : NULL;
+    if (idle != NULL) {
+        admin_conn_close(idle);
+    }
+    resume(admin);
+}
+
 void admin_conn_gone(struct admin *admin, bool reserved)
 {
     if (reserved) {
-        pause_over(&admin->pause);
+        resume(admin);
     }
 }
 
@@ -262,7 +285,7 @@ void admin_settle(struct admin *admin, bool use)
         admin_conns_quiet(admin);
         timer_disarm(&admin->pause);
         if (admin->listener != NULL) {
-            pause_over(&admin->pause); /* begins to watch it */
+            resume(admin); /* begins to watch it */
         }
     }
 }

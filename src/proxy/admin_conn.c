@@ -13,6 +13,7 @@
 #define BRIEF_TIME    (2 * BECALM_S)  /* the same while descriptors are short */
 #define IDLE_TIME     (60 * BECALM_S)
 #define LINGER        (2 * BECALM_S)
+#define SPEAK_TIME    (100 * BECALM_MS) /* before its descriptor is taken for somebody else */
 #define READ          4096u
 #define OUT_HEAD      1024u
 #define STREAM_UNSENT (16 * 1024) /* bytes */
@@ -33,6 +34,7 @@ struct admin_conn {
     struct admin_conn *next;
     struct admin_conn **link;
     enum conn_state state;
+    becalm_ns since; /* its latest progress */
     union address_socket local;
     struct buffer in; /* the head, then what came behind it */
     size_t scanned;   /* bytes of `in` that hold no head's end */
@@ -53,6 +55,7 @@ static void enter(struct admin_conn *conn, enum conn_state state, becalm_ns pati
 {
     struct loop *loop = conn->admin->place.loop;
     conn->state = state;
+    conn->since = loop->now;
     becalm_ns most = conn->reserved ? BRIEF_TIME : patience;
     wheel_arm(&loop->wheel, &conn->timer, becalm_ns_after(loop->now, becalm_ns_min(patience, most)));
 }
@@ -447,38 +450,72 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     enter(conn, CONN_HEAD, HEAD_TIME);
+    go_on(conn); /* what it has said already counts before its place can be taken */
 }
 
-/* How dear a connection is to us; 0: not to be taken away. Who has connected and said nothing is the first to go, for
- * sixty-four of them would lock out the probes of /healthz; who has said half a head is the last. */
-static uint32_t price(const struct admin_conn *conn)
+/* What becomes of a connection when somebody new wants its place, the first to go first. */
+enum worth {
+    WORTH_NOTHING, /* had its answer, or was refused */
+    WORTH_LITTLE,  /* anybody can be that: silent, half a head, between requests, at a page that is open to all */
+    WORTH_MUCH     /* may read or order what others may not, and is at it */
+};
+
+static enum worth worth(const struct admin_conn *conn)
 {
     switch (conn->state) {
     case CONN_HEAD:
-        return conn->in.length == 0 ? 1 : 3;
+        return WORTH_LITTLE;
     case CONN_IDLE:
-        return 2;
+        return conn->answer.status >= 400 ? WORTH_NOTHING : WORTH_LITTLE;
     case CONN_BODY:
     case CONN_WRITE:
     case CONN_STREAM:
+        return conn->answer.is_known ? WORTH_MUCH : WORTH_LITTLE;
     case CONN_LINGER:
-        return 0;
+        return WORTH_NOTHING;
     }
     BECALM_UNREACHABLE();
 }
 
-struct admin_conn *admin_conns_cheapest(const struct admin *admin)
+/* Of those that are worth this, the one without progress for longest. The list has the latest first, so that of those
+ * that moved in one wake-up it is the one that came first. NULL: there is none. */
+static struct admin_conn *stalest(const struct admin *admin, enum worth which)
 {
-    struct admin_conn *cheapest = NULL;
+    struct admin_conn *found = NULL;
     for (struct admin_conn *conn = admin->conns; conn != NULL; conn = conn->next) {
-        uint32_t less = cheapest == NULL ? UINT32_MAX : price(cheapest);
-        bool older = cheapest == NULL || conn->timer.at <= cheapest->timer.at;
-        /* The list has the latest first, so that of those answered in one wake-up the one that came first is taken. */
-        if (price(conn) > 0 && (price(conn) < less || (price(conn) == less && older))) {
-            cheapest = conn;
+        if (worth(conn) == which && (found == NULL || conn->since <= found->since)) {
+            found = conn;
         }
     }
-    return cheapest;
+    return found;
+}
+
+/* Whoever comes to ask for /healthz looks like anybody until its head is here. So that strangers have no more than time
+ * against it, the newest of them stay, and who is worth more leaves them ADMIN_CONNS_OPEN places. */
+struct admin_conn *admin_conns_cheapest(const struct admin *admin)
+{
+    struct admin_conn *found = stalest(admin, WORTH_NOTHING);
+    uint32_t others = 0;
+    for (const struct admin_conn *conn = admin->conns; conn != NULL; conn = conn->next) {
+        others += worth(conn) != WORTH_MUCH;
+    }
+    if (found == NULL && others >= ADMIN_CONNS_OPEN) {
+        found = stalest(admin, WORTH_LITTLE);
+    }
+    if (found == NULL) {
+        found = stalest(admin, WORTH_MUCH);
+    }
+    return found == NULL ? stalest(admin, WORTH_LITTLE) : found;
+}
+
+struct admin_conn *admin_conns_idle(const struct admin *admin)
+{
+    struct admin_conn *found = stalest(admin, WORTH_NOTHING);
+    if (found == NULL) {
+        found = stalest(admin, WORTH_LITTLE);
+        found = found != NULL && becalm_ns_since(admin->place.loop->now, found->since) >= SPEAK_TIME ? found : NULL;
+    }
+    return found;
 }
 
 void admin_conns_quiet(struct admin *admin)

@@ -11,11 +11,12 @@
 #include "meter/buffer.h"
 #include "snapshot.h"
 
-#define ADMIN_CONNS_MAX 64u
-#define ADMIN_HEAD_MAX  (8u * 1024)
-#define ADMIN_BODY_MAX  (64u * 1024)
-#define ADMIN_PAGE_MAX  (64u * 1024 * 1024)
-#define ADMIN_NAME_MAX  129u /* as long as the policy lets names be, and a zero */
+#define ADMIN_CONNS_MAX  64u
+#define ADMIN_CONNS_OPEN 16u /* of them: at least so many are for whoever comes, so that a probe finds one */
+#define ADMIN_HEAD_MAX   (8u * 1024)
+#define ADMIN_BODY_MAX   (64u * 1024)
+#define ADMIN_PAGE_MAX   (64u * 1024 * 1024)
+#define ADMIN_NAME_MAX   129u /* as long as the policy lets names be, and a zero */
 
 #define ADMIN_STREAMS_MAX 16u /* who follow /api/events at a time: the others have to ask */
 
@@ -54,6 +55,7 @@ struct admin_answer {
     const char *type;  /* Content-Type */
     const char *allow; /* 405: the methods; NULL: no such field */
     bool ask_token;    /* 401 */
+    bool is_known;     /* the request was let through to what is not open to all */
     bool runs;         /* a page of ours in a browser: may load what else is of ours, and be kept while `etag` holds */
     bool streams;      /* has no end: admin_tell() adds to it */
     char etag[24];     /* with its quotes; "": none */
@@ -120,9 +122,10 @@ char **admin_host_names(const struct snapshot_service *);
 /* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
 void admin_conn_accept(struct admin *, int fd, bool reserved);
 void admin_conn_close(struct admin_conn *);
-/* The one to close for somebody else: who has not sent a byte, else who is idle, else whose head is not whole; of these
- * who has been so for longest. NULL: all are being answered. */
+/* The one to close for somebody new; NULL: there are none. */
 struct admin_conn *admin_conns_cheapest(const struct admin *);
+/* One that had its answer, or has been silent for a while; NULL: there is none. For when descriptors are short. */
+struct admin_conn *admin_conns_idle(const struct admin *);
 /* Closes those that are idle, and the others after their answer. */
 void admin_conns_quiet(struct admin *);
 

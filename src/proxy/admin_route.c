@@ -118,9 +118,11 @@ bool admin_route_check(const struct admin *admin, const struct admin_request *re
     const struct admin_route *route = find(admin, request->path);
     bool reads = text_is(request->method, "GET") || text_is(request->method, "HEAD");
     bool is_page = text_is(request->path, "/") && admin_wants_html(request); /* it asks for the token itself */
-    if (!admin_guard(admin, request, is_page || (route != NULL && route->is_open), answer)) {
+    bool is_open = is_page || (route != NULL && route->is_open);
+    if (!admin_guard(admin, request, is_open, answer)) {
         return false;
     }
+    answer->is_known = !is_open;
     if (route == NULL) {
         admin_problem(answer, 404, "There is no such page; / lists them.");
         return false;

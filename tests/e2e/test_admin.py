@@ -565,6 +565,95 @@ def test_who_connects_and_says_nothing_keeps_no_probe_waiting(pair, said):
         wire.close()
 
 
+UNFINISHED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+STRANGERS = {
+    "refused and stay": request("GET", "/api/state", host="localhost"),
+    "refused and closed": request("GET", "/api/state", host="localhost", fields={"Connection": "close"}),
+    "silent": b"",
+    "half a head": b"GET /heal",
+    "a body that never comes": UNFINISHED,
+    "pages that nobody reads": request("GET", "/assets/style.css", host="localhost") * 64,
+}
+
+
+class Flood:
+    """Connections of somebody without a token, 300 a second: each says its words and stays."""
+
+    def __init__(self, port, words, with_):
+        self.port, self.words = port, words
+        self.held = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(63)]
+        for each in self.held:
+            each.sendall(with_)
+        self.ended = threading.Event()
+        self.count = 0
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.ended.wait(1 / 300):
+            try:
+                self.held.append(socket.create_connection(("127.0.0.1", self.port), 5))
+                self.held[-1].setblocking(False)
+                self.held[-1].send(self.words)
+                self.count += 1
+            except OSError:
+                pass
+            if len(self.held) > 400:
+                self.held.pop(0).close()
+
+    def end(self):
+        self.ended.set()
+        self.thread.join()
+        for each in self.held:
+            each.close()
+
+
+@pytest.mark.parametrize("words", STRANGERS)
+def test_probes_are_answered_beside_a_flood_without_a_token(gateway, host, tmp_path, words):
+    """As a kubelet asks: one connection for each probe. Others may have taken every place before it."""
+    secret = tmp_path / "token"
+    secret.write_text(TOKEN)
+    there = gateway(policy_of([host()], f"adminTokenFile: {secret}"))
+    flood = Flood(there.admin, STRANGERS[words], UNFINISHED)
+    try:
+        wait_until(lambda: flood.count > 70)
+        answers = []
+        for i in range(10):  # who is pushed out is cut off, so that this ends
+            answers.append(admin(there, path=("/healthz", "/readyz")[i % 2]).status)
+            time.sleep(0.1)
+        assert answers == [200] * 10
+        assert admin(there, path="/api/state", fields=bearer(TOKEN)).status == 200
+    finally:
+        flood.end()
+
+
+def test_who_may_follow_is_not_pushed_out_by_who_may_not(gateway, host, tmp_path):
+    secret = tmp_path / "token"
+    secret.write_text(TOKEN)
+    there = gateway(policy_of([host()], f"adminTokenFile: {secret}"))
+    with Wire(there.admin) as follower:
+        follower.send(request("GET", "/api/events", host="localhost", fields=bearer(TOKEN)))
+        assert b"200" in follower.socket.recv(12)
+        flood = Flood(there.admin, STRANGERS["silent"], UNFINISHED)
+        try:
+            wait_until(lambda: flood.count > 200)
+        finally:
+            flood.end()
+        follower.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):  # it is still told: all that came, and no end
+            while follower.socket.recv(65536):
+                pass
+
+
+def test_it_accepts_where_there_is_no_dev_null(pair):
+    """A root without /dev, as in a container that has only the program."""
+    hidden = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh"]
+    if subprocess.run([*hidden, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no file systems may be mounted here")
+    gateway, _ = pair(wrapper=hidden)
+    assert admin(gateway, path="/healthz").status == 200
+
+
 def test_it_answers_when_there_are_no_descriptors_left(pair):
     gateway, _ = pair(wrapper=["prlimit", "--nofile=64:64"])
     crowd = [Wire(gateway.port) for _ in range(80)]
