@@ -64,7 +64,8 @@ static void watched_open(struct watched *file, const char *path)
 {
     file->path = path;
     file->fd = watch_directory(path);
-    file->text = file_read(path, &file->length);
+    const char *why; /* whoever loads it says so */
+    file->text = file_read_regular(path, &file->length, &why);
 }
 
 static void watched_close(struct watched *file)
@@ -79,7 +80,8 @@ static void watched_close(struct watched *file)
 static bool changed(struct watched *file)
 {
     size_t length;
-    char *text = file_read(file->path, &length);
+    const char *why;
+    char *text = file_read_regular(file->path, &length, &why);
     bool differs =
         text != NULL && (file->text == NULL || length != file->length || memcmp(text, file->text, length) != 0);
     if (differs) {

@@ -8,8 +8,14 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* NULL with errno; else free it. */
+/* NULL with errno; else free it. Waits, if it has to, for whoever writes to a FIFO: `becalm check <(...)`. */
 char *file_read(const char *path, size_t *length);
 char *file_read_open(FILE *, size_t *length); /* likewise, of standard input */
+
+/* The same for a program that must not wait: what is no regular file is refused, and opening it never blocks. NULL, and
+ * *why says why. */
+char *file_read_regular(const char *path, size_t *length, const char **why);
+/* The descriptor of such a file, or -1. */
+int file_open_regular(const char *path, const char **why);
 
 #endif

@@ -3,9 +3,9 @@
 #include "admin.h"
 
 #include "admin_internal.h"
+#include "policy/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -208,9 +208,11 @@ static bool is_visible(const char *text)
 static char *token_read(const char *path, const char **why)
 {
     char *token = calloc(1, TOKEN_MAX + 1);
-    int fd = token == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = token == NULL ? -1 : file_open_regular(path, why);
     ssize_t length = fd < 0 ? -1 : read(fd, token, TOKEN_MAX);
-    *why = length < 0 ? strerror(errno) : NULL;
+    if (fd >= 0 || token == NULL) {
+        *why = length < 0 ? strerror(errno) : NULL;
+    }
     if (fd >= 0) {
         close(fd);
     }

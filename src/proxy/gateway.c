@@ -5,6 +5,7 @@
 #include "admin.h"
 #include "control.h"
 
+#include "policy/file.h"
 #include "run/entropy.h"
 
 #include <errno.h>
@@ -119,7 +120,16 @@ static int load(const struct gateway *gateway, struct becalm_config **config, st
     if (gateway->text != NULL) {
         return becalm_config_parse(config, gateway->path, gateway->text, strlen(gateway->text), &options, diags);
     }
-    return becalm_config_load(config, gateway->path, &options, diags);
+    size_t length;
+    const char *why;
+    char *text = file_read_regular(gateway->path, &length, &why); /* orders wait behind this: it must not wait itself */
+    if (text == NULL) {
+        becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "unreadable", "%s", why);
+        return BECALM_EIO;
+    }
+    int rc = becalm_config_parse(config, gateway->path, text, length, &options, diags);
+    free(text);
+    return rc;
 }
 
 static void publish(struct gateway *gateway, struct snapshot *snapshot)

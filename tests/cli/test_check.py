@@ -4,6 +4,7 @@
 import json
 import re
 import resource
+import subprocess
 import textwrap
 
 import pytest
@@ -442,6 +443,16 @@ def test_check__standard_input(becalm):
     assert done.stdout.startswith("<stdin>:1:20: warning: defaults: retries without jitter")
     assert done.stdout.endswith("<stdin>: 0 errors, 1 warning\n")
     assert becalm("check", "-", stdin="").returncode == 1
+
+
+def test_check__a_fifo_and_dev_stdin_are_files_too(becalm, tmp_path):
+    """Process substitution: the shell hands over /dev/fd/63, which is a pipe."""
+    (tmp_path / "p.yaml").write_text("defaults: {jitter: none}\n")
+    for command in ('"$0" check <(cat p.yaml)', 'cat p.yaml | "$0" check /dev/stdin', '"$0" check /dev/stdin <p.yaml'):
+        done = subprocess.run(
+            ["bash", "-c", command, becalm.program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, "retries without jitter" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_check__max_amplification_fails_above_it(check):

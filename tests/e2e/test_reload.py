@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A new policy, or the end, under load: nobody notices."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 
+import pytest
 from conftest import PROGRAM, free_port, policy_of
 from host import Reply, wait_until
 from load import Load, statuses
@@ -45,6 +47,41 @@ def test_a_bad_file_keeps_the_policy_and_says_why(pair):
     gateway.reload("services: {a: {hosts: [nonsense:port:x]}}\n")
     wait_until(lambda: "becalm.yaml:1:" in gateway.log())
     assert gateway.ask().get("becalm-explain")
+
+
+def swap(path, make):
+    """Something else takes the file's name."""
+    other = path.with_suffix(".other")
+    make(other)
+    os.rename(other, path)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["fifo", "device"])
+@pytest.mark.parametrize("what", ["policy", "token"])
+def test_what_is_no_regular_file_is_refused_and_holds_nothing_up(gateway, host, tmp_path, make, what):
+    token = tmp_path / "token"
+    token.write_text("correct-horse-battery-staple")
+    text = policy_of([host()], f"adminTokenFile: {token}")
+    there = gateway(text)
+    swap(there.path if what == "policy" else token, make)
+    for _ in range(2):
+        before = len(there.log_lines("policy not reloaded"))
+        there.signal(signal.SIGHUP)
+        wait_until(lambda count=before: len(there.log_lines("policy not reloaded")) > count)
+    assert "it is not a regular file" in there.log()
+    assert there.ask().status == 200, "by the policy before"
+    swap(there.path, lambda path: path.write_text(text))
+    swap(token, lambda path: path.write_text("another"))
+    there.signal(signal.SIGHUP)
+    wait_until(lambda: there.log_lines("policy reloaded"))
+    swap(there.path, os.mkfifo)  # and TERM is heard while it is one
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "directory"])
+def test_it_does_not_start_with_what_is_no_regular_file(tmp_path, make):
+    make(tmp_path / "p.yaml")
+    done = subprocess.run([PROGRAM, "proxy", tmp_path / "p.yaml"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "it is not a regular file" in done.stderr
 
 
 def test_a_new_policy_takes_effect_by_a_changed_file_alone(pair, host):
