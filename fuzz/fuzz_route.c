@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Host, path and method of a request, from lines of bytes: whatever they are, a route lies in the table, a bad path
- * leads nowhere, and a path means the same with its letters escaped. */
+ * leads nowhere, a path means the same with its letters escaped, and one that is taken leads to the same target when it
+ * is resolved first. */
 #include "policy/route.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "http/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,6 +19,14 @@ static const char services[] = "services:\n"
                                "  six: {match: {host: \"[::1]\"}, hosts: [\"h:1\"]}\n"
                                "  pay: {match: {prefix: /pay}}\n"
                                "  rest: {match: {prefix: /}}\n";
+
+/* No rule in here has another resolved form. */
+static const char plain[] =
+    "services:\n"
+    "  pay: {match: {prefix: /pay}, endpoints: {exact: {match: {path: /pay/x}}}}\n"
+    "  deep: {match: {prefix: /a/b}, endpoints: {post: {match: {method: POST}}}}\n"
+    "  dot: {match: {path: /.a/..b}}\n"
+    "  rest: {match: {prefix: /}, endpoints: {a: {match: {prefix: /a}}, b: {match: {path: /b/}}}}\n";
 
 static struct becalm_text line_take(const uint8_t **data, size_t *size)
 {
@@ -57,28 +68,56 @@ static struct becalm_text path_escape(struct becalm_text path)
     return (struct becalm_text){text, length};
 }
 
-static struct becalm_config *config_make(void)
+static struct becalm_config *config_make(const char *text)
 {
     static struct becalm_diags diags;
     struct becalm_config *config = NULL;
-    int rc = becalm_config_parse(&config, "fuzz", services, sizeof services - 1, NULL, &diags);
+    int rc = becalm_config_parse(&config, "fuzz", text, strlen(text), NULL, &diags);
     BECALM_ASSERT(rc == 0);
     return config;
+}
+
+/* What a service may take for the path of a request falls under the same rule, or the request is refused. */
+static void check_resolved(const struct route_table *table, struct route_request request)
+{
+    char resolved[BECALM__PATH_NORMAL_MAX];
+    struct becalm__path path;
+    struct route route = route_find(table, &request);
+    if (route.bad_path || route.ambiguous) {
+        return;
+    }
+    BECALM_ASSERT(becalm__path_read(request.path, &path) && !path.climbs);
+    if (!path.odd) {
+        return;
+    }
+    request.path = becalm__path_resolve(&path, resolved);
+    BECALM_ASSERT(request.path.length > 0 && resolved[0] == '/');
+    for (int turn = 0; turn < 2; turn++) {
+        struct route again = route_find(table, &request);
+        BECALM_ASSERT(again.service == route.service && again.endpoint == route.endpoint);
+        bool slash = request.path.length > 1 && resolved[request.path.length - 1] == '/';
+        request.path.length -= slash;
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct becalm_config *config;
     static struct route_table *table;
+    static struct becalm_config *plain_config;
+    static struct route_table *plain_table;
     if (table == NULL) {
-        config = config_make();
+        config = config_make(services);
         table = route_table_make(config);
-        BECALM_ASSERT(table != NULL);
+        plain_config = config_make(plain);
+        plain_table = route_table_make(plain_config);
+        BECALM_ASSERT(table != NULL && plain_table != NULL);
     }
     struct route_request request = {0};
     request.host = line_take(&data, &size);
     request.method = line_take(&data, &size);
     request.path = (struct becalm_text){(const char *)data, size};
+    check_resolved(plain_table, request);
     struct route route = route_find(table, &request);
     if (route.bad_path || route.service == ROUTE_NONE) {
         BECALM_ASSERT(route.service == ROUTE_NONE && route.endpoint == ROUTE_NONE);
@@ -90,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.path = path_escape(request.path);
     struct route escaped = route_find(table, &request);
     BECALM_ASSERT(escaped.service == route.service && escaped.endpoint == route.endpoint &&
-                  escaped.bad_path == route.bad_path);
+                  escaped.bad_path == route.bad_path && escaped.ambiguous == route.ambiguous);
     free((void *)(uintptr_t)request.path.at);
     return 0;
 }

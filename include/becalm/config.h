@@ -45,6 +45,7 @@ BECALM_API void becalm_diag_add(struct becalm_diags *, enum becalm_severity, con
 BECALM_API size_t becalm_diag_write(const struct becalm_diag *, char *text, size_t size);
 
 enum becalm_role { BECALM_ROLE_GATEWAY, BECALM_ROLE_SIDECAR };
+enum becalm_paths { BECALM_PATHS_RESOLVED, BECALM_PATHS_AS_IS };
 enum becalm_log_level { BECALM_LOG_ERROR, BECALM_LOG_WARN, BECALM_LOG_INFO, BECALM_LOG_DEBUG };
 enum becalm_log_format { BECALM_LOG_TEXT, BECALM_LOG_JSON };
 enum becalm_log_access { BECALM_ACCESS_OFF, BECALM_ACCESS_JSON, BECALM_ACCESS_COMBINED };
@@ -94,6 +95,7 @@ struct becalm_settings {
     uint64_t replay_total;
     const char *const *upgrades;
     bool connect;
+    enum becalm_paths paths; /* how paths are compared with rules */
     uint32_t pool_max_per_host;
     becalm_ns pool_idle;
     becalm_ns store_ttl;

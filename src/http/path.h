@@ -2,14 +2,19 @@
 #ifndef BECALM_HTTP_PATH_H
 #define BECALM_HTTP_PATH_H
 
-/* The path of a request, as rules are compared with it. There is one way to write a path that a rule names, or the
- * request is refused: otherwise a client chooses which rule it falls under while the service sees the same path.
+/* The path of a request, as rules are compared with it. A client must not choose which rule it falls under while the
+ * service sees the same path. So a path has two forms, and belongs to whom both of them lead to, or is refused:
  *
- * - Escapes of unreserved characters are undone (RFC 3986, 6.2.2.2): /%70ay is /pay. Other escapes stay, with their
- *   digits in upper case: /a%2fb is /a%2Fb and not /a/b. A percent sign without two digits is refused.
- * - Dot segments are refused, and not resolved, escaped or not. Services that take \, %2F or %5C for a slash, or cut a
- *   segment at a semicolon, would see a dot segment in /..%2Fx and /..;/x: those are refused as well.
- * - Nothing else is touched: case counts, and // is not /. */
+ * - Its normal form is as it came, with each character spelled in one way (RFC 3986, 6.2.2): /%70ay is /pay, and /a%40b
+ *   is /a@b. Escapes of / \ ; ? # % and of what may not stand in a path as it is stay, with their digits in upper case:
+ *   /a%2fb is /a%2Fb and not /a/b.
+ * - Its resolved form is what a service may make of it: escaped slashes and backslashes are slashes, a segment ends at
+ *   its semicolon, empty segments and . are left out, escapes of escapes are undone, and the path ends at an escaped
+ *   question mark, number sign or zero byte. Most paths are their own resolved form, and cost nothing more.
+ *
+ * A segment that is .. in either form is never resolved: `climbs` says that there is one. A percent sign without two
+ * digits is refused. Case, dots and blanks at the end of a segment, and a slash at the end of the path are left alone:
+ * what these mean only the service knows. */
 
 #include <becalm/http.h>
 
@@ -18,19 +23,24 @@
 /* A path that was read. It points into the request's bytes. */
 struct becalm__path {
     struct becalm_text text; /* without the query */
-    bool escaped;            /* it has percent signs */
+    bool escaped;            /* its normal form is not the text itself */
+    bool odd;                /* its resolved form is not its normal form */
+    bool dotted;             /* it has segments that are . or .. */
+    bool climbs;             /* it has segments that are .. */
 };
 
 /* Reads the path at the front of `target`, up to its query. "*" is one (OPTIONS), and so is none at all (CONNECT).
- * False: it is refused, for the above or for a blank, a control character, a fragment, or no slash in front. */
+ * False: it is refused, for a bad escape, a blank, a control character, a fragment, or no slash in front. */
 bool becalm__path_read(struct becalm_text target, struct becalm__path *);
 
-#define BECALM__PATH_RULE_MAX   1024u /* no rule is longer, so that this much of a path's normal form is enough */
+#define BECALM__PATH_RULE_MAX   1024u /* no rule is longer, so that this much of a path is enough */
 #define BECALM__PATH_NORMAL_MAX (BECALM__PATH_RULE_MAX + 3)
 
-/* The path in its normal form: itself, if it has no escapes, else in `normal`, and no more of it than a rule can see.
- */
+/* The path in its normal form: itself, or in `normal`, and no more of it than a rule can see. */
 struct becalm_text becalm__path_normalize(const struct becalm__path *, char normal[BECALM__PATH_NORMAL_MAX]);
+
+/* The path in its resolved form, in `resolved`; of one that is odd and does not climb. */
+struct becalm_text becalm__path_resolve(const struct becalm__path *, char resolved[BECALM__PATH_NORMAL_MAX]);
 
 /* A rule is a path in its normal form, and not longer than BECALM__PATH_RULE_MAX; so is `path`, of any length. */
 static inline bool becalm__path_is(struct becalm_text path, struct becalm_text rule)

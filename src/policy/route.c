@@ -21,6 +21,8 @@ struct row {
     uint32_t port; /* or NO_PORT: any */
     char *path;    /* a rule of http/path.h; NULL: any */
     size_t path_length;
+    char *resolved; /* the path in its resolved form, if that is another one; else NULL */
+    size_t resolved_length;
     bool exact; /* the whole path, not its beginning */
     const char *method;
     size_t method_length;
@@ -47,6 +49,7 @@ struct route_table {
     bool by_host;   /* there are rows that ask for a host or a port */
     bool has_below; /* there are rows of rank HOST_BELOW */
     bool by_method; /* there are rows that ask for one */
+    bool as_is;     /* paths are only compared as they came */
 };
 
 static char lower(char c)
@@ -225,13 +228,20 @@ static bool row_set_path(struct row *row, const struct becalm_match *match, bool
     row->path = bytes_copy(rule.at, rule.length);
     row->path_length = rule.length;
     *no_memory = row->path == NULL;
-    return row->path != NULL;
+    if (path.odd && row->path != NULL) {
+        rule = becalm__path_resolve(&path, memory);
+        row->resolved = bytes_copy(rule.at, rule.length);
+        row->resolved_length = rule.length;
+        *no_memory = row->resolved == NULL;
+    }
+    return !*no_memory;
 }
 
 static void row_free(struct row *row)
 {
     free(row->host);
     free(row->path);
+    free(row->resolved);
 }
 
 /* Adds a match, unless no request can fit it. False: no memory. */
@@ -340,6 +350,7 @@ struct route_table *route_table_make(const struct becalm_config *config)
     if (table == NULL) {
         return NULL;
     }
+    table->as_is = becalm_config_settings(config)->paths == BECALM_PATHS_AS_IS;
     table->rows = calloc(rows + 1, sizeof *table->rows);
     table->endpoints = calloc((size_t)services + 1, sizeof *table->endpoints);
     if (table->rows == NULL || table->endpoints == NULL) {
@@ -388,7 +399,8 @@ void route_table_free(struct route_table *table)
 /* A request, ready to be compared. */
 struct seeker {
     const struct route_request *request;
-    struct becalm_text path; /* in its normal form */
+    struct becalm_text path; /* in its normal form, or resolved */
+    bool resolved;
     struct host host;
 };
 
@@ -398,9 +410,13 @@ static bool header_fits(const struct row *row, const struct route_request *reque
     return request->has_header != NULL && request->has_header(request->headers, row->header_name, value);
 }
 
-static bool path_fits(const struct row *row, struct becalm_text path)
+static bool path_fits(const struct row *row, const struct seeker *seeker)
 {
+    struct becalm_text path = seeker->path;
     struct becalm_text rule = {row->path, row->path_length};
+    if (seeker->resolved && row->resolved != NULL) {
+        rule = (struct becalm_text){row->resolved, row->resolved_length};
+    }
     return row->path == NULL || (row->exact ? becalm__path_is(path, rule) : becalm__path_under(path, rule));
 }
 
@@ -415,7 +431,7 @@ static bool row_fits(const struct row *row, const struct seeker *seeker)
         (row->method_length != method->length || memcmp(row->method, method->at, method->length) != 0)) {
         return false;
     }
-    return path_fits(row, seeker->path) && (row->header_name == NULL || header_fits(row, seeker->request));
+    return path_fits(row, seeker) && (row->header_name == NULL || header_fits(row, seeker->request));
 }
 
 static uint32_t range_find(const struct route_table *table, struct range range, const struct seeker *seeker)
@@ -483,16 +499,48 @@ bool route_table_by_method(const struct route_table *table)
     return table->by_method;
 }
 
+static struct route find(const struct route_table *table, const struct seeker *seeker)
+{
+    struct route route = {.service = service_find(table, seeker), .endpoint = ROUTE_NONE};
+    if (route.service != ROUTE_NONE) {
+        route.endpoint = endpoint_find(table, table->endpoints[route.service], seeker);
+    }
+    return route;
+}
+
+static bool leads_to(const struct route_table *table, const struct seeker *seeker, const struct route *route)
+{
+    struct route found = find(table, seeker);
+    return found.service == route->service && found.endpoint == route->endpoint;
+}
+
+/* Does the path lead to another target in its resolved form? Where that ends with a slash which may be none, as in
+ * /pay%2F and /pay/., it is asked for without it, too. */
+static __attribute__((noinline)) bool leads_elsewhere(const struct route_table *table, struct seeker *seeker,
+                                                      const struct becalm__path *path, const struct route *route)
+{
+    char resolved[BECALM__PATH_NORMAL_MAX];
+    seeker->resolved = true;
+    seeker->path = becalm__path_resolve(path, resolved);
+    if (!leads_to(table, seeker, route)) {
+        return true;
+    }
+    if (seeker->path.length < 2 || resolved[seeker->path.length - 1] != '/') {
+        return false;
+    }
+    seeker->path.length--;
+    return !leads_to(table, seeker, route);
+}
+
 struct route route_find(const struct route_table *table, const struct route_request *request)
 {
-    struct route route = {.service = ROUTE_NONE, .endpoint = ROUTE_NONE};
     char normal[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
     struct seeker seeker; /* not zeroed: the host's text is long */
     seeker.request = request;
-    if (!becalm__path_read(request->path, &path)) {
-        route.bad_path = true;
-        return route;
+    seeker.resolved = false;
+    if (!becalm__path_read(request->path, &path) || (path.climbs && !table->as_is)) {
+        return (struct route){.service = ROUTE_NONE, .endpoint = ROUTE_NONE, .bad_path = true};
     }
     seeker.path = becalm__path_normalize(&path, normal);
     if (!table->by_host || !host_read(request->host, &seeker.host)) {
@@ -501,9 +549,9 @@ struct route route_find(const struct route_table *table, const struct route_requ
     if (!table->by_host || seeker.host.port == NO_PORT) {
         seeker.host.port = HTTP_PORT;
     }
-    route.service = service_find(table, &seeker);
-    if (route.service != ROUTE_NONE) {
-        route.endpoint = endpoint_find(table, table->endpoints[route.service], &seeker);
+    struct route route = find(table, &seeker);
+    if (path.odd && !table->as_is) {
+        route.ambiguous = leads_elsewhere(table, &seeker, &path, &route);
     }
     return route;
 }

@@ -10,6 +10,9 @@
  * matches /pay and /pay/x but not /payment. Query strings never count. Methods are case-sensitive, names of headers are
  * not, their values are; a header that is there twice fits with either line.
  *
+ * A path that leads elsewhere in its resolved form (http/path.h) is ambiguous: only the service knows which of the two
+ * rules it falls under. With `paths: as-is` it is compared as it came, and that is all.
+ *
  * Among services that fit, the most specific wins: first the host (as written, then the longest `*.` suffix, then any;
  * with a port before without), then an exact path, then the longest prefix, then who asks for method and header, then
  * the file's order. So a service for any host, with `match: {prefix: /}`, gets what no other wants. The same among the
@@ -37,7 +40,8 @@ struct route_request {
 struct route {
     uint32_t service;  /* index in the config, or ROUTE_NONE */
     uint32_t endpoint; /* index in the service, or ROUTE_NONE: its own rules */
-    bool bad_path;     /* the path has dot segments or bad escapes, so that it belongs to nobody: 400 */
+    bool bad_path;     /* the path has .. segments or bad escapes, so that it belongs to nobody: 400 */
+    bool ambiguous;    /* the path as it came leads here, and its resolved form elsewhere: 400 */
 };
 
 /* Does it depend on the method whom a request belongs to? */

@@ -24,6 +24,7 @@ static const char *const preset_words[] = {"resilience4j", NULL};
 static const char *const retry_modes[] = {"standard", "adaptive", NULL};
 static const char *const mode_words[] = {"enforce", "shadow", NULL};
 static const char *const role_words[] = {"gateway", "sidecar", NULL};
+static const char *const path_words[] = {"resolved", "as-is", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const log_accesses[] = {"off", "json", "combined", NULL};
@@ -252,6 +253,7 @@ static const struct schema_key settings[] = {
     {"replay.total", FIELD(SIZE, replay_total), RANGE(0, UINT64_C(1) << 40), .sentence = "kept for retries in all"},
     {"upgrades", FIELD(LIST, upgrades), .sentence = "which protocols a connection may change to"},
     {"connect", FIELD(BOOLEAN, connect), .sentence = "whether CONNECT is tunnelled"},
+    {"paths", FIELD(WORD, paths), .words = path_words, .sentence = "whether a path has to lead to one target in all its spellings"},
     {"pool.maxPerHost", FIELD(INTEGER, pool_max_per_host), RANGE(1, MILLION), .sentence = "connections to one host"},
     {"pool.idle", FIELD(DURATION, pool_idle), RANGE(0, DAY), .sentence = "how long an idle connection is kept"},
     {"idempotencyStore.ttl", FIELD(DURATION, store_ttl), RANGE(BECALM_S, 365 * DAY), .sentence = "how long an answer is kept for its key"},

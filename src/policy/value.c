@@ -413,10 +413,12 @@ bool value_redis(const char *text)
 
 bool value_path(const char *text)
 {
+    char normal[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
     size_t length = strlen(text);
-    return text[0] == '/' && length <= BECALM__PATH_RULE_MAX &&
-           becalm__path_read((struct becalm_text){text, length}, &path) && path.text.length == length;
+    return text[0] == '/' && becalm__path_read((struct becalm_text){text, length}, &path) &&
+           path.text.length == length && !path.dotted &&
+           becalm__path_normalize(&path, normal).length <= BECALM__PATH_RULE_MAX;
 }
 
 bool value_method(const char *text)

@@ -803,6 +803,11 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
         refuse(exchange, 400, "http_request_error", "bad_path", "the request's target is not a proper path");
         return;
     }
+    if (route.ambiguous) {
+        refuse(exchange, 400, "http_request_denied", "ambiguous_path",
+               "this path, and what a service may make of it, fall under different rules");
+        return;
+    }
     if (route.service == ROUTE_NONE) {
         atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
         refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");

@@ -45,7 +45,11 @@ static void route_word(const struct lab *lab, const struct route_request *reques
     if (route.bad_path || route.service == ROUTE_NONE) {
         check_eq_u64(route.service, ROUTE_NONE);
         check_eq_u64(route.endpoint, ROUTE_NONE);
-        (void)snprintf(word, 160, "%s", route.bad_path ? "400" : "-");
+        (void)snprintf(word, 160, "%s", route.bad_path ? "400" : route.ambiguous ? "ambiguous" : "-");
+        return;
+    }
+    if (route.ambiguous) {
+        (void)snprintf(word, 160, "ambiguous");
         return;
     }
     const struct becalm_service *service = becalm_config_service(lab->config, route.service);
@@ -188,6 +192,39 @@ static void test_route__paths_are_compared_in_their_normal_form(void **state)
                {"GET h pay", "400"});
 }
 
+static void test_route__a_path_that_may_be_another_is_only_taken_where_that_does_not_matter(void **state)
+{
+    (void)state;
+    static const char services[] = "services:\n"
+                                   "  a:\n"
+                                   "    match: {host: h}\n"
+                                   "    endpoints:\n"
+                                   "      pay: {match: {prefix: /pay}}\n"
+                                   "      post: {match: {method: POST, path: /order}}\n"
+                                   "      file: {match: {path: /a%2fb}}\n"
+                                   "  other: {match: {host: h, prefix: /x/y}}\n";
+    CHECK_ROWS(services, {"GET h /pay", "a/pay"}, {"GET h //pay", "ambiguous"}, {"GET h /pay;x", "ambiguous"},
+               {"GET h /pay%2f", "ambiguous"}, {"GET h /pay\\", "ambiguous"}, {"GET h /./pay", "ambiguous"},
+               {"GET h /.//pay/x", "ambiguous"}, {"GET h /pay%3Bx", "ambiguous"}, {"GET h /%2fpay", "ambiguous"},
+               {"GET h /pay%00", "ambiguous"}, {"GET h /%2570ay", "ambiguous"}, {"GET h /pay%3Fx", "ambiguous"},
+               {"GET h /pay//x", "a/pay"}, {"GET h /pay/x;y", "a/pay"}, {"GET h /pay/./x", "a/pay"},
+               {"GET h /pay/a%2Fb", "a/pay"}, {"GET h /pay.", "a"}, {"GET h /PAY", "a"},
+               {"GET h /repo/./Packages", "a"}, {"GET h /group%2Fproject", "a"}, {"GET h //", "a"}, {"GET h /.", "a"},
+               {"GET h /;jsessionid=1", "a"}, {"POST h /order", "a/post"}, {"POST h /order/", "a"},
+               {"POST h /order%2F", "ambiguous"}, {"POST h /order/.", "ambiguous"}, {"POST h //order", "ambiguous"},
+               {"GET h //order", "a"}, {"GET h /a%2fb", "a/file"}, {"GET h /a/b", "a"}, {"GET h /x/y", "other"},
+               {"GET h /x//y", "ambiguous"}, {"GET h /x%2Fy", "ambiguous"}, {"GET h /x/./y/z", "ambiguous"},
+               {"GET h /x/y//z", "other"}, {"GET g //pay", "-"}, {"GET h /x/../pay", "400"},
+               {"GET h /%252e%252e/pay", "400"}, {"GET h /..;/pay", "400"});
+    CHECK_ROWS("services: {root: {match: {prefix: /}}}\n", {"GET h //pay;x%2f./", "root"}, {"GET h /a/../b", "400"});
+    CHECK_ROWS("paths: as-is\n"
+               "services:\n"
+               "  pay: {match: {prefix: /pay}}\n"
+               "  rest: {match: {prefix: /}}\n",
+               {"GET h //pay", "rest"}, {"GET h /pay;x", "rest"}, {"GET h /%70ay", "pay"}, {"GET h /pay/../x", "pay"},
+               {"GET h /x/../pay", "rest"}, {"GET h /%", "400"});
+}
+
 static void test_route__method_and_header_break_the_tie(void **state)
 {
     (void)state;
@@ -316,6 +353,7 @@ BECALM_TESTS(cmocka_unit_test(test_route__nobody_is_found_without_services),
              cmocka_unit_test(test_route__the_host_decides_before_the_path),
              cmocka_unit_test(test_route__exact_path_then_longest_prefix_then_the_file),
              cmocka_unit_test(test_route__paths_are_compared_in_their_normal_form),
+             cmocka_unit_test(test_route__a_path_that_may_be_another_is_only_taken_where_that_does_not_matter),
              cmocka_unit_test(test_route__method_and_header_break_the_tie),
              cmocka_unit_test(test_route__the_asterisk_and_no_path_belong_to_who_asks_for_no_path),
              cmocka_unit_test(test_route__an_endpoint_is_chosen_by_the_same_rules),
