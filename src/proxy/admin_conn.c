@@ -15,6 +15,7 @@
 #define LINGER        (2 * BECALM_S)
 #define SPEAK_TIME    (100 * BECALM_MS) /* before its descriptor is taken for somebody else */
 #define READ          4096u
+#define TURN          16 /* steps of one connection, then others have their turn */
 #define OUT_HEAD      1024u
 #define STREAM_UNSENT (16 * 1024) /* bytes */
 
@@ -30,6 +31,7 @@ enum conn_state {
 struct admin_conn {
     struct source source; /* first */
     struct timer timer;
+    struct task task; /* goes on, after others had their turn */
     struct admin *admin;
     struct admin_conn *next;
     struct admin_conn **link;
@@ -65,6 +67,7 @@ void admin_conn_close(struct admin_conn *conn)
     struct admin *admin = conn->admin;
     bool reserved = conn->reserved;
     timer_disarm(&conn->timer);
+    loop_not_later(admin->place.loop, &conn->task);
     buffer_free(&conn->in);
     buffer_free(&conn->body_bytes);
     buffer_free(&conn->trailers);
@@ -367,11 +370,16 @@ static bool receive(struct admin_conn *conn)
     return got > 0;
 }
 
-/* Goes on as far as it can without waiting. The sockets are edge-triggered, so it ends only where one says EAGAIN. */
+/* Goes on as far as it can without waiting. The sockets are edge-triggered, so it ends only where one says EAGAIN, or
+ * goes on later: signals, reloads and everybody else's questions wait for this thread. */
 static void go_on(struct admin_conn *conn)
 {
-    for (;;) {
+    for (int turn = 0;; turn++) {
         bool took = false;
+        if (turn == TURN) {
+            loop_later(conn->admin->place.loop, &conn->task);
+            return;
+        }
         switch (conn->state) {
         case CONN_IDLE:
         case CONN_HEAD:
@@ -395,6 +403,11 @@ static void go_on(struct admin_conn *conn)
             return;
         }
     }
+}
+
+static void goes_on(struct task *task)
+{
+    go_on((struct admin_conn *)((char *)task - offsetof(struct admin_conn, task)));
 }
 
 static void ready(struct source *source, uint32_t events)
@@ -430,6 +443,7 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
     }
     conn->source = (struct source){.ready = ready, .fd = fd};
     conn->timer.fire = timer_fires;
+    conn->task.run = goes_on;
     conn->admin = admin;
     conn->reserved = reserved;
     conn->in.bytes_max = ADMIN_HEAD_MAX + ADMIN_BODY_MAX;

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TURN_READS 8 /* then others have their turn */
+#define TURN_READS 2 /* then others have their turn */
 
 static void attempt_write(struct attempt *);
 static bool attempt_read(struct attempt *);

@@ -17,7 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TURN_READS 8
+#define TURN_READS 2  /* then others have their turn */
+#define TURN_HEADS 16 /* or then: requests that are answered at once, many to a read */
 #define LINGER     (2 * BECALM_S)
 #define GRACE      (1 * BECALM_S) /* to say something, for who connected a moment before the end */
 #define STUCK      (5 * BECALM_S) /* reads nothing of its answer for so long: it may be given up for another one */
@@ -557,8 +558,8 @@ static bool take_head(struct client *client, const char **at, const char *end)
     return true;
 }
 
-/* Uses the bytes up, as far as the state of things allows; returns how far. */
-static const char *take(struct client *client, const char *at, const char *end)
+/* Uses the bytes up, as far as the state of things and the turn allow; returns how far. */
+static const char *take(struct client *client, const char *at, const char *end, int *heads)
 {
     struct loop *loop = &client->worker->loop;
     int fd = client->source.fd;
@@ -566,9 +567,10 @@ static const char *take(struct client *client, const char *at, const char *end)
         switch (client->state) {
         case CLIENT_IDLE:
         case CLIENT_HEAD:
-            if (!take_head(client, &at, end)) {
+            if (*heads == 0 || !take_head(client, &at, end)) {
                 return at;
             }
+            --*heads;
             break;
         case CLIENT_BODY:
             client->since = loop->now;
@@ -627,48 +629,86 @@ static void read_ended(struct client *client)
     }
 }
 
-static void client_read(struct client *client)
+/* What a client has sent and nobody has looked at yet. */
+struct arrival {
+    struct bytes owned; /* requests that came early, or nothing: then the rest is in the worker's buffer */
+    const char *at;
+    const char *end;
+};
+
+/* Takes what came early, or reads. False: there is nothing now, or nobody any more. */
+static bool arrive(struct client *client, struct arrival *arrival)
 {
     struct worker *worker = client->worker;
+    size_t had = bytes_left(&client->in);
+    if (had > 0 && client->scanned == 0) { /* there is enough to go on with */
+        const char *at = client->in.at + client->in.from;
+        *arrival = (struct arrival){.owned = client->in, .at = at, .end = at + had};
+        client->in = (struct bytes){0};
+        return true;
+    }
+    if (had > 0) {
+        memcpy(worker->in, client->in.at + client->in.from, had);
+    }
+    ssize_t got;
+    do {
+        got = recv(client->source.fd, worker->in + had, WORKER_IN - had, 0);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        client->readable = false;
+        if (errno != EAGAIN && errno != EWOULDBLOCK) {
+            client_close(client);
+        }
+        return false;
+    }
+    if (got == 0) {
+        read_ended(client);
+        return false;
+    }
+    client->readable = client->ended || (size_t)got == WORKER_IN - had;
+    bytes_free(&client->in);
+    *arrival = (struct arrival){.at = worker->in, .end = worker->in + had + got};
+    return true;
+}
+
+/* Keeps what is left for later. False: no memory. */
+static bool keep_rest(struct client *client, struct arrival *arrival)
+{
+    if (arrival->at == arrival->end) {
+        bytes_free(&arrival->owned);
+        return true;
+    }
+    if (arrival->owned.at == NULL) {
+        return bytes_add(&client->in, arrival->at, (size_t)(arrival->end - arrival->at));
+    }
+    arrival->owned.from = (uint32_t)(arrival->at - arrival->owned.at);
+    client->in = arrival->owned;
+    return true;
+}
+
+static void client_read(struct client *client)
+{
     int fd = client->source.fd;
+    int heads = TURN_HEADS;
     for (int turn = 0; client->readable && wants_bytes(client); turn++) {
-        if (turn == TURN_READS) {
-            loop_later(&worker->loop, &client->task); /* others have their turn */
+        struct arrival arrival;
+        if (turn == TURN_READS || heads == 0) {
+            loop_later(&client->worker->loop, &client->task); /* others have their turn */
             return;
         }
-        size_t had = bytes_left(&client->in);
-        if (had > 0) {
-            memcpy(worker->in, client->in.at + client->in.from, had);
-        }
-        bool reads = had == 0 || client->scanned > 0; /* else there is enough to go on with */
-        ssize_t got = reads ? recv(fd, worker->in + had, WORKER_IN - had, 0) : 0;
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            client->readable = false;
-            if (errno != EAGAIN && errno != EWOULDBLOCK) {
-                client_close(client);
-            }
+        if (!arrive(client, &arrival)) {
             return;
         }
-        if (got == 0 && reads) {
-            read_ended(client);
+        arrival.at = take(client, arrival.at, arrival.end, &heads);
+        if (arrival.at == NULL || client->source.fd != fd) {
+            bytes_free(&arrival.owned);
             return;
         }
-        if (reads) {
-            client->readable = client->ended || (size_t)got == WORKER_IN - had;
-        }
-        bytes_free(&client->in);
-        const char *end = worker->in + had + got;
-        const char *at = take(client, worker->in, end);
-        if (at == NULL || client->source.fd != fd) {
-            return;
-        }
-        if (at < end && !bytes_add(&client->in, at, (size_t)(end - at))) {
+        if (!keep_rest(client, &arrival)) {
             client_close(client);
             return;
         }
+        client->readable |= heads == 0 && bytes_left(&client->in) > 0;
     }
 }
 

@@ -122,9 +122,9 @@ void loop_bury(struct loop *loop, struct source *source)
 
 void loop_later(struct loop *loop, struct task *task)
 {
-    if (!task->queued) {
-        task->queued = true;
+    if (task->link == NULL) {
         task->next = NULL;
+        task->link = loop->last_task;
         *loop->last_task = task;
         loop->last_task = &task->next;
     }
@@ -132,27 +132,28 @@ void loop_later(struct loop *loop, struct task *task)
 
 void loop_not_later(struct loop *loop, struct task *task)
 {
-    if (!task->queued) {
+    if (task->link == NULL) {
         return;
     }
-    struct task **link = &loop->first_task;
-    while (*link != task) {
-        link = &(*link)->next;
-    }
-    *link = task->next;
-    if (task->next == NULL) {
-        loop->last_task = link;
-    }
-    task->queued = false;
+    *task->link = task->next;
+    *(task->next == NULL ? &loop->last_task : &task->next->link) = task->link;
+    task->link = NULL;
 }
 
+/* Those that waited when it begins, and no others: a task that queues itself again would keep sockets, timers and the
+ * clock waiting for ever. */
 static void run_tasks(struct loop *loop)
 {
-    while (loop->first_task != NULL) {
+    if (loop->first_task == NULL) {
+        return;
+    }
+    loop_later(loop, &loop->turn);
+    while (loop->first_task != &loop->turn) {
         struct task *task = loop->first_task;
         loop_not_later(loop, task);
         task->run(task);
     }
+    loop_not_later(loop, &loop->turn);
 }
 
 static void free_dead(struct loop *loop)
@@ -167,7 +168,7 @@ static void free_dead(struct loop *loop)
 /* How long epoll may sleep: rounded up, since timers are never early. */
 static int sleep_ms(struct loop *loop)
 {
-    becalm_ns next = wheel_next(&loop->wheel);
+    becalm_ns next = loop->first_task != NULL ? loop->now : wheel_next(&loop->wheel);
     if (next == BECALM_NEVER) {
         return -1;
     }

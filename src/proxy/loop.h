@@ -19,8 +19,8 @@ struct source {
 /* Something to be done after the events of this wake-up: when nobody is in the middle of anything. */
 struct task {
     struct task *next;
+    struct task **link; /* NULL: it does not wait */
     void (*run)(struct task *);
-    bool queued;
 };
 
 struct loop {
@@ -34,6 +34,7 @@ struct loop {
     becalm_ns wall_read_at;
     struct task *first_task;
     struct task **last_task;
+    struct task turn;             /* behind those that are run now, and before those that wait for the next time */
     void *dead;                   /* memory that events of this wake-up may still point to */
     void (*woken)(struct loop *); /* another thread called loop_wake() */
     bool stop;
@@ -63,6 +64,8 @@ void loop_free_later(struct loop *, void *memory);
  * a socket by itself only with the last of its descriptors, so one that may have others is taken out first. */
 void loop_bury(struct loop *, struct source *);
 
+/* What a task queues while it runs, itself for instance, is run after the next look at sockets, timers and the clock:
+ * whoever has much to do lets others have their turn by that. */
 void loop_later(struct loop *, struct task *);
 void loop_not_later(struct loop *, struct task *);
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TURN_READS 8 /* of each direction, then others have their turn */
+#define TURN_READS 2 /* of each direction, then others have their turn */
 
 struct tunnel {
     struct source far; /* first */
