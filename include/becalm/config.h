@@ -78,7 +78,7 @@ struct becalm_settings {
     enum becalm_role role;
     bool gateway_retries;
     uint32_t workers;         /* 0: one per core */
-    const char *const *trust; /* networks */
+    const char *const *trust; /* networks, and "unix" for peers at Unix sockets */
     enum becalm_log_level log_level;
     enum becalm_log_format log_format;
     enum becalm_log_access log_access;

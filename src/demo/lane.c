@@ -72,7 +72,7 @@ static void policy_write(struct lane *lane, const char *listen)
                           "%s"
                           "defaults:\n%s"
                           "services:\n",
-                          listen, lane->admin, lane->kind == LANE_NAIVE ? "trust: []\n" : "",
+                          listen, lane->admin, lane->kind == LANE_NAIVE ? "trust: []\n" : "trust: [127.0.0.0/8]\n",
                           lane->kind == LANE_NAIVE ? naive_rules : becalm_rules);
     for (uint32_t i = 0; i < LANE_SERVICES; i++) {
         char host[ADDRESS_TEXT_MAX];

@@ -281,8 +281,8 @@ static bool list_item_is_fine(const struct setting *s, const struct yaml_node *i
         wrong(&one, "an address; write host:port, [ipv6]:port or unix:/path");
         return false;
     }
-    if (s->key->type == TYPE_NETWORKS && !value_cidr(item->text)) {
-        wrong(&one, "a network; write an address like 10.0.0.1, or a range like 10.0.0.0/8");
+    if (s->key->type == TYPE_NETWORKS && !value_cidr(item->text) && !yaml_is(item, "unix")) {
+        wrong(&one, "a network; write an address like 10.0.0.1, a range like 10.0.0.0/8, or unix");
         return false;
     }
     return true;

@@ -59,14 +59,12 @@ void arena_free(struct arena *arena)
 static void settings_defaults(struct becalm_settings *settings)
 {
     static const char *const listen[] = {BECALM_LISTEN_DEFAULT, NULL};
-    static const char *const trust[] = {"127.0.0.0/8", "::1", NULL};
     static const char *const upgrades[] = {"websocket", NULL};
     static const char *const nothing[] = {NULL};
     *settings = (struct becalm_settings){
         .listen = listen,
         .admin = BECALM_ADMIN_DEFAULT,
         .gateway_retries = true,
-        .trust = trust,
         .log_level = BECALM_LOG_INFO,
         .drain_delay = 5 * BECALM_S,
         .drain_limit = 30 * BECALM_S,
@@ -467,6 +465,17 @@ static void settings_check(struct loader *l, const struct yaml_node *root)
     }
 }
 
+/* Who connects to a gateway may be anybody, also by way of a TLS terminator on this very machine; who connects to a
+ * sidecar is the program that it stands beside. */
+static void trust_default(struct becalm_settings *settings)
+{
+    static const char *const nobody[] = {NULL};
+    static const char *const this_machine[] = {"127.0.0.0/8", "::1", "unix", NULL};
+    if (settings->trust == NULL) {
+        settings->trust = settings->role == BECALM_ROLE_SIDECAR ? this_machine : nobody;
+    }
+}
+
 static bool top_load(struct loader *l, const struct yaml_node *root)
 {
     struct becalm_config *config = l->config;
@@ -481,6 +490,7 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
     if (l->no_memory || root->kind != YAML_MAPPING) {
         return !l->no_memory;
     }
+    trust_default(&config->settings);
     version_check(l, yaml_get(root, "version"));
     settings_check(l, root);
     /* Whatever was wrong above: all errors in one run. */

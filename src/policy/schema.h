@@ -27,7 +27,7 @@ enum schema_type {
     TYPE_REDIS,         /* const char *: budget.shared.redis, for who knows shared budgets */
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
     TYPE_ADDRESSES,     /* the same, of addresses */
-    TYPE_NETWORKS,      /* the same, of networks */
+    TYPE_NETWORKS,      /* the same, of networks, or the word unix */
     TYPE_RETRY_ON,      /* struct becalm_retry_on */
     TYPE_NON_FATAL,     /* uint32_t: a set of outcomes, in the words of retryOn */
     TYPE_BUDGET_KIND,   /* enum; another kind brings its own defaults for the rest of `budget` */

@@ -21,6 +21,7 @@ struct network {
 };
 
 struct trust {
+    bool unix_sockets;
     size_t count;
     struct network network[];
 };
@@ -71,9 +72,12 @@ struct trust *trust_make(const char *const *networks)
     if (trust == NULL) {
         return NULL;
     }
-    trust->count = count;
     for (size_t i = 0; i < count; i++) {
-        bool fine = network_parse(networks[i], &trust->network[i]);
+        if (strcmp(networks[i], "unix") == 0) {
+            trust->unix_sockets = true;
+            continue;
+        }
+        bool fine = network_parse(networks[i], &trust->network[trust->count++]);
         BECALM_ASSERT(fine); /* the loader took it */
     }
     return trust;
@@ -106,7 +110,7 @@ bool trust_has(const struct trust *trust, const struct sockaddr *peer)
         memcpy(&socket.v6, peer, sizeof socket.v6);
         ip_from_v6(&ip, &socket.v6.sin6_addr);
     } else {
-        return peer->sa_family == AF_UNIX;
+        return peer->sa_family == AF_UNIX && trust->unix_sockets;
     }
     for (size_t i = 0; i < trust->count; i++) {
         if (network_has(&trust->network[i], &ip)) {

@@ -3,8 +3,8 @@
 #define BECALM_PROXY_TRUST_H
 
 /* Whose deadline, attempt and mark headers count: `trust:` of the policy. An IPv4 address inside of an IPv6 one
- * (::ffff:10.0.0.1, as a listener for both sees it) is that IPv4 address. Who can open a Unix socket has been let in by
- * its file's rights, and is trusted. */
+ * (::ffff:10.0.0.1, as a listener for both sees it) is that IPv4 address. Peers at Unix sockets are trusted where the
+ * list has the word unix: who can open the socket may be a TLS terminator that lets everybody in. */
 
 #include <becalm/base.h>
 

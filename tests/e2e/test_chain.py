@@ -18,7 +18,10 @@ class At:
         self.address = f"127.0.0.1:{port}"
 
 
-def chain(gateway, leaf, text="", rules="", layers=LAYERS):
+TRUST = "trust: [127.0.0.0/8]"
+
+
+def chain(gateway, leaf, text=TRUST, rules="", layers=LAYERS):
     """The first of them: each has the next one as its only host."""
     made = gateway(policy_of([leaf], text, rules))
     for _ in range(layers - 1):

@@ -4,10 +4,13 @@
 import time
 
 import pytest
-from conftest import policy_of
-from host import Reply
+from conftest import free_port, policy_of
+from host import Reply, wait_until
 from load import Load, statuses
 from message import request
+from wire import Wire
+
+TRUST = "trust: [127.0.0.0/8]"
 
 
 def left(got):
@@ -15,7 +18,7 @@ def left(got):
 
 
 def test_every_attempt_is_told_what_is_left(pair):
-    gateway, host = pair(rules="attemptTimeout: 20s\ninitialDelay: 1ms\nbudget: {kind: none}")
+    gateway, host = pair(TRUST, rules="attemptTimeout: 20s\ninitialDelay: 1ms\nbudget: {kind: none}")
     host.on("/", Reply(503, delay=0.4), Reply(503, delay=0.4), Reply(200))
     assert gateway.ask(fields={"X-Request-Deadline-Ms": "5000"}).status == 200
     first, second, third = (left(got) for got in host.requests)
@@ -23,13 +26,13 @@ def test_every_attempt_is_told_what_is_left(pair):
 
 
 def test_the_policys_own_deadline_is_told_when_nobody_sent_one(pair):
-    gateway, host = pair(rules="attemptTimeout: 20s\ndeadline: 7s")
+    gateway, host = pair(TRUST, rules="attemptTimeout: 20s\ndeadline: 7s")
     gateway.ask()
     assert 6000 < left(host.requests[0]) <= 7000
 
 
 def test_the_least_of_all_dialects_wins_and_each_is_written_again(pair):
-    gateway, host = pair(rules="attemptTimeout: 20s")
+    gateway, host = pair(TRUST, rules="attemptTimeout: 20s")
     fields = {
         "X-Request-Deadline-Ms": "9000",
         "Grpc-Timeout": "3S",
@@ -45,7 +48,7 @@ def test_the_least_of_all_dialects_wins_and_each_is_written_again(pair):
 
 
 def test_a_deadline_that_has_passed_is_504_and_no_attempt(pair):
-    gateway, host = pair("explain: true")
+    gateway, host = pair(f"explain: true\n{TRUST}")
     answer = gateway.ask(fields={"X-Request-Deadline-Ms": "0"})
     assert answer.status == 504 and 'details="deadline"' in answer.get("proxy-status")
     assert "proxy_internal_response" in answer.get("proxy-status")
@@ -53,7 +56,7 @@ def test_a_deadline_that_has_passed_is_504_and_no_attempt(pair):
 
 
 def test_a_deadline_ends_the_call_in_its_time(pair):
-    gateway, host = pair()
+    gateway, host = pair(TRUST)
     host.on("/", Reply(cut=0, end="hang"))
     begin = time.monotonic()
     answer = gateway.ask(fields={"X-Request-Deadline-Ms": "300"})
@@ -61,7 +64,7 @@ def test_a_deadline_ends_the_call_in_its_time(pair):
 
 
 def test_a_client_with_1_ms_deadlines_changes_nobody_elses_success(pair):
-    gateway, host = pair()
+    gateway, host = pair(TRUST)
     host.on("*", Reply(delay=0.05))
     greedy = Load(
         gateway.port,
@@ -107,13 +110,50 @@ def test_deadline_attempt_and_mark_of_untrusted_clients_have_no_effect(gateway, 
 @pytest.mark.parametrize("name", ["X-Request-Deadline-Ms", "Grpc-Timeout", "X-Envoy-Expected-Rq-Timeout-Ms"])
 @pytest.mark.parametrize("value", ["", "nonsense", "-5", "1e9", "99999999999999999999999", "5 5"])
 def test_a_deadline_that_can_not_be_read_is_ignored(pair, name, value):
-    gateway, host = pair()
+    gateway, host = pair(TRUST)
     assert gateway.ask(fields={name: value}).status == 200
     assert left(host.requests[0]) > 0
 
 
 def test_attempts_are_counted_for_the_host(pair):
-    gateway, host = pair(rules="initialDelay: 1ms\nbudget: {kind: none}")
+    gateway, host = pair(TRUST, rules="initialDelay: 1ms\nbudget: {kind: none}")
     host.on("/", Reply(503), Reply(503), Reply(200))
     gateway.ask()
     assert [got.get("x-envoy-attempt-count") for got in host.requests] == ["1", "2", "3"]
+
+
+def believed(ask, host):
+    """Is a client's deadline of 3 s what the host is told of?"""
+    host.forget()
+    ask({"X-Request-Deadline-Ms": "3000", "X-Envoy-Attempt-Count": "7"})
+    return left(host.requests[0]) <= 3000
+
+
+@pytest.mark.parametrize(
+    ("text", "of_loopback", "of_unix"),
+    [
+        ("", False, False),
+        ("role: gateway", False, False),
+        ("role: sidecar", True, True),
+        ("role: sidecar\ntrust: []", False, False),
+        ("trust: [127.0.0.0/8]", True, False),
+        ("trust: [unix]", False, True),
+        ("role: sidecar\ntrust: [10.0.0.0/8]", False, False),
+    ],
+)
+def test_whom_a_gateway_and_a_sidecar_believe(gateway, host, tmp_path, text, of_loopback, of_unix):
+    there = host()
+    policy = policy_of([there], text, "attemptTimeout: 9s\ndeadline: 9s")
+    port = free_port()
+    gateway(policy, sets=[f'listen=["127.0.0.1:{port}", "unix:{tmp_path}/in"]'])
+    for address, expected in ((port, of_loopback), (f"{tmp_path}/in", of_unix)):
+        with Wire(address) as wire:
+            assert believed(lambda fields: wire.ask(fields=fields), there) == expected, address
+
+
+def test_a_reload_changes_whom_it_believes(pair):
+    gateway, host = pair(rules="attemptTimeout: 9s\ndeadline: 9s")
+    with gateway.wire() as wire:
+        assert not believed(lambda fields: wire.ask(fields=fields), host)
+        gateway.reload(f"{TRUST}\n{gateway.path.read_text()}")
+        wait_until(lambda: believed(lambda fields: wire.ask(fields=fields), host))

@@ -347,7 +347,7 @@ def test_both_lanes_have_the_same_services_and_only_the_policies_differ(demo):
     """Deadlines and marks arrive in both lanes; the naive gateway believes none."""
     naive, becalm = (demo.ask(f"/api/policy/{name}")[2] for name in ("naive", "becalm"))
     assert "\ntrust: []\n" in naive and "initialDelay: 0s" in naive
-    assert "trust" not in becalm
+    assert "\ntrust: [127.0.0.0/8]\n" in becalm
 
 
 def test_the_same_story_can_be_simulated(demo):

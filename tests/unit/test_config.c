@@ -73,6 +73,21 @@ static void test_config__an_empty_defaults_is_the_default_policy(void **state)
     becalm_config_free(NULL);
 }
 
+static void test_config__only_a_sidecar_trusts_its_machine_by_itself(void **state)
+{
+    (void)state;
+    struct becalm_config *gateway = parse("version: 1\n");
+    struct becalm_config *sidecar = parse("role: sidecar\n");
+    struct becalm_config *neither = parse("role: sidecar\ntrust: []\n");
+    assert_null(becalm_config_settings(gateway)->trust[0]);
+    assert_null(becalm_config_settings(neither)->trust[0]);
+    check_eq_str(becalm_config_settings(sidecar)->trust[0], "127.0.0.0/8");
+    check_eq_str(becalm_config_settings(sidecar)->trust[2], "unix");
+    becalm_config_free(gateway);
+    becalm_config_free(sidecar);
+    becalm_config_free(neither);
+}
+
 static void test_config__the_reference_file_says_what_the_defaults_are(void **state)
 {
     (void)state;
@@ -90,7 +105,7 @@ static void test_config__the_reference_file_says_what_the_defaults_are(void **st
     const struct becalm_settings *y = becalm_config_settings(empty);
     check_eq_str(x->listen[0], y->listen[0]);
     check_eq_str(x->admin, y->admin);
-    check_eq_str(x->trust[1], y->trust[1]);
+    check_true(x->trust[0] == NULL && y->trust[0] == NULL);
     check_eq_u64(x->drain_limit, y->drain_limit);
     check_eq_u64(x->max_header_bytes, y->max_header_bytes);
     check_eq_u64(x->max_body, y->max_body);
@@ -501,6 +516,7 @@ static void test_config__explain_tells_every_value_as_one_would_write_it(void **
 }
 
 BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_policy),
+             cmocka_unit_test(test_config__only_a_sidecar_trusts_its_machine_by_itself),
              cmocka_unit_test(test_config__the_reference_file_says_what_the_defaults_are),
              cmocka_unit_test(test_config__the_same_policy_loads_bare_and_inside_its_configmap),
              cmocka_unit_test(test_config__the_gateway_does_not_retry_on_top_of_its_services_and_the_sidecar_does),

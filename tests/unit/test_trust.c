@@ -17,14 +17,24 @@ static bool trusts(const char *const *networks, const char *peer)
 
 #define TRUSTS(peer, ...) trusts((const char *const[]){__VA_ARGS__, NULL}, (peer))
 
-static void test_trust__an_empty_list_trusts_unix_sockets_alone(void **state)
+static void test_trust__an_empty_list_trusts_nobody(void **state)
 {
     (void)state;
     const char *const none[] = {NULL};
     check_true(!trusts(none, "127.0.0.1:1"));
     check_true(!trusts(none, "[::1]:1"));
-    check_true(trusts(none, "unix:/x"));
+    check_true(!trusts(none, "unix:/x"));
     trust_free(NULL);
+}
+
+static void test_trust__unix_sockets_are_trusted_by_their_word(void **state)
+{
+    (void)state;
+    check_true(TRUSTS("unix:/x", "unix"));
+    check_true(TRUSTS("unix:/x", "10.0.0.0/8", "unix"));
+    check_true(TRUSTS("10.0.0.1:1", "unix", "10.0.0.0/8"));
+    check_true(!TRUSTS("10.0.0.1:1", "unix"));
+    check_true(!TRUSTS("unix:/x", "0.0.0.0/0", "::/0"));
 }
 
 static void test_trust__counts_the_bits_of_a_network(void **state)
@@ -75,7 +85,8 @@ static void test_trust__another_family_is_nobody(void **state)
     trust_free(trust);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_trust__an_empty_list_trusts_unix_sockets_alone),
+BECALM_TESTS(cmocka_unit_test(test_trust__an_empty_list_trusts_nobody),
+             cmocka_unit_test(test_trust__unix_sockets_are_trusted_by_their_word),
              cmocka_unit_test(test_trust__counts_the_bits_of_a_network),
              cmocka_unit_test(test_trust__an_address_alone_is_itself),
              cmocka_unit_test(test_trust__ipv4_inside_ipv6_is_ipv4),
