@@ -4,6 +4,7 @@
 #include "http/url.h"
 
 #include <string.h>
+#include <strings.h>
 
 static bool text_has(struct becalm_text text, char first, char second)
 {
@@ -67,4 +68,49 @@ bool destination_led(CURL *easy, const struct handle_route *route, struct becalm
     curl_free(led);
     curl_url_cleanup(to);
     return same;
+}
+
+static bool part_same(CURLU *one, CURLU *other, CURLUPart part)
+{
+    char *a = NULL;
+    char *b = NULL;
+    bool same = curl_url_get(one, part, &a, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+                curl_url_get(other, part, &b, CURLU_DEFAULT_PORT) == CURLUE_OK && strcasecmp(a, b) == 0;
+    curl_free(a);
+    curl_free(b);
+    return same;
+}
+
+static bool origin_same(const char *one, const char *other)
+{
+    CURLU *a = curl_url();
+    CURLU *b = curl_url();
+    unsigned flags = CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME;
+    bool same = a != NULL && b != NULL && curl_url_set(a, CURLUPART_URL, one, flags) == CURLUE_OK &&
+                curl_url_set(b, CURLUPART_URL, other, flags) == CURLUE_OK && part_same(a, b, CURLUPART_SCHEME) &&
+                part_same(a, b, CURLUPART_HOST) && part_same(a, b, CURLUPART_PORT);
+    curl_url_cleanup(a);
+    curl_url_cleanup(b);
+    return same;
+}
+
+bool destination_is_strange(CURL *easy, const struct handle *handle)
+{
+    const struct handle_options *option = &handle->option;
+    const char *from = handle->route.target != NULL ? handle->route.url : option->url;
+    char *made = NULL;
+    char *to = NULL;
+    long count = 0;
+    (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &count);
+    if (count <= 0) {
+        return false;
+    }
+    if (handle->route.target == NULL && option->curlu != NULL &&
+        curl_url_get(option->curlu, CURLUPART_URL, &made, 0) == CURLUE_OK) {
+        from = made;
+    }
+    (void)curl_easy_getinfo(easy, CURLINFO_EFFECTIVE_URL, &to);
+    bool is_strange = from == NULL || to == NULL || !origin_same(from, to);
+    curl_free(made);
+    return is_strange;
 }

@@ -14,4 +14,8 @@ char *destination_written(struct becalm_text url, bool path_as_is);
  * told, and the next request begins again where this one did. */
 bool destination_led(CURL *, const struct handle_route *, struct becalm_text url);
 
+/* Was the handle's latest request led by redirections to another scheme, host or port than it was made for? Also if
+ * nobody knows what that was. */
+bool destination_is_strange(CURL *, const struct handle *);
+
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "outcome.h"
 
+#include "destination.h"
+
 #include "engine/apart_internal.h"
 #include "http/text_internal.h"
 
@@ -115,9 +117,11 @@ static bool is_grpc(CURL *easy)
     return type != NULL && strncmp(type, "application/grpc", 16) == 0;
 }
 
-/* The answer's headers may change what its status means. */
-static BECALM__SELDOM void classify(CURL *easy, const struct becalm_retry_on *retry_on, struct seen *seen)
+/* The answer's headers may change what its status means. Not those of a stranger, to whom a redirection led: it can't
+ * speak for the service that was asked, and how long to wait or not to retry at all is said by that alone. */
+static BECALM__SELDOM void classify(CURL *easy, const struct asked *asked, struct seen *seen)
 {
+    bool is_stranger = destination_is_strange(easy, asked->handle);
     struct becalm_http_answer answer = {.status = seen->outcome.status, .grpc_status = BECALM_GRPC_NONE};
     if (seen->grpc) {
         struct becalm_text code = header(easy, "grpc-status");
@@ -125,25 +129,27 @@ static BECALM__SELDOM void classify(CURL *easy, const struct becalm_retry_on *re
         if (text_take_number(&code, &number) > 0 && number < BECALM_GRPC_COUNT) {
             answer.grpc_status = (uint32_t)number;
         }
-        answer.pushback = header(easy, "grpc-retry-pushback-ms");
+        answer.pushback = is_stranger ? (struct becalm_text){0} : header(easy, "grpc-retry-pushback-ms");
     }
-    answer.retry_after = header(easy, "Retry-After");
-    answer.date = header(easy, "Date");
-    answer.mark = header(easy, "Becalm-Retry");
-    answer.overloaded = header(easy, "x-envoy-overloaded");
-    answer.wall = (int64_t)time(NULL);
-    becalm_http_classify(retry_on, &answer, &seen->outcome);
+    if (!is_stranger) {
+        answer.retry_after = header(easy, "Retry-After");
+        answer.date = header(easy, "Date");
+        answer.mark = header(easy, "Becalm-Retry");
+        answer.overloaded = header(easy, "x-envoy-overloaded");
+        answer.wall = (int64_t)time(NULL);
+    }
+    becalm_http_classify(asked->retry_on, &answer, &seen->outcome);
     seen->grpc_status = answer.grpc_status;
     seen->retry_after = answer.retry_after;
 }
 
-void outcome_of_head(CURL *easy, const struct becalm_retry_on *retry_on, struct seen *seen)
+void outcome_of_head(CURL *easy, const struct asked *asked, struct seen *seen)
 {
     *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
     seen->outcome.status = status_of(easy);
     seen->grpc = is_grpc(easy);
     if (seen->outcome.status >= 400 || seen->grpc) {
-        classify(easy, retry_on, seen);
+        classify(easy, asked, seen);
     }
 }
 
@@ -188,11 +194,11 @@ static bool is_by_status(CURL *easy, CURLcode code)
     return may_be && status_of(easy) >= 400;
 }
 
-BECALM__SELDOM void outcome_of_failure(CURL *easy, CURLcode code, const struct becalm_retry_on *retry_on,
-                                       struct seen *seen)
+BECALM__SELDOM void outcome_of_failure(CURL *easy, CURLcode code, const struct asked *asked, struct seen *seen)
 {
+    const struct becalm_retry_on *retry_on = asked->retry_on;
     if (is_by_status(easy, code)) {
-        outcome_of_head(easy, retry_on, seen);
+        outcome_of_head(easy, asked, seen);
         return;
     }
     *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_CANCELLED}};

@@ -5,9 +5,17 @@
 /* How an attempt of libcurl's ended, in the engine's words. libcurl is asked for the answer's status and headers, so
  * that no callback of the caller's is in the way. */
 
+#include "handle.h"
+
 #include <becalm/http.h>
 
 #include <curl/curl.h>
+
+/* What was asked, as far as an answer depends on it. */
+struct asked {
+    const struct becalm_retry_on *retry_on;
+    const struct handle *handle;
+};
 
 /* What was seen, and what a log wants to know besides. The text lies in the handle until its next transfer. */
 struct seen {
@@ -18,10 +26,10 @@ struct seen {
 };
 
 /* The head of an answer has come. */
-void outcome_of_head(CURL *, const struct becalm_retry_on *, struct seen *);
+void outcome_of_head(CURL *, const struct asked *, struct seen *);
 
 /* The transfer is over with this code, which is not CURLE_OK. */
-void outcome_of_failure(CURL *, CURLcode, const struct becalm_retry_on *, struct seen *);
+void outcome_of_failure(CURL *, CURLcode, const struct asked *, struct seen *);
 
 /* Has the head of the answer come that the caller will see? Known for sure if it says how long the body is, or if some
  * of that has come. Of a head that says no length its first line after the status has to do. */

@@ -248,12 +248,18 @@ static void seen_keep(struct transfer *transfer)
     transfer->retry_after[length] = '\0';
 }
 
+static inline struct asked asked_of(const struct transfer *transfer)
+{
+    return (struct asked){&transfer->target->retry_on, transfer->handle};
+}
+
 static void see_end(struct transfer *transfer, CURL *easy, CURLcode code)
 {
+    const struct asked asked = asked_of(transfer);
     if (code == CURLE_OK) {
-        outcome_of_head(easy, &transfer->target->retry_on, &transfer->seen);
+        outcome_of_head(easy, &asked, &transfer->seen);
     } else {
-        outcome_of_failure(easy, code, &transfer->target->retry_on, &transfer->seen);
+        outcome_of_failure(easy, code, &asked, &transfer->seen);
     }
     seen_keep(transfer);
 }
@@ -349,7 +355,8 @@ static struct attempt *attempt_of(struct transfer *transfer, const CURL *easy)
 static void head_see(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
-    outcome_of_head(attempt->easy, &transfer->target->retry_on, &transfer->seen);
+    const struct asked asked = asked_of(transfer);
+    outcome_of_head(attempt->easy, &asked, &transfer->seen);
     seen_keep(transfer);
     if (transfer->seen.outcome.kind != BECALM_OUTCOME_OK) { /* of a success nobody asks */
         request_learn_failed(transfer, attempt);
@@ -500,7 +507,8 @@ static bool never_sent(const struct attempt *attempt, becalm_ns now, struct seen
     if (now < attempt->timeout_at || time < transfer->call.policy->attempt_timeout) {
         return false;
     }
-    outcome_of_failure(attempt->easy, CURLE_OPERATION_TIMEDOUT, &transfer->target->retry_on, seen);
+    const struct asked asked = asked_of(transfer);
+    outcome_of_failure(attempt->easy, CURLE_OPERATION_TIMEDOUT, &asked, seen);
     return seen->outcome.kind == BECALM_OUTCOME_REFUSED;
 }
 

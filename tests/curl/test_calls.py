@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from conftest import service
-from host import Reply
+from host import Host, Reply
 
 INTERFACES = ["easy", "multi", "socket"]
 
@@ -382,6 +382,51 @@ def test_calls__redirections_are_followed_inside_of_an_attempt(host, lab):
     host.on("/", Reply(200, b"arrived"))
     host.on("/from", Reply(302, b"moved", {"Location": "/"}))
     assert lab(service(), f"http://{host.address}/from").call["body"] == "moved"
+
+
+WORDS = {
+    "Retry-After": ("Retry-After", "3600"),
+    "mark": ("Becalm-Retry", "overloaded"),
+}
+
+
+@pytest.fixture
+def stranger():
+    other = Host()
+    yield other
+    other.close()
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("plain", [0, 1])
+@pytest.mark.parametrize("interface, path", [("easy", "/"), ("multi", "/"), ("easy", "/?" + "long" * 100)])
+def test_calls__a_stranger_that_a_redirection_led_to_does_not_speak_for_the_service(
+    host, stranger, lab, interface, path, plain, word
+):
+    name, value = WORDS[word]
+    host.on(path, Reply(302, b"", {"Location": f"http://{stranger.address}/to"}))
+    stranger.on("/to", Reply(503, b"busy", {name: value}), Reply(200, b"good"))
+    url = f"http://{host.address}{path}"
+    result = lab(service(), url, interface=interface, plain=plain, follow=1, fail_on_error=1)
+    assert result.call["body"] == "good" and result.call["attempts"] == ["rejected", "ok"]
+    assert stranger.count("/to") == 2 and result.call["took_ms"] < 10000
+
+
+@pytest.mark.parametrize("to", ["/to", "//{address}/to", "http://{address}/to"])
+def test_calls__behind_a_redirection_within_the_service_its_words_count(host, lab, to):
+    """`Retry-After` is too long for the deadline, and ends the call."""
+    host.on("/", Reply(302, b"", {"Location": to.format(address=host.address)}))
+    host.on("/to", Reply(503, b"busy", {"Retry-After": "3600"}), Reply(200, b"good"))
+    call = lab(service(), f"http://{host.address}/", follow=1).call
+    assert call["status"] == 503 and call["reason"] == "deadline" and host.count("/to") == 1
+
+
+def test_calls__who_comes_back_from_a_stranger_is_none(host, stranger, lab):
+    host.on("/", Reply(302, b"", {"Location": f"http://{stranger.address}/"}))
+    stranger.on("/", Reply(302, b"", {"Location": f"http://{host.address}/back"}))
+    host.on("/back", Reply(503, b"busy", {"Retry-After": "3600"}))
+    call = lab(service(), f"http://{host.address}/", follow=1).call
+    assert call["status"] == 503 and call["reason"] == "deadline"
 
 
 def test_calls__who_belongs_to_no_service_is_sent_once(host, lab):

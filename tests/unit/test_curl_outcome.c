@@ -10,7 +10,7 @@ static enum becalm_outcome_kind unsent(CURLcode code)
     struct seen seen;
     CURL *easy = curl_easy_init();
     becalm_retry_on_defaults(&retry_on);
-    outcome_of_failure(easy, code, &retry_on, &seen);
+    outcome_of_failure(easy, code, &(struct asked){.retry_on = &retry_on}, &seen);
     curl_easy_cleanup(easy);
     return seen.outcome.kind;
 }
