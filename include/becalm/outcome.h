@@ -134,6 +134,8 @@ struct becalm_outcome {
     bool delivered; /* a byte of the answer has reached the caller, so nothing can be taken back */
     bool safe;     /* the policy named this very failure as one after which any request may be repeated (a gRPC code) */
     bool has_hint; /* the server said how long to wait (Retry-After, grpc-retry-pushback-ms) */
+    bool own_hint; /* that is meant for who asked, not for all who call this host: a rate limit (429). A host whose
+                      calls are all one client's leaves it false */
     becalm_ns hint;  /* that long */
     uint32_t status; /* the host's own number (HTTP status, exit code); 0: there was no answer */
 };

@@ -99,26 +99,38 @@ static becalm_ns typical_attempt(struct step *s)
     return sketch == NULL ? 0 : becalm_sketch_typical(sketch, s->now);
 }
 
+/* What the next host asked of everybody, spread as a hint to this call is. At most half of the time that is left: it
+ * was said to another call, and must not end this one. */
+static void wait_for_host(struct step *s, struct becalm_wait *wait)
+{
+    const struct becalm_call *call = s->call;
+    becalm_ns asked = becalm_hosts_hint(call->target->hosts, call->next_host, s->now);
+    becalm_ns left = becalm_ns_left(s->now, call->deadline_at);
+    uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_HINT);
+    becalm_ns spread = becalm_ns_after(asked, becalm_rand_below(random, asked / 2));
+    spread = left == BECALM_NEVER ? spread : becalm_ns_min(spread, left / 2);
+    if (spread > wait->wait) {
+        wait->wait = spread;
+        wait->hinted = true;
+    }
+}
+
 /* Backoff, the server's hint, what its host asked of everybody, and the client-side rate limit: the longest of them. */
 static void wait_draw(struct step *s, const struct becalm_outcome *outcome, struct becalm_wait *wait)
 {
     struct becalm_call *call = s->call;
-    becalm_ns hint = outcome->has_hint ? outcome->hint : BECALM_NEVER;
     call->next_host = becalm__attempt_pick(s);
-    if (call->target->hosts != NULL) {
-        becalm_ns asked = becalm_hosts_hint(call->target->hosts, call->next_host, s->now);
-        if (asked > 0) {
-            hint = hint == BECALM_NEVER ? asked : becalm_ns_max(hint, asked);
-        }
-    }
     becalm_backoff_wait(&call->policy->backoff,
                         &(struct becalm_backoff_draw){
                             .n = call->retries + 1,
                             .previous = call->last_wait,
-                            .hint = hint,
+                            .hint = outcome->has_hint ? outcome->hint : BECALM_NEVER,
                             .random = s->at->random,
                         },
                         wait);
+    if (call->target->hosts != NULL) {
+        wait_for_host(s, wait);
+    }
     if (call->target->rate != NULL) {
         wait->wait = becalm_ns_max(wait->wait, becalm_rate_peek(call->target->rate, s->now));
     }

@@ -382,11 +382,12 @@ static enum becalm_health outcome_health(const struct becalm_outcome *outcome)
     return health;
 }
 
-/* How long the host wants no retries; 0: it did not say. */
+/* How long the host wants no retries from anybody; 0: it did not say. What it said to one caller alone stays that
+ * call's: else a service with a limit for each client would end everybody's retries with each 429. */
 static becalm_ns outcome_quiet(const struct becalm_outcome *outcome)
 {
     bool may_ask = outcome->kind == BECALM_OUTCOME_RATE_LIMITED || outcome->kind == BECALM_OUTCOME_REJECTED;
-    if (outcome->has_hint && may_ask) {
+    if (outcome->has_hint && !outcome->own_hint && may_ask) {
         return becalm_ns_min(outcome->hint, BECALM_HINT_MAX);
     }
     return outcome->mark == BECALM_MARK_OVERLOADED_HOST ? BECALM_HINT_MARKED : 0;

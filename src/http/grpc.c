@@ -91,6 +91,8 @@ void becalm__grpc_classify(const struct becalm_retry_on *on, const struct becalm
     outcome->stop = pushback.stop;
     outcome->has_hint = !pushback.stop;
     outcome->hint = pushback.wait;
+    outcome->own_hint =
+        outcome->has_hint && code != BECALM_GRPC_UNAVAILABLE; /* RESOURCE_EXHAUSTED: "a per-user quota" */
     if (code == BECALM_GRPC_RESOURCE_EXHAUSTED && !pushback.stop) {
         outcome->listed = BECALM_LISTED_YES; /* the server said when to come back: an invitation */
     }

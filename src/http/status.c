@@ -93,6 +93,7 @@ static void http_classify(const struct becalm_retry_on *on, const struct becalm_
     outcome->listed = becalm__listed(listed);
     if (status == 429 || status == 503) {
         outcome->has_hint = becalm_retry_after_parse(answer->retry_after, answer->date, answer->wall, &outcome->hint);
+        outcome->own_hint = outcome->has_hint && status == 429; /* RFC 6585: "the user has sent too many requests" */
     }
 }
 

@@ -112,6 +112,15 @@ static void test_grpc__resource_exhausted_is_retried_only_with_pushback_or_by_na
     check_eq_u64(grpc(DEFAULTS, 13, "250").listed, BECALM_LISTED_NO); /* no other code is listed by it */
 }
 
+static void test_grpc__a_pushback_is_for_all_only_if_the_service_is_unavailable(void **state)
+{
+    (void)state;
+    for (uint32_t code = 1; code < 20; code++) {
+        check_eq_u64(grpc(DEFAULTS, code, "250").own_hint, code != 14);
+        check_true(!grpc(DEFAULTS, code, NULL).own_hint);
+    }
+}
+
 static void test_grpc__pushback_is_a_hint_or_a_stop(void **state)
 {
     struct becalm_outcome outcome = grpc(DEFAULTS, 14, "0");
@@ -180,6 +189,7 @@ BECALM_TESTS(cmocka_unit_test(test_grpc__ok_is_a_plain_success),
              cmocka_unit_test(test_grpc__by_default_only_unavailable_is_listed),
              cmocka_unit_test(test_grpc__a_number_that_is_no_code_is_unknown),
              cmocka_unit_test(test_grpc__resource_exhausted_is_retried_only_with_pushback_or_by_name),
+             cmocka_unit_test(test_grpc__a_pushback_is_for_all_only_if_the_service_is_unavailable),
              cmocka_unit_test(test_grpc__pushback_is_a_hint_or_a_stop),
              cmocka_unit_test(test_grpc__an_error_status_with_grpc_ok_is_an_error),
              cmocka_unit_test(test_grpc__each_reason_has_its_status))

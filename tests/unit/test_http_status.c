@@ -98,6 +98,7 @@ static void test_status__retry_after_counts_on_429_and_503_only(void **state)
                                                            });
         check_eq_u64(outcome.has_hint, status == 429 || status == 503);
         check_eq_u64(outcome.hint, status == 429 || status == 503 ? 7 * BECALM_S : 0);
+        check_eq_u64(outcome.own_hint, status == 429); /* a 503 speaks to all */
         check_true(!outcome.stop);
     }
 }

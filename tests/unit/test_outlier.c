@@ -683,6 +683,23 @@ static void test_outlier__a_hint_holds_for_its_time_and_for_its_host_only(void *
     world_end(&w);
 }
 
+static void test_outlier__a_hint_to_one_caller_alone_is_not_its_hosts(void **state)
+{
+    (void)state;
+    struct world w = world_rate(2);
+    struct becalm_outcome hint = {
+        .kind = BECALM_OUTCOME_RATE_LIMITED, .has_hint = true, .own_hint = true, .hint = 7 * BECALM_S};
+    attempt(&w, 0, &hint);
+    check_eq_u64(becalm_hosts_hint(w.hosts, 0, w.now), 0);
+    hint.kind = BECALM_OUTCOME_REJECTED; /* RESOURCE_EXHAUSTED */
+    attempt(&w, 0, &hint);
+    check_eq_u64(becalm_hosts_hint(w.hosts, 0, w.now), 0);
+    hint.mark = BECALM_MARK_OVERLOADED_HOST; /* which the host means */
+    attempt(&w, 0, &hint);
+    check_eq_u64(becalm_hosts_hint(w.hosts, 0, w.now), BECALM_HINT_MARKED);
+    world_end(&w);
+}
+
 static void test_outlier__no_hint_is_remembered_for_more_than_a_minute(void **state)
 {
     (void)state;
@@ -887,6 +904,7 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__the_end_of_time_wraps_nothing),
              cmocka_unit_test(test_outlier__without_a_hint_nobody_waits),
              cmocka_unit_test(test_outlier__a_hint_holds_for_its_time_and_for_its_host_only),
+             cmocka_unit_test(test_outlier__a_hint_to_one_caller_alone_is_not_its_hosts),
              cmocka_unit_test(test_outlier__no_hint_is_remembered_for_more_than_a_minute),
              cmocka_unit_test(test_outlier__hints_are_remembered_with_ejection_off),
              cmocka_unit_test(test_outlier__a_reload_keeps_ejections_times_and_hints_but_not_what_is_in_flight),
