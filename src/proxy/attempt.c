@@ -253,7 +253,7 @@ static int body_parts(struct exchange *exchange, char *chunk_head, struct iovec 
 {
     size_t length = bytes_left(&exchange->body);
     char *at = exchange->body.at + exchange->body.from;
-    bool chunked = exchange->body_streams && exchange->head->framing == H1_CHUNKED;
+    bool chunked = exchange_sends_chunks(exchange);
     int count = 0;
     if (chunked && length > 0) {
         part[count++] = (struct iovec){chunk_head, h1_chunk_head(chunk_head, length)};
@@ -262,8 +262,11 @@ static int body_parts(struct exchange *exchange, char *chunk_head, struct iovec 
         part[count++] = (struct iovec){at, length};
     }
     if (chunked && exchange->body_in.ended) {
-        part[count++] = length > 0 ? (struct iovec){(char *)(uintptr_t) "\r\n0\r\n\r\n", 7}
-                                   : (struct iovec){(char *)(uintptr_t) "0\r\n\r\n", 5};
+        struct h1_out end = {.at = exchange->worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
+        h1_put_chars(&end, length > 0 ? "\r\n0\r\n" : "0\r\n");
+        exchange_put_trailers(&end, &exchange->trailers, exchange->head->names_fields);
+        h1_put_chars(&end, "\r\n");
+        part[count++] = (struct iovec){end.at, end.length};
     } else if (chunked && length > 0) {
         part[count++] = (struct iovec){(char *)(uintptr_t) "\r\n", 2};
     }
@@ -274,7 +277,7 @@ static void attempt_write(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     struct worker *worker = exchange->worker;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT / 2};
     struct iovec part[4];
     char chunk_head[20];
     exchange_write_request(exchange, attempt, &out);
@@ -490,6 +493,7 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     const char *wrong;
     attempt->status = head->status;
     attempt->keep_alive = head->keep_alive;
+    attempt->names_fields = head->names_fields;
     attempt->framing = head->framing;
     attempt->content_length = head->content_length;
     h1_body_init(&attempt->body, head);

@@ -650,8 +650,7 @@ static void refuse_malformed(struct exchange *exchange, const char *what)
     }
 }
 
-/* NULL, or what is wrong. Nobody waits for a request's trailers, but bad ones say that it was not meant as it was read.
- */
+/* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
 static const char *trailers_wrong(const struct exchange *exchange)
 {
     struct h1_head head;

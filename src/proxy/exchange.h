@@ -54,6 +54,7 @@ struct attempt {
     struct bytes trailers;      /* of the answer, as they came */
     uint32_t status;            /* of the answer */
     bool keep_alive;            /* of the answer */
+    bool names_fields;          /* of the answer: none of its trailers is passed on */
     enum h1_framing framing;    /* of the answer */
     uint64_t content_length;    /* of the answer */
     struct h1_body body;        /* of the answer */
@@ -120,7 +121,7 @@ struct exchange {
     struct becalm_text host_name;
     struct bytes body;      /* collected, chunks undone */
     struct h1_body body_in; /* what comes from the client */
-    struct bytes trailers;  /* behind it: looked at and not passed on */
+    struct bytes trailers;  /* behind it, as they came */
     bool body_streams;      /* too large to keep: goes on as it comes */
     size_t body_reserved;   /* of the gateway's total */
     uint64_t body_bytes;    /* that have come */
@@ -205,6 +206,9 @@ void exchange_log_broken(const struct exchange *, struct upstream_host *, const 
 bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1_head *);
 void exchange_write_request(struct exchange *, const struct attempt *, struct h1_out *);
 bool exchange_may_repeat(const struct exchange *);
+bool exchange_sends_chunks(const struct exchange *); /* to hosts */
+/* Those that may be passed on, of either side. Connection may have named some of them: then none. */
+void exchange_put_trailers(struct h1_out *, const struct bytes *trailers, bool names_fields);
 bool exchange_loops(const struct exchange *);                  /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *);        /* false: its target is malformed */
 uint32_t exchange_attempt_from_above(const struct exchange *); /* x-envoy-attempt-count; 0: none */

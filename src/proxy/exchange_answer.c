@@ -8,9 +8,8 @@
 #include <string.h>
 
 /* Of an answer: what we write ourselves, and what was said to us alone. */
-#define OURS                                                                                                         \
-    (H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_BECALM_EXPLAIN) | H1_BIT(H1_ENVOY_OVERLOADED) | \
-     H1_BIT(H1_TRAILER))
+#define OURS \
+    (H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_BECALM_EXPLAIN) | H1_BIT(H1_ENVOY_OVERLOADED))
 
 #define VIA_BECALM     "via: 1.1 becalm\r\n"
 #define VIA_BECALM_1_0 "via: 1.0 becalm\r\n" /* the host spoke HTTP/1.0 */
@@ -184,7 +183,8 @@ static void put_head(struct h1_out *out, struct exchange *exchange, const struct
     struct worker *worker = exchange->worker;
     if (offer->head != NULL) {
         h1_put_status_line(out, offer->attempt->status, h1_phrase(offer->bytes, offer->head));
-        h1_put_fields(out, offer->bytes, offer->head, OURS);
+        uint64_t ours = exchange->head->minor == 0 ? OURS | H1_BIT(H1_TRAILER) : OURS; /* HTTP/1.0 has none */
+        h1_put_fields(out, offer->bytes, offer->head, ours);
         put_passed(out, worker, offer->head);
     } else {
         h1_put_status_begin(out, offer->attempt->status);
@@ -241,10 +241,9 @@ static void gather_end(struct gather *gather, struct exchange *exchange, const s
         return;
     }
     gather_add(gather, "0\r\n", 3);
-    if (bytes_left(trailers) > 0 &&
-        h1_parse_trailers(trailers->at, bytes_left(trailers), &worker->head).kind == H1_OK) {
+    if (bytes_left(trailers) > 0) {
         struct h1_out out = {.at = worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
-        h1_put_fields(&out, trailers->at, &worker->head, 0);
+        exchange_put_trailers(&out, trailers, attempt->names_fields);
         gather_add(gather, out.at, out.length);
     }
     gather_add(gather, "\r\n", 2);

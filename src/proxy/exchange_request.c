@@ -198,7 +198,22 @@ static void put_time_left(struct h1_out *out, const struct exchange *exchange, c
     put_baggage(out, exchange, left);
 }
 
-/* How long the body is. One that was collected is sent with its length, however it came. */
+/* A length that is not known beforehand, and trailers, need chunks. */
+bool exchange_sends_chunks(const struct exchange *exchange)
+{
+    return exchange->head->framing == H1_CHUNKED && (exchange->body_streams || bytes_left(&exchange->trailers) > 0);
+}
+
+void exchange_put_trailers(struct h1_out *out, const struct bytes *trailers, bool names_fields)
+{
+    struct h1_head head;
+    size_t length = bytes_left(trailers);
+    if (length > 0 && !names_fields && h1_parse_trailers(trailers->at, length, &head).kind == H1_OK) {
+        h1_put_fields(out, trailers->at, &head, 0);
+    }
+}
+
+/* How long the body is. One that was collected is sent with its length, however it came, unless trailers follow it. */
 static void put_framing(struct h1_out *out, const struct exchange *exchange)
 {
     const struct h1_head *head = exchange->head;
@@ -206,12 +221,26 @@ static void put_framing(struct h1_out *out, const struct exchange *exchange)
         if (h1_has(head, H1_CONTENT_LENGTH)) {
             h1_put_chars(out, "content-length: 0\r\n");
         }
-    } else if (exchange->body_streams && head->framing == H1_CHUNKED) {
+    } else if (exchange_sends_chunks(exchange)) {
         h1_put_chars(out, "transfer-encoding: chunked\r\n");
     } else {
         h1_put_number_field(out, "content-length",
                             exchange->body_streams ? head->content_length : bytes_left(&exchange->body));
     }
+}
+
+/* What is for the connection to the host alone, and the head's end. Our own TE says what the client's did: trailers
+ * pass through here. */
+static void put_connection(struct h1_out *out, const struct exchange *exchange)
+{
+    bool trailers = exchange->head->te_trailers;
+    if (exchange->upgrades) {
+        h1_put_chars(out, trailers ? "te: trailers\r\nconnection: te, upgrade\r\nupgrade: websocket\r\n"
+                                   : "connection: upgrade\r\nupgrade: websocket\r\n");
+    } else if (trailers) {
+        h1_put_chars(out, "te: trailers\r\nconnection: te\r\n");
+    }
+    h1_put_chars(out, "\r\n");
 }
 
 void exchange_write_request(struct exchange *exchange, const struct attempt *attempt, struct h1_out *out)
@@ -235,5 +264,5 @@ void exchange_write_request(struct exchange *exchange, const struct attempt *att
     if (attempt->number > 0 && (exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
         h1_put_number_field(out, "grpc-previous-rpc-attempts", attempt->number);
     }
-    h1_put_chars(out, exchange->upgrades ? "connection: upgrade\r\nupgrade: websocket\r\n\r\n" : "\r\n");
+    put_connection(out, exchange);
 }

@@ -76,8 +76,10 @@ struct h1_head {
     bool keep_alive; /* as its version and Connection say */
     bool close;      /* Connection: close was said */
     bool expects_continue;
-    bool upgrades;  /* Connection: upgrade and an Upgrade field */
-    bool websocket; /* and it is exactly websocket */
+    bool upgrades;     /* Connection: upgrade and an Upgrade field */
+    bool websocket;    /* and it is exactly websocket */
+    bool te_trailers;  /* TE: trailers: its sender reads them */
+    bool names_fields; /* Connection names fields that go no further, and maybe trailers */
     enum h1_framing framing;
     uint64_t content_length;
     uint64_t seen; /* bit n: a field with id n is there */
@@ -180,8 +182,8 @@ struct h1_piece h1_body_next(struct h1_body *, const char **at, const char *end)
 /* The end of the connection: is the body whole by that? Only H1_UNTIL_CLOSE, or one that had ended. */
 bool h1_body_closed(struct h1_body *);
 
-/* Checks a whole trailer section (ends with an empty line) and keeps the fields that may be passed on: those of an
- * allow list, never framing, routing or credentials. H1_BAD if it is malformed or has framing fields. */
+/* Checks a whole trailer section (ends with an empty line) and keeps the fields that may be passed on: never those of
+ * framing, routing, credentials or one connection. H1_BAD if it is malformed or has framing fields. */
 struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_head *);
 
 /* ---- writing ---- */

@@ -292,34 +292,45 @@ struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct
 
 /* ---- trailers ---- */
 
-/* Fields that are of use at the end: about the body, or the outcome of the call. Everything else might be taken for a
- * field of the head by somebody further on. */
-static bool may_trail(struct becalm_text name)
+/* What a reader that puts trailers among the fields of the head could be led astray by: fields for one connection,
+ * ways, credentials, how a body is read, and what only we or a trusted peer may say. Framing and Host are refused. */
+#define NEVER_TRAILS                                                                                           \
+    (H1__HOP | H1_BIT(H1_EXPECT) | H1_BIT(H1_VIA) | H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_COOKIE) |             \
+     H1_BIT(H1_CONTENT_TYPE) | H1_BIT(H1_IDEMPOTENCY_KEY) | H1_BIT(H1_DEADLINE_MS) | H1_BIT(H1_GRPC_TIMEOUT) | \
+     H1_BIT(H1_ENVOY_EXPECTED_MS) | H1_BIT(H1_BAGGAGE) | H1_BIT(H1_ENVOY_ATTEMPT_COUNT) |                      \
+     H1_BIT(H1_GRPC_PREVIOUS_ATTEMPTS) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_ENVOY_OVERLOADED) |               \
+     H1_BIT(H1_BECALM_EXPLAIN))
+
+static bool may_trail(const struct h1_field *field, struct becalm_text name)
 {
-    static const char *const allowed[] = {
-        "grpc-status",   "grpc-message",    "grpc-status-details-bin",
-        "server-timing", "content-digest",  "repr-digest",
-        "digest",        "content-md5",     "etag",
-        "signature",     "signature-input", "x-amz-trailer-signature",
+    static const char *const never[] = {
+        "set-cookie",    "set-cookie2",      "www-authenticate",     "proxy-authentication-info",
+        "x-api-key",     "x-auth-token",     "x-amz-security-token", "content-encoding",
+        "content-range", "content-location", "max-forwards",         "forwarded",
+        "x-real-ip",
     };
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
-        if (text_is_word(name, allowed[i])) {
-            return true;
+    if ((NEVER_TRAILS >> field->id & 1) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        if (text_is_word(name, never[i])) {
+            return false;
         }
     }
-    return text_take_word(&name, "x-amz-checksum-");
+    return !text_take_word(&name, "x-forwarded-");
 }
 
-static void keep_allowed(const char *bytes, struct h1_head *head)
+static void keep_trailing(const char *bytes, struct h1_head *head)
 {
     uint32_t kept = 0;
+    head->seen = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
-        if (may_trail(h1_name(bytes, &head->field[i]))) {
+        if (may_trail(&head->field[i], h1_name(bytes, &head->field[i]))) {
+            head->seen |= H1_BIT(head->field[i].id);
             head->field[kept++] = head->field[i];
         }
     }
     head->field_count = kept;
-    head->seen &= H1_BIT(H1_OTHER) | H1_BIT(H1_GRPC_STATUS);
 }
 
 struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_head *head)
@@ -338,7 +349,7 @@ struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_
         return h1__bad(400, "the trailers have a field of framing or routing");
     }
     head->length = (uint32_t)length;
-    keep_allowed(bytes, head);
+    keep_trailing(bytes, head);
     return h1__ok();
 }
 

@@ -51,6 +51,7 @@ static void read_option(const char *bytes, struct h1_head *head, struct becalm_t
     } else if (is_option(option, "upgrade")) {
         options->upgrade = true;
     } else if (!text_ended(option) && ++options->named <= OPTIONS_MAX) {
+        head->names_fields = head->names_fields || !has_bit(H1__HOP, h1__name_find(option.at, option.length));
         drop_named(bytes, head, option);
     }
 }
@@ -74,6 +75,20 @@ static void read_options(const char *bytes, struct h1_head *head, struct becalm_
     }
 }
 
+/* As a member of one of its lines; what else TE says is about codings that nobody here sends. */
+static bool takes_trailers(const char *bytes, const struct h1_head *head)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct becalm_text list = h1_value(bytes, &head->field[i]);
+        while (head->field[i].id == H1_TE && !text_ended(list)) {
+            if (text_is_word(take_member(&list), "trailers")) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool is_websocket(const char *bytes, const struct h1_head *head, uint64_t repeated)
 {
     return !has_bit(repeated, H1_UPGRADE) && text_is_word(h1_find(bytes, head, H1_UPGRADE), "websocket");
@@ -94,6 +109,9 @@ static struct h1_verdict settle_connection(const char *bytes, struct h1_head *he
     }
     head->close = options.close;
     head->keep_alive = !options.close && (head->minor == 1 || options.keep_alive);
+    if (h1_has(head, H1_TE)) {
+        head->te_trailers = head->minor == 1 && takes_trailers(bytes, head);
+    }
     if (h1_has(head, H1_UPGRADE)) {
         head->upgrades = options.upgrade && head->minor == 1;
         head->websocket = head->upgrades && is_websocket(bytes, head, repeated);

@@ -99,8 +99,45 @@ def test_a_chunked_answer_passes_with_its_trailers(pair):
         answer = wire.send(request(fields={"TE": "trailers"})).answer()
         assert answer.body == body
         assert answer.trailer("grpc-status") == "0" and answer.trailer("server-timing") == "db;dur=5"
-        assert answer.trailer("set-cookie") is None, "only those of an allow list pass"
+        assert answer.trailer("x-unknown") == "1"
+        assert answer.trailer("set-cookie") is None, "credentials do not"
         assert wire.ask().body == body
+
+
+@pytest.mark.parametrize("size", [0, 9, 200000])
+def test_trailers_pass_both_ways_with_their_announcement(pair, size):
+    gateway, host = pair()
+    host.on("/", Reply(body=b"a" * size, chunked=True, trailers=(("X-Sum", "1"), ("Authorization", "x")), fields={"Trailer": "X-Sum"}))
+    with gateway.wire() as wire:
+        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntrailer: X-Mine\r\nte: trailers\r\nconnection: te\r\n\r\n")
+        wire.send((b"%x\r\n%s\r\n" % (size, b"q" * size) if size else b"") + b"0\r\nX-Mine: 7\r\nCookie: c\r\nX-Envoy-Attempt-Count: 9\r\n\r\n")
+        answer = wire.answer("PUT")
+        assert answer.body == b"a" * size and answer.trailers == [("x-sum", "1")] and answer.get("trailer") == "X-Sum"
+        assert wire.ask(path="/next").status == 200
+    got = host.requests[0]
+    assert got.body == b"q" * size and got.trailers == [("x-mine", "7")] and got.get("trailer") == "X-Mine"
+    assert got.get("te") == "trailers" and got.get("connection") == "te"
+    assert host.requests[1].get("te") is None and host.connections == 1
+
+
+def test_a_retried_request_has_its_trailers_again(pair):
+    gateway, host = pair(rules="maxRetries: 1")
+    host.on("/", Reply(503), Reply(body=b"fine"))
+    with gateway.wire() as wire:
+        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Mine: 7\r\n\r\n")
+        assert wire.answer("PUT").body == b"fine"
+    assert [(got.body, got.trailers) for got in host.requests] == [(b"abc", [("x-mine", "7")])] * 2
+
+
+def test_trailers_that_connection_may_name_and_those_to_http_10_end_here(pair):
+    gateway, host = pair()
+    host.on("/", Reply(chunked=True, trailers=(("X-Sum", "1"),), fields={"Connection": "x-sum", "Trailer": "x-sum"}))
+    host.on("/old", Reply(chunked=True, trailers=(("X-Sum", "1"),), fields={"Trailer": "x-sum"}))
+    with gateway.wire() as wire:
+        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\nconnection: X-MINE\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-mine: 7\r\n\r\n")
+        assert wire.answer("PUT").trailers == [] and host.requests[0].trailers == []
+    old = gateway.ask(path="/old", version="HTTP/1.0")
+    assert old.body == b"fine" and old.get("trailer") is None
 
 
 def test_an_answer_that_ends_with_the_connection_is_passed_whole(pair):
