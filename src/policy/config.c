@@ -94,6 +94,7 @@ static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *or
     becalm_retry_on_defaults(&rules->retry_on);
     rules->connect_timeout = BECALM_S;
     rules->key_scope = "credentials";
+    rules->replay = true;
     rules->auto_limit = true;
     rules->origins = origins;
 }
@@ -154,6 +155,8 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
          "budget.capacity can't pay for one retry; it must be at least its cost"},
         {budget->kind == BECALM_BUDGET_RATIO && budget->of_attempts && budget->share_ppm >= 1000000, "budget.percent",
          "budget.of", "retries can't be all attempts; write a budget.percent below 100, or of: first"},
+        {rules->key == BECALM_KEY_REQUIRED && !rules->replay, "replay", "idempotencyKey",
+         "idempotencyKey: required needs the whole body before it asks; take replay: off out"},
         {p->breaker.window_kind == BECALM_WINDOW_TIME && p->breaker.window_size > 86400, "breaker.slidingWindowSize",
          "breaker.slidingWindowType", "breaker.slidingWindowSize is in seconds for TIME_BASED; write at most 86400"},
     };

@@ -65,6 +65,8 @@ static const struct schema_key rules[] = {
      .sentence = "what an Idempotency-Key is worth: allows retries, is required, or is ignored"},
     {"keyScope", FIELD(KEY_SCOPE, key_scope),
      .sentence = "whose an Idempotency-Key is: only who sends the same of these with it sees its answer"},
+    {"replay", FIELD(BOOLEAN, replay),
+     .sentence = "false: a request's body is not kept for a retry, but streams from its first byte"},
     {"retryMode", .type = TYPE_RETRY_MODE, .words = retry_modes,
      .sentence = "AWS's modes: standard is budget aws with full jitter, adaptive adds the client rate limit"},
     {"budget.kind", FIELD(BUDGET_KIND, policy.budget.kind), .words = schema_budget_kinds,

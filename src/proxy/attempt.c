@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TURN_READS 2 /* then others have their turn */
+#define TURN_READS   2  /* then others have their turn */
+#define INTERIM_READ 64 /* 1xx of one attempt: a host that sends more is not about to answer */
 
 static void attempt_write(struct attempt *);
 static bool attempt_read(struct attempt *);
@@ -293,6 +294,7 @@ static void attempt_write(struct attempt *attempt)
     }
     attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
     if (exchange->body_streams) {
+        expect_sent(exchange);
         bytes_free(&exchange->body);
         exchange_feed(exchange);
     }
@@ -607,7 +609,14 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
         if (head->status >= 200) {
             return take_answer(attempt, bytes, end, head);
         }
-        bytes += head_length; /* 100 and its like are between the host and us */
+        if (++attempt->interim > INTERIM_READ) {
+            refuse_answer(attempt, "too many 1xx answers before the last one");
+            return false;
+        }
+        if (!(head->status == 100 ? expect_met(exchange) : answer_interim(exchange, bytes, head))) {
+            return false;
+        }
+        bytes += head_length;
         attempt->blank = false;
         bytes_free(&attempt->got);
     }

@@ -57,6 +57,7 @@ static void exchange_free(struct exchange *exchange)
         }
     }
     key_end(exchange, false);
+    expect_drop(exchange);
     exchange_release_body(exchange);
     bytes_free(&exchange->kept.bytes);
     bytes_free(&exchange->stored);
@@ -588,7 +589,7 @@ bool exchange_wants_body(const struct exchange *exchange)
         return true;
     }
     const struct attempt *attempt = exchange->attempt[0];
-    return exchange->body_streams && attempt != NULL && attempt->state >= ATTEMPT_SENT &&
+    return exchange->body_streams && exchange->expect == NULL && attempt != NULL && attempt->state >= ATTEMPT_SENT &&
            bytes_left(&attempt->unsent) == 0 && bytes_left(&exchange->body) == 0;
 }
 
@@ -730,7 +731,7 @@ static bool check_request(struct exchange *exchange)
         refuse(exchange, 508, "proxy_loop_detected", "loop", "this request has passed here before");
         return false;
     }
-    if (h1_has(head, H1_EXPECT) && !head->expects_continue) {
+    if (h1_has(head, H1_EXPECT) && !head->expects_continue && head->minor > 0) { /* HTTP/1.0 does not know it */
         exchange->wants_close = true;
         refuse(exchange, 417, "http_request_denied", "expectation", "only Expect: 100-continue is understood");
         return false;
@@ -768,13 +769,20 @@ static bool allows_websocket(const struct becalm_settings *settings)
     return false;
 }
 
-static void say_continue(struct exchange *exchange)
+/* Nothing of the body is collected before the call begins: the endpoint says so, or the client wants to hear from the
+ * host before it sends what is too much to be kept, or may be. */
+static bool streams_at_once(struct exchange *exchange)
 {
-    static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    struct iovec part = {(char *)(uintptr_t)answer, sizeof answer - 1};
-    if (exchange->head->minor >= 1 && !exchange->body_in.ended) {
-        client_write(exchange->client, &part, 1); /* a broken connection shows at the next read */
+    const struct becalm_rules *rules = exchange->target->rules;
+    const struct h1_head *head = exchange->head;
+    uint64_t kept = rules->replay ? exchange->view->snapshot->settings->replay_per_request : 0;
+    if (rules->key == BECALM_KEY_REQUIRED) {
+        return false; /* its key is looked up by the body */
     }
+    if (!head->expects_continue) {
+        return !rules->replay;
+    }
+    return (head->framing == H1_CHUNKED || head->content_length > kept) && expect_begin(exchange);
 }
 
 void exchange_open(struct client *client, const char *bytes, const struct h1_head *head)
@@ -819,12 +827,13 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     if (!check_request(exchange)) {
         return;
     }
-    if (head->expects_continue) {
-        say_continue(exchange);
-    }
     if (exchange->body_in.ended) {
         body_ended(exchange);
+    } else if (streams_at_once(exchange)) {
+        exchange->body_streams = true;
+        exchange_begin(exchange);
     } else {
+        expect_answer(exchange);
         exchange_body_resumes(exchange);
     }
 }

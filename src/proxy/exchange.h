@@ -8,7 +8,8 @@
  *   exchange_request.c  what a client asked, and what is written to a host
  *   exchange_answer.c   what a host answered, and what is passed on
  *   attempt.c           one attempt on a connection
- *   exchange_key.c      idempotency keys and stored answers */
+ *   exchange_key.c      idempotency keys and stored answers
+ *   exchange_expect.c   Expect: 100-continue */
 
 #include "client.h"
 #include "store.h"
@@ -43,6 +44,7 @@ struct attempt {
     bool redone;                /* on a fresh connection, because the pooled one was dead */
     bool wrote;                 /* a byte of the request may have reached the host */
     bool through;               /* the request is written to its end */
+    uint8_t interim;            /* how many 1xx came before the answer */
     bool heard;                 /* a byte of the answer has come */
     bool blank;                 /* and an empty line before its head: one is left out */
     bool answers;               /* its answer has begun: counted as one in progress */
@@ -123,6 +125,7 @@ struct exchange {
     struct h1_body body_in; /* what comes from the client */
     struct bytes trailers;  /* behind it, as they came */
     bool body_streams;      /* too large to keep: goes on as it comes */
+    struct expect *expect;  /* Expect goes to the host, and its 100 is awaited; NULL: not, or not any more */
     size_t body_reserved;   /* of the gateway's total */
     uint64_t body_bytes;    /* that have come */
     becalm_ns body_at;      /* since when the next EXCHANGE_BODY_STEP bytes of it are awaited ... */
@@ -136,7 +139,8 @@ struct exchange {
     bool wants_close; /* the client's wish, or our own: no further request on this connection */
 
     /* The answer. */
-    uint32_t status; /* told to the client; 0: not yet */
+    uint32_t status;  /* told to the client; 0: not yet */
+    uint32_t interim; /* how many 1xx were passed on */
     bool answer_begun;
     bool answer_ended;
     bool answer_chunked;
@@ -218,6 +222,8 @@ void exchange_release_body(struct exchange *);
 /* exchange_answer.c */
 void answer_classify(struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
 void answer_keep(struct exchange *, const struct offer *); /* in case that no better one comes */
+/* A 1xx before the answer. False: the client's connection broke by it, and the exchange is gone. */
+bool answer_interim(struct exchange *, const char *bytes, const struct h1_head *);
 /* Writes the head of an answer, and what there is of its body. */
 void answer_begin(struct exchange *, const struct offer *, const struct becalm_action *);
 /* More of its body. False: the client's connection is broken; close it. */
@@ -244,5 +250,14 @@ enum key_verdict key_begin(struct exchange *);
 void key_store_begin(struct exchange *, const struct offer *);
 void key_store_more(struct exchange *, const struct pieces *);
 void key_end(struct exchange *, bool whole);
+
+/* exchange_expect.c: the host shall say whether it wants the body. False: no memory for that. */
+bool expect_begin(struct exchange *);
+void expect_sent(struct exchange *); /* it has been asked, just now */
+/* It does, or has said nothing for too long: the client is told. False: its connection broke, and the exchange is gone.
+ */
+bool expect_met(struct exchange *);
+void expect_drop(struct exchange *);
+void expect_answer(const struct exchange *); /* for the host, whose body is collected first */
 
 #endif

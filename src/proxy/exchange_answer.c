@@ -110,6 +110,31 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
     kept->whole &= fields;
 }
 
+/* Before the answer. What it is about is the whole call, whichever attempt it came from: a client takes any number of
+ * them, and they promise nothing (RFC 8297), so one may be retried behind them. */
+
+#define INTERIM_MAX 16u /* for one call; further ones are left out, and all while a client does not read */
+
+bool answer_interim(struct exchange *exchange, const char *bytes, const struct h1_head *head)
+{
+    struct worker *worker = exchange->worker;
+    struct client *client = exchange->client;
+    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    if (client == NULL || exchange->head->minor == 0 || exchange->answer_begun || exchange->interim == INTERIM_MAX ||
+        client_blocked(client)) {
+        return true;
+    }
+    exchange->interim++;
+    h1_put_status_line(&out, head->status, h1_phrase(bytes, head));
+    h1_put_fields(&out, bytes, head, OURS);
+    h1_put_chars(&out, head->minor == 0 ? VIA_BECALM_1_0 "\r\n" : VIA_BECALM "\r\n");
+    if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
+        return true;
+    }
+    client_close(client);
+    return false;
+}
+
 /* The head. */
 
 static size_t explain(const struct exchange *exchange, const struct becalm_action *action, char *text)

@@ -258,6 +258,9 @@ void exchange_write_request(struct exchange *exchange, const struct attempt *att
     h1_put_chars(out, "\r\n");
     h1_put_fields(out, exchange->bytes, head, OURS);
     put_framing(out, exchange);
+    if (exchange->expect != NULL) {
+        h1_put_chars(out, "expect: 100-continue\r\n");
+    }
     put_via(out, exchange);
     put_time_left(out, exchange, attempt);
     h1_put_number_field(out, "x-envoy-attempt-count", attempt->number + 1);

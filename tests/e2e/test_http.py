@@ -107,10 +107,13 @@ def test_a_chunked_answer_passes_with_its_trailers(pair):
 @pytest.mark.parametrize("size", [0, 9, 200000])
 def test_trailers_pass_both_ways_with_their_announcement(pair, size):
     gateway, host = pair()
-    host.on("/", Reply(body=b"a" * size, chunked=True, trailers=(("X-Sum", "1"), ("Authorization", "x")), fields={"Trailer": "X-Sum"}))
+    trailers = (("X-Sum", "1"), ("Authorization", "x"))
+    host.on("/", Reply(body=b"a" * size, chunked=True, trailers=trailers, fields={"Trailer": "X-Sum"}))
     with gateway.wire() as wire:
-        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntrailer: X-Mine\r\nte: trailers\r\nconnection: te\r\n\r\n")
-        wire.send((b"%x\r\n%s\r\n" % (size, b"q" * size) if size else b"") + b"0\r\nX-Mine: 7\r\nCookie: c\r\nX-Envoy-Attempt-Count: 9\r\n\r\n")
+        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntrailer: X-Mine\r\n")
+        wire.send(b"te: trailers\r\nconnection: te\r\n\r\n")
+        wire.send(b"%x\r\n%s\r\n" % (size, b"q" * size) if size else b"")
+        wire.send(b"0\r\nX-Mine: 7\r\nCookie: c\r\nX-Envoy-Attempt-Count: 9\r\n\r\n")
         answer = wire.answer("PUT")
         assert answer.body == b"a" * size and answer.trailers == [("x-sum", "1")] and answer.get("trailer") == "X-Sum"
         assert wire.ask(path="/next").status == 200
@@ -134,7 +137,8 @@ def test_trailers_that_connection_may_name_and_those_to_http_10_end_here(pair):
     host.on("/", Reply(chunked=True, trailers=(("X-Sum", "1"),), fields={"Connection": "x-sum", "Trailer": "x-sum"}))
     host.on("/old", Reply(chunked=True, trailers=(("X-Sum", "1"),), fields={"Trailer": "x-sum"}))
     with gateway.wire() as wire:
-        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\nconnection: X-MINE\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-mine: 7\r\n\r\n")
+        wire.send(b"PUT / HTTP/1.1\r\nhost: a\r\nconnection: X-MINE\r\ntransfer-encoding: chunked\r\n\r\n")
+        wire.send(b"0\r\nx-mine: 7\r\n\r\n")
         assert wire.answer("PUT").trailers == [] and host.requests[0].trailers == []
     old = gateway.ask(path="/old", version="HTTP/1.0")
     assert old.body == b"fine" and old.get("trailer") is None

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "exchange.h"
+
+#include "gateway.h"
+
+#include <stdlib.h>
+
+/* Expect: 100-continue of a request whose body streams goes to the host, and nothing of the body is read before the
+ * host wants it: a host that refuses the request by its head alone spares the client its upload. */
+
+#define WAIT (1 * BECALM_S) /* hosts that know nothing of Expect say nothing; curl waits as long */
+
+struct expect {
+    struct timer timer;
+    struct exchange *exchange;
+};
+
+/* The body may come. False: the client's connection is broken; close it. */
+static bool say_continue(const struct exchange *exchange)
+{
+    static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct iovec part = {(char *)(uintptr_t)answer, sizeof answer - 1};
+    return client_write(exchange->client, &part, 1);
+}
+
+static void waited(struct timer *timer)
+{
+    struct expect *expect = (struct expect *)((char *)timer - offsetof(struct expect, timer));
+    expect_met(expect->exchange);
+}
+
+bool expect_begin(struct exchange *exchange)
+{
+    struct expect *expect = calloc(1, sizeof *expect);
+    if (expect != NULL) {
+        expect->timer.fire = waited;
+        expect->exchange = exchange;
+        exchange->expect = expect;
+    }
+    return expect != NULL;
+}
+
+void expect_sent(struct exchange *exchange)
+{
+    if (exchange->expect != NULL) {
+        struct loop *loop = &exchange->worker->loop;
+        wheel_arm(&loop->wheel, &exchange->expect->timer, becalm_ns_after(loop->now, WAIT));
+    }
+}
+
+bool expect_met(struct exchange *exchange)
+{
+    struct client *client = exchange->client;
+    if (exchange->expect == NULL) {
+        return true; /* a 100 that nobody asked for is between the host and us */
+    }
+    expect_drop(exchange);
+    if (client == NULL) {
+        return true;
+    }
+    if (!say_continue(exchange)) {
+        client_close(client);
+        return false;
+    }
+    if (exchange_wants_body(exchange)) {
+        exchange_body_resumes(exchange);
+        client_resume(client);
+    }
+    return true;
+}
+
+void expect_drop(struct exchange *exchange)
+{
+    if (exchange->expect != NULL) {
+        timer_disarm(&exchange->expect->timer);
+        free(exchange->expect);
+        exchange->expect = NULL;
+    }
+}
+
+void expect_answer(const struct exchange *exchange)
+{
+    if (exchange->head->expects_continue && !exchange->body_in.ended) {
+        say_continue(exchange); /* a broken connection shows at the next read */
+    }
+}
