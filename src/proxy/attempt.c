@@ -442,15 +442,20 @@ static bool tell_head(struct attempt *attempt, const struct offer *offer, const 
     return true;
 }
 
-/* Passes more of the body on. False: the client is gone, and the exchange with it. */
+/* Passes more of the body on. False: nobody wants it, and the exchange is gone. */
 static bool pass(struct attempt *attempt, const struct pieces *pieces)
 {
     struct exchange *exchange = attempt->exchange;
-    if (!answer_more(exchange, pieces, attempt->body.ended)) {
-        client_close(exchange->client); /* without a client nothing is written, and nothing fails */
+    if (answer_more(exchange, pieces, attempt->body.ended)) {
+        return true;
+    }
+    if (exchange->client == NULL) {
+        exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
         return false;
     }
-    return true;
+    bool goes_on = exchange_outlives(exchange);
+    client_close(exchange->client);
+    return goes_on;
 }
 
 /* A failed answer that may be retried is kept back, as long as it is small: its connection can then be used again, and

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define SPARE_MAX         256u
+#define ORPHAN_STEP       (16u * 1024) /* of an answer for the store alone: as much must come in each idleTimeout */
+#define NO_ANSWER         UINT64_MAX
 #define BODY_GRACE        (500 * BECALM_MS) /* nothing is slow before */
 #define BODY_STEP_LONGEST (60 * BECALM_S)   /* for what is slow, where bodyTimeout is longer or none */
 
@@ -47,10 +49,68 @@ static struct exchange *exchange_make(struct client *client)
     return exchange;
 }
 
+/* Calls that hold a key and have no client any more. With a client its timer ends an answer that has stopped; without
+ * one the exchange does it. */
+
+static void silence_arm(struct exchange *exchange)
+{
+    struct loop *loop = &exchange->worker->loop;
+    becalm_ns most = exchange->view->snapshot->settings->idle_timeout;
+    exchange->silence_bytes = exchange->answer_begun ? exchange->answer_bytes : NO_ANSWER;
+    wheel_arm(&loop->wheel, &exchange->silence, becalm_ns_after(loop->now, most));
+}
+
+static void silence_fires(struct timer *timer)
+{
+    struct exchange *exchange = (struct exchange *)((char *)timer - offsetof(struct exchange, silence));
+    if (exchange->passing != NULL) { /* else the engine times it */
+        attempt_stalled(exchange->passing);
+    }
+}
+
+static void orphan_begin(struct exchange *exchange)
+{
+    struct worker *worker = exchange->worker;
+    exchange->silence = (struct timer){.fire = silence_fires};
+    exchange->next = worker->orphans;
+    exchange->orphan_link = &worker->orphans;
+    if (exchange->next != NULL) {
+        exchange->next->orphan_link = &exchange->next;
+    }
+    worker->orphans = exchange;
+    silence_arm(exchange);
+    if (exchange->passing != NULL) { /* it may have waited for the client to read */
+        loop_later(&worker->loop, &exchange->passing->task);
+    }
+}
+
+static void orphan_end(struct exchange *exchange)
+{
+    if (exchange->orphan_link != NULL) {
+        timer_disarm(&exchange->silence);
+        *exchange->orphan_link = exchange->next;
+        if (exchange->next != NULL) {
+            exchange->next->orphan_link = exchange->orphan_link;
+        }
+    }
+}
+
+bool exchange_orphan_moves(struct exchange *exchange)
+{
+    if (!exchange->storing && !exchange->answer_ended) {
+        return false;
+    }
+    if (exchange->silence_bytes == NO_ANSWER || exchange->answer_bytes - exchange->silence_bytes >= ORPHAN_STEP) {
+        silence_arm(exchange);
+    }
+    return true;
+}
+
 static void exchange_free(struct exchange *exchange)
 {
     struct worker *worker = exchange->worker;
     timer_disarm(&exchange->timer);
+    orphan_end(exchange);
     for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
         if (exchange->attempt[i] != NULL) {
             attempt_abandon(exchange->attempt[i]);
@@ -341,12 +401,16 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
         event = (struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = failed, .outcome = exchange->end[failed]};
         step(exchange, &event, &serve);
     }
-    if (exchange->cancelled && !exchange->over) {
+    if (exchange->cancelled && !exchange->over && !exchange_outlives(exchange)) {
         event = (struct becalm_event){.kind = BECALM_EVENT_CANCEL};
         step(exchange, &event, &serve);
     }
     exchange->in_step = false;
     bool over = exchange->over;
+    if (exchange->cancelled && !over) {
+        exchange->cancelled = false;
+        client_close(exchange->client); /* the call goes on without it */
+    }
     if (serve) {
         view_enter(view); /* the end of this call must not take the view away */
     }
@@ -381,17 +445,22 @@ void exchange_serve(struct exchange *exchange)
     exchange_event(exchange, BECALM_EVENT_SERVE, 0, NULL);
 }
 
+/* With a key, as long as there will be something to store: what was asked for must not be done twice. */
+bool exchange_outlives(const struct exchange *exchange)
+{
+    return exchange->holds_key && exchange->body_in.ended && (!exchange->answer_begun || exchange->storing);
+}
+
 void exchange_cancel(struct exchange *exchange)
 {
     if (exchange->client != NULL) {
         exchange->client->exchange = NULL;
         exchange->client = NULL;
     }
-    BECALM_ASSERT(!exchange->in_step);
-    if (exchange->holds_key && exchange->body_in.ended && !exchange->answer_begun) {
-        return; /* it goes on: whoever asks again with this key wants to know how it ended, not to have it done twice */
-    }
-    if (exchange->begun) {
+    BECALM_ASSERT(!exchange->in_step && exchange->orphan_link == NULL);
+    if (exchange_outlives(exchange)) {
+        orphan_begin(exchange);
+    } else if (exchange->begun) {
         exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
     } else {
         exchange_free(exchange);

@@ -92,7 +92,8 @@ struct kept {
 struct exchange {
     struct timer timer; /* the call's */
     struct exchange *next;
-    struct client *client; /* NULL: gone */
+    struct exchange **orphan_link; /* among its worker's calls that go on without their client; NULL: none of them */
+    struct client *client;         /* NULL: gone */
     struct worker *worker;
     struct view *view;
     const struct snapshot_target *target;
@@ -163,8 +164,10 @@ struct exchange {
     struct becalm_call call;
     struct becalm_outcome end[BECALM_SLOTS];
     struct store_key key;
-    struct attempt first; /* but its state */
-    char space[];         /* up to EXCHANGE_BYTES in all */
+    struct timer silence;   /* without a client: nothing more of the answer has come for too long */
+    uint64_t silence_bytes; /* of the answer that had come when it was armed */
+    struct attempt first;   /* but its state */
+    char space[];           /* up to EXCHANGE_BYTES in all */
 };
 
 /* A head has been parsed: answers it, or makes an exchange that collects its body and begins. `bytes` is the head. */
@@ -184,8 +187,12 @@ becalm_ns exchange_body_due(const struct exchange *);
 /* The host takes more of it: the time that it needed was not the client's. */
 void exchange_body_resumes(struct exchange *);
 
-/* The client is gone. */
+/* The client is gone. The call ends, unless whoever asks again with its key wants to know how it ended. */
 void exchange_cancel(struct exchange *);
+/* Would it go on then? */
+bool exchange_outlives(const struct exchange *);
+/* Without a client: more of the answer has come. False: nobody will want it, and the exchange is to be cancelled. */
+bool exchange_orphan_moves(struct exchange *);
 /* The client has sent its last byte, after its request: it may be gone, or have closed one side only. Its answer is
  * still delivered, but nothing is done again for it. May end the exchange. */
 void exchange_left(struct exchange *);

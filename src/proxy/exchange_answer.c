@@ -277,8 +277,10 @@ static void gather_end(struct gather *gather, struct exchange *exchange, const s
 /* A call whose client has gone may still go on, for the answer that will be stored. */
 static bool gather_write(struct gather *gather, struct exchange *exchange)
 {
-    return gather->count == 0 || exchange->client == NULL ||
-           client_write(exchange->client, gather->part, gather->count);
+    if (exchange->client == NULL) {
+        return exchange_orphan_moves(exchange);
+    }
+    return gather->count == 0 || client_write(exchange->client, gather->part, gather->count);
 }
 
 void answer_begin(struct exchange *exchange, const struct offer *offer, const struct becalm_action *action)
@@ -297,6 +299,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     put_head(&out, exchange, offer, action);
     if (out.full) {
         exchange->cancelled = true; /* a head that large was not let in */
+        key_end(exchange, false);
         return;
     }
     gather_add(&gather, out.at, out.length);

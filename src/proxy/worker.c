@@ -286,6 +286,9 @@ void worker_free(struct worker *worker)
     while (worker->clients != NULL) {
         client_close(worker->clients);
     }
+    while (worker->orphans != NULL) {
+        exchange_event(worker->orphans, BECALM_EVENT_CANCEL, 0, NULL);
+    }
     crowd_free(&worker->crowd);
     while (worker->view != NULL) {
         struct view *next = worker->view->next;

@@ -68,7 +68,8 @@ struct worker {
     struct room room;
     BECALM_ATOMIC(uint32_t) client_count;
     BECALM_ATOMIC(uint32_t) exchange_count;
-    struct exchange *spare; /* exchanges to be used again */
+    struct exchange *orphans; /* calls that go on without their client */
+    struct exchange *spare;   /* exchanges to be used again */
     uint32_t spare_count;
     bool draining;                     /* every answer is the last on its connection */
     bool closing;                      /* no new connections */
