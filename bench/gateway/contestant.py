@@ -24,7 +24,7 @@ HAPROXY_RETRIES = """option redispatch
 HAPROXY_NO_RETRIES = "retries 0"
 
 GATEWAY = (
-    "{becalm} proxy {here}/policy.yaml --set listen={listen} --set admin={admin} --set services.backend.hosts=[{backend}]"
+    "{becalm} proxy --dumpable {here}/policy.yaml --set listen={listen} --set admin={admin} --set services.backend.hosts=[{backend}]"
 )
 
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "policy/file.h"
+#include "proxy/confine.h"
 #include "proxy/gateway.h"
 #include "proxy/notify.h"
 
@@ -94,25 +95,42 @@ static bool changed(struct watched *file)
     return differs;
 }
 
+/* A reload is over. The manager was told that one had begun only if it asked for it by HUP. */
+static void tell_reload(struct gateway *gateway, uint64_t *waited_for)
+{
+    char status[1100];
+    char said[1200];
+    uint64_t ordered = gateway_reload_told(gateway, status, sizeof status);
+    bool answered = *waited_for > 0 && ordered >= *waited_for;
+    snprintf(said, sizeof said, "%sSTATUS=%s", answered ? "READY=1\n" : "", status);
+    notify(said);
+    *waited_for = answered ? 0 : *waited_for;
+}
+
 /* Returns when the gateway has been told to end. */
 static void serve(struct gateway *gateway, struct watched *file, int signals)
 {
     becalm_ns watchdog = notify_watchdog();
+    uint64_t waited_for = 0; /* the reload that the service manager is waiting for; 0: none */
     bool settling = false;
     bool ending = false;
     for (;;) {
-        struct pollfd fds[3] = {
+        struct pollfd fds[4] = {
             {.fd = signals, .events = POLLIN},
             {.fd = settling || ending ? -1 : file->fd, .events = POLLIN},
             {.fd = gateway_end_fd(gateway), .events = POLLIN},
+            {.fd = gateway_reload_fd(gateway), .events = POLLIN},
         };
-        int timeout = settling ? SETTLE_MS : watchdog == BECALM_NEVER ? -1 : (int)(watchdog / BECALM_MS);
-        int count = poll(fds, 3, timeout);
+        int timeout = settling ? SETTLE_MS : watchdog == BECALM_NEVER ? -1 : (int)(watchdog / BECALM_MS) + 1;
+        int count = poll(fds, 4, timeout);
         if (count < 0 && errno != EINTR) {
             break;
         }
-        if (watchdog != BECALM_NEVER) {
+        if (watchdog != BECALM_NEVER && gateway_moves(gateway)) {
             notify("WATCHDOG=1");
+        }
+        if ((fds[3].revents & POLLIN) != 0) {
+            tell_reload(gateway, &waited_for);
         }
         if (settling && count == 0) {
             settling = false;
@@ -135,8 +153,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
         if (signal.ssi_signo == SIGHUP) {
             notify_reloading();
             changed(file);
-            gateway_order_reload(gateway);
-            notify("READY=1");
+            waited_for = gateway_order_reload(gateway);
         } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
             notify("STOPPING=1");
             ending = true;
@@ -197,6 +214,7 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     if (args->word_count != 1) {
         return cli_usage(command, args->word_count == 0 ? "which policy?" : "one policy at a time");
     }
+    confine(cli_has(command, args, "dumpable"));
     struct becalm_diags *diags = calloc(1, sizeof *diags);
     if (diags == NULL) {
         return cli_fail(command, "out of memory");
@@ -244,6 +262,7 @@ static const struct cli_option options[] = {
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the policy: role=sidecar", .many = true},
     {.name = "allow-unknown", .help = "unknown keys are warnings, for rolling upgrades"},
     {.name = "quiet", .letter = 'q', .help = "do not say where it listens"},
+    {.name = "dumpable", .help = "let core dumps, debuggers and profilers see its memory"},
     {.name = NULL},
 };
 

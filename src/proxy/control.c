@@ -46,7 +46,10 @@ struct control {
     becalm_ns drain_end;
     bool closed; /* the workers were told to take nobody in any more */
     struct admin *admin;
-    int end_fd; /* becomes readable at the end */
+    int end_fd;              /* becomes readable at the end */
+    struct timer in_force;   /* a reload is not over yet */
+    uint64_t reload_ordered; /* the orders that it answers */
+    int reload_fd;           /* becomes readable when it is over */
 };
 
 /* Names. */
@@ -169,8 +172,23 @@ static void names_forget_unused(struct control *control)
 
 /* Reload. */
 
+/* It is over when no worker takes in calls by the policy before. That is the matter of a wake-up. */
+static void reload_look(struct timer *timer)
+{
+    struct control *control = (struct control *)((char *)timer - offsetof(struct control, in_force));
+    uint64_t one = 1;
+    if (!gateway_in_force(control->gateway)) {
+        wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, BECALM_MS));
+        return;
+    }
+    gateway_reload_over(control->gateway, control->reload_ordered);
+    ssize_t written = write(control->reload_fd, &one, sizeof one);
+    (void)written; /* full: it is readable */
+}
+
 int control_reload(struct control *control, struct becalm_diags *diags)
 {
+    control->reload_ordered = atomic_load_explicit(&control->gateway->reload_orders, memory_order_relaxed);
     for (struct name *name = control->names; name != NULL; name = name->next) {
         name->used = false;
     }
@@ -187,6 +205,7 @@ int control_reload(struct control *control, struct becalm_diags *diags)
     } else {
         note(control, BECALM_LOG_ERROR, "policy not reloaded: the one before stays", "file", control->gateway->path);
     }
+    reload_look(&control->in_force);
     return rc;
 }
 
@@ -299,7 +318,8 @@ struct control *control_make(struct gateway *gateway)
     control->log = log_source_of(gateway->log, gateway->worker_count);
     control->loop.epoll_fd = control->loop.wake.fd = -1;
     control->end_fd = eventfd(0, EFD_CLOEXEC);
-    if (control->end_fd < 0 || loop_init(&control->loop, woken) != 0) {
+    control->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (control->end_fd < 0 || control->reload_fd < 0 || loop_init(&control->loop, woken) != 0) {
         free(control);
         return NULL;
     }
@@ -322,6 +342,7 @@ struct control *control_make(struct gateway *gateway)
     control->resolver_timer.fire = resolver_timer_fires;
     control->second.fire = every_second;
     control->drain_timer.fire = drain_go_on;
+    control->in_force.fire = reload_look;
     cpu_init(&control->cpu);
     if (loop_watch_level(&control->loop, &control->resolver_source, false) != 0) {
         control_free(control);
@@ -336,6 +357,16 @@ int control_end_fd(const struct control *control)
     return control->end_fd;
 }
 
+int control_reload_fd(const struct control *control)
+{
+    return control->reload_fd;
+}
+
+bool control_moves(struct control *control)
+{
+    return loop_moves(&control->loop);
+}
+
 struct admin *control_admin(struct control *control)
 {
     return control->admin;
@@ -344,6 +375,7 @@ struct admin *control_admin(struct control *control)
 static void *run(void *data)
 {
     struct control *control = data;
+    pthread_setname_np(pthread_self(), "becalm-control");
     loop_run(&control->loop);
     return NULL;
 }
@@ -383,5 +415,6 @@ void control_free(struct control *control)
     loop_run(&control->loop); /* frees what is buried */
     loop_close(&control->loop);
     close(control->end_fd);
+    close(control->reload_fd);
     free(control);
 }

@@ -19,7 +19,9 @@ void control_free(struct control *);
 enum control_order { CONTROL_RELOAD = 1, CONTROL_DRAIN = 2, CONTROL_STOP = 4 };
 void control_order(struct control *, unsigned orders); /* from any thread */
 void control_wait(struct control *);
-int control_end_fd(const struct control *); /* becomes readable at the end */
+int control_end_fd(const struct control *);    /* becomes readable at the end */
+int control_reload_fd(const struct control *); /* and when a reload is over */
+bool control_moves(struct control *);          /* as loop_moves() */
 
 /* Reloads the policy, and logs how that went: as gateway_reload_now(). The control thread's. */
 int control_reload(struct control *, struct becalm_diags *);

@@ -77,9 +77,11 @@ enum becalm_mark_kind gateway_mark(const struct becalm_settings *settings, enum 
 
 /* Orders to the control thread. */
 
-void gateway_order_reload(struct gateway *gateway)
+uint64_t gateway_order_reload(struct gateway *gateway)
 {
-    control_order(gateway->control, CONTROL_RELOAD);
+    uint64_t number = atomic_fetch_add_explicit(&gateway->reload_orders, 1, memory_order_relaxed) + 1;
+    control_order(gateway->control, CONTROL_RELOAD); /* its release publishes the number */
+    return number;
 }
 
 void gateway_order_drain(struct gateway *gateway)
@@ -100,6 +102,54 @@ void gateway_wait(struct gateway *gateway)
 int gateway_end_fd(const struct gateway *gateway)
 {
     return control_end_fd(gateway->control);
+}
+
+int gateway_reload_fd(const struct gateway *gateway)
+{
+    return control_reload_fd(gateway->control);
+}
+
+uint64_t gateway_reload_told(struct gateway *gateway, char *text, size_t size)
+{
+    uint64_t count;
+    ssize_t got = read(gateway_reload_fd(gateway), &count, sizeof count);
+    (void)got; /* nothing: what is told is true all the same */
+    pthread_mutex_lock(&gateway->lock);
+    if (gateway->reload.successful) {
+        snprintf(text, size, "policy in force: %s", gateway->path);
+    } else {
+        snprintf(text, size, "policy refused, the one before stays: %s", gateway->reload.why);
+    }
+    uint64_t ordered = gateway->reload.ordered;
+    pthread_mutex_unlock(&gateway->lock);
+    return ordered;
+}
+
+bool gateway_moves(struct gateway *gateway)
+{
+    bool all = control_moves(gateway->control);
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        all = loop_moves(&gateway->worker[i].loop) && all; /* each is asked */
+    }
+    return all;
+}
+
+bool gateway_in_force(const struct gateway *gateway)
+{
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        uint64_t number = atomic_load_explicit(&gateway->worker[i].snapshot_number, memory_order_relaxed);
+        if (number < gateway->snapshot->number) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void gateway_reload_over(struct gateway *gateway, uint64_t ordered)
+{
+    pthread_mutex_lock(&gateway->lock);
+    gateway->reload.ordered = ordered;
+    pthread_mutex_unlock(&gateway->lock);
 }
 
 /* Snapshots. */

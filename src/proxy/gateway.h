@@ -36,6 +36,7 @@ struct gateway_reload {
     uint64_t wall;      /* ns since 1970 */
     uint64_t good_wall; /* of the latest that was successful; the start at first */
     uint64_t count;     /* of all */
+    uint64_t ordered;   /* the orders that it answered: see gateway_order_reload() */
     char why[1024];     /* the first diagnostic of one that failed */
 };
 
@@ -60,6 +61,7 @@ struct gateway {
     uint32_t worker_count;
     struct control *control;
     uint64_t started_wall;
+    BECALM_ATOMIC(uint64_t) reload_orders;          /* ever */
     BECALM_ATOMIC(uint32_t) connections;            /* of clients, at most maxConnections */
     BECALM_ATOMIC(uint32_t) waiting;                /* and those that wait for a place */
     struct tally clients;                           /* connections by client */
@@ -79,14 +81,28 @@ int gateway_start(struct gateway *);
 void gateway_free(struct gateway *); /* ends everything at once, if it has not ended */
 
 /* From any thread. They return at once; gateway_wait() waits for the end. */
-void gateway_order_reload(struct gateway *);
+uint64_t gateway_order_reload(struct gateway *); /* the order's number */
 void gateway_order_drain(struct gateway *);
 void gateway_order_stop(struct gateway *);
 void gateway_wait(struct gateway *);
 int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for who has other things to wait for */
 
+/* Becomes readable when a reload is over, whoever ordered it: every worker serves by the new policy, or it was refused.
+ * gateway_reload_told() makes it unreadable again, writes how the latest went as one line, and returns the number of
+ * the latest order that is answered by it. */
+int gateway_reload_fd(const struct gateway *);
+uint64_t gateway_reload_told(struct gateway *, char *text, size_t size);
+
+/* Have all workers and the control thread come round since this was asked the last time? For a watchdog, which asks
+ * again and again, from one thread. */
+bool gateway_moves(struct gateway *);
+
 /* Loads the policy again and publishes it, or keeps the old one and says why. The control thread's. */
 int gateway_reload_now(struct gateway *, struct becalm_diags *, becalm_ns now);
+/* Does every worker serve by what was published last? And: it does, or it was refused, so the orders up to this one are
+ * answered. The control thread's. */
+bool gateway_in_force(const struct gateway *);
+void gateway_reload_over(struct gateway *, uint64_t ordered);
 /* The same config with other addresses of its names. */
 int gateway_readdress(struct gateway *, becalm_ns now);
 

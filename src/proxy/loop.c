@@ -41,6 +41,7 @@ static void wake_ready(struct source *source, uint32_t events)
     while (read(source->fd, &count, sizeof count) < 0 && errno == EINTR) {
     }
     loop->woken(loop);
+    atomic_fetch_add_explicit(&loop->wakes, 1, memory_order_relaxed); /* guards nothing: it only has to differ */
 }
 
 int loop_init(struct loop *loop, void (*woken)(struct loop *))
@@ -48,6 +49,7 @@ int loop_init(struct loop *loop, void (*woken)(struct loop *))
     memset(loop, 0, sizeof *loop);
     loop->woken = woken;
     loop->last_task = &loop->first_task;
+    loop->wakes_seen = UINT32_MAX; /* nobody has asked yet */
     loop->wake = (struct source){.ready = wake_ready, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->wake.fd < 0 || loop->epoll_fd < 0 || loop_watch(loop, &loop->wake) != 0) {
@@ -78,6 +80,17 @@ void loop_wake(struct loop *loop)
     uint64_t one = 1;
     ssize_t written = write(loop->wake.fd, &one, sizeof one); /* full means that it is awake already */
     (void)written;
+}
+
+bool loop_moves(struct loop *loop)
+{
+    uint32_t wakes = atomic_load_explicit(&loop->wakes, memory_order_relaxed);
+    if (wakes == loop->wakes_seen) {
+        return false; /* it has been woken, and not come */
+    }
+    loop->wakes_seen = wakes;
+    loop_wake(loop);
+    return true;
 }
 
 static int watch(struct loop *loop, struct source *source, uint32_t events)

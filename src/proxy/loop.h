@@ -7,6 +7,8 @@
 
 #include "wheel.h"
 
+#include <becalm/base.h>
+
 #include <sys/epoll.h>
 
 /* Something with a file descriptor. Embedded at the beginning of its owner. */
@@ -34,9 +36,11 @@ struct loop {
     becalm_ns wall_read_at;
     struct task *first_task;
     struct task **last_task;
-    struct task turn;             /* behind those that are run now, and before those that wait for the next time */
-    void *dead;                   /* memory that events of this wake-up may still point to */
-    void (*woken)(struct loop *); /* another thread called loop_wake() */
+    struct task turn;              /* behind those that are run now, and before those that wait for the next time */
+    void *dead;                    /* memory that events of this wake-up may still point to */
+    void (*woken)(struct loop *);  /* another thread called loop_wake() */
+    BECALM_ATOMIC(uint32_t) wakes; /* that were seen to */
+    uint32_t wakes_seen;           /* by loop_moves() */
     bool stop;
 };
 
@@ -49,6 +53,10 @@ void loop_run(struct loop *);
 
 /* From any thread. Never blocks; many wakes may become one. */
 void loop_wake(struct loop *);
+
+/* Has the thread seen to a wake since this was asked the last time? If so it is woken again, so that the next answer is
+ * about the time from now on. The first answer is yes. From one thread, any but the loop's own. */
+bool loop_moves(struct loop *);
 
 /* Edge-triggered, for reading and writing. 0, or BECALM_EIO with errno. */
 int loop_watch(struct loop *, struct source *);

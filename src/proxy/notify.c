@@ -58,7 +58,7 @@ becalm_ns notify_watchdog(void)
         return BECALM_NEVER;
     }
     unsigned long long value = strtoull(usec, NULL, 10);
-    return value == 0 || value > 3600000000ull ? BECALM_NEVER : (becalm_ns)value * BECALM_US / 2;
+    return value == 0 || value > 3600000000ull ? BECALM_NEVER : (becalm_ns)value * BECALM_US / 4;
 }
 
 uint32_t notify_descriptors(int *first)

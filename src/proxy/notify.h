@@ -10,7 +10,9 @@
 void notify(const char *state);
 void notify_reloading(void);
 
-/* Half of the watchdog's time, or BECALM_NEVER: how often to say "WATCHDOG=1". */
+/* A quarter of the watchdog's time, or BECALM_NEVER: how often to look whether all threads move, and to say
+ * "WATCHDOG=1".
+ */
 becalm_ns notify_watchdog(void);
 
 /* Descriptors that were handed over: the first one's number and how many. They are this process's, or 0 are. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "worker.h"
 
 #include "client.h"
@@ -6,6 +7,7 @@
 #include "gateway.h"
 #include "listener.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,10 +96,9 @@ void view_leave(struct worker *worker, struct view *view)
     view_free(view);
 }
 
-/* Between two wake-ups: nobody is in the middle of anything. Without memory the old one goes on. */
-static void take_snapshot(struct worker *worker)
+/* Takes over one use of the snapshot. Without memory the old one goes on. */
+static void view_change(struct worker *worker, struct snapshot *snapshot)
 {
-    struct snapshot *snapshot = gateway_snapshot(worker->gateway);
     if (worker->view != NULL && snapshot == worker->view->snapshot) {
         snapshot_drop(snapshot);
         return;
@@ -113,6 +114,15 @@ static void take_snapshot(struct worker *worker)
         view->next = old->next;
         view_free(old);
     }
+}
+
+/* Between two wake-ups: nobody is in the middle of anything. */
+static void take_snapshot(struct worker *worker)
+{
+    struct snapshot *snapshot = gateway_snapshot(worker->gateway);
+    uint64_t number = snapshot->number;
+    view_change(worker, snapshot);
+    atomic_store_explicit(&worker->snapshot_number, number, memory_order_relaxed); /* guards no memory */
 }
 
 /* Gates. */
@@ -262,6 +272,9 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
 static void *run(void *data)
 {
     struct worker *worker = data;
+    char name[16];
+    snprintf(name, sizeof name, "becalm-w%u", worker->number);
+    pthread_setname_np(pthread_self(), name); /* for top -H and the like */
     loop_run(&worker->loop);
     return NULL;
 }

@@ -55,7 +55,8 @@ struct worker {
     pthread_t thread;
     bool running;
     BECALM_ATOMIC(uint32_t) orders;
-    struct view *view; /* the present one; older ones with calls follow it */
+    struct view *view;                       /* the present one; older ones with calls follow it */
+    BECALM_ATOMIC(uint64_t) snapshot_number; /* of the latest snapshot that it has looked at */
     struct log_source *log;
     struct decisions decisions;
     char *in;

@@ -59,9 +59,10 @@ class Gateway:
         admin="127.0.0.1",
         listen="127.0.0.1",
         handed=(),
+        dumpable=None,
     ):
         """listen, admin: on which IP address, with a port of its own; None: as the policy says. handed: listening
-        sockets that it gets by LISTEN_FDS."""
+        sockets that it gets by LISTEN_FDS. dumpable: None says that a test which is not root may look at it."""
         self.folder = folder
         self.path = folder / "becalm.yaml"
         self.path.write_text(policy)
@@ -69,6 +70,7 @@ class Gateway:
         self.wrapper = list(wrapper)
         self.workers = workers
         self.delay = delay
+        self.options = ["--dumpable"] if (os.geteuid() != 0 if dumpable is None else dumpable) else []
         self.admin_ip = admin
         self.listen_ip = listen
         self.handed = [each.fileno() for each in handed]
@@ -89,7 +91,7 @@ class Gateway:
             fixed.append(f"listen={self.listen_ip}:{self.port}")
         if self.admin_ip is not None:
             fixed.append(f"admin={self.admin_ip}:{self.admin}")
-        command = [*self.wrapper, PROGRAM, "proxy"]
+        command = [*self.wrapper, PROGRAM, "proxy", *self.options]
         for each in fixed + self.sets:
             command += ["--set", each]
         self.err = open(self.folder / "stderr", "wb")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A new policy, or the end, under load: nobody notices."""
 
+import ctypes
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -216,19 +218,113 @@ def test_sockets_handed_over_are_used(host, tmp_path):
     assert process.returncode == 0, said
 
 
-def test_the_service_manager_is_told(gateway, host, tmp_path):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(20)
-        there = host()
-        made = gateway(policy_of([there]), env={"NOTIFY_SOCKET": str(tmp_path / "notify")})
-        assert b"READY=1" in manager.recv(4096)
+class Manager:
+    """Where a service manager listens."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+
+    def hears(self, word, seconds=20):
+        """The next message that has the word; None: there was none in that time."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            try:
+                said = self.socket.recv(4096).decode()
+            except TimeoutError:
+                return None
+            if word in said:
+                return said
+        return None
+
+    def close(self):
+        self.socket.close()
+
+
+@pytest.fixture
+def manager(tmp_path):
+    made = Manager(tmp_path / "notify")
+    yield made
+    made.close()
+
+
+class Stopped:
+    """One thread of a process that stands still, as in a debugger, while the others go on."""
+
+    PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self, thread):
+        self.thread = thread
+
+    def _ptrace(self, what):
+        call = ctypes.CDLL(None, use_errno=True).ptrace
+        if call(ctypes.c_long(what), ctypes.c_long(self.thread), None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    def __enter__(self):
+        try:
+            self._ptrace(self.PTRACE_SEIZE)
+        except PermissionError:
+            pytest.skip("nobody may be traced here")
+        self._ptrace(self.PTRACE_INTERRUPT)
+        os.waitpid(self.thread, self.WALL)
+
+    def __exit__(self, *_):
+        self._ptrace(self.PTRACE_DETACH)
+
+
+def movers(made):
+    """Its two workers and its control thread: the first is main(), the second writes the log."""
+    threads = sorted(int(each) for each in os.listdir(f"/proc/{made.process.pid}/task"))
+    names = {each: pathlib.Path(f"/proc/{made.process.pid}/task/{each}/comm").read_text() for each in threads}
+    workers = [each for each in threads if names[each].startswith("becalm-w")]
+    assert len(workers) == 2, names
+    return workers + [each for each in threads if names[each].startswith("becalm-control")]
+
+
+def test_the_service_manager_is_told(gateway, host, manager):
+    made = gateway(policy_of([host()]), env={"NOTIFY_SOCKET": manager.path})
+    assert manager.hears("READY=1")
+    made.signal(signal.SIGHUP)
+    assert "MONOTONIC_USEC=" in manager.hears("RELOADING=1")
+    assert "STATUS=policy in force: " in manager.hears("READY=1")
+    good = made.path.read_text()
+    made.reload("nonsense: 1\n")
+    assert "READY=1" not in manager.hears("STATUS=policy refused, the one before stays: "), "nobody had asked"
+    made.signal(signal.SIGHUP)
+    assert manager.hears("RELOADING=1")
+    assert "becalm.yaml:1:" in manager.hears("READY=1\nSTATUS=policy refused, the one before stays: ")
+    made.reload(good)
+    assert manager.hears("STATUS=policy in force: ")
+    threading.Thread(target=made.end).start()
+    assert manager.hears("STOPPING=1")
+    made.process.wait(20)
+
+
+def test_a_reload_is_over_when_every_worker_serves_by_it(gateway, host, manager):
+    made = gateway(policy_of([host()]), workers=2, env={"NOTIFY_SOCKET": manager.path}, dumpable=True)
+    assert manager.hears("READY=1")
+    with Stopped(movers(made)[1]):
         made.signal(signal.SIGHUP)
-        said = b""
-        while b"READY=1" not in said:
-            said += manager.recv(4096) + b"\n"
-        assert b"RELOADING=1" in said and b"MONOTONIC_USEC=" in said
-        threading.Thread(target=made.end).start()
-        while b"STOPPING=1" not in said:
-            said += manager.recv(4096) + b"\n"
-        made.process.wait(20)
+        assert manager.hears("RELOADING=1")
+        assert manager.hears("READY=1", seconds=0.5) is None, "one worker still serves by the policy before"
+    assert manager.hears("READY=1\nSTATUS=policy in force: ")
+
+
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["worker 0", "worker 1", "control"])
+def test_the_watchdog_is_fed_only_while_every_thread_moves(gateway, host, manager, which):
+    env = {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "400000"}
+    made = gateway(policy_of([host()]), workers=2, env=env, dumpable=True)
+    for _ in range(3):
+        assert manager.hears("WATCHDOG=1"), "all are idle, and well"
+    with Stopped(movers(made)[which]):
+        fed = 0
+        while fed < 9 and manager.hears("WATCHDOG=1", seconds=1):
+            fed += 1
+        assert fed < 9, "more than was on its way"
+        made.signal(signal.SIGUSR1)  # whatever wakes the feeder, it does not feed
+        assert manager.hears("WATCHDOG=1", seconds=0.5) is None
+    for _ in range(3):
+        assert manager.hears("WATCHDOG=1"), "it goes on"
