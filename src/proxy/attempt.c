@@ -295,6 +295,8 @@ static void attempt_write(struct attempt *attempt)
     attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
     if (exchange->body_streams) {
         expect_sent(exchange);
+        /* What streams is here once. Even if the socket took nothing of it, no other connection could have it. */
+        attempt->wrote |= bytes_left(&exchange->body) > 0;
         bytes_free(&exchange->body);
         exchange_feed(exchange);
     }

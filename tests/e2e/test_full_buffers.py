@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Kernels whose buffers are full: a host that does not read what it is sent."""
+
+import contextlib
+import socket
+import threading
+import time
+
+from message import request
+
+BODY = bytes(range(256)) * 400
+
+
+class Deaf:
+    """A host on a Unix socket, whose buffers are small. It answers /fill without reading its body, and hangs up when it
+    is told to, whatever else was sent on that connection. Other bodies it reads and keeps."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.bodies = []
+        self.asked, self.hang_up = threading.Event(), threading.Event()
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(self.path)
+        self.socket.listen(64)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                there, _ = self.socket.accept()
+                threading.Thread(target=self._serve, args=(there,), daemon=True).start()
+
+    def _serve(self, there):
+        with contextlib.suppress(OSError), there:
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += there.recv(65536)
+            head, _, body = data.partition(b"\r\n\r\n")
+            if b"POST /fill" in head:
+                self.asked.set()
+                time.sleep(0.02)  # more of the body is written meanwhile
+                there.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                self.hang_up.wait(20)
+                return
+            there.settimeout(1)
+            with contextlib.suppress(TimeoutError):
+                while len(body) < len(BODY) and (more := there.recv(65536)):
+                    body += more
+            self.bodies.append(body)
+            there.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    def close(self):
+        self.socket.close()
+
+
+def test_a_body_that_streams_is_sent_whole_or_not_at_all(gateway, tmp_path):
+    """The pooled connection takes nothing of it, since the request before has filled its buffers to the brim, and then
+    turns out to be dead. How much fills them to the brim is tried out."""
+    host = Deaf(tmp_path / "host")
+    made = gateway(f"services: {{a: {{hosts: ['unix:{host.path}'], match: {{prefix: /}}}}}}\n")
+    statuses = []
+    for size in range(230_000, 300_000, 2000):
+        host.asked, host.hang_up = threading.Event(), threading.Event()
+        with made.wire() as wire:
+            wire.send(request("POST", "/fill", body=bytes(size)))
+            host.asked.wait(20)
+            if wire.answer("POST").get("connection") != "close":
+                wire.send(request("POST", "/next", body=BODY))
+                time.sleep(0.05)  # it is written, or waits
+                host.hang_up.set()
+                statuses.append(wire.answer("POST").status)
+            host.hang_up.set()
+    host.close()
+    assert set(statuses) <= {200, 502} and 502 in statuses, statuses
+    assert all(body == BODY for body in host.bodies), [len(body) for body in host.bodies]
