@@ -78,6 +78,7 @@ struct becalm_request {
                                    counts, since a slow caller is not the callee's fault */
     bool retry_from_above;      /* it is itself a retry of a layer above */
     struct becalm_queue *queue; /* this worker's queue at the target's gate; NULL: can't wait */
+    uint64_t flow;              /* who calls, for what is shared out among clients; 0: nobody in particular */
     void *owner;                /* the host's, for becalm_ticket.owner */
 };
 

@@ -8,10 +8,17 @@
  * what waited over target_wait while the queue has been non-empty for `interval` is dropped, but never while fewer than
  * min_queue wait. While more than a tenth of the decisions are to shed, answers are marked "overloaded" (mark.h).
  *
- * Two parts. `struct becalm_gate` is the target's, shared by all threads, a few atomic words. `struct becalm_queue`
- * belongs to one worker thread and links the tickets of that worker's waiting calls: the host holds the requests, the
- * queue only says which to serve or drop. A freed slot serves its own worker first; when that worker's queue is empty
- * and becalm_gate_waiting() is not 0, the host wakes another. */
+ * Clients are served in turn (stochastic fair queueing, McKenney 1990): a ticket names a flow, 64 bits that stand for
+ * whoever calls, and each flow that waits has a line of its own and one call a turn, so that the loudest waits for
+ * itself. There are BECALM_FLOWS lines; only with more clients than that at once do some share one. Without a name
+ * (flow 0) everybody is one flow, first come, first served.
+ *
+ * Two parts. `struct becalm_gate` is the target's, shared by all threads, atomic words; of flows it knows how many wait
+ * and whose turn it is. `struct becalm_queue` belongs to one worker thread and links the tickets of that worker's
+ * waiting calls: the host holds the requests, the queue only says which to serve or drop. A freed slot serves its own
+ * worker first; when that worker's queue is empty and becalm_gate_waiting() is not 0, the host wakes another. Workers
+ * that say who they are (becalm_queue_share) keep the turns between each other, too: none has to wait because another
+ * one has always somebody of its own. */
 
 #include <becalm/limit.h>
 #include <becalm/reason.h>
@@ -19,6 +26,7 @@
 BECALM_BEGIN_DECLS
 
 #define BECALM_QUEUE_MAX 1000000u /* of min_queue and max_queue */
+#define BECALM_FLOWS     64u      /* lines of a gate, and workers that can tell each other apart */
 
 /* The times are 1 us to 1 h; retry_after may be 0. */
 struct becalm_gate_policy {
@@ -26,15 +34,26 @@ struct becalm_gate_policy {
     becalm_ns interval;         /* 100 ms */
     becalm_ns max_wait;         /* 1 s; below target_wait it decides alone */
     uint32_t min_queue;         /* 30 waiting over all workers; above max_queue: CoDel never drops */
-    uint32_t max_queue;         /* 1,000 waiting over all workers; 0: nothing waits */
+    uint32_t max_queue;         /* 1,000 waiting over all workers; 0: nothing waits. While others wait, a flow may have
+                                   max(min_queue, max_queue / flows that wait) of them */
     uint32_t cpu_threshold_ppm; /* 0: off; else shed above this share of the machine */
     becalm_ns retry_after;      /* 5 s: what to tell a caller that was shed */
+};
+
+/* What all workers know of one flow. Touched only while somebody waits. */
+struct becalm_flow {
+    BECALM_ATOMIC(uint64_t) owner; /* whose it is, or was when somebody last waited */
+    BECALM_ATOMIC(uint64_t) word;  /* {the turn in which it is next:32, waiting:32} */
 };
 
 struct becalm_gate {
     BECALM_ATOMIC(uint64_t) waiting;
     BECALM_ATOMIC(uint64_t) shed_ppm; /* share of decisions that were to shed: EWMA, weight 1/100 per decision */
     BECALM_ATOMIC(uint64_t) cpu_ppm;  /* as the host last measured it */
+    BECALM_ATOMIC(uint64_t) turn;     /* the present one: each flow that waits is served once in it */
+    BECALM_ATOMIC(uint64_t) served;   /* calls that waited and were served, ever */
+    BECALM_ATOMIC(uint64_t) workers;  /* bit n: somebody waits at worker n */
+    struct becalm_flow flow[BECALM_FLOWS];
 };
 
 /* One waiting call. Embedded in struct becalm_call; belongs to the queue while it is linked. */
@@ -43,22 +62,41 @@ struct becalm_ticket {
     struct becalm_slot slot;    /* held when the verdict is OK */
     struct becalm_ticket *next;
     struct becalm_ticket *previous;
-    void *owner; /* the host's: which call this is */
+    void *owner;   /* the host's: which call this is */
+    uint64_t flow; /* who calls; 0: nobody in particular */
     becalm_ns queued_at;
     becalm_ns expires_at;       /* the call's deadline */
     becalm_ns patience;         /* the longest it may wait: a quarter of its timeout */
     becalm_ns timeout;          /* how long its attempt may take once sent: what the slot is judged by */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
+    uint32_t line;              /* the queue's own */
+};
+
+/* Tickets of one flow at one worker, in the order of their arrival. */
+struct becalm_line {
+    struct becalm_ticket *first;
+    struct becalm_ticket *last;
+    becalm_ns first_at; /* when the first of them came */
+    uint64_t flow;      /* who came here last */
+    uint64_t interval;  /* the latest one in which CoDel has dropped from it, */
+    uint32_t dropped;   /* and how many, those of earlier ones less and less */
+    uint32_t length;
 };
 
 /* One worker's. */
 struct becalm_queue {
     struct becalm_gate *gate;
     struct becalm_limit *limit;
-    struct becalm_ticket *first;
-    struct becalm_ticket *last;
-    uint32_t length;
+    uint64_t busy;        /* bit n: somebody waits in line n */
+    uint64_t worker;      /* its bit among the gate's workers; 0: it knows of no others */
+    uint32_t length;      /* of all lines */
     becalm_ns busy_since; /* when the queue last became non-empty */
+    uint64_t served;      /* of the gate's, by this one */
+    uint64_t others;      /* and by others, when it last saw that change while it left a slot to them: since */
+    becalm_ns since;
+    bool yields;                               /* the latest becalm_queue_next() left a slot to another worker */
+    bool called;                               /* another worker has left a slot to this one */
+    struct becalm_line line[BECALM_FLOWS + 1]; /* by flow; the last one: those that had to make room, to be told */
 };
 
 BECALM_API void becalm_gate_defaults(struct becalm_gate_policy *);
@@ -71,6 +109,10 @@ BECALM_API void becalm_gate_init(struct becalm_gate *);
 BECALM_API void becalm_gate_carry(struct becalm_gate *to, const struct becalm_gate *from);
 BECALM_API void becalm_queue_init(struct becalm_queue *, struct becalm_gate *, struct becalm_limit *);
 
+/* Says that other workers have queues at this gate, and which one this is: below BECALM_FLOWS, one queue each. Then
+ * becalm_queue_next() may leave a slot to another, and the host must do as becalm_queue_others() says. */
+BECALM_API void becalm_queue_share(struct becalm_queue *, uint32_t worker);
+
 /* The host's measurement, about once a second: the share of the machine's or cgroup's CPU time in use. */
 BECALM_API void becalm_gate_note_cpu(struct becalm_gate *, uint32_t cpu_ppm);
 
@@ -80,20 +122,32 @@ BECALM_API void becalm_gate_note_cpu(struct becalm_gate *, uint32_t cpu_ppm);
 BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate_policy *, const struct becalm_moment *,
                                   bool retry);
 
-/* The limit is reached: lines the ticket up, or false if the queue is full. The caller has set owner, expires_at,
- * patience and timeout, and lines up first attempts only. After true call becalm_queue_next() until NULL: a slot may
- * have come free between the refusal by the limit and this, and then nobody else would look. */
+/* The limit is reached: lines the ticket up, or false if the queue is full, or has as many of this flow as it may have.
+ * In a full queue the latest of a longer line makes room for a flow that has less than its share. The caller has set
+ * owner, flow, expires_at, patience and timeout, and lines up first attempts only. After true call becalm_queue_next()
+ * until NULL: a slot may have come free between the refusal by the limit and this, and then nobody else would look; and
+ * who had to make room must be told. */
 BECALM_API bool becalm_queue_enter(struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
                                    struct becalm_ticket *);
 
-/* Must a first attempt line up behind others of this worker, although a slot is free? */
+/* Does anybody of this worker wait? */
 BECALM_API bool becalm_queue_busy(const struct becalm_queue *);
 
+/* How many of this flow wait over all workers, and in *most, if it is not NULL, how many may. */
+BECALM_API uint32_t becalm_queue_held(const struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
+                                      uint64_t flow, uint32_t *most);
+
 /* A slot may be free: the next ticket, unlinked, with its verdict: OK and a held slot, or DEADLINE or SHED. NULL when
- * nobody waits, no slot is free, or the limit's pacing says no. Call it until NULL, and feed each owner a SERVE event.
- * Then, if becalm_queue_busy() is false and becalm_gate_waiting() is not 0, wake another worker to do the same. */
+ * nobody waits, no slot is free, it is another worker's turn, or the limit's pacing says no. Call it until NULL, and
+ * feed each owner a SERVE event. Then wake whom becalm_queue_others() names to do the same; or, of workers that have
+ * not said who they are: if becalm_queue_busy() is false and becalm_gate_waiting() is not 0, wake another. */
 BECALM_API struct becalm_ticket *becalm_queue_next(struct becalm_queue *, const struct becalm_gate_policy *,
                                                    const struct becalm_limit_policy *, const struct becalm_moment *);
+
+/* After becalm_queue_next() has returned NULL: the workers that must look now, as bits; 0: nobody. What wakes them says
+ * so with becalm_queue_call() before they look. */
+BECALM_API uint64_t becalm_queue_others(const struct becalm_queue *);
+BECALM_API void becalm_queue_call(struct becalm_queue *);
 
 /* When the ticket's patience or deadline ends. */
 BECALM_API becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *, const struct becalm_gate_policy *);
@@ -106,6 +160,7 @@ BECALM_API void becalm_queue_leave(struct becalm_ticket *);
 BECALM_API void becalm_gate_note(struct becalm_gate *, bool shed);
 
 BECALM_API uint64_t becalm_gate_waiting(const struct becalm_gate *);
+BECALM_API uint32_t becalm_gate_flows(const struct becalm_gate *); /* how many flows they are of */
 
 /* The share of the latest hundred or so decisions that were to shed, for display; and whether it is above a tenth. */
 BECALM_API uint32_t becalm_gate_shed_ppm(const struct becalm_gate *);

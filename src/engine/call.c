@@ -118,7 +118,7 @@ BECALM__SELDOM static void unsent_give(struct step *s)
         call->rate_held = false;
     }
     if (call->ticket.queue != NULL) {
-        becalm_queue_leave(&call->ticket);
+        becalm__call_queue_leave(s);
     }
     becalm__call_place_free(s, &call->ticket.slot);
 }

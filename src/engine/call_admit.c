@@ -158,6 +158,7 @@ static bool line_up(struct step *s)
     struct becalm_ticket *ticket = &call->ticket;
     becalm_ns timeout = becalm_deadline_clip(s->now, call->deadline_at, call->policy->attempt_timeout);
     ticket->owner = call->request.owner;
+    ticket->flow = call->request.flow;
     ticket->timeout = timeout_of(s);
     ticket->patience = timeout / 4;
     ticket->expires_at = call->deadline_at;
@@ -168,12 +169,11 @@ static bool line_up(struct step *s)
 BECALM__SELDOM static void limit_reached(struct step *s)
 {
     struct becalm_call *call = s->call;
-    const struct becalm_target *target = call->target;
     enum becalm_reason why = becalm__call_place_why(s);
     /* Not full: the limit's pacing said no, and a place in the queue would not help. */
     bool paced = why == BECALM_WHY_LIMIT && call->record.have < call->record.need;
     bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
-    if (may_wait && (!paced || becalm_queue_busy(call->request.queue))) {
+    if (may_wait && (!paced || becalm__gate_waits(call->request.queue->gate))) {
         if (line_up(s)) {
             becalm__call_explain(s, 0, 0);
             call->phase = BECALM_PHASE_GATED;
@@ -182,8 +182,11 @@ BECALM__SELDOM static void limit_reached(struct step *s)
             return;
         }
         if (why == BECALM_WHY_LIMIT) {
+            uint32_t most;
+            uint32_t held =
+                becalm_queue_held(call->request.queue, &call->policy->gate, s->now, call->request.flow, &most);
             why = BECALM_WHY_SHED;
-            becalm__call_explain(s, becalm_gate_waiting(target->gate), call->policy->gate.max_queue);
+            becalm__call_explain(s, held, most);
         }
     }
     call->retry_after = call->policy->gate.retry_after;
@@ -201,7 +204,7 @@ static BECALM__DIRECT void enter(struct step *s)
     const struct becalm_target *target = call->target;
     struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
     if (target->limit != NULL) {
-        bool behind = call->request.queue != NULL && becalm_queue_busy(call->request.queue);
+        bool behind = call->request.queue != NULL && becalm__gate_waits(call->request.queue->gate);
         if (behind || !place_take(s, &live->slot)) {
             limit_reached(s);
             return;
@@ -279,7 +282,7 @@ void becalm__call_expire(struct step *s)
     if (call->ticket.queue == NULL || s->now < becalm_ticket_leave_at(&call->ticket, &call->policy->gate)) {
         return;
     }
-    becalm_queue_leave(&call->ticket);
+    becalm__call_queue_leave(s);
     ungate(s, true);
     if (becalm_deadline_passed(s->now, call->deadline_at)) {
         becalm__call_finish(s, BECALM_WHY_DEADLINE);

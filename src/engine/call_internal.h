@@ -10,6 +10,7 @@
 #include <becalm/call.h>
 
 #include "apart_internal.h"
+#include "gate_internal.h"
 
 /* One step: what every function of it needs. */
 struct step {
@@ -70,7 +71,7 @@ static inline void becalm__call_place_free(struct step *s, struct becalm_slot *s
         return;
     }
     becalm_limit_give(target->limit, slot);
-    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
+    if (target->gate != NULL && becalm__gate_waits(target->gate)) {
         s->action->flags |= BECALM_DO_SERVE;
     }
 }
@@ -83,9 +84,17 @@ static inline void becalm__call_place_answer(struct step *s, struct becalm_slot 
         return;
     }
     becalm_limit_answer(target->limit, slot);
-    if (target->gate != NULL && becalm_gate_waiting(target->gate) > 0) {
+    if (target->gate != NULL && becalm__gate_waits(target->gate)) {
         s->action->flags |= BECALM_DO_SERVE;
     }
+}
+
+/* Leaves the gate's queue without having been called. The host must look: it may have been this one's turn, and others
+ * have left a slot to it. */
+static inline void becalm__call_queue_leave(struct step *s)
+{
+    becalm_queue_leave(&s->call->ticket);
+    s->action->flags |= BECALM_DO_SERVE;
 }
 
 /* Does the policy list this outcome as one to retry? */

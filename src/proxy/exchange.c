@@ -383,7 +383,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
 {
     struct worker *worker = exchange->worker;
     struct view *view = exchange->view;
-    const struct becalm_gate *gate = exchange->target->state->target.gate;
+    struct state *state = exchange->target->state;
     bool serve = false;
     struct becalm_event event = {.kind = kind, .slot = slot};
     if (outcome != NULL) {
@@ -418,7 +418,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
         exchange_end(exchange);
     }
     if (serve) {
-        worker_serve(worker, gate);
+        worker_serve(worker, state);
         view_leave(worker, view);
     }
     return !over;
@@ -492,7 +492,7 @@ void exchange_unblocked(struct exchange *exchange)
 
 static struct becalm_queue *queue_of(struct exchange *exchange)
 {
-    return &exchange->view->queue[exchange->target_index];
+    return &exchange->target->state->waiting[exchange->worker->number].queue;
 }
 
 /* What a caller further up says about this call, if it may. */
@@ -530,6 +530,7 @@ static void exchange_begin(struct exchange *exchange)
         .not_replayable = exchange->body_streams || exchange->upgrades,
         .streams = exchange->body_streams && !exchange->body_in.ended,
         .queue = queue_of(exchange),
+        .flow = client->identity,
         .owner = exchange,
     };
     read_deadline(exchange, &request);
@@ -889,8 +890,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
         refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
         return;
     }
-    exchange->target_index = snapshot_target_of(exchange->view->snapshot, &route);
-    exchange->target = &exchange->view->snapshot->target[exchange->target_index];
+    exchange->target = &exchange->view->snapshot->target[snapshot_target_of(exchange->view->snapshot, &route)];
     exchange->meter = exchange->target->meters->meter[worker->number];
     meter_add(&exchange->meter->arrivals, 1);
     if (!check_request(exchange)) {

@@ -97,7 +97,6 @@ struct exchange {
     struct worker *worker;
     struct view *view;
     const struct snapshot_target *target;
-    uint32_t target_index;
     struct meter *meter;
     bool in_step;     /* failures that arise while the engine's actions are done wait their turn */
     uint32_t pending; /* bit n: slot n is over, as end[n] says */

@@ -15,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORKERS_MAX 64u
+#define WORKERS_MAX 64u /* as many as gates can tell apart */
+_Static_assert(WORKERS_MAX <= BECALM_FLOWS, "each worker has a bit of a gate's");
 
 /* What workers ask. */
 
@@ -28,12 +29,10 @@ struct snapshot *gateway_snapshot(struct gateway *gateway)
     return snapshot;
 }
 
-void gateway_wake_others(struct gateway *gateway, uint32_t worker)
+void gateway_wake(struct gateway *gateway, uint64_t workers)
 {
-    for (uint32_t i = 0; i < gateway->worker_count; i++) {
-        if (i != worker) {
-            worker_order(&gateway->worker[i], WORKER_SERVE);
-        }
+    for (; workers != 0; workers &= workers - 1) {
+        worker_order(&gateway->worker[__builtin_ctzll(workers)], WORKER_SERVE);
     }
 }
 

@@ -107,8 +107,8 @@ void gateway_reload_over(struct gateway *, uint64_t ordered);
 int gateway_readdress(struct gateway *, becalm_ns now);
 
 /* For workers and the control thread. */
-struct snapshot *gateway_snapshot(struct gateway *); /* with a use of the caller's */
-void gateway_wake_others(struct gateway *, uint32_t worker);
+struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
+void gateway_wake(struct gateway *, uint64_t workers); /* bit n: worker n has somebody to serve */
 void gateway_order_all(struct gateway *, unsigned orders);
 void gateway_count_refusal(struct gateway *, uint32_t status);
 void gateway_count_bound(struct gateway *, enum metrics_bound);

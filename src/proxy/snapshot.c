@@ -40,9 +40,17 @@ void shared_config_drop(struct shared_config *shared)
     }
 }
 
-static void state_drop(struct state *state)
+void state_use(struct state *state)
+{
+    add_user(&state->users);
+}
+
+void state_drop(struct state *state)
 {
     if (state != NULL && last_user(&state->users)) {
+        if (state->service == NULL || state->waiting != state->service->waiting) {
+            free(state->waiting);
+        }
         state_drop(state->service);
         free(state->memory);
         free(state);
@@ -97,11 +105,28 @@ static bool state_fits(const struct state_plan *plan)
            before->target.hosts->count == plan->hosts;
 }
 
+/* A gate has one queue for each worker, whichever of its endpoints a call is for: none of them waits for another. */
+static bool waiting_make(struct state *state, uint32_t workers)
+{
+    const struct becalm_target *target = &state->target;
+    if (state->service != NULL && state->service->target.gate == target->gate) {
+        state->waiting = state->service->waiting;
+        return true;
+    }
+    state->waiting = aligned_alloc(LINE, workers * sizeof *state->waiting);
+    for (uint32_t i = 0; state->waiting != NULL && i < workers; i++) {
+        state->waiting[i] = (struct waiting){.state = state};
+        becalm_queue_init(&state->waiting[i].queue, target->gate, target->limit);
+        becalm_queue_share(&state->waiting[i].queue, i);
+    }
+    return state->waiting != NULL;
+}
+
 /* The state of before if nothing changed, else a new one that goes on from there. NULL: no memory. */
 static struct state *state_make(const struct state_plan *plan)
 {
     if (state_fits(plan)) {
-        add_user(&plan->before->users);
+        state_use(plan->before);
         return plan->before;
     }
     struct state *state = calloc(1, sizeof *state);
@@ -122,9 +147,13 @@ static struct state *state_make(const struct state_plan *plan)
     }
     if (plan->service != NULL) {
         state->service = plan->service;
-        add_user(&plan->service->users);
+        state_use(plan->service);
         share_with_service((struct share){&state->target, &state->policy},
                            (struct share){&plan->service->target, &plan->service->policy}, plan->rules->level);
+    }
+    if (!waiting_make(state, plan->workers)) {
+        state_drop(state);
+        return NULL;
     }
     return state;
 }

@@ -21,12 +21,22 @@ struct shared_config {
     struct becalm_config *config;
 };
 
+/* One worker's calls that wait at a gate, of all targets that share it. Touched by its worker only. */
+struct waiting {
+    _Alignas(64) struct becalm_queue queue;
+    struct state *state;   /* whose gate it is */
+    struct waiting *next;  /* of those of the worker in which somebody is */
+    struct waiting **link; /* NULL: nobody is */
+    uint64_t looked;       /* by which order the worker last looked here */
+};
+
 /* What all calls to a target share, and the policy that it was made for. */
 struct state {
     BECALM_ATOMIC(uint32_t) users;
     struct state *service; /* whose parts it borrows; NULL: a service's own */
     struct becalm_policy policy;
     struct becalm_target target;
+    struct waiting *waiting; /* by worker; its service's, if the gate is */
     void *memory;
 };
 
@@ -97,6 +107,9 @@ void shared_config_drop(struct shared_config *);
 struct snapshot *snapshot_make(const struct snapshot_plan *);
 void snapshot_use(struct snapshot *);
 void snapshot_drop(struct snapshot *); /* frees it with its last user; any thread */
+
+void state_use(struct state *);
+void state_drop(struct state *); /* frees it with its last user; any thread */
 
 /* The target of a route. */
 static inline uint32_t snapshot_target_of(const struct snapshot *snapshot, const struct route *route)

@@ -27,7 +27,6 @@ static void view_free(struct view *view)
     snapshot_drop(view->snapshot);
     free(view->host);
     free(view->first_host);
-    free(view->queue);
     free(view);
 }
 
@@ -53,8 +52,7 @@ static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
     view->snapshot = snapshot;
     view->host = calloc(hosts + 1, sizeof(struct upstream_host *));
     view->first_host = calloc(snapshot->service_count + 1, sizeof *view->first_host);
-    view->queue = calloc(snapshot->target_count + 1, sizeof *view->queue);
-    if (view->host == NULL || view->first_host == NULL || view->queue == NULL) {
+    if (view->host == NULL || view->first_host == NULL) {
         view_free(view);
         return NULL;
     }
@@ -69,10 +67,6 @@ static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
                                                       settings->pool_idle);
             }
         }
-    }
-    for (uint32_t i = 0; i < snapshot->target_count; i++) {
-        const struct becalm_target *target = &snapshot->target[i].state->target;
-        becalm_queue_init(&view->queue[i], target->gate, target->limit);
     }
     return view;
 }
@@ -127,56 +121,65 @@ static void take_snapshot(struct worker *worker)
 
 /* Gates. */
 
-/* Endpoints share their service's gate, and so do a snapshot and the one before it: whoever of this view waits at it.
- * True: somebody still does. */
-static bool view_serve(struct worker *worker, struct view *view, const struct becalm_gate *gate)
+static void waiting_list(struct worker *worker, struct waiting *waiting)
+{
+    bool listed = waiting->link != NULL;
+    bool busy = becalm_queue_busy(&waiting->queue);
+    if (busy && !listed) {
+        waiting->next = worker->waiting;
+        waiting->link = &worker->waiting;
+        if (waiting->next != NULL) {
+            waiting->next->link = &waiting->next;
+        }
+        worker->waiting = waiting;
+    } else if (!busy && listed) {
+        *waiting->link = waiting->next;
+        if (waiting->next != NULL) {
+            waiting->next->link = waiting->link;
+        }
+        waiting->link = NULL;
+    }
+}
+
+static void waiting_serve(struct worker *worker, struct waiting *waiting)
 {
     struct becalm_moment at = worker_moment(worker);
-    bool waits = false;
-    for (uint32_t i = 0; i < view->snapshot->target_count; i++) {
-        struct becalm_queue *queue = &view->queue[i];
-        const struct becalm_policy *policy = &view->snapshot->target[i].state->policy;
-        struct becalm_ticket *ticket;
-        while (queue->gate == gate && (ticket = becalm_queue_next(queue, &policy->gate, &policy->limit, &at)) != NULL) {
-            exchange_serve(ticket->owner);
-        }
-        waits |= queue->gate == gate && becalm_queue_busy(queue);
-    }
-    return waits;
-}
-
-void worker_serve(struct worker *worker, const struct becalm_gate *gate)
-{
-    bool waits = false;
-    if (gate == NULL || worker->serving == gate || becalm_gate_waiting(gate) == 0) {
-        return;
-    }
-    const struct becalm_gate *before = worker->serving;
-    worker->serving = gate; /* those that are served may free slots in turn: they are seen to here */
-    for (struct view *view = worker->view, *next; view != NULL; view = next) {
-        view_enter(view);
-        waits |= view_serve(worker, view, gate);
-        next = view->next;
-        view_leave(worker, view);
+    const struct becalm_policy *policy = &waiting->state->policy;
+    const struct waiting *before = worker->serving;
+    struct becalm_ticket *ticket;
+    worker->serving = waiting; /* those that are served may free slots in turn: they are seen to here */
+    while ((ticket = becalm_queue_next(&waiting->queue, &policy->gate, &policy->limit, &at)) != NULL) {
+        exchange_serve(ticket->owner);
     }
     worker->serving = before;
-    if (!waits && becalm_gate_waiting(gate) > 0) {
-        gateway_wake_others(worker->gateway, worker->number);
+    waiting_list(worker, waiting);
+    gateway_wake(worker->gateway, becalm_queue_others(&waiting->queue));
+}
+void worker_serve(struct worker *worker, struct state *state)
+{
+    struct waiting *waiting = &state->waiting[worker->number];
+    if (worker->serving != waiting) {
+        waiting_serve(worker, waiting);
     }
 }
 
-/* Another worker freed a slot that one of ours may wait for. */
+/* Another worker left a slot that one of ours may wait for. What is served here may change the list in any way. */
 static void serve_all(struct worker *worker)
 {
-    for (struct view *view = worker->view, *next; view != NULL; view = next) {
-        view_enter(view);
-        for (uint32_t i = 0; i < view->snapshot->target_count; i++) {
-            if (becalm_queue_busy(&view->queue[i])) {
-                view_serve(worker, view, view->queue[i].gate);
-            }
+    struct waiting *waiting = worker->waiting;
+    worker->looks++;
+    while (waiting != NULL) {
+        if (waiting->looked == worker->looks) {
+            waiting = waiting->next;
+            continue;
         }
-        next = view->next;
-        view_leave(worker, view);
+        struct state *state = waiting->state;
+        state_use(state);
+        waiting->looked = worker->looks;
+        becalm_queue_call(&waiting->queue);
+        waiting_serve(worker, waiting);
+        waiting = waiting->link != NULL ? waiting->next : worker->waiting;
+        state_drop(state);
     }
 }
 

@@ -34,7 +34,6 @@ struct view {
     uint64_t calls;              /* in progress */
     struct upstream_host **host; /* by service and host: host[first_host[service] + index] */
     uint32_t *first_host;        /* by service */
-    struct becalm_queue *queue;  /* by target */
 };
 
 /* What other threads ask of a worker, as bits. */
@@ -72,9 +71,11 @@ struct worker {
     struct exchange *orphans; /* calls that go on without their client */
     struct exchange *spare;   /* exchanges to be used again */
     uint32_t spare_count;
-    bool draining;                     /* every answer is the last on its connection */
-    bool closing;                      /* no new connections */
-    const struct becalm_gate *serving; /* whose queues are being served; NULL: none */
+    bool draining;                 /* every answer is the last on its connection */
+    bool closing;                  /* no new connections */
+    struct waiting *waiting;       /* the queues in which somebody waits */
+    uint64_t looks;                /* orders to look after all of them */
+    const struct waiting *serving; /* which of them is being served; NULL: none */
     char date[30];
     int64_t date_second;
 };
@@ -90,8 +91,9 @@ void worker_order(struct worker *, unsigned orders);
 
 struct becalm_moment worker_moment(struct worker *);
 
-/* A slot behind this gate came free: serves this worker's queues at it, then wakes others if theirs wait. */
-void worker_serve(struct worker *, const struct becalm_gate *);
+/* A slot may be free for who waits at the gate of this state, or somebody came or went there: serves this worker's
+ * queue, then wakes others if it is their turn. */
+void worker_serve(struct worker *, struct state *);
 
 void view_enter(struct view *);                  /* a call begins */
 void view_leave(struct worker *, struct view *); /* and ends: an old view goes with its last call */

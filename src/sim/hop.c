@@ -35,7 +35,6 @@ static bool needs_sketch(const struct world *w, const struct hop *hop, const str
 struct parts {
     struct becalm_target target;
     struct becalm_limit limit;
-    struct becalm_gate gate;
     struct becalm_mark mark;
 };
 
@@ -87,6 +86,9 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
         target->sketch = memory;
         becalm_sketch_init(target->sketch);
     }
+    if (hop->is_gate && (memory = part(w, sizeof(struct becalm_gate))) != NULL) {
+        becalm_gate_init(target->gate = memory);
+    }
     if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
         target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
     }
@@ -106,7 +108,6 @@ static struct becalm_target *target_make(struct world *w, struct hop *hop, const
     if (policy->limit.kind != BECALM_LIMIT_NONE) {
         becalm_limit_init(target->limit = &parts->limit, &policy->limit);
     }
-    becalm_gate_init(target->gate = &parts->gate);
     becalm_mark_init(target->mark = &parts->mark);
     target->lease = lease_of(w, hop, rules, of_service);
     if (of_service != NULL && rules->level == BECALM_LEVEL_SERVICE) {
@@ -157,6 +158,12 @@ void hop_foresee(const struct hop *hop, uint32_t caller, uint32_t calls)
 /* Calls. */
 
 static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event);
+
+/* Who calls a gate: the caller that sent what came there, which may have given it up since. */
+static uint64_t flow_of(const struct world *w, const struct job *job)
+{
+    return job == NULL || job->op == NOTHING ? 0 : ((uint64_t)job->hop + 1) << 32 | op_at(w, job->op)->caller;
+}
 
 static void queue_serve(struct world *w, struct hop *hop, uint32_t caller)
 {
@@ -303,6 +310,7 @@ void op_begin(struct world *w, const struct op_origin *origin)
         .deadline_at = parent == NULL || !w->options->carries_deadlines ? BECALM_NEVER : parent->deadline_at,
         .retry_from_above = parent != NULL && parent->attempt > 0,
         .queue = hop->queue == NULL ? NULL : &hop->queue[origin->caller],
+        .flow = hop->is_gate ? flow_of(w, parent) : 0,
         .owner = (void *)(uintptr_t)id,
     };
     becalm_call_init(&op->call, &hop->rules[kind].policy, target, &request);

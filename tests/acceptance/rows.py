@@ -291,7 +291,7 @@ def gate(label, about, sets, ranges, policy="becalm", quick=True):
             share("next 60 s", figure.after, 1, 0.998 if timeout == "1s" else 0.993, 1),
         )
         if label.startswith("C1"):
-            median = 0.28 if timeout == "1s" else 1.2
+            median = 0.285 if timeout == "1s" else 1.2
             checks += (factor("median", figure.median_in_fault, median),)
         name = f"A20.{label}.{timeout}"
         with_timeout = {**sets, "timeout": timeout}

@@ -26,15 +26,17 @@ class Result:
 
 class Load(threading.Thread):
     """Load(port, rate=100, seconds=5).run_through() gives the results; or start() it, do something, and stop() it.
-    make(n) gives method and bytes of the n-th request. Without a rate, `clients` ask one request after another."""
+    make(n) gives method and bytes of the n-th request. Without a rate, `clients` ask one request after another.
+    They come from the address `source`."""
 
-    def __init__(self, port, rate=None, seconds=None, count=None, clients=None, make=None):
+    def __init__(self, port, rate=None, seconds=None, count=None, clients=None, make=None, source=None):
         super().__init__(daemon=True)
         self.port = port
         self.rate = rate
         self.seconds = seconds if seconds is not None else PATIENCE
         self.most = count if count is not None else 10**9
         self.clients = clients
+        self.source = (source, 0) if source else None
         self.make = make or (lambda number: ("GET", request(path="/")))
         self.results = []
         self.sent = 0
@@ -133,7 +135,12 @@ class Load(threading.Thread):
             if not reader.at_eof() and not writer.is_closing():
                 return reader, writer
             writer.close()
-        return await asyncio.open_connection("127.0.0.1", self.port)
+        return await asyncio.open_connection("127.0.0.1", self.port, local_addr=self.source)
+
+
+def success(results):
+    """The share of answers that were 200."""
+    return sum(result.status == 200 for result in results) / len(results)
 
 
 def reasons(results):

@@ -194,6 +194,7 @@ static void begin(struct chaos *c, struct actor *actor)
         .streams = (bits & 44) == 44,
         .retry_from_above = (bits & 32) != 0,
         .queue = (bits & 64) != 0 ? &c->queue : NULL,
+        .flow = below(c, 5),
         .owner = actor,
     };
     memset(actor, 0xa5, sizeof *actor); /* whatever init does not set must never be read */
@@ -270,7 +271,10 @@ static void check_nothing_is_held(const struct chaos *c)
     BECALM_ASSERT(becalm_limit_in_flight(c->target.limit) == 0);
     BECALM_ASSERT(becalm_limit_answers(c->target.limit) == 0);
     BECALM_ASSERT(becalm_gate_waiting(c->target.gate) == 0);
-    BECALM_ASSERT(c->queue.length == 0 && c->queue.first == NULL);
+    BECALM_ASSERT(c->queue.length == 0 && c->queue.busy == 0 && becalm_gate_flows(c->target.gate) == 0);
+    for (uint32_t i = 0; i <= BECALM_FLOWS; i++) {
+        BECALM_ASSERT(c->queue.line[i].length == 0 && c->queue.line[i].first == NULL && c->queue.line[i].last == NULL);
+    }
     for (uint32_t i = 0; c->target.hosts != NULL && i < c->target.hosts->count; i++) {
         BECALM_ASSERT(atomic_load_explicit(&c->target.hosts->host[i].in_flight, memory_order_relaxed) == 0);
     }

@@ -67,6 +67,12 @@ static struct becalm_ticket *scene_next(struct scene *scene)
     return becalm_queue_next(&scene->queue, &scene->policy, &scene->limit_policy, &scene->at);
 }
 
+/* Whoever waits in the first line. */
+static struct becalm_ticket *first_of(const struct becalm_queue *queue)
+{
+    return queue->busy == 0 ? NULL : queue->line[__builtin_ctzll(queue->busy)].first;
+}
+
 /* The next ticket is this one, with this verdict; what it holds is given back. */
 static void check_next(struct scene *scene, unsigned number, enum becalm_reason verdict)
 {
@@ -461,6 +467,392 @@ static void test_gate__sheds_by_cpu_only_above_the_threshold_and_retries_first(v
     check_eq_u64(cpu_passing(&scene, UINT32_MAX, true), 10000);
 }
 
+/* Clients. */
+
+static bool flow_enter(struct scene *scene, unsigned number, uint64_t flow)
+{
+    scene->ticket[number].flow = flow;
+    scene->at.now++; /* of several whose turn it is, the first to come is first */
+    return scene_enter(scene, number);
+}
+
+/* Tickets `from` to `to` - 1, all of one flow. */
+static void flow_enter_all(struct scene *scene, unsigned from, unsigned to, uint64_t flow)
+{
+    for (unsigned i = from; i < to; i++) {
+        check_true(flow_enter(scene, i, flow));
+    }
+}
+
+/* The next ticket that is not of this flow. */
+static struct becalm_ticket *next_of_another(struct scene *scene, uint64_t flow)
+{
+    struct becalm_ticket *ticket;
+    do {
+        ticket = scene_next(scene);
+        check_true(ticket != NULL);
+        becalm_limit_give(&scene->limit, &ticket->slot);
+    } while (ticket->flow == flow);
+    return ticket;
+}
+
+static void test_gate__serves_clients_in_turn(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    flow_enter_all(&scene, 0, 10, 7);
+    flow_enter_all(&scene, 10, 12, 8);
+    check_true(flow_enter(&scene, 12, 9));
+    check_eq_u64(becalm_gate_flows(&scene.gate), 3);
+    static const unsigned order[] = {0, 10, 12, 1, 11, 2, 3};
+    for (unsigned i = 0; i < sizeof order / sizeof *order; i++) {
+        check_next(&scene, order[i], BECALM_WHY_OK);
+    }
+    check_true(flow_enter(&scene, 12, 9)); /* it comes back in turn 3, in which the first one has been served */
+    check_next(&scene, 12, BECALM_WHY_OK);
+    check_true(flow_enter(&scene, 12, 9)); /* but it is not served twice in a turn */
+    check_next(&scene, 4, BECALM_WHY_OK);
+    check_next(&scene, 12, BECALM_WHY_OK);
+    check_eq_u64(becalm_gate_flows(&scene.gate), 1);
+}
+
+static void test_gate__a_call_that_is_dropped_does_not_cost_its_client_the_turn(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    flow_enter_all(&scene, 0, 3, 7);
+    flow_enter_all(&scene, 3, 5, 8);
+    scene.ticket[0].expires_at = scene.at.now;
+    check_next(&scene, 0, BECALM_WHY_DEADLINE);
+    check_next(&scene, 1, BECALM_WHY_OK);
+    check_next(&scene, 3, BECALM_WHY_OK);
+    check_next(&scene, 2, BECALM_WHY_OK);
+}
+
+static void test_gate__clients_of_one_call_each_are_served_as_they_came(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    for (unsigned i = 0; i < 60; i++) {
+        scene.at.now += BECALM_US;
+        check_true(flow_enter(&scene, i, 1 + i * UINT64_C(0x9e3779b97f4a7c15)));
+    }
+    check_eq_u64(becalm_gate_flows(&scene.gate), 60);
+    for (unsigned i = 0; i < 60; i++) {
+        check_next(&scene, i, BECALM_WHY_OK);
+    }
+}
+
+/* As many clients as there are lines never meet, whatever their numbers; more of them share lines and are all served.
+ */
+static void test_gate__clients_share_a_line_only_if_there_are_more_of_them_than_lines(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct scene scene;
+        uint64_t rand = seed;
+        scene_init(&scene);
+        scene.at.now += becalm_rand_next(&rand) % (1000 * BECALM_S);
+        for (unsigned i = 0; i < BECALM_FLOWS; i++) {
+            check_true(flow_enter(&scene, i, becalm_rand_next(&rand) % 1000 * 100 + i));
+        }
+        check_eq_u64(becalm_gate_flows(&scene.gate), BECALM_FLOWS);
+        for (unsigned i = BECALM_FLOWS; i < MANY; i++) {
+            check_true(flow_enter(&scene, i, becalm_rand_next(&rand)));
+        }
+        check_eq_u64(becalm_gate_flows(&scene.gate), BECALM_FLOWS);
+        for (unsigned i = 0; i < MANY; i++) {
+            struct becalm_ticket *ticket = scene_next(&scene);
+            check_true(ticket != NULL && ticket->verdict == BECALM_WHY_OK);
+            becalm_limit_give(&scene.limit, &ticket->slot);
+        }
+        check_eq_u64(becalm_gate_flows(&scene.gate), 0);
+    }
+}
+
+/* Whoever shares a line does not do so for ever. */
+static void test_gate__whom_a_client_shares_a_line_with_changes(void **state)
+{
+    (void)state;
+    struct scene scene;
+    unsigned met = 0;
+    for (unsigned epoch = 0; epoch < 200; epoch++) {
+        scene_init(&scene);
+        scene.at.now += epoch * (UINT64_C(1) << 34);
+        for (unsigned i = 0; i < BECALM_FLOWS; i++) { /* who is only there to take all lines */
+            check_true(flow_enter(&scene, i, 1000 + i));
+        }
+        check_true(flow_enter(&scene, 100, 1) && flow_enter(&scene, 101, 2));
+        met += scene.ticket[100].line == scene.ticket[101].line;
+    }
+    check_between_u64(met, 0, 12); /* one in 64 */
+}
+
+static void test_gate__a_client_may_have_its_share_of_the_queue_while_others_wait(void **state)
+{
+    (void)state;
+    struct scene scene;
+    uint32_t most;
+    scene_init(&scene);
+    scene.policy.min_queue = 2;
+    scene.policy.max_queue = 12;
+    flow_enter_all(&scene, 0, 6, 7);
+    check_true(flow_enter(&scene, 50, 8));
+    check_eq_u64(becalm_queue_held(&scene.queue, &scene.policy, scene.at.now, 7, &most), 6);
+    check_eq_u64(most, 6); /* half of twelve */
+    check_true(!flow_enter(&scene, 6, 7));
+    flow_enter_all(&scene, 51, 56, 8);
+    check_true(!flow_enter(&scene, 56, 8));
+    check_eq_u64(becalm_queue_held(&scene.queue, &scene.policy, scene.at.now, 9, &most), 0);
+    check_eq_u64(most, 4); /* it would be the third */
+    for (unsigned i = 50; i < 56; i++) {
+        becalm_queue_leave(&scene.ticket[i]);
+    }
+    check_true(flow_enter(&scene, 6, 7)); /* alone it may have all */
+    check_eq_u64(becalm_queue_held(&scene.queue, &scene.policy, scene.at.now, 7, &most), 7);
+    check_eq_u64(most, 12);
+}
+
+static void test_gate__in_a_full_queue_the_longest_line_makes_room(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene.policy.min_queue = 2;
+    scene.policy.max_queue = 10;
+    flow_enter_all(&scene, 0, 10, 7); /* nobody else was there */
+    check_true(!flow_enter(&scene, 10, 7));
+    scene_occupy(&scene);
+    check_true(flow_enter(&scene, 20, 8));
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 10);
+    struct becalm_ticket *told = scene_next(&scene); /* although no slot is free */
+    check_true(told == &scene.ticket[9] && told->verdict == BECALM_WHY_SHED && !told->slot.held);
+    check_true(scene_next(&scene) == NULL);
+    check_true(flow_enter(&scene, 21, 8));
+    becalm_queue_leave(&scene.ticket[8]); /* it has to go, and leaves by itself before it is told */
+    check_true(scene_next(&scene) == NULL);
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 10);
+    scene_free(&scene);
+    check_next(&scene, 0, BECALM_WHY_OK);
+    check_next(&scene, 20, BECALM_WHY_OK);
+    check_next(&scene, 1, BECALM_WHY_OK);
+    check_next(&scene, 21, BECALM_WHY_OK);
+    scene.policy.max_queue = 0; /* nothing waits, whoever it is */
+    check_true(!flow_enter(&scene, 30, 9));
+}
+
+static void test_gate__a_full_queue_of_equals_refuses_who_comes(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene.policy.max_queue = 3;
+    check_true(flow_enter(&scene, 0, 1) && flow_enter(&scene, 1, 2) && flow_enter(&scene, 2, 3));
+    check_true(!flow_enter(&scene, 3, 4));
+    check_true(!flow_enter(&scene, 3, 1));
+    check_eq_u64(becalm_gate_waiting(&scene.gate), 3);
+}
+
+static void test_gate__codel_spares_who_has_fewer_in_line_than_others(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    flow_enter_all(&scene, 0, 35, 7);
+    flow_enter_all(&scene, 50, 52, 8);
+    scene.at.now += 101 * BECALM_MS;
+    check_next(&scene, 0, BECALM_WHY_SHED);
+    for (unsigned i = 1; i < 8; i++) {
+        check_next(&scene, i, BECALM_WHY_SHED); /* until 29 wait */
+    }
+    check_next(&scene, 8, BECALM_WHY_OK);
+    check_next(&scene, 50, BECALM_WHY_OK); /* as long, but not the cause */
+    flow_enter_all(&scene, 60, 100, 7);
+    check_next(&scene, 9, BECALM_WHY_SHED);
+    check_true(next_of_another(&scene, 7) == &scene.ticket[51] && scene.ticket[51].verdict == BECALM_WHY_OK);
+}
+
+/* Whoever was just cut down to the others' size is still the cause: the others are spared for an interval. */
+static void test_gate__codel_remembers_whom_it_dropped_from(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    flow_enter_all(&scene, 0, 100, 7);
+    for (unsigned i = 0; i < 40; i++) {
+        check_true(flow_enter(&scene, 100 + i, 1000 + i));
+    }
+    scene.at.now += 101 * BECALM_MS;
+    unsigned loud = 0;
+    for (unsigned i = 0; i < 140; i++) {
+        struct becalm_ticket *ticket = scene_next(&scene);
+        check_true(ticket != NULL);
+        check_true(ticket->flow == 7 || ticket->verdict == BECALM_WHY_OK);
+        loud += ticket->flow == 7 && ticket->verdict == BECALM_WHY_OK;
+        becalm_limit_give(&scene.limit, &ticket->slot);
+    }
+    check_eq_u64(loud, 0);
+}
+
+/* Workers. */
+
+struct workers {
+    struct scene scene;
+    struct becalm_queue queue[3];
+    uint64_t rand;
+};
+
+static void workers_init(struct workers *w, uint32_t count)
+{
+    scene_init(&w->scene);
+    w->rand = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        becalm_queue_init(&w->queue[i], &w->scene.gate, &w->scene.limit);
+        becalm_queue_share(&w->queue[i], i);
+    }
+}
+
+static bool worker_enter(struct workers *w, unsigned worker, unsigned number, uint64_t flow)
+{
+    struct becalm_ticket *ticket = &w->scene.ticket[number];
+    ticket->flow = flow;
+    ticket->expires_at = BECALM_NEVER;
+    ticket->patience = 100 * BECALM_S;
+    ticket->timeout = BECALM_S;
+    return becalm_queue_enter(&w->queue[worker], &w->scene.policy, w->scene.at.now, ticket);
+}
+
+/* A slot came free at this worker. Returns who gets it, as a host would have it: whoever it is left to is called. */
+static struct becalm_ticket *worker_serve(struct workers *w, unsigned worker)
+{
+    w->scene.at.random = becalm_rand_next(&w->rand);
+    for (unsigned tries = 0; tries < 10; tries++) {
+        struct becalm_ticket *ticket =
+            becalm_queue_next(&w->queue[worker], &w->scene.policy, &w->scene.limit_policy, &w->scene.at);
+        if (ticket != NULL) {
+            return ticket;
+        }
+        uint64_t others = becalm_queue_others(&w->queue[worker]);
+        if (others == 0) {
+            return NULL;
+        }
+        worker = (unsigned)__builtin_ctzll(others);
+        becalm_queue_call(&w->queue[worker]);
+    }
+    fail_msg("nobody takes the slot");
+    return NULL;
+}
+
+static void test_gate__a_worker_with_a_long_queue_leaves_slots_to_another(void **state)
+{
+    (void)state;
+    struct workers w;
+    workers_init(&w, 2);
+    w.scene.policy.min_queue = 1000; /* no CoDel */
+    for (unsigned i = 0; i < 100; i++) {
+        check_true(worker_enter(&w, 0, i, 7));
+    }
+    for (unsigned i = 100; i < 110; i++) {
+        check_true(worker_enter(&w, 1, i, 8));
+    }
+    unsigned quiet = 0;
+    for (unsigned i = 0; i < 20; i++) { /* all slots come free where the loud one waits */
+        w.scene.at.now += BECALM_MS;
+        struct becalm_ticket *ticket = worker_serve(&w, 0);
+        check_true(ticket != NULL);
+        quiet += ticket->flow == 8;
+        becalm_limit_give(&w.scene.limit, &ticket->slot);
+    }
+    check_eq_u64(quiet, 10); /* every other one */
+}
+
+static void test_gate__a_client_at_two_workers_has_one_turn(void **state)
+{
+    (void)state;
+    struct workers w;
+    workers_init(&w, 2);
+    w.scene.policy.min_queue = 1000;
+    for (unsigned i = 0; i < 100; i++) {
+        check_true(worker_enter(&w, i % 2, i, 7));
+    }
+    for (unsigned i = 100; i < 150; i++) {
+        check_true(worker_enter(&w, 0, i, 8));
+    }
+    unsigned quiet = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        w.scene.at.now += BECALM_MS;
+        struct becalm_ticket *ticket = worker_serve(&w, i % 2);
+        check_true(ticket != NULL);
+        quiet += ticket->flow == 8;
+        becalm_limit_give(&w.scene.limit, &ticket->slot);
+    }
+    check_between_u64(quiet, 48, 50); /* half, and not a third */
+}
+
+/* Of one client the calls of both workers are served by how many they are, wherever slots come free. */
+static void test_gate__calls_of_one_client_do_not_wait_for_ever_at_one_worker(void **state)
+{
+    (void)state;
+    struct workers w;
+    workers_init(&w, 3);
+    w.scene.policy.min_queue = 1000;
+    for (unsigned i = 0; i < 150; i++) {
+        check_true(worker_enter(&w, i < 100 ? 0 : 1 + i % 2, i, 0));
+    }
+    unsigned others = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        w.scene.at.now += BECALM_MS;
+        struct becalm_ticket *ticket = worker_serve(&w, 0);
+        check_true(ticket != NULL);
+        others += ticket >= &w.scene.ticket[100];
+        becalm_limit_give(&w.scene.limit, &ticket->slot);
+    }
+    check_between_u64(others, 10, 32); /* a third of them */
+}
+
+static void test_gate__a_worker_that_stands_still_does_not_hold_up_the_others(void **state)
+{
+    (void)state;
+    struct workers w;
+    workers_init(&w, 2);
+    w.scene.policy.min_queue = 1000;
+    for (unsigned i = 0; i < 50; i++) {
+        check_true(worker_enter(&w, 0, i, 7));
+    }
+    check_true(worker_enter(&w, 1, 100, 8));
+    unsigned served = 0;
+    for (unsigned ms = 0; ms < 40; ms++) { /* nobody looks at the second queue */
+        w.scene.at.now += BECALM_MS;
+        struct becalm_ticket *ticket =
+            becalm_queue_next(&w.queue[0], &w.scene.policy, &w.scene.limit_policy, &w.scene.at);
+        if (ticket == NULL) {
+            check_true(becalm_queue_others(&w.queue[0]) == 2);
+            continue;
+        }
+        served++;
+        becalm_limit_give(&w.scene.limit, &ticket->slot);
+    }
+    check_between_u64(served, 25, 32); /* all but ten milliseconds of them */
+}
+
+static void test_gate__with_room_for_all_nobody_is_left_a_slot(void **state)
+{
+    (void)state;
+    struct workers w;
+    workers_init(&w, 2);
+    w.scene.limit_policy.max = 10;
+    for (unsigned i = 0; i < 8; i++) {
+        check_true(worker_enter(&w, i / 4, i, 7 + i / 4));
+    }
+    for (unsigned i = 0; i < 4; i++) { /* the other's four calls have slots, too */
+        check_true(becalm_queue_next(&w.queue[0], &w.scene.policy, &w.scene.limit_policy, &w.scene.at) != NULL);
+    }
+    check_true(becalm_queue_others(&w.queue[0]) == 2);
+}
+
 /* Tickets of three workers enter, leave and are served at random: each that entered leaves exactly once. */
 static void test_gate__every_ticket_leaves_exactly_once(void **state)
 {
@@ -476,6 +868,9 @@ static void test_gate__every_ticket_leaves_exactly_once(void **state)
         scene.limit_policy.max = 4;
         for (int i = 0; i < 3; i++) {
             becalm_queue_init(&queue[i], &scene.gate, &scene.limit);
+            if (seed % 4 == 3) { /* they know of each other */
+                becalm_queue_share(&queue[i], (uint32_t)i);
+            }
         }
         for (int i = 0; i < 30000; i++) {
             uint64_t draw = becalm_rand_next(&rand);
@@ -497,10 +892,19 @@ static void test_gate__every_ticket_leaves_exactly_once(void **state)
             } else if (!waits[draw % MANY] && !ticket->slot.held) {
                 ticket->expires_at = scene.at.now + (draw >> 20) % BECALM_S;
                 ticket->patience = BECALM_S / 2;
+                ticket->flow = seed % 2 == 0 ? 0 : draw >> 10 & 7;
                 bool in = becalm_queue_enter(mine, &scene.policy, scene.at.now, ticket);
-                check_true(in == (waiting < 50));
+                bool pushed = mine->line[BECALM_FLOWS].length > 0;
+                check_true(in ? waiting < 50 || pushed || seed % 4 == 3 : waiting >= 50 / 8);
                 waits[draw % MANY] = in;
                 waiting += in;
+                if (pushed) {
+                    ticket = becalm_queue_next(mine, &scene.policy, &scene.limit_policy, &scene.at);
+                    check_true(ticket != NULL && ticket->verdict == BECALM_WHY_SHED && !ticket->slot.held);
+                    check_true(waits[ticket - scene.ticket]);
+                    waits[ticket - scene.ticket] = false;
+                    waiting--;
+                }
             }
             if (becalm_gate_waiting(&scene.gate) != waiting) {
                 fail_msg("seed %" PRIu64 " step %d: %" PRIu64 " wait", seed, i, becalm_gate_waiting(&scene.gate));
@@ -512,7 +916,9 @@ static void test_gate__every_ticket_leaves_exactly_once(void **state)
         }
         check_eq_u64(becalm_gate_waiting(&scene.gate), 0);
         check_eq_u64(becalm_limit_in_flight(&scene.limit), 0);
-        check_true(queue[0].first == NULL && queue[1].last == NULL && queue[2].length == 0);
+        check_eq_u64(becalm_gate_flows(&scene.gate), 0);
+        check_eq_u64(scene.gate.workers, 0);
+        check_true(queue[0].busy == 0 && queue[1].busy == 0 && queue[2].length == 0);
     }
 }
 
@@ -520,6 +926,7 @@ enum { THREADS = 8, ROUNDS = 4000 };
 
 struct crowd {
     struct scene scene;
+    bool share; /* the workers know of each other */
     sem_t wake[THREADS];
     _Atomic(uint64_t) held;
     _Atomic(uint64_t) too_many;
@@ -531,6 +938,7 @@ struct crowd {
 struct worker {
     struct crowd *crowd;
     unsigned number;
+    uint64_t rand;
 };
 
 /* An attempt and its end, after which whoever waits is woken, as a host has to do. */
@@ -555,18 +963,23 @@ static void worker_wait(struct worker *worker, struct becalm_queue *queue)
 {
     const struct scene *scene = &worker->crowd->scene;
     while (becalm_queue_busy(queue)) {
-        struct becalm_ticket *ticket = becalm_queue_next(queue, &scene->policy, &scene->limit_policy, &scene->at);
+        struct becalm_moment at = {.now = scene->at.now, .random = becalm_rand_next(&worker->rand)};
+        struct becalm_ticket *ticket = becalm_queue_next(queue, &scene->policy, &scene->limit_policy, &at);
         if (ticket != NULL) {
             worker_work(worker, &ticket->slot);
             return;
+        }
+        for (uint64_t others = becalm_queue_others(queue); others != 0; others &= others - 1) {
+            sem_post(&worker->crowd->wake[__builtin_ctzll(others)]);
         }
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += 60;
         if (sem_timedwait(&worker->crowd->wake[worker->number], &until) != 0 && errno == ETIMEDOUT) {
             atomic_fetch_add_explicit(&worker->crowd->forgotten, 1, memory_order_relaxed);
-            becalm_queue_leave(queue->first);
+            becalm_queue_leave(first_of(queue));
         }
+        becalm_queue_call(queue);
     }
 }
 
@@ -578,6 +991,10 @@ static void *worker_run(void *argument)
     struct becalm_queue queue;
     struct becalm_ticket ticket = {.expires_at = BECALM_NEVER, .patience = BECALM_S, .timeout = BECALM_S};
     becalm_queue_init(&queue, &crowd->scene.gate, &crowd->scene.limit);
+    if (crowd->share) {
+        becalm_queue_share(&queue, worker->number);
+        ticket.flow = worker->number % 3; /* some have the same client */
+    }
     for (int i = 0; i < ROUNDS; i++) {
         struct becalm_slot slot = {.held = false};
         if (becalm_limit_admit(queue.limit, &scene->limit_policy, &scene->at, BECALM_S, &slot)) {
@@ -593,10 +1010,11 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
-static void test_gate__eight_workers_share_the_slots_and_nobody_is_forgotten(void **state)
+static void check_crowd(bool share)
 {
-    (void)state;
     static struct crowd crowd;
+    memset(&crowd, 0, sizeof crowd);
+    crowd.share = share;
     struct worker worker[THREADS];
     pthread_t thread[THREADS];
     scene_init(&crowd.scene);
@@ -605,7 +1023,7 @@ static void test_gate__eight_workers_share_the_slots_and_nobody_is_forgotten(voi
         check_true(sem_init(&crowd.wake[i], 0, 0) == 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
-        worker[i] = (struct worker){&crowd, i};
+        worker[i] = (struct worker){&crowd, i, i};
         check_true(pthread_create(&thread[i], NULL, worker_run, &worker[i]) == 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
@@ -617,6 +1035,21 @@ static void test_gate__eight_workers_share_the_slots_and_nobody_is_forgotten(voi
     check_eq_u64(becalm_gate_waiting(&crowd.scene.gate), 0);
     check_eq_u64(becalm_limit_in_flight(&crowd.scene.limit), 0);
     check_true(becalm_gate_shed_ppm(&crowd.scene.gate) < 1000000);
+    check_eq_u64(becalm_gate_flows(&crowd.scene.gate), 0);
+    check_eq_u64(crowd.scene.gate.workers, 0);
+}
+
+static void test_gate__eight_workers_share_the_slots_and_nobody_is_forgotten(void **state)
+{
+    (void)state;
+    check_crowd(false);
+}
+
+/* Time stands still here, so no worker is ever taken for one that is stuck. */
+static void test_gate__eight_workers_take_turns_and_nobody_is_forgotten(void **state)
+{
+    (void)state;
+    check_crowd(true);
 }
 
 /* A gateway in front of a service: ten workers of 10 ms on average behind a FIFO, 850 calls a second with a timeout of
@@ -717,9 +1150,9 @@ static void sim_step(struct sim *sim, uint64_t slowness)
         }
     }
     while (becalm_queue_busy(&scene->queue) &&
-           becalm_ticket_leave_at(scene->queue.first, &scene->policy) <= scene->at.now) {
-        ((struct sim_call *)scene->queue.first->owner)->over = true;
-        becalm_queue_leave(scene->queue.first);
+           becalm_ticket_leave_at(first_of(&scene->queue), &scene->policy) <= scene->at.now) {
+        ((struct sim_call *)first_of(&scene->queue)->owner)->over = true;
+        becalm_queue_leave(first_of(&scene->queue));
     }
     if (becalm_rand_chance(becalm_rand_next(&sim->rand), 850000)) {
         sim_arrive(sim);
@@ -815,8 +1248,24 @@ BECALM_TESTS(cmocka_unit_test(test_gate__an_empty_queue_serves_nobody),
              cmocka_unit_test(test_gate__is_overloaded_after_eleven_drops_in_a_row_and_gets_over_it),
              cmocka_unit_test(test_gate__is_overloaded_above_a_tenth),
              cmocka_unit_test(test_gate__sheds_by_cpu_only_above_the_threshold_and_retries_first),
+             cmocka_unit_test(test_gate__serves_clients_in_turn),
+             cmocka_unit_test(test_gate__a_call_that_is_dropped_does_not_cost_its_client_the_turn),
+             cmocka_unit_test(test_gate__clients_of_one_call_each_are_served_as_they_came),
+             cmocka_unit_test(test_gate__clients_share_a_line_only_if_there_are_more_of_them_than_lines),
+             cmocka_unit_test(test_gate__whom_a_client_shares_a_line_with_changes),
+             cmocka_unit_test(test_gate__a_client_may_have_its_share_of_the_queue_while_others_wait),
+             cmocka_unit_test(test_gate__in_a_full_queue_the_longest_line_makes_room),
+             cmocka_unit_test(test_gate__a_full_queue_of_equals_refuses_who_comes),
+             cmocka_unit_test(test_gate__codel_spares_who_has_fewer_in_line_than_others),
+             cmocka_unit_test(test_gate__codel_remembers_whom_it_dropped_from),
+             cmocka_unit_test(test_gate__a_worker_with_a_long_queue_leaves_slots_to_another),
+             cmocka_unit_test(test_gate__a_client_at_two_workers_has_one_turn),
+             cmocka_unit_test(test_gate__calls_of_one_client_do_not_wait_for_ever_at_one_worker),
+             cmocka_unit_test(test_gate__a_worker_that_stands_still_does_not_hold_up_the_others),
+             cmocka_unit_test(test_gate__with_room_for_all_nobody_is_left_a_slot),
              cmocka_unit_test(test_gate__every_ticket_leaves_exactly_once),
              cmocka_unit_test(test_gate__eight_workers_share_the_slots_and_nobody_is_forgotten),
+             cmocka_unit_test(test_gate__eight_workers_take_turns_and_nobody_is_forgotten),
              cmocka_unit_test(test_gate__without_a_limit_a_slowed_service_answers_nobody_in_time),
              cmocka_unit_test(test_gate__slots_keep_a_slowed_service_at_its_capacity),
              cmocka_unit_test(test_gate__a_queue_before_the_slots_does_as_well_and_empties))

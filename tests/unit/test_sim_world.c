@@ -635,6 +635,21 @@ static void test_sim_world__every_step_is_told_and_every_second(void **state)
     lab_close(&lab);
 }
 
+static void test_sim_world__a_gate_serves_callers_in_turn(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 70s\ntimeout: 1s\n"
+                            "services: {api: {time: {exponential: 10ms}, workers: 10, gate: true}}\n"
+                            "clients: {big: {to: api, rate: 300/s}, small: {to: api, rate: 200/s, callers: 40}}\n"
+                            "faults: {surge: {at: 20s, for: 30s, client: big, surge: 10}}\n",
+                            "becalm");
+    check_between_u64(good_ppm(&lab, 1, 21, 50), 999000, 1000000); /* .32, first come, first served */
+    check_between_u64(good_ppm(&lab, 1, 20, 21), 600000, 1000000); /* until the limit has learned */
+    check_between_u64(good_ppm(&lab, 0, 20, 50), 250000, 300000);  /* what the others leave: 800 of 3000 a second */
+    check_between_u64(good_ppm(&lab, 1, 55, 70), 995000, 1000000);
+    lab_close(&lab);
+}
+
 /* A policy file. */
 
 static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates(void **state)
@@ -697,4 +712,5 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__the_series_show_budget_breaker_limit_and_queue),
              cmocka_unit_test(test_sim_world__the_series_look_at_every_endpoint),
              cmocka_unit_test(test_sim_world__every_step_is_told_and_every_second),
+             cmocka_unit_test(test_sim_world__a_gate_serves_callers_in_turn),
              cmocka_unit_test(test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates))

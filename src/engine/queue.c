@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/gate.h>
+
+#include "flow_internal.h"
+
+#include <string.h>
+
+/* One worker's half of a gate: who of those that wait is next.
+ *
+ * Turns are start-time fair queueing (Goyal, Vin, Cheng 1996) with calls that all weigh the same. The gate has a turn,
+ * and each flow the turn in which it is next; who is served in turn t is next in t + 1, whichever worker served it, and
+ * who comes after a rest is next in the present one. A flow's turn and how many of it wait are one word. */
+
+enum { PUSHED = BECALM_FLOWS }; /* the line of those that had to make room: they count nowhere any more */
+
+#define TURN_AHEAD 64u              /* a turn further ahead than this is left over from long ago */
+#define STUCK      (10 * BECALM_MS) /* who takes no slot for so long, although one is left to it, is not waited for */
+
+static uint64_t word_of(const struct becalm_gate *gate, uint32_t flow)
+{
+    return atomic_load_explicit(&gate->flow[flow].word, memory_order_relaxed);
+}
+
+static uint32_t waiting_in(uint64_t word)
+{
+    return (uint32_t)word;
+}
+
+static bool is_idle(uint64_t word, becalm_ns now)
+{
+    (void)now;
+    return waiting_in(word) == 0;
+}
+
+static uint32_t turn_now(const struct becalm_gate *gate)
+{
+    return (uint32_t)atomic_load_explicit(&gate->turn, memory_order_relaxed);
+}
+
+/* The turn in which a flow is next. They count on beyond their 32 bits. */
+static uint32_t turn_of(uint64_t word, uint32_t now)
+{
+    uint32_t turn = (uint32_t)(word >> 32);
+    return turn - now <= TURN_AHEAD ? turn : now;
+}
+
+/* A call of this flow is served. */
+static void turn_pass(struct becalm_queue *queue, uint32_t flow)
+{
+    struct becalm_gate *gate = queue->gate;
+    uint64_t now = atomic_load_explicit(&gate->turn, memory_order_relaxed);
+    uint64_t word = word_of(gate, flow);
+    uint32_t turn;
+    do {
+        turn = turn_of(word, (uint32_t)now);
+    } while (!atomic_compare_exchange_weak_explicit(&gate->flow[flow].word, &word,
+                                                    (uint64_t)(turn + 1) << 32 | waiting_in(word), memory_order_relaxed,
+                                                    memory_order_relaxed));
+    if (turn != (uint32_t)now) { /* if another has moved it meanwhile, that will do */
+        (void)atomic_compare_exchange_strong_explicit(&gate->turn, &now, turn, memory_order_relaxed,
+                                                      memory_order_relaxed);
+    }
+    queue->served++;
+    atomic_fetch_add_explicit(&gate->served, 1, memory_order_relaxed);
+}
+
+void becalm_queue_init(struct becalm_queue *queue, struct becalm_gate *gate, struct becalm_limit *limit)
+{
+    memset(queue, 0, sizeof *queue);
+    queue->gate = gate;
+    queue->limit = limit;
+}
+
+void becalm_queue_share(struct becalm_queue *queue, uint32_t worker)
+{
+    BECALM_ASSERT(worker < BECALM_FLOWS && queue->length == 0);
+    queue->worker = UINT64_C(1) << worker;
+}
+
+/* Lines. */
+
+static void line_add(struct becalm_queue *queue, uint32_t number, struct becalm_ticket *ticket)
+{
+    struct becalm_line *line = &queue->line[number];
+    ticket->queue = queue;
+    ticket->line = number;
+    ticket->next = NULL;
+    ticket->previous = line->last;
+    if (line->last != NULL) {
+        line->last->next = ticket;
+    } else {
+        line->first = ticket;
+        line->first_at = ticket->queued_at;
+    }
+    line->last = ticket;
+    line->length += 1;
+}
+
+static void line_remove(struct becalm_ticket *ticket)
+{
+    struct becalm_line *line = &ticket->queue->line[ticket->line];
+    if (ticket->previous != NULL) {
+        ticket->previous->next = ticket->next;
+    } else {
+        line->first = ticket->next;
+        line->first_at = ticket->next == NULL ? 0 : ticket->next->queued_at;
+    }
+    if (ticket->next != NULL) {
+        ticket->next->previous = ticket->previous;
+    } else {
+        line->last = ticket->previous;
+    }
+    ticket->queue = NULL;
+    ticket->next = NULL;
+    ticket->previous = NULL;
+    line->length -= 1;
+}
+
+/* Relaxed: the try for a place that follows has release order, so that whoever gives a place back after it sees what is
+ * counted here, see place_take in limit.c. */
+static void ticket_link(struct becalm_queue *queue, uint32_t number, struct becalm_ticket *ticket, becalm_ns now)
+{
+    struct becalm_gate *gate = queue->gate;
+    if (queue->length == 0 && queue->worker != 0) {
+        atomic_fetch_or_explicit(&gate->workers, queue->worker, memory_order_relaxed);
+    }
+    if (queue->length == 0) {
+        queue->busy_since = now;
+    }
+    struct becalm_line *line = &queue->line[number];
+    if (line->flow != ticket->flow) { /* whoever had it before */
+        line->flow = ticket->flow;
+        line->dropped = 0;
+    }
+    if (line->length == 0) {
+        queue->busy |= UINT64_C(1) << number;
+    }
+    atomic_fetch_add_explicit(&gate->flow[number].word, 1, memory_order_relaxed);
+    line_add(queue, number, ticket);
+    queue->length += 1;
+}
+
+static void ticket_unlink(struct becalm_ticket *ticket)
+{
+    struct becalm_queue *queue = ticket->queue;
+    struct becalm_gate *gate = queue->gate;
+    uint32_t number = ticket->line;
+    line_remove(ticket);
+    if (number == PUSHED) {
+        return;
+    }
+    if (queue->line[number].length == 0) {
+        queue->busy &= ~(UINT64_C(1) << number);
+    }
+    queue->length -= 1;
+    if (queue->length == 0 && queue->worker != 0) {
+        atomic_fetch_and_explicit(&gate->workers, ~queue->worker, memory_order_relaxed);
+    }
+    uint64_t before = atomic_fetch_sub_explicit(&gate->flow[number].word, 1, memory_order_relaxed);
+    uint64_t had = atomic_fetch_sub_explicit(&gate->waiting, 1, memory_order_relaxed);
+    BECALM_ASSERT(had > 0 && waiting_in(before) > 0);
+}
+
+/* Coming in. */
+
+uint32_t becalm_gate_flows(const struct becalm_gate *gate)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BECALM_FLOWS; i++) {
+        count += waiting_in(word_of(gate, i)) > 0;
+    }
+    return count;
+}
+
+/* How many a flow may have in line, of which so many wait already. */
+static uint32_t share_of(const struct becalm_gate *gate, const struct becalm_gate_policy *policy, uint32_t held)
+{
+    uint32_t flows = becalm_gate_flows(gate) + (held == 0);
+    uint32_t share = flows > 1 ? policy->max_queue / flows : policy->max_queue;
+    return share > policy->min_queue || flows <= 1 ? share : policy->min_queue;
+}
+
+uint32_t becalm_queue_held(const struct becalm_queue *queue, const struct becalm_gate_policy *policy, becalm_ns now,
+                           uint64_t flow, uint32_t *most)
+{
+    const struct becalm_gate *gate = queue->gate;
+    uint32_t number = becalm__flow_find(gate->flow, flow, now, is_idle);
+    uint32_t held = number == BECALM_FLOWS ? 0 : waiting_in(word_of(gate, number));
+    if (most != NULL) {
+        *most = share_of(gate, policy, held);
+    }
+    return held;
+}
+
+/* Of these lines, as bits, the one of the flow that has most in line over all workers, if that is more than so many;
+ * of several the one whose first call has waited longest. BECALM_FLOWS: there is none. */
+static uint32_t longest_of(const struct becalm_queue *queue, uint64_t lines, uint32_t more_than)
+{
+    uint32_t longest = BECALM_FLOWS;
+    uint32_t most = more_than;
+    for (; lines != 0; lines &= lines - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(lines);
+        uint32_t length = waiting_in(word_of(queue->gate, i));
+        if (length > most ||
+            (length == most && longest < BECALM_FLOWS && queue->line[i].first_at < queue->line[longest].first_at)) {
+            most = length;
+            longest = i;
+        }
+    }
+    return longest;
+}
+
+/* The queue is full, and this flow has less than its share: the latest of a line that is longer by more than one makes
+ * room. If such a line is at another worker, who alone can shorten it, there is room for one more all the same. */
+static bool room_made(struct becalm_queue *queue, uint32_t held)
+{
+    uint32_t longest = longest_of(queue, queue->busy, held + 1);
+    if (longest == BECALM_FLOWS) {
+        return held == 0 && longest_of(queue, UINT64_MAX, held + 1) < BECALM_FLOWS;
+    }
+    struct becalm_ticket *ticket = queue->line[longest].last;
+    ticket_unlink(ticket);
+    ticket->verdict = BECALM_WHY_SHED;
+    line_add(queue, PUSHED, ticket);
+    return true;
+}
+
+static bool may_enter(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t number,
+                      uint64_t waiting)
+{
+    uint32_t held = waiting_in(word_of(queue->gate, number));
+    if (waiting < policy->max_queue && held < policy->min_queue) {
+        return true;
+    }
+    if (policy->max_queue == 0 || held >= share_of(queue->gate, policy, held)) {
+        return false;
+    }
+    return waiting < policy->max_queue || room_made(queue, held);
+}
+
+bool becalm_queue_enter(struct becalm_queue *queue, const struct becalm_gate_policy *policy, becalm_ns now,
+                        struct becalm_ticket *ticket)
+{
+    BECALM_ASSERT(ticket->queue == NULL);
+    struct becalm_gate *gate = queue->gate;
+    uint32_t number = becalm__flow_claim(gate->flow, ticket->flow, now, is_idle);
+    if (!may_enter(queue, policy, number, atomic_fetch_add_explicit(&gate->waiting, 1, memory_order_relaxed))) {
+        atomic_fetch_sub_explicit(&gate->waiting, 1, memory_order_relaxed);
+        return false;
+    }
+    ticket->queued_at = now;
+    ticket->verdict = BECALM_WHY_QUEUED;
+    ticket->slot = (struct becalm_slot){.held = false};
+    ticket_link(queue, number, ticket, now);
+    return true;
+}
+
+bool becalm_queue_busy(const struct becalm_queue *queue)
+{
+    return queue->length > 0;
+}
+
+/* Whose turn it is. */
+
+/* The line whose turn comes first; of several the one whose first call has waited longest. */
+static uint32_t line_next(const struct becalm_queue *queue)
+{
+    uint32_t now = turn_now(queue->gate);
+    uint32_t best = BECALM_FLOWS;
+    uint32_t soonest = UINT32_MAX;
+    for (uint64_t left = queue->busy; left != 0; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        uint32_t ahead = turn_of(word_of(queue->gate, i), now) - now;
+        if (ahead < soonest || (ahead == soonest && queue->line[i].first_at < queue->line[best].first_at)) {
+            soonest = ahead;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Calls at other workers that come before the first one of this line. Of the same flow one does if the draw says so: by
+ * how many of it wait here and there, so that none of its calls waits for ever because of where it came in. Who was
+ * called has won that draw already. */
+static uint32_t others_before(const struct becalm_queue *queue, uint32_t number, const struct becalm_moment *at)
+{
+    const struct becalm_gate *gate = queue->gate;
+    uint32_t now = turn_now(gate);
+    uint32_t mine = turn_of(word_of(gate, number), now) - now;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BECALM_FLOWS; i++) {
+        uint64_t word = word_of(gate, i);
+        uint32_t here = queue->line[i].length;
+        if (waiting_in(word) <= here) {
+            continue;
+        }
+        if (i != number) {
+            count += turn_of(word, now) - now < mine ? waiting_in(word) - here : 0;
+        } else if (!queue->called) {
+            uint64_t draw = becalm_rand_lane(at->random, BECALM_LANE_TURN);
+            count += becalm_rand_below(draw, waiting_in(word)) >= here;
+        }
+    }
+    return count;
+}
+
+/* Do the others take what is left to them? A worker that stands still must not hold up the gate. */
+static bool others_move(struct becalm_queue *queue, becalm_ns now)
+{
+    uint64_t others = atomic_load_explicit(&queue->gate->served, memory_order_relaxed) - queue->served;
+    if (queue->since == 0 || others != queue->others) {
+        queue->others = others;
+        queue->since = now;
+    }
+    return becalm_ns_since(now, queue->since) <= STUCK;
+}
+
+/* A slot is taken for the first one of this line. Do others come before it, for whom there is no other slot? */
+static bool must_yield(struct becalm_queue *queue, const struct becalm_limit_policy *policy, uint32_t number,
+                       const struct becalm_moment *at)
+{
+    if (queue->worker == 0 || becalm_gate_waiting(queue->gate) <= queue->length) {
+        return false;
+    }
+    uint32_t before = others_before(queue, number, at);
+    uint32_t limit = becalm_limit_now(queue->limit, policy);
+    uint32_t taken = becalm_limit_in_flight(queue->limit);
+    if (before == 0 || (limit > taken && limit - taken >= before)) {
+        queue->since = 0;
+        return false;
+    }
+    return others_move(queue, at->now);
+}
+
+static bool stands_too_long(becalm_ns queued_at, const struct becalm_gate_policy *policy, becalm_ns now)
+{
+    return becalm_ns_since(now, queued_at) > policy->target_wait;
+}
+
+/* What a client has brought lately: its calls in line, over all workers, and those that CoDel has dropped here, which
+ * count half with each interval. Without them the loudest would be like anybody else as soon as its line is cut. */
+static uint32_t brought_by(const struct becalm_queue *queue, uint32_t number, uint64_t interval)
+{
+    const struct becalm_line *line = &queue->line[number];
+    uint64_t since = interval > line->interval ? interval - line->interval : 0;
+    return waiting_in(word_of(queue->gate, number)) + (since < 32 ? line->dropped >> since : 0);
+}
+
+static void drop_note(struct becalm_line *line, uint64_t interval)
+{
+    uint64_t since = interval > line->interval ? interval - line->interval : 0;
+    line->dropped = (since < 32 ? line->dropped >> since : 0) + 1;
+    line->interval = interval > line->interval ? interval : line->interval;
+}
+
+/* Who has to go: of those who have brought no less than the others on average, and whose first call has waited too
+ * long, the one with the longest line; of equal ones that which has waited longest. NULL: nobody. */
+static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
+                                        becalm_ns now)
+{
+    uint32_t brought[BECALM_FLOWS];
+    uint64_t sum = 0;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < BECALM_FLOWS; i++) {
+        brought[i] = brought_by(queue, i, now / policy->interval);
+        sum += brought[i];
+        count += brought[i] > 0;
+    }
+    uint64_t lines = 0;
+    for (uint64_t left = queue->busy; left != 0; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        bool loud = brought[i] * count >= sum && stands_too_long(queue->line[i].first_at, policy, now);
+        lines |= loud ? left & (0 - left) : 0;
+    }
+    uint32_t longest = longest_of(queue, lines, 0);
+    return longest == BECALM_FLOWS ? NULL : queue->line[longest].first;
+}
+
+/* Short bursts are what a queue is for: CoDel acts only on one that has stood for an interval, and is not short. It
+ * counts over all clients, but a client with less than the others is not the cause. */
+static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
+                                         becalm_ns now, const struct becalm_ticket *ticket)
+{
+    if (!stands_too_long(ticket->queued_at, policy, now) ||
+        becalm_ns_since(now, queue->busy_since) <= policy->interval ||
+        becalm_gate_waiting(queue->gate) < policy->min_queue) {
+        return NULL;
+    }
+    struct becalm_ticket *dropped = loudest_of(queue, policy, now);
+    if (dropped != NULL) {
+        drop_note(&queue->line[dropped->line], now / policy->interval);
+    }
+    return dropped;
+}
+
+/* What is to be done with the first one of the line whose turn it is: in its stead CoDel may drop another one. */
+static struct becalm_ticket *ticket_judge(struct becalm_ticket *ticket, const struct becalm_gate_policy *policy,
+                                          becalm_ns now)
+{
+    becalm_ns waited = becalm_ns_since(now, ticket->queued_at);
+    if (now >= ticket->expires_at) {
+        ticket->verdict = BECALM_WHY_DEADLINE;
+        return ticket;
+    }
+    if (waited > ticket->patience || waited > policy->max_wait) {
+        ticket->verdict = BECALM_WHY_SHED;
+        return ticket;
+    }
+    struct becalm_ticket *dropped = codel_drops(ticket->queue, policy, now, ticket);
+    if (dropped != NULL) {
+        dropped->verdict = BECALM_WHY_SHED;
+        return dropped;
+    }
+    ticket->verdict = BECALM_WHY_OK;
+    return ticket;
+}
+
+/* Whoever was called has looked. */
+static struct becalm_ticket *nobody(struct becalm_queue *queue)
+{
+    queue->called = false;
+    return NULL;
+}
+
+/* The place comes first: without one nobody is judged, and who has to go before then goes by its own timer. It also
+ * comes before the question of whose turn it is: taking it and giving it back are what makes sure that who waits here
+ * is seen by whoever gives one back. */
+struct becalm_ticket *becalm_queue_next(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
+                                        const struct becalm_limit_policy *limit_policy, const struct becalm_moment *at)
+{
+    struct becalm_ticket *ticket = queue->line[PUSHED].first;
+    queue->yields = false;
+    if (ticket != NULL) {
+        ticket_unlink(ticket);
+        return ticket;
+    }
+    if (queue->length == 0) {
+        return nobody(queue);
+    }
+    uint32_t number = line_next(queue);
+    ticket = queue->line[number].first;
+    if (!becalm_limit_admit(queue->limit, limit_policy, at, ticket->timeout, &ticket->slot)) {
+        return nobody(queue);
+    }
+    if (must_yield(queue, limit_policy, number, at)) {
+        becalm_limit_give(queue->limit, &ticket->slot);
+        queue->yields = true;
+        return nobody(queue);
+    }
+    struct becalm_ticket *next = ticket_judge(ticket, policy, at->now);
+    ticket_unlink(next);
+    if (next->verdict == BECALM_WHY_OK) {
+        turn_pass(queue, number);
+    } else {
+        becalm_limit_give(queue->limit, &ticket->slot); /* and the turn stays with its flow */
+    }
+    return next;
+}
+
+uint64_t becalm_queue_others(const struct becalm_queue *queue)
+{
+    if (!queue->yields && queue->length > 0) {
+        return 0; /* no slot is free, or it is ours to take with the next draw */
+    }
+    return atomic_load_explicit(&queue->gate->workers, memory_order_relaxed) & ~queue->worker;
+}
+
+void becalm_queue_call(struct becalm_queue *queue)
+{
+    queue->called = true;
+}
+
+becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
+{
+    becalm_ns patience = becalm_ns_min(ticket->patience, policy->max_wait);
+    return becalm_ns_min(ticket->expires_at, becalm_ns_after(ticket->queued_at, patience));
+}
+
+void becalm_queue_leave(struct becalm_ticket *ticket)
+{
+    if (ticket->queue != NULL) {
+        ticket_unlink(ticket);
+    }
+}

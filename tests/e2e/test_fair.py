@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""A gateway is shared fairly: clients that wait at a gate are served in turn, whoever asks more, whichever worker they
+came in by and whichever endpoint they ask. Clients differ by their address."""
+
+import os
+
+import pytest
+
+from host import Reply
+from load import Load, reasons, success
+from message import request
+
+SOAK = os.environ.get("BECALM_SOAK") == "1"
+LOUD, QUIET = "127.0.0.2", "127.0.0.3"
+
+
+def room(slots=4, more=""):
+    """Of so many calls at once, of 20 ms each: four slots are room for 200 calls a second."""
+    return f"maxRetries: 0\nattemptTimeout: 4s\nlimit: {{kind: fixed, max: {slots}}}\nbreaker: {{enabled: false}}\n{more}"
+
+
+def crowd(gateway, clients, source=LOUD, paths=("/",), seconds=60):
+    """Connections that ask one request after another, for each path as often."""
+    make = lambda n: ("GET", request(path=paths[n % len(paths)]))  # noqa: E731
+    load = Load(gateway.port, clients=clients, source=source, seconds=seconds, make=make)
+    load.start()
+    return load
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_client_with_many_connections_does_not_starve_another(pair, workers):
+    gateway, host = pair(rules=room(), workers=workers)
+    host.on("/", Reply(delay=0.02))
+    loud = crowd(gateway, 300 if SOAK else 120)
+    host.wait(100)
+    quiet = Load(gateway.port, rate=10, seconds=60 if SOAK else 5, source=QUIET).run_through()
+    others = loud.stop()
+    assert success(quiet) >= 0.99, (success(quiet), reasons(quiet))
+    assert sum(result.status == 200 for result in others) > len(quiet), "who asks more gets what others leave"
+
+
+ORDERS = {
+    "as written": ("one", "two"),
+    "the other way round": ("two", "one"),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_endpoints_of_one_gate_are_served_alike(gateway, host, order, workers):
+    """In any order of the file, and also for one client that asks both."""
+    there = host()
+    endpoints = "".join(f"      {name}: {{match: {{path: /{name}}}}}\n" for name in ORDERS[order])
+    rules = "".join(f"    {line}\n" for line in room().splitlines())
+    made = gateway(
+        f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n{rules}    endpoints:\n{endpoints}",
+        workers=workers,
+    )
+    for path in ("/one", "/two"):
+        there.on(path, Reply(delay=0.02))
+    load = crowd(made, 160 if SOAK else 80, paths=("/one", "/two"))
+    there.wait(3000 if SOAK else 600)
+    load.stop()
+    counts = [there.count(path) for path in ("/one", "/two")]
+    assert 0.45 <= counts[0] / sum(counts) <= 0.55, counts
+
+
+def test_a_call_at_another_worker_is_served_too(gateway, host):
+    """Of one client: slots that come free at one worker serve its own calls first, and it has always some."""
+    there = host()
+    there.on("/", Reply(delay=0.02))
+    made = gateway(
+        f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n"
+        + "".join(f"    {line}\n" for line in room(slots=1).splitlines()),
+        workers=2,
+    )
+    loads = [crowd(made, 1, seconds=20) for _ in range(24)]  # each on a connection that some worker has for good
+    there.wait(600 if SOAK else 200, seconds=60)
+    served = [sum(result.status == 200 for result in load.stop()) for load in loads]
+    assert min(served) > 0, served
