@@ -26,6 +26,18 @@ static uint32_t hosts_tried(struct becalm_call *call, uint32_t host[static BECAL
     return known;
 }
 
+bool becalm__attempt_tried(struct becalm_call *call, uint32_t host)
+{
+    uint32_t tried[BECALM_RECORD_MAX];
+    uint32_t known = hosts_tried(call, tried);
+    for (uint32_t i = 0; i < known; i++) {
+        if (tried[i] == host) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t becalm__attempt_pick(struct step *s)
 {
     struct becalm_call *call = s->call;

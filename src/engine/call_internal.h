@@ -194,6 +194,9 @@ void becalm__attempt_abandon(struct step *s, uint32_t slots);
 /* A host that this call has not tried, if there is one; BECALM_NO_HOST if the target has none at all. */
 uint32_t becalm__attempt_pick(struct step *s);
 
+/* Has this call tried the host, as far as the record remembers? */
+bool becalm__attempt_tried(struct becalm_call *, uint32_t host);
+
 /* The retry that was paid for is not sent: everything comes back. */
 void becalm__attempt_unspend(struct step *s);
 

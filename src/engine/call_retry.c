@@ -115,11 +115,22 @@ static void wait_for_host(struct step *s, struct becalm_wait *wait)
     }
 }
 
-/* Backoff, the server's hint, what its host asked of everybody, and the client-side rate limit: the longest of them. */
-static void wait_draw(struct step *s, const struct becalm_outcome *outcome, struct becalm_wait *wait)
+/* Nothing was sent, and there is a host that this call has not tried, that is not ejected and did not ask for quiet:
+ * backoff would spare nobody. An ejected one is no way out, also while ejection is ignored because too many are. */
+static bool leaves_at_once(struct step *s, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
-    call->next_host = becalm__attempt_pick(s);
+    const struct becalm_hosts *hosts = call->target->hosts;
+    return outcome->kind == BECALM_OUTCOME_REFUSED && !outcome->has_hint && hosts != NULL &&
+           call->next_host != BECALM_NO_HOST && !becalm__attempt_tried(call, call->next_host) &&
+           !becalm_host_ejected(hosts, call->next_host, s->now) &&
+           becalm_hosts_hint(hosts, call->next_host, s->now) == 0;
+}
+
+/* Backoff, the server's hint, and what its host asked of everybody: the longest of them. */
+static void wait_back_off(struct step *s, const struct becalm_outcome *outcome, struct becalm_wait *wait)
+{
+    const struct becalm_call *call = s->call;
     becalm_backoff_wait(&call->policy->backoff,
                         &(struct becalm_backoff_draw){
                             .n = call->retries + 1,
@@ -130,6 +141,18 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
                         wait);
     if (call->target->hosts != NULL) {
         wait_for_host(s, wait);
+    }
+}
+
+/* How long the retry waits, and where it goes. The client-side rate limit is kept in any case. */
+static void wait_draw(struct step *s, const struct becalm_outcome *outcome, struct becalm_wait *wait)
+{
+    struct becalm_call *call = s->call;
+    call->next_host = becalm__attempt_pick(s);
+    if (leaves_at_once(s, outcome)) {
+        *wait = (struct becalm_wait){0, 0, 0, false};
+    } else {
+        wait_back_off(s, outcome, wait);
     }
     if (call->target->rate != NULL) {
         wait->wait = becalm_ns_max(wait->wait, becalm_rate_peek(call->target->rate, s->now));

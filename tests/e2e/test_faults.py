@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Hosts that die, hang, reset and lie: no wrong body ever, nothing done twice that must not be, and back at once."""
 
+import json
 import random
 import select
 import socket
@@ -12,6 +13,7 @@ from conftest import policy_of
 from host import Reply, wait_until
 from load import Load, reasons, statuses
 from message import is_signed, request, signed
+from test_admin import target
 
 QUICK = "initialDelay: 1ms\nmaxDelay: 5ms\nbudget: {kind: none}\nbreaker: {enabled: false}\noutlier: {enabled: false}\n"
 
@@ -170,6 +172,48 @@ def test_a_stale_connection_does_not_repeat_a_post(pair):
     with gateway.wire() as wire:
         asked = [wire.ask("POST", f"/{n}", body=b"x").status for n in range(60)]
     assert host.count() == 60 and set(asked) == {200, 502}
+
+
+SLOW_BACKOFF = "initialDelay: 20s\nmaxDelay: 20s\njitter: none\nattemptTimeout: 60s\nbreaker: {enabled: false}\n"
+
+
+def refusing(host, count):
+    hosts = [host() for _ in range(count)]
+    for each in hosts:
+        each.stop()
+    return hosts
+
+
+@pytest.mark.parametrize("ejection", ["true", "false"])
+def test_a_host_that_refuses_is_left_at_once_for_one_that_was_not_tried(gateway, host, ejection):
+    """Nothing was sent, so backoff spares nobody: it would take 20 s."""
+    live, dead = [host(), host()], refusing(host, 1)
+    rules = SLOW_BACKOFF + f"deadline: 60s\nbudget: {{kind: none}}\noutlier: {{enabled: {ejection}}}\n"
+    made = gateway(policy_of(live + dead, rules=rules))
+    began = time.monotonic()
+    for number in range(30):
+        assert made.ask("POST" if number % 2 else "GET", body=b"pay" if number % 2 else b"").status == 200
+        assert time.monotonic() - began < 15
+    assert sum(target(made)["retries"]) > 0, "some had gone to the dead one first"
+
+
+def test_hosts_that_refuse_are_tried_once_each_at_once_and_then_there_is_backoff(gateway, host):
+    rules = SLOW_BACKOFF + "deadline: 10s\nmaxRetries: 8\nbudget: {kind: none}\noutlier: {enabled: false}\n"
+    made = gateway(policy_of(refusing(host, 3), rules=rules))
+    began = time.monotonic()
+    answer = made.ask()
+    assert answer.status in (502, 504) and json.loads(answer.body)["attempts"] == 3, answer.body
+    assert json.loads(answer.body)["reason"] == "deadline", "the next one would wait for 20 s"
+    assert time.monotonic() - began < 8
+
+
+def test_leaving_a_host_at_once_is_a_retry_and_costs_one(gateway, host):
+    """At most maxRetries, and paid from the budget."""
+    rules = SLOW_BACKOFF + "deadline: 10s\nmaxRetries: 1\noutlier: {enabled: false}\n"
+    made = gateway(policy_of(refusing(host, 4), rules=rules))
+    bodies = [json.loads(made.ask().body) for _ in range(5)]
+    assert max(body["attempts"] for body in bodies) == 2 and bodies[0]["reason"] == "attempts_spent"
+    assert bodies[-1]["reason"] == "budget_empty"
 
 
 def test_a_refused_connection_is_retried_for_a_post_too(gateway, host):

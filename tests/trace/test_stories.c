@@ -327,6 +327,32 @@ static void test_story__a_failure_that_is_not_fatal_hedges_at_once(void **state)
     world_close(&w);
 }
 
+static void test_story__a_refused_attempt_goes_to_an_untried_host_at_once(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.max_retries = 3;
+    becalm_budget_defaults(&w.policy.budget, BECALM_BUDGET_NONE);
+    world_open(&w, 2);
+    struct reply refused = reply_kind(MS, BECALM_OUTCOME_REFUSED);
+    world_call(&w, &(struct plan){.request = post, .reply = {refused, refused, refused, reply_ok(10 * MS)}});
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(2 * MS, 503), reply_ok(10 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0 to host 1\n"
+                     "[  0ms] call 2 begins -> send 0 to host 0\n"
+                     "[  1ms] call 1 got refused on 0 -> send 1 to host 0, wait 0ms (backoff)\n"
+                     "[  2ms] call 1 got refused on 1 -> wait 200ms (backoff)\n"
+                     "[  2ms] call 2 got rejected 503 on 0 -> wait 100ms (backoff)\n"
+                     "[102ms] call 2 wakes -> send 1 to host 1\n"
+                     "[112ms] call 2 got ok 200 on 1 -> answer, finish (ok)\n"
+                     "[202ms] call 1 wakes -> send 2 to host 1\n"
+                     "[203ms] call 1 got refused on 2 -> wait 400ms (backoff)\n"
+                     "[603ms] call 1 wakes -> send 3 to host 1\n"
+                     "[613ms] call 1 got ok 200 on 3 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
 static void test_story__a_retry_after_is_honoured_with_jitter_on_top(void **state)
 {
     (void)state;
@@ -810,6 +836,7 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__one_caller_with_a_deadline_of_1_ms_harms_nobody_else),
              cmocka_unit_test(test_story__a_hedge_wins_and_the_loser_is_cancelled),
              cmocka_unit_test(test_story__a_failure_that_is_not_fatal_hedges_at_once),
+             cmocka_unit_test(test_story__a_refused_attempt_goes_to_an_untried_host_at_once),
              cmocka_unit_test(test_story__a_retry_after_is_honoured_with_jitter_on_top),
              cmocka_unit_test(test_story__a_marked_answer_is_not_retried),
              cmocka_unit_test(test_story__a_post_is_retried_only_if_it_was_never_sent),
