@@ -4,6 +4,8 @@
 #include "gateway.h"
 #include "tunnel.h"
 
+#include "http/keep_alive.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,11 +105,12 @@ static bool redo(struct attempt *attempt)
     struct exchange *exchange = attempt->exchange;
     struct upstream *upstream = attempt->upstream;
     if (attempt->redone || upstream == NULL || !upstream->reused || attempt->heard || attempt->state != ATTEMPT_SENT ||
-        (attempt->wrote && !exchange_may_repeat(exchange))) {
+        (attempt->wrote && !attempt->unread && !exchange_may_repeat(exchange))) {
         return false;
     }
     attempt->redone = true;
     attempt->wrote = attempt->through = false;
+    attempt->written = 0;
     attempt->state = ATTEMPT_CONNECTING;
     bytes_free(&attempt->unsent);
     release(attempt, false);
@@ -245,6 +248,7 @@ static bool attempt_put(struct attempt *attempt, struct iovec *part, int count)
         }
         written = written < 0 ? 0 : written;
         attempt->wrote |= written > 0;
+        attempt->written += (size_t)written;
     }
     return (size_t)written == total || keep_unsent(attempt, part, count, (size_t)written);
 }
@@ -347,6 +351,7 @@ static bool flush_unsent(struct attempt *attempt)
             return false;
         }
         attempt->wrote = true;
+        attempt->written += (size_t)written;
         unsent->from += (uint32_t)written;
         if (attempt->exchange->client != NULL) {
             attempt->exchange->client->since = attempt->exchange->worker->loop.now; /* it moves */
@@ -493,6 +498,23 @@ static bool hold(struct attempt *attempt, const struct pieces *pieces, bool ende
     return tell_head(attempt, &offer, &outcome);
 }
 
+/* How long the host keeps this connection when it is idle. */
+static __attribute__((noinline)) void read_keep_alive(struct attempt *attempt, const char *bytes,
+                                                      const struct h1_head *head)
+{
+    struct becalm__keep_alive keep = {0};
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        if (head->field[i].id == H1_KEEP_ALIVE) {
+            (void)becalm__keep_alive_read(h1_value(bytes, &head->field[i]), &keep); /* what is malformed says nothing */
+        }
+    }
+    if (keep.spent || (keep.has_timeout && keep.timeout == 0)) {
+        attempt->keep_alive = false;
+    } else if (keep.has_timeout) {
+        upstream_keep_for(attempt->upstream, keep.timeout * BECALM_S);
+    }
+}
+
 /* The head is here: `bytes` .. `end`. True: go on reading. */
 static bool take_answer(struct attempt *attempt, const char *bytes, const char *end, const struct h1_head *head)
 {
@@ -503,6 +525,9 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     attempt->status = head->status;
     attempt->keep_alive = head->keep_alive;
     attempt->names_fields = head->names_fields;
+    if (h1_has(head, H1_KEEP_ALIVE)) {
+        read_keep_alive(attempt, bytes, head);
+    }
     attempt->framing = head->framing;
     attempt->content_length = head->content_length;
     h1_body_init(&attempt->body, head);
@@ -661,10 +686,44 @@ static bool take_body(struct attempt *attempt, const char *bytes, size_t length)
     return true;
 }
 
+#define RESET_WAIT BECALM_S /* the longest way to a host and back */
+
+/* The host has closed a pooled connection at the very moment when a request that may not be repeated was on its way.
+ * Finds out whether anybody can have read that, so that it is repeated after all. True: wait, that is not known yet. */
+static __attribute__((noinline)) bool unread_wait(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct upstream *upstream = attempt->upstream;
+    becalm_ns now = exchange->worker->loop.now;
+    if (!upstream->reused || attempt->redone || attempt->heard || !attempt->wrote || exchange->body_streams ||
+        exchange->upgrades || exchange_may_repeat(exchange)) {
+        return false;
+    }
+    attempt->fin_at = attempt->fin_at == 0 ? now : attempt->fin_at;
+    switch (upstream_fate(upstream, attempt->written)) {
+    case UPSTREAM_FATE_UNREAD:
+        attempt->unread = true;
+        return false;
+    case UPSTREAM_FATE_UNKNOWN:
+        return false;
+    case UPSTREAM_FATE_OPEN:
+        break;
+    }
+    if (becalm_ns_since(now, attempt->fin_at) >= RESET_WAIT) {
+        return false;
+    }
+    upstream->readable = false;
+    upstream_look_again(upstream);
+    return true;
+}
+
 /* The host has closed the connection. */
 static void ended(struct attempt *attempt)
 {
     bool answering = attempt->state == ATTEMPT_HOLDING || attempt->state == ATTEMPT_PASSING;
+    if (attempt->state == ATTEMPT_SENT && unread_wait(attempt)) {
+        return;
+    }
     if (!answering || !h1_body_closed(&attempt->body)) {
         broken(attempt);
         return;

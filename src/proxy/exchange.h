@@ -43,6 +43,9 @@ struct attempt {
     enum attempt_state state;
     bool redone;                /* on a fresh connection, because the pooled one was dead */
     bool wrote;                 /* a byte of the request may have reached the host */
+    bool unread;                /* but nobody has read it there, and nobody will */
+    size_t written;             /* bytes of the request, on this connection */
+    becalm_ns fin_at;           /* when the host closed before it answered; 0: it did not */
     bool through;               /* the request is written to its end */
     uint8_t interim;            /* how many 1xx came before the answer */
     bool heard;                 /* a byte of the answer has come */

@@ -5,10 +5,12 @@
 #include "exchange.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -130,6 +132,20 @@ static void dialing_remove(struct upstream *upstream)
     host->connecting--;
 }
 
+/* How long this one may be idle: as the policy says, and no longer than its host likes. */
+static becalm_ns idle_limit(const struct upstream *upstream)
+{
+    becalm_ns limit = upstream->host->idle_limit;
+    return upstream->keep_for > 0 && upstream->keep_for < limit ? upstream->keep_for : limit;
+}
+
+void upstream_keep_for(struct upstream *upstream, becalm_ns time)
+{
+    becalm_ns before =
+        time > 2 * BECALM_S ? BECALM_S : time / 2; /* what is kept for a second can be used for half of it */
+    upstream->keep_for = becalm_ns_max(1, time - before);
+}
+
 static void destroy(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
@@ -161,14 +177,18 @@ static void timer_fires(struct timer *timer)
         }
         break;
     case UPSTREAM_IDLE:
-        if (becalm_ns_since(loop->now, upstream->idle_since) >= host->idle_limit) {
+        if (becalm_ns_since(loop->now, upstream->idle_since) >= idle_limit(upstream)) {
             upstream_close(upstream);
         } else {
-            wheel_arm(&loop->wheel, timer, becalm_ns_after(upstream->idle_since, host->idle_limit));
+            wheel_arm(&loop->wheel, timer, becalm_ns_after(upstream->idle_since, idle_limit(upstream)));
         }
         break;
     case UPSTREAM_BUSY:
-        wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, host->idle_limit));
+        wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, idle_limit(upstream)));
+        if (upstream->ended && attempt != NULL) {
+            upstream->readable = true;
+            attempt_ready(attempt, 0);
+        }
         break;
     }
 }
@@ -271,7 +291,9 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
 {
     while (host->idle != NULL) {
         struct upstream *upstream = host->idle;
-        if (!careful || alive(upstream)) {
+        bool late =
+            upstream->keep_for > 0 && becalm_ns_since(loop_of(host)->now, upstream->idle_since) >= upstream->keep_for;
+        if (!late && (!careful || alive(upstream))) {
             idle_remove(upstream);
             upstream->state = UPSTREAM_BUSY;
             upstream->reused = true;
@@ -375,7 +397,34 @@ void upstream_put(struct upstream *upstream)
     }
     upstream->readable = false;
     idle_add(upstream);
+    if (upstream->keep_for > 0) {
+        becalm_ns close_at = becalm_ns_after(upstream->idle_since, idle_limit(upstream));
+        if (upstream->timer.at > close_at) { /* else it looks again when it fires */
+            wheel_arm(&loop_of(host)->wheel, &upstream->timer, close_at);
+        }
+    }
     serve_later(host);
+}
+
+enum upstream_fate upstream_fate(const struct upstream *upstream, size_t written)
+{
+    int fd = upstream->source.fd;
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    int waiting = 0; /* bytes that are not acknowledged, or not even sent */
+    if (upstream->host->address.any.sa_family == AF_UNIX || ioctl(fd, SIOCOUTQ, &waiting) != 0 ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || waiting < 0 || (size_t)waiting != written) {
+        return UPSTREAM_FATE_UNKNOWN;
+    }
+    return info.tcpi_state == TCP_CLOSE ? UPSTREAM_FATE_UNREAD : UPSTREAM_FATE_OPEN;
+}
+
+#define LOOK_AGAIN (20 * BECALM_MS)
+
+void upstream_look_again(struct upstream *upstream)
+{
+    struct loop *loop = loop_of(upstream->host);
+    wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, LOOK_AGAIN));
 }
 
 void upstream_close(struct upstream *upstream)

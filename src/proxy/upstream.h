@@ -25,6 +25,7 @@ struct upstream {
     struct upstream *next;   /* among the idle ones, or those being connected */
     struct upstream *previous;
     becalm_ns idle_since;
+    becalm_ns keep_for; /* idle, before its host may close it; 0: the host has not said */
     enum upstream_state state;
     bool reused;
     bool readable; /* there may be more to read */
@@ -68,6 +69,27 @@ enum upstream_result upstream_get(struct upstream_host *, struct attempt *, beca
 /* The attempt is through with its connection: it may be used again, or not. Also leaves the line, if it waits. */
 void upstream_put(struct upstream *);
 void upstream_close(struct upstream *);
+
+/* The host says for how long it keeps an idle connection: from now on this one is closed a second before. */
+void upstream_keep_for(struct upstream *, becalm_ns);
+
+/* The host has sent its FIN: what became of the bytes that were written since the connection was last idle, or made?
+ *
+ * A FIN acknowledges all that has reached its sender. So if not one of the bytes is acknowledged, the host had closed
+ * before they came. Then its system answers them with a reset, unless the host had only closed one side of the
+ * connection and goes on reading. Both together, nothing acknowledged and a reset behind the FIN, say that no program
+ * has read them. Not so for one that closes its side, reads and acts all the same, and then aborts the connection
+ * before its system acknowledges anything; such a program could never have answered. */
+enum upstream_fate {
+    UPSTREAM_FATE_OPEN,   /* neither acknowledged nor refused yet: ask again */
+    UPSTREAM_FATE_UNREAD, /* the host's system has refused them: nobody has read them */
+    UPSTREAM_FATE_UNKNOWN /* the host may have them; always so of a Unix socket */
+};
+enum upstream_fate upstream_fate(const struct upstream *, size_t written);
+
+/* Calls attempt_ready() again soon, though nothing may have happened. */
+void upstream_look_again(struct upstream *);
+
 void upstream_leave(struct attempt *);
 
 /* Closes all idle ones. */
