@@ -91,6 +91,7 @@ struct becalm_settings {
     uint32_t max_connections_per_client; /* 0: no limit of their own */
     uint64_t max_header_bytes;
     uint64_t max_body; /* UINT64_MAX: no limit */
+    uint64_t max_buffered; /* 0: a quarter of the memory that the process may have */
     uint64_t replay_per_request;
     uint64_t replay_total;
     const char *const *upgrades;

@@ -40,6 +40,8 @@ enum metrics_bound {
     METRICS_CLIENT_DISPLACED,
     METRICS_CLIENT_REFUSED,
     METRICS_BODY_CUT,
+    METRICS_BUFFERED_CUT,
+    METRICS_BUFFERED_REFUSED,
     METRICS_BOUNDS
 };
 
@@ -48,6 +50,8 @@ struct metrics_gateway {
     uint64_t connections; /* of clients, open now */
     uint64_t accepted;    /* and ever */
     uint64_t bounds[METRICS_BOUNDS];
+    uint64_t buffered; /* bytes that wait in user space, and their bound */
+    uint64_t buffered_max;
     bool reload_ok;     /* the latest one */
     uint64_t reload_at; /* of the latest that went well: seconds since 1970 */
     uint64_t log_dropped;

@@ -251,6 +251,8 @@ static const struct schema_key settings[] = {
     {"maxHeaderBytes", FIELD(SIZE, max_header_bytes), RANGE(256, 1 << 20), .sentence = "how large a head may be"},
     {"maxBody", FIELD(SIZE, max_body), RANGE(0, UINT64_MAX - 1), .word = "none", .stands_for = UINT64_MAX,
      .sentence = "how large a request's body may be"},
+    {"maxBuffered", FIELD(SIZE, max_buffered), RANGE(1 << 20, UINT64_C(1) << 40), .word = "auto",
+     .sentence = "how much may wait for slow readers; auto: a quarter of the cgroup's memory, 256MiB without a limit"},
     {"replay.perRequest", FIELD(SIZE, replay_per_request), RANGE(0, 1 << 30), .sentence = "a larger body is not kept for a retry"},
     {"replay.total", FIELD(SIZE, replay_total), RANGE(0, UINT64_C(1) << 40), .sentence = "kept for retries in all"},
     {"upgrades", FIELD(LIST, upgrades), .sentence = "which protocols a connection may change to"},

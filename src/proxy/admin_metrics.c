@@ -60,6 +60,8 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
         .reload_at = reload.good_wall / BECALM_S,
         .log_dropped = log_dropped(gateway->log),
         .store = store,
+        .buffered = atomic_load_explicit(&gateway->buffered, memory_order_relaxed),
+        .buffered_max = atomic_load_explicit(&gateway->max_buffered, memory_order_relaxed),
     };
     for (uint32_t i = 0; i < METRICS_BOUNDS; i++) {
         figures->bounds[i] = atomic_load_explicit(&gateway->bounds[i], memory_order_relaxed);

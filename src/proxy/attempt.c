@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
+#include "buffered.h"
 #include "exchange.h"
 #include "gateway.h"
 #include "tunnel.h"
@@ -24,8 +25,8 @@ void attempt_free(struct attempt *attempt)
     struct exchange *exchange = attempt->exchange;
     upstream_leave(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->task);
-    bytes_free(&attempt->unsent);
-    bytes_free(&attempt->got);
+    buffered_free(exchange->worker, &attempt->unsent);
+    buffered_free(exchange->worker, &attempt->got);
     bytes_free(&attempt->trailers);
     exchange->attempt[attempt->slot] = NULL;
     if (attempt->state != ATTEMPT_NONE) {
@@ -112,7 +113,7 @@ static bool redo(struct attempt *attempt)
     attempt->wrote = attempt->through = false;
     attempt->written = 0;
     attempt->state = ATTEMPT_CONNECTING;
-    bytes_free(&attempt->unsent);
+    buffered_free(exchange->worker, &attempt->unsent);
     release(attempt, false);
     meter_add(&exchange->meter->redone, 1);
     attempt_got(attempt, upstream_get(attempt->host, attempt, attempt->connect_timeout, true, false));
@@ -220,7 +221,8 @@ static bool keep_unsent(struct attempt *attempt, const struct iovec *part, int c
     for (int i = 0; i < count; i++) {
         size_t skip = written < part[i].iov_len ? written : part[i].iov_len;
         written -= skip;
-        if (!bytes_add(&attempt->unsent, (const char *)part[i].iov_base + skip, part[i].iov_len - skip)) {
+        if (!buffered_add(attempt->exchange->worker, &attempt->unsent, (const char *)part[i].iov_base + skip,
+                          part[i].iov_len - skip)) {
             return false;
         }
     }
@@ -301,7 +303,7 @@ static void attempt_write(struct attempt *attempt)
         expect_sent(exchange);
         /* What streams is here once. Even if the socket took nothing of it, no other connection could have it. */
         attempt->wrote |= bytes_left(&exchange->body) > 0;
-        bytes_free(&exchange->body);
+        exchange_drop_body(exchange);
         exchange_feed(exchange);
     }
 }
@@ -329,7 +331,7 @@ void attempt_body(struct attempt *attempt)
         loop_later(&exchange->worker->loop, &attempt->task);
         return;
     }
-    bytes_free(&exchange->body);
+    exchange_drop_body(exchange);
     attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
     tell_through(attempt);
 }
@@ -357,7 +359,7 @@ static bool flush_unsent(struct attempt *attempt)
             attempt->exchange->client->since = attempt->exchange->worker->loop.now; /* it moves */
         }
     }
-    bytes_free(unsent);
+    buffered_free(attempt->exchange->worker, unsent);
     attempt->through = attempt->exchange->body_in.ended;
     return true;
 }
@@ -471,7 +473,7 @@ static bool hold(struct attempt *attempt, const struct pieces *pieces, bool ende
 {
     struct exchange *exchange = attempt->exchange;
     for (int i = 0; i < pieces->count; i++) {
-        if (!bytes_add(&attempt->got, pieces->piece[i].at, pieces->piece[i].length)) {
+        if (!buffered_add(exchange->worker, &attempt->got, pieces->piece[i].at, pieces->piece[i].length)) {
             fail(attempt, BECALM_HTTP_CUT);
             return false;
         }
@@ -531,7 +533,7 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     attempt->framing = head->framing;
     attempt->content_length = head->content_length;
     h1_body_init(&attempt->body, head);
-    bytes_free(&attempt->got);
+    buffered_free(exchange->worker, &attempt->got);
     wrong = collect(attempt, &at, end, &pieces);
     if (wrong != NULL) {
         refuse_answer(attempt, wrong);
@@ -615,8 +617,8 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
                 return false;
             }
             attempt->scanned = (size_t)(end - bytes);
-            bytes_free(&attempt->got);
-            if (!bytes_add(&attempt->got, bytes, (size_t)(end - bytes))) {
+            buffered_free(worker, &attempt->got);
+            if (!buffered_add(worker, &attempt->got, bytes, (size_t)(end - bytes))) {
                 fail(attempt, BECALM_HTTP_RESET);
                 return false;
             }
@@ -650,7 +652,7 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
         }
         bytes += head_length;
         attempt->blank = false;
-        bytes_free(&attempt->got);
+        buffered_free(exchange->worker, &attempt->got);
     }
 }
 
@@ -759,7 +761,9 @@ static bool attempt_read(struct attempt *attempt)
         if (had > 0) {
             memcpy(worker->in, attempt->got.at + attempt->got.from, had);
         }
-        ssize_t got = recv(upstream->source.fd, worker->in + had, WORKER_IN - had, 0);
+        size_t piece = buffered_piece(worker);
+        size_t room = piece < WORKER_IN - had ? piece : WORKER_IN - had;
+        ssize_t got = recv(upstream->source.fd, worker->in + had, room, 0);
         if (got < 0) {
             if (errno == EINTR) {
                 continue;
@@ -776,7 +780,7 @@ static bool attempt_read(struct attempt *attempt)
             ended(attempt);
             return false;
         }
-        upstream->readable = upstream->ended || (size_t)got == WORKER_IN - had;
+        upstream->readable = upstream->ended || (size_t)got == room;
         size_t length = had + (size_t)got;
         bool more = attempt->state == ATTEMPT_SENT ? take_head(attempt, worker->in, length)
                                                    : take_body(attempt, worker->in, length);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "client.h"
 
+#include "buffered.h"
 #include "exchange.h"
 #include "gateway.h"
 #include "own.h"
@@ -17,8 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TURN_READS 2  /* then others have their turn */
-#define TURN_HEADS 16 /* or then: requests that are answered at once, many to a read */
+#define TURN_READS 2     /* then others have their turn */
+#define TURN_HEADS 16    /* or then: requests that are answered at once, many to a read */
+#define ROUND      4096u /* sizes of large buffers */
 #define LINGER     (2 * BECALM_S)
 #define GRACE      (1 * BECALM_S) /* to say something, for who connected a moment before the end */
 #define STUCK      (5 * BECALM_S) /* reads nothing of its answer for so long: it may be given up for another one */
@@ -34,9 +36,10 @@ bool bytes_add(struct bytes *bytes, const char *at, size_t length)
         bytes->from = bytes->length = 0;
     }
     if (bytes->size - bytes->length < length) {
-        size_t size = bytes->size == 0 ? 512 : bytes->size;
-        while (size - bytes->length < length) {
-            size *= 2;
+        size_t need = bytes->length + length;
+        size_t size = bytes->size == 0 ? 512 : (size_t)bytes->size * 2;
+        if (size < need) { /* the first of it is often all of it */
+            size = (need + ROUND - 1) / ROUND * ROUND;
         }
         char *larger = realloc(bytes->at, size);
         if (larger == NULL) {
@@ -307,8 +310,8 @@ void client_close(struct client *client)
     }
     timer_disarm(&client->timer);
     loop_not_later(&worker->loop, &client->task);
-    bytes_free(&client->in);
-    bytes_free(&client->out);
+    buffered_free(worker, &client->in);
+    buffered_free(worker, &client->out);
     *client->link = client->next;
     if (client->next != NULL) {
         client->next->link = client->link;
@@ -364,7 +367,7 @@ enum price client_price(struct client *client)
     return PRICE_BUSY;
 }
 
-void client_displace(struct client *client)
+void client_displace(struct client *client, const char *reason, const char *what)
 {
     struct exchange *exchange = client->exchange;
     bool answering = client_blocked(client) || (exchange != NULL && exchange->answer_begun);
@@ -376,7 +379,7 @@ void client_displace(struct client *client)
         exchange_cancel(exchange);
     }
     if (exchange != NULL || (client->state == CLIENT_HEAD && bytes_left(&client->in) > 0)) {
-        put_refusal(client, 503, "connections", "another client needs the connection");
+        put_refusal(client, 503, reason, what);
     }
     client_close(client);
 }
@@ -406,6 +409,13 @@ bool client_trusted(struct client *client)
             getpeername(client->source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);
     }
     return client->trusted;
+}
+
+uint64_t client_held(const struct client *client)
+{
+    uint64_t held = (uint64_t)client->in.size + client->out.size;
+    held += client->exchange == NULL ? 0 : exchange_held(client->exchange);
+    return held + (client->tunnel == NULL ? 0 : tunnel_held(client->tunnel));
 }
 
 struct becalm_text client_peer(const struct client *client, char *text, size_t size)
@@ -448,7 +458,7 @@ static bool flush(struct client *client)
         client->since = client->worker->loop.now;
     }
     if (bytes_left(out) == 0) {
-        bytes_free(out);
+        buffered_free(client->worker, out);
     }
     return true;
 }
@@ -471,7 +481,8 @@ bool client_write(struct client *client, struct iovec *part, int count)
     for (int i = 0; i < count; i++) {
         size_t skip = (size_t)written < part[i].iov_len ? (size_t)written : part[i].iov_len;
         written -= (ssize_t)skip;
-        if (!bytes_add(&client->out, (const char *)part[i].iov_base + skip, part[i].iov_len - skip)) {
+        if (skip < part[i].iov_len && !buffered_add(client->worker, &client->out, (const char *)part[i].iov_base + skip,
+                                                    part[i].iov_len - skip)) {
             return false;
         }
     }
@@ -636,6 +647,18 @@ struct arrival {
     const char *end;
 };
 
+/* How much to read behind what there is. Of heads no more than one may have, since what comes behind it waits until it
+ * is answered; if that was not enough, a little more shows that it is too large. */
+static size_t read_room(const struct client *client, size_t had)
+{
+    const struct worker *worker = client->worker;
+    if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
+        return had < worker->head_room ? worker->head_room - had : ROUND;
+    }
+    size_t piece = buffered_piece(worker);
+    return piece < WORKER_IN - had ? piece : WORKER_IN - had;
+}
+
 /* Takes what came early, or reads. False: there is nothing now, or nobody any more. */
 static bool arrive(struct client *client, struct arrival *arrival)
 {
@@ -650,9 +673,10 @@ static bool arrive(struct client *client, struct arrival *arrival)
     if (had > 0) {
         memcpy(worker->in, client->in.at + client->in.from, had);
     }
+    size_t room = read_room(client, had);
     ssize_t got;
     do {
-        got = recv(client->source.fd, worker->in + had, WORKER_IN - had, 0);
+        got = recv(client->source.fd, worker->in + had, room, 0);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
         client->readable = false;
@@ -665,8 +689,8 @@ static bool arrive(struct client *client, struct arrival *arrival)
         read_ended(client);
         return false;
     }
-    client->readable = client->ended || (size_t)got == WORKER_IN - had;
-    bytes_free(&client->in);
+    client->readable = client->ended || (size_t)got == room;
+    buffered_free(worker, &client->in);
     *arrival = (struct arrival){.at = worker->in, .end = worker->in + had + got};
     return true;
 }
@@ -675,11 +699,11 @@ static bool arrive(struct client *client, struct arrival *arrival)
 static bool keep_rest(struct client *client, struct arrival *arrival)
 {
     if (arrival->at == arrival->end) {
-        bytes_free(&arrival->owned);
+        buffered_free(client->worker, &arrival->owned);
         return true;
     }
     if (arrival->owned.at == NULL) {
-        return bytes_add(&client->in, arrival->at, (size_t)(arrival->end - arrival->at));
+        return buffered_add(client->worker, &client->in, arrival->at, (size_t)(arrival->end - arrival->at));
     }
     arrival->owned.from = (uint32_t)(arrival->at - arrival->owned.at);
     client->in = arrival->owned;
@@ -688,12 +712,13 @@ static bool keep_rest(struct client *client, struct arrival *arrival)
 
 static void client_read(struct client *client)
 {
+    struct worker *worker = client->worker;
     int fd = client->source.fd;
     int heads = TURN_HEADS;
     for (int turn = 0; client->readable && wants_bytes(client); turn++) {
         struct arrival arrival;
         if (turn == TURN_READS || heads == 0) {
-            loop_later(&client->worker->loop, &client->task); /* others have their turn */
+            loop_later(&worker->loop, &client->task); /* others have their turn */
             return;
         }
         if (!arrive(client, &arrival)) {
@@ -701,7 +726,7 @@ static void client_read(struct client *client)
         }
         arrival.at = take(client, arrival.at, arrival.end, &heads);
         if (arrival.at == NULL || client->source.fd != fd) {
-            bytes_free(&arrival.owned);
+            buffered_free(worker, &arrival.owned);
             return;
         }
         if (!keep_rest(client, &arrival)) {

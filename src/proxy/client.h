@@ -93,7 +93,7 @@ void client_admit(struct client *);
 /* Answers what never became an exchange; the connection ends with it. */
 void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
 /* Closes it now, for another one. Who is in the middle of something is told why, as far as its socket takes that. */
-void client_displace(struct client *);
+void client_displace(struct client *, const char *reason, const char *what);
 /* What it would lose by that. */
 enum price client_price(struct client *);
 
@@ -102,6 +102,9 @@ void client_quiet(struct client *);
 
 /* Do its deadline, attempt and mark headers count? */
 bool client_trusted(struct client *);
+
+/* How much waits for it or because of it, by the size of the buffers. */
+uint64_t client_held(const struct client *);
 
 struct becalm_text client_peer(const struct client *, char *text, size_t size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
+#include "buffered.h"
 #include "gateway.h"
 #include "own.h"
 
@@ -119,8 +120,8 @@ static void exchange_free(struct exchange *exchange)
     key_end(exchange, false);
     expect_drop(exchange);
     exchange_release_body(exchange);
-    bytes_free(&exchange->kept.bytes);
-    bytes_free(&exchange->stored);
+    buffered_free(worker, &exchange->kept.bytes);
+    buffered_free(worker, &exchange->stored);
     if (exchange->large != NULL) {
         free(exchange->large);
     }
@@ -609,8 +610,40 @@ void exchange_release_body(struct exchange *exchange)
                                   memory_order_relaxed);
         exchange->body_reserved = 0;
     }
-    bytes_free(&exchange->body);
+    exchange_drop_body(exchange);
     bytes_free(&exchange->trailers);
+}
+
+void exchange_drop_body(struct exchange *exchange)
+{
+    buffered_changed(exchange->worker, exchange->body_buffered, 0);
+    exchange->body_buffered = 0;
+    bytes_free(&exchange->body);
+}
+
+uint64_t exchange_held(const struct exchange *exchange)
+{
+    uint64_t held = exchange->body_buffered + exchange->kept.bytes.size + exchange->stored.size;
+    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+        const struct attempt *attempt = exchange->attempt[i];
+        held += attempt == NULL ? 0 : (uint64_t)attempt->unsent.size + attempt->got.size;
+    }
+    return held;
+}
+
+/* A body that streams waits for its turn. False: there is no memory for that, and the request is refused. */
+static bool buffer_body(struct exchange *exchange)
+{
+    if (buffered_over(exchange->worker)) {
+        gateway_count_bound(exchange->worker->gateway, METRICS_BUFFERED_REFUSED);
+        exchange->wants_close = true;
+        refuse(exchange, 503, "proxy_internal_response", "buffered",
+               "more is waiting in this gateway than maxBuffered allows");
+        return false;
+    }
+    exchange->body_buffered = exchange->body.size;
+    buffered_changed(exchange->worker, 0, exchange->body_buffered);
+    return true;
 }
 
 static void refuse_body(struct exchange *exchange)
@@ -778,6 +811,10 @@ bool exchange_take_body(struct exchange *exchange, const char **at, const char *
         exchange->wants_close = true;
         refuse(exchange, 413, "http_request_error", "body_too_large",
                "the body is too large to be remembered with its idempotency key");
+        return false;
+    }
+    if (exchange->body_streams && !buffer_body(exchange)) {
+        *at = end;
         return false;
     }
     if (exchange->body_in.ended) {

@@ -130,6 +130,7 @@ struct exchange {
     bool body_streams;      /* too large to keep: goes on as it comes */
     struct expect *expect;  /* Expect goes to the host, and its 100 is awaited; NULL: not, or not any more */
     size_t body_reserved;   /* of the gateway's total */
+    size_t body_buffered;   /* of one that streams: what maxBuffered counts */
     uint64_t body_bytes;    /* that have come */
     becalm_ns body_at;      /* since when the next EXCHANGE_BODY_STEP bytes of it are awaited ... */
     uint32_t body_step;     /* ... and how many of them have come */
@@ -227,6 +228,8 @@ bool exchange_route(struct exchange *, struct route *);        /* false: its tar
 uint32_t exchange_attempt_from_above(const struct exchange *); /* x-envoy-attempt-count; 0: none */
 struct becalm_text exchange_method(const struct exchange *);
 void exchange_release_body(struct exchange *);
+void exchange_drop_body(struct exchange *);      /* what of it was sent on */
+uint64_t exchange_held(const struct exchange *); /* bytes of the buffers that maxBuffered is about */
 
 /* exchange_answer.c */
 void answer_classify(struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);

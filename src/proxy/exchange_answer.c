@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
+#include "buffered.h"
 #include "explain_header.h"
 #include "gateway.h"
 #include "own.h"
@@ -64,7 +65,7 @@ bool answer_fields(struct worker *worker, const char *bytes, const struct h1_hea
     char space[4096];
     struct h1_out added = {.at = space, .size = sizeof space};
     struct becalm_text phrase = h1_phrase(bytes, head);
-    if (!bytes_add(to, phrase.at, phrase.length) || !bytes_add(to, "\r\n", 2)) {
+    if (!buffered_add(worker, to, phrase.at, phrase.length) || !buffered_add(worker, to, "\r\n", 2)) {
         return false;
     }
     /* What has no body says how long it would be; of another, whoever writes it says so. */
@@ -83,29 +84,31 @@ bool answer_fields(struct worker *worker, const char *bytes, const struct h1_hea
             memcpy(space + name.length, ": ", 2);
             memcpy(space + name.length + 2, value.at, value.length);
             memcpy(space + length - 2, "\r\n", 2);
-            if (!bytes_add(to, space, length)) {
+            if (!buffered_add(worker, to, space, length)) {
                 return false;
             }
-        } else if (!bytes_add(to, name.at, name.length) || !bytes_add(to, ": ", 2) ||
-                   !bytes_add(to, value.at, value.length) || !bytes_add(to, "\r\n", 2)) {
+        } else if (!buffered_add(worker, to, name.at, name.length) || !buffered_add(worker, to, ": ", 2) ||
+                   !buffered_add(worker, to, value.at, value.length) || !buffered_add(worker, to, "\r\n", 2)) {
             return false;
         }
     }
     put_passed(&added, worker, head);
-    return bytes_add(to, added.at, added.length);
+    return buffered_add(worker, to, added.at, added.length);
 }
 
 void answer_keep(struct exchange *exchange, const struct offer *offer)
 {
     struct kept *kept = &exchange->kept;
-    bytes_free(&kept->bytes);
+    buffered_free(exchange->worker, &kept->bytes);
     kept->status = offer->attempt->status;
     kept->whole = offer->ended && offer->pieces->bytes <= KEEP_BYTES;
-    bool fields = offer->head == NULL ? bytes_add(&kept->bytes, offer->fields.at, offer->fields.length)
-                                      : answer_fields(exchange->worker, offer->bytes, offer->head, &kept->bytes);
+    bool fields = offer->head == NULL
+                      ? buffered_add(exchange->worker, &kept->bytes, offer->fields.at, offer->fields.length)
+                      : answer_fields(exchange->worker, offer->bytes, offer->head, &kept->bytes);
     kept->fields_length = kept->bytes.length;
     for (int i = 0; fields && kept->whole && i < offer->pieces->count; i++) {
-        fields = bytes_add(&kept->bytes, offer->pieces->piece[i].at, offer->pieces->piece[i].length);
+        fields =
+            buffered_add(exchange->worker, &kept->bytes, offer->pieces->piece[i].at, offer->pieces->piece[i].length);
     }
     kept->whole &= fields;
 }

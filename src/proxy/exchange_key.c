@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "buffered.h"
 #include "exchange.h"
 
 #include "gateway.h"
@@ -89,9 +90,10 @@ void key_store_begin(struct exchange *exchange, const struct offer *offer)
     uint32_t status = offer->attempt->status;
     exchange->storing = store_keeps(status);
     if (exchange->storing) {
-        exchange->storing = offer->head == NULL
-                                ? bytes_add(&exchange->stored, offer->fields.at, offer->fields.length)
-                                : answer_fields(exchange->worker, offer->bytes, offer->head, &exchange->stored);
+        exchange->storing =
+            offer->head == NULL
+                ? buffered_add(exchange->worker, &exchange->stored, offer->fields.at, offer->fields.length)
+                : answer_fields(exchange->worker, offer->bytes, offer->head, &exchange->stored);
         exchange->stored_fields = exchange->stored.length;
     }
 }
@@ -99,8 +101,14 @@ void key_store_begin(struct exchange *exchange, const struct offer *offer)
 void key_store_more(struct exchange *exchange, const struct pieces *pieces)
 {
     for (int i = 0; exchange->storing && i < pieces->count; i++) {
-        exchange->storing = exchange->stored.length + pieces->piece[i].length <= STORED_MAX + exchange->stored_fields &&
-                            bytes_add(&exchange->stored, pieces->piece[i].at, pieces->piece[i].length);
+        exchange->storing =
+            exchange->stored.length + pieces->piece[i].length <= STORED_MAX + exchange->stored_fields &&
+            !buffered_over(exchange->worker) &&
+            buffered_add(exchange->worker, &exchange->stored, pieces->piece[i].at, pieces->piece[i].length);
+    }
+    if (!exchange->storing) { /* also where there is no memory for it: the key is released at its end */
+        buffered_free(exchange->worker, &exchange->stored);
+        exchange->stored_fields = 0;
     }
 }
 

@@ -3,6 +3,7 @@
 #include "gateway.h"
 
 #include "admin.h"
+#include "buffered.h"
 #include "control.h"
 
 #include "policy/file.h"
@@ -191,6 +192,13 @@ static void publish(struct gateway *gateway, struct snapshot *snapshot)
     gateway_order_all(gateway, WORKER_SNAPSHOT);
 }
 
+/* Auto is asked for each time: a cgroup's limit may be changed. */
+static void set_max_buffered(struct gateway *gateway, const struct becalm_settings *settings)
+{
+    uint64_t max = settings->max_buffered == 0 ? buffered_default("") : settings->max_buffered;
+    atomic_store_explicit(&gateway->max_buffered, max, memory_order_relaxed);
+}
+
 static struct store_settings store_settings_of(const struct becalm_settings *settings)
 {
     return (struct store_settings){
@@ -254,6 +262,7 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
         struct store_settings store = store_settings_of(settings);
         struct log_settings log = log_settings_of(gateway, settings);
         store_resize(gateway->store, &store);
+        set_max_buffered(gateway, settings);
         log_change(gateway->log, &log);
         publish(gateway, snapshot);
     }
@@ -332,6 +341,7 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     struct log_settings log = log_settings_of(gateway, settings);
     struct store_settings store = store_settings_of(settings);
     gateway->worker_count = workers_of(settings);
+    set_max_buffered(gateway, settings);
     gateway->log = log_make(&log, gateway->worker_count + 1);
     gateway->store = store_memory_make(&store);
     gateway->control = gateway->log == NULL ? NULL : control_make(gateway);

@@ -67,6 +67,9 @@ struct gateway {
     struct tally clients;                           /* connections by client */
     BECALM_ATOMIC(uint64_t) bounds[METRICS_BOUNDS]; /* how often each was reached */
     BECALM_ATOMIC(uint64_t) replay_bytes;
+    BECALM_ATOMIC(uint64_t) buffered; /* see buffered.h */
+    BECALM_ATOMIC(uint64_t) max_buffered;
+    BECALM_ATOMIC(bool) tight;          /* small pieces are read */
     BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
     BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
     BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */

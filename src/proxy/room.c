@@ -45,7 +45,7 @@ static void displace(struct client *client, enum metrics_bound bound)
     if (bound == METRICS_CONNECTIONS_DISPLACED) {
         tell(worker, "all connections are taken: idle ones are closed for new ones");
     }
-    client_displace(client);
+    client_displace(client, "connections", "another client needs the connection");
 }
 
 /* Slow ones only go for who has no more connections than they have. */
@@ -115,6 +115,9 @@ static void round_begin(struct worker *worker)
         if (i != worker->number) {
             worker_order(&gateway->worker[i], WORKER_ROOM);
         }
+    }
+    if (gateway->worker_count == 1) {
+        worker_order(worker, WORKER_ROOMED);
     }
 }
 
@@ -232,12 +235,11 @@ void room_enter(struct client *client)
         client_admit(client);
         return;
     }
-    uint32_t elsewhere = top_elsewhere(worker);
-    if (crowd_top(&worker->crowd) >= elsewhere && place_make(client)) {
+    if (crowd_top(&worker->crowd) >= top_elsewhere(worker) && place_make(client)) {
         client_admit(client);
-    } else if (elsewhere == 0 || worker->room.waiting_count == ROOM_WAITING) {
+    } else if (worker->room.waiting_count == ROOM_WAITING) {
         settle(client);
-    } else {
+    } else { /* also alone: what has arrived on other connections is read first, and then more of them are idle */
         waiting_add(client);
     }
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tunnel.h"
 
+#include "buffered.h"
 #include "exchange.h"
 
 #include <errno.h>
@@ -25,8 +26,13 @@ struct tunnel {
 void tunnel_free(struct tunnel *tunnel)
 {
     loop_not_later(&tunnel->client->worker->loop, &tunnel->task);
-    bytes_free(&tunnel->unsent);
+    buffered_free(tunnel->client->worker, &tunnel->unsent);
     loop_bury(&tunnel->client->worker->loop, &tunnel->far);
+}
+
+uint64_t tunnel_held(const struct tunnel *tunnel)
+{
+    return tunnel->unsent.size;
 }
 
 /* One read of a socket. >0: bytes; 0: the end; -1: nothing now; -2: broken. */
@@ -44,7 +50,7 @@ static bool send_far(struct tunnel *tunnel, const char *at, size_t length)
 {
     ssize_t sent = 0;
     if (bytes_left(&tunnel->unsent) > 0) {
-        return bytes_add(&tunnel->unsent, at, length);
+        return buffered_add(tunnel->client->worker, &tunnel->unsent, at, length);
     }
     do {
         sent = send(tunnel->far.fd, at, length, MSG_NOSIGNAL);
@@ -53,7 +59,7 @@ static bool send_far(struct tunnel *tunnel, const char *at, size_t length)
         return false;
     }
     sent = sent < 0 ? 0 : sent;
-    return bytes_add(&tunnel->unsent, at + sent, length - (size_t)sent);
+    return buffered_add(tunnel->client->worker, &tunnel->unsent, at + sent, length - (size_t)sent);
 }
 
 static bool flush_far(struct tunnel *tunnel)
@@ -64,7 +70,7 @@ static bool flush_far(struct tunnel *tunnel)
     }
     tunnel->unsent = (struct bytes){0};
     bool fine = send_far(tunnel, rest.at + rest.from, bytes_left(&rest));
-    bytes_free(&rest);
+    buffered_free(tunnel->client->worker, &rest);
     return fine;
 }
 
@@ -78,7 +84,7 @@ static bool pump_out(struct tunnel *tunnel)
             loop_later(&worker->loop, &tunnel->task);
             return true;
         }
-        ssize_t got = read_some(client->source.fd, worker->in, WORKER_IN);
+        ssize_t got = read_some(client->source.fd, worker->in, buffered_piece(worker));
         if (got == -2) {
             return false;
         }
@@ -106,7 +112,7 @@ static bool pump_in(struct tunnel *tunnel)
             loop_later(&worker->loop, &tunnel->task);
             return true;
         }
-        ssize_t got = read_some(tunnel->far.fd, worker->in, WORKER_IN);
+        ssize_t got = read_some(tunnel->far.fd, worker->in, buffered_piece(worker));
         if (got == -2) {
             return false;
         }
@@ -199,7 +205,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     client->state = CLIENT_TUNNEL;
     /* What the client sent early goes first. */
     fine = fine && send_far(tunnel, client->in.at + client->in.from, bytes_left(&client->in));
-    bytes_free(&client->in);
+    buffered_free(client->worker, &client->in);
     exchange_done(exchange, attempt->slot, &outcome);
     if (!fine || loop_watch(loop, &tunnel->far) != 0) {
         client_close(client);

@@ -12,13 +12,15 @@ struct attempt;
 struct exchange;
 struct tunnel;
 
-/* The attempt's connection becomes the far end; the exchange has a client. `bytes` is a 101 answer's head and what came behind it; NULL: the
- * answer to a CONNECT. */
+/* The attempt's connection becomes the far end; the exchange has a client. `bytes` is a 101 answer's head and what came
+ * behind it; NULL: the answer to a CONNECT. */
 void tunnel_open(struct exchange *, struct attempt *, const char *bytes, size_t length);
 
 /* The client's socket can do something. */
 void tunnel_ready(struct tunnel *, uint32_t events);
 
 void tunnel_free(struct tunnel *);
+
+uint64_t tunnel_held(const struct tunnel *); /* bytes of its buffer */
 
 #endif

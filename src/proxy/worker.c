@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "worker.h"
 
+#include "buffered.h"
 #include "client.h"
 #include "exchange.h"
 #include "gateway.h"
@@ -104,6 +105,7 @@ static void view_change(struct worker *worker, struct snapshot *snapshot)
     }
     view->next = old;
     worker->view = view;
+    worker->head_room = (uint32_t)snapshot->settings->max_header_bytes;
     if (old != NULL && old->calls == 0) {
         view->next = old->next;
         view_free(old);
@@ -221,6 +223,9 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_ROOMED) != 0) {
         room_answered(worker);
     }
+    if ((orders & WORKER_SHRINK) != 0) {
+        buffered_shrink(worker);
+    }
     worker->draining |= (orders & (WORKER_DRAIN | WORKER_CLOSE)) != 0;
     if ((orders & WORKER_CLOSE) != 0) {
         close_all(worker);
@@ -259,6 +264,7 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
     worker->log = log;
     worker->loop.epoll_fd = worker->loop.wake.fd = -1;
     crowd_init(&worker->crowd);
+    worker->shrink.run = buffered_task;
     int rc = loop_init(&worker->loop, woken);
     if (rc != 0) {
         return rc;

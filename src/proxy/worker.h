@@ -44,7 +44,8 @@ enum worker_order {
     WORKER_CLOSE = 4,    /* stop accepting; close what is idle, and the rest after its answer */
     WORKER_STOP = 8,     /* end now */
     WORKER_ROOM = 32,    /* another worker's client wants the place of an idle connection */
-    WORKER_ROOMED = 64   /* all others have looked for one */
+    WORKER_ROOMED = 64,  /* all others have looked for one */
+    WORKER_SHRINK = 128  /* too much is waiting, and the largest buffer is here */
 };
 
 struct worker {
@@ -66,6 +67,10 @@ struct worker {
     struct client *clients;
     struct crowd crowd;
     struct room room;
+    struct task shrink;              /* cuts who has the largest buffers: see buffered.h */
+    BECALM_ATOMIC(uint64_t) largest; /* the bytes of its largest holder, or nearly: for the others */
+    becalm_ns shrink_told_at;
+    uint32_t head_room; /* maxHeaderBytes */
     BECALM_ATOMIC(uint32_t) client_count;
     BECALM_ATOMIC(uint32_t) exchange_count;
     struct exchange *orphans; /* calls that go on without their client */
