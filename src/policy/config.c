@@ -461,9 +461,12 @@ static void settings_check(struct loader *l, const struct yaml_node *root)
     listen_check(l, yaml_get(root, "listen"), settings->listen);
     admin_check(l, yaml_get(root, "admin"), settings);
     for (size_t i = 0; upgrades != NULL && settings->upgrades[i] != NULL; i++) {
-        if (strcmp(settings->upgrades[i], "websocket") != 0) {
-            loader_error(l, upgrades->line, upgrades->column, "wrong-type",
-                         "upgrades: \"%.64s\" is not known here; write [websocket] or []", settings->upgrades[i]);
+        if (!value_upgrade(settings->upgrades[i])) {
+            loader_error(
+                l, upgrades->line, upgrades->column, "wrong-type",
+                "upgrades: \"%.64s\" can't be tunnelled; write protocols that carry no requests, like [websocket, "
+                "tcp, SPDY/3.1], or []",
+                settings->upgrades[i]);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -442,6 +443,25 @@ bool value_key_scope(const char *text)
         length++;
     }
     return named && length > 7 && text[length] == '\0';
+}
+
+bool value_upgrade(const char *text)
+{
+    static const char *const http[] = {"h2c", "h2", "h3", "http"};
+    size_t length = 0;
+    size_t slashes = 0;
+    while (is_letter(text[length]) || is_digit(text[length]) ||
+           (text[length] != '\0' && strchr("!#$%&'*+-.^_`|~/", text[length]) != NULL)) {
+        slashes += text[length] == '/';
+        length++;
+    }
+    size_t name = strcspn(text, "/");
+    for (size_t i = 0; i < sizeof http / sizeof *http; i++) {
+        if (name == strlen(http[i]) && strncasecmp(text, http[i], name) == 0) {
+            return false;
+        }
+    }
+    return name > 0 && text[length] == '\0' && slashes <= 1 && text[length - 1] != '/';
 }
 
 bool value_cidr(const char *text)

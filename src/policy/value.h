@@ -36,6 +36,8 @@ bool value_address_is_name(const char *text); /* one of these, and host is neith
  * that all have. */
 bool value_match_host(const char *text);
 bool value_path(const char *text);
+bool value_upgrade(const char *text); /* a protocol's name, maybe with a version; no other HTTP: its requests would pass
+                                         inside of the tunnel, and no rule would see them */
 bool value_method(const char *text);
 
 /* Whose keys they are: credentials, authorization, none, or header:NAME and cookie:NAME with a token for a name. */

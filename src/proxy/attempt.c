@@ -632,8 +632,9 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
             return false;
         }
         if (head->status == 101) {
-            if (!exchange->upgrades || !head->websocket) {
-                refuse_answer(attempt, "101 without a request for this upgrade");
+            const char *wrong = exchange_switch_wrong(exchange, bytes, head);
+            if (wrong != NULL) {
+                refuse_answer(attempt, wrong);
                 return false;
             }
             attempt->status = 101;

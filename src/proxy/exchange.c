@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define SPARE_MAX         256u
 #define ORPHAN_STEP       (16u * 1024) /* of an answer for the store alone: as much must come in each idleTimeout */
@@ -866,10 +867,12 @@ static bool check_request(struct exchange *exchange)
     return true;
 }
 
-static bool allows_websocket(const struct becalm_settings *settings)
+static bool allows_upgrade(const struct becalm_settings *settings, const char *bytes, const struct h1_head *head)
 {
+    struct becalm_text protocol = h1_find(bytes, head, H1_UPGRADE);
     for (uint32_t i = 0; settings->upgrades[i] != NULL; i++) {
-        if (strcmp(settings->upgrades[i], "websocket") == 0) {
+        if (strlen(settings->upgrades[i]) == protocol.length &&
+            strncasecmp(settings->upgrades[i], protocol.at, protocol.length) == 0) {
             return true;
         }
     }
@@ -910,7 +913,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
      * request. */
     exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
-    exchange->upgrades = head->websocket && allows_websocket(exchange->view->snapshot->settings);
+    exchange->upgrades = head->one_protocol && allows_upgrade(exchange->view->snapshot->settings, bytes, head);
     client->state = CLIENT_BODY;
     struct route route;
     if (!exchange_route(exchange, &route)) {

@@ -137,7 +137,7 @@ struct exchange {
     unsigned dialects;      /* of the deadline that came in */
     bool is_head;
     bool is_connect;
-    bool upgrades; /* to websocket, and that is allowed */
+    bool upgrades; /* to one protocol, and that is allowed */
     bool retries;  /* it has been retried, or is going to be */
     bool keyed;
     bool wants_close; /* the client's wish, or our own: no further request on this connection */
@@ -221,6 +221,8 @@ bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1
 void exchange_write_request(struct exchange *, const struct attempt *, struct h1_out *);
 bool exchange_may_repeat(const struct exchange *);
 bool exchange_sends_chunks(const struct exchange *); /* to hosts */
+/* NULL, or why a host's 101 does not answer this request. */
+const char *exchange_switch_wrong(const struct exchange *, const char *bytes, const struct h1_head *);
 /* Those that may be passed on, of either side. Connection may have named some of them: then none. */
 void exchange_put_trailers(struct h1_out *, const struct bytes *trailers, bool names_fields);
 bool exchange_loops(const struct exchange *);                  /* by Via: it has passed this very gateway before */

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Never passed on as they came: what we write ourselves, and what only a trusted peer may say. */
 #define OURS                                                                                                     \
@@ -204,6 +205,17 @@ bool exchange_sends_chunks(const struct exchange *exchange)
     return exchange->head->framing == H1_CHUNKED && (exchange->body_streams || bytes_left(&exchange->trailers) > 0);
 }
 
+const char *exchange_switch_wrong(const struct exchange *exchange, const char *bytes, const struct h1_head *head)
+{
+    struct becalm_text asked = h1_find(exchange->bytes, exchange->head, H1_UPGRADE);
+    struct becalm_text given = h1_find(bytes, head, H1_UPGRADE);
+    if (!exchange->upgrades || !head->one_protocol || asked.length != given.length ||
+        strncasecmp(asked.at, given.at, asked.length) != 0) {
+        return "101 without a request for this upgrade";
+    }
+    return exchange->body_in.ended ? NULL : "101 before the request has ended"; /* its rest is not the tunnel's */
+}
+
 void exchange_put_trailers(struct h1_out *out, const struct bytes *trailers, bool names_fields)
 {
     struct h1_head head;
@@ -235,8 +247,8 @@ static void put_connection(struct h1_out *out, const struct exchange *exchange)
 {
     bool trailers = exchange->head->te_trailers;
     if (exchange->upgrades) {
-        h1_put_chars(out, trailers ? "te: trailers\r\nconnection: te, upgrade\r\nupgrade: websocket\r\n"
-                                   : "connection: upgrade\r\nupgrade: websocket\r\n");
+        h1_put_chars(out, trailers ? "te: trailers\r\nconnection: te, upgrade\r\n" : "connection: upgrade\r\n");
+        h1_put_field(out, "upgrade", h1_find(exchange->bytes, exchange->head, H1_UPGRADE));
     } else if (trailers) {
         h1_put_chars(out, "te: trailers\r\nconnection: te\r\n");
     }

@@ -78,6 +78,7 @@ struct h1_head {
     bool expects_continue;
     bool upgrades;     /* Connection: upgrade and an Upgrade field */
     bool websocket;    /* and it is exactly websocket */
+    bool one_protocol; /* or at least one protocol and no list: h1_find(H1_UPGRADE) */
     bool te_trailers;  /* TE: trailers: its sender reads them */
     bool names_fields; /* Connection names fields that go no further, and maybe trailers */
     enum h1_framing framing;

@@ -89,9 +89,15 @@ static bool takes_trailers(const char *bytes, const struct h1_head *head)
     return false;
 }
 
-static bool is_websocket(const char *bytes, const struct h1_head *head, uint64_t repeated)
+/* One line, and in it a name, maybe with a version: "websocket", "SPDY/3.1". */
+static bool is_one_protocol(struct becalm_text value, uint64_t repeated)
 {
-    return !has_bit(repeated, H1_UPGRADE) && text_is_word(h1_find(bytes, head, H1_UPGRADE), "websocket");
+    for (size_t i = 0; i < value.length; i++) {
+        if (value.at[i] <= ' ' || value.at[i] > '~' || strchr("\"(),;<=>?@[\\]{}", value.at[i]) != NULL) {
+            return false;
+        }
+    }
+    return value.length > 0 && !has_bit(repeated, H1_UPGRADE);
 }
 
 static struct h1_verdict settle_connection(const char *bytes, struct h1_head *head, uint64_t repeated)
@@ -114,7 +120,9 @@ static struct h1_verdict settle_connection(const char *bytes, struct h1_head *he
     }
     if (h1_has(head, H1_UPGRADE)) {
         head->upgrades = options.upgrade && head->minor == 1;
-        head->websocket = head->upgrades && is_websocket(bytes, head, repeated);
+        struct becalm_text protocol = h1_find(bytes, head, H1_UPGRADE);
+        head->one_protocol = head->upgrades && is_one_protocol(protocol, repeated);
+        head->websocket = head->one_protocol && text_is_word(protocol, "websocket");
     }
     return h1__ok();
 }

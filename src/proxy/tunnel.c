@@ -170,7 +170,9 @@ static bool put_answer(struct exchange *exchange, const char *bytes, size_t leng
         head_length = worker->head.length;
         h1_put_status_line(&out, 101, h1_phrase(bytes, &worker->head));
         h1_put_fields(&out, bytes, &worker->head, 0);
-        h1_put_chars(&out, "via: 1.1 becalm\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+        h1_put_chars(&out, "via: 1.1 becalm\r\nconnection: upgrade\r\n");
+        h1_put_field(&out, "upgrade", h1_find(bytes, &worker->head, H1_UPGRADE));
+        h1_put_chars(&out, "\r\n");
     }
     struct iovec part[2] = {
         {out.at, out.length},

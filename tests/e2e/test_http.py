@@ -438,6 +438,35 @@ def test_other_upgrades_are_not_passed_on(pair, upgrade):
     assert host.requests[0].get("upgrade") is None and host.requests[0].get("http2-settings") is None
 
 
+@pytest.mark.parametrize("upgrade", ["tcp", "SPDY/3.1", "spdy/3.1", "WebSocket"])
+def test_upgrades_that_are_named_are_tunnelled(pair, upgrade):
+    gateway, host = pair("upgrades: [websocket, TCP, SPDY/3.1]")
+    host.on("/exec", Tunnel((("Connection", "Upgrade"), ("Upgrade", upgrade), ("X-A", "1"))))
+    with gateway.wire() as wire:
+        answer = wire.ask("POST", "/exec", fields={"Connection": "Upgrade", "Upgrade": upgrade}, body=b"")
+        assert answer.status == 101 and answer.get("upgrade") == upgrade and answer.get("x-a") == "1"
+        assert host.requests[0].get("upgrade") == upgrade
+        wire.send(b"ping")
+        assert wire.socket.recv(100) == b"ping"
+
+
+@pytest.mark.parametrize("asked, given", [("tcp", "websocket"), ("websocket", "tcp"), ("tcp, websocket", "tcp"), ("h2c", "h2c")])
+def test_a_101_to_another_protocol_is_a_bad_answer(pair, asked, given):
+    gateway, host = pair("upgrades: [websocket, tcp]", rules="maxRetries: 0")
+    host.on("/", Tunnel((("Connection", "Upgrade"), ("Upgrade", given))))
+    assert gateway.ask(fields={"Connection": "Upgrade", "Upgrade": asked}).status == 502
+
+
+def test_a_101_before_the_request_has_ended_is_a_bad_answer(pair):
+    """What is left of the body would be the first bytes of the tunnel."""
+    gateway, host = pair(rules="maxRetries: 0\nreplay: off")
+    host.on("/", Reply(raw=b"HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", early=True, end="hang"))
+    with gateway.wire() as wire:
+        wire.send(b"POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\ncontent-length: 9\r\n\r\nfour")
+        answer = wire.answer()
+        assert answer.status == 502 and b"101 before" in answer.body
+
+
 def test_an_unasked_101_is_a_bad_answer(pair):
     gateway, host = pair(rules="maxRetries: 0")
     host.on("/", Tunnel())

@@ -361,7 +361,8 @@ static void test_config__what_must_not_be_switched_on_by_a_typing_error_is_refus
                   "127.0.0.1:8080 or unix:/path [wrong-type]\n");
     check_refused(
         "upgrades: [websocket, h2c]\n",
-        "policy.yaml:1:11: error: upgrades: \"h2c\" is not known here; write [websocket] or [] [wrong-type]\n");
+        "policy.yaml:1:11: error: upgrades: \"h2c\" can't be tunnelled; write protocols that carry no requests, like "
+        "[websocket, tcp, SPDY/3.1], or [] [wrong-type]\n");
     struct becalm_config *config = parse("admin: 0.0.0.0:9900\nadminTokenFile: /etc/becalm/token\nupgrades: []\n");
     becalm_config_free(config);
 }
