@@ -24,7 +24,7 @@ BECALM_BEGIN_DECLS
 
 enum becalm_event_kind {
     BECALM_EVENT_BEGIN,  /* the call arrives */
-    BECALM_EVENT_SERVE,  /* becalm_queue_next() returned its ticket */
+    BECALM_EVENT_SERVE,  /* becalm_queue_next() returned its ticket, or becalm_parking_next() its berth */
     BECALM_EVENT_HEAD,   /* an answer's head has arrived, and nothing has reached the caller yet */
     BECALM_EVENT_DONE,   /* an attempt is over: answered to the end, or failed */
     BECALM_EVENT_TIMER,  /* wake_at has come; too early does no harm */
@@ -48,7 +48,8 @@ enum becalm_do {
     BECALM_DO_SEND = 2,   /* send attempt action.attempt to action.host; it may take until action.timeout_at */
     BECALM_DO_ANSWER = 4, /* pass the answer in action.slot on to the caller as it comes */
     BECALM_DO_FINISH = 8, /* the call is over, for the reason `why` */
-    BECALM_DO_SERVE = 16  /* a slot of the limit was freed: call becalm_queue_next() until NULL */
+    BECALM_DO_SERVE = 16, /* a slot of the limit was freed: call becalm_queue_next() until NULL */
+    BECALM_DO_PARK = 32   /* the call was parked: call becalm_parking_next() until NULL */
 };
 
 struct becalm_action {
@@ -79,7 +80,8 @@ struct becalm_request {
     bool retry_from_above;      /* it is itself a retry of a layer above */
     struct becalm_queue *queue; /* this worker's queue at the target's gate; NULL: can't wait */
     uint64_t flow;              /* who calls, for what is shared out among clients; 0: nobody in particular */
-    void *owner;                /* the host's, for becalm_ticket.owner */
+    struct becalm_parking *parking; /* this worker's line at the target's restart; NULL: can't wait for a host */
+    void *owner;                    /* the host's, for becalm_ticket.owner and becalm_berth.owner */
 };
 
 /* One attempt in the record. */
@@ -99,13 +101,14 @@ struct becalm_record_attempt {
 struct becalm_record {
     becalm_ns began_at;
     becalm_ns ended_at;
-    becalm_ns gated; /* time spent in the gate */
+    becalm_ns gated;  /* time spent in the gate */
+    becalm_ns parked; /* time spent waiting for a host to accept connections */
     uint32_t attempts;
     uint32_t hedges;
     enum becalm_reason reason; /* why the call ended */
     enum becalm_reason would;  /* shadow: what the policy would have said; NONE: the same as happened */
     /* The numbers behind the reason: there was `have`, it would have taken `need`. budget_empty: millionths of a retry;
-     * deadline, breaker_open: ns; attempts_spent, limit, answers: a count; throttled: ppm; shed: ns if
+     * deadline, breaker_open, no_host: ns; attempts_spent, limit, answers: a count; throttled: ppm; shed: ns if
      * it waited in the gate, else calls that wait. Both 0 where there is nothing to say. */
     uint64_t have;
     uint64_t need;
@@ -130,6 +133,7 @@ enum becalm_phase { /* the engine's own */
                     BECALM_PHASE_NEW,
                     BECALM_PHASE_GATED,    /* waits in the gate */
                     BECALM_PHASE_PACED,    /* waits for the client-side rate limit */
+                    BECALM_PHASE_PARKED,   /* no host accepts connections: waits for one that does */
                     BECALM_PHASE_FLYING,   /* one or more attempts are in flight */
                     BECALM_PHASE_WAITING,  /* waits to retry */
                     BECALM_PHASE_ANSWERED, /* the answer is on its way to the caller */
@@ -154,6 +158,7 @@ struct becalm_call {
     bool rate_held;                /* a token of the client-side rate limit is taken and not yet used */
     bool retried_once;             /* an outcome that may be retried only once was */
     bool leased;                   /* the retry that waits or flies is paid from the shared budget too */
+    bool probing;                  /* the attempt that is sent next, or flies, asks whether a host is back */
     bool left;                     /* the caller may have gone: nothing is begun for it any more */
     enum becalm_outcome_kind last; /* how the latest attempt ended */
     uint32_t answer;               /* ANSWERED: the slot whose answer goes to the caller */
@@ -170,6 +175,7 @@ struct becalm_call {
     struct becalm_spend spend; /* for the retry that waits or flies */
     struct becalm_spend service_spend;
     struct becalm_ticket ticket;
+    struct becalm_berth berth;
     struct becalm_record record;
     struct becalm_live slot[BECALM_SLOTS];
 };
@@ -189,6 +195,10 @@ BECALM_API void becalm_call_not_replayable(struct becalm_call *);
 /* The request in this slot turned out to be still on its way, as one that streams: until SENT only the caller's own
  * deadline counts for it. Does nothing if its answer has come, or if nothing is in flight there. */
 BECALM_API void becalm_call_streams(struct becalm_call *, uint32_t slot);
+
+/* The attempt in this slot got a connection of its own: its host accepts. True: nobody did before, and calls are parked
+ * for that: call becalm_parking_next() until NULL, on every worker. Worth telling for fresh connections only. */
+BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm_ns now);
 
 BECALM_API bool becalm_call_ended(const struct becalm_call *);
 

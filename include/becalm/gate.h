@@ -67,6 +67,7 @@ struct becalm_ticket {
     becalm_ns queued_at;
     becalm_ns expires_at;       /* the call's deadline */
     becalm_ns patience;         /* the longest it may wait: a quarter of its timeout */
+    bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel is for it */
     becalm_ns timeout;          /* how long its attempt may take once sent: what the slot is judged by */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
     uint32_t line;              /* the queue's own */
@@ -124,9 +125,9 @@ BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate
 
 /* The limit is reached: lines the ticket up, or false if the queue is full, or has as many of this flow as it may have.
  * In a full queue the latest of a longer line makes room for a flow that has less than its share. The caller has set
- * owner, flow, expires_at, patience and timeout, and lines up first attempts only. After true call becalm_queue_next()
- * until NULL: a slot may have come free between the refusal by the limit and this, and then nobody else would look; and
- * who had to make room must be told. */
+ * owner, flow, expires_at, patience, patient and timeout, and lines up first attempts only. After true call
+ * becalm_queue_next() until NULL: a slot may have come free between the refusal by the limit and this, and then nobody
+ * else would look; and who had to make room must be told. */
 BECALM_API bool becalm_queue_enter(struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
                                    struct becalm_ticket *);
 

@@ -81,6 +81,9 @@ BECALM_API void becalm_hosts_sent(struct becalm_hosts *, uint32_t host, becalm_n
 BECALM_API void becalm_hosts_note(struct becalm_hosts *, const struct becalm_outlier_policy *,
                                   const struct becalm_moment *, uint32_t host, const struct becalm_outcome *);
 
+/* The host accepts connections again after a restart, see restart.h: it is in, whatever it was ejected for. */
+BECALM_API void becalm_hosts_back(struct becalm_hosts *, uint32_t host, becalm_ns now);
+
 /* How long a retry to this host should still wait because its server asked for it; 0 for BECALM_NO_HOST. */
 BECALM_API becalm_ns becalm_hosts_hint(const struct becalm_hosts *, uint32_t host, becalm_ns now);
 

@@ -13,6 +13,7 @@
 #include <becalm/limit.h>
 #include <becalm/outlier.h>
 #include <becalm/rate.h>
+#include <becalm/restart.h>
 #include <becalm/throttle.h>
 
 BECALM_BEGIN_DECLS
@@ -36,6 +37,7 @@ struct becalm_policy {
     struct becalm_gate_policy gate;
     struct becalm_hedge_policy hedge;
     struct becalm_outlier_policy outlier;
+    struct becalm_restart_policy restart;
     struct becalm_lease_policy lease; /* of the shared budget; enabled: a retry needs that as well */
 };
 

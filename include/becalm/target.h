@@ -23,7 +23,8 @@ struct becalm_target {
     struct becalm_sketch *sketch;
     struct becalm_mark *mark;
     struct becalm_hosts *hosts;
-    struct becalm_lease *lease; /* the shared budget: somebody has to ask its store, see lease.h; NULL: none */
+    struct becalm_restart *restart; /* the service's: its endpoints share it, as they share its hosts */
+    struct becalm_lease *lease;     /* the shared budget: somebody has to ask its store, see lease.h; NULL: none */
 };
 
 /* Bytes for all parts that the policy switches on; `hosts` may be 0; `cells` is the number of threads, at most 64. */
@@ -35,7 +36,8 @@ BECALM_API int becalm_target_init(struct becalm_target *, void *memory, const st
                                   uint32_t cells);
 
 /* A reload: gives `to`, fresh from init, the fill, state and times of `from`: budget, breaker, limit, gate, rate, mark
- * and hedge. Windows start anew, and so do throttle, sketch and lease. Hosts keep theirs if their number is the same.
+ * and hedge. Windows start anew, and so do throttle, sketch and lease. Hosts and restart keep theirs if the number of
+ * hosts is the same.
  */
 BECALM_API void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *to_policy,
                                     const struct becalm_target *from, const struct becalm_policy *from_policy,

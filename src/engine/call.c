@@ -24,6 +24,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->rate_held = false;
     call->retried_once = false;
     call->leased = false;
+    call->probing = false;
     call->left = false;
     call->last = BECALM_OUTCOME_CANCELLED;
     call->answer = BECALM_SLOTS;
@@ -41,9 +42,14 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->service_spend.held = false;
     call->ticket.queue = NULL;
     call->ticket.slot.held = false;
+    call->berth.parking = NULL;
+    call->berth.entered_at = 0;
+    call->berth.leave_at = 0;
+    call->berth.parked_at = 0;
     call->record.began_at = 0;
     call->record.ended_at = 0;
     call->record.gated = 0;
+    call->record.parked = 0;
     call->record.attempts = 0;
     call->record.hedges = 0;
     call->record.reason = BECALM_WHY_NONE;
@@ -62,6 +68,13 @@ void becalm_call_streams(struct becalm_call *call, uint32_t slot)
     if (slot < BECALM_SLOTS && (call->live & 1u << slot) != 0) {
         becalm__attempt_streams(call, slot);
     }
+}
+
+bool becalm_call_accepted(struct becalm_call *call, uint32_t slot, becalm_ns now)
+{
+    struct becalm_restart *restart = call->target->restart;
+    return restart != NULL && slot < BECALM_SLOTS && (call->live & 1u << slot) != 0 &&
+           becalm__call_host_back(call, slot, now);
 }
 
 bool becalm_call_ended(const struct becalm_call *call)
@@ -120,6 +133,7 @@ BECALM__SELDOM static void unsent_give(struct step *s)
     if (call->ticket.queue != NULL) {
         becalm__call_queue_leave(s);
     }
+    becalm_parking_leave(&call->berth);
     becalm__call_place_free(s, &call->ticket.slot);
 }
 
@@ -215,6 +229,9 @@ static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
 BECALM__SELDOM static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
                                           enum becalm_reason *why)
 {
+    if (outcome->kind == BECALM_OUTCOME_REFUSED && becalm__call_refused(s, slot, outcome)) {
+        return true;
+    }
     becalm__attempt_judge(s, &s->call->slot[slot], outcome);
     if (!becalm__call_retry(s, slot, outcome, why)) {
         return false;
@@ -419,6 +436,9 @@ BECALM__SELDOM static void timer(struct step *s)
             becalm__call_enter(s);
         }
         break;
+    case BECALM_PHASE_PARKED:
+        becalm__call_park_expire(s);
+        break;
     case BECALM_PHASE_FLYING:
         timer_flying(s);
         break;
@@ -436,7 +456,8 @@ BECALM__SELDOM static void leave(struct step *s)
 {
     struct becalm_call *call = s->call;
     call->left = true;
-    if (call->phase == BECALM_PHASE_WAITING) {
+    bool parked_retry = call->phase == BECALM_PHASE_PARKED && call->record.attempts > 0;
+    if (call->phase == BECALM_PHASE_WAITING || parked_retry) {
         becalm__call_finish(s, BECALM_WHY_CANCELLED);
     } else if (call->phase == BECALM_PHASE_FLYING) {
         call->next_at = BECALM_NEVER;
@@ -463,6 +484,8 @@ static becalm_ns wake_at(const struct becalm_call *call)
     case BECALM_PHASE_PACED:
     case BECALM_PHASE_WAITING:
         return call->next_at;
+    case BECALM_PHASE_PARKED:
+        return call->berth.leave_at;
     case BECALM_PHASE_FLYING:
         return flying_wake_at(call);
     case BECALM_PHASE_NEW:
@@ -517,6 +540,8 @@ BECALM__APART static void other_event(struct step *s, const struct becalm_event 
     case BECALM_EVENT_SERVE:
         if (call->phase == BECALM_PHASE_GATED) {
             becalm__call_served(s);
+        } else if (call->phase == BECALM_PHASE_PARKED) {
+            becalm__call_unpark(s);
         }
         return;
     case BECALM_EVENT_TIMER:

@@ -134,12 +134,25 @@ BECALM__SELDOM enum becalm_reason becalm__call_place_why(struct step *s)
     return BECALM_WHY_LIMIT;
 }
 
+/* No host accepts connections. True: the call waits for one, or has ended. */
+BECALM__SELDOM static bool park(struct step *s, struct becalm_live *live)
+{
+    if (!becalm__call_park(s)) {
+        return false;
+    }
+    becalm__call_place_free(s, &live->slot);
+    return true;
+}
+
 /* The last question before the first send, with a place in the limit or without one. */
 static BECALM__DIRECT void first_send(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     struct becalm_live *live = &call->slot[BECALM__FIRST_SLOT];
+    if (!becalm__call_has_host(target) && park(s, live)) {
+        return;
+    }
     if (target->breaker != NULL) {
         struct becalm_permit *permit = call->policy->breaker.per_attempt ? &live->permit : &call->permit;
         bool admitted = becalm__breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
@@ -160,7 +173,8 @@ static bool line_up(struct step *s)
     ticket->owner = call->request.owner;
     ticket->flow = call->request.flow;
     ticket->timeout = timeout_of(s);
-    ticket->patience = timeout / 4;
+    ticket->patient = call->berth.parked_at != 0;
+    ticket->patience = ticket->patient ? becalm_ns_left(s->now, call->berth.leave_at) : timeout / 4;
     ticket->expires_at = call->deadline_at;
     return becalm_queue_enter(call->request.queue, &call->policy->gate, s->now, ticket);
 }
@@ -274,6 +288,9 @@ void becalm__call_served(struct step *s)
         becalm_limit_sent(call->target->limit, &live->slot, s->now);
     }
     first_send(s);
+    if (call->probing && (s->action->flags & BECALM_DO_SEND) != 0) {
+        s->action->why = BECALM_WHY_NO_HOST; /* as in becalm__call_unpark */
+    }
 }
 
 void becalm__call_expire(struct step *s)

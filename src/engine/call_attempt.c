@@ -196,7 +196,9 @@ static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hed
 
 void becalm__attempt_send_first(struct step *s)
 {
-    budgets_begin(s);
+    if (!s->call->begun) { /* else it was refused, and waited for a host that is back */
+        budgets_begin(s);
+    }
     flight_begin(s);
     send(s, BECALM__FIRST_SLOT, 0, false);
 }
@@ -395,6 +397,29 @@ void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, c
     bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
                !becalm_outcome_traits(outcome->kind)->earns;
     becalm_hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
+}
+
+BECALM__SELDOM void becalm__attempt_unsend(struct step *s, uint32_t slot)
+{
+    static const struct becalm_outcome nothing = {.kind = BECALM_OUTCOME_CANCELLED};
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    struct becalm_live *live = &call->slot[slot];
+    BECALM_ASSERT(!live->judged);
+    live->judged = true;
+    live->outcome = nothing;
+    if (live->permit.held) {
+        becalm_breaker_note(target->breaker, &call->policy->breaker, s->at, &live->permit, BECALM_VERDICT_NEUTRAL, 0);
+        becalm__call_report(s, &live->permit);
+    }
+    if (call->permit.held && live->number == 0) { /* a retry's call has a result already */
+        becalm_breaker_note(target->breaker, &call->policy->breaker, s->at, &call->permit, BECALM_VERDICT_NEUTRAL, 0);
+        becalm__call_report(s, &call->permit);
+    }
+    becalm__attempt_release(s, slot, &nothing);
+    call->rate_held = target->rate != NULL;
+    call->record.attempts = live->number; /* the next attempt has its number */
+    call->record.hedges -= live->hedge;
 }
 
 BECALM__SELDOM void becalm__attempt_abandon(struct step *s, uint32_t slots)

@@ -5,7 +5,8 @@
 /* call.c is the state machine; its ideas live in files of their own:
  *   call_admit.c    may the first attempt be sent?
  *   call_attempt.c  one attempt: sending it, and what its end means to everybody
- *   call_retry.c    an attempt failed: is there another, when, and if not, why not */
+ *   call_retry.c    an attempt failed: is there another, when, and if not, why not
+ *   call_restart.c  no host accepts connections: the call waits for one that does */
 
 #include <becalm/call.h>
 
@@ -199,6 +200,35 @@ bool becalm__attempt_tried(struct becalm_call *, uint32_t host);
 
 /* The retry that was paid for is not sent: everything comes back. */
 void becalm__attempt_unspend(struct step *s);
+
+/* The attempt in flight was never sent, and is not an attempt: gives everything back but what was paid for it, which the
+ * attempt that takes its place uses. */
+void becalm__attempt_unsend(struct step *s, uint32_t slot);
+
+/* call_restart.c */
+
+/* May be sent, as far as hosts that restart are concerned? One load for nearly every call. */
+static inline bool becalm__call_has_host(const struct becalm_target *target)
+{
+    return target->restart == NULL ||
+           atomic_load_explicit(&target->restart->down_since, memory_order_relaxed) == 0; /* guards nothing */
+}
+
+/* Would this call be parked, were it sent now? */
+bool becalm__call_down(const struct step *s);
+
+/* The call is about to be sent while no host accepts connections, as was known a moment ago. True: it is parked or has
+ * ended. It holds no place in the limit and no permit. */
+bool becalm__call_park(struct step *s);
+
+/* FLYING: a host refused the connection. True: the call is parked or has ended, and the attempt was none. */
+bool becalm__call_refused(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
+
+void becalm__call_unpark(struct step *s);      /* PARKED: the line has called */
+void becalm__call_park_expire(struct step *s); /* PARKED: it may not wait any longer */
+
+/* See becalm_call_accepted(). */
+bool becalm__call_host_back(struct becalm_call *call, uint32_t slot, becalm_ns now);
 
 /* call_retry.c */
 

@@ -310,8 +310,9 @@ static enum becalm_reason hedge_send(struct step *s)
 void becalm__call_hedge(struct step *s)
 {
     s->call->next_at = BECALM_NEVER;
-    if (becalm__call_hedges(s->call)) { /* more may be known of the request than when its attempt was sent */
-        (void)hedge_send(s);            /* refused: the attempts in flight go on, and nobody is worse off */
+    if (becalm__call_hedges(s->call) &&
+        !becalm__call_down(s)) { /* more may be known of the request than when its attempt was sent */
+        (void)hedge_send(s);     /* refused: the attempts in flight go on, and nobody is worse off */
     }
 }
 
@@ -337,6 +338,9 @@ static bool hedge_goes_on(struct step *s, uint32_t slot, const struct becalm_out
         call->next_at = BECALM_NEVER;
         call->retry_after = outcome->hint;
         return others;
+    }
+    if (others && becalm__call_down(s)) {
+        return true; /* no host would take a hedge; without others it is sent, refused, and parked */
     }
     *why = hedge_send(s);
     return *why == BECALM_WHY_OK || others;
@@ -388,6 +392,9 @@ static enum becalm_reason resend_allowed(struct step *s, struct becalm_live *liv
 void becalm__call_resend(struct step *s)
 {
     struct becalm_call *call = s->call;
+    if (!becalm__call_has_host(call->target) && becalm__call_park(s)) {
+        return; /* what it paid stays paid */
+    }
     uint32_t slot = becalm__attempt_slot(call);
     enum becalm_reason why = resend_allowed(s, becalm__attempt_ready(call, slot));
     if (why != BECALM_WHY_OK) {

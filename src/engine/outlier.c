@@ -298,6 +298,19 @@ static void host_readmit(struct becalm_hosts *hosts, struct becalm_host *h, uint
     }
 }
 
+void becalm_hosts_back(struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
+{
+    if (host == BECALM_NO_HOST) {
+        return;
+    }
+    struct becalm_host *h = host_at(hosts, host);
+    uint64_t until = word_get(&h->ejected_until);
+    word_set(&h->streak, 0);
+    if (until != 0) {
+        host_readmit(hosts, h, until, now);
+    }
+}
+
 /* Counts `times` down by one for each interval that has passed since the last failure, then starts the next one. */
 static void times_calm(struct becalm_host *h, const struct becalm_outlier_policy *policy, becalm_ns now)
 {

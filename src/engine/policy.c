@@ -32,6 +32,7 @@ void becalm_policy_defaults(struct becalm_policy *policy)
     becalm_gate_defaults(&policy->gate);
     becalm_hedge_defaults(&policy->hedge);
     becalm_outlier_defaults(&policy->outlier);
+    becalm_restart_defaults(&policy->restart);
     becalm_lease_defaults(&policy->lease);
 }
 

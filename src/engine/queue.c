@@ -387,6 +387,9 @@ static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struc
         return NULL;
     }
     struct becalm_ticket *dropped = loudest_of(queue, policy, now);
+    if (dropped != NULL && dropped->patient) {
+        return NULL; /* it waited for a host that restarts, and its line with it */
+    }
     if (dropped != NULL) {
         drop_note(&queue->line[dropped->line], now / policy->interval);
     }
@@ -402,11 +405,11 @@ static struct becalm_ticket *ticket_judge(struct becalm_ticket *ticket, const st
         ticket->verdict = BECALM_WHY_DEADLINE;
         return ticket;
     }
-    if (waited > ticket->patience || waited > policy->max_wait) {
+    if (waited > ticket->patience || (waited > policy->max_wait && !ticket->patient)) {
         ticket->verdict = BECALM_WHY_SHED;
         return ticket;
     }
-    struct becalm_ticket *dropped = codel_drops(ticket->queue, policy, now, ticket);
+    struct becalm_ticket *dropped = ticket->patient ? NULL : codel_drops(ticket->queue, policy, now, ticket);
     if (dropped != NULL) {
         dropped->verdict = BECALM_WHY_SHED;
         return dropped;
@@ -472,7 +475,7 @@ void becalm_queue_call(struct becalm_queue *queue)
 
 becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
 {
-    becalm_ns patience = becalm_ns_min(ticket->patience, policy->max_wait);
+    becalm_ns patience = ticket->patient ? ticket->patience : becalm_ns_min(ticket->patience, policy->max_wait);
     return becalm_ns_min(ticket->expires_at, becalm_ns_after(ticket->queued_at, patience));
 }
 

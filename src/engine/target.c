@@ -50,6 +50,7 @@ static void lay_out(struct becalm_target *target, struct arena *arena, const str
     if (shape->hosts > 0) {
         target->hosts = arena_take(arena, becalm_hosts_bytes(&policy->outlier, shape->hosts, shape->cells));
     }
+    target->restart = arena_take(arena, becalm_restart_bytes(shape->hosts));
 }
 
 size_t becalm_target_bytes(const struct becalm_policy *policy, uint32_t hosts, uint32_t cells)
@@ -91,6 +92,7 @@ int becalm_target_init(struct becalm_target *target, void *memory, const struct 
     if (target->hosts != NULL) {
         target->hosts = becalm_hosts_init(target->hosts, &policy->outlier, hosts, cells);
     }
+    target->restart = becalm_restart_init(target->restart, hosts);
     return 0;
 }
 
@@ -120,5 +122,8 @@ void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *t
     }
     if (to->hosts != NULL && from->hosts != NULL && to->hosts->count == from->hosts->count) {
         becalm_hosts_carry(to->hosts, from->hosts);
+    }
+    if (to->restart != NULL && from->restart != NULL) {
+        becalm_restart_carry(to->restart, from->restart);
     }
 }

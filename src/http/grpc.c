@@ -117,6 +117,7 @@ uint32_t becalm_grpc_status_for(enum becalm_reason reason)
     case BECALM_WHY_BUDGET_EMPTY:
     case BECALM_WHY_BREAKER_OPEN:
     case BECALM_WHY_PROBE_FAILED:
+    case BECALM_WHY_NO_HOST:
     case BECALM_WHY_NOT_IDEMPOTENT: /* from here on: the attempt failed without an answer, and that is all we know */
     case BECALM_WHY_NOT_REPLAYABLE:
     case BECALM_WHY_NOT_LISTED:

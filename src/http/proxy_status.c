@@ -52,6 +52,7 @@ static struct status_and_error by_reason(enum becalm_reason reason, enum becalm_
     switch (reason) {
     case BECALM_WHY_BREAKER_OPEN:
     case BECALM_WHY_THROTTLED:
+    case BECALM_WHY_NO_HOST:
         return (struct status_and_error){503, "destination_unavailable"};
     case BECALM_WHY_SHED:
     case BECALM_WHY_LIMIT:

@@ -199,6 +199,8 @@ static const struct schema_key rules[] = {
      .sentence = "how long a host is out, times how often it was"},
     {"outlier.maxEjectionPercent", FIELD(PERCENT, policy.outlier.max_ejected_ppm), RANGE(0, PPM_MAX),
      .sentence = "no more of the hosts are out at once"},
+    {"restart.enabled", FIELD(BOOLEAN, policy.restart.enabled),
+     .sentence = "whether calls wait while no host accepts connections, for one that restarts"},
     {"mode", FIELD(EITHER, policy.shadow), .words = mode_words,
      .sentence = "shadow: count what would have been done, and do nothing"},
 };

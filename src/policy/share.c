@@ -9,6 +9,7 @@ void share_with_service(struct share endpoint, struct share service, enum becalm
     struct becalm_target *to = endpoint.target;
     to->hosts = from->hosts;
     to->mark = from->mark;
+    to->restart = from->restart;
     if (memcmp(&endpoint.policy->limit, &service.policy->limit, sizeof endpoint.policy->limit) == 0 &&
         memcmp(&endpoint.policy->gate, &service.policy->gate, sizeof endpoint.policy->gate) == 0) {
         to->limit = from->limit;

@@ -70,28 +70,36 @@ void attempt_abandon(struct attempt *attempt)
     attempt_free(attempt);
 }
 
-static void fail_by(struct attempt *attempt, enum becalm_http_failure failure, const char *rule)
+/* How an attempt failed, as far as it is not the outcome's to say. */
+struct why_failed {
+    const char *rule; /* of HTTP/1, that the host's answer breaks; NULL: none */
+    bool no_listener; /* nobody listens at the host */
+};
+
+static void fail_as(struct attempt *attempt, enum becalm_http_failure failure, struct why_failed why)
 {
     struct exchange *exchange = attempt->exchange;
     release(attempt, false);
     struct becalm_outcome outcome;
     exchange->failure = failure;
-    exchange->rule = rule;
+    exchange->rule = why.rule;
     becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
     outcome.delivered = attempt->state == ATTEMPT_PASSING;
+    outcome.no_listener = why.no_listener;
     exchange_done(exchange, attempt->slot, &outcome);
 }
 
 static void fail(struct attempt *attempt, enum becalm_http_failure failure)
 {
-    fail_by(attempt, failure, NULL);
+    fail_as(attempt, failure, (struct why_failed){0});
 }
 
 /* The host's answer breaks a rule of HTTP/1, and can't be passed on, or not to its end. */
 static void refuse_answer(struct attempt *attempt, const char *rule)
 {
     exchange_log_broken(attempt->exchange, attempt->host, rule);
-    fail_by(attempt, attempt->state == ATTEMPT_PASSING ? BECALM_HTTP_CUT : BECALM_HTTP_BAD_ANSWER, rule);
+    fail_as(attempt, attempt->state == ATTEMPT_PASSING ? BECALM_HTTP_CUT : BECALM_HTTP_BAD_ANSWER,
+            (struct why_failed){.rule = rule});
 }
 
 void attempt_stalled(struct attempt *attempt)
@@ -155,6 +163,7 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     attempt->number = action->attempt;
     attempt->timeout_at = action->timeout_at;
     attempt->state = ATTEMPT_CONNECTING;
+    attempt->probe = action->why == BECALM_WHY_NO_HOST;
     exchange->attempt[action->slot] = attempt;
     meter_add(&exchange->meter->in_flight, 1);
     uint32_t host = action->host == BECALM_NO_HOST ? 0 : action->host;
@@ -163,9 +172,17 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         fail(attempt, BECALM_HTTP_DNS);
         return;
     }
-    bool connect = exchange->is_connect; /* a tunnel has a connection of its own */
-    attempt_got(attempt, upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, connect,
+    bool fresh = exchange->is_connect || attempt->probe; /* a tunnel has a connection of its own, a probe makes one */
+    attempt_got(attempt, upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, fresh,
                                       !exchange_may_repeat(exchange)));
+}
+
+/* Does this error say that nobody listens at the address, so that the request was certainly not sent? ENOENT is a Unix
+ * socket's. A connection that is not answered (ETIMEDOUT), or a full backlog (EAGAIN), is another matter: somebody may
+ * be there who has much to do. */
+static bool says_no_listener(int error)
+{
+    return error == ECONNREFUSED || error == ENOENT || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
 /* The connection could not even be tried: errno says why. If that is for want of our own means, it is not the host's
@@ -174,7 +191,7 @@ static void attempt_refused(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM && errno != EADDRNOTAVAIL) {
-        fail(attempt, BECALM_HTTP_CONNECT);
+        fail_as(attempt, BECALM_HTTP_CONNECT, (struct why_failed){.no_listener = says_no_listener(errno)});
         return;
     }
     struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
@@ -182,10 +199,28 @@ static void attempt_refused(struct attempt *attempt)
     exchange_done(exchange, attempt->slot, &ours);
 }
 
-void attempt_not_connected(struct attempt *attempt, bool timed_out)
+void attempt_not_connected(struct attempt *attempt, int error)
 {
-    attempt->exchange->connect_late = timed_out;
-    fail(attempt, BECALM_HTTP_CONNECT);
+    attempt->exchange->connect_late = error == ETIMEDOUT;
+    fail_as(attempt, BECALM_HTTP_CONNECT, (struct why_failed){.no_listener = says_no_listener(error)});
+}
+
+bool attempt_has_no_host(const struct attempt *attempt)
+{
+    const struct state *state = attempt->exchange->target->state;
+    return !attempt->probe && state->policy.restart.enabled &&
+           becalm_restart_peek(state->target.restart, state->policy.attempt_timeout,
+                               attempt->exchange->worker->loop.now) == BECALM_RESTART_DOWN;
+}
+
+/* The connection is a new one: its host is there, and whoever waits for that may go. */
+void attempt_accepted(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct worker *worker = exchange->worker;
+    if (becalm_call_accepted(&exchange->call, attempt->slot, worker->loop.now)) {
+        gateway_order_all(worker->gateway, WORKER_PARKED);
+    }
 }
 
 void attempt_connected(struct attempt *attempt)

@@ -358,11 +358,11 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
     struct becalm_action action;
     bool done = event->kind == BECALM_EVENT_DONE;
     struct attempt *attempt = done ? exchange->attempt[event->slot] : NULL;
-    if (done) {
-        meter_attempt(exchange->meter, &event->outcome);
-    }
     event->at = worker_moment(exchange->worker);
     becalm_call_step(&exchange->call, event, &action);
+    if (done && action.why != BECALM_WHY_NO_HOST) { /* else it was never sent, and the call waits for a host */
+        meter_attempt(exchange->meter, &event->outcome);
+    }
     note_action(exchange, &action);
     if (attempt != NULL && (action.flags & BECALM_DO_ANSWER) == 0) {
         attempt_free(attempt); /* it is over, and its slot may be needed again */
@@ -378,6 +378,9 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
         wheel_arm(&exchange->worker->loop.wheel, &exchange->timer, action.wake_at);
     }
     *serve |= (action.flags & BECALM_DO_SERVE) != 0;
+    if ((action.flags & BECALM_DO_PARK) != 0) {
+        worker_serve_lines(exchange->worker);
+    }
 }
 
 bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint32_t slot,
@@ -497,6 +500,11 @@ static struct becalm_queue *queue_of(struct exchange *exchange)
     return &exchange->target->state->waiting[exchange->worker->number].queue;
 }
 
+static struct becalm_parking *parking_of(struct exchange *exchange)
+{
+    return &exchange->view->parking[exchange->target - exchange->view->snapshot->target];
+}
+
 /* What a caller further up says about this call, if it may. */
 static void read_deadline(struct exchange *exchange, struct becalm_request *request)
 {
@@ -533,6 +541,7 @@ static void exchange_begin(struct exchange *exchange)
         .streams = exchange->body_streams && !exchange->body_in.ended,
         .queue = queue_of(exchange),
         .flow = client->identity,
+        .parking = parking_of(exchange),
         .owner = exchange,
     };
     read_deadline(exchange, &request);

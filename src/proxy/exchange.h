@@ -41,6 +41,7 @@ struct attempt {
     bool fresh;   /* wants a connection that was not used before */
     bool careful; /* or one that was looked at */
     enum attempt_state state;
+    bool probe;                 /* asks whether a host is back that refused everybody */
     bool redone;                /* on a fresh connection, because the pooled one was dead */
     bool wrote;                 /* a byte of the request may have reached the host */
     bool unread;                /* but nobody has read it there, and nobody will */
@@ -251,8 +252,10 @@ void attempt_start(struct exchange *, const struct becalm_action *);
 void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);
 void attempt_got(struct attempt *, enum upstream_result); /* what was asked of upstream_get() */
+void attempt_accepted(struct attempt *);                  /* by a connection of its own, and then it is connected */
 void attempt_connected(struct attempt *);
-void attempt_not_connected(struct attempt *, bool timed_out);
+void attempt_not_connected(struct attempt *, int error); /* an errno */
+bool attempt_has_no_host(const struct attempt *);        /* its service refuses everybody: it need not even try */
 void attempt_ready(struct attempt *, uint32_t events);
 void attempt_stalled(struct attempt *); /* nothing moves any more, of its answer or of the upload before it */
 void attempt_resume(struct attempt *);  /* the client takes bytes again */

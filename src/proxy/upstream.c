@@ -173,7 +173,7 @@ static void timer_fires(struct timer *timer)
         upstream_close(upstream);
         if (attempt != NULL) {
             attempt->upstream = NULL;
-            attempt_not_connected(attempt, true);
+            attempt_not_connected(attempt, ETIMEDOUT);
         }
         break;
     case UPSTREAM_IDLE:
@@ -193,6 +193,14 @@ static void timer_fires(struct timer *timer)
     }
 }
 
+/* Why the connection was not made. */
+static int socket_error(int fd)
+{
+    int error = 0;
+    socklen_t length = sizeof error;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error != 0 ? error : EIO;
+}
+
 static void ready(struct source *source, uint32_t events)
 {
     struct upstream *upstream = (struct upstream *)source;
@@ -210,11 +218,12 @@ static void ready(struct source *source, uint32_t events)
     }
     if (upstream->state == UPSTREAM_CONNECTING_NOW) {
         if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+            int error = socket_error(upstream->source.fd);
             upstream->attempt = NULL;
             upstream_close(upstream);
             if (attempt != NULL) {
                 attempt->upstream = NULL;
-                attempt_not_connected(attempt, false);
+                attempt_not_connected(attempt, error);
             }
             return;
         }
@@ -228,6 +237,7 @@ static void ready(struct source *source, uint32_t events)
         if (attempt == NULL) {
             upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
         } else {
+            attempt_accepted(attempt);
             attempt_connected(attempt);
             serve_later(host); /* one fewer is connecting */
         }
@@ -381,6 +391,10 @@ static void serve_line(struct task *task)
     while (host->waiting != NULL && can_serve(host, host->waiting)) {
         struct attempt *attempt = host->waiting;
         upstream_leave(attempt);
+        if (host->idle == NULL && attempt_has_no_host(attempt)) {
+            attempt_not_connected(attempt, ECONNREFUSED); /* as those before it were told */
+            continue;
+        }
         attempt_got(attempt, get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true));
     }
     host->users--;

@@ -28,6 +28,7 @@ static void view_free(struct view *view)
     snapshot_drop(view->snapshot);
     free(view->host);
     free(view->first_host);
+    free(view->parking);
     free(view);
 }
 
@@ -53,7 +54,8 @@ static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
     view->snapshot = snapshot;
     view->host = calloc(hosts + 1, sizeof(struct upstream_host *));
     view->first_host = calloc(snapshot->service_count + 1, sizeof *view->first_host);
-    if (view->host == NULL || view->first_host == NULL) {
+    view->parking = calloc(snapshot->target_count + 1, sizeof *view->parking);
+    if (view->host == NULL || view->first_host == NULL || view->parking == NULL) {
         view_free(view);
         return NULL;
     }
@@ -68,6 +70,9 @@ static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
                                                       settings->pool_idle);
             }
         }
+    }
+    for (uint32_t i = 0; i < snapshot->target_count; i++) {
+        becalm_parking_init(&view->parking[i], snapshot->target[i].state->target.restart);
     }
     return view;
 }
@@ -185,6 +190,53 @@ static void serve_all(struct worker *worker)
     }
 }
 
+/* Lines: calls that wait for a host to accept connections. */
+
+#define LINE_TURN 64u /* calls that are let go, then others have their turn */
+
+void worker_serve_lines(struct worker *worker)
+{
+    loop_later(&worker->loop, &worker->lines);
+}
+
+/* Returns when to look again. */
+static becalm_ns line_serve(struct worker *worker, struct view *view, uint32_t target, uint32_t *turn)
+{
+    struct becalm_parking *line = &view->parking[target];
+    becalm_ns timeout = view->snapshot->target[target].state->policy.attempt_timeout;
+    struct becalm_berth *berth;
+    while (*turn > 0 && (berth = becalm_parking_next(line, timeout, worker->loop.now)) != NULL) {
+        exchange_serve(berth->owner);
+        *turn -= 1;
+    }
+    return becalm_parking_wake_at(line, timeout, worker->loop.now);
+}
+
+static void serve_lines(struct task *task)
+{
+    struct worker *worker = (struct worker *)((char *)task - offsetof(struct worker, lines));
+    becalm_ns wake_at = BECALM_NEVER;
+    uint32_t turn = LINE_TURN;
+    for (struct view *view = worker->view, *next; view != NULL; view = next) {
+        view_enter(view);
+        for (uint32_t i = 0; i < view->snapshot->target_count; i++) {
+            wake_at = becalm_ns_min(wake_at, line_serve(worker, view, i, &turn));
+        }
+        next = view->next;
+        view_leave(worker, view);
+    }
+    if (turn == 0) {
+        worker_serve_lines(worker);
+    } else {
+        wheel_arm(&worker->loop.wheel, &worker->lines_timer, wake_at);
+    }
+}
+
+static void lines_due(struct timer *timer)
+{
+    worker_serve_lines((struct worker *)((char *)timer - offsetof(struct worker, lines_timer)));
+}
+
 /* Orders. */
 
 void worker_order(struct worker *worker, unsigned orders)
@@ -216,6 +268,9 @@ static void woken(struct loop *loop)
     }
     if ((orders & WORKER_SERVE) != 0) {
         serve_all(worker);
+    }
+    if ((orders & WORKER_PARKED) != 0) {
+        worker_serve_lines(worker);
     }
     if ((orders & WORKER_ROOM) != 0) {
         room_asked(worker);
@@ -262,6 +317,8 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
     worker->gateway = gateway;
     worker->number = number;
     worker->log = log;
+    worker->lines.run = serve_lines;
+    worker->lines_timer.fire = lines_due;
     worker->loop.epoll_fd = worker->loop.wake.fd = -1;
     crowd_init(&worker->crowd);
     worker->shrink.run = buffered_task;

@@ -31,14 +31,16 @@ struct listener;
 struct view {
     struct view *next;
     struct snapshot *snapshot;
-    uint64_t calls;              /* in progress */
-    struct upstream_host **host; /* by service and host: host[first_host[service] + index] */
-    uint32_t *first_host;        /* by service */
+    uint64_t calls;                 /* in progress */
+    struct upstream_host **host;    /* by service and host: host[first_host[service] + index] */
+    uint32_t *first_host;           /* by service */
+    struct becalm_parking *parking; /* by target */
 };
 
 /* What other threads ask of a worker, as bits. */
 enum worker_order {
     WORKER_SNAPSHOT = 1, /* there is a new one */
+    WORKER_PARKED = 256, /* a host that calls wait for is back */
     WORKER_SERVE = 2,    /* a slot of some gate came free */
     WORKER_DRAIN = 16,   /* tell clients with every answer to close */
     WORKER_CLOSE = 4,    /* stop accepting; close what is idle, and the rest after its answer */
@@ -81,6 +83,8 @@ struct worker {
     struct waiting *waiting;       /* the queues in which somebody waits */
     uint64_t looks;                /* orders to look after all of them */
     const struct waiting *serving; /* which of them is being served; NULL: none */
+    struct task lines;             /* looks at the calls that wait for a host */
+    struct timer lines_timer;      /* and when to do that again */
     char date[30];
     int64_t date_second;
 };
@@ -99,6 +103,9 @@ struct becalm_moment worker_moment(struct worker *);
 /* A slot may be free for who waits at the gate of this state, or somebody came or went there: serves this worker's
  * queue, then wakes others if it is their turn. */
 void worker_serve(struct worker *, struct state *);
+
+/* A call was parked, or a host is back: sees to this worker's lines, when nobody is in the middle of anything. */
+void worker_serve_lines(struct worker *);
 
 void view_enter(struct view *);                  /* a call begins */
 void view_leave(struct worker *, struct view *); /* and ends: an old view goes with its last call */

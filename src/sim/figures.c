@@ -337,6 +337,7 @@ bool figures_is_refusal(enum becalm_reason why)
     case BECALM_WHY_LIMIT:
     case BECALM_WHY_ANSWERS:
     case BECALM_WHY_STOPPED:
+    case BECALM_WHY_NO_HOST:
         return true;
     }
     BECALM_UNREACHABLE();

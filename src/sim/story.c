@@ -64,7 +64,7 @@ static void say_event(struct words *words, const struct story *story)
         say(words, "may have been left");
         break;
     case BECALM_EVENT_SERVE:
-        say(words, "is called by the gate");
+        say(words, story->line ? "is called by the line" : "is called by the gate");
         break;
     }
 }
@@ -87,8 +87,8 @@ static const char *say_deeds(struct words *words, const struct becalm_action *ac
         if (action->host != BECALM_NO_HOST) {
             say(words, " to host %" PRIu32, action->host);
         }
-        if (action->why == BECALM_WHY_HEDGE) {
-            say(words, " (hedge)");
+        if (action->why == BECALM_WHY_HEDGE || action->why == BECALM_WHY_NO_HOST) {
+            say(words, action->why == BECALM_WHY_HEDGE ? " (hedge)" : " (probe)");
         }
         arrow = ", ";
     }
@@ -125,6 +125,8 @@ static void say_action(struct words *words, const struct becalm_action *action)
         }
     } else if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
         say(words, "%swait %" PRIu64 "ms (%s)", arrow, ms(action->wait.wait), becalm_reason_word(action->why));
+    } else if ((action->flags & BECALM_DO_PARK) != 0) {
+        say(words, "%sparked", arrow);
     } else if (action->why == BECALM_WHY_QUEUED || action->why == BECALM_WHY_RATE) {
         say(words, "%s%s", arrow, becalm_reason_word(action->why));
     } else if (action->flags == 0) {

@@ -12,6 +12,7 @@ struct story {
     const struct becalm_event *event;
     uint32_t attempt; /* HEAD, DONE, SENT: which one it is about */
     const struct becalm_action *action;
+    bool line; /* SERVE: by the line of those that wait for a host, not by the gate */
 };
 
 /* What came, and what is done about it: "got rejected 503 on 0 -> wait 85ms (backoff)". Cut at `size`; returns the

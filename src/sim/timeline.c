@@ -93,7 +93,7 @@ static void put_line(FILE *out, const struct world_trace *trace, uint64_t call, 
 {
     char text[352];
     becalm_ns now = trace->event->at.now;
-    story_tell(&(struct story){trace->event, trace->attempt, trace->action}, text, sizeof text);
+    story_tell(&(struct story){trace->event, trace->attempt, trace->action, false}, text, sizeof text);
     fprintf(out, "[%2" PRIu64 ".%04" PRIu64 "s] call %" PRIu64, now / BECALM_S, now % BECALM_S / (BECALM_MS / 10),
             call);
     if (part > 1) {

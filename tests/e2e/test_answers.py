@@ -16,7 +16,7 @@ QUICK = "initialDelay: 1ms\nmaxDelay: 2ms\nbudget: {kind: none}\n"
 def test_a_dead_host_gives_502_with_its_reason(gateway):
     made = gateway(
         f"services:\n  a:\n    hosts: ['127.0.0.1:{free_port()}']\n    match: {{prefix: /}}\n    maxRetries: 1\n"
-        "    initialDelay: 1ms\n    budget: {kind: none}\n"
+        "    initialDelay: 1ms\n    budget: {kind: none}\n    restart: {enabled: false}\n"
     )
     answer = made.ask()
     assert answer.status == 502

@@ -198,7 +198,7 @@ def test_a_host_that_refuses_is_left_at_once_for_one_that_was_not_tried(gateway,
 
 
 def test_hosts_that_refuse_are_tried_once_each_at_once_and_then_there_is_backoff(gateway, host):
-    rules = SLOW_BACKOFF + "deadline: 10s\nmaxRetries: 8\nbudget: {kind: none}\noutlier: {enabled: false}\n"
+    rules = SLOW_BACKOFF + "deadline: 10s\nmaxRetries: 8\nbudget: {kind: none}\noutlier: {enabled: false}\nrestart: {enabled: false}\n"
     made = gateway(policy_of(refusing(host, 3), rules=rules))
     began = time.monotonic()
     answer = made.ask()
@@ -209,7 +209,7 @@ def test_hosts_that_refuse_are_tried_once_each_at_once_and_then_there_is_backoff
 
 def test_leaving_a_host_at_once_is_a_retry_and_costs_one(gateway, host):
     """At most maxRetries, and paid from the budget."""
-    rules = SLOW_BACKOFF + "deadline: 10s\nmaxRetries: 1\noutlier: {enabled: false}\n"
+    rules = SLOW_BACKOFF + "deadline: 10s\nmaxRetries: 1\noutlier: {enabled: false}\nrestart: {enabled: false}\n"
     made = gateway(policy_of(refusing(host, 4), rules=rules))
     bodies = [json.loads(made.ask().body) for _ in range(5)]
     assert max(body["attempts"] for body in bodies) == 2 and bodies[0]["reason"] == "attempts_spent"
@@ -246,7 +246,7 @@ def test_a_bad_host_is_ejected(gateway, host):
 
 
 def test_a_killed_host_comes_back_within_two_seconds(pair):
-    gateway, host = pair()
+    gateway, host = pair(rules="restart: {enabled: false}")
     host.on("*", lambda got: Reply(body=signed(got.target.encode())))
     load = Load(gateway.port, rate=100, seconds=30, make=lambda n: ("GET", request(path=f"/{n}")))
     load.start()

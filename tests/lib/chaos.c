@@ -28,6 +28,7 @@ struct chaos {
     struct becalm_policy policy;
     struct becalm_target target;
     struct becalm_queue queue;
+    struct becalm_parking line;
     void *memory;
     void *service_memory;
     struct actor actor[CALLS];
@@ -83,6 +84,7 @@ static void policy_draw(struct chaos *c)
     p->hedge.enabled = below(c, 2) == 0;
     p->hedge.delay = below(c, 2) == 0 ? 0 : becalm_ns_max(BECALM_MS, duration(c));
     p->hedge.max = 1 + below(c, 4);
+    p->restart.enabled = below(c, 8) != 0;
 }
 
 static bool chaos_open(struct chaos *c)
@@ -99,6 +101,7 @@ static bool chaos_open(struct chaos *c)
     int rc = becalm_target_init(&c->target, c->memory, &c->policy, hosts, cells);
     BECALM_ASSERT(rc == 0);
     becalm_queue_init(&c->queue, c->target.gate, c->target.limit);
+    becalm_parking_init(&c->line, c->target.restart);
     if (below(c, 2) == 0) {
         c->service_memory = aligned_alloc(64, becalm_budget_bytes(&c->policy.service_budget, cells));
         BECALM_ASSERT(c->service_memory != NULL);
@@ -119,6 +122,10 @@ static void check_action(struct chaos *c, struct actor *actor, const struct beca
     const struct becalm_call *call = &actor->call;
     BECALM_ASSERT((action->cancel & ~actor->flying) == 0);
     BECALM_ASSERT(((action->flags & BECALM_DO_CANCEL) != 0) == (action->cancel != 0));
+    bool no_host = action->why == BECALM_WHY_NO_HOST || action->why == BECALM_WHY_DEADLINE;
+    if (no_host && call->record.attempts + 1 == actor->sends) {
+        actor->sends--; /* it was never sent, and the next one has its number */
+    }
     actor->flying &= ~action->cancel;
     if ((action->flags & BECALM_DO_SEND) != 0) {
         BECALM_ASSERT(actor->ends == 0);
@@ -143,7 +150,10 @@ static void check_action(struct chaos *c, struct actor *actor, const struct beca
         BECALM_ASSERT(actor->ends == 1);
         BECALM_ASSERT(!call->permit.held && !call->spend.held && !call->service_spend.held);
         BECALM_ASSERT(!call->rate_held && call->ticket.queue == NULL && !call->ticket.slot.held);
+        BECALM_ASSERT(call->berth.parking == NULL);
     }
+    BECALM_ASSERT(call->phase != BECALM_PHASE_PARKED || (!call->permit.held || call->record.attempts > 0));
+    BECALM_ASSERT(((action->flags & BECALM_DO_PARK) != 0) <= (call->phase == BECALM_PHASE_PARKED));
     BECALM_ASSERT(becalm_call_ended(call) == (actor->ends == 1));
     BECALM_ASSERT(actor->flying == call->live);
     BECALM_ASSERT(call->record.attempts == actor->sends);
@@ -161,6 +171,15 @@ static void serve(struct chaos *c)
     }
 }
 
+static void serve_line(struct chaos *c)
+{
+    struct becalm_berth *berth;
+    while ((berth = becalm_parking_next(&c->line, c->policy.attempt_timeout, c->now)) != NULL) {
+        struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
+        feed(c, berth->owner, &event);
+    }
+}
+
 static void feed(struct chaos *c, struct actor *actor, struct becalm_event *event)
 {
     struct becalm_action action;
@@ -171,10 +190,15 @@ static void feed(struct chaos *c, struct actor *actor, struct becalm_event *even
     becalm_call_step(&actor->call, event, &action);
     c->counts->events++;
     c->counts->gated += action.why == BECALM_WHY_QUEUED;
+    c->counts->parked += (action.flags & BECALM_DO_PARK) != 0;
+    c->counts->probes += action.why == BECALM_WHY_NO_HOST && (action.flags & BECALM_DO_SEND) != 0;
     check_action(c, actor, &action);
     actor->wake_at = action.wake_at;
     if ((action.flags & BECALM_DO_SERVE) != 0 && byte(c) != 0) { /* a host may be slow to look */
         serve(c);
+    }
+    if ((action.flags & BECALM_DO_PARK) != 0 && byte(c) % 4 != 0) {
+        serve_line(c);
     }
 }
 
@@ -195,6 +219,7 @@ static void begin(struct chaos *c, struct actor *actor)
         .retry_from_above = (bits & 32) != 0,
         .queue = (bits & 64) != 0 ? &c->queue : NULL,
         .flow = below(c, 5),
+        .parking = (bits & 65) != 0 ? &c->line : NULL,
         .owner = actor,
     };
     memset(actor, 0xa5, sizeof *actor); /* whatever init does not set must never be read */
@@ -227,6 +252,10 @@ static void attempt(struct chaos *c, struct actor *actor)
     event.outcome.has_hint = (bits & 0x82) == 0x82;
     event.outcome.hint = event.outcome.has_hint ? duration(c) : 0;
     event.outcome.delivered = bits == 255;
+    event.outcome.no_listener = (bits & 6) != 0;
+    if ((bits & 48) == 48 && actor->used && becalm_call_accepted(&actor->call, event.slot, c->now)) {
+        serve_line(c);
+    }
     feed(c, actor, &event);
 }
 
@@ -257,9 +286,11 @@ static void happen(struct chaos *c)
         }
         feed(c, actor, &event);
         serve(c);
+        serve_line(c);
     } else if (what == 14) {
         becalm_gate_note_cpu(c->target.gate, below(c, 256) * 4000u);
         c->now = becalm_ns_after(c->now, duration(c));
+        serve_line(c);
     } else {
         becalm_ns back = duration(c); /* another worker's clock is a little behind */
         c->now = becalm_ns_since(c->now, back < BECALM_MS ? back : 0);
@@ -275,6 +306,7 @@ static void check_nothing_is_held(const struct chaos *c)
     for (uint32_t i = 0; i <= BECALM_FLOWS; i++) {
         BECALM_ASSERT(c->queue.line[i].length == 0 && c->queue.line[i].first == NULL && c->queue.line[i].last == NULL);
     }
+    BECALM_ASSERT(becalm_restart_parked(c->target.restart) == 0 && c->line.first == NULL && c->line.last == NULL);
     for (uint32_t i = 0; c->target.hosts != NULL && i < c->target.hosts->count; i++) {
         BECALM_ASSERT(atomic_load_explicit(&c->target.hosts->host[i].in_flight, memory_order_relaxed) == 0);
     }

@@ -19,6 +19,8 @@ struct chaos_counts {
     size_t retries; /* and hedges: sends but the first of each call */
     size_t hedges;
     size_t gated;
+    size_t parked;
+    size_t probes;    /* sends that ask whether a host is back */
     size_t ended[64]; /* calls, by reason */
 };
 

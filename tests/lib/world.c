@@ -46,6 +46,7 @@ void world_open(struct world *w, uint32_t hosts)
     rc = becalm_target_init(&w->target, w->memory, &w->policy, hosts, 1);
     BECALM_ASSERT(rc == 0);
     becalm_queue_init(&w->queue, w->target.gate, w->target.limit);
+    becalm_parking_init(&w->line, w->target.restart);
 }
 
 void world_close(struct world *w)
@@ -67,19 +68,28 @@ static struct becalm_moment moment(struct world *w)
     return (struct becalm_moment){.now = w->now, .random = becalm_rand_next(&w->seed), .cell = 0};
 }
 
+static void serve_line(struct world *w);
+
 static void do_send(struct world *w, struct world_call *c, const struct becalm_action *action)
 {
     struct flight *flight = &c->flight[action->slot];
     const struct reply *reply = action->attempt < WORLD_REPLIES_MAX ? &c->plan.reply[action->attempt] : NULL;
+    bool refused = (w->refusing >> (action->host == BECALM_NO_HOST ? 0 : action->host) & 1) != 0;
     bool hangs = reply == NULL || reply->hangs || (reply->after == 0 && reply->outcome.status == 0);
     BECALM_ASSERT(!flight->busy);
     BECALM_ASSERT(c->finishes == 0);
     *flight = (struct flight){
         .busy = true,
-        .at = hangs ? BECALM_NEVER : becalm_ns_after(w->now, reply->after),
+        .refused = refused,
+        .at = refused ? w->now
+              : hangs ? BECALM_NEVER
+                      : becalm_ns_after(w->now, reply->after),
         .attempt = action->attempt,
     };
     c->sends++;
+    if (!refused && becalm_call_accepted(&c->call, action->slot, w->now)) {
+        serve_line(w);
+    }
 }
 
 static void serve_queue(struct world *w);
@@ -91,8 +101,9 @@ static void step(struct world *w, unsigned index, struct becalm_event *event, ui
     struct becalm_action action;
     char text[352];
     event->at = moment(w);
+    bool parked = c->call.phase == BECALM_PHASE_PARKED;
     becalm_call_step(&c->call, event, &action);
-    story_tell(&(struct story){event, attempt, &action}, text, sizeof text);
+    story_tell(&(struct story){event, attempt, &action, parked}, text, sizeof text);
     say(w, "[%3llums] call %u %s\n", ms(w->now), index + 1, text);
     for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
         if ((action.cancel & 1u << slot) != 0) {
@@ -106,6 +117,19 @@ static void step(struct world *w, unsigned index, struct becalm_event *event, ui
     c->wake_at = action.wake_at;
     if ((action.flags & BECALM_DO_SERVE) != 0) {
         serve_queue(w);
+    }
+    if ((action.flags & BECALM_DO_PARK) != 0) {
+        serve_line(w);
+    }
+}
+
+static void serve_line(struct world *w)
+{
+    struct becalm_berth *berth;
+    while ((berth = becalm_parking_next(&w->line, w->policy.attempt_timeout, w->now)) != NULL) {
+        unsigned index = (unsigned)((struct world_call **)berth->owner - w->call);
+        struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
+        step(w, index, &event, 0);
     }
 }
 
@@ -129,6 +153,7 @@ unsigned world_call(struct world *w, const struct plan *plan)
     c->plan = *plan;
     c->plan.request.owner = &w->call[w->count];
     c->plan.request.queue = plan->can_wait ? &w->queue : NULL;
+    c->plan.request.parking = plan->can_park ? &w->line : NULL;
     becalm_call_init(&c->call, &w->policy, &w->target, &c->plan.request);
     w->count++;
     struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
@@ -154,7 +179,10 @@ static void flight_lands(struct world *w, unsigned index, uint32_t slot)
     struct flight *flight = &c->flight[slot];
     const struct reply *reply = &c->plan.reply[flight->attempt];
     struct becalm_event event = {.slot = slot, .outcome = reply->outcome};
-    bool head = reply->head_first && !flight->headed;
+    bool head = reply->head_first && !flight->headed && !flight->refused;
+    if (flight->refused) {
+        event.outcome = (struct becalm_outcome){.kind = BECALM_OUTCOME_REFUSED, .no_listener = true};
+    }
     event.kind = head ? BECALM_EVENT_HEAD : BECALM_EVENT_DONE;
     if (head) {
         flight->headed = true;
@@ -194,8 +222,17 @@ void world_run(struct world *w, becalm_ns until)
     unsigned index = 0;
     uint32_t slot = 0;
     becalm_ns at = 0;
-    while (next_thing(w, &index, &slot, &at) && at <= until) {
-        w->now = becalm_ns_max(w->now, at);
+    for (;;) {
+        bool any = next_thing(w, &index, &slot, &at);
+        becalm_ns line_at = becalm_parking_wake_at(&w->line, w->policy.attempt_timeout, w->now);
+        if (becalm_ns_min(any ? at : BECALM_NEVER, line_at) > until) {
+            break;
+        }
+        w->now = becalm_ns_max(w->now, becalm_ns_min(at, line_at));
+        if (line_at < at) {
+            serve_line(w);
+            continue;
+        }
         if (slot < BECALM_SLOTS) {
             flight_lands(w, index, slot);
         } else {

@@ -29,10 +29,12 @@ struct plan {
     struct becalm_request request;
     struct reply reply[WORLD_REPLIES_MAX]; /* by attempt number */
     bool can_wait;                         /* in the gate's queue */
+    bool can_park;                         /* in the line of those that wait for a host */
 };
 
 struct flight {
     bool busy;
+    bool refused; /* nobody listens there */
     bool headed;
     becalm_ns at;
     uint32_t attempt;
@@ -53,6 +55,8 @@ struct world {
     struct becalm_policy policy; /* change it between world_begin and world_open */
     struct becalm_target target;
     struct becalm_queue queue;
+    struct becalm_parking line;
+    uint32_t refusing; /* bit n: host n refuses connections; without hosts bit 0 is the callee itself */
     void *memory;
     unsigned count;
     struct world_call *call[WORLD_CALLS_MAX];

@@ -822,6 +822,335 @@ static void test_story__a_deadline_that_left_nearly_the_whole_timeout_is_a_timeo
     world_close(&w);
 }
 
+/* A host that restarts, see docs/restart.md. */
+
+static const struct plan parks = {
+    .request = {.idempotent = true}, .can_park = true, .reply = {{.after = 20 * MS, .outcome = {.status = 200}}}};
+
+static void test_story__calls_that_were_never_sent_wait_for_the_host_to_come_back(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.budget.start = 0;      /* nobody could pay for a retry */
+    w.policy.breaker.min_calls = 1; /* one failure would open it */
+    world_open(&w, 0);
+    w.refusing = 1;
+    world_call(&w, &parks);
+    world_run(&w, 50 * MS);
+    world_call(&w, &(struct plan){.request = post, .can_park = true, .reply = {reply_ok(20 * MS)}});
+    world_run(&w, 250 * MS);
+    w.refusing = 0;
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 1 got refused on 0 -> parked\n"
+                     "[ 50ms] call 2 begins -> parked\n"
+                     "[100ms] call 1 is called by the line -> send 0 (probe)\n"
+                     "[100ms] call 1 got refused on 0 -> parked\n"
+                     "[200ms] call 1 is called by the line -> send 0 (probe)\n"
+                     "[200ms] call 1 got refused on 0 -> parked\n"
+                     "[300ms] call 1 is called by the line -> send 0 (probe)\n"
+                     "[300ms] call 2 is called by the line -> send 0\n"
+                     "[320ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[320ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n");
+    const struct becalm_record *record = &w.call[0]->call.record;
+    check_eq_u64(record->attempts, 1);
+    check_between_u64(record->parked, 299 * MS, 300 * MS);
+    check_true(becalm_breaker_closed(w.target.breaker));
+    world_close(&w);
+}
+
+static void test_story__who_waits_too_long_for_a_host_gets_its_answer(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.attempt_timeout = 2 * BECALM_S;
+    world_open(&w, 0);
+    w.refusing = 1;
+    world_call(&w, &parks);
+    world_run(&w, MS);
+    world_forget(&w);
+    w.quiet = true;
+    world_run(&w, 1499 * MS); /* the probes */
+    w.quiet = false;
+    world_call(&w, &(struct plan){.request = {.idempotent = true, .deadline_at = 1700 * MS}, .can_park = true});
+    world_run(&w, 1990 * MS);
+    world_call(&w, &parks);
+    world_run(&w, 1999 * MS);
+    world_call(&w, &(struct plan){.request = {.retry_from_above = true}, .can_park = true});
+    world_run(&w, 2100 * MS);
+    world_expect(&w, "[1499ms] call 2 begins -> parked\n"
+                     "[1500ms] call 1 wakes -> finish (no_host) marked spent, unasked\n"
+                     "[1500ms] call 2 is called by the line -> send 0 (probe)\n"
+                     "[1500ms] call 2 got refused on 0 -> parked\n"
+                     "[1600ms] call 2 is called by the line -> send 0 (probe)\n"
+                     "[1600ms] call 2 got refused on 0 -> parked\n"
+                     "[1650ms] call 2 wakes -> finish (no_host) marked spent, unasked\n"
+                     "[1990ms] call 3 begins -> parked\n"
+                     "[1990ms] call 3 is called by the line -> send 0 (probe)\n"
+                     "[1990ms] call 3 got refused on 0 -> parked\n"
+                     "[1999ms] call 4 begins -> finish (no_host) marked spent, unasked\n"
+                     "[2000ms] call 3 is called by the line -> finish (no_host) marked spent, unasked\n");
+    world_close(&w);
+}
+
+static void test_story__a_service_that_is_gone_is_tried_the_usual_way(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.attempt_timeout = BECALM_S;
+    world_open(&w, 0);
+    w.refusing = 1;
+    w.quiet = true;
+    world_call(&w, &parks);
+    world_run(&w, 3 * BECALM_S);
+    w.quiet = false;
+    world_call(&w, &(struct plan){.request = get, .can_park = true, .reply = {reply_ok(MS), reply_ok(20 * MS)}});
+    world_run(&w, 3050 * MS);
+    w.refusing = 0;
+    world_run(&w, 4 * BECALM_S);
+    world_expect(&w, "[3000ms] call 2 begins -> send 0\n"
+                     "[3000ms] call 2 got refused on 0 -> wait 100ms (backoff)\n"
+                     "[3100ms] call 2 wakes -> send 1\n"
+                     "[3120ms] call 2 got ok 200 on 1 -> answer, finish (ok)\n");
+    assert_int_equal(becalm_restart_peek(w.target.restart, BECALM_S, w.now), BECALM_RESTART_UP);
+    world_close(&w);
+}
+
+/* It was sent once, and cut when the host was killed. Its retry is paid for, and waits. */
+static void test_story__a_retry_that_no_host_takes_waits_as_it_was_paid(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct plan cut = {
+        .request = get, .can_park = true, .reply = {reply_kind(10 * MS, BECALM_OUTCOME_BROKEN), reply_ok(20 * MS)}};
+    world_call(&w, &cut);
+    world_call(&w, &cut);
+    world_run(&w, 10 * MS);
+    w.refusing = 1;
+    world_run(&w, 150 * MS);
+    check_eq_u64(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), 0); /* one token, and it is held */
+    w.refusing = 0;
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> send 0\n"
+                     "[ 10ms] call 1 got broken on 0 -> wait 100ms (backoff)\n"
+                     "[ 10ms] call 2 got broken on 0 -> finish (budget_empty) marked spent\n"
+                     "[110ms] call 1 wakes -> send 1\n"
+                     "[110ms] call 1 got refused on 1 -> parked\n"
+                     "[210ms] call 1 is called by the line -> send 1 (probe)\n"
+                     "[230ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
+    check_eq_u64(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), BECALM_TOKEN);
+    world_close(&w);
+}
+
+static void test_story__one_of_two_hosts_that_refuses_is_left_and_two_are_waited_for(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.backoff.base = 10 * MS;
+    world_open(&w, 2);
+    w.refusing = 2;
+    struct plan plan = {.request = post, .can_park = true, .reply = {reply_ok(5 * MS), reply_ok(5 * MS)}};
+    w.quiet = true;
+    for (int i = 0; i < 8; i++) { /* some go to the one that refuses, and then to the other */
+        world_call(&w, &plan);
+        world_run(&w, w.now + 50 * MS);
+        check_eq_u64(w.call[i]->call.record.reason, BECALM_WHY_OK);
+        check_eq_u64(w.call[i]->call.record.parked, 0);
+    }
+    w.refusing = 3;
+    w.quiet = false;
+    world_call(&w, &plan);
+    world_run(&w, w.now + 50 * MS);
+    check_eq_u64(becalm_restart_parked(w.target.restart), 1);
+    world_forget(&w);
+    w.refusing = 2;
+    world_run(&w, w.now + BECALM_S);
+    check_eq_u64(w.call[8]->call.record.reason, BECALM_WHY_OK);
+    check_true(strstr(w.trace, "to host 0 (probe)") != NULL);
+    world_close(&w);
+}
+
+/* What it was ejected for does not count any more: the process is another one. */
+static void test_story__a_host_that_is_back_is_not_ejected(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.breaker.enabled = false;
+    w.policy.max_retries = 0;
+    world_open(&w, 2);
+    w.quiet = true;
+    for (int i = 0; i < 10; i++) {
+        becalm_hosts_sent(w.target.hosts, 0, w.now);
+        becalm_hosts_note(w.target.hosts, &w.policy.outlier, &(struct becalm_moment){.now = w.now}, 0,
+                          &(struct becalm_outcome){.kind = BECALM_OUTCOME_REFUSED, .no_listener = true});
+    }
+    becalm_restart_refused(w.target.restart, w.target.hosts, &w.policy.outlier, 0, w.now);
+    check_true(becalm_host_ejected(w.target.hosts, 0, w.now));
+    w.refusing = 3;
+    world_call(&w, &parks);
+    world_run(&w, w.now + 250 * MS);
+    check_eq_u64(becalm_restart_parked(w.target.restart), 1);
+    w.refusing = 2;
+    world_run(&w, w.now + 250 * MS);
+    check_eq_u64(w.call[0]->call.record.reason, BECALM_WHY_OK);
+    check_true(!becalm_host_ejected(w.target.hosts, 0, w.now));
+    world_close(&w);
+}
+
+static void test_story__a_parked_call_whose_caller_goes_is_over_and_one_that_was_left_is_still_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct plan cut = parks;
+    cut.reply[0] = reply_kind(MS, BECALM_OUTCOME_BROKEN);
+    world_call(&w, &cut);
+    world_run(&w, 2 * MS);
+    w.refusing = 1;
+    world_call(&w, &parks);
+    world_call(&w, &parks);
+    world_run(&w, 150 * MS);
+    world_forget(&w);
+    world_leave(&w, 1); /* a retry is not begun for it */
+    world_leave(&w, 2);
+    world_cancel(&w, 3);
+    w.refusing = 0;
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[150ms] call 1 may have been left -> finish (cancelled)\n"
+                     "[150ms] call 2 may have been left -> goes on\n"
+                     "[150ms] call 3 is cancelled -> finish (cancelled)\n"
+                     "[202ms] call 2 is called by the line -> send 0 (probe)\n"
+                     "[222ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n");
+    check_eq_u64(becalm_budget_left(w.target.budget, &w.policy.budget, w.now), BECALM_TOKEN);
+    world_close(&w);
+}
+
+/* They pass the limit as everybody does, but neither their patience nor CoDel ends them. */
+static void test_story__who_was_parked_waits_for_a_slot_longer_than_others(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.attempt_timeout = 2 * BECALM_S;
+    w.policy.gate.min_queue = 0;
+    becalm_limit_defaults(&w.policy.limit, BECALM_LIMIT_FIXED);
+    w.policy.limit.max = 1;
+    world_open(&w, 0);
+    w.refusing = 1;
+    struct plan slow = {.request = get, .can_park = true, .can_wait = true, .reply = {reply_ok(400 * MS)}};
+    world_call(&w, &slow);
+    world_call(&w, &slow);
+    world_call(&w, &slow);
+    w.refusing = 0;
+    world_run(&w, 2 * BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 2 begins -> queued\n"
+                     "[  0ms] call 3 begins -> queued\n"
+                     "[  0ms] call 1 got refused on 0 -> parked\n"
+                     "[  0ms] call 2 is called by the gate -> parked\n"
+                     "[  0ms] call 3 is called by the gate -> parked\n"
+                     "[100ms] call 1 is called by the line -> send 0 (probe)\n"
+                     "[100ms] call 2 is called by the line -> queued\n"
+                     "[100ms] call 3 is called by the line -> queued\n"
+                     "[500ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[500ms] call 2 is called by the gate -> send 0\n"
+                     "[900ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[900ms] call 3 is called by the gate -> send 0\n"
+                     "[1300ms] call 3 got ok 200 on 0 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__no_more_calls_are_parked_than_the_gate_has_room_for(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.gate.max_queue = 2;
+    world_open(&w, 0);
+    w.refusing = 1;
+    for (int i = 0; i < 4; i++) {
+        world_call(&w, &parks);
+        world_run(&w, w.now + 10 * MS);
+    }
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[  0ms] call 1 got refused on 0 -> parked\n"
+                     "[ 10ms] call 2 begins -> parked\n"
+                     "[ 20ms] call 3 begins -> finish (no_host) marked spent, unasked\n"
+                     "[ 30ms] call 4 begins -> finish (no_host) marked spent, unasked\n");
+    world_close(&w);
+}
+
+static void test_story__a_policy_may_not_park_and_a_shadow_never_does(void **state)
+{
+    (void)state;
+    for (int shadow = 0; shadow < 2; shadow++) {
+        struct world w;
+        world_begin(&w);
+        w.policy.restart.enabled = shadow != 0;
+        w.policy.shadow = shadow != 0;
+        w.policy.max_retries = 0;
+        world_open(&w, 0);
+        w.refusing = 1;
+        world_call(&w, &parks);
+        world_run(&w, MS);
+        world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                         "[  0ms] call 1 got refused on 0 -> finish (retries_off)\n");
+        world_close(&w);
+    }
+}
+
+/* A host that is there and has no time for a connection is not one that restarts. */
+static void test_story__a_connection_that_nobody_answers_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.max_retries = 0;
+    world_open(&w, 0);
+    world_call(
+        &w, &(struct plan){.request = get, .can_park = true, .reply = {reply_kind(100 * MS, BECALM_OUTCOME_REFUSED)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[100ms] call 1 got refused on 0 -> finish (retries_off)\n");
+    world_close(&w);
+}
+
+static void test_story__a_hedged_call_is_parked_when_its_last_attempt_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    w.policy.hedge.enabled = true;
+    w.policy.hedge.delay = 50 * MS;
+    w.policy.hedge.max = 1;
+    world_open(&w, 0);
+    world_call(&w, &(struct plan){.request = get,
+                                  .can_park = true,
+                                  .reply = {reply_kind(80 * MS, BECALM_OUTCOME_BROKEN), reply_ok(20 * MS)}});
+    world_run(&w, 10 * MS);
+    w.refusing = 1;
+    world_run(&w, 140 * MS);
+    w.refusing = 0;
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 50ms] call 1 wakes -> send 1 (hedge)\n"
+                     "[ 50ms] call 1 got refused on 1 -> goes on\n"
+                     "[ 80ms] call 1 got broken on 0 -> send 1 (hedge)\n"
+                     "[ 80ms] call 1 got refused on 1 -> parked\n"
+                     "[150ms] call 1 is called by the line -> send 1 (probe)\n"
+                     "[170ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_test(test_story__the_budget_is_empty),
              cmocka_unit_test(test_story__both_levels_pay_or_none),
              cmocka_unit_test(test_story__the_breaker_opens_in_mid_call_and_stops_retries),
@@ -858,4 +1187,16 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__a_shadow_policy_marks_nothing_and_refuses_nothing),
              cmocka_unit_test(test_story__the_client_side_rate_holds_calls_back_after_a_429),
              cmocka_unit_test(test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_any_method),
-             cmocka_unit_test(test_story__a_deadline_that_left_nearly_the_whole_timeout_is_a_timeout))
+             cmocka_unit_test(test_story__a_deadline_that_left_nearly_the_whole_timeout_is_a_timeout),
+             cmocka_unit_test(test_story__calls_that_were_never_sent_wait_for_the_host_to_come_back),
+             cmocka_unit_test(test_story__who_waits_too_long_for_a_host_gets_its_answer),
+             cmocka_unit_test(test_story__a_service_that_is_gone_is_tried_the_usual_way),
+             cmocka_unit_test(test_story__a_retry_that_no_host_takes_waits_as_it_was_paid),
+             cmocka_unit_test(test_story__one_of_two_hosts_that_refuses_is_left_and_two_are_waited_for),
+             cmocka_unit_test(test_story__a_host_that_is_back_is_not_ejected),
+             cmocka_unit_test(test_story__a_parked_call_whose_caller_goes_is_over_and_one_that_was_left_is_still_sent),
+             cmocka_unit_test(test_story__who_was_parked_waits_for_a_slot_longer_than_others),
+             cmocka_unit_test(test_story__no_more_calls_are_parked_than_the_gate_has_room_for),
+             cmocka_unit_test(test_story__a_policy_may_not_park_and_a_shadow_never_does),
+             cmocka_unit_test(test_story__a_connection_that_nobody_answers_is_not_waited_for),
+             cmocka_unit_test(test_story__a_hedged_call_is_parked_when_its_last_attempt_is_refused))

@@ -23,13 +23,17 @@ static void test_call__whatever_happens_everything_is_given_back_and_nothing_is_
         }
         chaos_run(bytes, RUN_BYTES, &counts);
     }
-    print_message("seeds 1 to %u: %zu events, %zu sends, %zu retries, of them %zu hedges, %zu waits in the gate\n",
-                  RUNS, counts.events, counts.sends, counts.retries, counts.hedges, counts.gated);
+    print_message("seeds 1 to %u: %zu events, %zu sends, %zu retries, of them %zu hedges, %zu waits in the gate, "
+                  "%zu for a host, %zu probes\n",
+                  RUNS, counts.events, counts.sends, counts.retries, counts.hedges, counts.gated, counts.parked,
+                  counts.probes);
     /* A random test that never gets anywhere proves nothing. */
     check_true(counts.events > RUNS * 2000);
     check_true(counts.retries > RUNS * 5);
     check_true(counts.hedges > RUNS / 2);
     check_true(counts.gated > RUNS);
+    check_true(counts.parked > RUNS);
+    check_true(counts.probes > RUNS / 4);
     for (unsigned why = BECALM_WHY_ATTEMPTS_SPENT; why < BECALM_REASON_COUNT; why++) {
         if (counts.ended[why] == 0) {
             print_error("no call ended with %s\n", becalm_reason_word((enum becalm_reason)why));

@@ -170,6 +170,7 @@ static void test_grpc__each_reason_has_its_status(void **state)
         {BECALM_WHY_ANSWER_DELIVERED, 14},
         {BECALM_WHY_STOPPED, 14},
         {BECALM_WHY_RETRIES_OFF, 14},
+        {BECALM_WHY_NO_HOST, 14},
         {BECALM_WHY_NONE, 13},
         {BECALM_WHY_BACKOFF, 13},
         {BECALM_WHY_HINT, 13},

@@ -22,6 +22,7 @@ static void test_own_answer__a_refusal_goes_by_its_reason(void **state)
     } rows[] = {
         {BECALM_WHY_BREAKER_OPEN, 503, "destination_unavailable"},
         {BECALM_WHY_THROTTLED, 503, "destination_unavailable"},
+        {BECALM_WHY_NO_HOST, 503, "destination_unavailable"},
         {BECALM_WHY_SHED, 503, "connection_limit_reached"},
         {BECALM_WHY_LIMIT, 503, "connection_limit_reached"},
         {BECALM_WHY_ANSWERS, 503, "connection_limit_reached"},
