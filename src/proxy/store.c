@@ -34,12 +34,13 @@ static bool hash_texts(const struct becalm_text *texts, size_t count, unsigned c
 
 bool store_key_make(struct store_key *key, const struct store_request *request)
 {
-    unsigned char scope[STORE_HASH];
     const struct becalm_text id[] = {
-        request->service, request->endpoint, request->key, {(const char *)scope, sizeof scope}};
+        request->service, request->endpoint, request->key, {(const char *)key->scope, sizeof key->scope}};
     const struct becalm_text fingerprint[] = {request->method, request->path, request->body};
     key->ticket = 0;
-    return hash_texts(request->scope, request->scope_count, scope) && hash_texts(id, sizeof id / sizeof *id, key->id) &&
+    key->peer = request->peer;
+    return hash_texts(request->scope, request->scope_count, key->scope) &&
+           hash_texts(id, sizeof id / sizeof *id, key->id) &&
            hash_texts(fingerprint, sizeof fingerprint / sizeof *fingerprint, key->fingerprint);
 }
 
@@ -92,10 +93,27 @@ struct link {
     struct link *after;
 };
 
+/* What the room is made of. */
+enum room { ROOM_ENTRIES, ROOM_BYTES, ROOM_KINDS };
+
+/* Who holds entries: a scope, or a peer. It is there as long as it has any. */
+enum holder_kind { HOLDER_SCOPE, HOLDER_PEER, HOLDER_KINDS };
+
+struct holder {
+    struct holder *next; /* in its bucket */
+    enum holder_kind kind;
+    unsigned char id[STORE_HASH];
+    struct link by_use;        /* its answers, the least recently used first */
+    uint64_t held[ROOM_KINDS]; /* keys in flight are entries, too */
+    uint64_t in_flight;
+};
+
 struct entry {
     struct entry *next; /* in its bucket */
-    struct link by_age; /* of all, the first to expire first */
-    struct link by_use; /* of those with an answer, the least recently used first */
+    struct holder *holder[HOLDER_KINDS];
+    struct link by_holder[HOLDER_KINDS]; /* among the holder's answers */
+    struct link by_age;                  /* of all, the first to expire first */
+    struct link by_use;                  /* of those with an answer, the least recently used first */
     becalm_ns expires_at;
     uint64_t ticket;
     struct store_answer *answer; /* NULL: in flight */
@@ -108,7 +126,10 @@ struct memory {
     pthread_mutex_t lock; /* guards all below; nothing is copied or hashed under it */
     struct store_settings settings;
     struct entry **buckets;
-    uint32_t bucket_count; /* a power of two; the kernel hands out the pages when they are touched */
+    uint32_t bucket_count;   /* a power of two; the kernel hands out the pages when they are touched */
+    struct holder **holders; /* as many buckets as of entries: there are at most two for each */
+    struct holder *hog[HOLDER_KINDS][ROOM_KINDS]; /* who has more than half; NULL: nobody */
+    uint64_t in_flight;
     struct link by_age;
     struct link by_use;
     uint64_t tickets;
@@ -168,6 +189,80 @@ static struct entry *entry_find(const struct memory *memory, const unsigned char
     return entry;
 }
 
+/* ---- who has how much of the room ---- */
+
+static struct holder **holder_bucket(const struct memory *memory, const unsigned char id[STORE_HASH])
+{
+    uint32_t number;
+    memcpy(&number, id, sizeof number);
+    return &memory->holders[number & (memory->bucket_count - 1)];
+}
+
+/* Makes it if it is not there. NULL: no memory. */
+static struct holder *holder_get(struct memory *memory, enum holder_kind kind, const unsigned char id[STORE_HASH])
+{
+    struct holder **bucket = holder_bucket(memory, id);
+    struct holder *holder = *bucket;
+    while (holder != NULL && (holder->kind != kind || memcmp(holder->id, id, STORE_HASH) != 0)) {
+        holder = holder->next;
+    }
+    if (holder == NULL && (holder = calloc(1, sizeof *holder)) != NULL) {
+        holder->kind = kind;
+        memcpy(holder->id, id, STORE_HASH);
+        list_init(&holder->by_use);
+        holder->next = *bucket;
+        *bucket = holder;
+    }
+    return holder;
+}
+
+static void holder_drop_if_empty(struct memory *memory, struct holder *holder)
+{
+    if (holder == NULL || holder->held[ROOM_ENTRIES] > 0) {
+        return;
+    }
+    struct holder **place = holder_bucket(memory, holder->id);
+    while (*place != holder) {
+        place = &(*place)->next;
+    }
+    *place = holder->next;
+    free(holder);
+}
+
+static uint64_t half_of(const struct memory *memory, enum room room)
+{
+    uint64_t all = room == ROOM_ENTRIES ? memory->settings.max_entries : memory->settings.max_bytes;
+    return all / 2 + all % 2;
+}
+
+/* Only one of a kind can have more than half, so that it is enough to look at who has just changed. */
+static void hog_note(struct memory *memory, struct holder *holder, enum room room)
+{
+    struct holder **hog = &memory->hog[holder->kind][room];
+    if (holder->held[room] > half_of(memory, room)) {
+        *hog = holder;
+    } else if (*hog == holder) {
+        *hog = NULL;
+    }
+}
+
+/* Of both holders of an entry. */
+static void holders_add(struct memory *memory, const struct entry *entry, enum room room, uint64_t more)
+{
+    for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
+        entry->holder[kind]->held[room] += more;
+        hog_note(memory, entry->holder[kind], room);
+    }
+}
+
+static void holders_fly(struct memory *memory, const struct entry *entry, uint64_t more)
+{
+    memory->in_flight += more;
+    for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
+        entry->holder[kind]->in_flight += more;
+    }
+}
+
 static void entry_forget(struct memory *memory, struct entry *entry)
 {
     struct entry **place = bucket_of(memory, entry->id);
@@ -177,6 +272,15 @@ static void entry_forget(struct memory *memory, struct entry *entry)
     *place = entry->next;
     list_remove(&entry->by_age);
     list_remove(&entry->by_use);
+    if (entry->answer == NULL) {
+        holders_fly(memory, entry, UINT64_MAX);
+    }
+    holders_add(memory, entry, ROOM_ENTRIES, UINT64_MAX);
+    holders_add(memory, entry, ROOM_BYTES, 0 - answer_bytes(entry->answer));
+    for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
+        list_remove(&entry->by_holder[kind]);
+        holder_drop_if_empty(memory, entry->holder[kind]);
+    }
     memory->counts.entries--;
     memory->counts.bytes -= answer_bytes(entry->answer);
     store_answer_free(entry->answer);
@@ -196,17 +300,118 @@ static void memory_sweep(struct memory *memory, becalm_ns now)
     }
 }
 
-/* Forgets answers until there are no more entries and bytes than this. False: what is left is in flight. */
-static bool memory_make_room(struct memory *memory, uint64_t entries, uint64_t bytes)
+/* The answer of a holder that was not asked for the longest; NULL: it has none. */
+static struct entry *oldest_of(const struct holder *holder)
 {
-    while (memory->counts.entries > entries || memory->counts.bytes > bytes) {
-        if (memory->by_use.after == &memory->by_use) {
+    if (holder == NULL || holder->by_use.after == &holder->by_use) {
+        return NULL;
+    }
+    return holder->kind == HOLDER_SCOPE ? ENTRY_OF(holder->by_use.after, by_holder[HOLDER_SCOPE])
+                                        : ENTRY_OF(holder->by_use.after, by_holder[HOLDER_PEER]);
+}
+
+/* Who wants room: for a new entry, or for the bytes of an answer. */
+struct wish {
+    struct holder *holder[HOLDER_KINDS]; /* NULL: nobody, the room itself has become smaller */
+    enum room room;
+    uint64_t more;
+};
+
+static bool wants_more_than_half(const struct memory *memory, const struct wish *wish, enum holder_kind kind)
+{
+    const struct holder *holder = wish->holder[kind];
+    return holder != NULL && holder->held[wish->room] + wish->more > half_of(memory, wish->room);
+}
+
+/* Instead of another's answer one of his own, if he has more than its owner, or as much. */
+static struct entry *fair(struct entry *entry, const struct wish *wish)
+{
+    enum holder_kind kind = HOLDER_PEER;
+    if (entry == NULL || wish->holder[HOLDER_PEER] == NULL) {
+        return entry;
+    }
+    if (entry->holder[HOLDER_PEER] == wish->holder[HOLDER_PEER]) {
+        kind = HOLDER_SCOPE;
+    }
+    struct entry *own = oldest_of(wish->holder[kind]);
+    return own != NULL && wish->holder[kind]->held[wish->room] > entry->holder[kind]->held[wish->room] ? own : entry;
+}
+
+/* Whose answer makes room: see store_memory_make(). NULL: nobody's. */
+static struct entry *victim_find(const struct memory *memory, const struct wish *wish)
+{
+    struct entry *victim;
+    if (wants_more_than_half(memory, wish, HOLDER_SCOPE)) {
+        return oldest_of(wish->holder[HOLDER_SCOPE]);
+    }
+    if ((victim = oldest_of(memory->hog[HOLDER_SCOPE][wish->room])) != NULL) {
+        return victim;
+    }
+    if (wants_more_than_half(memory, wish, HOLDER_PEER)) {
+        return fair(oldest_of(wish->holder[HOLDER_PEER]), wish);
+    }
+    if ((victim = oldest_of(memory->hog[HOLDER_PEER][wish->room])) != NULL) {
+        return victim;
+    }
+    return memory->by_use.after == &memory->by_use ? NULL : fair(ENTRY_OF(memory->by_use.after, by_use), wish);
+}
+
+/* Forgets answers until there is room for a wish. False: what is left is in flight, or not to be had for this one. */
+static bool memory_make_room(struct memory *memory, const struct wish *wish)
+{
+    bool entries = wish->room == ROOM_ENTRIES;
+    for (;;) {
+        uint64_t used = entries ? memory->counts.entries : memory->counts.bytes;
+        uint64_t all = entries ? memory->settings.max_entries : memory->settings.max_bytes;
+        if (used + wish->more <= all) {
+            return true;
+        }
+        struct entry *victim = victim_find(memory, wish);
+        if (victim == NULL) {
             return false;
         }
-        entry_forget(memory, ENTRY_OF(memory->by_use.after, by_use));
+        entry_forget(memory, victim);
         memory->counts.evicted++;
     }
-    return true;
+}
+
+/* May it begin a key? Those in flight can't be taken back. */
+static bool may_fly(const struct memory *memory, const struct holder *holder)
+{
+    uint64_t all = memory->settings.max_entries;
+    return memory->in_flight < all && (holder->in_flight == 0 || holder->in_flight < all - memory->in_flight);
+}
+
+/* Finds room for an entry, and who will hold it. The holders are not forgotten meanwhile, even if they lose all. */
+static bool memory_admit(struct memory *memory, struct entry *entry, const struct store_key *key)
+{
+    unsigned char peer[STORE_HASH] = {0};
+    memcpy(peer, &key->peer, sizeof key->peer);
+    struct wish wish = {.room = ROOM_ENTRIES, .more = 0}; /* it is counted below before room is made for it */
+    const unsigned char *id[HOLDER_KINDS] = {[HOLDER_SCOPE] = key->scope, [HOLDER_PEER] = peer};
+    bool fine = true;
+    for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
+        wish.holder[kind] = holder_get(memory, (enum holder_kind)kind, id[kind]);
+        fine = fine && wish.holder[kind] != NULL && may_fly(memory, wish.holder[kind]);
+        if (wish.holder[kind] != NULL) {
+            wish.holder[kind]->held[ROOM_ENTRIES]++; /* so that it stays */
+        }
+    }
+    memory->counts.entries++;
+    fine = fine && memory_make_room(memory, &wish);
+    memory->counts.entries--;
+    for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
+        if (wish.holder[kind] == NULL) {
+            continue;
+        }
+        wish.holder[kind]->held[ROOM_ENTRIES]--;
+        hog_note(memory, wish.holder[kind], ROOM_ENTRIES);
+        entry->holder[kind] = wish.holder[kind];
+        if (!fine) {
+            holder_drop_if_empty(memory, wish.holder[kind]);
+        }
+    }
+    return fine;
 }
 
 static void entry_begin(struct memory *memory, struct entry *entry, struct store_key *key, becalm_ns now)
@@ -220,6 +425,8 @@ static void entry_begin(struct memory *memory, struct entry *entry, struct store
     entry->next = *bucket;
     *bucket = entry;
     list_append(&memory->by_age, &entry->by_age);
+    holders_add(memory, entry, ROOM_ENTRIES, 1);
+    holders_fly(memory, entry, 1);
     memory->counts.entries++;
     memory->counts.begun++;
 }
@@ -237,6 +444,9 @@ static enum store_verdict entry_ask(struct memory *memory, struct entry *entry, 
         return STORE_IN_FLIGHT;
     }
     list_move_last(&memory->by_use, &entry->by_use);
+    for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
+        list_move_last(&entry->holder[kind]->by_use, &entry->by_holder[kind]);
+    }
     (void)atomic_fetch_add_explicit(&entry->answer->holders, 1, memory_order_relaxed); /* the entry holds one */
     ask->answer = entry->answer;
     memory->counts.answered++;
@@ -258,7 +468,7 @@ static enum store_verdict memory_begin(struct store *store, struct store_key *ke
     }
     if (entry != NULL) {
         verdict = entry_ask(memory, entry, key, ask);
-    } else if (fresh != NULL && memory_make_room(memory, memory->settings.max_entries - 1, UINT64_MAX)) {
+    } else if (fresh != NULL && memory_admit(memory, fresh, key)) {
         entry_begin(memory, fresh, key, now);
         fresh = NULL;
         verdict = STORE_BEGUN;
@@ -274,6 +484,11 @@ static enum store_verdict memory_begin(struct store *store, struct store_key *ke
 static void entry_store(struct memory *memory, struct entry *entry, becalm_ns now, struct store_answer *answer)
 {
     entry->answer = answer;
+    holders_fly(memory, entry, UINT64_MAX);
+    holders_add(memory, entry, ROOM_BYTES, answer_bytes(answer));
+    for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
+        list_append(&entry->holder[kind]->by_use, &entry->by_holder[kind]);
+    }
     entry->expires_at = becalm_ns_after(now, memory->settings.ttl);
     list_move_last(&memory->by_age, &entry->by_age);
     list_append(&memory->by_use, &entry->by_use);
@@ -293,9 +508,11 @@ static void memory_end(struct store *store, const struct store_key *key, becalm_
     }
     BECALM_ASSERT(entry->answer == NULL); /* a key ends once */
     uint64_t bytes = answer_bytes(answer);
+    struct wish wish = {
+        .holder = {entry->holder[HOLDER_SCOPE], entry->holder[HOLDER_PEER]}, .room = ROOM_BYTES, .more = bytes};
     if (bytes > memory->settings.max_bytes) {
         memory->counts.too_large++;
-    } else if (answer != NULL && memory_make_room(memory, UINT64_MAX, memory->settings.max_bytes - bytes)) {
+    } else if (answer != NULL && memory_make_room(memory, &wish)) {
         entry_store(memory, entry, now, answer);
         answer = NULL;
         goto out;
@@ -313,7 +530,14 @@ static void memory_resize(struct store *store, const struct store_settings *sett
     BECALM_ASSERT(settings->max_entries > 0);
     pthread_mutex_lock(&memory->lock);
     memory->settings = *settings;
-    (void)memory_make_room(memory, settings->max_entries, settings->max_bytes); /* those in flight go when they end */
+    for (uint32_t i = 0; i < memory->bucket_count; i++) {
+        for (struct holder *holder = memory->holders[i]; holder != NULL; holder = holder->next) {
+            hog_note(memory, holder, ROOM_ENTRIES);
+            hog_note(memory, holder, ROOM_BYTES);
+        }
+    }
+    (void)memory_make_room(memory, &(struct wish){.room = ROOM_ENTRIES}); /* those in flight go when they end */
+    (void)memory_make_room(memory, &(struct wish){.room = ROOM_BYTES});
     pthread_mutex_unlock(&memory->lock);
 }
 
@@ -332,6 +556,7 @@ static void memory_free(struct store *store)
         entry_forget(memory, ENTRY_OF(memory->by_age.after, by_age));
     }
     pthread_mutex_destroy(&memory->lock);
+    free(memory->holders);
     free(memory->buckets);
     free(memory);
 }
@@ -348,7 +573,9 @@ struct store *store_memory_make(const struct store_settings *settings)
         memory->bucket_count *= 2;
     }
     memory->buckets = calloc(memory->bucket_count, sizeof(struct entry *));
-    if (memory->buckets == NULL || pthread_mutex_init(&memory->lock, NULL) != 0) {
+    memory->holders = calloc(memory->bucket_count, sizeof(struct holder *));
+    if (memory->buckets == NULL || memory->holders == NULL || pthread_mutex_init(&memory->lock, NULL) != 0) {
+        free(memory->holders);
         free(memory->buckets);
         free(memory);
         return NULL;

@@ -20,6 +20,8 @@
 struct store_key {
     unsigned char id[STORE_HASH];          /* of endpoint, key, scope */
     unsigned char fingerprint[STORE_HASH]; /* of method, path, body */
+    unsigned char scope[STORE_HASH];       /* whose it is */
+    uint64_t peer;                         /* who asked: see peer.h */
     uint64_t ticket;                       /* the store's own: which beginning of the key this is */
 };
 
@@ -30,6 +32,7 @@ struct store_request {
     struct becalm_text key;
     const struct becalm_text *scope; /* a list that is another one for everybody else */
     size_t scope_count;
+    uint64_t peer;
     struct becalm_text method;
     struct becalm_text path; /* with its query */
     struct becalm_text body;
@@ -38,10 +41,11 @@ struct store_request {
 /* False: no memory. */
 bool store_key_make(struct store_key *, const struct store_request *);
 
-/* Is an answer of the service worth keeping? Errors of the service and refusals are to be tried again. */
+/* Is an answer of the service worth keeping? Errors of the service and refusals are to be tried again: nothing was
+ * done, and whoever invents credentials takes no room with them. */
 static inline bool store_keeps(uint32_t status)
 {
-    return status < 500 && status != 429;
+    return status < 500 && status != 429 && status != 401 && status != 403;
 }
 
 /* An answer: its status, its fields rebuilt as "name: value\r\n" lines, its body. */
@@ -131,8 +135,16 @@ static inline void store_free(struct store *store)
 }
 
 /* The store in memory, safe from any thread. An entry lives for `ttl` after its beginning, and again after its end; so
- * a call that never ends does not hold its key for ever. Over a bound, the answers that were not asked for the longest
- * are forgotten; keys in flight never are. NULL: no memory. */
+ * a call that never ends does not hold its key for ever. Over a bound, answers are forgotten; keys in flight never are.
+ *
+ * Whose answers are forgotten, of the entries and of the bytes alike: no scope and no peer has more than half of the
+ * room while others want it, and nobody pushes out who has less. So when room is wanted, the first of these goes: who
+ * wants more than half gives up his own; then whoever has more than half; then the answer that was not asked for the
+ * longest, or one of his own if he has more than its owner. Among answers of one owner, the one that was not asked for
+ * the longest goes. A scope or peer begins no further key while it has as many in flight as there is room left for
+ * others: then it gets STORE_FULL. One alone has half, and of n that want all each has one part in n + 1.
+ *
+ * NULL: no memory. */
 struct store *store_memory_make(const struct store_settings *);
 
 #endif

@@ -138,7 +138,7 @@ def test_a_store_that_is_full_says_so(gateway, host):
     there = host()
     there.on("/charge", Reply(201, b"x", delay=1))
     made = gateway(
-        "idempotencyStore: {maxEntries: 2}\n"
+        "idempotencyStore: {maxEntries: 4}\n"
         f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n    idempotencyKey: required\n"
     )
     wires = [
@@ -301,3 +301,37 @@ def test_a_reload_that_changes_the_scope_shows_nobody_older_answers(pair):
         assert host.count("/charge") == 2 + n
     reload_and_wait(gateway, policy, True)
     assert charge_as(gateway, bob).body == b"host=a.test|authorization=alice", "as the file says again: one for all"
+
+
+def test_a_flood_of_keys_makes_nobody_pay_twice(gateway, host):
+    """Another client's keys, under one name or under many, don't push out the answers of one that has few."""
+    there = host()
+    there.on("/charge", answers_with_what_it_saw)
+    made = gateway(
+        "idempotencyStore: {maxEntries: 100}\n"
+        f"services:\n  a:\n    hosts: [{there.address}]\n    match: {{prefix: /}}\n    idempotencyKey: required\n"
+    )
+
+    def pay(who, key, source):
+        with made.wire(source=source) as wire:
+            fields = {"Idempotency-Key": key, "Authorization": who}
+            return wire.ask("POST", "/charge", body=b"5 euro", fields=fields)
+
+    for n in range(20):
+        assert pay("alice", f"k{n}", "127.0.0.2").status == 201
+    for n in range(150):
+        assert pay("mallory", f"k{n}", "127.0.0.3").status == 201
+    for n in range(150):
+        assert pay(f"invented {n}", "k", "127.0.0.3").status == 201
+    seen = there.count()
+    for n in range(20):
+        assert "replayed" in pay("alice", f"k{n}", "127.0.0.2").get("proxy-status", "")
+    assert there.count() == seen
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_request_that_the_service_did_not_let_in_keeps_no_key(pair, status):
+    gateway, host = pair(rules=REQUIRED.replace("required}", "required, keyScope: none}"))
+    host.on("/charge", Reply(status, b"who are you?"), Reply(201, b"yes"))
+    assert charge(gateway, "k").status == status
+    assert charge(gateway, "k", Authorization="alice").body == b"yes"

@@ -13,17 +13,27 @@ static struct store *store_of(becalm_ns ttl, uint32_t entries, uint64_t bytes)
     return store;
 }
 
-static struct store_key key_of(const char *key, const char *body)
+/* Of somebody: a scope, and the peer that asks. */
+static struct store_key key_by(const char *scope, uint64_t peer, const char *key, const char *body)
 {
     struct store_key made;
+    const struct becalm_text who = text(scope);
     struct store_request request = {.service = text("pay"),
                                     .endpoint = text("charge"),
                                     .key = text(key),
+                                    .scope = &who,
+                                    .scope_count = 1,
+                                    .peer = peer,
                                     .method = text("POST"),
                                     .path = text("/charge"),
                                     .body = text(body)};
     check_true(store_key_make(&made, &request));
     return made;
+}
+
+static struct store_key key_of(const char *key, const char *body)
+{
+    return key_by("alice", 1, key, body);
 }
 
 static enum store_verdict begin(struct store *store, struct store_key *key, becalm_ns now)
@@ -113,8 +123,8 @@ static void test_store__a_released_key_can_begin_again_with_any_payload(void **s
 static void test_store__only_answers_worth_it_are_kept(void **state)
 {
     (void)state;
-    static const uint32_t kept[] = {200, 201, 204, 301, 400, 404, 409, 422, 499};
-    static const uint32_t released[] = {429, 500, 502, 503, 504, 599};
+    static const uint32_t kept[] = {200, 201, 204, 301, 400, 402, 404, 409, 422, 499};
+    static const uint32_t released[] = {401, 403, 429, 500, 502, 503, 504, 599};
     for (size_t i = 0; i < COUNT(kept); i++) {
         check_true(store_keeps(kept[i]));
     }
@@ -139,8 +149,8 @@ static void test_store__every_part_of_a_key_counts_and_absent_is_not_empty(void 
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *const *r = rows[i];
         const struct becalm_text scope[] = {text(r[3]), text(r[4])};
-        struct store_request request = {text(r[0]),   text(r[1]), text(r[2]), scope,
-                                        COUNT(scope), text(r[5]), text(r[6]), text(r[7])};
+        struct store_request request = {text(r[0]), text(r[1]), text(r[2]), scope,     COUNT(scope),
+                                        i,          text(r[5]), text(r[6]), text(r[7])};
         check_true(store_key_make(&keys[i], &request));
         for (size_t j = 0; j < i; j++) {
             bool same_id = memcmp(keys[i].id, keys[j].id, STORE_HASH) == 0;
@@ -209,11 +219,11 @@ static void test_store__the_least_used_answer_makes_room_and_those_in_flight_sta
 {
     (void)state;
     struct store *store = store_of(60 * BECALM_S, 3, 1 << 20);
-    struct store_key a = key_of("a", "x");
-    struct store_key b = key_of("b", "x");
-    struct store_key c = key_of("c", "x");
-    struct store_key d = key_of("d", "x");
-    struct store_key e = key_of("e", "x");
+    struct store_key a = key_by("a", 1, "k", "x");
+    struct store_key b = key_by("b", 2, "k", "x");
+    struct store_key c = key_by("c", 3, "k", "x");
+    struct store_key d = key_by("d", 4, "k", "x");
+    struct store_key e = key_by("e", 5, "k", "x");
     check_eq_u64(begin(store, &a, 0), STORE_BEGUN);
     check_eq_u64(begin(store, &b, 0), STORE_BEGUN);
     check_eq_u64(begin(store, &c, 0), STORE_BEGUN);
@@ -283,6 +293,175 @@ static void test_store__a_reload_forgets_the_oldest_beyond_the_new_bounds(void *
     store_free(store);
 }
 
+/* A call with a key, from its beginning to its stored answer. */
+static enum store_verdict call(struct store *store, struct store_key key, becalm_ns now, const char *body)
+{
+    enum store_verdict verdict = begin(store, &key, now);
+    if (verdict == STORE_BEGUN) {
+        end(store, &key, now, body);
+    }
+    return verdict;
+}
+
+static struct store_key numbered(const char *scope, uint64_t peer, unsigned number)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", number);
+    return key_by(scope, peer, name, "x");
+}
+
+/* How many of somebody's first `count` keys are still answered. */
+static unsigned kept_of(struct store *store, const char *scope, uint64_t peer, unsigned count, becalm_ns now)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct store_key key = numbered(scope, peer, i);
+        struct store_ask ask;
+        kept += store_begin(store, &key, now, &ask) == STORE_ANSWERED;
+        if (ask.verdict == STORE_BEGUN) {
+            store_end(store, &key, now, NULL); /* it may have pushed out nothing: who asks has least */
+        }
+        store_answer_free(ask.answer);
+    }
+    return kept;
+}
+
+static void test_store__a_flood_of_one_scope_leaves_the_others_their_half(void **state)
+{
+    (void)state;
+    for (unsigned behind_one_address = 0; behind_one_address < 2; behind_one_address++) {
+        struct store *store = store_of(BECALM_S, 100, 1 << 20);
+        uint64_t mallory = behind_one_address ? 1 : 2;
+        for (unsigned i = 0; i < 50; i++) {
+            check_eq_u64(call(store, numbered("alice", 1, i), 0, ""), STORE_BEGUN);
+        }
+        for (unsigned i = 0; i < 1000; i++) {
+            check_eq_u64(call(store, numbered("mallory", mallory, i), 1, ""), STORE_BEGUN);
+        }
+        check_eq_u64(counts_of(store).entries, 100);
+        check_eq_u64(kept_of(store, "alice", 1, 50, 2), 50);
+        store_free(store);
+    }
+}
+
+static void test_store__what_nobody_wants_is_taken_and_given_back(void **state)
+{
+    (void)state;
+    struct store *store = store_of(BECALM_S, 100, 1 << 20);
+    for (unsigned i = 0; i < 1000; i++) {
+        check_eq_u64(call(store, numbered("mallory", 2, i), 0, ""), STORE_BEGUN);
+    }
+    check_eq_u64(counts_of(store).entries, 100);
+    for (unsigned i = 0; i < 50; i++) { /* each of them is new: none pushes out another */
+        char name[16];
+        (void)snprintf(name, sizeof name, "user %u", i);
+        check_eq_u64(call(store, numbered(name, 3 + i, 0), 1, ""), STORE_BEGUN);
+    }
+    for (unsigned i = 0; i < 50; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "user %u", i);
+        check_eq_u64(kept_of(store, name, 3 + i, 1, 1), 1);
+    }
+    store_free(store);
+}
+
+static void test_store__scopes_that_one_peer_invents_share_the_room_of_that_peer(void **state)
+{
+    (void)state;
+    struct store *store = store_of(BECALM_S, 100, 1 << 20);
+    for (unsigned i = 0; i < 40; i++) {
+        check_eq_u64(call(store, numbered("alice", 1, i), 0, ""), STORE_BEGUN);
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "invented %u", i);
+        check_eq_u64(call(store, numbered(name, 2, 0), 1, ""), STORE_BEGUN);
+    }
+    check_eq_u64(kept_of(store, "alice", 1, 40, 2), 40);
+    store_free(store);
+}
+
+static void test_store__many_who_flood_push_out_nobody_who_has_less(void **state)
+{
+    (void)state;
+    struct store *store = store_of(BECALM_S, 100, 1 << 20);
+    for (unsigned i = 0; i < 10; i++) {
+        check_eq_u64(call(store, numbered("alice", 1, i), 0, ""), STORE_BEGUN);
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        for (uint64_t peer = 2; peer < 7; peer++) {
+            char name[2] = {(char)('A' + peer), '\0'};
+            check_eq_u64(call(store, numbered(name, peer, i), 1, ""), STORE_BEGUN);
+        }
+    }
+    check_eq_u64(kept_of(store, "alice", 1, 10, 2), 10);
+    store_free(store);
+}
+
+static void test_store__bytes_are_shared_as_entries_are(void **state)
+{
+    (void)state;
+    char body[1001];
+    memset(body, 'x', sizeof body - 1);
+    body[sizeof body - 1] = '\0';
+    const size_t one = sizeof(struct store_answer) + 6 + sizeof body - 1;
+    struct store *store = store_of(BECALM_S, 1000, 20 * one);
+    for (unsigned i = 0; i < 10; i++) {
+        check_eq_u64(call(store, numbered("alice", 1, i), 0, body), STORE_BEGUN);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        check_eq_u64(call(store, numbered("mallory", 1, i), 1, body), STORE_BEGUN);
+    }
+    check_eq_u64(counts_of(store).bytes, 20 * one);
+    check_eq_u64(kept_of(store, "alice", 1, 10, 2), 10);
+    store_free(store);
+}
+
+static void test_store__keys_in_flight_of_one_scope_or_peer_take_half_and_leave_the_rest(void **state)
+{
+    (void)state;
+    struct store *store = store_of(BECALM_S, 100, 1 << 20);
+    struct store_key first = numbered("mallory", 2, 0);
+    check_eq_u64(begin(store, &first, 0), STORE_BEGUN);
+    for (unsigned i = 1; i < 60; i++) {
+        struct store_key key = numbered("mallory", 2, i);
+        check_eq_u64(begin(store, &key, 0), i < 50 ? STORE_BEGUN : STORE_FULL);
+    }
+    for (unsigned i = 0; i < 30; i++) { /* with another name from the same address */
+        char name[24];
+        (void)snprintf(name, sizeof name, "invented %u", i);
+        struct store_key key = numbered(name, 2, 0);
+        check_eq_u64(begin(store, &key, 0), STORE_FULL);
+    }
+    for (unsigned i = 0; i < 25; i++) { /* the next one has half of what is left */
+        struct store_key key = numbered("eve", 3, i);
+        check_eq_u64(begin(store, &key, 0), STORE_BEGUN);
+    }
+    struct store_key eve = numbered("eve", 3, 25);
+    check_eq_u64(begin(store, &eve, 0), STORE_FULL);
+    check_eq_u64(call(store, numbered("alice", 1, 0), 0, ""), STORE_BEGUN);
+    check_eq_u64(kept_of(store, "alice", 1, 1, 0), 1);
+    end(store, &first, 1, "");
+    check_eq_u64(counts_of(store).entries, 76);
+    store_free(store);
+}
+
+static void test_store__a_smaller_room_is_shared_anew(void **state)
+{
+    (void)state;
+    struct store *store = store_of(BECALM_S, 100, 1 << 20);
+    for (unsigned i = 0; i < 5; i++) {
+        check_eq_u64(call(store, numbered("alice", 1, i), 0, ""), STORE_BEGUN);
+    }
+    for (unsigned i = 0; i < 40; i++) {
+        check_eq_u64(call(store, numbered("mallory", 2, i), 1, ""), STORE_BEGUN);
+    }
+    store_resize(store, &(struct store_settings){.ttl = BECALM_S, .max_entries = 10, .max_bytes = 1 << 20});
+    check_eq_u64(counts_of(store).entries, 10);
+    check_eq_u64(kept_of(store, "alice", 1, 5, 2), 5);
+    store_free(store);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_store__an_empty_one_begins_and_can_be_freed),
              cmocka_unit_test(test_store__a_key_in_flight_is_refused_and_then_answered),
              cmocka_unit_test(test_store__another_payload_is_a_mismatch_in_flight_or_not),
@@ -294,4 +473,11 @@ BECALM_TESTS(cmocka_unit_test(test_store__an_empty_one_begins_and_can_be_freed),
              cmocka_unit_test(test_store__expired_entries_leave_without_being_asked_for),
              cmocka_unit_test(test_store__the_least_used_answer_makes_room_and_those_in_flight_stay),
              cmocka_unit_test(test_store__bytes_are_bounded_and_a_too_large_answer_is_released),
-             cmocka_unit_test(test_store__a_reload_forgets_the_oldest_beyond_the_new_bounds))
+             cmocka_unit_test(test_store__a_reload_forgets_the_oldest_beyond_the_new_bounds),
+             cmocka_unit_test(test_store__a_flood_of_one_scope_leaves_the_others_their_half),
+             cmocka_unit_test(test_store__what_nobody_wants_is_taken_and_given_back),
+             cmocka_unit_test(test_store__scopes_that_one_peer_invents_share_the_room_of_that_peer),
+             cmocka_unit_test(test_store__many_who_flood_push_out_nobody_who_has_less),
+             cmocka_unit_test(test_store__bytes_are_shared_as_entries_are),
+             cmocka_unit_test(test_store__keys_in_flight_of_one_scope_or_peer_take_half_and_leave_the_rest),
+             cmocka_unit_test(test_store__a_smaller_room_is_shared_anew))
