@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,8 @@ struct lab {
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
     long descriptors; /* at most so many in the program */
+    bool in_turn;     /* each thread begins when the one before it has the first bytes of its answer */
+    atomic_long answering;
 };
 
 /* One handle and what its callbacks have seen. */
@@ -142,6 +145,7 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
         meddle(call);
     }
     if (call->total == 0) {
+        atomic_fetch_add(&call->lab->answering, 1);
         pause_ms(call->lab->write_ms);
     }
     call->lines_before = call->total == 0 ? call->lines : call->lines_before;
@@ -825,7 +829,7 @@ static const struct {
     {OPTION(flag, no_place)},      {OPTION(flag, state)},
     {OPTION(header, header)},      {OPTION(words, set)},
     {OPTION(names, only)},         {OPTION(flag, refuses)},
-    {OPTION(number, write_ms)},
+    {OPTION(number, write_ms)},    {OPTION(flag, in_turn)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)
@@ -864,6 +868,10 @@ static void run(struct lab *lab)
         return;
     }
     for (long i = 0; i < lab->threads; i++) {
+        for (int look = 0; lab->in_turn && atomic_load(&lab->answering) < i && look < 500; look++) {
+            pause_ms(10);
+        }
+        pause_ms(lab->in_turn ? 100 : 0); /* libcurl returns from the callback, too */
         (void)pthread_create(&threads[i], NULL, run_easy, lab);
     }
     for (long i = 0; i < lab->threads; i++) {

@@ -384,6 +384,21 @@ def test_calls__redirections_are_followed_inside_of_an_attempt(host, lab):
     assert lab(service(), f"http://{host.address}/from").call["body"] == "moved"
 
 
+@pytest.mark.parametrize("kind", ["{kind: fixed, max: 1}", "{min: 1, max: 1}"])
+def test_calls__downloads_in_progress_hold_no_slot_of_the_limit(host, lab, kind):
+    host.on("/", Reply(200, b"a" * 200, pace=0.01))
+    result = lab(service(limit=kind), f"http://{host.address}/", threads=6, in_turn=1)
+    assert [(call["code"], call["bytes"], call["reason"]) for call in result.calls] == [(0, 200, "ok")] * 6
+
+
+def test_calls__downloads_in_progress_have_a_bound_of_their_own(host, lab):
+    host.on("/", Reply(200, b"a" * 200, pace=0.02))
+    limit = "{kind: fixed, max: 1, maxAnswers: 3}"
+    result = lab(service(limit=limit), f"http://{host.address}/", threads=4, in_turn=1)
+    assert sorted(call["reason"] for call in result.calls) == ["answers", "ok", "ok", "ok"]
+    assert result.count("becalm_shed_total", reason="answers") == 1
+
+
 WORDS = {
     "Retry-After": ("Retry-After", "3600"),
     "mark": ("Becalm-Retry", "overloaded"),
