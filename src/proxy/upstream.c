@@ -14,12 +14,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define BUSY_WAIT (5 * BECALM_MS) /* before a full backlog is asked again */
+
 static struct loop *loop_of(const struct upstream_host *host)
 {
     return &host->worker->loop;
 }
 
 static void serve_line(struct task *);
+static void busy_fires(struct timer *);
 
 /* A place came free: the first in line gets it, but not now. Whoever gave it back may be in the middle of an answer. */
 static void serve_later(struct upstream_host *host)
@@ -45,6 +48,7 @@ struct upstream_host *upstream_host_use(struct worker *worker, const union addre
         host->address = *address;
         host->last_waiting = &host->waiting;
         host->serve.run = serve_line;
+        host->busy.fire = busy_fires;
         host->next = worker->hosts;
         worker->hosts = host;
     }
@@ -66,6 +70,7 @@ static void host_free_if_unused(struct upstream_host *host)
     }
     *link = host->next;
     loop_not_later(loop_of(host), &host->serve);
+    timer_disarm(&host->busy);
     free(host);
 }
 
@@ -322,6 +327,19 @@ static void line_up(struct upstream_host *host, struct attempt *attempt)
     host->last_waiting = &attempt->next;
 }
 
+/* Back to where it was. */
+static void line_up_first(struct upstream_host *host, struct attempt *attempt)
+{
+    attempt->next = host->waiting;
+    attempt->link = &host->waiting;
+    if (host->waiting != NULL) {
+        host->waiting->link = &attempt->next;
+    } else {
+        host->last_waiting = &attempt->next;
+    }
+    host->waiting = attempt;
+}
+
 void upstream_leave(struct attempt *attempt)
 {
     if (attempt->link == NULL) {
@@ -361,6 +379,11 @@ static enum upstream_result get(struct upstream_host *host, struct attempt *atte
         return UPSTREAM_LATER;
     }
     upstream = upstream_connect(host, connect_timeout);
+    if (upstream == NULL && errno == EAGAIN && host->address.any.sa_family == AF_UNIX) {
+        line_up_first(host, attempt); /* its backlog is full: it is busy, and has refused nobody */
+        wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, BUSY_WAIT));
+        return UPSTREAM_LATER;
+    }
     if (upstream == NULL) {
         return UPSTREAM_REFUSED;
     }
@@ -380,7 +403,8 @@ enum upstream_result upstream_get(struct upstream_host *host, struct attempt *at
 static bool can_serve(const struct upstream_host *host, const struct attempt *attempt)
 {
     bool has_idle = host->idle != NULL;
-    bool can_connect = host->connecting < UPSTREAM_CONNECTING && (host->count < host->max || has_idle);
+    bool can_connect =
+        host->connecting < UPSTREAM_CONNECTING && (host->count < host->max || has_idle) && !timer_armed(&host->busy);
     return can_connect || (has_idle && !attempt->fresh);
 }
 
@@ -399,6 +423,12 @@ static void serve_line(struct task *task)
     }
     host->users--;
     host_free_if_unused(host);
+}
+
+static void busy_fires(struct timer *timer)
+{
+    struct upstream_host *host = (struct upstream_host *)((char *)timer - offsetof(struct upstream_host, busy));
+    serve_later(host);
 }
 
 void upstream_put(struct upstream *upstream)

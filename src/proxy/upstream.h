@@ -48,6 +48,7 @@ struct upstream_host {
     struct attempt *waiting;  /* for a connection, in order */
     struct attempt **last_waiting;
     struct task serve; /* the line: later, when nobody is in the middle of an answer */
+    struct timer busy; /* armed: its Unix socket's backlog was full, and is asked again when this fires */
     const char *rule;  /* of HTTP/1 that it broke, as it was logged last, and when: not the same again in a second */
     becalm_ns rule_at;
 };

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Uploads that stop, answers in many pieces, tunnels and hedges that wait in line for a connection."""
 
+import os
+import socket
 import threading
+import time
 
 from host import Reply, wait_until
+from load import Load, statuses
+from message import request
 
 PATIENT = "attemptTimeout: 30s\ndeadline: 30s\n"  # how slow a busy machine is must not matter
 HEDGE = "hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}\n" + PATIENT
@@ -143,3 +148,61 @@ def test_hedges_and_attempts_that_were_given_up_are_counted(pair):
         wait_until(lambda: hedges("won") + hedges("lost") == calls)
         assert asked() == both
     wait_until(lambda: gateway.metric("http_client_requests_total") == asked())
+
+
+class Narrow:
+    """A host at a Unix socket with next to no backlog, which serves one connection after the other."""
+
+    def __init__(self, path, pause=0.03):
+        self.path = path
+        self.pause = pause
+        self.served = 0
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(path))
+        self.server.listen(0)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                made, _ = self.server.accept()
+            except OSError:
+                return
+            with made:
+                made.recv(65536)
+                time.sleep(self.pause)
+                made.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok")
+                self.served += 1
+
+
+def test_a_unix_socket_with_a_full_backlog_is_busy_and_not_gone(gateway, tmp_path):
+    host = Narrow(tmp_path / "narrow")
+    made = gateway(
+        f'services:\n  a:\n    hosts: ["unix:{host.path}"]\n    match: {{prefix: /}}\n'
+        "    maxRetries: 0\n    attemptTimeout: 20s\n    deadline: 20s\n"
+    )
+    results = Load(made.port, clients=20, count=60).run_through()
+    assert statuses(results) == {200: 60} and host.served == 60
+    host.server.close()
+    os.unlink(host.path)
+    assert made.ask().status in (502, 503), "a socket that is not there is"
+
+
+def test_who_waits_for_a_busy_unix_socket_waits_no_longer_than_its_timeout(gateway, tmp_path):
+    path = tmp_path / "deaf"
+    with socket.socket(socket.AF_UNIX) as deaf, socket.socket(socket.AF_UNIX) as first:
+        deaf.bind(str(path))
+        deaf.listen(0)
+        first.connect(str(path))
+        made = gateway(
+            f'services:\n  a:\n    hosts: ["unix:{path}"]\n    match: {{prefix: /}}\n'
+            "    maxRetries: 0\n    attemptTimeout: 500ms\n"
+        )
+        begin = time.monotonic()
+        assert made.ask().status == 504
+        assert time.monotonic() - begin > 0.4
+        before = made.cpu_seconds()
+        with made.wire() as wire:
+            wire.send(request())
+            assert wire.answer().status == 504
+        assert made.cpu_seconds() - before < 0.3, "it does not spin"
