@@ -939,6 +939,12 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
         refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
         return;
     }
+    if (bytes[head->target] != '/' &&
+        !exchange_port_fits(exchange, exchange->view->snapshot->service[route.service].service)) {
+        atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
+        refuse(exchange, 404, "destination_not_found", "other_port", "the hosts of this service have another port");
+        return;
+    }
     exchange->target = &exchange->view->snapshot->target[snapshot_target_of(exchange->view->snapshot, &route)];
     exchange->meter = exchange->target->meters->meter[worker->number];
     meter_add(&exchange->meter->arrivals, 1);

@@ -226,9 +226,10 @@ bool exchange_sends_chunks(const struct exchange *); /* to hosts */
 const char *exchange_switch_wrong(const struct exchange *, const char *bytes, const struct h1_head *);
 /* Those that may be passed on, of either side. Connection may have named some of them: then none. */
 void exchange_put_trailers(struct h1_out *, const struct bytes *trailers, bool names_fields);
-bool exchange_loops(const struct exchange *);                  /* by Via: it has passed this very gateway before */
-bool exchange_route(struct exchange *, struct route *);        /* false: its target is malformed */
-uint32_t exchange_attempt_from_above(const struct exchange *); /* x-envoy-attempt-count; 0: none */
+bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
+bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */
+bool exchange_port_fits(const struct exchange *, const struct becalm_service *); /* of a URL, by http_proxy */
+uint32_t exchange_attempt_from_above(const struct exchange *);                   /* x-envoy-attempt-count; 0: none */
 struct becalm_text exchange_method(const struct exchange *);
 void exchange_release_body(struct exchange *);
 void exchange_drop_body(struct exchange *);      /* what of it was sent on */

@@ -83,6 +83,44 @@ bool exchange_route(struct exchange *exchange, struct route *route)
     return !route->bad_path;
 }
 
+/* What is behind the last colon, but not inside of [::1]; 0: nothing. No number of a port is 0 here. */
+static uint32_t port_of(struct becalm_text address)
+{
+    uint32_t port = 0;
+    size_t at = address.length;
+    while (at > 0 && address.at[at - 1] >= '0' && address.at[at - 1] <= '9') {
+        at--;
+    }
+    if (at == 0 || address.at[at - 1] != ':' || address.length - at > 5) {
+        return 0;
+    }
+    for (; at < address.length; at++) {
+        port = port * 10 + (uint32_t)(address.at[at] - '0');
+    }
+    return port;
+}
+
+/* A service that is found by its host alone has the ports of its hosts. A URL with a port of its own must mean all of
+ * them, or it would be answered by somebody whom it does not name. Who wants another port to lead there writes
+ * match.host with that port, which the route has compared then. Without a port a name is what it is said to be. */
+bool exchange_port_fits(const struct exchange *exchange, const struct becalm_service *service)
+{
+    const char *host = service->match.host == NULL ? service->name : service->match.host;
+    uint32_t port = port_of(exchange->host_name);
+    if (exchange->bytes[exchange->head->target] == '/' || exchange->is_connect || port == 0 || port == 80 ||
+        !names_host(&service->match) || strcmp(host, "*") == 0 ||
+        port_of((struct becalm_text){host, strlen(host)}) != 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < service->host_count; i++) {
+        struct becalm_text address = {service->hosts[i], strlen(service->hosts[i])};
+        if (strncmp(address.at, "unix:", 5) != 0 && port_of(address) != port) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool exchange_may_repeat(const struct exchange *exchange)
 {
     const struct becalm_request *request = &exchange->call.request;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """HTTP/1.1 as clients and hosts speak it when they are right."""
 
+import json
 import socket
 import subprocess
 
@@ -43,6 +44,33 @@ def test_http_proxy_reaches_a_service_by_its_name(gateway, host):
     assert done.stdout.endswith(b"200") and there.requests[0].target == "/list"
     assert there.requests[0].get("host") == "orders.test"
     assert made.ask(path="http://elsewhere.test/").status == 404
+
+
+def test_http_proxy_respects_the_port_of_the_url(gateway, host):
+    there, secure = host(), host()
+    made = gateway(
+        f"services:\n  orders.test:\n    hosts: [{there.address}]\n"
+        f"  other: {{hosts: [{secure.address}], match: {{host: 'orders.test:8443'}}}}\n"
+        f"  both: {{hosts: [{there.address}, {secure.address}], match: {{host: '*.both.test'}}}}\n"
+        f"  any: {{hosts: [{there.address}], match: {{prefix: /any}}}}\n"
+    )
+    port = there.address.rpartition(":")[2]
+    for url, status in (
+        ("http://orders.test/", 200),
+        ("http://orders.test:80/", 200),
+        (f"http://orders.test:{port}/", 200),
+        ("http://orders.test:8080/", 404),
+        ("http://orders.test:8443/", 200),
+        ("http://a.both.test/", 200),
+        (f"http://a.both.test:{port}/", 404),
+        ("http://elsewhere.test:8080/any", 200),
+    ):
+        answer = made.ask(path=url)
+        assert answer.status == status, url
+        if status == 404:
+            assert json.loads(answer.body)["reason"] == "other_port"
+    assert secure.count() >= 1 and secure.requests[0].get("host") == "orders.test:8443"
+    assert made.ask(host="orders.test:8080").status == 200, "Host alone is how the gateway itself was called"
 
 
 def test_connections_are_kept_on_both_sides(pair):
