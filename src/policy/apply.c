@@ -224,6 +224,9 @@ static const char *text_should(enum schema_type type, const char *text)
     if (type == TYPE_KEY_SCOPE && !value_key_scope(text)) {
         return "a scope; write credentials, authorization, header:NAME, cookie:NAME or none";
     }
+    if (type == TYPE_CLIENT_KEY && !value_client_key(text)) {
+        return "what a client is known by; write address or header:NAME";
+    }
     return NULL;
 }
 
@@ -493,6 +496,7 @@ static bool set_value(const struct setting *s)
     case TYPE_PATH:
     case TYPE_METHOD:
     case TYPE_KEY_SCOPE:
+    case TYPE_CLIENT_KEY:
         return set_text(s);
     case TYPE_REDIS:
         return set_redis(s);

@@ -161,6 +161,7 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_PATH:
     case TYPE_METHOD:
     case TYPE_KEY_SCOPE:
+    case TYPE_CLIENT_KEY:
         (void)snprintf(text, size, "%s", *(const char *const *)field == NULL ? "" : *(const char *const *)field);
         break;
     case TYPE_REDIS:

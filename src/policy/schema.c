@@ -238,6 +238,8 @@ static const struct schema_key settings[] = {
     {"gatewayRetries", FIELD(BOOLEAN, gateway_retries), .sentence = "false: in role gateway nothing is retried or hedged"},
     {"workers", FIELD(INTEGER, workers), RANGE(1, 64), .word = "auto", .sentence = "threads; auto: one per core"},
     {"trust", FIELD(NETWORKS, trust), .sentence = "whose deadline, attempt and mark headers count"},
+    {"clientKey", FIELD(CLIENT_KEY, client_key), .word = "address",
+     .sentence = "what tells clients of trusted peers apart: address, or header:NAME"},
     {"log.level", FIELD(WORD, log_level), .words = log_levels, .sentence = "how much is logged"},
     {"log.format", FIELD(WORD, log_format), .words = log_formats, .sentence = "how it is logged"},
     {"log.access", FIELD(WORD, log_access), .words = log_accesses, .sentence = "a line per request"},

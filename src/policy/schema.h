@@ -24,6 +24,7 @@ enum schema_type {
     TYPE_PATH,          /* const char *: match.path, match.prefix */
     TYPE_METHOD,        /* const char *: match.method */
     TYPE_KEY_SCOPE,     /* const char *: keyScope */
+    TYPE_CLIENT_KEY,    /* const char *: clientKey */
     TYPE_REDIS,         /* const char *: budget.shared.redis, for who knows shared budgets */
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
     TYPE_ADDRESSES,     /* the same, of addresses */

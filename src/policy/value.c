@@ -428,6 +428,21 @@ bool value_method(const char *text)
     return length > 0 && text[length] == 0;
 }
 
+/* "header:NAME": the kind, and then a name as HTTP has them. */
+static bool is_kind_of_name(const char *text, const char *kind)
+{
+    size_t begin = strlen(kind);
+    if (strncmp(text, kind, begin) != 0) {
+        return false;
+    }
+    size_t length = begin;
+    while (is_letter(text[length]) || is_digit(text[length]) ||
+           (text[length] != '\0' && strchr("!#$%&'*+-.^_`|~", text[length]) != NULL)) {
+        length++;
+    }
+    return length > begin && text[length] == '\0';
+}
+
 bool value_key_scope(const char *text)
 {
     static const char *const words[] = {"credentials", "authorization", "none"};
@@ -436,13 +451,12 @@ bool value_key_scope(const char *text)
             return true;
         }
     }
-    bool named = strncmp(text, "header:", 7) == 0 || strncmp(text, "cookie:", 7) == 0;
-    size_t length = named ? 7 : 0;
-    while (is_letter(text[length]) || is_digit(text[length]) ||
-           (text[length] != '\0' && strchr("!#$%&'*+-.^_`|~", text[length]) != NULL)) {
-        length++;
-    }
-    return named && length > 7 && text[length] == '\0';
+    return is_kind_of_name(text, "header:") || is_kind_of_name(text, "cookie:");
+}
+
+bool value_client_key(const char *text)
+{
+    return is_kind_of_name(text, "header:");
 }
 
 bool value_upgrade(const char *text)

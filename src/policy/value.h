@@ -42,6 +42,7 @@ bool value_method(const char *text);
 
 /* Whose keys they are: credentials, authorization, none, or header:NAME and cookie:NAME with a token for a name. */
 bool value_key_scope(const char *text);
+bool value_client_key(const char *text);
 
 /* A store of shared budgets: redis://host, redis://user:password@host:6379/0; rediss:// with TLS. And where its host
  * begins: what is between that and the scheme is nobody's business. NULL: there is no such scheme. */

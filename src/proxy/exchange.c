@@ -505,6 +505,16 @@ static struct becalm_parking *parking_of(struct exchange *exchange)
     return &exchange->view->parking[exchange->target - exchange->view->snapshot->target];
 }
 
+/* Whose call it is by the field that `clientKey` names, if its peer may say so and does. What a proxy has added comes
+ * behind what its own client wrote, so the last line counts. */
+static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange)
+{
+    struct client *client = exchange->client;
+    struct becalm_text name = h1_find_last(exchange->bytes, exchange->head, exchange->view->snapshot->client_field);
+    return name.length == 0 || !client_trusted(client) ? client->identity
+                                                       : peer_of_name(&exchange->worker->gateway->peer_key, name);
+}
+
 /* What a caller further up says about this call, if it may. */
 static void read_deadline(struct exchange *exchange, struct becalm_request *request)
 {
@@ -540,8 +550,8 @@ static void exchange_begin(struct exchange *exchange)
         .not_replayable = exchange->body_streams || exchange->upgrades,
         .streams = exchange->body_streams && !exchange->body_in.ended,
         .queue = queue_of(exchange),
-        .flow = client->identity,
         .parking = parking_of(exchange),
+        .flow = exchange->view->snapshot->client_field.length == 0 ? client->identity : client_named(exchange),
         .owner = exchange,
     };
     read_deadline(exchange, &request);

@@ -121,6 +121,7 @@ struct becalm_text h1_name(const char *bytes, const struct h1_field *);
 struct becalm_text h1_value(const char *bytes, const struct h1_field *);
 struct becalm_text h1_find(const char *bytes, const struct h1_head *, enum h1_name);
 struct becalm_text h1_find_other(const char *bytes, const struct h1_head *, struct becalm_text name);
+struct becalm_text h1_find_last(const char *bytes, const struct h1_head *, struct becalm_text name);
 
 /* Is there a field of this name, in any case, with exactly this value? Either will do, if there are two of the name. */
 bool h1_has_value(const char *bytes, const struct h1_head *, struct becalm_text name, struct becalm_text value);

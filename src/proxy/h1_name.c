@@ -166,6 +166,16 @@ struct becalm_text h1_find_other(const char *bytes, const struct h1_head *head, 
     return (struct becalm_text){0};
 }
 
+struct becalm_text h1_find_last(const char *bytes, const struct h1_head *head, struct becalm_text name)
+{
+    for (uint32_t i = head->field_count; i > 0; i--) {
+        if (h1__has_name(bytes, &head->field[i - 1], name)) {
+            return h1_value(bytes, &head->field[i - 1]);
+        }
+    }
+    return (struct becalm_text){0};
+}
+
 bool h1_has_value(const char *bytes, const struct h1_head *head, struct becalm_text name, struct becalm_text value)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {

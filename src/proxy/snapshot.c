@@ -270,6 +270,13 @@ static bool service_make(const struct snapshot_plan *plan, struct snapshot *snap
     return true;
 }
 
+/* The name in "header:NAME". */
+static struct becalm_text field_of(const char *client_key)
+{
+    const char *name = client_key == NULL ? NULL : client_key + sizeof "header:" - 1;
+    return (struct becalm_text){name, name == NULL ? 0 : strlen(name)};
+}
+
 struct snapshot *snapshot_make(const struct snapshot_plan *plan)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
@@ -291,6 +298,7 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
     snapshot->target = calloc(targets > 0 ? targets : 1, sizeof *snapshot->target);
     snapshot->routes = route_table_make(snapshot->config);
     snapshot->trust = trust_make(snapshot->settings->trust);
+    snapshot->client_field = field_of(snapshot->settings->client_key);
     bool made =
         snapshot->service != NULL && snapshot->target != NULL && snapshot->routes != NULL && snapshot->trust != NULL;
     for (uint32_t i = 0; made && i < services; i++) {

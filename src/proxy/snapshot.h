@@ -79,6 +79,7 @@ struct snapshot {
     const struct becalm_settings *settings;
     struct route_table *routes;
     struct trust *trust;
+    struct becalm_text client_field; /* the name of the field that `clientKey` names; absent: addresses tell */
     struct snapshot_service *service;
     uint32_t service_count;
     struct snapshot_target *target;

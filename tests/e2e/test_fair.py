@@ -78,3 +78,36 @@ def test_a_call_at_another_worker_is_served_too(gateway, host):
     there.wait(600 if SOAK else 200, seconds=60)
     served = [sum(result.status == 200 for result in load.stop()) for load in loads]
     assert min(served) > 0, served
+
+
+def saying(name):
+    """Requests that say whose they are."""
+    return lambda n: ("GET", request(fields={"X-Client-Id": name(n)}))
+
+
+def named_crowd(gateway, host, loud, quiet):
+    """Two clients behind one address that say who they are; what the quiet one got."""
+    host.on("/", Reply(delay=0.02))
+    crowd = Load(gateway.port, clients=120, seconds=60, make=saying(loud))
+    crowd.start()
+    host.wait(100)
+    results = Load(gateway.port, rate=10, seconds=20 if SOAK else 4, make=saying(quiet)).run_through()
+    crowd.stop()
+    return results
+
+
+def test_a_trusted_peer_tells_its_clients_apart(pair):
+    gateway, host = pair("clientKey: header:x-client-id\ntrust: [127.0.0.0/8]", rules=room())
+    results = named_crowd(gateway, host, lambda n: "loud", lambda n: "quiet")
+    assert success(results) >= 0.99, (success(results), reasons(results))
+
+
+def test_who_is_not_trusted_has_one_turn_whatever_names_it_says(pair):
+    gateway, host = pair("clientKey: header:X-Client-Id", rules=room())
+    host.on("/", Reply(delay=0.02))
+    loud = Load(gateway.port, clients=120, seconds=60, source=LOUD, make=saying(lambda n: f"name{n}"))
+    loud.start()
+    host.wait(100)
+    quiet = Load(gateway.port, rate=10, seconds=20 if SOAK else 4, source=QUIET).run_through()
+    loud.stop()
+    assert success(quiet) >= 0.99, (success(quiet), reasons(quiet))
