@@ -238,6 +238,35 @@ static void row_print(const struct graph *graph, const struct graph_node *node)
     path_print(graph, (uint32_t)(node - graph->nodes));
 }
 
+/* The longest that a call to this service waits for a host to accept connections, in any file. */
+static becalm_ns parked_of(const struct graph *graph, const struct graph_node *node)
+{
+    becalm_ns longest = 0;
+    for (uint32_t hop = node->hop; hop != GRAPH_NONE; hop = graph->hops[hop].next) {
+        longest = becalm_ns_max(longest, graph->hops[hop].parked);
+    }
+    return longest;
+}
+
+static void parked_print(const struct graph *graph)
+{
+    const struct graph_node *worst = NULL;
+    becalm_ns longest = 0;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        becalm_ns parked = parked_of(graph, &graph->nodes[n]);
+        if (parked > longest) {
+            longest = parked;
+            worst = &graph->nodes[n];
+        }
+    }
+    if (worst != NULL) {
+        char name[160];
+        (void)snprintf(name, sizeof name, "%.128s", worst->name);
+        lint_tame(name);
+        printf("  While a service restarts, a call to it waits for up to %s (%s)\n", lint_duration(longest).text, name);
+    }
+}
+
 static bool table_print(const struct check *c)
 {
     const struct graph *graph = c->graph;
@@ -263,6 +292,7 @@ static bool table_print(const struct check *c)
     if (graph->node_count > TABLE_ROWS) {
         printf("  (and %u services below that; --json has them all)\n", graph->node_count - TABLE_ROWS);
     }
+    parked_print(graph);
     putchar('\n');
     free(nodes);
     return true;
@@ -337,6 +367,7 @@ static void node_json(const struct graph *graph, uint32_t n, struct json *json)
     } else {
         json_integer(json, "longest_ms", node->time.most / BECALM_MS + (node->time.most % BECALM_MS != 0));
     }
+    json_integer(json, "restart_ms", parked_of(graph, node) / BECALM_MS);
     json_object_end(json);
 }
 

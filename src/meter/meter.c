@@ -148,6 +148,9 @@ void meter_call(struct meter *meter, const struct becalm_record *record)
     if (record->attempts == 0 && record->reason != BECALM_WHY_CANCELLED) {
         meter_add(&meter->shed[record->reason], 1);
     }
+    if (record->parked > 0) {
+        meter_add(&meter->parked, 1);
+    }
     if (record->would != BECALM_WHY_NONE) {
         meter_add(&meter->would[record->would], 1);
     }

@@ -41,6 +41,8 @@ struct meter {
     meter_count answers;             /* answers in progress: a gauge */
     meter_count active_retries;      /* retries waiting or in flight: a gauge */
     meter_count redone;              /* stale pooled connections that were replaced without an attempt */
+    meter_count parked;              /* calls that waited for a host to accept connections */
+    meter_count probes;              /* connections that were refused while calls waited */
     struct meter_histogram delay;    /* of retries, as waited */
     struct meter_histogram duration; /* of calls */
 };

@@ -257,7 +257,7 @@ static void write_histogram(struct metrics_text *w, const struct metrics *m, con
 
 /* ---- what the engine's objects say ---- */
 
-enum part { PART_BUDGET, PART_SERVICE_BUDGET, PART_BREAKER, PART_LIMIT, PART_GATE, PART_HOSTS };
+enum part { PART_BUDGET, PART_SERVICE_BUDGET, PART_BREAKER, PART_LIMIT, PART_GATE, PART_HOSTS, PART_RESTART };
 
 static const void *part_of(const struct metrics_target *t, enum part part)
 {
@@ -272,6 +272,8 @@ static const void *part_of(const struct metrics_target *t, enum part part)
         return t->target->limit;
     case PART_GATE:
         return t->target->gate;
+    case PART_RESTART:
+        return t->target->restart;
     case PART_HOSTS:
         return t->target->hosts;
     }
@@ -312,6 +314,17 @@ static void write_pending(struct metrics_text *w, const struct metrics *m)
         if (has_part_first(m, i, PART_GATE)) {
             target_sample(w, &m->target[i], "");
             metrics_number(w, becalm_gate_waiting(m->target[i].target->gate));
+        }
+    }
+}
+
+static void write_parked(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(w, "becalm_parked_calls", "gauge", "Calls that wait for a host to accept connections.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        if (has_part_first(m, i, PART_RESTART)) {
+            target_sample(w, &m->target[i], "");
+            metrics_number(w, becalm_restart_parked(m->target[i].target->restart));
         }
     }
 }
@@ -566,6 +579,11 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     for (size_t i = 0; i < sizeof labelled_families / sizeof labelled_families[0]; i++) {
         write_labelled(&w, m, &labelled_families[i]);
     }
+    write_parked(&w, m);
+    write_plain(&w, m, "becalm_parked_total", "counter", "Calls that waited for a host to accept connections.",
+                offsetof(struct meter, parked));
+    write_plain(&w, m, "becalm_probes_total", "counter", "Connections that were refused while calls waited.",
+                offsetof(struct meter, probes));
     write_plain(&w, m, "becalm_redone_total", "counter",
                 "Attempts sent again on a fresh connection, because a pooled one had been closed.",
                 offsetof(struct meter, redone));

@@ -197,6 +197,10 @@ static void hop_add(struct graph_hop *hop, const struct becalm_rules *rules)
     time_widen(&hop->time,
                (struct graph_time){becalm_ns_min(policy->deadline, graph_whole(policy, waits)), attempts, waits});
     time_widen(&hop->once, (struct graph_time){becalm_ns_min(policy->deadline, policy->attempt_timeout), 1, 0});
+    if (policy->restart.enabled && !policy->shadow) {
+        becalm_ns timeout = becalm_ns_min(policy->deadline, policy->attempt_timeout);
+        hop->parked = becalm_ns_max(hop->parked, timeout - timeout / 4);
+    }
     if (hedge->enabled) { /* idempotent calls hedge and the others retry: the worse of the two */
         uint32_t sent = hedge->max + 1;
         becalm_ns apart =

@@ -35,6 +35,7 @@ struct graph_hop {
     uint64_t dead;     /* likewise, while the service answers nothing */
     struct graph_time time;
     struct graph_time once; /* of a call without retries */
+    becalm_ns parked;       /* the longest that a call waits for a host to accept connections; 0: it does not */
 };
 
 struct graph_edge {

@@ -233,6 +233,17 @@ static void put_limit(struct buffer *page, const struct snapshot_target *target,
     buffer_json_close(page, '}');
 }
 
+static void put_restart(struct buffer *page, const struct snapshot_target *target, becalm_ns now)
+{
+    static const char *const words[] = {
+        [BECALM_RESTART_UP] = "up", [BECALM_RESTART_DOWN] = "down", [BECALM_RESTART_GONE] = "gone"};
+    const struct becalm_restart *restart = target->state->target.restart;
+    buffer_json_open(page, "restart", '{');
+    buffer_json_chars(page, "state", words[becalm_restart_peek(restart, target->state->policy.attempt_timeout, now)]);
+    buffer_json_number(page, "parked", becalm_restart_parked(restart));
+    buffer_json_close(page, '}');
+}
+
 static void put_gate(struct buffer *page, const struct snapshot_target *target, const struct becalm_target *service)
 {
     const struct becalm_gate *gate = target->state->target.gate;
@@ -272,6 +283,7 @@ static void put_target(const struct telling *t, const struct snapshot_target *ta
     put_breaker(t, target);
     put_limit(t->page, target, of_service);
     put_gate(t->page, target, of_service);
+    put_restart(t->page, target, t->now);
     if (parts->throttle != NULL) {
         put_share(t->page, "throttleShare", becalm_throttle_chance(parts->throttle, &policy->throttle, t->now));
     }

@@ -360,7 +360,9 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
     struct attempt *attempt = done ? exchange->attempt[event->slot] : NULL;
     event->at = worker_moment(exchange->worker);
     becalm_call_step(&exchange->call, event, &action);
-    if (done && action.why != BECALM_WHY_NO_HOST) { /* else it was never sent, and the call waits for a host */
+    if (done && action.why == BECALM_WHY_NO_HOST) { /* it was never sent, and the call waits for a host */
+        meter_add(&exchange->meter->probes, 1);
+    } else if (done) {
         meter_attempt(exchange->meter, &event->outcome);
     }
     note_action(exchange, &action);

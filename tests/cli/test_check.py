@@ -363,6 +363,7 @@ def test_check__a_bad_file_from_top_to_bottom(check):
             client > front x4 > orders x4
           front                             4x        4x      4x      4x          8.7s
             client > front x4
+          While a service restarts, a call to it waits for up to 1.5s (front)
 
         policy.yaml: 0 errors, 4 warnings
         """
@@ -392,7 +393,7 @@ def test_check__json_has_findings_summary_and_amplification(check):
         ],
         "summary": {"errors": 0, "warnings": 1},
         "amplification": [
-            {"service": "a", "path": ["a"], "unbudgeted": 1, "budgeted": 1, "dead": 1, "marked": 1, "longest_ms": 5000},
+            {"service": "a", "path": ["a"], "unbudgeted": 1, "budgeted": 1, "dead": 1, "marked": 1, "longest_ms": 5000, "restart_ms": 3750},
             {
                 "service": "b",
                 "path": ["a", "b"],
@@ -401,6 +402,7 @@ def test_check__json_has_findings_summary_and_amplification(check):
                 "dead": 1,
                 "marked": 2.1,
                 "longest_ms": 5000,
+                "restart_ms": 3750,
             },
         ],
     }
