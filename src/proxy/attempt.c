@@ -328,7 +328,7 @@ static void attempt_write(struct attempt *attempt)
         return;
     }
     part[0] = (struct iovec){out.at, out.length};
-    int count = 1 + body_parts(exchange, chunk_head, part + 1);
+    int count = exchange->head->framing == H1_NO_BODY ? 1 : 1 + body_parts(exchange, chunk_head, part + 1);
     if (!attempt_put(attempt, part, count)) {
         broken(attempt);
         return;

@@ -119,7 +119,9 @@ static void exchange_free(struct exchange *exchange)
         }
     }
     key_end(exchange, false);
-    expect_drop(exchange);
+    if (exchange->expect != NULL) {
+        expect_drop(exchange);
+    }
     exchange_release_body(exchange);
     buffered_free(worker, &exchange->kept.bytes);
     buffered_free(worker, &exchange->stored);
