@@ -2,12 +2,13 @@
 #ifndef BECALM_EXEC_DIRECTORY_H
 #define BECALM_EXEC_DIRECTORY_H
 
-/* Where processes share files that need not outlive the machine's boot. By default one user's processes share theirs: a
- * place that is the same inside and outside of login sessions, so that cron and a shell have one budget and not two.
- * Users who want to share with each other name a directory of a group. */
+/* Where processes share files that need not outlive the machine's boot. By default one user's processes share theirs,
+ * and all look in the same places in the same order, so that cron and a shell have one budget and not two. Users who
+ * want to share with each other name a directory of a group. */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define DIRECTORY_PATH_MAX 512
@@ -20,8 +21,14 @@ struct directory {
     gid_t group;
 };
 
-/* /run/becalm-exec for root, /tmp/becalm-UID for everybody else. (/run/becalm may be a gateway's, of another user.) */
-void directory_default(char path[DIRECTORY_PATH_MAX], uid_t user);
+#define DIRECTORY_PLACES 17u
+
+/* Where the default one may be, the first place first: false behind the last. /run/becalm-exec for root. (/run/becalm
+ * may be a gateway's, of another user.) For everybody else the one of the login session, where nobody else can make
+ * anything
+ * (`runtime` is XDG_RUNTIME_DIR; NULL: /run/user/UID), then /tmp/becalm-UID, and if another user was faster to make
+ * that, /tmp/becalm-UID.1 and so on. */
+bool directory_default(char path[DIRECTORY_PATH_MAX], uid_t user, const char *runtime, uint32_t place);
 
 /* Opens the one that is named, which must be there, and be this user's alone (mode 0700) or root's or this user's and
  * of a group (mode 2770). NULL: the default one, made if it is not there, and this user's alone. False, and why not. */

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -1166,6 +1167,40 @@ def test_exec__users_of_one_group_share_a_directory_of_it(run):
         first, second = run_as(4001, *command), run_as(4002, *command)
     assert (first.stdout, second.stdout) == ("x\n" * 4, "x\n")
     assert "(budget_empty)" in second.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become two users")
+@pytest.mark.parametrize("runtime", [False, True])
+def test_exec__a_directory_that_another_user_made_first_takes_no_retries_away(run, runtime):
+    user = 400000 + os.getpid()  # nobody else's
+    folder = pathlib.Path(f"/tmp/becalm-{user}")
+    session = pathlib.Path(tempfile.mkdtemp())
+    os.chown(session, user, user)
+    environ = {key: value for key, value in run.environment.items() if key not in ("BECALM_SHARED_DIR", "XDG_RUNTIME_DIR")}
+    if runtime:
+        environ["XDG_RUNTIME_DIR"] = str(session)
+
+    def run_as(*command):
+        return subprocess.run(
+            ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command], stdin=subprocess.DEVNULL,
+            cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, env=environ,
+        )
+
+    try:
+        if run_as("test", "-x", PROGRAM).returncode != 0:
+            pytest.skip("the program is where other users can't run it")
+        folder.mkdir(mode=0o755)  # by somebody else: /tmp is sticky, so only they can undo it
+        folder.with_name(folder.name + ".1").symlink_to("/etc")
+        command = [PROGRAM, "exec", *FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1")]
+        first, second = run_as(*command), run_as(*command)
+        assert (first.stdout, second.stdout) == ("x\n" * 4, "x\n"), first.stderr
+        assert "(budget_empty)" in second.stderr, "both share it"
+        assert (session / "becalm/b.budget").exists() == runtime
+        assert folder.with_name(folder.name + ".2").exists() == (not runtime)
+    finally:
+        folder.with_name(folder.name + ".1").unlink(missing_ok=True)
+        for path in (folder, folder.with_name(folder.name + ".2"), session):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 # ---- a policy file ----

@@ -8,15 +8,24 @@
 
 #include "lib/check.h"
 
-static void test_directory__the_default_depends_on_the_user_alone(void **state)
+static void test_directory__the_default_has_places_of_the_session_first(void **state)
 {
     (void)state;
     char path[DIRECTORY_PATH_MAX];
-    check_eq_u64((uint64_t)setenv("XDG_RUNTIME_DIR", "/nowhere", 1), 0); /* only login sessions have it */
-    directory_default(path, 0);
+    check_true(directory_default(path, 0, "/run/user/0", 0));
     check_eq_str(path, "/run/becalm-exec");
-    directory_default(path, 1000);
+    check_true(!directory_default(path, 0, NULL, 1));
+    check_true(directory_default(path, 1000, "/elsewhere/1000", 0));
+    check_eq_str(path, "/elsewhere/1000/becalm");
+    check_true(directory_default(path, 1000, "not/absolute", 0));
+    check_eq_str(path, "/run/user/1000/becalm");
+    check_true(directory_default(path, 1000, NULL, 0));
+    check_eq_str(path, "/run/user/1000/becalm");
+    check_true(directory_default(path, 1000, NULL, 1));
     check_eq_str(path, "/tmp/becalm-1000");
+    check_true(directory_default(path, 1000, NULL, 2));
+    check_eq_str(path, "/tmp/becalm-1000.1");
+    check_true(!directory_default(path, 1000, NULL, DIRECTORY_PLACES));
 }
 
 static void test_directory__a_named_one_is_this_user_s_alone_or_of_a_group(void **state)
@@ -67,6 +76,6 @@ static void test_directory__links_strangers_and_what_is_not_there_are_refused(vo
     check_eq_u64((uint64_t)access(path, F_OK), (uint64_t)-1); /* only the default one is made */
 }
 
-BECALM_TESTS(cmocka_unit_test(test_directory__the_default_depends_on_the_user_alone),
+BECALM_TESTS(cmocka_unit_test(test_directory__the_default_has_places_of_the_session_first),
              cmocka_unit_test(test_directory__a_named_one_is_this_user_s_alone_or_of_a_group),
              cmocka_unit_test(test_directory__links_strangers_and_what_is_not_there_are_refused))
