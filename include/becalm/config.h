@@ -83,6 +83,7 @@ struct becalm_settings {
     enum becalm_log_level log_level;
     enum becalm_log_format log_format;
     enum becalm_log_access log_access;
+    bool log_query; /* the log and /api/decisions show queries */
     becalm_ns drain_delay;
     becalm_ns drain_limit;
     becalm_ns header_timeout;

@@ -243,6 +243,7 @@ static const struct schema_key settings[] = {
     {"log.level", FIELD(WORD, log_level), .words = log_levels, .sentence = "how much is logged"},
     {"log.format", FIELD(WORD, log_format), .words = log_formats, .sentence = "how it is logged"},
     {"log.access", FIELD(WORD, log_access), .words = log_accesses, .sentence = "a line per request"},
+    {"log.query", FIELD(BOOLEAN, log_query), .sentence = "true: the access log and /api/decisions show what is behind the ? of a URL"},
     {"drain.delay", FIELD(DURATION, drain_delay), RANGE(0, HOUR), .sentence = "how long a draining gateway goes on accepting"},
     {"drain.limit", FIELD(DURATION, drain_limit), RANGE(0, DAY), .sentence = "when a draining gateway stops at last"},
     {"headerTimeout", FIELD(DURATION, header_timeout), RANGE(BECALM_MS, HOUR), .sentence = "how long a request's head may take"},

@@ -162,6 +162,15 @@ static void copy_text(char *to, size_t size, struct becalm_text from)
     to[length] = '\0';
 }
 
+/* Tokens and names of people stand in queries: they are shown only where the policy says so. */
+static struct becalm_text shown(const struct exchange *exchange, struct becalm_text target)
+{
+    const char *query = target.length == 0 || exchange->view->snapshot->settings->log_query
+                            ? NULL
+                            : memchr(target.at, '?', target.length);
+    return query == NULL ? target : (struct becalm_text){target.at, (size_t)(query - target.at)};
+}
+
 static void keep_decision(struct exchange *exchange)
 {
     struct decision decision = {
@@ -174,7 +183,7 @@ static void keep_decision(struct exchange *exchange)
     copy_text(decision.service, sizeof decision.service, text_of(target->service->name));
     copy_text(decision.endpoint, sizeof decision.endpoint, text_of(endpoint_name(exchange)));
     copy_text(decision.method, sizeof decision.method, exchange_method(exchange));
-    copy_text(decision.path, sizeof decision.path, exchange->path);
+    copy_text(decision.path, sizeof decision.path, shown(exchange, exchange->path));
     copy_text(decision.request_id, sizeof decision.request_id, request_id(exchange));
     decisions_keep(&exchange->worker->decisions, &decision);
 }
@@ -191,9 +200,9 @@ void exchange_log(const struct exchange *exchange, const char *reason)
     struct log_access line = {
         .wall = exchange->arrived_wall,
         .method = exchange_method(exchange),
-        .target = {bytes + head->target, head->target_length},
+        .target = shown(exchange, (struct becalm_text){bytes + head->target, head->target_length}),
         .host = exchange->host_name,
-        .referer = h1_find(bytes, head, H1_REFERER),
+        .referer = shown(exchange, h1_find(bytes, head, H1_REFERER)),
         .user_agent = h1_find(bytes, head, H1_USER_AGENT),
         .request_id = request_id(exchange),
         .service = text_of(target == NULL ? NULL : target->service->name),

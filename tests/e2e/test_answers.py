@@ -132,7 +132,7 @@ def test_explain_is_off_by_default_and_a_hosts_own_is_dropped(pair):
 
 
 def test_the_access_log_has_a_line_per_request(pair):
-    gateway, host = pair("log: {access: json}", rules=QUICK)
+    gateway, host = pair("log: {access: json, query: true}", rules=QUICK)
     host.on("/x?q=1", Reply(201, b"12345"))
     host.on("/bad", Reply(503), Reply(503), Reply(503, b"no"))
     gateway.ask(path="/x?q=1", fields={"X-Request-Id": "abc", "User-Agent": 'quo"te', "Referer": "r"})
