@@ -39,9 +39,16 @@ def test_deploy__systemd_takes_the_units(becalm, tmp_path):
 
 def test_deploy__the_units_fit_the_gateway():
     service = (UNITS / "becalm.service").read_text()
-    held = ("Type=notify", "DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=")
-    for line in held:
+    held = """
+        Type=notify DynamicUser=yes CapabilityBoundingSet= AmbientCapabilities= NoNewPrivileges=yes ProtectSystem=strict
+        ProtectHome=yes ProtectProc=invisible ProtectClock=yes ProtectHostname=yes ProtectControlGroups=yes
+        ProtectKernelLogs=yes ProtectKernelModules=yes ProtectKernelTunables=yes PrivateDevices=yes PrivateTmp=yes
+        PrivateUsers=yes RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes LockPersonality=yes
+        MemoryDenyWriteExecute=yes SystemCallArchitectures=native SystemCallFilter=@system-service UMask=0077
+    """.split()
+    for line in (*held, "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "SystemCallFilter=~@privileged @resources"):
         assert f"\n{line}\n" in service, line
+    assert seconds(re.search(r"WatchdogSec=(\S+)", service)[1]) > 0
     drain = [seconds(default(key)) for key in ("drain.delay", "drain.limit")]
     assert seconds(re.search(r"TimeoutStopSec=(\S+)", service)[1]) > sum(drain)
     socket = (UNITS / "becalm.socket").read_text()
@@ -68,7 +75,10 @@ def test_deploy__the_sidecar_is_native_and_fits_its_policy():
     assert sidecar["ports"][0]["containerPort"] == int(policy["admin"].rsplit(":", 1)[1])
     paths = {name: sidecar[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness", "liveness")}
     assert paths == {"startup": "/readyz", "readiness": "/readyz", "liveness": "/healthz"}
-    assert sidecar["securityContext"]["readOnlyRootFilesystem"] and pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
+    limits = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert sidecar["securityContext"] == limits
+    assert sidecar["resources"]["limits"]["memory"] and all(each["readOnly"] for each in mounts.values())
     drain = policy["drain"]
     assert pod["terminationGracePeriodSeconds"] > seconds(drain["delay"]) + seconds(drain["limit"])
     assert pod["containers"][0]["env"][0]["value"] == "http://" + policy["listen"]
