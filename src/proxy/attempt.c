@@ -120,6 +120,8 @@ static bool redo(struct attempt *attempt)
     attempt->redone = true;
     attempt->wrote = attempt->through = false;
     attempt->written = 0;
+    attempt->unread = false;
+    attempt->fin_at = 0;
     attempt->state = ATTEMPT_CONNECTING;
     buffered_free(exchange->worker, &attempt->unsent);
     release(attempt, false);
@@ -132,9 +134,9 @@ static void broken(struct attempt *attempt)
 {
     if (!redo(attempt)) {
         bool answering = attempt->state == ATTEMPT_HOLDING || attempt->state == ATTEMPT_PASSING;
-        fail(attempt, answering         ? BECALM_HTTP_CUT
-                      : !attempt->wrote ? BECALM_HTTP_RESET_BEFORE_REQUEST
-                                        : BECALM_HTTP_RESET);
+        fail(attempt, answering                            ? BECALM_HTTP_CUT
+                      : !attempt->wrote || attempt->unread ? BECALM_HTTP_RESET_BEFORE_REQUEST
+                                                           : BECALM_HTTP_RESET);
     }
 }
 
@@ -726,15 +728,15 @@ static bool take_body(struct attempt *attempt, const char *bytes, size_t length)
 
 #define RESET_WAIT BECALM_S /* the longest way to a host and back */
 
-/* The host has closed a pooled connection at the very moment when a request that may not be repeated was on its way.
+/* The host has closed the connection at the very moment when a request that may not be repeated was on its way.
  * Finds out whether anybody can have read that, so that it is repeated after all. True: wait, that is not known yet. */
 static __attribute__((noinline)) bool unread_wait(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     struct upstream *upstream = attempt->upstream;
     becalm_ns now = exchange->worker->loop.now;
-    if (!upstream->reused || attempt->redone || attempt->heard || !attempt->wrote || exchange->body_streams ||
-        exchange->upgrades || exchange_may_repeat(exchange)) {
+    if (attempt->heard || !attempt->wrote || exchange->body_streams || exchange->upgrades ||
+        exchange_may_repeat(exchange)) {
         return false;
     }
     attempt->fin_at = attempt->fin_at == 0 ? now : attempt->fin_at;
