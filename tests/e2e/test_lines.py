@@ -179,7 +179,7 @@ def test_a_unix_socket_with_a_full_backlog_is_busy_and_not_gone(gateway, tmp_pat
     host = Narrow(tmp_path / "narrow")
     made = gateway(
         f'services:\n  a:\n    hosts: ["unix:{host.path}"]\n    match: {{prefix: /}}\n'
-        "    maxRetries: 0\n    attemptTimeout: 20s\n    deadline: 20s\n"
+        "    maxRetries: 0\n    attemptTimeout: 30s\n    deadline: 30s\n    limit: {kind: none}\n    breaker: {enabled: false}\n"
     )
     results = Load(made.port, clients=20, count=60).run_through()
     assert statuses(results) == {200: 60} and host.served == 60
