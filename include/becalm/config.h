@@ -99,6 +99,8 @@ struct becalm_settings {
     const char *const *upgrades;
     bool connect;
     enum becalm_paths paths; /* how paths are compared with rules */
+    uint32_t max_tunnels;          /* 0: half of max_connections */
+    uint32_t max_tunnels_per_host; /* 0: pool_max_per_host */
     uint32_t pool_max_per_host;
     becalm_ns pool_idle;
     becalm_ns store_ttl;

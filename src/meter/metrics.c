@@ -515,6 +515,8 @@ static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g
         [METRICS_BODY_CUT] = {"bodyTimeout", "cut"},
         [METRICS_BUFFERED_CUT] = {"maxBuffered", "cut"},
         [METRICS_BUFFERED_REFUSED] = {"maxBuffered", "refused"},
+        [METRICS_TUNNELS_REFUSED] = {"maxTunnels", "refused"},
+        [METRICS_HOST_TUNNELS_REFUSED] = {"maxTunnelsPerHost", "refused"},
     };
     metrics_family(w, "becalm_bounds_reached_total", "counter",
                    "How often a bound of the gateway refused something new, or ended something for it.");
@@ -537,6 +539,7 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
     write_single(w, "becalm_connections_accepted_total", "counter", "Connections that clients have opened.",
                  g->accepted);
     write_bounds(w, g);
+    write_single(w, "becalm_tunnels", "gauge", "Tunnels that are open or being opened.", g->tunnels);
     write_single(w, "becalm_buffered_bytes", "gauge", "Memory of what waits for slow readers and slow hosts.",
                  g->buffered);
     write_single(w, "becalm_buffered_max_bytes", "gauge", "The bound of that.", g->buffered_max);

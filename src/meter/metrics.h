@@ -42,6 +42,8 @@ enum metrics_bound {
     METRICS_BODY_CUT,
     METRICS_BUFFERED_CUT,
     METRICS_BUFFERED_REFUSED,
+    METRICS_TUNNELS_REFUSED,
+    METRICS_HOST_TUNNELS_REFUSED,
     METRICS_BOUNDS
 };
 
@@ -50,6 +52,7 @@ struct metrics_gateway {
     uint64_t connections; /* of clients, open now */
     uint64_t accepted;    /* and ever */
     uint64_t bounds[METRICS_BOUNDS];
+    uint64_t tunnels;  /* open now, or being opened */
     uint64_t buffered; /* bytes that wait in user space, and their bound */
     uint64_t buffered_max;
     bool reload_ok;     /* the latest one */

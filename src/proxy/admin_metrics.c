@@ -60,6 +60,7 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
         .reload_at = reload.good_wall / BECALM_S,
         .log_dropped = log_dropped(gateway->log),
         .store = store,
+        .tunnels = atomic_load_explicit(&gateway->tunnels, memory_order_relaxed),
         .buffered = atomic_load_explicit(&gateway->buffered, memory_order_relaxed),
         .buffered_max = atomic_load_explicit(&gateway->max_buffered, memory_order_relaxed),
     };

@@ -24,6 +24,7 @@ void attempt_free(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     upstream_leave(attempt);
+    tunnel_host_give(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->task);
     buffered_free(exchange->worker, &attempt->unsent);
     buffered_free(exchange->worker, &attempt->got);
@@ -172,6 +173,12 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     attempt->host = view->host[view->first_host[exchange->target->service_index] + host];
     if (attempt->host == NULL) {
         fail(attempt, BECALM_HTTP_DNS);
+        return;
+    }
+    if (exchange->tunnel_place && !tunnel_host_take(attempt)) {
+        struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
+        exchange->host_full = true;
+        exchange_done(exchange, attempt->slot, &ours);
         return;
     }
     bool fresh = exchange->is_connect || attempt->probe; /* a tunnel has a connection of its own, a probe makes one */

@@ -4,6 +4,7 @@
 #include "buffered.h"
 #include "gateway.h"
 #include "own.h"
+#include "tunnel.h"
 
 #include "meter/buffer.h"
 
@@ -122,6 +123,7 @@ static void exchange_free(struct exchange *exchange)
     if (exchange->expect != NULL) {
         expect_drop(exchange);
     }
+    tunnel_place_give(exchange);
     exchange_release_body(exchange);
     buffered_free(worker, &exchange->kept.bytes);
     buffered_free(worker, &exchange->stored);
@@ -865,6 +867,10 @@ static bool check_request(struct exchange *exchange)
     const struct h1_head *head = exchange->head;
     if (exchange->is_connect && !settings->connect) {
         refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
+        return false;
+    }
+    if (wants_tunnel(exchange) && !tunnel_place_take(exchange)) {
+        refuse(exchange, 503, "connection_limit_reached", "tunnels", "too many tunnels are open (maxTunnels)");
         return false;
     }
     if (exchange_loops(exchange)) {

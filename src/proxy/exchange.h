@@ -34,6 +34,8 @@ struct attempt {
     struct attempt **link;     /* NULL: not in line */
     struct upstream_host *host;
     struct task task; /* goes on reading, after others had their turn */
+    uint64_t tunnel_key;
+    bool tunnel_place; /* one of maxTunnelsPerHost, of the host with that key */
     uint32_t slot;
     uint32_t number;
     becalm_ns timeout_at;
@@ -113,6 +115,8 @@ struct exchange {
     becalm_ns wait_since;
     char retry_after[32];             /* of the latest failed answer, as it came */
     uint32_t grpc_status;             /* likewise; BECALM_GRPC_NONE: none */
+    bool tunnel_place;                /* one of maxTunnels */
+    bool host_full;                   /* the host has maxTunnelsPerHost already */
     bool no_means;                    /* no descriptor or memory of our own was left for a connection */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */

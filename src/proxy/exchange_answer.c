@@ -386,7 +386,10 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     bool sent = record->attempts > 0; /* OK stands for: none */
     becalm_own_answer_for(action->why, sent ? exchange->call.last : BECALM_OUTCOME_OK, &usual);
     name_failure(exchange, &usual);
-    if (exchange->no_means && action->why == BECALM_WHY_CANCELLED) {
+    if (exchange->host_full && action->why == BECALM_WHY_CANCELLED) {
+        usual = (struct becalm_own_answer){503, "connection_limit_reached",
+                                           "too many tunnels to this host are open (maxTunnelsPerHost)"};
+    } else if (exchange->no_means && action->why == BECALM_WHY_CANCELLED) {
         usual = (struct becalm_own_answer){503, "connection_limit_reached", "the gateway has no means left to connect"};
     }
     struct becalm_text type = h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE);

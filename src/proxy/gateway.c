@@ -390,6 +390,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     pthread_mutex_init(&gateway->lock, NULL);
     peer_key_draw(&gateway->peer_key);
     tally_init(&gateway->clients);
+    tally_init(&gateway->host_tunnels);
     gateway->path = strdup(options->path);
     gateway->set = copy_list(options->load == NULL ? NULL : options->load->set);
     gateway->allow_unknown = options->load != NULL && options->load->allow_unknown;
@@ -466,6 +467,7 @@ void gateway_free(struct gateway *gateway)
     free(gateway->text);
     free(gateway->path);
     tally_free(&gateway->clients);
+    tally_free(&gateway->host_tunnels);
     pthread_mutex_destroy(&gateway->lock);
     free(gateway);
 }

@@ -64,6 +64,8 @@ struct gateway {
     BECALM_ATOMIC(uint64_t) reload_orders;          /* ever */
     BECALM_ATOMIC(uint32_t) connections;            /* of clients, at most maxConnections */
     BECALM_ATOMIC(uint32_t) waiting;                /* and those that wait for a place */
+    BECALM_ATOMIC(uint32_t) tunnels;                /* open, or being opened */
+    struct tally host_tunnels;                      /* the same by the host's address */
     struct tally clients;                           /* connections by client */
     BECALM_ATOMIC(uint64_t) bounds[METRICS_BOUNDS]; /* how often each was reached */
     BECALM_ATOMIC(uint64_t) replay_bytes;

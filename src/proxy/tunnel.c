@@ -4,6 +4,7 @@
 
 #include "buffered.h"
 #include "exchange.h"
+#include "gateway.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,12 +22,62 @@ struct tunnel {
     bool far_ended; /* it will send no more */
     bool far_shut;  /* we told it that we won't */
     bool client_shut;
+    uint64_t host_key; /* whose place it has */
 };
+
+bool tunnel_place_take(struct exchange *exchange)
+{
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    struct gateway *gateway = exchange->worker->gateway;
+    uint32_t max = settings->max_tunnels > 0 ? settings->max_tunnels : (settings->max_connections + 1) / 2;
+    exchange->tunnel_place = atomic_fetch_add_explicit(&gateway->tunnels, 1, memory_order_relaxed) < max;
+    if (!exchange->tunnel_place) {
+        atomic_fetch_sub_explicit(&gateway->tunnels, 1, memory_order_relaxed);
+        gateway_count_bound(gateway, METRICS_TUNNELS_REFUSED);
+    }
+    return exchange->tunnel_place;
+}
+
+void tunnel_place_give(struct exchange *exchange)
+{
+    if (exchange->tunnel_place) {
+        exchange->tunnel_place = false;
+        atomic_fetch_sub_explicit(&exchange->worker->gateway->tunnels, 1, memory_order_relaxed);
+    }
+}
+
+bool tunnel_host_take(struct attempt *attempt)
+{
+    const struct exchange *exchange = attempt->exchange;
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    struct gateway *gateway = exchange->worker->gateway;
+    const union address_socket *address = &attempt->host->address;
+    uint32_t max = settings->max_tunnels_per_host > 0 ? settings->max_tunnels_per_host : settings->pool_max_per_host;
+    uint64_t key = peer_hash(&gateway->peer_key, address, address_length(address));
+    if (!tally_take(&gateway->host_tunnels, key, max)) {
+        gateway_count_bound(gateway, METRICS_HOST_TUNNELS_REFUSED);
+        return false;
+    }
+    attempt->tunnel_key = key;
+    attempt->tunnel_place = true;
+    return true;
+}
+
+void tunnel_host_give(struct attempt *attempt)
+{
+    if (attempt->tunnel_place) {
+        attempt->tunnel_place = false;
+        tally_give(&attempt->exchange->worker->gateway->host_tunnels, attempt->tunnel_key);
+    }
+}
 
 void tunnel_free(struct tunnel *tunnel)
 {
     loop_not_later(&tunnel->client->worker->loop, &tunnel->task);
+    struct gateway *gateway = tunnel->client->worker->gateway;
     buffered_free(tunnel->client->worker, &tunnel->unsent);
+    atomic_fetch_sub_explicit(&gateway->tunnels, 1, memory_order_relaxed);
+    tally_give(&gateway->host_tunnels, tunnel->host_key);
     loop_bury(&tunnel->client->worker->loop, &tunnel->far);
 }
 
@@ -194,6 +245,8 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     if (fine) {
         *tunnel = (struct tunnel){.far = {.ready = far_ready, .fd = upstream->source.fd}, .client = client};
         tunnel->task.run = go_on;
+        tunnel->host_key = attempt->tunnel_key; /* both places are the tunnel's from now on */
+        exchange->tunnel_place = attempt->tunnel_place = false;
         tunnel->far_readable = true;
         upstream->source.fd = -1;
         fine = put_answer(exchange, bytes, length);

@@ -5,6 +5,7 @@
 /* Bytes both ways, unread: after CONNECT, and after 101 of a websocket. Each direction waits for the slower side, and
  * holds at most one read of it. The call is over when the tunnel opens: it holds no slot of the limit. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,13 @@ void tunnel_open(struct exchange *, struct attempt *, const char *bytes, size_t 
 void tunnel_ready(struct tunnel *, uint32_t events);
 
 void tunnel_free(struct tunnel *);
+
+/* Places: at most maxTunnels in all, and maxTunnelsPerHost. Taken when a request asks for a tunnel, given back with its
+ * end or the tunnel's. False: there is none. */
+bool tunnel_place_take(struct exchange *);
+void tunnel_place_give(struct exchange *);
+bool tunnel_host_take(struct attempt *);
+void tunnel_host_give(struct attempt *);
 
 uint64_t tunnel_held(const struct tunnel *); /* bytes of its buffer */
 
