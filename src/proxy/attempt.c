@@ -3,6 +3,7 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway.h"
+#include "login.h"
 #include "tunnel.h"
 
 #include "http/keep_alive.h"
@@ -54,8 +55,12 @@ static void release(struct attempt *attempt, bool clean)
     if (upstream->state == UPSTREAM_CONNECTING_NOW) {
         return; /* it goes on, for the next one who wants it, or until its timeout */
     }
-    if (clean && attempt->keep_alive && attempt->through) {
+    struct client *client = attempt->exchange->client;
+    bool good = clean && attempt->keep_alive && attempt->through;
+    if (good && !upstream->login) {
         upstream_put(upstream);
+    } else if (good && client != NULL) {
+        upstream_own(upstream, client);
     } else {
         upstream_close(upstream);
     }
@@ -149,6 +154,25 @@ static void go_on_reading(struct task *task)
     attempt_read(attempt);
 }
 
+/* The connection that the client has logged in by, or is about to, if it leads to a host of this service. False: there
+ * is none. The choice of a host by the engine does not count then. */
+static bool get_own(struct attempt *attempt)
+{
+    const struct exchange *exchange = attempt->exchange;
+    const struct view *view = exchange->view;
+    uint32_t service = exchange->target->service_index;
+    struct client *client = exchange->client;
+    if (client == NULL || client->login == NULL || exchange->is_connect || attempt->probe) {
+        return false;
+    }
+    for (uint32_t i = 0; i < view->snapshot->service[service].host_count; i++) {
+        if (view->host[view->first_host[service] + i] == client->login->host) {
+            return upstream_get_own(client, attempt);
+        }
+    }
+    return false;
+}
+
 void attempt_start(struct exchange *exchange, const struct becalm_action *action)
 {
     const struct view *view = exchange->view;
@@ -171,6 +195,10 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     meter_add(&exchange->meter->in_flight, 1);
     uint32_t host = action->host == BECALM_NO_HOST ? 0 : action->host;
     attempt->host = view->host[view->first_host[exchange->target->service_index] + host];
+    if (exchange->login && get_own(attempt)) {
+        attempt_got(attempt, UPSTREAM_READY);
+        return;
+    }
     if (attempt->host == NULL) {
         fail(attempt, BECALM_HTTP_DNS);
         return;
@@ -328,6 +356,7 @@ static void attempt_write(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     struct worker *worker = exchange->worker;
+    attempt->upstream->login |= login_seen(exchange->bytes, exchange->head, LOGIN_ASKED);
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT / 2};
     struct iovec part[4];
     char chunk_head[20];
@@ -571,6 +600,7 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     attempt->status = head->status;
     attempt->keep_alive = head->keep_alive;
     attempt->names_fields = head->names_fields;
+    attempt->upstream->login |= login_seen(bytes, head, LOGIN_WANTED);
     if (h1_has(head, H1_KEEP_ALIVE)) {
         read_keep_alive(attempt, bytes, head);
     }

@@ -304,7 +304,9 @@ void client_close(struct client *client)
         client->exchange = NULL;
         exchange_cancel(exchange);
     }
-    if (client->tunnel != NULL) {
+    if (client->state != CLIENT_TUNNEL) {
+        upstream_disown(client);
+    } else if (client->tunnel != NULL) {
         tunnel_free(client->tunnel);
         client->tunnel = NULL;
     }
@@ -415,7 +417,7 @@ uint64_t client_held(const struct client *client)
 {
     uint64_t held = (uint64_t)client->in.size + client->out.size;
     held += client->exchange == NULL ? 0 : exchange_held(client->exchange);
-    return held + (client->tunnel == NULL ? 0 : tunnel_held(client->tunnel));
+    return held + (client->state != CLIENT_TUNNEL || client->tunnel == NULL ? 0 : tunnel_held(client->tunnel));
 }
 
 struct becalm_text client_peer(const struct client *client, char *text, size_t size)

@@ -53,7 +53,10 @@ struct client {
     struct client *group_next;
     struct client **group_link;
     struct exchange *exchange;
-    struct tunnel *tunnel;
+    union {
+        struct tunnel *tunnel;  /* CLIENT_TUNNEL */
+        struct upstream *login; /* else: the connection to a host that is its own, see login.h; NULL: none */
+    };
     struct bytes in;  /* part of a head, or requests that came early */
     struct bytes out; /* what the socket did not take yet */
     becalm_ns since;  /* the latest progress of what it waits for */

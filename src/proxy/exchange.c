@@ -3,6 +3,7 @@
 
 #include "buffered.h"
 #include "gateway.h"
+#include "login.h"
 #include "own.h"
 #include "tunnel.h"
 
@@ -558,11 +559,12 @@ static void exchange_begin(struct exchange *exchange)
 {
     const struct snapshot_target *target = exchange->target;
     struct client *client = exchange->client;
+    exchange->login = client->login != NULL || login_seen(exchange->bytes, exchange->head, LOGIN_ASKED);
     struct becalm_request request = {
         .deadline_at = BECALM_NEVER,
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
         .keyed = exchange->keyed,
-        .not_replayable = exchange->body_streams || exchange->upgrades,
+        .not_replayable = exchange->body_streams || exchange->upgrades || exchange->login,
         .streams = exchange->body_streams && !exchange->body_in.ended,
         .queue = queue_of(exchange),
         .parking = parking_of(exchange),

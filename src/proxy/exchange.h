@@ -143,6 +143,7 @@ struct exchange {
     bool is_head;
     bool is_connect;
     bool upgrades; /* to one protocol, and that is allowed */
+    bool login;    /* by the connection: see login.h */
     bool retries;  /* it has been retried, or is going to be */
     bool keyed;
     bool wants_close; /* the client's wish, or our own: no further request on this connection */

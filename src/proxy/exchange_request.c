@@ -124,7 +124,7 @@ bool exchange_port_fits(const struct exchange *exchange, const struct becalm_ser
 bool exchange_may_repeat(const struct exchange *exchange)
 {
     const struct becalm_request *request = &exchange->call.request;
-    return !exchange->body_streams &&
+    return !exchange->body_streams && !exchange->login &&
            (request->idempotent || request->keyed || exchange->target->state->policy.idempotent);
 }
 

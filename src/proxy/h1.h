@@ -20,6 +20,7 @@
     X(H1_TRANSFER_ENCODING, "transfer-encoding") X(H1_TE, "te") X(H1_TRAILER, "trailer") X(H1_UPGRADE, "upgrade") \
     X(H1_EXPECT, "expect") X(H1_KEEP_ALIVE, "keep-alive") X(H1_PROXY_CONNECTION, "proxy-connection") \
     X(H1_PROXY_AUTHORIZATION, "proxy-authorization") X(H1_PROXY_AUTHENTICATE, "proxy-authenticate") \
+    X(H1_WWW_AUTHENTICATE, "www-authenticate") \
     X(H1_HTTP2_SETTINGS, "http2-settings") \
     X(H1_VIA, "via") X(H1_DATE, "date") X(H1_AUTHORIZATION, "authorization") X(H1_COOKIE, "cookie") \
     X(H1_CONTENT_TYPE, "content-type") X(H1_USER_AGENT, "user-agent") X(H1_REFERER, "referer") \

@@ -92,7 +92,7 @@ static enum h1_name candidate(const char *name, size_t length)
     case 15:
         return H1_IDEMPOTENCY_KEY;
     case 16:
-        return H1_PROXY_CONNECTION;
+        return first == 'p' ? H1_PROXY_CONNECTION : H1_WWW_AUTHENTICATE;
     case 17:
         return H1_TRANSFER_ENCODING;
     case 18:

@@ -254,6 +254,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     upstream->attempt = NULL;
     attempt->upstream = NULL;
     upstream_close(upstream);
+    upstream_disown(client);
     exchange->status = attempt->status;
     exchange->answer_begun = exchange->answer_ended = exchange->tunnels = true;
     client->tunnel = tunnel;

@@ -159,6 +159,9 @@ static void destroy(struct upstream *upstream)
     } else if (upstream->state == UPSTREAM_CONNECTING_NOW) {
         dialing_remove(upstream);
     }
+    if (upstream->owner != NULL) {
+        upstream->owner->login = NULL;
+    }
     timer_disarm(&upstream->timer);
     host->count--;
     loop_bury(loop_of(host), &upstream->source);
@@ -182,6 +185,7 @@ static void timer_fires(struct timer *timer)
         }
         break;
     case UPSTREAM_IDLE:
+    case UPSTREAM_OWNED:
         if (becalm_ns_since(loop->now, upstream->idle_since) >= idle_limit(upstream)) {
             upstream_close(upstream);
         } else {
@@ -215,7 +219,7 @@ static void ready(struct source *source, uint32_t events)
         upstream->readable = true;
     }
     upstream->ended |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    if (upstream->state == UPSTREAM_IDLE) {
+    if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_OWNED) {
         if (upstream->readable) { /* closed by its peer, or saying what nobody asked */
             upstream_close(upstream);
         }
@@ -469,6 +473,55 @@ void upstream_look_again(struct upstream *upstream)
 {
     struct loop *loop = loop_of(upstream->host);
     wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, LOOK_AGAIN));
+}
+
+void upstream_own(struct upstream *upstream, struct client *client)
+{
+    struct upstream_host *host = upstream->host;
+    upstream->attempt = NULL;
+    if (upstream->ended || host->users == 0 || host->worker->closing) {
+        upstream_close(upstream);
+        return;
+    }
+    if (client->login != upstream) {
+        upstream_disown(client);
+    }
+    upstream->owner = client;
+    client->login = upstream;
+    upstream->readable = false;
+    upstream->state = UPSTREAM_OWNED;
+    upstream->idle_since = loop_of(host)->now;
+}
+
+bool upstream_get_own(struct client *client, struct attempt *attempt)
+{
+    struct upstream *upstream = client->login;
+    if (upstream->state != UPSTREAM_OWNED) {
+        return false;
+    }
+    if (!alive(upstream)) {
+        upstream_close(upstream);
+        return false;
+    }
+    upstream->state = UPSTREAM_BUSY;
+    upstream->reused = true;
+    upstream->attempt = attempt;
+    attempt->upstream = upstream;
+    attempt->host = upstream->host;
+    return true;
+}
+
+void upstream_disown(struct client *client)
+{
+    struct upstream *upstream = client->login;
+    if (upstream == NULL) {
+        return;
+    }
+    client->login = NULL;
+    upstream->owner = NULL;
+    if (upstream->state == UPSTREAM_OWNED) {
+        upstream_close(upstream);
+    }
 }
 
 void upstream_close(struct upstream *upstream)

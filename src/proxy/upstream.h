@@ -13,8 +13,14 @@
 
 struct worker;
 struct attempt;
+struct client;
 
-enum upstream_state { UPSTREAM_CONNECTING_NOW, UPSTREAM_BUSY, UPSTREAM_IDLE };
+enum upstream_state {
+    UPSTREAM_CONNECTING_NOW,
+    UPSTREAM_BUSY,
+    UPSTREAM_IDLE,
+    UPSTREAM_OWNED /* idle, and its owner's alone */
+};
 
 /* One connection. */
 struct upstream {
@@ -22,12 +28,14 @@ struct upstream {
     struct timer timer;   /* connecting: its timeout; idle: when it is closed */
     struct upstream_host *host;
     struct attempt *attempt; /* whose it is; NULL while idle or nobody's */
+    struct client *owner;    /* who has logged in by it, or may have; NULL: nobody, or a client that has gone */
     struct upstream *next;   /* among the idle ones, or those being connected */
     struct upstream *previous;
     becalm_ns idle_since;
     becalm_ns keep_for; /* idle, before its host may close it; 0: the host has not said */
     enum upstream_state state;
     bool reused;
+    bool login;    /* never for anybody but its owner: see login.h */
     bool readable; /* there may be more to read */
     bool ended;    /* the peer will send no more */
 };
@@ -92,6 +100,13 @@ enum upstream_fate upstream_fate(const struct upstream *, size_t written);
 void upstream_look_again(struct upstream *);
 
 void upstream_leave(struct attempt *);
+
+/* A connection with a login is its client's from now on; the attempt is through with it. */
+void upstream_own(struct upstream *, struct client *);
+/* The attempt gets its client's own connection. False: it has none that still lives. */
+bool upstream_get_own(struct client *, struct attempt *);
+/* The client goes, or needs it no more: it is closed, as soon as nothing is done on it. */
+void upstream_disown(struct client *);
 
 /* Closes all idle ones. */
 void upstream_host_quiet(struct upstream_host *);

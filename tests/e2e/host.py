@@ -177,6 +177,7 @@ class Host:
         """One request and its answer. Returns what came behind it; None: the connection is over."""
         request = Message()
         request.connection = self.connections
+        request.peer = writer.get_extra_info("peername")[1]  # the connection that it came on, by its port
         rest = request.feed(rest)
         while not request.head_ended:
             rest = await _more(request, reader)

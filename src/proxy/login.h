@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_LOGIN_H
+#define BECALM_PROXY_LOGIN_H
+
+/* Logins that belong to a connection. NTLM (MS-NTHT) and Negotiate (RFC 4559) authenticate the connection and not the
+ * request: whoever is sent on it afterwards is taken for the one who logged in. So a connection to a host on which such
+ * a login was seen, or only offered, belongs to its client from then on. */
+
+#include "h1.h"
+
+#define LOGIN_ASKED  (H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_PROXY_AUTHORIZATION))   /* by a request */
+#define LOGIN_WANTED (H1_BIT(H1_WWW_AUTHENTICATE) | H1_BIT(H1_PROXY_AUTHENTICATE)) /* by an answer */
+
+/* Does one of these fields name such a scheme, in any of its lines and challenges? */
+bool login_seen(const char *bytes, const struct h1_head *, uint64_t names);
+
+/* For tests: one value. */
+bool login_named(struct becalm_text value);
+
+#endif

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""NTLM and Negotiate log a connection in, not a request: it is its client's from then on, and nobody else's."""
+
+import pytest
+from host import Reply, wait_until
+
+OFFERS = [("WWW-Authenticate", 'Basic realm="a, b"'), ("www-authenticate", "Negotiate, NTLM")]
+
+
+def toy(host):
+    """A host that remembers by connection who has logged in."""
+    people, begun = {}, {}
+
+    def reply(got):
+        scheme, _, word = got.get("authorization", "").partition(" ")
+        if word.startswith("hello-"):
+            begun[got.peer] = word[6:]
+            return Reply(401, b"go on", {"WWW-Authenticate": f"{scheme} challenge"})
+        if word == "proof" and got.peer in begun:
+            people[got.peer] = begun.pop(got.peer)
+        if got.peer in people:
+            return Reply(200, f"you are {people[got.peer]}".encode())
+        return Reply(401, b"who are you?", OFFERS)
+
+    host.on("*", reply)
+
+
+def log_in(wire, name, scheme="NTLM"):
+    assert wire.ask(fields={"Authorization": f"{scheme} hello-{name}"}).status == 401
+    assert wire.ask(fields={"Authorization": f"{scheme} proof"}).body == f"you are {name}".encode()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("scheme", ["NTLM", "Negotiate", "nTlM"])
+def test_nobody_else_gets_the_connection_of_who_has_logged_in(pair, scheme, workers):
+    gateway, host = pair(workers=workers)
+    toy(host)
+    with gateway.wire() as alice:
+        assert alice.ask().status == 401
+        log_in(alice, "alice", scheme)
+        assert alice.ask(path="/again").body == b"you are alice", "its next requests need no credentials"
+        for _ in range(8):
+            assert gateway.ask().body == b"who are you?"
+        with gateway.wire() as bob:
+            log_in(bob, "bob", scheme)
+            for _ in range(3):
+                assert alice.ask().body == b"you are alice" and bob.ask().body == b"you are bob"
+    for _ in range(8):
+        assert gateway.ask().body == b"who are you?", "nor when it has gone"
+    wait_until(lambda: host.open <= workers)
+
+
+def test_half_a_login_is_nobody_elses(pair):
+    gateway, host = pair()
+    toy(host)
+    with gateway.wire() as alice:
+        assert alice.ask(fields={"Authorization": "NTLM hello-alice"}).status == 401
+        assert gateway.ask(fields={"Authorization": "NTLM proof"}).body == b"who are you?"
+        assert alice.ask(fields={"Authorization": "NTLM proof"}).body == b"you are alice"
+    assert gateway.ask(fields={"Authorization": "NTLM proof"}).body == b"who are you?"
+
+
+def test_a_login_outlives_reloads_and_ends_with_its_connection(pair):
+    gateway, host = pair()
+    toy(host)
+    with gateway.wire() as alice:
+        log_in(alice, "alice")
+        gateway.reload("explain: true\n" + gateway.path.read_text())
+        wait_until(lambda: gateway.ask().get("becalm-explain") is not None)
+        assert alice.ask().body == b"you are alice"
+        host.drop_idle()
+        assert alice.ask().body == b"who are you?", "and it can log in anew"
+        log_in(alice, "alice")
+
+
+def test_what_is_asked_on_such_a_connection_is_not_repeated_on_another(pair):
+    gateway, host = pair(rules="initialDelay: 1ms\nbudget: {kind: none}", hosts=1)
+    toy(host)
+    with gateway.wire() as alice:
+        log_in(alice, "alice")
+        host.on("/fails", Reply(503))
+        assert alice.ask(path="/fails").status == 503
+        assert host.count("/fails") == 1
+        assert alice.ask().body == b"you are alice"
+
+
+def test_connections_without_such_a_login_are_shared_as_ever(pair):
+    gateway, host = pair()
+    host.on("*", Reply(401, b"no", {"WWW-Authenticate": 'Basic realm="NTLM"'}))
+    for _ in range(5):
+        gateway.ask(fields={"Authorization": "Basic TlRMTQ=="})
+    assert len({got.peer for got in host.requests}) == 1
