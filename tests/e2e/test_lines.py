@@ -171,8 +171,8 @@ class Narrow:
             with made:
                 made.recv(65536)
                 time.sleep(self.pause)
+                self.served += 1  # before it can be seen
                 made.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok")
-                self.served += 1
 
 
 def test_a_unix_socket_with_a_full_backlog_is_busy_and_not_gone(gateway, tmp_path):
