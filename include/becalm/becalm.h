@@ -83,6 +83,7 @@
 #include <becalm/hedge.h>
 #include <becalm/lease.h>
 #include <becalm/limit.h>
+#include <becalm/losses.h>
 #include <becalm/mark.h>
 #include <becalm/outlier.h>
 #include <becalm/pick.h>

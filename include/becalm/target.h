@@ -6,6 +6,7 @@
  * one piece by becalm_target_init(); but the parts are ordinary objects, so an endpoint may borrow its service's limit,
  * or have the service's budget as its second one (then a retry needs both). */
 
+#include <becalm/losses.h>
 #include <becalm/mark.h>
 #include <becalm/policy.h>
 
@@ -14,6 +15,8 @@ BECALM_BEGIN_DECLS
 struct becalm_target {
     struct becalm_budget *budget;
     struct becalm_budget *service_budget; /* the second level; NULL: none */
+    struct becalm_losses *losses;         /* who loses the retries of `budget`, and of `service_budget`: so that no */
+    struct becalm_losses *service_losses; /* client has them all; NULL: nobody asks */
     struct becalm_breaker *breaker;
     struct becalm_throttle *throttle;
     struct becalm_rate *rate;

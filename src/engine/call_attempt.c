@@ -227,14 +227,24 @@ static inline void sketch_note(struct step *s, const struct becalm_live *live, b
     becalm_sketch_note(sketch, s->now, becalm_ns_since(s->now, live->sent_at));
 }
 
+/* Nothing of the client's was lost. */
+static void loss_undo(struct step *s, struct becalm_losses *losses, enum becalm_spend_end how)
+{
+    if (losses != NULL && s->call->request.flow != 0 && how != BECALM_SPEND_LOST) {
+        becalm_losses_give(losses, s->call->request.flow, s->now);
+    }
+}
+
 BECALM__SELDOM static void spend_end(struct step *s, enum becalm_spend_end how)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     if (call->spend.held) {
+        loss_undo(s, target->losses, how);
         becalm_budget_give(target->budget, &call->policy->budget, s->at, &call->spend, how);
     }
     if (call->service_spend.held) {
+        loss_undo(s, target->service_losses, how);
         becalm_budget_give(target->service_budget, &call->policy->service_budget, s->at, &call->service_spend, how);
     }
     if (call->leased && how == BECALM_SPEND_UNUSED) {

@@ -159,22 +159,53 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
     }
 }
 
+/* A budget of a call, and what goes with it. */
+struct level {
+    struct becalm_budget *budget;
+    const struct becalm_budget_policy *policy;
+    struct becalm_losses *losses;
+    struct becalm_spend *spend;
+};
+
+/* One level. The client's share of it is asked first, if anybody knows who the client is. */
+static bool budget_take(struct step *s, const struct level *level, enum becalm_outcome_kind cause)
+{
+    uint64_t flow = s->call->request.flow;
+    struct becalm_losses *losses = flow == 0 ? NULL : level->losses;
+    uint64_t left = becalm_budget_left(level->budget, level->policy, s->now);
+    uint64_t price = becalm_budget_price(level->policy, cause);
+    becalm__call_explain(s, left, price);
+    if (losses != NULL && !becalm_losses_admit(losses, flow, s->now, left,
+                                               becalm_budget_cap(level->budget, level->policy, s->now), price)) {
+        return false;
+    }
+    if (!becalm_budget_take(level->budget, level->policy, s->at, cause, level->spend)) {
+        return false;
+    }
+    becalm__call_explain(s, 0, 0);
+    if (losses != NULL) {
+        becalm_losses_take(losses, flow, s->now);
+    }
+    return true;
+}
+
 /* Pays from both levels, and from what all instances share; or from none. */
 static bool budgets_take(struct step *s, enum becalm_outcome_kind cause)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     const struct becalm_policy *policy = call->policy;
-    if (target->budget != NULL && !becalm_budget_take(target->budget, &policy->budget, s->at, cause, &call->spend)) {
-        becalm__call_explain(s, becalm_budget_left(target->budget, &policy->budget, s->now),
-                             becalm_budget_price(&policy->budget, cause));
+    if (target->budget != NULL &&
+        !budget_take(s, &(struct level){target->budget, &policy->budget, target->losses, &call->spend}, cause)) {
         return false;
     }
-    if (target->service_budget != NULL &&
-        !becalm_budget_take(target->service_budget, &policy->service_budget, s->at, cause, &call->service_spend)) {
-        uint64_t left = becalm_budget_left(target->service_budget, &policy->service_budget, s->now);
-        becalm__call_explain(s, left, becalm_budget_price(&policy->service_budget, cause));
+    const struct level service = {target->service_budget, &policy->service_budget, target->service_losses,
+                                  &call->service_spend};
+    if (target->service_budget != NULL && !budget_take(s, &service, cause)) {
+        uint64_t have = call->record.have;
+        uint64_t need = call->record.need;
         becalm__attempt_unspend(s);
+        becalm__call_explain(s, have, need);
         return false;
     }
     if (target->lease != NULL) {

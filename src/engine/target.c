@@ -33,6 +33,7 @@ static void lay_out(struct becalm_target *target, struct arena *arena, const str
     target->breaker = arena_take(arena, becalm_breaker_bytes(&policy->breaker, shape->cells));
     target->limit = arena_take(arena, sizeof *target->limit);
     target->gate = arena_take(arena, sizeof *target->gate);
+    target->losses = arena_take(arena, sizeof *target->losses);
     target->sketch = arena_take(arena, sizeof *target->sketch);
     target->mark = arena_take(arena, sizeof *target->mark);
     if (policy->throttle.enabled) {
@@ -75,6 +76,7 @@ int becalm_target_init(struct becalm_target *target, void *memory, const struct 
     target->breaker = becalm_breaker_init(target->breaker, &policy->breaker, cells);
     becalm_limit_init(target->limit, &policy->limit);
     becalm_gate_init(target->gate);
+    becalm_losses_init(target->losses);
     becalm_sketch_init(target->sketch);
     becalm_mark_init(target->mark);
     if (target->throttle != NULL) {

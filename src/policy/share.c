@@ -17,9 +17,11 @@ void share_with_service(struct share endpoint, struct share service, enum becalm
     }
     if (level == BECALM_LEVEL_SERVICE) {
         to->budget = from->budget;
+        to->losses = from->losses;
         to->lease = from->lease;
     } else if (level == BECALM_LEVEL_BOTH) {
         to->service_budget = from->budget;
+        to->service_losses = from->losses;
         to->lease = from->lease;
     }
 }

@@ -111,3 +111,19 @@ def test_who_is_not_trusted_has_one_turn_whatever_names_it_says(pair):
     quiet = Load(gateway.port, rate=10, seconds=20 if SOAK else 4, source=QUIET).run_through()
     loud.stop()
     assert success(quiet) >= 0.99, (success(quiet), reasons(quiet))
+
+
+@pytest.mark.parametrize("level", ["service", "both"])
+def test_a_client_that_always_fails_leaves_retries_to_another(pair, level):
+    rules = f"initialDelay: 1ms\nbreaker: {{enabled: false}}\noutlier: {{enabled: false}}\nbudget: {{level: {level}}}"
+    gateway, host = pair(rules=rules)
+    host.on("/fails", Reply(503))
+    host.on("/", *([Reply()] * 9 + [Reply(503)]) * 2000)
+    seconds = 60 if SOAK else 10
+    make = lambda n: ("GET", request(path="/fails"))  # noqa: E731
+    failing = Load(gateway.port, rate=50, seconds=seconds + 5, source=LOUD, make=make)
+    failing.start()
+    host.wait(50, path="/fails")
+    others = Load(gateway.port, rate=40, seconds=seconds, source=QUIET).run_through()
+    failing.stop()
+    assert success(others) >= 0.985, (success(others), reasons(others))
