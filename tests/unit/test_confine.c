@@ -20,7 +20,7 @@ static char folder[] = "/tmp/becalm-confine-XXXXXX";
 /* A process can't take it back, so each claim has one of its own; what it returns is its exit status. */
 static int in_child(int (*claim)(void), bool dumpable)
 {
-    int status;
+    int status = 0;
     pid_t child = fork();
     if (child == 0) {
         confine(dumpable);
