@@ -195,18 +195,23 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     meter_add(&exchange->meter->in_flight, 1);
     uint32_t host = action->host == BECALM_NO_HOST ? 0 : action->host;
     attempt->host = view->host[view->first_host[exchange->target->service_index] + host];
-    if (exchange->login && get_own(attempt)) {
-        attempt_got(attempt, UPSTREAM_READY);
-        return;
-    }
+    bool own = exchange->login && get_own(attempt);
     if (attempt->host == NULL) {
         fail(attempt, BECALM_HTTP_DNS);
         return;
     }
     if (exchange->tunnel_place && !tunnel_host_take(attempt)) {
         struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
+        if (own) { /* nothing was sent on it: it stays logged in */
+            upstream_own(attempt->upstream, exchange->client);
+            attempt->upstream = NULL;
+        }
         exchange->host_full = true;
         exchange_done(exchange, attempt->slot, &ours);
+        return;
+    }
+    if (own) {
+        attempt_got(attempt, UPSTREAM_READY);
         return;
     }
     bool fresh = exchange->is_connect || attempt->probe; /* a tunnel has a connection of its own, a probe makes one */

@@ -2,7 +2,7 @@
 """NTLM and Negotiate log a connection in, not a request: it is its client's from then on, and nobody else's."""
 
 import pytest
-from host import Reply, wait_until
+from host import Reply, Tunnel, wait_until
 
 OFFERS = [("WWW-Authenticate", 'Basic realm="a, b"'), ("www-authenticate", "Negotiate, NTLM")]
 
@@ -18,6 +18,8 @@ def toy(host):
             return Reply(401, b"go on", {"WWW-Authenticate": f"{scheme} challenge"})
         if word == "proof" and got.peer in begun:
             people[got.peer] = begun.pop(got.peer)
+        if got.peer in people and got.get("upgrade"):
+            return Tunnel()
         if got.peer in people:
             return Reply(200, f"you are {people[got.peer]}".encode())
         return Reply(401, b"who are you?", OFFERS)
@@ -90,3 +92,21 @@ def test_connections_without_such_a_login_are_shared_as_ever(pair):
     for _ in range(5):
         gateway.ask(fields={"Authorization": "Basic TlRMTQ=="})
     assert len({got.peer for got in host.requests}) == 1
+
+
+def test_an_upgrade_on_the_connection_of_a_login_has_a_place_like_any_other(pair):
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    gateway, host = pair("maxTunnelsPerHost: 1")
+    toy(host)
+    with gateway.wire() as alice, gateway.wire() as bob:
+        log_in(alice, "alice")
+        log_in(bob, "bob")
+        assert alice.ask(fields=upgrade).status == 101
+        alice.send(b"hello")
+        assert alice.socket.recv(5) == b"hello" and gateway.metric("becalm_tunnels") == 1
+        refused = bob.ask(fields=upgrade)
+        assert refused.status == 503 and b"maxTunnelsPerHost" in refused.body
+        assert bob.ask().body == b"you are bob", "nothing was sent, so the login is as it was"
+        alice.close()
+        wait_until(lambda: gateway.metric("becalm_tunnels") == 0)
+        assert bob.ask(fields=upgrade).status == 101
