@@ -200,6 +200,10 @@ BECALM_API void becalm_call_streams(struct becalm_call *, uint32_t slot);
  * for that: call becalm_parking_next() until NULL, on every worker. Worth telling for fresh connections only. */
 BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm_ns now);
 
+/* The attempt in this slot goes to this host of the target and not to the one that the action named, say because it
+ * needs a connection that leads there. It counts for this one from now on. */
+BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
+
 BECALM_API bool becalm_call_ended(const struct becalm_call *);
 
 BECALM_END_DECLS

@@ -77,6 +77,14 @@ bool becalm_call_accepted(struct becalm_call *call, uint32_t slot, becalm_ns now
            becalm__call_host_back(call, slot, now);
 }
 
+void becalm_call_sent_to(struct becalm_call *call, uint32_t slot, uint32_t host, becalm_ns now)
+{
+    if (call->target->hosts != NULL && slot < BECALM_SLOTS && (call->live & 1u << slot) != 0 &&
+        call->slot[slot].host != host) {
+        becalm__attempt_moved(call, slot, host, now);
+    }
+}
+
 bool becalm_call_ended(const struct becalm_call *call)
 {
     return call->phase == BECALM_PHASE_ENDED;

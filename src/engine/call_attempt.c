@@ -409,6 +409,20 @@ void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, c
     becalm_hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
 }
 
+BECALM__SELDOM void becalm__attempt_moved(struct becalm_call *call, uint32_t slot, uint32_t host, becalm_ns now)
+{
+    static const struct becalm_outcome nothing = {.kind = BECALM_OUTCOME_CANCELLED};
+    struct becalm_live *live = &call->slot[slot];
+    struct becalm_record_attempt *record = record_of(call, live->number);
+    becalm_hosts_note(call->target->hosts, &call->policy->outlier, &(struct becalm_moment){.now = now}, live->host,
+                      &nothing);
+    becalm_hosts_sent(call->target->hosts, host, now);
+    live->host = host;
+    if (record->number == live->number) {
+        record->host = host;
+    }
+}
+
 BECALM__SELDOM void becalm__attempt_unsend(struct step *s, uint32_t slot)
 {
     static const struct becalm_outcome nothing = {.kind = BECALM_OUTCOME_CANCELLED};

@@ -201,8 +201,11 @@ bool becalm__attempt_tried(struct becalm_call *, uint32_t host);
 /* The retry that was paid for is not sent: everything comes back. */
 void becalm__attempt_unspend(struct step *s);
 
-/* The attempt in flight was never sent, and is not an attempt: gives everything back but what was paid for it, which the
- * attempt that takes its place uses. */
+/* The attempt in flight goes to another host than the one that was chosen for it: that one has not seen it. */
+void becalm__attempt_moved(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
+
+/* The attempt in flight was never sent, and is not an attempt: gives everything back but what was paid for it, which
+ * the attempt that takes its place uses. */
 void becalm__attempt_unsend(struct step *s, uint32_t slot);
 
 /* call_restart.c */

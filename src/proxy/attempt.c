@@ -155,10 +155,10 @@ static void go_on_reading(struct task *task)
 }
 
 /* The connection that the client has logged in by, or is about to, if it leads to a host of this service. False: there
- * is none. The choice of a host by the engine does not count then. */
+ * is none. The engine's choice of a host does not count then; it is told where the attempt goes instead. */
 static bool get_own(struct attempt *attempt)
 {
-    const struct exchange *exchange = attempt->exchange;
+    struct exchange *exchange = attempt->exchange;
     const struct view *view = exchange->view;
     uint32_t service = exchange->target->service_index;
     struct client *client = exchange->client;
@@ -167,7 +167,11 @@ static bool get_own(struct attempt *attempt)
     }
     for (uint32_t i = 0; i < view->snapshot->service[service].host_count; i++) {
         if (view->host[view->first_host[service] + i] == client->login->host) {
-            return upstream_get_own(client, attempt);
+            bool got = upstream_get_own(client, attempt, exchange->target->rules->connect_timeout);
+            if (got) {
+                becalm_call_sent_to(&exchange->call, attempt->slot, i, exchange->worker->loop.now);
+            }
+            return got;
         }
     }
     return false;

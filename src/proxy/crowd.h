@@ -20,6 +20,7 @@ struct crowd_group {
     struct client **last;
     uint32_t count;
     uint32_t level;
+    uint32_t logins; /* idle connections to hosts that are its own: see login.h */
     struct crowd_group *level_next;
     struct crowd_group **level_link;
 };

@@ -87,29 +87,48 @@ void upstream_host_drop(struct upstream_host *host)
     }
 }
 
-/* The idle list: the latest used first, so that the others grow old and are closed. */
+/* The idle ones, and those with an owner: the latest used first, so that the others grow old and are closed. */
+
+static void list_add(struct upstream_list *list, struct upstream *upstream)
+{
+    upstream->idle_since = loop_of(upstream->host)->now;
+    upstream->previous = NULL;
+    upstream->next = list->latest;
+    *(list->latest == NULL ? &list->oldest : &list->latest->previous) = upstream;
+    list->latest = upstream;
+}
+
+static void list_remove(struct upstream_list *list, struct upstream *upstream)
+{
+    *(upstream->previous == NULL ? &list->latest : &upstream->previous->next) = upstream->next;
+    *(upstream->next == NULL ? &list->oldest : &upstream->next->previous) = upstream->previous;
+    upstream->next = upstream->previous = NULL;
+}
 
 static void idle_add(struct upstream *upstream)
 {
-    struct upstream_host *host = upstream->host;
     upstream->state = UPSTREAM_IDLE;
-    upstream->idle_since = loop_of(host)->now;
-    upstream->previous = NULL;
-    upstream->next = host->idle;
-    if (host->idle != NULL) {
-        host->idle->previous = upstream;
-    } else {
-        host->oldest = upstream;
-    }
-    host->idle = upstream;
+    list_add(&upstream->host->idle, upstream);
 }
 
 static void idle_remove(struct upstream *upstream)
 {
-    struct upstream_host *host = upstream->host;
-    *(upstream->previous == NULL ? &host->idle : &upstream->previous->next) = upstream->next;
-    *(upstream->next == NULL ? &host->oldest : &upstream->next->previous) = upstream->previous;
-    upstream->next = upstream->previous = NULL;
+    list_remove(&upstream->host->idle, upstream);
+}
+
+static void owned_add(struct upstream *upstream)
+{
+    upstream->state = UPSTREAM_OWNED;
+    list_add(&upstream->host->owned, upstream);
+    upstream->host->owned_count++;
+    upstream->owner->group->logins++;
+}
+
+static void owned_remove(struct upstream *upstream)
+{
+    list_remove(&upstream->host->owned, upstream);
+    upstream->host->owned_count--;
+    upstream->owner->group->logins--;
 }
 
 /* Those being connected: they go on when whoever wanted them has left. */
@@ -154,10 +173,18 @@ void upstream_keep_for(struct upstream *upstream, becalm_ns time)
 static void destroy(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
-    if (upstream->state == UPSTREAM_IDLE) {
-        idle_remove(upstream);
-    } else if (upstream->state == UPSTREAM_CONNECTING_NOW) {
+    switch (upstream->state) {
+    case UPSTREAM_CONNECTING_NOW:
         dialing_remove(upstream);
+        break;
+    case UPSTREAM_BUSY:
+        break;
+    case UPSTREAM_IDLE:
+        idle_remove(upstream);
+        break;
+    case UPSTREAM_OWNED:
+        owned_remove(upstream);
+        break;
     }
     if (upstream->owner != NULL) {
         upstream->owner->login = NULL;
@@ -308,8 +335,8 @@ static bool alive(const struct upstream *upstream)
 
 static struct upstream *take_idle(struct upstream_host *host, bool careful)
 {
-    while (host->idle != NULL) {
-        struct upstream *upstream = host->idle;
+    while (host->idle.latest != NULL) {
+        struct upstream *upstream = host->idle.latest;
         bool late =
             upstream->keep_for > 0 && becalm_ns_since(loop_of(host)->now, upstream->idle_since) >= upstream->keep_for;
         if (!late && (!careful || alive(upstream))) {
@@ -321,6 +348,33 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
         destroy(upstream);
     }
     return NULL;
+}
+
+/* Half of the pool may be idle and somebody's own, so that a login that has begun can be ended; more than that gives
+ * way to whoever waits. */
+static bool has_spare(const struct upstream_host *host)
+{
+    return host->idle.latest != NULL || host->owned_count > host->max / 2;
+}
+
+/* The longest idle one of the client that has the most. It has to log in again, if it comes back. */
+static __attribute__((noinline)) struct upstream *owned_to_close(const struct upstream_host *host)
+{
+    struct upstream *best = host->owned.oldest;
+    for (struct upstream *each = best; each != NULL; each = each->previous) {
+        if (each->owner->group->logins > best->owner->group->logins) {
+            best = each;
+        }
+    }
+    return best;
+}
+
+/* The pool is full: of used ones, where a fresh one is wanted, or of what nobody else may have. */
+static void make_room(struct upstream_host *host)
+{
+    if (has_spare(host)) {
+        destroy(host->idle.oldest != NULL ? host->idle.oldest : owned_to_close(host));
+    }
 }
 
 static void line_up(struct upstream_host *host, struct attempt *attempt)
@@ -375,8 +429,8 @@ static enum upstream_result get(struct upstream_host *host, struct attempt *atte
         attempt->upstream = upstream;
         return UPSTREAM_READY;
     }
-    if (host->count >= host->max && host->idle != NULL) {
-        destroy(host->oldest); /* a fresh one is wanted, and the pool is full of used ones */
+    if (host->count >= host->max) {
+        make_room(host);
     }
     if (host->count >= host->max || host->connecting >= UPSTREAM_CONNECTING) {
         line_up(host, attempt);
@@ -406,10 +460,9 @@ enum upstream_result upstream_get(struct upstream_host *host, struct attempt *at
  * those behind it wait for the next that is connected, or is not. */
 static bool can_serve(const struct upstream_host *host, const struct attempt *attempt)
 {
-    bool has_idle = host->idle != NULL;
-    bool can_connect =
-        host->connecting < UPSTREAM_CONNECTING && (host->count < host->max || has_idle) && !timer_armed(&host->busy);
-    return can_connect || (has_idle && !attempt->fresh);
+    bool can_connect = host->connecting < UPSTREAM_CONNECTING && (host->count < host->max || has_spare(host)) &&
+                       !timer_armed(&host->busy);
+    return can_connect || (host->idle.latest != NULL && !attempt->fresh);
 }
 
 static void serve_line(struct task *task)
@@ -419,7 +472,7 @@ static void serve_line(struct task *task)
     while (host->waiting != NULL && can_serve(host, host->waiting)) {
         struct attempt *attempt = host->waiting;
         upstream_leave(attempt);
-        if (host->idle == NULL && attempt_has_no_host(attempt)) {
+        if (host->idle.latest == NULL && attempt_has_no_host(attempt)) {
             attempt_not_connected(attempt, ECONNREFUSED); /* as those before it were told */
             continue;
         }
@@ -489,11 +542,11 @@ void upstream_own(struct upstream *upstream, struct client *client)
     upstream->owner = client;
     client->login = upstream;
     upstream->readable = false;
-    upstream->state = UPSTREAM_OWNED;
-    upstream->idle_since = loop_of(host)->now;
+    owned_add(upstream);
+    serve_later(host); /* it may be one too many */
 }
 
-bool upstream_get_own(struct client *client, struct attempt *attempt)
+bool upstream_get_own(struct client *client, struct attempt *attempt, becalm_ns connect_timeout)
 {
     struct upstream *upstream = client->login;
     if (upstream->state != UPSTREAM_OWNED) {
@@ -503,11 +556,13 @@ bool upstream_get_own(struct client *client, struct attempt *attempt)
         upstream_close(upstream);
         return false;
     }
+    owned_remove(upstream);
     upstream->state = UPSTREAM_BUSY;
     upstream->reused = true;
     upstream->attempt = attempt;
     attempt->upstream = upstream;
     attempt->host = upstream->host;
+    attempt->connect_timeout = connect_timeout;
     return true;
 }
 
@@ -517,10 +572,11 @@ void upstream_disown(struct client *client)
     if (upstream == NULL) {
         return;
     }
-    client->login = NULL;
-    upstream->owner = NULL;
     if (upstream->state == UPSTREAM_OWNED) {
         upstream_close(upstream);
+    } else {
+        client->login = NULL;
+        upstream->owner = NULL;
     }
 }
 
@@ -535,8 +591,8 @@ void upstream_close(struct upstream *upstream)
 void upstream_host_quiet(struct upstream_host *host)
 {
     host->users++; /* stay until the end of this */
-    while (host->idle != NULL) {
-        destroy(host->idle);
+    while (host->idle.latest != NULL) {
+        destroy(host->idle.latest);
     }
     for (struct upstream *upstream = host->dialing, *next; upstream != NULL; upstream = next) {
         next = upstream->next;

@@ -29,7 +29,7 @@ struct upstream {
     struct upstream_host *host;
     struct attempt *attempt; /* whose it is; NULL while idle or nobody's */
     struct client *owner;    /* who has logged in by it, or may have; NULL: nobody, or a client that has gone */
-    struct upstream *next;   /* among the idle ones, or those being connected */
+    struct upstream *next;   /* among the idle ones, those with an owner, or those being connected */
     struct upstream *previous;
     becalm_ns idle_since;
     becalm_ns keep_for; /* idle, before its host may close it; 0: the host has not said */
@@ -38,6 +38,11 @@ struct upstream {
     bool login;    /* never for anybody but its owner: see login.h */
     bool readable; /* there may be more to read */
     bool ended;    /* the peer will send no more */
+};
+
+struct upstream_list {
+    struct upstream *latest;
+    struct upstream *oldest;
 };
 
 /* One address. */
@@ -50,8 +55,9 @@ struct upstream_host {
     uint32_t connecting;
     uint32_t max;
     becalm_ns idle_limit;
-    struct upstream *idle; /* the latest used first */
-    struct upstream *oldest;
+    struct upstream_list idle;
+    struct upstream_list owned; /* idle, and somebody's own */
+    uint32_t owned_count;
     struct upstream *dialing; /* being connected */
     struct attempt *waiting;  /* for a connection, in order */
     struct attempt **last_waiting;
@@ -101,10 +107,12 @@ void upstream_look_again(struct upstream *);
 
 void upstream_leave(struct attempt *);
 
-/* A connection with a login is its client's from now on; the attempt is through with it. */
+/* A connection with a login is its client's from now on; the attempt is through with it. Idle ones have at most half of
+ * the pool while somebody waits for a connection: then the longest idle one of the client with the most is closed. */
 void upstream_own(struct upstream *, struct client *);
-/* The attempt gets its client's own connection. False: it has none that still lives. */
-bool upstream_get_own(struct client *, struct attempt *);
+/* The attempt gets its client's own connection. False: it has none that still lives. The timeout is for another one, if
+ * this turns out to be dead after all. */
+bool upstream_get_own(struct client *, struct attempt *, becalm_ns connect_timeout);
 /* The client goes, or needs it no more: it is closed, as soon as nothing is done on it. */
 void upstream_disown(struct client *);
 

@@ -136,8 +136,9 @@ def ask_while_it_closes(made, host, close, body=b"5 euro"):
 
 
 @pytest.mark.skipif(not can_trace(), reason="strace can't delay this program's writes")
-def test_a_post_that_its_host_can_not_have_read_is_sent_again(gateway, keeper):
-    host = keeper()
+@pytest.mark.parametrize("fields", ["", "WWW-Authenticate: NTLM\r\n"])  # pooled, and the client's own
+def test_a_post_that_its_host_can_not_have_read_is_sent_again(gateway, keeper, fields):
+    host = keeper(fields)
     made = gateway(policy(host.address), wrapper=DELAY)
 
     def close(connection):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """NTLM and Negotiate log a connection in, not a request: it is its client's from then on, and nobody else's."""
 
+import threading
+
 import pytest
 from host import Reply, Tunnel, wait_until
+from message import request
 
 OFFERS = [("WWW-Authenticate", 'Basic realm="a, b"'), ("www-authenticate", "Negotiate, NTLM")]
 
@@ -110,3 +113,71 @@ def test_an_upgrade_on_the_connection_of_a_login_has_a_place_like_any_other(pair
         alice.close()
         wait_until(lambda: gateway.metric("becalm_tunnels") == 0)
         assert bob.ask(fields=upgrade).status == 101
+
+
+def test_idle_logins_leave_room_for_everybody_else(pair):
+    gateway, host = pair("pool: {maxPerHost: 4, idle: 60s}", "deadline: 5s\nattemptTimeout: 5s\nlimit: {kind: none}")
+    toy(host)
+    wires = [gateway.wire(source="127.0.0.2") for _ in range(10)]
+    for number, wire in enumerate(wires):
+        log_in(wire, f"many-{number}")
+    with gateway.wire(source="127.0.0.3") as alice:
+        log_in(alice, "alice")
+        for _ in range(20):
+            assert gateway.ask(source="127.0.0.4").body == b"who are you?"
+        for wire in wires:
+            log_in(wire, "again")
+        assert alice.ask().body == b"you are alice", "who has one keeps it before who has many"
+    assert host.open <= 4
+    for wire in wires:
+        wire.close()
+
+
+def test_a_login_gives_way_where_there_is_one_connection_only(pair):
+    gateway, host = pair("pool: {maxPerHost: 1, idle: 60s}", "deadline: 5s\nattemptTimeout: 5s\nlimit: {kind: none}")
+    toy(host)
+    with gateway.wire() as alice:
+        log_in(alice, "alice")
+        for _ in range(5):
+            assert gateway.ask().body == b"who are you?"
+        assert alice.ask().body == b"who are you?"
+        log_in(alice, "alice")
+
+
+def test_those_in_line_get_the_place_of_a_login_that_becomes_idle(pair):
+    """Who holds all connections asks on and on: between two of its requests somebody else has a turn."""
+    gateway, host = pair("pool: {maxPerHost: 2, idle: 60s}", "deadline: 10s\nattemptTimeout: 10s\nlimit: {kind: none}")
+    toy(host)
+    go = threading.Event()
+    host.on("/slow", Reply(200, b"slow", when=go.is_set))
+    wires = [gateway.wire(source="127.0.0.2") for _ in range(2)]
+    for wire in wires:
+        log_in(wire, "loud")
+        wire.send(request("GET", "/slow"))
+    wait_until(lambda: host.count("/slow") == 2)
+    with gateway.wire(source="127.0.0.3") as other:
+        other.send(request("GET", "/"))
+        assert other.says_nothing(0.2)
+        go.set()
+        assert other.answer().body == b"who are you?"
+    for wire in wires:
+        assert wire.answer().body == b"slow"
+        wire.close()
+
+
+def test_what_becomes_of_a_login_is_booked_on_the_host_that_it_leads_to(pair):
+    rules = "breaker: {enabled: false}\nlimit: {kind: none}\nbudget: {kind: none}\nmaxRetries: 0"
+    gateway, hosts = pair("explain: true", rules, hosts=2)
+    for host in hosts:
+        toy(host)
+        host.on("/fails", Reply(503))
+    with gateway.wire() as alice:
+        log_in(alice, "alice")
+        own, other = sorted(hosts, key=lambda host: -len(host.requests))
+        for _ in range(20):
+            answer = alice.ask(path="/fails")
+            assert answer.status == 503 and f'host="{own.address}"' in answer.get("becalm-explain")
+        assert (own.count("/fails"), other.count("/fails")) == (20, 0)
+        assert gateway.metric("becalm_host_ejected", host=own.address) == 1
+        assert gateway.metric("becalm_host_ejected", host=other.address) == 0
+        assert alice.ask().body == b"you are alice", "also while others are kept from that host"

@@ -256,6 +256,9 @@ static void attempt(struct chaos *c, struct actor *actor)
     if ((bits & 48) == 48 && actor->used && becalm_call_accepted(&actor->call, event.slot, c->now)) {
         serve_line(c);
     }
+    if (bits % 8 == 5 && actor->used && c->target.hosts != NULL) { /* by another way than the chosen one */
+        becalm_call_sent_to(&actor->call, event.slot, bits % c->target.hosts->count, c->now);
+    }
     feed(c, actor, &event);
 }
 

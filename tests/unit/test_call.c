@@ -277,6 +277,51 @@ static void test_call__a_request_that_streams_has_its_time_when_it_is_through(vo
     assert_int_equal(call.record.attempt[0].outcome, BECALM_OUTCOME_TIMED_OUT);
 }
 
+static uint64_t in_flight_at(const struct becalm_target *target, uint32_t host)
+{
+    return atomic_load_explicit(&target->hosts->host[host].in_flight, memory_order_relaxed);
+}
+
+static uint64_t streak_at(const struct becalm_target *target, uint32_t host)
+{
+    return atomic_load_explicit(&target->hosts->host[host].streak, memory_order_relaxed);
+}
+
+static void test_call__an_attempt_counts_for_the_host_that_it_went_to(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target;
+    struct becalm_request request = {.idempotent = true};
+    struct becalm_call call;
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    policy.outlier.consecutive = 5;
+    policy.max_retries = 0;
+    void *memory = aligned_alloc(64, becalm_target_bytes(&policy, 2, 1));
+    assert_non_null(memory);
+    assert_int_equal(becalm_target_init(&target, memory, &policy, 2, 1), 0);
+    becalm_call_init(&call, &policy, &target, &request);
+    becalm_call_sent_to(&call, 0, 1, BECALM_S); /* nothing is in flight */
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    uint32_t chosen = action.host;
+    assert_true(chosen < 2);
+    becalm_call_sent_to(&call, action.slot, chosen, BECALM_S);
+    check_eq_u64(in_flight_at(&target, chosen), 1);
+    becalm_call_sent_to(&call, action.slot, 1 - chosen, BECALM_S);
+    check_eq_u64(in_flight_at(&target, chosen), 0);
+    check_eq_u64(in_flight_at(&target, 1 - chosen), 1);
+    assert_int_equal(call.record.attempt[0].host, 1 - chosen);
+    event = (struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = action.slot, .at.now = 2 * BECALM_S};
+    event.outcome.kind = BECALM_OUTCOME_BROKEN;
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(in_flight_at(&target, 1 - chosen), 0);
+    check_eq_u64(streak_at(&target, 1 - chosen), 1);
+    check_eq_u64(streak_at(&target, chosen), 0);
+    free(memory);
+}
+
 static void test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through(void **state)
 {
     (void)state;
@@ -381,6 +426,7 @@ BECALM_TESTS(
     cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
     cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
     cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),
+    cmocka_unit_test(test_call__an_attempt_counts_for_the_host_that_it_went_to),
     cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
     cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
     cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed),
