@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define SECOND BECALM_S
+#define LEAVE  (2 * BECALM_S) /* for websockets to hear that we go, and to say so themselves */
 
 /* One name that a snapshot asked for. */
 struct name {
@@ -44,7 +45,8 @@ struct control {
     struct history *history;
     struct timer drain_timer;
     becalm_ns drain_end;
-    bool closed; /* the workers were told to take nobody in any more */
+    becalm_ns leave_at; /* when websockets are told */
+    bool closed;        /* the workers were told to take nobody in any more */
     struct admin *admin;
     int end_fd;              /* becomes readable at the end */
     struct timer in_force;   /* a reload is not over yet */
@@ -251,6 +253,10 @@ static void drain_go_on(struct timer *timer)
         stop(control);
         return;
     }
+    if (control->loop.now >= control->leave_at) {
+        control->leave_at = BECALM_NEVER;
+        gateway_order_all(gateway, WORKER_LEAVE);
+    }
     wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, 20 * BECALM_MS));
 }
 
@@ -266,6 +272,8 @@ static void drain(struct control *control)
     gateway_order_all(gateway, WORKER_DRAIN);
     control->drain_end =
         becalm_ns_after(control->loop.now, becalm_ns_after(settings->drain_delay, settings->drain_limit));
+    becalm_ns before = settings->drain_limit - becalm_ns_min(LEAVE, settings->drain_limit / 4);
+    control->leave_at = becalm_ns_after(control->loop.now, becalm_ns_after(settings->drain_delay, before));
     wheel_arm(&control->loop.wheel, &control->drain_timer, becalm_ns_after(control->loop.now, settings->drain_delay));
 }
 

@@ -5,9 +5,11 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway.h"
+#include "websocket.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,6 +25,11 @@ struct tunnel {
     bool far_shut;  /* we told it that we won't */
     bool client_shut;
     uint64_t host_key; /* whose place it has */
+    bool websocket;
+    struct websocket_frames out; /* of a websocket: what has gone to the far end, and to the client */
+    struct websocket_frames in;
+    bool far_told; /* that we go: what comes for it now is dropped */
+    bool client_told;
 };
 
 bool tunnel_place_take(struct exchange *exchange)
@@ -125,6 +132,43 @@ static bool flush_far(struct tunnel *tunnel)
     return fine;
 }
 
+static bool pass_out(struct tunnel *tunnel, const char *at, size_t length)
+{
+    if (tunnel->websocket) {
+        websocket_follow(&tunnel->out, at, length);
+    }
+    return tunnel->far_told || send_far(tunnel, at, length);
+}
+
+static bool pass_in(struct tunnel *tunnel, char *at, size_t length)
+{
+    if (tunnel->websocket) {
+        websocket_follow(&tunnel->in, at, length);
+    }
+    return tunnel->client_told || client_write(tunnel->client, &(struct iovec){at, length}, 1);
+}
+
+/* Tells each side of a websocket that we go, once and between two of its frames: then it knows that it may come back
+ * elsewhere, and does not take the end for a failure. False: broken. */
+static bool say_goodbye(struct tunnel *tunnel)
+{
+    struct client *client = tunnel->client;
+    char frame[WEBSOCKET_CLOSE_MAX];
+    if (!tunnel->client_told && !client_blocked(client) && !tunnel->client_shut && websocket_between(&tunnel->in)) {
+        struct iovec part = {frame, websocket_write_close(frame, WEBSOCKET_GOING_AWAY, NULL)};
+        tunnel->client_told = true;
+        if (!client_write(client, &part, 1)) {
+            return false;
+        }
+    }
+    if (!tunnel->far_told && bytes_left(&tunnel->unsent) == 0 && !tunnel->far_shut && websocket_between(&tunnel->out)) {
+        uint32_t mask = (uint32_t)becalm_rand_next(&client->worker->loop.random);
+        tunnel->far_told = true;
+        return send_far(tunnel, frame, websocket_write_close(frame, WEBSOCKET_GOING_AWAY, &mask));
+    }
+    return true;
+}
+
 /* Client to far end, as far as it goes. False: broken. */
 static bool pump_out(struct tunnel *tunnel)
 {
@@ -142,11 +186,12 @@ static bool pump_out(struct tunnel *tunnel)
         client->readable = got > 0;
         client->ended |= got == 0;
         client->since = worker->loop.now;
-        if (got > 0 && !send_far(tunnel, worker->in, (size_t)got)) {
+        if (got > 0 && !pass_out(tunnel, worker->in, (size_t)got)) {
             return false;
         }
     }
-    if (client->ended && !client->readable && bytes_left(&tunnel->unsent) == 0 && !tunnel->far_shut) {
+    bool ended = tunnel->far_told || (client->ended && !client->readable);
+    if (ended && bytes_left(&tunnel->unsent) == 0 && !tunnel->far_shut) {
         tunnel->far_shut = true;
         shutdown(tunnel->far.fd, SHUT_WR);
     }
@@ -170,11 +215,11 @@ static bool pump_in(struct tunnel *tunnel)
         tunnel->far_readable = got > 0;
         tunnel->far_ended |= got == 0;
         client->since = worker->loop.now;
-        if (got > 0 && !client_write(client, &(struct iovec){worker->in, (size_t)got}, 1)) {
+        if (got > 0 && !pass_in(tunnel, worker->in, (size_t)got)) {
             return false;
         }
     }
-    if (tunnel->far_ended && !client_blocked(client) && !tunnel->client_shut) {
+    if ((tunnel->far_ended || tunnel->client_told) && !client_blocked(client) && !tunnel->client_shut) {
         tunnel->client_shut = true;
         shutdown(client->source.fd, SHUT_WR);
     }
@@ -186,9 +231,18 @@ static void pump(struct tunnel *tunnel)
     struct client *client = tunnel->client;
     bool fine = flush_far(tunnel) && (!client_blocked(client) || client_write(client, NULL, 0)) && pump_out(tunnel) &&
                 pump_in(tunnel);
-    if (!fine || (tunnel->far_shut && tunnel->client_shut)) {
+    if (fine && tunnel->websocket && client->worker->leaving) {
+        fine = say_goodbye(tunnel) && pump_out(tunnel) && pump_in(tunnel);
+    }
+    bool told = tunnel->far_told || tunnel->client_told; /* then both are heard to their end, so that none is reset */
+    if (!fine || (tunnel->far_shut && tunnel->client_shut && (!told || (client->ended && tunnel->far_ended)))) {
         client_close(client);
     }
+}
+
+void tunnel_leave(struct tunnel *tunnel)
+{
+    pump(tunnel);
 }
 
 static void go_on(struct task *task)
@@ -232,6 +286,11 @@ static bool put_answer(struct exchange *exchange, const char *bytes, size_t leng
     return client_write(exchange->client, part, 2);
 }
 
+static bool is_websocket(struct becalm_text protocol)
+{
+    return protocol.length == 9 && strncasecmp(protocol.at, "websocket", 9) == 0;
+}
+
 void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char *bytes, size_t length)
 {
     struct client *client = exchange->client;
@@ -240,6 +299,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
     struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_OK, .status = attempt->status};
     bool fine = tunnel != NULL;
+    size_t head_length = bytes == NULL ? 0 : exchange->worker->head.length;
     BECALM_ASSERT(client != NULL); /* only a call that holds a key outlives its client, and a tunnel holds none */
     loop_forget(loop, &upstream->source);
     if (fine) {
@@ -249,6 +309,10 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
         exchange->tunnel_place = attempt->tunnel_place = false;
         tunnel->far_readable = true;
         upstream->source.fd = -1;
+        tunnel->websocket = bytes != NULL && is_websocket(h1_find(bytes, &exchange->worker->head, H1_UPGRADE));
+        if (tunnel->websocket) {
+            websocket_follow(&tunnel->in, bytes + head_length, length - head_length);
+        }
         fine = put_answer(exchange, bytes, length);
     }
     upstream->attempt = NULL;
@@ -260,7 +324,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     client->tunnel = tunnel;
     client->state = CLIENT_TUNNEL;
     /* What the client sent early goes first. */
-    fine = fine && send_far(tunnel, client->in.at + client->in.from, bytes_left(&client->in));
+    fine = fine && pass_out(tunnel, client->in.at + client->in.from, bytes_left(&client->in));
     buffered_free(client->worker, &client->in);
     exchange_done(exchange, attempt->slot, &outcome);
     if (!fine || loop_watch(loop, &tunnel->far) != 0) {

@@ -2,8 +2,9 @@
 #ifndef BECALM_PROXY_TUNNEL_H
 #define BECALM_PROXY_TUNNEL_H
 
-/* Bytes both ways, unread: after CONNECT, and after 101 of a websocket. Each direction waits for the slower side, and
- * holds at most one read of it. The call is over when the tunnel opens: it holds no slot of the limit. */
+/* Bytes both ways, unread: after CONNECT, and after 101. Of a websocket only the frames are counted. Each direction
+ * waits for the slower side, and holds at most one read of it. The call is over when the tunnel opens: it holds no slot
+ * of the limit. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,10 @@ void tunnel_open(struct exchange *, struct attempt *, const char *bytes, size_t 
 
 /* The client's socket can do something. */
 void tunnel_ready(struct tunnel *, uint32_t events);
+
+/* The gateway ends soon (worker->leaving): a websocket gets a close frame, 1001, both ways, as soon as it is between
+ * two frames. May end the client. */
+void tunnel_leave(struct tunnel *);
 
 void tunnel_free(struct tunnel *);
 

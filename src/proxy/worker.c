@@ -7,6 +7,7 @@
 #include "exchange.h"
 #include "gateway.h"
 #include "listener.h"
+#include "tunnel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,6 +258,17 @@ static void close_all(struct worker *worker)
     }
 }
 
+static void leave_all(struct worker *worker)
+{
+    worker->leaving = true;
+    for (struct client *client = worker->clients, *next; client != NULL; client = next) {
+        next = client->next;
+        if (client->state == CLIENT_TUNNEL) {
+            tunnel_leave(client->tunnel);
+        }
+    }
+}
+
 static void woken(struct loop *loop)
 {
     struct worker *worker = (struct worker *)loop;
@@ -284,6 +296,9 @@ static void woken(struct loop *loop)
     worker->draining |= (orders & (WORKER_DRAIN | WORKER_CLOSE)) != 0;
     if ((orders & WORKER_CLOSE) != 0) {
         close_all(worker);
+    }
+    if ((orders & (WORKER_LEAVE | WORKER_STOP)) != 0) {
+        leave_all(worker);
     }
     if ((orders & WORKER_STOP) != 0) {
         loop->stop = true;

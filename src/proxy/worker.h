@@ -44,6 +44,7 @@ enum worker_order {
     WORKER_SERVE = 2,    /* a slot of some gate came free */
     WORKER_DRAIN = 16,   /* tell clients with every answer to close */
     WORKER_CLOSE = 4,    /* stop accepting; close what is idle, and the rest after its answer */
+    WORKER_LEAVE = 512,  /* the end is near: tell websockets */
     WORKER_STOP = 8,     /* end now */
     WORKER_ROOM = 32,    /* another worker's client wants the place of an idle connection */
     WORKER_ROOMED = 64,  /* all others have looked for one */
@@ -80,6 +81,7 @@ struct worker {
     uint32_t spare_count;
     bool draining;                 /* every answer is the last on its connection */
     bool closing;                  /* no new connections */
+    bool leaving;                  /* websockets are told that we go */
     struct waiting *waiting;       /* the queues in which somebody waits */
     uint64_t looks;                /* orders to look after all of them */
     const struct waiting *serving; /* which of them is being served; NULL: none */
