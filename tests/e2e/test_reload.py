@@ -277,11 +277,13 @@ class Stopped:
 
 def movers(made):
     """Its two workers and its control thread: the first is main(), the second writes the log."""
-    threads = sorted(int(each) for each in os.listdir(f"/proc/{made.process.pid}/task"))
-    names = {each: pathlib.Path(f"/proc/{made.process.pid}/task/{each}/comm").read_text() for each in threads}
-    workers = [each for each in threads if names[each].startswith("becalm-w")]
-    assert len(workers) == 2, names
-    return workers + [each for each in threads if names[each].startswith("becalm-control")]
+    tasks = pathlib.Path(f"/proc/{made.process.pid}/task")
+
+    def named(begin):
+        return sorted(int(each.name) for each in tasks.iterdir() if (each / "comm").read_text().startswith(begin))
+
+    wait_until(lambda: len(named("becalm-w")) == 2 and len(named("becalm-control")) == 1)  # they name themselves
+    return named("becalm-w") + named("becalm-control")
 
 
 def test_the_service_manager_is_told(gateway, host, manager):
