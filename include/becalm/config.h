@@ -89,6 +89,8 @@ struct becalm_settings {
     becalm_ns header_timeout;
     becalm_ns body_timeout; /* for each 16 KiB of a body; BECALM_NEVER: no limit */
     becalm_ns idle_timeout;
+    becalm_ns stream_idle_timeout; /* of event streams; 0: 5 minutes, or idle_timeout if that is longer */
+    becalm_ns tunnel_idle_timeout; /* 0: an hour, or idle_timeout if that is longer */
     uint32_t max_connections;
     uint32_t max_connections_per_client; /* 0: no limit of their own */
     uint64_t max_header_bytes;

@@ -92,6 +92,14 @@ static inline bool text_is_word(struct becalm_text text, const char *word)
     return text_take_word(&text, word) && text_ended(text);
 }
 
+/* A Content-Type is of this type, whatever its parameters are. */
+static inline bool text_is_media_type(struct becalm_text text, const char *type)
+{
+    const char *end = text.length == 0 ? NULL : memchr(text.at, ';', text.length);
+    text.length = end == NULL ? text.length : (size_t)(end - text.at);
+    return text_is_word(text_trim(text), type);
+}
+
 /* The whole text is exactly this. */
 static inline bool text_is(struct becalm_text text, const char *word)
 {

@@ -113,13 +113,6 @@ static bool is_same_origin(const struct admin_request *request)
     return true;
 }
 
-static bool is_json(struct becalm_text type)
-{
-    const char *end = type.length == 0 ? NULL : memchr(type.at, ';', type.length);
-    type.length = end == NULL ? type.length : (size_t)(end - type.at);
-    return text_is_word(text_trim(type), "application/json");
-}
-
 static bool writes_from_here(const struct admin_request *request, struct admin_answer *answer)
 {
     struct becalm_text site = h1_find_other(request->bytes, request->head, text_of("sec-fetch-site"));
@@ -127,7 +120,8 @@ static bool writes_from_here(const struct admin_request *request, struct admin_a
         admin_problem(answer, 403, "Pages of other sites may not write here.");
         return false;
     }
-    if (h1_has(request->head, H1_ORIGIN) && !is_json(h1_find(request->bytes, request->head, H1_CONTENT_TYPE))) {
+    if (h1_has(request->head, H1_ORIGIN) &&
+        !text_is_media_type(h1_find(request->bytes, request->head, H1_CONTENT_TYPE), "application/json")) {
         admin_problem(answer, 415, "A page in a browser sends Content-Type: application/json.");
         return false;
     }

@@ -18,12 +18,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TURN_READS 2     /* then others have their turn */
-#define TURN_HEADS 16    /* or then: requests that are answered at once, many to a read */
-#define ROUND      4096u /* sizes of large buffers */
-#define LINGER     (2 * BECALM_S)
-#define GRACE      (1 * BECALM_S) /* to say something, for who connected a moment before the end */
-#define STUCK      (5 * BECALM_S) /* reads nothing of its answer for so long: it may be given up for another one */
+#define TURN_READS  2     /* then others have their turn */
+#define TURN_HEADS  16    /* or then: requests that are answered at once, many to a read */
+#define ROUND       4096u /* sizes of large buffers */
+#define LINGER      (2 * BECALM_S)
+#define GRACE       (1 * BECALM_S)      /* to say something, for who connected a moment before the end */
+#define STREAM_IDLE (5 * 60 * BECALM_S) /* as Envoy's streams; servers send a comment every 15 s or so */
+#define TUNNEL_IDLE (3600 * BECALM_S)   /* as Envoy's connections, and HAProxy's manual for tunnels */
+#define STUCK       (5 * BECALM_S) /* reads nothing of its answer for so long: it may be given up for another one */
 
 static void client_read(struct client *);
 
@@ -68,6 +70,26 @@ static const struct becalm_settings *settings_of(const struct client *client)
     return client->worker->view->snapshot->settings;
 }
 
+/* Event streams and tunnels are silent by nature: what is usual elsewhere, if nobody wrote it. */
+static becalm_ns silence_or(becalm_ns written, becalm_ns usual, const struct becalm_settings *settings)
+{
+    return written > 0 ? written : becalm_ns_max(usual, settings->idle_timeout);
+}
+
+/* Until the answer's head the engine times the call; after it silence counts, on either side. */
+static becalm_ns patience_with_call(const struct client *client, const struct becalm_settings *settings)
+{
+    const struct exchange *exchange = client->exchange;
+    if (client_blocked(client) || exchange == NULL) {
+        return settings->idle_timeout;
+    }
+    if (exchange->passing != NULL && exchange->event_stream) {
+        return silence_or(settings->stream_idle_timeout, STREAM_IDLE, settings);
+    }
+    return exchange->passing != NULL || exchange_upload(exchange) != UPLOAD_NONE ? settings->idle_timeout
+                                                                                 : BECALM_NEVER;
+}
+
 /* How long it may go on without progress. */
 static becalm_ns patience(const struct client *client)
 {
@@ -80,14 +102,13 @@ static becalm_ns patience(const struct client *client)
     case CLIENT_LINGER:
         return LINGER;
     case CLIENT_BUSY:
-        /* Until the answer's head the engine times the call; after it silence counts, on either side. */
-        return client_blocked(client) || client->exchange == NULL || client->exchange->passing != NULL ||
-                       exchange_upload(client->exchange) != UPLOAD_NONE
+        return patience_with_call(client, settings);
+    case CLIENT_TUNNEL:
+        return client_blocked(client) || tunnel_lopsided(client->tunnel)
                    ? settings->idle_timeout
-                   : BECALM_NEVER;
+                   : silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings);
     case CLIENT_IDLE:
     case CLIENT_BODY:
-    case CLIENT_TUNNEL:
         return settings->idle_timeout;
     }
     return settings->idle_timeout;
@@ -97,7 +118,10 @@ static becalm_ns patience(const struct client *client)
 static becalm_ns look_after(const struct client *client)
 {
     const struct becalm_settings *settings = settings_of(client);
-    return becalm_ns_min(becalm_ns_min(settings->header_timeout, settings->idle_timeout), settings->body_timeout);
+    becalm_ns least = becalm_ns_min(settings->header_timeout, settings->body_timeout);
+    least = becalm_ns_min(least, silence_or(settings->stream_idle_timeout, STREAM_IDLE, settings));
+    least = becalm_ns_min(least, silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings));
+    return becalm_ns_min(least, settings->idle_timeout);
 }
 
 static bool body_late(const struct client *client)

@@ -154,6 +154,7 @@ struct exchange {
     bool answer_begun;
     bool answer_ended;
     bool answer_chunked;
+    bool event_stream; /* it may be silent for longer than others; known once its head has gone */
     uint64_t answer_bytes;
     bool tunnels; /* the answer was 101, or CONNECT's: from now on bytes go both ways */
     struct attempt *passing;

@@ -6,6 +6,8 @@
 #include "gateway.h"
 #include "own.h"
 
+#include "http/text_internal.h"
+
 #include <string.h>
 
 /* Of an answer: what we write ourselves, and what was said to us alone. */
@@ -286,6 +288,12 @@ static bool gather_write(struct gather *gather, struct exchange *exchange)
     return gather->count == 0 || client_write(exchange->client, gather->part, gather->count);
 }
 
+static __attribute__((noinline)) bool is_event_stream(const struct offer *offer)
+{
+    return offer->head != NULL &&
+           text_is_media_type(h1_find(offer->bytes, offer->head, H1_CONTENT_TYPE), "text/event-stream");
+}
+
 void answer_begin(struct exchange *exchange, const struct offer *offer, const struct becalm_action *action)
 {
     struct worker *worker = exchange->worker;
@@ -314,6 +322,8 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     if (offer->ended) {
         gather_end(&gather, exchange, offer->attempt);
         key_end(exchange, true);
+    } else {
+        exchange->event_stream = is_event_stream(offer);
     }
     exchange->cancelled = !gather_write(&gather, exchange);
 }

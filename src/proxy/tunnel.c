@@ -88,6 +88,11 @@ void tunnel_free(struct tunnel *tunnel)
     loop_bury(&tunnel->client->worker->loop, &tunnel->far);
 }
 
+bool tunnel_lopsided(const struct tunnel *tunnel)
+{
+    return bytes_left(&tunnel->unsent) > 0 || tunnel->far_ended || tunnel->client->ended;
+}
+
 uint64_t tunnel_held(const struct tunnel *tunnel)
 {
     return tunnel->unsent.size;
@@ -128,6 +133,9 @@ static bool flush_far(struct tunnel *tunnel)
     }
     tunnel->unsent = (struct bytes){0};
     bool fine = send_far(tunnel, rest.at + rest.from, bytes_left(&rest));
+    if (bytes_left(&tunnel->unsent) < bytes_left(&rest)) {
+        tunnel->client->since = tunnel->client->worker->loop.now;
+    }
     buffered_free(tunnel->client->worker, &rest);
     return fine;
 }

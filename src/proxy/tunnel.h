@@ -34,6 +34,9 @@ void tunnel_place_give(struct exchange *);
 bool tunnel_host_take(struct attempt *);
 void tunnel_host_give(struct attempt *);
 
+/* Does it wait for one side only: for the far end to take what was sent, or because the other has ended? */
+bool tunnel_lopsided(const struct tunnel *);
+
 uint64_t tunnel_held(const struct tunnel *); /* bytes of its buffer */
 
 #endif
