@@ -209,7 +209,8 @@ endfunction()
 
 # becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a
 # test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much. It begins with the files of SEEDS, if it
-# is named there. What it learns stays in the build tree; inputs worth keeping are committed to FOLDER/corpus/<name>/.
+# is named there, and of FOLDER/corpus/<name>/: each has some, or the build is refused. What it learns stays in the build
+# tree; inputs worth keeping are committed to that folder.
 function(becalm_fuzzers folder)
     cmake_parse_arguments(arg "" "" "LIBS;SEEDS;FULL" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/fuzz_*.c)
@@ -229,6 +230,9 @@ function(becalm_fuzzers folder)
                 list(APPEND kept ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1})
             endif()
         endforeach()
+        if(NOT kept)
+            message(FATAL_ERROR "${folder}/${name}.c has no inputs to begin with: put some into ${folder}/corpus/${name}/")
+        endif()
         add_executable(${name} ${source})
         target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine)
         target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)

@@ -351,7 +351,7 @@ struct control *control_make(struct gateway *gateway)
     control->second.fire = every_second;
     control->drain_timer.fire = drain_go_on;
     control->in_force.fire = reload_look;
-    cpu_init(&control->cpu);
+    cpu_init(&control->cpu, "");
     if (loop_watch_level(&control->loop, &control->resolver_source, false) != 0) {
         control_free(control);
         return NULL;

@@ -4,19 +4,29 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MILLION 1000000u
+#define MILLION    1000000u
+#define QUOTA_MAX  (UINT64_C(1000000) * MILLION) /* us in each period: beyond a million CPUs there is no limit */
+#define PATH_BYTES 256u
+
+static FILE *file_open(const struct cpu *cpu, const char *name)
+{
+    char path[PATH_BYTES];
+    int length = snprintf(path, sizeof path, "%s%s", cpu->root, name);
+    return length > 0 && (size_t)length < sizeof path ? fopen(path, "re") : NULL;
+}
 
 /* cgroup v2: what was used, and how much may be. False: no limit is set, or there is no such cgroup. */
-static bool cgroup_read(uint64_t *used_us, uint64_t *per_second_us)
+static bool cgroup_read(const struct cpu *cpu, uint64_t *used_us, uint64_t *per_second_us)
 {
-    unsigned long long quota, period, used;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    unsigned long long quota, period, used = 0;
+    FILE *file = file_open(cpu, "/sys/fs/cgroup/cpu.max");
     if (file == NULL) {
         return false;
     }
-    bool limited = fscanf(file, "%llu %llu", &quota, &period) == 2 && period > 0; /* "max 100000": no limit */
+    bool limited = fscanf(file, "%llu %llu", &quota, &period) == 2 && period > 0 &&
+                   quota <= QUOTA_MAX; /* "max 100000": no limit */
     fclose(file);
-    file = limited ? fopen("/sys/fs/cgroup/cpu.stat", "re") : NULL;
+    file = limited ? file_open(cpu, "/sys/fs/cgroup/cpu.stat") : NULL;
     if (file == NULL) {
         return false;
     }
@@ -28,10 +38,10 @@ static bool cgroup_read(uint64_t *used_us, uint64_t *per_second_us)
 }
 
 /* The machine's, in ticks of its own. */
-static bool machine_read(uint64_t *busy, uint64_t *whole)
+static bool machine_read(const struct cpu *cpu, uint64_t *busy, uint64_t *whole)
 {
     unsigned long long tick[8] = {0};
-    FILE *file = fopen("/proc/stat", "re");
+    FILE *file = file_open(cpu, "/proc/stat");
     if (file == NULL) {
         return false;
     }
@@ -46,18 +56,18 @@ static bool machine_read(uint64_t *busy, uint64_t *whole)
     return count >= 5;
 }
 
-void cpu_init(struct cpu *cpu)
+void cpu_init(struct cpu *cpu, const char *root)
 {
-    *cpu = (struct cpu){0};
+    *cpu = (struct cpu){.root = root};
 }
 
 bool cpu_share(struct cpu *cpu, becalm_ns now, uint32_t *ppm)
 {
-    struct cpu read = {.read_at = now};
+    struct cpu read = {.root = cpu->root, .read_at = now};
     uint64_t per_second = 0;
-    if (cgroup_read(&read.busy, &per_second)) {
+    if (cgroup_read(cpu, &read.busy, &per_second)) {
         read.whole = (uint64_t)((double)now / (double)BECALM_S * (double)per_second);
-    } else if (!machine_read(&read.busy, &read.whole)) {
+    } else if (!machine_read(cpu, &read.busy, &read.whole)) {
         return false;
     }
     struct cpu before = *cpu;

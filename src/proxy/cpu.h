@@ -8,12 +8,14 @@
 #include <becalm/ns.h>
 
 struct cpu {
+    const char *root;
     becalm_ns read_at;
     uint64_t busy; /* at that time, us */
     uint64_t whole;
 };
 
-void cpu_init(struct cpu *);
+/* `root` is put before all paths, for tests; "" otherwise. */
+void cpu_init(struct cpu *, const char *root);
 
 /* Since the call before: parts per million. False: not known (yet). */
 bool cpu_share(struct cpu *, becalm_ns now, uint32_t *ppm);

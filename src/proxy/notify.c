@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "notify.h"
 
+#include "policy/value.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,29 +47,34 @@ void notify_reloading(void)
     notify(state);
 }
 
+/* The number in a variable; 0: it is not there, or says something else. */
+static uint64_t number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    uint64_t number = 0;
+    return text != NULL && value_integer(text, &number) ? number : 0;
+}
+
 static bool for_this_process(const char *variable)
 {
-    const char *pid = getenv(variable);
-    return pid != NULL && strtoul(pid, NULL, 10) == (unsigned long)getpid();
+    return number_in(variable) == (uint64_t)getpid();
 }
 
 becalm_ns notify_watchdog(void)
 {
-    const char *usec = getenv("WATCHDOG_USEC");
-    if (usec == NULL || (getenv("WATCHDOG_PID") != NULL && !for_this_process("WATCHDOG_PID"))) {
+    uint64_t usec = number_in("WATCHDOG_USEC");
+    if (getenv("WATCHDOG_PID") != NULL && !for_this_process("WATCHDOG_PID")) {
         return BECALM_NEVER;
     }
-    unsigned long long value = strtoull(usec, NULL, 10);
-    return value == 0 || value > 3600000000ull ? BECALM_NEVER : (becalm_ns)value * BECALM_US / 4;
+    return usec == 0 || usec > 3600000000u ? BECALM_NEVER : usec * BECALM_US / 4;
 }
 
 uint32_t notify_descriptors(int *first)
 {
-    const char *count = getenv("LISTEN_FDS");
+    uint64_t count = number_in("LISTEN_FDS");
     *first = FIRST_DESCRIPTOR;
-    if (count == NULL || !for_this_process("LISTEN_PID")) {
+    if (!for_this_process("LISTEN_PID")) {
         return 0;
     }
-    unsigned long value = strtoul(count, NULL, 10);
-    return value > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : (uint32_t)value;
+    return count > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : (uint32_t)count;
 }
