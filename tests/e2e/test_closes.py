@@ -256,6 +256,7 @@ class Restarted:
         self.start()
 
 
+@pytest.mark.skipif("BECALM_SANITIZED" in os.environ, reason="hosts restart faster than such a gateway can look")
 @pytest.mark.parametrize("kind", ["python", "node"])
 def test_rolling_restarts_lose_neither_a_get_nor_a_post(gateway, kind):
     if kind == "node" and shutil.which("node") is None:

@@ -237,8 +237,7 @@ def test_a_bad_host_is_ejected(gateway, host):
     bad, good, third = host(), host(), host()
     bad.on("/", Reply(503))
     made = gateway(policy_of([bad, good, third], rules="outlier: {baseEjectionTime: 60s}\nbreaker: {enabled: false}"))
-    for _ in range(60):
-        made.ask()
+    wait_until(lambda: made.ask() and made.metric("becalm_host_ejected", host=bad.address) == 1)
     seen = bad.count()
     for _ in range(60):
         assert made.ask().status == 200
