@@ -293,9 +293,8 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->worker = worker;
     client->since = worker->loop.now;
     client->state = CLIENT_WAITING;
-    client->identity = peer_of_socket(&worker->gateway->peer_key, fd, peer);
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
-    client->trusted_in = worker->view->snapshot->number;
+    client->trusted_in = (uint32_t)worker->view->snapshot->number;
     client->next = worker->clients;
     client->link = &worker->clients;
     if (client->next != NULL) {
@@ -303,7 +302,8 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     }
     worker->clients = client;
     atomic_fetch_add_explicit(&worker->gateway->accepted, 1, memory_order_relaxed);
-    if (loop_watch(&worker->loop, &client->source) != 0 || !crowd_join(&worker->crowd, client)) {
+    uint64_t identity = peer_of_socket(&worker->gateway->peer_key, fd, peer);
+    if (loop_watch(&worker->loop, &client->source) != 0 || !crowd_join(&worker->crowd, client, identity)) {
         client_close(client);
         return;
     }
@@ -427,10 +427,10 @@ void client_quiet(struct client *client)
 bool client_trusted(struct client *client)
 {
     const struct snapshot *snapshot = client->worker->view->snapshot;
-    if (client->trusted_in != snapshot->number) { /* a reload may have changed whom we trust */
+    if (client->trusted_in != (uint32_t)snapshot->number) { /* a reload may have changed whom we trust */
         union address_socket peer = {0};
         socklen_t length = sizeof peer;
-        client->trusted_in = snapshot->number;
+        client->trusted_in = (uint32_t)snapshot->number;
         client->trusted =
             getpeername(client->source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);
     }

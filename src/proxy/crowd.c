@@ -98,13 +98,13 @@ static void take_out(struct client *client)
     }
 }
 
-bool crowd_join(struct crowd *crowd, struct client *client)
+bool crowd_join(struct crowd *crowd, struct client *client, uint64_t identity)
 {
-    struct crowd_group *group = (struct crowd_group *)hash_table_find(&crowd->groups, client->identity);
+    struct crowd_group *group = (struct crowd_group *)hash_table_find(&crowd->groups, identity);
     if (group != NULL) {
         group_counts(crowd, group, group->count + 1);
     } else {
-        group = group_make(crowd, client->identity);
+        group = group_make(crowd, identity);
     }
     client->group = group;
     if (group != NULL) {

@@ -35,8 +35,8 @@ struct crowd {
 void crowd_init(struct crowd *);
 void crowd_free(struct crowd *); /* everybody has left */
 
-/* client->identity says whose it is. False: no memory. */
-bool crowd_join(struct crowd *, struct client *);
+/* False: no memory. */
+bool crowd_join(struct crowd *, struct client *, uint64_t identity);
 void crowd_leave(struct crowd *, struct client *);
 
 /* The highest level that has a group, plus 1; 0: nobody is here. */

@@ -42,6 +42,7 @@ static struct exchange *exchange_make(struct client *client)
     }
     memset(exchange, 0, offsetof(struct exchange, call));
     exchange->first.state = ATTEMPT_NONE;
+    exchange->retry_after[0] = '\0';
     exchange->timer.fire = timer_fires;
     exchange->client = client;
     exchange->worker = worker;
@@ -527,7 +528,7 @@ static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange
 {
     struct client *client = exchange->client;
     struct becalm_text name = h1_find_last(exchange->bytes, exchange->head, exchange->view->snapshot->client_field);
-    return name.length == 0 || !client_trusted(client) ? client->identity
+    return name.length == 0 || !client_trusted(client) ? client_identity(client)
                                                        : peer_of_name(&exchange->worker->gateway->peer_key, name);
 }
 
@@ -568,7 +569,7 @@ static void exchange_begin(struct exchange *exchange)
         .streams = exchange->body_streams && !exchange->body_in.ended,
         .queue = queue_of(exchange),
         .parking = parking_of(exchange),
-        .flow = exchange->view->snapshot->client_field.length == 0 ? client->identity : client_named(exchange),
+        .flow = exchange->view->snapshot->client_field.length == 0 ? client_identity(client) : client_named(exchange),
         .owner = exchange,
     };
     read_deadline(exchange, &request);

@@ -59,7 +59,7 @@ enum key_verdict key_begin(struct exchange *exchange)
         .key = key,
         .scope = scope.text,
         .scope_count = scope.count,
-        .peer = exchange->client->identity,
+        .peer = client_identity(exchange->client),
         .method = exchange_method(exchange),
         .path = exchange->path,
         .body = {exchange->body.at == NULL ? "" : exchange->body.at + exchange->body.from, bytes_left(&exchange->body)},

@@ -212,12 +212,12 @@ static bool tally(struct client *client)
 {
     uint32_t max = settings_of(client->worker)->max_connections_per_client;
     struct tally *clients = &client->worker->gateway->clients;
-    client->tallied = tally_take(clients, client->identity, max == 0 ? UINT32_MAX : max);
+    client->tallied = tally_take(clients, client_identity(client), max == 0 ? UINT32_MAX : max);
     if (!client->tallied) { /* its own longest idle one goes, if this worker has it */
         struct client *victim = crowd_pick_of(client->group, PRICE_IDLE);
         if (victim != NULL) {
             displace(victim, METRICS_CLIENT_DISPLACED);
-            client->tallied = tally_take(clients, client->identity, max);
+            client->tallied = tally_take(clients, client_identity(client), max);
         }
     }
     return client->tallied;
@@ -255,7 +255,7 @@ void room_leave(struct client *client)
         client->worker->room.turned_away--;
     }
     if (client->tallied) {
-        tally_give(&gateway->clients, client->identity);
+        tally_give(&gateway->clients, client_identity(client));
     }
 }
 
