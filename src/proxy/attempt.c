@@ -187,12 +187,13 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         exchange_done(exchange, action->slot, &nothing_sent);
         return;
     }
-    memset(attempt, 0, sizeof *attempt);
+    memset(attempt, 0, offsetof(struct attempt, connect_timeout));
     attempt->exchange = exchange;
     attempt->task.run = go_on_reading;
     attempt->slot = action->slot;
     attempt->number = action->attempt;
     attempt->timeout_at = action->timeout_at;
+    attempt->connect_timeout = exchange->target->rules->connect_timeout;
     attempt->state = ATTEMPT_CONNECTING;
     attempt->probe = action->why == BECALM_WHY_NO_HOST;
     exchange->attempt[action->slot] = attempt;
@@ -219,8 +220,8 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
         return;
     }
     bool fresh = exchange->is_connect || attempt->probe; /* a tunnel has a connection of its own, a probe makes one */
-    attempt_got(attempt, upstream_get(attempt->host, attempt, exchange->target->rules->connect_timeout, fresh,
-                                      !exchange_may_repeat(exchange)));
+    attempt_got(attempt,
+                upstream_get(attempt->host, attempt, attempt->connect_timeout, fresh, !exchange_may_repeat(exchange)));
 }
 
 /* Does this error say that nobody listens at the address, so that the request was certainly not sent? ENOENT is a Unix

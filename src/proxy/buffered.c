@@ -32,12 +32,9 @@ size_t buffered_piece(const struct worker *worker)
     return atomic_load_explicit(&worker->gateway->tight, memory_order_relaxed) ? BUFFERED_PIECE : WORKER_IN;
 }
 
-void buffered_changed(struct worker *worker, size_t before, size_t after)
+void buffered__changed(struct worker *worker, size_t before, size_t after)
 {
     struct gateway *gateway = worker->gateway;
-    if (before == after) {
-        return;
-    }
     uint64_t more = (uint64_t)after - before; /* modulo 2^64: less is more, too */
     uint64_t total = atomic_fetch_add_explicit(&gateway->buffered, more, memory_order_relaxed) + more;
     uint64_t max = max_of(worker);
@@ -61,12 +58,10 @@ bool buffered_add(struct worker *worker, struct bytes *bytes, const char *at, si
     return added;
 }
 
-void buffered_free(struct worker *worker, struct bytes *bytes)
+void buffered__free(struct worker *worker, struct bytes *bytes)
 {
-    if (bytes->size > 0) {
-        buffered_changed(worker, bytes->size, 0);
-        bytes_free(bytes);
-    }
+    buffered_changed(worker, bytes->size, 0);
+    bytes_free(bytes);
 }
 
 /* Cutting. */

@@ -17,9 +17,21 @@ struct worker;
 
 /* As bytes_add() and bytes_free(), and counted. */
 bool buffered_add(struct worker *, struct bytes *, const char *, size_t);
-void buffered_free(struct worker *, struct bytes *);
+void buffered__free(struct worker *, struct bytes *);
+static inline void buffered_free(struct worker *worker, struct bytes *bytes)
+{
+    if (bytes->size > 0) { /* most have nothing */
+        buffered__free(worker, bytes);
+    }
+}
 /* A buffer that was filled elsewhere has another size now. */
-void buffered_changed(struct worker *, size_t before, size_t after);
+void buffered__changed(struct worker *, size_t before, size_t after);
+static inline void buffered_changed(struct worker *worker, size_t before, size_t after)
+{
+    if (before != after) {
+        buffered__changed(worker, before, after);
+    }
+}
 
 /* Is there more than maxBuffered? */
 bool buffered_over(const struct worker *);

@@ -34,38 +34,40 @@ struct attempt {
     struct attempt **link;     /* NULL: not in line */
     struct upstream_host *host;
     struct task task; /* goes on reading, after others had their turn */
-    uint64_t tunnel_key;
-    bool tunnel_place; /* one of maxTunnelsPerHost, of the host with that key */
     uint32_t slot;
     uint32_t number;
     becalm_ns timeout_at;
-    becalm_ns connect_timeout;
-    bool fresh;   /* wants a connection that was not used before */
-    bool careful; /* or one that was looked at */
     enum attempt_state state;
-    bool probe;                 /* asks whether a host is back that refused everybody */
-    bool redone;                /* on a fresh connection, because the pooled one was dead */
-    bool wrote;                 /* a byte of the request may have reached the host */
-    bool unread;                /* but nobody has read it there, and nobody will */
-    size_t written;             /* bytes of the request, on this connection */
-    becalm_ns fin_at;           /* when the host closed before it answered; 0: it did not */
-    bool through;               /* the request is written to its end */
-    uint8_t interim;            /* how many 1xx came before the answer */
-    bool heard;                 /* a byte of the answer has come */
-    bool blank;                 /* and an empty line before its head: one is left out */
-    bool answers;               /* its answer has begun: counted as one in progress */
+    bool fresh;            /* wants a connection that was not used before */
+    bool careful;          /* or one that was looked at */
+    bool tunnel_place;     /* one of maxTunnelsPerHost, of the host with tunnel_key */
+    bool probe;            /* asks whether a host is back that refused everybody */
+    bool redone;           /* on a fresh connection, because the pooled one was dead */
+    bool wrote;            /* a byte of the request may have reached the host */
+    bool unread;           /* but nobody has read it there, and nobody will */
+    bool through;          /* the request is written to its end */
+    uint8_t interim;       /* how many 1xx came before the answer */
+    bool heard;            /* a byte of the answer has come */
+    bool blank;            /* and an empty line before its head: one is left out */
+    bool answers;          /* its answer has begun: counted as one in progress */
+    size_t written;        /* bytes of the request, on this connection */
+    becalm_ns fin_at;      /* when the host closed before it answered; 0: it did not */
+    struct bytes unsent;   /* of the request */
+    struct bytes got;      /* part of the answer's head; HOLDING: the answer's phrase, fields and body */
+    size_t scanned;        /* bytes of `got` that hold no head's end */
+    struct bytes trailers; /* of the answer, as they came */
+    uint32_t status;       /* of the answer */
+    bool keep_alive;       /* of the answer */
+    bool names_fields;     /* of the answer: none of its trailers is passed on */
+    struct h1_body body;   /* of the answer */
+
+    /* From here on nothing is zeroed: it is filled before it is read. */
+    becalm_ns connect_timeout;
+    uint64_t tunnel_key;
     struct becalm_outcome held; /* HOLDING: what the answer means */
-    struct bytes unsent;        /* of the request */
-    struct bytes got;           /* part of the answer's head; HOLDING: the answer's phrase, fields and body */
-    size_t scanned;             /* bytes of `got` that hold no head's end */
     size_t fields_length;       /* HOLDING: how much of `got` are phrase and fields */
-    struct bytes trailers;      /* of the answer, as they came */
-    uint32_t status;            /* of the answer */
-    bool keep_alive;            /* of the answer */
-    bool names_fields;          /* of the answer: none of its trailers is passed on */
-    enum h1_framing framing;    /* of the answer */
     uint64_t content_length;    /* of the answer */
-    struct h1_body body;        /* of the answer */
+    enum h1_framing framing;    /* of the answer */
 };
 
 /* A piece list that is written to the client in one go. */
@@ -110,11 +112,8 @@ struct exchange {
     bool over;
     bool cancelled; /* the client's connection broke in the middle of a step */
     becalm_ns timer_at;
-    struct becalm_wait wait; /* before the retry that is sent next: how it was made, why, and since when */
-    enum becalm_reason wait_why;
-    becalm_ns wait_since;
-    char retry_after[32];             /* of the latest failed answer, as it came */
-    uint32_t grpc_status;             /* likewise; BECALM_GRPC_NONE: none */
+    enum becalm_reason wait_why;      /* before the retry that is sent next: why */
+    uint32_t grpc_status;             /* of the latest failed answer; BECALM_GRPC_NONE: none */
     bool tunnel_place;                /* one of maxTunnels */
     bool host_full;                   /* the host has maxTunnelsPerHost already */
     bool no_means;                    /* no descriptor or memory of our own was left for a connection */
@@ -173,6 +172,9 @@ struct exchange {
     /* From here on nothing is zeroed: it is filled before it is read, and there is much of it. */
     struct becalm_call call;
     struct becalm_outcome end[BECALM_SLOTS];
+    struct becalm_wait wait; /* before the retry that is sent next: how it was made, and since when */
+    becalm_ns wait_since;
+    char retry_after[32]; /* of the latest failed answer, as it came; its first byte is zeroed */
     struct store_key key;
     struct timer silence;   /* without a client: nothing more of the answer has come for too long */
     uint64_t silence_bytes; /* of the answer that had come when it was armed */

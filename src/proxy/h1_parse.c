@@ -49,8 +49,9 @@ static const char *name_end(const char *at)
 
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Is one of eight bytes below a space, or 0x7f? */
-static bool has_control(const char *eight)
+/* Which of eight bytes are below a space, or 0x7f? The highest bit of each of them; those of bytes of more weight than
+ * one that is may be set, too. */
+static uint64_t controls(const char *eight)
 {
     uint64_t word;
     memcpy(&word, eight, sizeof word);
@@ -61,8 +62,12 @@ static bool has_control(const char *eight)
 /* Eight bytes at a time as long as there are eight; a control byte may still be a tab. */
 static const char *text_end(const char *at, const char *end)
 {
-    while (end - at >= 8 && !has_control(at)) {
-        at += 8;
+    for (; end - at >= 8; at += 8) {
+        uint64_t found = controls(at);
+        if (found != 0) {
+            at += __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(found) / 8 : 0;
+            break;
+        }
     }
     while (part_of[(unsigned char)*at] != 0) {
         at++;
@@ -361,9 +366,11 @@ size_t h1_head_end(const char *bytes, size_t length, size_t seen)
     const char *at = bytes + (seen < 2 ? 0 : seen - 2); /* a line feed there may have waited for what came now */
     while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
         at++;
-        size_t blank = at < end && at[0] == '\r'; /* an empty line may have one */
-        if (at + blank < end && at[blank] == '\n') {
-            return (size_t)(at + blank + 1 - bytes);
+        if (at < end && (unsigned char)at[0] <= '\r') { /* else a field begins here */
+            size_t blank = at[0] == '\r';               /* an empty line may have one */
+            if (at + blank < end && at[blank] == '\n') {
+                return (size_t)(at + blank + 1 - bytes);
+            }
         }
     }
     return 0;

@@ -168,7 +168,8 @@ static bool ends_chunked(struct becalm_text coding)
     return text_is_word(last, "chunked") && strchr(" \t,", last.at[-1]) != NULL;
 }
 
-static struct h1_verdict settle_chunked(const char *bytes, struct h1_head *head, uint64_t repeated)
+static __attribute__((noinline)) struct h1_verdict settle_chunked(const char *bytes, struct h1_head *head,
+                                                                  uint64_t repeated)
 {
     struct becalm_text coding = h1_find(bytes, head, H1_TRANSFER_ENCODING);
     if (h1_has(head, H1_CONTENT_LENGTH)) {
@@ -191,7 +192,7 @@ static struct h1_verdict settle_chunked(const char *bytes, struct h1_head *head,
 }
 
 /* Some hosts say the length twice. If both say the same, there is one way to read them; only the first is passed on. */
-static bool length_agrees(const char *bytes, struct h1_head *head, struct becalm_text length)
+static __attribute__((noinline)) bool length_agrees(const char *bytes, struct h1_head *head, struct becalm_text length)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
         struct h1_field *field = &head->field[i];
@@ -207,15 +208,9 @@ static bool length_agrees(const char *bytes, struct h1_head *head, struct becalm
     return true;
 }
 
-/* Leaves framing alone if the head says nothing about it. */
-static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head, uint64_t repeated)
+static __attribute__((noinline)) struct h1_verdict settle_length(const char *bytes, struct h1_head *head,
+                                                                 uint64_t repeated)
 {
-    if (h1_has(head, H1_TRANSFER_ENCODING)) {
-        return settle_chunked(bytes, head, repeated);
-    }
-    if (!h1_has(head, H1_CONTENT_LENGTH)) {
-        return h1__ok();
-    }
     struct becalm_text length = h1_find(bytes, head, H1_CONTENT_LENGTH);
     bool answer = head->status != 0;
     if (has_bit(repeated, H1_CONTENT_LENGTH) && !(answer && length_agrees(bytes, head, length))) {
@@ -229,6 +224,15 @@ static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head,
     }
     head->framing = H1_LENGTH;
     return h1__ok();
+}
+
+/* Leaves framing alone if the head says nothing about it. */
+static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head, uint64_t repeated)
+{
+    if (h1_has(head, H1_TRANSFER_ENCODING)) {
+        return settle_chunked(bytes, head, repeated);
+    }
+    return h1_has(head, H1_CONTENT_LENGTH) ? settle_length(bytes, head, repeated) : h1__ok();
 }
 
 /* ---- requests ---- */

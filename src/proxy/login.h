@@ -12,7 +12,11 @@
 #define LOGIN_WANTED (H1_BIT(H1_WWW_AUTHENTICATE) | H1_BIT(H1_PROXY_AUTHENTICATE)) /* by an answer */
 
 /* Does one of these fields name such a scheme, in any of its lines and challenges? */
-bool login_seen(const char *bytes, const struct h1_head *, uint64_t names);
+bool login__seen(const char *bytes, const struct h1_head *, uint64_t names);
+static inline bool login_seen(const char *bytes, const struct h1_head *head, uint64_t names)
+{
+    return (head->seen & names) != 0 && login__seen(bytes, head, names);
+}
 
 /* For tests: one value. */
 bool login_named(struct becalm_text value);
