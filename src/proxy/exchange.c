@@ -411,6 +411,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
     if (outcome != NULL) {
         event.outcome = *outcome;
     }
+    BECALM_ASSERT(!exchange->over);
     if (kind == BECALM_EVENT_TIMER) {
         exchange->timer_at = BECALM_NEVER; /* it has fired */
     }
@@ -578,7 +579,9 @@ static void exchange_begin(struct exchange *exchange)
     exchange->timer_at = BECALM_NEVER;
     becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
     meter_add(&exchange->meter->active, 1);
-    if (exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL) && client->ended) {
+    exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
+    /* It may have been put in line, been served at once, and be over: the client knows. */
+    if (client->exchange == exchange && client->ended) {
         exchange_left(exchange);
     }
 }
