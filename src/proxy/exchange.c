@@ -225,6 +225,54 @@ void exchange_log(const struct exchange *exchange, const char *reason)
     log_access_line(exchange->worker->log, &line);
 }
 
+/* Whoever put us in front of a slow service did not choose when we give up: says so, once. */
+static void tell_default_timeout(const struct exchange *exchange)
+{
+    struct worker *worker = exchange->worker;
+    const struct snapshot_target *target = exchange->target;
+    const struct becalm_policy *policy = &target->state->policy;
+    const char *endpoint = endpoint_name(exchange);
+    char text[320]; /* two names of at most 128 */
+    struct buffer key = {.at = text, .size = sizeof text};
+    if (!log_wants(worker->log, BECALM_LOG_WARN) || !snapshot_tells_timeout(exchange->view->snapshot, target)) {
+        return;
+    }
+    buffer_chars(&key, "services.");
+    buffer_chars(&key, target->service->name);
+    if (endpoint != NULL) {
+        buffer_chars(&key, ".endpoints.");
+        buffer_chars(&key, endpoint);
+    }
+    buffer_chars(&key, ".attemptTimeout");
+    const struct log_pair pairs[] = {
+        {"service", LOG_TEXT, text_of(target->service->name), 0},
+        {"endpoint", LOG_TEXT, text_of(endpoint), 0},
+        {"timeout_ms", LOG_MS, {0}, policy->attempt_timeout},
+        {"set", LOG_TEXT, {key.at, key.length}, 0},
+        {"deadline_ms", policy->deadline == BECALM_NEVER ? LOG_TEXT : LOG_MS, {0}, policy->deadline},
+        {"request_id", LOG_TEXT, request_id(exchange), 0},
+    };
+    log_line(
+        worker->log, BECALM_LOG_WARN, worker->loop.wall,
+        "an attempt was given up after the default timeout: if such answers are slow but healthy, set a longer one",
+        pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+static __attribute__((noinline)) void look_at_timeouts(const struct exchange *exchange)
+{
+    const struct becalm_record *record = &exchange->call.record;
+    uint32_t count = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    if (exchange->failure == BECALM_HTTP_TIMEOUT) { /* an upload that stopped: that is idleTimeout's */
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!record->attempt[i].open && record->attempt[i].outcome == BECALM_OUTCOME_TIMED_OUT) {
+            tell_default_timeout(exchange);
+            return;
+        }
+    }
+}
+
 /* The call and its answer are over: counts, tells, and lets the client go on. */
 static void exchange_end(struct exchange *exchange)
 {
@@ -237,6 +285,9 @@ static void exchange_end(struct exchange *exchange)
     meter_code(exchange->meter, exchange->status == 0 ? METER_CLIENT_LEFT : exchange->status);
     if (decisions_want(&worker->decisions, record)) {
         keep_decision(exchange);
+    }
+    if (record->reason != BECALM_WHY_OK || record->attempts > 1) {
+        look_at_timeouts(exchange);
     }
     exchange_log(exchange, becalm_reason_word(record->reason));
     bool keep = !exchange->wants_close && exchange->body_in.ended;

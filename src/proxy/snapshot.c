@@ -20,15 +20,49 @@ static void add_user(void *users)
     atomic_fetch_add_explicit(count, 1, memory_order_relaxed); /* the adder has one already, so it can't go away */
 }
 
+static uint32_t targets_of(const struct becalm_config *config)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < becalm_config_services(config); i++) {
+        count += 1 + becalm_config_service(config, i)->endpoint_count;
+    }
+    return count;
+}
+
+static bool timeout_unwritten(const struct becalm_rules *rules)
+{
+    return becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN;
+}
+
+static void find_unwritten_timeouts(struct shared_config *shared)
+{
+    uint32_t target = 0;
+    for (uint32_t i = 0; i < becalm_config_services(shared->config); i++) {
+        const struct becalm_service *service = becalm_config_service(shared->config, i);
+        atomic_init(&shared->unwritten_timeout[target++], timeout_unwritten(&service->rules));
+        for (uint32_t e = 0; e < service->endpoint_count; e++) {
+            atomic_init(&shared->unwritten_timeout[target++], timeout_unwritten(&service->endpoints[e].rules));
+        }
+    }
+}
+
+bool snapshot_tells_timeout(const struct snapshot *snapshot, const struct snapshot_target *target)
+{
+    BECALM_ATOMIC(bool) *unwritten = &snapshot->shared->unwritten_timeout[target - snapshot->target];
+    return atomic_load_explicit(unwritten, memory_order_relaxed) &&
+           atomic_exchange_explicit(unwritten, false, memory_order_relaxed);
+}
+
 struct shared_config *shared_config_make(struct becalm_config *config)
 {
-    struct shared_config *shared = malloc(sizeof *shared);
+    struct shared_config *shared = malloc(sizeof *shared + targets_of(config) * sizeof shared->unwritten_timeout[0]);
     if (shared == NULL) {
         becalm_config_free(config);
         return NULL;
     }
     atomic_init(&shared->users, 1);
     shared->config = config;
+    find_unwritten_timeouts(shared);
     return shared;
 }
 

@@ -19,6 +19,9 @@
 struct shared_config {
     BECALM_ATOMIC(uint32_t) users;
     struct becalm_config *config;
+    /* By target, in the order of the snapshot's: its attemptTimeout is nobody's choice, and no attempt has ended by it
+     * yet. */
+    BECALM_ATOMIC(bool) unwritten_timeout[];
 };
 
 /* One worker's calls that wait at a gate, of all targets that share it. Touched by its worker only. */
@@ -103,6 +106,9 @@ struct snapshot_plan {
 
 struct shared_config *shared_config_make(struct becalm_config *); /* takes it over; NULL: no memory, and it is freed */
 void shared_config_drop(struct shared_config *);
+/* An attempt to the target has timed out. True: by a default that nobody has been told of since this config was loaded.
+ */
+bool snapshot_tells_timeout(const struct snapshot *, const struct snapshot_target *);
 
 /* NULL: no memory. Has one user, the caller. */
 struct snapshot *snapshot_make(const struct snapshot_plan *);
