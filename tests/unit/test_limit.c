@@ -1055,7 +1055,7 @@ static void test_limit__eight_threads_leave_slots_and_aimd_in_range(void **state
 {
     (void)state;
     for (int kind = BECALM_LIMIT_SLOTS; kind <= BECALM_LIMIT_AIMD; kind++) {
-        struct crowd crowd = {.policy = {(enum becalm_limit_kind)kind, 2, 20}, .rounds = 20000};
+        struct crowd crowd = {.policy = {.kind = (enum becalm_limit_kind)kind, .min = 2, .max = 20}, .rounds = 20000};
         crowd_go(&crowd);
         check_between_u64(becalm_limit_now(&crowd.limit, &crowd.policy), 2, 20);
         check_between_u64(crowd.most, 1, 20);
