@@ -34,6 +34,7 @@ endif()
 if(BECALM_FUZZ)
     add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+include(harden)
 
 # becalm_module(NAME SOURCES ... [DEPS ...]): src/NAME becomes the archive becalm_NAME. Sources are in reading order.
 # Hidden headers of other folders are included by their folder, "policy/yaml.h", so src alone is on the path: with
@@ -141,7 +142,7 @@ function(becalm_tests folder)
         endif()
         # A test hardly runs itself: to optimise it takes longer than it saves. Only where gcc does are its warnings whole.
         if(BECALM_SANITIZE OR CMAKE_C_COMPILER_ID MATCHES Clang)
-            target_compile_options(${name} PRIVATE -O0)
+            target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
         endif()
     endforeach()
     set(BECALM_ONE_THREAD ${BECALM_ONE_THREAD} PARENT_SCOPE)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "http/path.h"
+#include "unfilled.h"
 
 #define HOST_MAX  255u /* bytes of a host; no longer one is looked up, and DNS has none */
 #define NO_PORT   UINT32_MAX
@@ -448,7 +449,7 @@ static uint32_t range_find(const struct route_table *table, struct range range, 
 static uint32_t service_find(const struct route_table *table, const struct seeker *seeker)
 {
     const struct host *host = &seeker->host;
-    struct range below[HOST_MAX / 2 + 1]; /* one for each dot of a real name */
+    UNFILLED struct range below[HOST_MAX / 2 + 1]; /* one for each dot of a real name */
     uint32_t below_count = 0;
     uint32_t hash = HASH_START;
     for (size_t i = host->length; i > 0; i--) {
@@ -534,9 +535,9 @@ static __attribute__((noinline)) bool leads_elsewhere(const struct route_table *
 
 struct route route_find(const struct route_table *table, const struct route_request *request)
 {
-    char normal[BECALM__PATH_NORMAL_MAX];
+    UNFILLED char normal[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
-    struct seeker seeker; /* not zeroed: the host's text is long */
+    UNFILLED struct seeker seeker; /* not zeroed: the host's text is long */
     seeker.request = request;
     seeker.resolved = false;
     if (!becalm__path_read(request->path, &path) || (path.climbs && !table->as_is)) {

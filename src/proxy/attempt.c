@@ -5,6 +5,7 @@
 #include "gateway.h"
 #include "login.h"
 #include "tunnel.h"
+#include "unfilled.h"
 
 #include "http/keep_alive.h"
 
@@ -368,8 +369,8 @@ static void attempt_write(struct attempt *attempt)
     struct worker *worker = exchange->worker;
     attempt->upstream->login |= login_seen(exchange->bytes, exchange->head, LOGIN_ASKED);
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT / 2};
-    struct iovec part[4];
-    char chunk_head[20];
+    UNFILLED struct iovec part[4];
+    UNFILLED char chunk_head[20];
     exchange_write_request(exchange, attempt, &out);
     if (out.full) {
         fail(attempt, BECALM_HTTP_RESET_BEFORE_REQUEST);
@@ -473,9 +474,7 @@ void attempt_resume(struct attempt *attempt)
 /* NULL: there are none, or they are well formed; or which rule they break. */
 static const char *trailers_wrong(const struct attempt *attempt)
 {
-    struct h1_head head;
-    size_t length = bytes_left(&attempt->trailers);
-    return length == 0 ? NULL : h1_parse_trailers(attempt->trailers.at, length, &head).what;
+    return bytes_left(&attempt->trailers) == 0 ? NULL : exchange_trailers_wrong(&attempt->trailers);
 }
 
 /* Takes pieces until there are no more, or no more room for them. NULL, or what is wrong with them. */
@@ -605,7 +604,7 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
 {
     struct exchange *exchange = attempt->exchange;
     const char *at = bytes + head->length;
-    struct pieces pieces;
+    UNFILLED struct pieces pieces;
     const char *wrong;
     attempt->status = head->status;
     attempt->keep_alive = head->keep_alive;
@@ -746,7 +745,7 @@ static bool take_body(struct attempt *attempt, const char *bytes, size_t length)
 {
     const char *at = bytes;
     const char *end = bytes + length;
-    struct pieces pieces;
+    UNFILLED struct pieces pieces;
     do {
         const char *wrong = collect(attempt, &at, end, &pieces);
         if (wrong != NULL) {

@@ -6,6 +6,7 @@
 #include "login.h"
 #include "own.h"
 #include "tunnel.h"
+#include "unfilled.h"
 
 #include "meter/buffer.h"
 
@@ -192,15 +193,12 @@ static void keep_decision(struct exchange *exchange)
     decisions_keep(&exchange->worker->decisions, &decision);
 }
 
-void exchange_log(const struct exchange *exchange, const char *reason)
+static __attribute__((noinline)) void write_access(const struct exchange *exchange, const char *reason)
 {
     char peer[ADDRESS_TEXT_MAX];
     const struct snapshot_target *target = exchange->target;
     const char *bytes = exchange->bytes;
     const struct h1_head *head = exchange->head;
-    if (!log_wants_access(exchange->worker->log)) {
-        return;
-    }
     struct log_access line = {
         .wall = exchange->arrived_wall,
         .method = exchange_method(exchange),
@@ -270,6 +268,13 @@ static __attribute__((noinline)) void look_at_timeouts(const struct exchange *ex
             tell_default_timeout(exchange);
             return;
         }
+    }
+}
+
+void exchange_log(const struct exchange *exchange, const char *reason)
+{
+    if (log_wants_access(exchange->worker->log)) {
+        write_access(exchange, reason);
     }
 }
 
@@ -421,7 +426,7 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
 
 static void step(struct exchange *exchange, struct becalm_event *event, bool *serve)
 {
-    struct becalm_action action;
+    UNFILLED struct becalm_action action;
     bool done = event->kind == BECALM_EVENT_DONE;
     struct attempt *attempt = done ? exchange->attempt[event->slot] : NULL;
     event->at = worker_moment(exchange->worker);
@@ -849,9 +854,7 @@ static void refuse_malformed(struct exchange *exchange, const char *what)
 /* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
 static const char *trailers_wrong(const struct exchange *exchange)
 {
-    struct h1_head head;
-    size_t length = bytes_left(&exchange->trailers);
-    return length == 0 ? NULL : h1_parse_trailers(exchange->trailers.at, length, &head).what;
+    return bytes_left(&exchange->trailers) == 0 ? NULL : exchange_trailers_wrong(&exchange->trailers);
 }
 
 bool exchange_take_body(struct exchange *exchange, const char **at, const char *end)

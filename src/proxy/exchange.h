@@ -233,6 +233,7 @@ bool exchange_sends_chunks(const struct exchange *); /* to hosts */
 /* NULL, or why a host's 101 does not answer this request. */
 const char *exchange_switch_wrong(const struct exchange *, const char *bytes, const struct h1_head *);
 /* Those that may be passed on, of either side. Connection may have named some of them: then none. */
+const char *exchange_trailers_wrong(const struct bytes *trailers); /* NULL: well formed; or which rule they break */
 void exchange_put_trailers(struct h1_out *, const struct bytes *trailers, bool names_fields);
 bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */

@@ -5,6 +5,7 @@
 #include "explain_header.h"
 #include "gateway.h"
 #include "own.h"
+#include "unfilled.h"
 
 #include "http/text_internal.h"
 
@@ -64,7 +65,7 @@ static void put_passed(struct h1_out *out, struct worker *worker, const struct h
 
 bool answer_fields(struct worker *worker, const char *bytes, const struct h1_head *head, struct bytes *to)
 {
-    char space[4096];
+    UNFILLED char space[4096];
     struct h1_out added = {.at = space, .size = sizeof space};
     struct becalm_text phrase = h1_phrase(bytes, head);
     if (!buffered_add(worker, to, phrase.at, phrase.length) || !buffered_add(worker, to, "\r\n", 2)) {
@@ -156,7 +157,7 @@ static size_t explain(const struct exchange *exchange, const struct becalm_actio
 static void put_ours(struct h1_out *out, struct exchange *exchange, const struct becalm_action *action)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
-    char value[EXPLAIN_HEADER_MAX];
+    UNFILLED char value[EXPLAIN_HEADER_MAX];
     size_t length = becalm_mark_write(gateway_mark(settings, action->mark), action->why, value, sizeof value);
     if (length > 0) {
         h1_put_field(out, "becalm-retry", (struct becalm_text){value, length});
@@ -261,20 +262,24 @@ static void gather_pieces(struct gather *gather, const struct exchange *exchange
     }
 }
 
+static __attribute__((noinline)) void gather_trailers(struct gather *gather, struct worker *worker,
+                                                      const struct attempt *attempt)
+{
+    struct h1_out out = {.at = worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
+    exchange_put_trailers(&out, &attempt->trailers, attempt->names_fields);
+    gather_add(gather, out.at, out.length);
+}
+
 /* The trailers that may be passed on, and the last empty line. */
 static void gather_end(struct gather *gather, struct exchange *exchange, const struct attempt *attempt)
 {
-    struct worker *worker = exchange->worker;
-    const struct bytes *trailers = &attempt->trailers;
     exchange->answer_ended = true;
     if (!exchange->answer_chunked) {
         return;
     }
     gather_add(gather, "0\r\n", 3);
-    if (bytes_left(trailers) > 0) {
-        struct h1_out out = {.at = worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
-        exchange_put_trailers(&out, trailers, attempt->names_fields);
-        gather_add(gather, out.at, out.length);
+    if (bytes_left(&attempt->trailers) > 0) {
+        gather_trailers(gather, exchange->worker, attempt);
     }
     gather_add(gather, "\r\n", 2);
 }
@@ -298,7 +303,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
 {
     struct worker *worker = exchange->worker;
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT / 2};
-    struct gather gather;
+    UNFILLED struct gather gather;
     gather.count = 0;
     exchange->status = offer->attempt->status;
     exchange->rule = NULL; /* of an attempt before */
@@ -330,7 +335,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
 
 bool answer_more(struct exchange *exchange, const struct pieces *pieces, bool ended)
 {
-    struct gather gather;
+    UNFILLED struct gather gather;
     gather.count = 0;
     gather_pieces(&gather, exchange, pieces);
     exchange->answer_bytes += pieces->bytes;

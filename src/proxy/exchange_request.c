@@ -3,6 +3,7 @@
 #include "exchange.h"
 
 #include "gateway.h"
+#include "unfilled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +176,7 @@ static void put_via(struct h1_out *out, const struct exchange *exchange)
 
 static void put_deadline(struct h1_out *out, const char *name, enum becalm_deadline_dialect dialect, becalm_ns left)
 {
-    char value[24];
+    UNFILLED char value[24];
     h1_put_field(out, name, (struct becalm_text){value, becalm_deadline_write(dialect, left, value, sizeof value)});
 }
 
@@ -252,6 +253,13 @@ const char *exchange_switch_wrong(const struct exchange *exchange, const char *b
         return "101 without a request for this upgrade";
     }
     return exchange->body_in.ended ? NULL : "101 before the request has ended"; /* its rest is not the tunnel's */
+}
+
+/* Most messages have none: only those that do pay for a head on the stack. */
+__attribute__((noinline)) const char *exchange_trailers_wrong(const struct bytes *trailers)
+{
+    UNFILLED struct h1_head head;
+    return h1_parse_trailers(trailers->at, bytes_left(trailers), &head).what;
 }
 
 void exchange_put_trailers(struct h1_out *out, const struct bytes *trailers, bool names_fields)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "proxy/h1.h"
+#include "unfilled.h"
 
 #include <string.h>
 
@@ -32,13 +33,14 @@ static size_t digits_before(char *end, uint64_t number)
 
 void h1_put_number(struct h1_out *out, uint64_t number)
 {
-    char digits[DIGITS_MAX];
+    UNFILLED char digits[DIGITS_MAX];
     size_t count = digits_before(digits + sizeof digits, number);
     h1_put(out, (struct becalm_text){digits + sizeof digits - count, count});
 }
 
 /* A whole line or nothing, so that a full buffer never holds half a field. */
-void h1_put_line(struct h1_out *out, struct becalm_text name, struct becalm_text value)
+static inline __attribute__((always_inline)) void put_line(struct h1_out *out, struct becalm_text name,
+                                                           struct becalm_text value)
 {
     size_t length = name.length + value.length + sizeof ": \r\n" - 1;
     if (length > out->size - out->length) {
@@ -59,9 +61,14 @@ void h1_put_line(struct h1_out *out, struct becalm_text name, struct becalm_text
     out->length += length;
 }
 
+void h1_put_line(struct h1_out *out, struct becalm_text name, struct becalm_text value)
+{
+    put_line(out, name, value);
+}
+
 void h1_put_number_line(struct h1_out *out, struct becalm_text name, uint64_t number)
 {
-    char digits[DIGITS_MAX];
+    UNFILLED char digits[DIGITS_MAX];
     size_t count = digits_before(digits + sizeof digits, number);
     h1_put_line(out, name, (struct becalm_text){digits + sizeof digits - count, count});
 }
@@ -71,7 +78,7 @@ void h1_put_fields(struct h1_out *out, const char *bytes, const struct h1_head *
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct h1_field *field = &head->field[i];
         if (!field->hop && (skip >> field->id & 1) == 0) {
-            h1_put_line(out, h1_name(bytes, field), h1_value(bytes, field));
+            put_line(out, h1_name(bytes, field), h1_value(bytes, field));
         }
     }
 }

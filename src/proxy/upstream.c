@@ -230,7 +230,7 @@ static void timer_fires(struct timer *timer)
 }
 
 /* Why the connection was not made. */
-static int socket_error(int fd)
+static __attribute__((noinline)) int socket_error(int fd)
 {
     int error = 0;
     socklen_t length = sizeof error;
@@ -286,7 +286,7 @@ static void ready(struct source *source, uint32_t events)
     }
 }
 
-static struct upstream *upstream_connect(struct upstream_host *host, becalm_ns timeout)
+static __attribute__((noinline)) struct upstream *upstream_connect(struct upstream_host *host, becalm_ns timeout)
 {
     struct loop *loop = loop_of(host);
     const union address_socket *address = &host->address;
