@@ -94,13 +94,13 @@ struct becalm_settings {
     uint32_t max_connections;
     uint32_t max_connections_per_client; /* 0: no limit of their own */
     uint64_t max_header_bytes;
-    uint64_t max_body; /* UINT64_MAX: no limit */
+    uint64_t max_body;     /* UINT64_MAX: no limit */
     uint64_t max_buffered; /* 0: a quarter of the memory that the process may have */
     uint64_t replay_per_request;
     uint64_t replay_total;
     const char *const *upgrades;
     bool connect;
-    enum becalm_paths paths; /* how paths are compared with rules */
+    enum becalm_paths paths;       /* how paths are compared with rules */
     uint32_t max_tunnels;          /* 0: half of max_connections */
     uint32_t max_tunnels_per_host; /* 0: pool_max_per_host */
     uint32_t pool_max_per_host;
