@@ -845,6 +845,7 @@ def test_exec__a_terminal_that_a_shell_took_meanwhile_is_left_to_it(run, tmp_pat
     shell.expect("@ ")
     shell.type("bg\n")
     shell.expect("&\r\n")
+    shell.expect("@ ")  # bash is at its prompt: nothing of its own comes between the lines below
     go.touch()
     shell.expect("retry 1 of 2")
     for word in ("one", "two", "three"):
