@@ -14,10 +14,11 @@
 #include "policy/lint.h"
 #include "policy/value.h"
 
-#define WIDTH      80
-#define TABLE_ROWS 20 /* the worst ones; --json has all */
-#define NAME_WIDTH 24
-#define WHERE_AT   56 /* --explain: the column of "file:line" */
+#define WIDTH           80
+#define TABLE_ROWS      20 /* the worst ones; --json has all */
+#define NAME_WIDTH      24
+#define UNWRITTEN_NAMES 5  /* services that one line names; --json tells of all */
+#define WHERE_AT        56 /* --explain: the column of "file:line" */
 
 /* One run of the command. */
 struct check {
@@ -267,6 +268,43 @@ static void parked_print(const struct graph *graph)
     }
 }
 
+/* The attempt timeout of calls to this service where no file says one; 0: every file that has the service does. */
+static becalm_ns unwritten_of(const struct graph *graph, const struct graph_node *node)
+{
+    becalm_ns longest = 0;
+    for (uint32_t hop = node->hop; hop != GRAPH_NONE; hop = graph->hops[hop].next) {
+        longest = becalm_ns_max(longest, graph->hops[hop].unwritten);
+    }
+    return longest;
+}
+
+/* A service that is slow and well is cut off by a timeout that nobody chose: so the table says where that may be. */
+static void unwritten_print(const struct graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        becalm_ns timeout = unwritten_of(graph, &graph->nodes[n]);
+        if (timeout == 0 || ++count > UNWRITTEN_NAMES) {
+            continue;
+        }
+        char name[160];
+        (void)snprintf(name, sizeof name, "%.128s", graph->nodes[n].name);
+        lint_tame(name);
+        if (count == 1) {
+            printf("  An answer that takes over %s fails as a timeout where `attemptTimeout` is not written: %s",
+                   lint_duration(timeout).text, name);
+        } else {
+            printf(", %s", name);
+        }
+    }
+    if (count > UNWRITTEN_NAMES) {
+        printf(" and %u more", count - UNWRITTEN_NAMES);
+    }
+    if (count > 0) {
+        putchar('\n');
+    }
+}
+
 static bool table_print(const struct check *c)
 {
     const struct graph *graph = c->graph;
@@ -293,6 +331,7 @@ static bool table_print(const struct check *c)
         printf("  (and %u services below that; --json has them all)\n", graph->node_count - TABLE_ROWS);
     }
     parked_print(graph);
+    unwritten_print(graph);
     putchar('\n');
     free(nodes);
     return true;
@@ -368,6 +407,7 @@ static void node_json(const struct graph *graph, uint32_t n, struct json *json)
         json_integer(json, "longest_ms", node->time.most / BECALM_MS + (node->time.most % BECALM_MS != 0));
     }
     json_integer(json, "restart_ms", parked_of(graph, node) / BECALM_MS);
+    json_boolean(json, "timeout_written", unwritten_of(graph, node) == 0);
     json_object_end(json);
 }
 

@@ -201,6 +201,9 @@ static void hop_add(struct graph_hop *hop, const struct becalm_rules *rules)
         becalm_ns timeout = becalm_ns_min(policy->deadline, policy->attempt_timeout);
         hop->parked = becalm_ns_max(hop->parked, timeout - timeout / 4);
     }
+    if (becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
+        hop->unwritten = policy->attempt_timeout;
+    }
     if (hedge->enabled) { /* idempotent calls hedge and the others retry: the worse of the two */
         uint32_t sent = hedge->max + 1;
         becalm_ns apart =

@@ -36,6 +36,7 @@ struct graph_hop {
     struct graph_time time;
     struct graph_time once; /* of a call without retries */
     becalm_ns parked;       /* the longest that a call waits for a host to accept connections; 0: it does not */
+    becalm_ns unwritten;    /* the attempt timeout where nobody has written one; 0: somebody has, everywhere */
 };
 
 struct graph_edge {

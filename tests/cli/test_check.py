@@ -372,6 +372,22 @@ def test_check__a_bad_file_from_top_to_bottom(check):
     assert done.returncode == 0
 
 
+def unwritten(done):
+    return [line.strip() for line in done.stdout.splitlines() if "is not written" in line]
+
+
+def test_check__says_where_nobody_wrote_an_attempt_timeout(check):
+    says = "An answer that takes over 5s fails as a timeout where `attemptTimeout` is not written: "
+    six = "services: {a: {}, b: {}, c: {attemptTimeout: 30s}, d: {}, e: {}, f: {}, g: {}}\n"
+    assert unwritten(check(six)) == [says + "a, b, d, e, f and 1 more"]
+    assert unwritten(check("services: {a: {attemptTimeout: 5s, endpoints: {x: {match: {path: /x}}}}}\n")) == []
+    assert unwritten(check("defaults: {attemptTimeout: 7s}\nservices: {a: {}}\n")) == []
+    endpoint = "services: {a: {endpoints: {x: {match: {path: /x}, attemptTimeout: 4s}}}}\n"
+    assert unwritten(check(endpoint)) == [says + "a"]
+    written = json.loads(check("services: {a: {}, b: {attemptTimeout: 5s}}\n", "--json").stdout)["amplification"]
+    assert [(node["service"], node["timeout_written"]) for node in written] == [("a", False), ("b", True)]
+
+
 def test_check__strict_fails_on_warnings(check):
     assert check("defaults: {jitter: none}\n").returncode == 0
     assert check("defaults: {jitter: none}\n", "--strict").returncode == 1
@@ -393,7 +409,7 @@ def test_check__json_has_findings_summary_and_amplification(check):
         ],
         "summary": {"errors": 0, "warnings": 1},
         "amplification": [
-            {"service": "a", "path": ["a"], "unbudgeted": 1, "budgeted": 1, "dead": 1, "marked": 1, "longest_ms": 5000, "restart_ms": 3750},
+            {"service": "a", "path": ["a"], "unbudgeted": 1, "budgeted": 1, "dead": 1, "marked": 1, "longest_ms": 5000, "restart_ms": 3750, "timeout_written": False},
             {
                 "service": "b",
                 "path": ["a", "b"],
@@ -403,6 +419,7 @@ def test_check__json_has_findings_summary_and_amplification(check):
                 "marked": 2.1,
                 "longest_ms": 5000,
                 "restart_ms": 3750,
+                "timeout_written": False,
             },
         ],
     }
