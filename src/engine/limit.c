@@ -6,18 +6,12 @@
 
 #include <string.h>
 
-/* Every word below is read and written relaxed, except `places`: each stands alone and guards no other memory. Whoever
- * moves the epoch by one in a compare-and-swap of `evidence` has decided a cut or an undo, and alone writes the words
- * that go with it. A thread that sees some of these words before the others judges on mixed evidence once; the next
- * twenty notes correct it, and no mixture of values is out of range. */
+/* What all kinds do alike: who is admitted and gives back, answers in progress, and the pace. limit_slots.c and
+ * limit_aimd.c have what moves the limit. */
 
 enum {
     LIMIT_MAX = 1000000,
     AIMD_START = 1000, /* slots */
-    JUDGE_AT = 20,     /* notes that are enough for a cut */
-    HALVE_AT = 40,     /* notes after which old ones count half */
-    RUN_ENOUGH = 5,    /* timeouts in a row that are enough for a cut */
-    EPOCH_MASK = 0xffff,
     PACE_LEAST_PPM = 20000,
     PACE_BITS = 20 /* of the pace word: ppm below, ticks of 2^20 ns above */
 };
@@ -35,68 +29,6 @@ static inline uint32_t places_answers(uint64_t places)
 {
     return (uint32_t)(places >> 32);
 }
-
-#define CUT_EVERY (500 * BECALM_MS)
-
-/* `evidence`, unpacked. */
-struct evidence {
-    uint32_t epoch;
-    uint32_t run;    /* timeouts since the last success */
-    uint32_t notes;  /* in this epoch, old ones halved away; below HALVE_AT */
-    uint32_t slow;   /* of these, timeouts included */
-    uint32_t late;   /* of these, timeouts */
-    uint32_t series; /* 1: the last judgement was a cut */
-};
-
-static struct evidence evidence_unpack(uint64_t word)
-{
-    struct evidence e = {
-        .epoch = (uint32_t)(word & EPOCH_MASK),
-        .run = becalm__evidence_run(word),
-        .notes = (uint32_t)(word >> 32 & 0xff),
-        .slow = (uint32_t)(word >> 40 & 0xff),
-        .late = (uint32_t)(word >> 48 & 0xff),
-        .series = (uint32_t)(word >> 56 & 1),
-    };
-    return e;
-}
-
-static uint64_t evidence_pack(const struct evidence *e)
-{
-    return (uint64_t)e->epoch | (uint64_t)e->run << 16 | (uint64_t)e->notes << 32 | (uint64_t)e->slow << 40 |
-           (uint64_t)e->late << 48 | (uint64_t)e->series << 56;
-}
-
-static void evidence_restart(struct evidence *e)
-{
-    e->epoch = (e->epoch + 1) & EPOCH_MASK;
-    e->notes = 0;
-    e->slow = 0;
-    e->late = 0;
-}
-
-/* One note, with what the rules need to know of it. */
-struct sample {
-    enum becalm_evidence kind;
-    becalm_ns now;
-    becalm_ns timeout;
-    uint64_t latency; /* us */
-    uint32_t epoch;
-    bool judged; /* slots: its latency counts */
-    bool bad;    /* slots: timed out, or beyond a quarter of its timeout */
-};
-
-enum ruling { RULING_NONE, RULING_HALVE, RULING_CUT, RULING_UNDO };
-
-/* What one note led to. */
-struct judgement {
-    enum ruling ruling;
-    bool counted;      /* among the notes of its epoch */
-    bool series;       /* the judgement before was a cut too */
-    uint64_t mean;     /* latency of the answered notes, this one included, us; 0: none was answered */
-    uint32_t answered; /* how many that were */
-    uint32_t run;      /* timeouts in a row now */
-};
 
 static uint64_t units_at_start(const struct becalm_limit_policy *policy)
 {
@@ -266,7 +198,7 @@ static inline uint64_t places_most(const struct becalm_limit_policy *policy)
 
 static inline void slot_send(struct becalm_slot *slot, const struct becalm_limit *limit, becalm_ns now)
 {
-    slot->epoch = (uint16_t)(atomic_load_explicit(&limit->evidence, memory_order_relaxed) & EPOCH_MASK);
+    slot->epoch = (uint16_t)(atomic_load_explicit(&limit->evidence, memory_order_relaxed) & BECALM__EPOCH_MASK);
     slot->sent_at = now;
 }
 
@@ -355,8 +287,7 @@ bool becalm_limit_answers_full(const struct becalm_limit *limit, const struct be
     return (uint64_t)places_in_flight(places) + places_answers(places) >= places_most(policy);
 }
 
-/* 1/L of a slot more, but at least one unit. */
-static void units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
+void becalm__units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
 {
     uint64_t per = becalm__units_per_slot(policy->kind);
     uint64_t most = policy->max * per;
@@ -372,8 +303,7 @@ static void units_grow(struct becalm_limit *limit, const struct becalm_limit_pol
                                                     memory_order_relaxed));
 }
 
-/* Halves what is in flight, or the limit if that is less. */
-static void units_cut(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
+void becalm__units_cut(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
 {
     uint64_t per = becalm__units_per_slot(policy->kind);
     uint64_t used = per * becalm__in_flight_with(limit);
@@ -387,262 +317,18 @@ static void units_cut(struct becalm_limit *limit, const struct becalm_limit_poli
                                                     memory_order_relaxed));
 }
 
-/* Nothing that matters would change: the state is what a healthy service makes it, and this note is one more of the
- * same. One note below HALVE_AT is where such a state rests; 41 slow answers move it from there, 40 after a halving. */
-static inline bool sample_is_calm(const struct becalm_limit *limit, const struct sample *s)
+/* More than one slot: there is something left to cut, or a floor that was wanted. */
+void becalm__pace_at_one(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now)
 {
-    if (s->bad || s->kind == BECALM_EVIDENCE_TIMEOUT) {
-        return false;
-    }
-    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
-    const struct evidence rest = {.epoch = s->epoch, .notes = HALVE_AT - 1};
-    if (word == evidence_pack(&rest)) {
-        return !s->judged || atomic_load_explicit(&limit->reference, memory_order_relaxed) == 0;
-    }
-    struct evidence e = evidence_unpack(word);
-    return (e.run == 0 || s->kind == BECALM_EVIDENCE_ANSWER) && (!s->judged || e.epoch != s->epoch);
-}
-
-static uint32_t run_after(uint32_t run, enum becalm_evidence kind)
-{
-    switch (kind) {
-    case BECALM_EVIDENCE_SUCCESS:
-        return 0;
-    case BECALM_EVIDENCE_TIMEOUT:
-        return run < BECALM__RUN_MAX ? run + 1 : BECALM__RUN_MAX;
-    case BECALM_EVIDENCE_ANSWER:
-    case BECALM_EVIDENCE_NONE:
-        return run;
-    }
-    BECALM_UNREACHABLE();
-}
-
-/* Adds the sample to `e` and rules on the notes of the epoch. Writes nothing shared: it is retried until it fits. */
-static void evidence_judge(const struct becalm_limit *limit, const struct sample *s, struct evidence *e,
-                           struct judgement *j)
-{
-    e->notes += 1;
-    e->slow += s->bad;
-    e->late += s->kind == BECALM_EVIDENCE_TIMEOUT;
-    j->counted = true;
-    j->series = e->series != 0;
-    j->answered = e->notes - e->late;
-    uint64_t sum = atomic_load_explicit(&limit->latency, memory_order_relaxed) + s->latency;
-    j->mean = j->answered > 0 ? sum / j->answered : 0;
-    if (e->notes >= JUDGE_AT && 4 * e->slow >= 3 * e->notes) {
-        uint64_t previous = atomic_load_explicit(&limit->previous, memory_order_relaxed);
-        bool futile = previous > 0 && 4 * j->mean > 3 * previous && 2 * e->late < e->notes;
-        j->ruling = futile ? RULING_UNDO : RULING_CUT;
-        e->series = !futile;
-        evidence_restart(e);
-    } else if (e->notes >= HALVE_AT) {
-        j->ruling = RULING_HALVE;
-        e->series = 0;
-        e->notes /= 2;
-        e->slow /= 2;
-        e->late /= 2;
+    if (limit_now(limit, policy) == 1) {
+        pace_lower(limit, now);
     }
 }
 
-static void evidence_add(struct becalm_limit *limit, const struct sample *s, struct judgement *j)
-{
-    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
-    uint64_t next;
-    do {
-        struct evidence e = evidence_unpack(word);
-        *j = (struct judgement){.ruling = RULING_NONE};
-        e.run = run_after(e.run, s->kind);
-        j->run = e.run;
-        if (s->judged && e.epoch == s->epoch) {
-            evidence_judge(limit, s, &e, j);
-        }
-        next = evidence_pack(&e);
-    } while (!atomic_compare_exchange_weak_explicit(&limit->evidence, &word, next, memory_order_relaxed,
-                                                    memory_order_relaxed));
-}
-
-/* The sum goes down with the notes. By compare-and-swap, because a subtraction could take more than a cut has left. */
-static void latency_halve(struct becalm_limit *limit, uint64_t latency)
-{
-    uint64_t sum = atomic_load_explicit(&limit->latency, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&limit->latency, &sum, (sum + latency) / 2, memory_order_relaxed,
-                                                  memory_order_relaxed)) {
-    }
-}
-
-/* The first cut of a series has nothing to compare itself with, so the latency is kept from the second one on, together
- * with the limit of two cuts ago: what an undo goes back to. */
-static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
-                          const struct judgement *j)
-{
-    uint64_t per = becalm__units_per_slot(policy->kind);
-    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
-    uint64_t used = per * becalm__in_flight_with(limit);
-    uint64_t previous = j->series ? j->mean : 0;
-    uint64_t one = atomic_load_explicit(&limit->undo_one, memory_order_relaxed);
-    atomic_store_explicit(&limit->previous, previous, memory_order_relaxed);
-    atomic_store_explicit(&limit->undo_two, previous > 0 ? one : 0, memory_order_relaxed);
-    atomic_store_explicit(&limit->undo_one, units < used ? units : used, memory_order_relaxed);
-    atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
-    atomic_store_explicit(&limit->last_cut_at, s->now, memory_order_relaxed);
-    units_cut(limit, policy);
-}
-
-/* Two cuts did not shorten the answers: they are not late because they queue. */
-static void undo_cuts(struct becalm_limit *limit, const struct judgement *j)
-{
-    word_copy(&limit->units, &limit->undo_two);
-    atomic_store_explicit(&limit->reference, j->mean, memory_order_relaxed);
-    atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
-    atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
-}
-
-/* Not enough were slow: whatever series of cuts there was is over. */
-static void halve_notes(struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
-{
-    uint64_t reference = atomic_load_explicit(&limit->reference, memory_order_relaxed);
-    if (j->answered > 0 && 2 * j->mean < reference) {
-        atomic_store_explicit(&limit->reference, 0, memory_order_relaxed); /* it is not slow any more */
-    }
-    atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
-    latency_halve(limit, s->latency);
-}
-
-static void judgement_do(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
-                         const struct judgement *j)
-{
-    switch (j->ruling) {
-    case RULING_NONE:
-        if (j->counted && s->latency > 0) {
-            atomic_fetch_add_explicit(&limit->latency, s->latency, memory_order_relaxed);
-        }
-        return;
-    case RULING_HALVE:
-        halve_notes(limit, s, j);
-        return;
-    case RULING_CUT:
-        cut_in_series(limit, policy, s, j);
-        return;
-    case RULING_UNDO:
-        undo_cuts(limit, j);
-        return;
-    }
-    BECALM_UNREACHABLE();
-}
-
-static void evidence_drop(struct becalm_limit *limit)
-{
-    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
-    uint64_t next;
-    do {
-        struct evidence e = evidence_unpack(word);
-        e.series = 0;
-        evidence_restart(&e);
-        next = evidence_pack(&e);
-    } while (!atomic_compare_exchange_weak_explicit(&limit->evidence, &word, next, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
-    atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
-}
-
-/* Timeouts in a row happen by chance when there are many calls, so that time without a success is asked for as well.
- * The right to cut is last_cut_at: one of the threads that see the same timeouts moves it. */
-static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
-                         uint32_t run)
-{
-    becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
-    if (run < RUN_ENOUGH || becalm_ns_since(s->now, ok_at) < s->timeout / 4) {
-        return;
-    }
-    uint64_t cut_at = atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed);
-    if (becalm_ns_since(s->now, cut_at) > CUT_EVERY &&
-        atomic_compare_exchange_strong_explicit(&limit->last_cut_at, &cut_at, s->now, memory_order_relaxed,
-                                                memory_order_relaxed)) {
-        evidence_drop(limit);
-        units_cut(limit, policy);
-    }
-    if (limit_now(limit, policy) ==
-        1) { /* more than one slot: there is something left to cut, or a floor that was wanted */
-        pace_lower(limit, s->now);
-    }
-}
-
-static void pace_end(struct becalm_limit *limit)
+void becalm__pace_end(struct becalm_limit *limit)
 {
     if (atomic_load_explicit(&limit->pace, memory_order_relaxed) != BECALM__PACE_FULL) {
         atomic_store_explicit(&limit->pace, BECALM__PACE_FULL, memory_order_relaxed);
-    }
-}
-
-static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
-{
-    if (becalm__success_is_news(limit, s->now, s->timeout)) {
-        atomic_store_explicit(&limit->last_ok_at, s->now, memory_order_relaxed);
-    }
-    pace_end(limit);
-    if (!s->bad) {
-        units_grow(limit, policy);
-    }
-}
-
-static inline struct sample sample_make(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                        becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
-{
-    struct sample s = {
-        .kind = evidence,
-        .now = now,
-        .timeout = slot->timeout,
-        .epoch = slot->epoch,
-        .judged = policy->kind == BECALM_LIMIT_SLOTS,
-    };
-    if (evidence == BECALM_EVIDENCE_TIMEOUT) {
-        s.bad = s.judged;
-        return s;
-    }
-    becalm_ns took = becalm_ns_since(now, slot->sent_at);
-    s.latency = took / BECALM_US;
-    s.bad = s.judged && took > slot->timeout / 4 &&
-            s.latency > 2 * atomic_load_explicit(&limit->reference, memory_order_relaxed);
-    return s;
-}
-
-/* Makes the sample again, because handing it over would have it stored for every attempt. */
-BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                      becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
-{
-    const struct sample s = sample_make(limit, policy, now, slot, evidence);
-    struct judgement j = {.ruling = RULING_NONE};
-    if (!sample_is_calm(limit, &s)) {
-        evidence_add(limit, &s, &j);
-        judgement_do(limit, policy, &s, &j);
-    }
-    if (evidence == BECALM_EVIDENCE_SUCCESS) {
-        success_note(limit, policy, &s);
-    } else if (evidence == BECALM_EVIDENCE_TIMEOUT) {
-        timeout_note(limit, policy, &s, j.run);
-    }
-}
-
-/* A success as all the others: weighing it would write nothing. */
-static inline bool note_is_routine(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                   becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
-{
-    if (evidence != BECALM_EVIDENCE_SUCCESS || !becalm__limit_rests(limit, policy->kind, policy->max, now, slot)) {
-        return false;
-    }
-    const struct sample s = sample_make(limit, policy, now, slot, evidence);
-    return sample_is_calm(limit, &s);
-}
-
-void becalm__limit_note_any(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                            const struct becalm_moment *at, struct becalm_slot *slot, enum becalm_evidence evidence)
-{
-    if (slot->noted || evidence == BECALM_EVIDENCE_NONE) {
-        return;
-    }
-    slot->noted = true;
-    if (kind_adapts(policy->kind) && !note_is_routine(limit, policy, at->now, slot, evidence)) {
-        note_weigh(limit, policy, at->now, slot, evidence);
     }
 }
 
@@ -656,5 +342,5 @@ void becalm_limit_note(struct becalm_limit *limit, const struct becalm_limit_pol
 
 void becalm_limit_turned_away(struct becalm_limit *limit)
 {
-    pace_end(limit);
+    becalm__pace_end(limit);
 }

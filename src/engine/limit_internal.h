@@ -4,12 +4,20 @@
 
 #include <becalm/limit.h>
 
-/* What a success must ask before it can leave a limit as it is. Here, so that a hot path can ask without a call. */
+/* What limit.c (admission, giving back, pacing) and the two kinds that adapt, limit_slots.c and limit_aimd.c, share;
+ * and what a success must ask before it can leave a limit as it is, here, so that a hot path can ask without a call.
+ *
+ * Every word of the limit is read and written relaxed, except `places`: each stands alone and guards no other memory. A
+ * thread that sees some of these words before the others judges on mixed evidence once; the next notes correct it, and
+ * no mixture of values is out of range. */
 
 #define BECALM__PACE_FULL      UINT32_C(1000000) /* of the pace word: every attempt is admitted */
 #define BECALM__OK_FRESH       BECALM_MS         /* last_ok_at is not written again for so long, ... */
 #define BECALM__OK_FRESH_SHARE 64                /* ... or for this part of the timeout */
 #define BECALM__RUN_MAX        UINT32_C(0xffff)
+#define BECALM__RUN_ENOUGH     5                 /* timeouts in a row that are enough for a cut, */
+#define BECALM__CUT_EVERY      (500 * BECALM_MS) /* if the latest cut is longer ago than this */
+#define BECALM__EPOCH_MASK     UINT64_C(0xffff)  /* of the evidence word: the epoch */
 
 /* Of the evidence word: timeouts since the last success. */
 static inline uint32_t becalm__evidence_run(uint64_t word)
@@ -54,21 +62,84 @@ static inline bool becalm__limit_rests(const struct becalm_limit *limit, enum be
            becalm__evidence_run(atomic_load_explicit(&limit->evidence, memory_order_relaxed)) == 0;
 }
 
-/* becalm_limit_note() for a slot that is held, in any case. */
-void becalm__limit_note_any(struct becalm_limit *, const struct becalm_limit_policy *, const struct becalm_moment *,
-                            struct becalm_slot *, enum becalm_evidence);
+static inline uint64_t becalm__evidence_with_run(uint64_t word, uint32_t run)
+{
+    return (word & ~((uint64_t)BECALM__RUN_MAX << 16)) | (uint64_t)run << 16;
+}
 
-/* The same with the usual way of aimd inlined. */
+static inline uint32_t becalm__run_after(uint32_t run, enum becalm_evidence kind)
+{
+    switch (kind) {
+    case BECALM_EVIDENCE_SUCCESS:
+        return 0;
+    case BECALM_EVIDENCE_TIMEOUT:
+        return run < BECALM__RUN_MAX ? run + 1 : BECALM__RUN_MAX;
+    case BECALM_EVIDENCE_ANSWER:
+    case BECALM_EVIDENCE_NONE:
+        return run;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* Timeouts in a row happen by chance when there are many calls, so that time without a success is asked for as well. */
+static inline bool becalm__run_tells(const struct becalm_limit *limit, becalm_ns now, becalm_ns timeout, uint32_t run)
+{
+    becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
+    return run >= BECALM__RUN_ENOUGH && becalm_ns_since(now, ok_at) >= timeout / 4;
+}
+
+/* The right to cut is last_cut_at: one of the threads that see the same timeouts moves it. */
+static inline bool becalm__cut_is_ours(struct becalm_limit *limit, becalm_ns now)
+{
+    uint64_t cut_at = atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed);
+    return becalm_ns_since(now, cut_at) > BECALM__CUT_EVERY &&
+           atomic_compare_exchange_strong_explicit(&limit->last_cut_at, &cut_at, now, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
+static inline void becalm__success_stamp(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
+{
+    if (becalm__success_is_news(limit, now, timeout)) {
+        atomic_store_explicit(&limit->last_ok_at, now, memory_order_relaxed);
+    }
+}
+
+/* 1/L of a slot more, but at least one unit; and half of what is in flight, or of the limit if that is less. */
+void becalm__units_grow(struct becalm_limit *, const struct becalm_limit_policy *);
+void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *);
+
+/* Paces more if the limit is at one slot; and not any more. */
+void becalm__pace_at_one(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now);
+void becalm__pace_end(struct becalm_limit *);
+
+/* An attempt of each kind has ended: becalm_limit_note() for a slot that is held. */
+void becalm__slots_note(struct becalm_limit *, const struct becalm_limit_policy *, const struct becalm_moment *,
+                        struct becalm_slot *, enum becalm_evidence);
+void becalm__aimd_note(struct becalm_limit *, const struct becalm_limit_policy *, const struct becalm_moment *,
+                       struct becalm_slot *, enum becalm_evidence);
+
+/* The same for any kind, with the usual way of aimd inlined. */
 static inline void becalm__limit_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                       const struct becalm_moment *at, struct becalm_slot *slot,
                                       enum becalm_evidence evidence)
 {
-    if (evidence == BECALM_EVIDENCE_SUCCESS && policy->kind == BECALM_LIMIT_AIMD &&
-        becalm__limit_rests(limit, BECALM_LIMIT_AIMD, policy->max, at->now, slot)) {
-        slot->noted = true;
-    } else {
-        becalm__limit_note_any(limit, policy, at, slot, evidence);
+    switch (policy->kind) {
+    case BECALM_LIMIT_AIMD:
+        if (evidence == BECALM_EVIDENCE_SUCCESS &&
+            becalm__limit_rests(limit, BECALM_LIMIT_AIMD, policy->max, at->now, slot)) {
+            slot->noted = true;
+        } else {
+            becalm__aimd_note(limit, policy, at, slot, evidence);
+        }
+        return;
+    case BECALM_LIMIT_SLOTS:
+        becalm__slots_note(limit, policy, at, slot, evidence);
+        return;
+    case BECALM_LIMIT_FIXED:
+    case BECALM_LIMIT_NONE:
+        return;
     }
+    BECALM_UNREACHABLE();
 }
 
 #endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "apart_internal.h"
+#include "limit_internal.h"
+
+/* The limit of a gateway that sees all traffic of a service: the share of slow answers cuts it. Whoever moves the epoch
+ * by one in a compare-and-swap of `evidence` has decided a cut or an undo, and alone writes the words that go with it.
+ */
+
+enum {
+    JUDGE_AT = 20, /* notes that are enough for a cut */
+    HALVE_AT = 40  /* notes after which old ones count half */
+};
+
+/* `evidence`, unpacked. */
+struct evidence {
+    uint32_t epoch;
+    uint32_t run;    /* timeouts since the last success */
+    uint32_t notes;  /* in this epoch, old ones halved away; below HALVE_AT */
+    uint32_t slow;   /* of these, timeouts included */
+    uint32_t late;   /* of these, timeouts */
+    uint32_t series; /* 1: the last judgement was a cut */
+};
+
+static struct evidence evidence_unpack(uint64_t word)
+{
+    struct evidence e = {
+        .epoch = (uint32_t)(word & BECALM__EPOCH_MASK),
+        .run = becalm__evidence_run(word),
+        .notes = (uint32_t)(word >> 32 & 0xff),
+        .slow = (uint32_t)(word >> 40 & 0xff),
+        .late = (uint32_t)(word >> 48 & 0xff),
+        .series = (uint32_t)(word >> 56 & 1),
+    };
+    return e;
+}
+
+static uint64_t evidence_pack(const struct evidence *e)
+{
+    return (uint64_t)e->epoch | (uint64_t)e->run << 16 | (uint64_t)e->notes << 32 | (uint64_t)e->slow << 40 |
+           (uint64_t)e->late << 48 | (uint64_t)e->series << 56;
+}
+
+static void evidence_restart(struct evidence *e)
+{
+    e->epoch = (e->epoch + 1) & BECALM__EPOCH_MASK;
+    e->notes = 0;
+    e->slow = 0;
+    e->late = 0;
+}
+
+/* One note, with what the rules need to know of it. */
+struct sample {
+    enum becalm_evidence kind;
+    becalm_ns now;
+    becalm_ns timeout;
+    uint64_t latency; /* us */
+    uint32_t epoch;
+    bool bad; /* timed out, or beyond a quarter of its timeout */
+};
+
+enum ruling { RULING_NONE, RULING_HALVE, RULING_CUT, RULING_UNDO };
+
+/* What one note led to. */
+struct judgement {
+    enum ruling ruling;
+    bool counted;      /* among the notes of its epoch */
+    bool series;       /* the judgement before was a cut too */
+    uint64_t mean;     /* latency of the answered notes, this one included, us; 0: none was answered */
+    uint32_t answered; /* how many that were */
+    uint32_t run;      /* timeouts in a row now */
+};
+
+/* Nothing that matters would change: the state is what a healthy service makes it, and this note is one more of the
+ * same. One note below HALVE_AT is where such a state rests; 41 slow answers move it from there, 40 after a halving. */
+static inline bool sample_is_calm(const struct becalm_limit *limit, const struct sample *s)
+{
+    if (s->bad || s->kind == BECALM_EVIDENCE_TIMEOUT) {
+        return false;
+    }
+    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
+    const struct evidence rest = {.epoch = s->epoch, .notes = HALVE_AT - 1};
+    if (word == evidence_pack(&rest)) {
+        return atomic_load_explicit(&limit->reference, memory_order_relaxed) == 0;
+    }
+    struct evidence e = evidence_unpack(word);
+    return (e.run == 0 || s->kind == BECALM_EVIDENCE_ANSWER) && e.epoch != s->epoch;
+}
+
+/* Adds the sample to `e` and rules on the notes of the epoch. Writes nothing shared: it is retried until it fits. */
+static void evidence_judge(const struct becalm_limit *limit, const struct sample *s, struct evidence *e,
+                           struct judgement *j)
+{
+    e->notes += 1;
+    e->slow += s->bad;
+    e->late += s->kind == BECALM_EVIDENCE_TIMEOUT;
+    j->counted = true;
+    j->series = e->series != 0;
+    j->answered = e->notes - e->late;
+    uint64_t sum = atomic_load_explicit(&limit->latency, memory_order_relaxed) + s->latency;
+    j->mean = j->answered > 0 ? sum / j->answered : 0;
+    if (e->notes >= JUDGE_AT && 4 * e->slow >= 3 * e->notes) {
+        uint64_t previous = atomic_load_explicit(&limit->previous, memory_order_relaxed);
+        bool futile = previous > 0 && 4 * j->mean > 3 * previous && 2 * e->late < e->notes;
+        j->ruling = futile ? RULING_UNDO : RULING_CUT;
+        e->series = !futile;
+        evidence_restart(e);
+    } else if (e->notes >= HALVE_AT) {
+        j->ruling = RULING_HALVE;
+        e->series = 0;
+        e->notes /= 2;
+        e->slow /= 2;
+        e->late /= 2;
+    }
+}
+
+static void evidence_add(struct becalm_limit *limit, const struct sample *s, struct judgement *j)
+{
+    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
+    uint64_t next;
+    do {
+        struct evidence e = evidence_unpack(word);
+        *j = (struct judgement){.ruling = RULING_NONE};
+        e.run = becalm__run_after(e.run, s->kind);
+        j->run = e.run;
+        if (e.epoch == s->epoch) {
+            evidence_judge(limit, s, &e, j);
+        }
+        next = evidence_pack(&e);
+    } while (!atomic_compare_exchange_weak_explicit(&limit->evidence, &word, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
+/* The sum goes down with the notes. By compare-and-swap, because a subtraction could take more than a cut has left. */
+static void latency_halve(struct becalm_limit *limit, uint64_t latency)
+{
+    uint64_t sum = atomic_load_explicit(&limit->latency, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&limit->latency, &sum, (sum + latency) / 2, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+/* The first cut of a series has nothing to compare itself with, so the latency is kept from the second one on, together
+ * with the limit of two cuts ago: what an undo goes back to. */
+static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
+                          const struct judgement *j)
+{
+    uint64_t per = becalm__units_per_slot(policy->kind);
+    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
+    uint64_t used = per * becalm__in_flight_with(limit);
+    uint64_t previous = j->series ? j->mean : 0;
+    uint64_t one = atomic_load_explicit(&limit->undo_one, memory_order_relaxed);
+    atomic_store_explicit(&limit->previous, previous, memory_order_relaxed);
+    atomic_store_explicit(&limit->undo_two, previous > 0 ? one : 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->undo_one, units < used ? units : used, memory_order_relaxed);
+    atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->last_cut_at, s->now, memory_order_relaxed);
+    becalm__units_cut(limit, policy);
+}
+
+/* Two cuts did not shorten the answers: they are not late because they queue. */
+static void undo_cuts(struct becalm_limit *limit, const struct judgement *j)
+{
+    atomic_store_explicit(&limit->units, atomic_load_explicit(&limit->undo_two, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&limit->reference, j->mean, memory_order_relaxed);
+    atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
+}
+
+/* Not enough were slow: whatever series of cuts there was is over. */
+static void halve_notes(struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
+{
+    uint64_t reference = atomic_load_explicit(&limit->reference, memory_order_relaxed);
+    if (j->answered > 0 && 2 * j->mean < reference) {
+        atomic_store_explicit(&limit->reference, 0, memory_order_relaxed); /* it is not slow any more */
+    }
+    atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
+    latency_halve(limit, s->latency);
+}
+
+static void judgement_do(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
+                         const struct judgement *j)
+{
+    switch (j->ruling) {
+    case RULING_NONE:
+        if (j->counted && s->latency > 0) {
+            atomic_fetch_add_explicit(&limit->latency, s->latency, memory_order_relaxed);
+        }
+        return;
+    case RULING_HALVE:
+        halve_notes(limit, s, j);
+        return;
+    case RULING_CUT:
+        cut_in_series(limit, policy, s, j);
+        return;
+    case RULING_UNDO:
+        undo_cuts(limit, j);
+        return;
+    }
+    BECALM_UNREACHABLE();
+}
+
+static void evidence_drop(struct becalm_limit *limit)
+{
+    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
+    uint64_t next;
+    do {
+        struct evidence e = evidence_unpack(word);
+        e.series = 0;
+        evidence_restart(&e);
+        next = evidence_pack(&e);
+    } while (!atomic_compare_exchange_weak_explicit(&limit->evidence, &word, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
+}
+
+static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
+                         uint32_t run)
+{
+    if (!becalm__run_tells(limit, s->now, s->timeout, run)) {
+        return;
+    }
+    if (becalm__cut_is_ours(limit, s->now)) {
+        evidence_drop(limit);
+        becalm__units_cut(limit, policy);
+    }
+    becalm__pace_at_one(limit, policy, s->now);
+}
+
+static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
+{
+    becalm__success_stamp(limit, s->now, s->timeout);
+    becalm__pace_end(limit);
+    if (!s->bad) {
+        becalm__units_grow(limit, policy);
+    }
+}
+
+static inline struct sample sample_make(const struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot,
+                                        enum becalm_evidence evidence)
+{
+    struct sample s = {
+        .kind = evidence,
+        .now = now,
+        .timeout = slot->timeout,
+        .epoch = slot->epoch,
+    };
+    if (evidence == BECALM_EVIDENCE_TIMEOUT) {
+        s.bad = true;
+        return s;
+    }
+    becalm_ns took = becalm_ns_since(now, slot->sent_at);
+    s.latency = took / BECALM_US;
+    s.bad = took > slot->timeout / 4 && s.latency > 2 * atomic_load_explicit(&limit->reference, memory_order_relaxed);
+    return s;
+}
+
+/* Makes the sample again, because handing it over would have it stored for every attempt. */
+BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                      becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
+{
+    const struct sample s = sample_make(limit, now, slot, evidence);
+    struct judgement j = {.ruling = RULING_NONE};
+    if (!sample_is_calm(limit, &s)) {
+        evidence_add(limit, &s, &j);
+        judgement_do(limit, policy, &s, &j);
+    }
+    if (evidence == BECALM_EVIDENCE_SUCCESS) {
+        success_note(limit, policy, &s);
+    } else if (evidence == BECALM_EVIDENCE_TIMEOUT) {
+        timeout_note(limit, policy, &s, j.run);
+    }
+}
+
+/* A success as all the others: weighing it would write nothing. */
+static inline bool note_is_routine(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                   becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
+{
+    if (evidence != BECALM_EVIDENCE_SUCCESS ||
+        !becalm__limit_rests(limit, BECALM_LIMIT_SLOTS, policy->max, now, slot)) {
+        return false;
+    }
+    const struct sample s = sample_make(limit, now, slot, evidence);
+    return sample_is_calm(limit, &s);
+}
+
+void becalm__slots_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                        const struct becalm_moment *at, struct becalm_slot *slot, enum becalm_evidence evidence)
+{
+    if (slot->noted || evidence == BECALM_EVIDENCE_NONE) {
+        return;
+    }
+    slot->noted = true;
+    if (!note_is_routine(limit, policy, at->now, slot, evidence)) {
+        note_weigh(limit, policy, at->now, slot, evidence);
+    }
+}
