@@ -13,6 +13,12 @@
  * itself. There are BECALM_FLOWS lines; only with more clients than that at once do some share one. Without a name
  * (flow 0) everybody is one flow, first come, first served.
  *
+ * A single caller (a sidecar, libbecalm-curl, run) has the same queue with other rules, becalm_gate_for_caller(): it
+ * sees a hundredth of a service's traffic, and what stands in its line is most often a page or a batch. CoDel does not
+ * drop there, nothing counts towards the mark "overloaded", and who is turned away is told `limit`. While its limit is
+ * calm (becalm_limit_calm: nothing was cut for a minute) a call may wait until its deadline, in a line of any length;
+ * else as in a gate.
+ *
  * Two parts. `struct becalm_gate` is the target's, shared by all threads, atomic words; of flows it knows how many wait
  * and whose turn it is. `struct becalm_queue` belongs to one worker thread and links the tickets of that worker's
  * waiting calls: the host holds the requests, the queue only says which to serve or drop. A freed slot serves its own
@@ -37,7 +43,10 @@ struct becalm_gate_policy {
     uint32_t max_queue;         /* 1,000 waiting over all workers; 0: nothing waits. While others wait, a flow may have
                                    max(min_queue, max_queue / flows that wait) of them */
     uint32_t cpu_threshold_ppm; /* 0: off; else shed above this share of the machine */
+    uint32_t calm_queue;        /* caller, and the limit is calm: instead of max_queue */
     becalm_ns retry_after;      /* 5 s: what to tell a caller that was shed */
+    becalm_ns calm_wait; /* caller, and the limit is calm: instead of patience and max_wait; NEVER: the deadline */
+    bool caller;         /* false: a gate in front of a service; true: the line of one of its callers */
 };
 
 /* What all workers know of one flow. Touched only while somebody waits. */
@@ -65,6 +74,7 @@ struct becalm_ticket {
     void *owner;   /* the host's: which call this is */
     uint64_t flow; /* who calls; 0: nobody in particular */
     becalm_ns queued_at;
+    becalm_ns leave_at;         /* when it goes by itself, unless it may stay on */
     becalm_ns expires_at;       /* the call's deadline */
     becalm_ns patience;         /* the longest it may wait: a quarter of its timeout */
     bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel is for it */
@@ -102,6 +112,10 @@ struct becalm_queue {
 
 BECALM_API void becalm_gate_defaults(struct becalm_gate_policy *);
 
+/* Makes the rules of a gate those of a single caller's line. What somebody has set stays: a max_queue or max_wait other
+ * than the default holds also while the limit is calm. A second time changes nothing. */
+BECALM_API void becalm_gate_for_caller(struct becalm_gate_policy *);
+
 /* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. */
 BECALM_API int becalm_gate_check(const struct becalm_gate_policy *, const char **why);
 
@@ -138,10 +152,11 @@ BECALM_API bool becalm_queue_busy(const struct becalm_queue *);
 BECALM_API uint32_t becalm_queue_held(const struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
                                       uint64_t flow, uint32_t *most);
 
-/* A slot may be free: the next ticket, unlinked, with its verdict: OK and a held slot, or DEADLINE or SHED. NULL when
- * nobody waits, no slot is free, it is another worker's turn, or the limit's pacing says no. Call it until NULL, and
- * feed each owner a SERVE event. Then wake whom becalm_queue_others() names to do the same; or, of workers that have
- * not said who they are: if becalm_queue_busy() is false and becalm_gate_waiting() is not 0, wake another. */
+/* A slot may be free: the next ticket, unlinked, with its verdict: OK and a held slot, or DEADLINE, SHED, or LIMIT for
+ * a caller's. NULL when nobody waits, no slot is free, it is another worker's turn, or the limit's pacing says no. Call
+ * it until NULL, and feed each owner a SERVE event. Then wake whom becalm_queue_others() names to do the same; or, of
+ * workers that have not said who they are: if becalm_queue_busy() is false and becalm_gate_waiting() is not 0, wake
+ * another. */
 BECALM_API struct becalm_ticket *becalm_queue_next(struct becalm_queue *, const struct becalm_gate_policy *,
                                                    const struct becalm_limit_policy *, const struct becalm_moment *);
 
@@ -150,8 +165,11 @@ BECALM_API struct becalm_ticket *becalm_queue_next(struct becalm_queue *, const 
 BECALM_API uint64_t becalm_queue_others(const struct becalm_queue *);
 BECALM_API void becalm_queue_call(struct becalm_queue *);
 
-/* When the ticket's patience or deadline ends. */
-BECALM_API becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *, const struct becalm_gate_policy *);
+/* When to ask whether the ticket goes: its patience or deadline ends. */
+BECALM_API becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *);
+
+/* That time has come. True: it may stay on, and is asked again later: a caller's, while the limit is calm. */
+BECALM_API bool becalm_ticket_stays(struct becalm_ticket *, const struct becalm_gate_policy *, becalm_ns now);
 
 /* The call leaves by itself (its timer, or cancelled). A ticket that is not waiting is left alone. */
 BECALM_API void becalm_queue_leave(struct becalm_ticket *);

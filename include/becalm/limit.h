@@ -109,6 +109,10 @@ BECALM_API void becalm_limit_give(struct becalm_limit *, struct becalm_slot *);
 BECALM_API uint32_t becalm_limit_now(const struct becalm_limit *, const struct becalm_limit_policy *);
 BECALM_API uint32_t becalm_limit_in_flight(const struct becalm_limit *);
 
+/* Was nothing cut for a minute, and for four timeouts of an attempt that may take `timeout`? Then nothing says that the
+ * callee has too much to do. A limit that does not adapt is always calm. */
+BECALM_API bool becalm_limit_calm(const struct becalm_limit *, becalm_ns timeout, becalm_ns now);
+
 /* Answers in progress; and whether they, with the attempts in flight, have reached `max_answers`. */
 BECALM_API uint32_t becalm_limit_answers(const struct becalm_limit *);
 BECALM_API bool becalm_limit_answers_full(const struct becalm_limit *, const struct becalm_limit_policy *);

@@ -488,7 +488,7 @@ static becalm_ns wake_at(const struct becalm_call *call)
 {
     switch (call->phase) {
     case BECALM_PHASE_GATED:
-        return becalm_ticket_leave_at(&call->ticket, &call->policy->gate);
+        return becalm_ticket_leave_at(&call->ticket);
     case BECALM_PHASE_PACED:
     case BECALM_PHASE_WAITING:
         return call->next_at;

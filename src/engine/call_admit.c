@@ -35,6 +35,14 @@ static void gate_note(struct step *s, bool shed)
     }
 }
 
+/* The same of the queue: who waits in a caller's own line says nothing about the callee. */
+static void queue_note(struct step *s, bool shed)
+{
+    if (!s->call->policy->gate.caller) {
+        gate_note(s, shed);
+    }
+}
+
 BECALM__APART static bool cpu_passes(struct step *s, struct becalm_gate *gate)
 {
     struct becalm_call *call = s->call;
@@ -195,7 +203,7 @@ BECALM__SELDOM static void limit_reached(struct step *s)
             s->action->flags |= BECALM_DO_SERVE; /* another thread may have freed the last place a moment ago */
             return;
         }
-        if (why == BECALM_WHY_LIMIT) {
+        if (why == BECALM_WHY_LIMIT && !call->policy->gate.caller) {
             uint32_t most;
             uint32_t held =
                 becalm_queue_held(call->request.queue, &call->policy->gate, s->now, call->request.flow, &most);
@@ -205,7 +213,7 @@ BECALM__SELDOM static void limit_reached(struct step *s)
     }
     call->retry_after = call->policy->gate.retry_after;
     if (call->request.queue != NULL) { /* else nobody was turned away by a gate, and the mark is conditional */
-        gate_note(s, true);
+        queue_note(s, true);
     }
     if (refuse(s, why)) {
         first_send(s);
@@ -262,7 +270,7 @@ static void ungate(struct step *s, bool shed)
 {
     struct becalm_call *call = s->call;
     call->record.gated = becalm_ns_since(s->now, call->ticket.queued_at);
-    gate_note(s, shed);
+    queue_note(s, shed);
     if (shed) {
         becalm__call_explain(s, call->record.gated, becalm_ns_min(call->ticket.patience, call->policy->gate.max_wait));
         call->retry_after = call->policy->gate.retry_after;
@@ -296,7 +304,9 @@ void becalm__call_served(struct step *s)
 void becalm__call_expire(struct step *s)
 {
     struct becalm_call *call = s->call;
-    if (call->ticket.queue == NULL || s->now < becalm_ticket_leave_at(&call->ticket, &call->policy->gate)) {
+    struct becalm_ticket *ticket = &call->ticket;
+    if (ticket->queue == NULL || s->now < becalm_ticket_leave_at(ticket) ||
+        becalm_ticket_stays(ticket, &call->policy->gate, s->now)) {
         return;
     }
     becalm__call_queue_leave(s);
@@ -305,5 +315,6 @@ void becalm__call_expire(struct step *s)
         becalm__call_finish(s, BECALM_WHY_DEADLINE);
         return;
     }
-    becalm__call_finish(s, answers_fill(s) ? becalm__call_place_why(s) : BECALM_WHY_SHED);
+    enum becalm_reason turned_away = call->policy->gate.caller ? BECALM_WHY_LIMIT : BECALM_WHY_SHED;
+    becalm__call_finish(s, answers_fill(s) ? becalm__call_place_why(s) : turned_away);
 }

@@ -10,20 +10,27 @@ enum {
     OVERLOADED_PPM = 100000
 };
 
+#define MAX_WAIT   BECALM_S
+#define MAX_QUEUE  1000u
 #define WAIT_LEAST BECALM_US
 #define WAIT_MOST  (3600 * BECALM_S)
 
 void becalm_gate_defaults(struct becalm_gate_policy *policy)
 {
-    *policy = (struct becalm_gate_policy){
-        .target_wait = 20 * BECALM_MS,
-        .interval = 100 * BECALM_MS,
-        .max_wait = BECALM_S,
-        .min_queue = 30,
-        .max_queue = 1000,
-        .cpu_threshold_ppm = 0,
-        .retry_after = 5 * BECALM_S,
-    };
+    memset(policy, 0, sizeof *policy); /* policies are compared as bytes */
+    policy->target_wait = 20 * BECALM_MS;
+    policy->interval = 100 * BECALM_MS;
+    policy->max_wait = MAX_WAIT;
+    policy->min_queue = 30;
+    policy->max_queue = MAX_QUEUE;
+    policy->retry_after = 5 * BECALM_S;
+}
+
+void becalm_gate_for_caller(struct becalm_gate_policy *policy)
+{
+    policy->caller = true;
+    policy->calm_queue = policy->max_queue == MAX_QUEUE ? BECALM_QUEUE_MAX : policy->max_queue;
+    policy->calm_wait = policy->max_wait == MAX_WAIT ? BECALM_NEVER : policy->max_wait;
 }
 
 static bool wait_is_sane(becalm_ns wait)

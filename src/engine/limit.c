@@ -30,6 +30,9 @@ static inline uint32_t places_answers(uint64_t places)
     return (uint32_t)(places >> 32);
 }
 
+#define CALM_AFTER    (60 * BECALM_S) /* the last cut: longer than any time between two cuts in one outage, ... */
+#define CALM_TIMEOUTS 4               /* ... for which a few attempts must have had the time to time out */
+
 static uint64_t units_at_start(const struct becalm_limit_policy *policy)
 {
     uint64_t slots = policy->max;
@@ -274,6 +277,13 @@ uint32_t becalm_limit_now(const struct becalm_limit *limit, const struct becalm_
 uint32_t becalm_limit_in_flight(const struct becalm_limit *limit)
 {
     return places_in_flight(atomic_load_explicit(&limit->places, memory_order_relaxed));
+}
+
+bool becalm_limit_calm(const struct becalm_limit *limit, becalm_ns timeout, becalm_ns now)
+{
+    becalm_ns cut_at = atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed);
+    becalm_ns calm = becalm_ns_max(CALM_AFTER, becalm_ns_scale(timeout, CALM_TIMEOUTS, 1));
+    return cut_at == 0 || becalm_ns_since(now, cut_at) > calm;
 }
 
 uint32_t becalm_limit_answers(const struct becalm_limit *limit)

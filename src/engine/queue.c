@@ -172,11 +172,20 @@ uint32_t becalm_gate_flows(const struct becalm_gate *gate)
     return count;
 }
 
-/* How many a flow may have in line, of which so many wait already. */
-static uint32_t share_of(const struct becalm_gate *gate, const struct becalm_gate_policy *policy, uint32_t held)
+/* A caller's line, and no sign that the service has too much to do: who stands there waits for the caller's own limit.
+ */
+static bool is_calm(const struct becalm_queue *queue, const struct becalm_gate_policy *policy, becalm_ns timeout,
+                    becalm_ns now)
+{
+    return policy->caller && becalm_limit_calm(queue->limit, timeout, now);
+}
+
+/* How many a flow may have in line, of which so many wait already, if `room` may wait at all. */
+static uint32_t share_of(const struct becalm_gate *gate, const struct becalm_gate_policy *policy, uint32_t room,
+                         uint32_t held)
 {
     uint32_t flows = becalm_gate_flows(gate) + (held == 0);
-    uint32_t share = flows > 1 ? policy->max_queue / flows : policy->max_queue;
+    uint32_t share = flows > 1 ? room / flows : room;
     return share > policy->min_queue || flows <= 1 ? share : policy->min_queue;
 }
 
@@ -187,7 +196,7 @@ uint32_t becalm_queue_held(const struct becalm_queue *queue, const struct becalm
     uint32_t number = becalm__flow_find(gate->flow, flow, now, is_idle);
     uint32_t held = number == BECALM_FLOWS ? 0 : waiting_in(word_of(gate, number));
     if (most != NULL) {
-        *most = share_of(gate, policy, held);
+        *most = share_of(gate, policy, policy->max_queue, held);
     }
     return held;
 }
@@ -210,9 +219,14 @@ static uint32_t longest_of(const struct becalm_queue *queue, uint64_t lines, uin
     return longest;
 }
 
+static enum becalm_reason turned_away(const struct becalm_gate_policy *policy)
+{
+    return policy->caller ? BECALM_WHY_LIMIT : BECALM_WHY_SHED;
+}
+
 /* The queue is full, and this flow has less than its share: the latest of a line that is longer by more than one makes
  * room. If such a line is at another worker, who alone can shorten it, there is room for one more all the same. */
-static bool room_made(struct becalm_queue *queue, uint32_t held)
+static bool room_made(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t held)
 {
     uint32_t longest = longest_of(queue, queue->busy, held + 1);
     if (longest == BECALM_FLOWS) {
@@ -220,22 +234,28 @@ static bool room_made(struct becalm_queue *queue, uint32_t held)
     }
     struct becalm_ticket *ticket = queue->line[longest].last;
     ticket_unlink(ticket);
-    ticket->verdict = BECALM_WHY_SHED;
+    ticket->verdict = turned_away(policy);
     line_add(queue, PUSHED, ticket);
     return true;
 }
 
 static bool may_enter(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t number,
-                      uint64_t waiting)
+                      uint32_t room, uint64_t waiting)
 {
     uint32_t held = waiting_in(word_of(queue->gate, number));
-    if (waiting < policy->max_queue && held < policy->min_queue) {
+    if (waiting < room && held < policy->min_queue) {
         return true;
     }
-    if (policy->max_queue == 0 || held >= share_of(queue->gate, policy, held)) {
+    if (room == 0 || held >= share_of(queue->gate, policy, room, held)) {
         return false;
     }
-    return waiting < policy->max_queue || room_made(queue, held);
+    return waiting < room || room_made(queue, policy, held);
+}
+
+/* How long it waits before it is asked whether it stays on. */
+static becalm_ns patience_of(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
+{
+    return ticket->patient ? ticket->patience : becalm_ns_min(ticket->patience, policy->max_wait);
 }
 
 bool becalm_queue_enter(struct becalm_queue *queue, const struct becalm_gate_policy *policy, becalm_ns now,
@@ -244,11 +264,13 @@ bool becalm_queue_enter(struct becalm_queue *queue, const struct becalm_gate_pol
     BECALM_ASSERT(ticket->queue == NULL);
     struct becalm_gate *gate = queue->gate;
     uint32_t number = becalm__flow_claim(gate->flow, ticket->flow, now, is_idle);
-    if (!may_enter(queue, policy, number, atomic_fetch_add_explicit(&gate->waiting, 1, memory_order_relaxed))) {
+    uint32_t room = is_calm(queue, policy, ticket->timeout, now) ? policy->calm_queue : policy->max_queue;
+    if (!may_enter(queue, policy, number, room, atomic_fetch_add_explicit(&gate->waiting, 1, memory_order_relaxed))) {
         atomic_fetch_sub_explicit(&gate->waiting, 1, memory_order_relaxed);
         return false;
     }
     ticket->queued_at = now;
+    ticket->leave_at = becalm_ns_after(now, patience_of(ticket, policy));
     ticket->verdict = BECALM_WHY_QUEUED;
     ticket->slot = (struct becalm_slot){.held = false};
     ticket_link(queue, number, ticket, now);
@@ -396,6 +418,15 @@ static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struc
     return dropped;
 }
 
+/* What a call that waits in line may wait in all, as things are now. */
+static becalm_ns longest_wait(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy,
+                              becalm_ns now)
+{
+    becalm_ns patience = patience_of(ticket, policy);
+    bool calm = is_calm(ticket->queue, policy, ticket->timeout, now);
+    return calm ? becalm_ns_max(patience, policy->calm_wait) : patience;
+}
+
 /* What is to be done with the first one of the line whose turn it is: in its stead CoDel may drop another one. */
 static struct becalm_ticket *ticket_judge(struct becalm_ticket *ticket, const struct becalm_gate_policy *policy,
                                           becalm_ns now)
@@ -405,11 +436,12 @@ static struct becalm_ticket *ticket_judge(struct becalm_ticket *ticket, const st
         ticket->verdict = BECALM_WHY_DEADLINE;
         return ticket;
     }
-    if (waited > ticket->patience || (waited > policy->max_wait && !ticket->patient)) {
-        ticket->verdict = BECALM_WHY_SHED;
+    if (waited > longest_wait(ticket, policy, now)) {
+        ticket->verdict = turned_away(policy);
         return ticket;
     }
-    struct becalm_ticket *dropped = ticket->patient ? NULL : codel_drops(ticket->queue, policy, now, ticket);
+    bool spared = ticket->patient || policy->caller;
+    struct becalm_ticket *dropped = spared ? NULL : codel_drops(ticket->queue, policy, now, ticket);
     if (dropped != NULL) {
         dropped->verdict = BECALM_WHY_SHED;
         return dropped;
@@ -473,10 +505,19 @@ void becalm_queue_call(struct becalm_queue *queue)
     queue->called = true;
 }
 
-becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
+becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *ticket)
 {
-    becalm_ns patience = ticket->patient ? ticket->patience : becalm_ns_min(ticket->patience, policy->max_wait);
-    return becalm_ns_min(ticket->expires_at, becalm_ns_after(ticket->queued_at, patience));
+    return becalm_ns_min(ticket->expires_at, ticket->leave_at);
+}
+
+bool becalm_ticket_stays(struct becalm_ticket *ticket, const struct becalm_gate_policy *policy, becalm_ns now)
+{
+    becalm_ns until = becalm_ns_after(ticket->queued_at, longest_wait(ticket, policy, now));
+    if (now >= ticket->expires_at || now >= until) {
+        return false;
+    }
+    ticket->leave_at = becalm_ns_min(until, becalm_ns_after(now, patience_of(ticket, policy)));
+    return true;
 }
 
 void becalm_queue_leave(struct becalm_ticket *ticket)

@@ -669,6 +669,7 @@ void rules_caller_policy(const struct becalm_rules *rules, struct becalm_policy 
     if (rules->auto_limit) {
         policy->limit.kind = BECALM_LIMIT_AIMD;
     }
+    becalm_gate_for_caller(&policy->gate);
 }
 
 void becalm_rules_policy(const struct becalm_config *config, const struct becalm_rules *rules,
@@ -678,6 +679,9 @@ void becalm_rules_policy(const struct becalm_config *config, const struct becalm
     rules_settle(rules, policy);
     if (rules->auto_limit) {
         policy->limit.kind = settings->role == BECALM_ROLE_GATEWAY ? BECALM_LIMIT_SLOTS : BECALM_LIMIT_AIMD;
+    }
+    if (settings->role == BECALM_ROLE_SIDECAR) {
+        becalm_gate_for_caller(&policy->gate);
     }
     if (settings->role == BECALM_ROLE_GATEWAY && !settings->gateway_retries) {
         policy->max_retries = 0;

@@ -59,8 +59,8 @@ static struct figures figures_of(const struct becalm_record *r)
         return r->gated > 0 || r->need > BECALM_QUEUE_MAX ? figures_in_ms(r) : figures_in(r, "calls");
     case BECALM_WHY_ATTEMPTS_SPENT:
         return figures_in(r, "attempts");
-    case BECALM_WHY_LIMIT:
-        return figures_in(r, "slots");
+    case BECALM_WHY_LIMIT: /* a first attempt may have waited in line for a slot */
+        return r->gated > 0 && r->attempts == 0 ? figures_in_ms(r) : figures_in(r, "slots");
     case BECALM_WHY_ANSWERS:
         return figures_in(r, "answers");
     case BECALM_WHY_THROTTLED:
@@ -211,6 +211,9 @@ static const char *change_by_numbers(const struct becalm_record *r, const struct
     case BECALM_WHY_ATTEMPTS_SPENT:
         return "{have} of {need} attempts were made; a larger maxRetries, if the failures are independent.";
     case BECALM_WHY_LIMIT:
+        if (strcmp(figures->unit, "ms") == 0) {
+            return "It waited {have} ms for a free slot, and may wait {need} ms; a shorter line.";
+        }
         return r->have < r->need ? "The limit is at its bottom and lets few calls through; answers raise it."
                                  : "{have} attempts were in flight and {need} may be; a free slot.";
     case BECALM_WHY_ANSWERS:

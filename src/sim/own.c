@@ -31,6 +31,7 @@ static void caller_policy(const struct making *m, const struct becalm_rules *rul
     if (rules->auto_limit) {
         policy->limit.kind = BECALM_LIMIT_AIMD;
     }
+    becalm_gate_for_caller(&policy->gate);
 }
 
 static void gate_policy(const struct making *m, const struct becalm_rules *rules, struct becalm_policy *policy)

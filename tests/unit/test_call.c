@@ -208,8 +208,10 @@ static void test_call__a_failed_answer_that_is_held_back_gives_its_slot_back_and
     free(s.memory);
 }
 
+enum turned_away_by { BY_A_LIMIT, BY_A_CALLERS_LINE, BY_A_GATE };
+
 /* With one place, and that taken: so many calls are turned away one after the other; the mark of the last of them. */
-static enum becalm_mark_kind mark_of_the_last_refusal(bool has_queue, int calls)
+static enum becalm_mark_kind mark_of_the_last_refusal(enum turned_away_by by, int calls)
 {
     struct becalm_policy policy;
     struct becalm_target target;
@@ -217,11 +219,14 @@ static enum becalm_mark_kind mark_of_the_last_refusal(bool has_queue, int calls)
     becalm_limit_defaults(&policy.limit, BECALM_LIMIT_FIXED);
     policy.limit.max = 1;
     policy.gate.max_queue = 0;
+    if (by == BY_A_CALLERS_LINE) {
+        becalm_gate_for_caller(&policy.gate);
+    }
     void *memory = aligned_alloc(64, becalm_target_bytes(&policy, 0, 1));
     check_eq_u64((uint64_t)becalm_target_init(&target, memory, &policy, 0, 1), 0);
     struct becalm_queue queue;
     becalm_queue_init(&queue, target.gate, target.limit);
-    struct becalm_request request = {.idempotent = true, .queue = has_queue ? &queue : NULL};
+    struct becalm_request request = {.idempotent = true, .queue = by == BY_A_LIMIT ? NULL : &queue};
     struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
     struct becalm_action action;
     struct becalm_call first;
@@ -233,18 +238,19 @@ static enum becalm_mark_kind mark_of_the_last_refusal(bool has_queue, int calls)
         becalm_call_init(&call, &policy, &target, &request);
         becalm_call_step(&call, &event, &action);
         assert_true(becalm_call_ended(&call));
-        assert_int_equal(call.record.reason, has_queue ? BECALM_WHY_SHED : BECALM_WHY_LIMIT);
+        assert_int_equal(call.record.reason, by == BY_A_GATE ? BECALM_WHY_SHED : BECALM_WHY_LIMIT);
     }
     free(memory);
     return action.mark;
 }
 
-static void test_call__a_limit_without_a_queue_never_marks_overload(void **state)
+static void test_call__only_a_gate_marks_overload(void **state)
 {
     (void)state;
-    assert_int_equal(mark_of_the_last_refusal(false, 1), BECALM_MARK_UNASKED);
-    assert_int_equal(mark_of_the_last_refusal(false, 100), BECALM_MARK_UNASKED);
-    assert_int_equal(mark_of_the_last_refusal(true, 100), BECALM_MARK_OVERLOADED);
+    assert_int_equal(mark_of_the_last_refusal(BY_A_LIMIT, 1), BECALM_MARK_UNASKED);
+    assert_int_equal(mark_of_the_last_refusal(BY_A_LIMIT, 100), BECALM_MARK_UNASKED);
+    assert_int_equal(mark_of_the_last_refusal(BY_A_CALLERS_LINE, 100), BECALM_MARK_UNASKED);
+    assert_int_equal(mark_of_the_last_refusal(BY_A_GATE, 100), BECALM_MARK_OVERLOADED);
 }
 
 static void test_call__a_request_that_streams_has_its_time_when_it_is_through(void **state)
@@ -420,7 +426,7 @@ static void test_call__a_body_that_turns_out_too_long_is_not_hedged(void **state
 }
 
 BECALM_TESTS(
-    cmocka_unit_test(test_call__a_limit_without_a_queue_never_marks_overload),
+    cmocka_unit_test(test_call__only_a_gate_marks_overload),
     cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
     cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_hedged),
     cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),

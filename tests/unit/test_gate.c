@@ -334,16 +334,134 @@ static void test_gate__a_ticket_leaves_at_the_first_of_its_bounds(void **state)
     (void)state;
     struct scene scene;
     scene_init(&scene);
-    check_true(scene_enter(&scene, 0));
-    struct becalm_ticket *ticket = &scene.ticket[0];
-    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + BECALM_S);
-    ticket->patience = 300 * BECALM_MS;
-    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + 300 * BECALM_MS);
-    ticket->expires_at = scene.at.now + 200 * BECALM_MS;
-    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + 200 * BECALM_MS);
-    ticket->expires_at = BECALM_NEVER;
-    ticket->patience = BECALM_NEVER;
-    check_eq_u64(becalm_ticket_leave_at(ticket, &scene.policy), scene.at.now + BECALM_S);
+    static const struct {
+        becalm_ns expires_in;
+        becalm_ns patience;
+        becalm_ns leaves_in;
+    } rows[] = {
+        {16 * BECALM_S, 1250 * BECALM_MS, BECALM_S},
+        {16 * BECALM_S, 300 * BECALM_MS, 300 * BECALM_MS},
+        {200 * BECALM_MS, 300 * BECALM_MS, 200 * BECALM_MS},
+        {BECALM_NEVER, BECALM_NEVER, BECALM_S},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct becalm_ticket *ticket = &scene.ticket[i];
+        ticket->expires_at = becalm_ns_after(scene.at.now, rows[i].expires_in);
+        ticket->patience = rows[i].patience;
+        check_true(becalm_queue_enter(&scene.queue, &scene.policy, scene.at.now, ticket));
+        check_eq_u64(becalm_ticket_leave_at(ticket), scene.at.now + rows[i].leaves_in);
+        check_true(!becalm_ticket_stays(ticket, &scene.policy, becalm_ticket_leave_at(ticket)));
+    }
+}
+
+/* A limit of one slot that was cut just now. */
+static void scene_cut(struct scene *scene)
+{
+    becalm_limit_defaults(&scene->limit_policy, BECALM_LIMIT_AIMD);
+    scene->limit_policy.max = 1;
+    becalm_limit_init(&scene->limit, &scene->limit_policy);
+    for (int i = 0; i < 5; i++) {
+        struct becalm_slot slot = {.held = false};
+        check_true(becalm_limit_probe(&scene->limit, &scene->limit_policy, &scene->at, BECALM_S, &slot));
+        becalm_limit_note(&scene->limit, &scene->limit_policy, &scene->at, &slot, BECALM_EVIDENCE_TIMEOUT);
+        becalm_limit_give(&scene->limit, &slot);
+    }
+    becalm_limit_turned_away(&scene->limit); /* ends the pacing, which is another matter */
+}
+
+static void test_gate__a_callers_line_waits_until_its_deadline_while_the_limit_is_calm(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    becalm_gate_for_caller(&scene.policy);
+    scene.policy.max_queue = 10;
+    scene_occupy(&scene);
+    scene_enter_all(&scene, MANY); /* twenty times what may wait otherwise */
+    for (becalm_ns end = scene.at.now + 15 * BECALM_S; scene.at.now < end;) {
+        scene.at.now = becalm_ticket_leave_at(&scene.ticket[0]);
+        check_true(becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
+    }
+    scene_free(&scene);
+    check_next(&scene, 0, BECALM_WHY_OK);
+    check_next(&scene, 1, BECALM_WHY_OK); /* neither max_wait nor CoDel */
+    scene.at.now = scene.ticket[2].expires_at;
+    check_true(!becalm_ticket_stays(&scene.ticket[2], &scene.policy, scene.at.now));
+    check_next(&scene, 2, BECALM_WHY_DEADLINE);
+}
+
+static void test_gate__a_cut_ends_the_patience_of_a_callers_line(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    becalm_gate_for_caller(&scene.policy);
+    scene.policy.max_queue = 10;
+    scene_enter_all(&scene, 20);
+    scene.at.now += 3 * BECALM_S;
+    check_true(becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
+    scene_cut(&scene);
+    check_true(!becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
+    for (unsigned i = 0; i < 20; i++) { /* who waited too long is not sent, all the less in a herd */
+        check_next(&scene, i, BECALM_WHY_LIMIT);
+    }
+    check_true(scene_next(&scene) == NULL);
+    scene_occupy(&scene);
+    scene_enter_all(&scene, 10);
+    check_true(!scene_enter(&scene, 10));
+    scene.at.now += BECALM_S + 1;
+    check_true(!becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
+    scene_free(&scene);
+    for (unsigned i = 0; i < 10; i++) {
+        check_next(&scene, i, BECALM_WHY_LIMIT);
+    }
+}
+
+static void test_gate__a_callers_line_of_pages_is_not_dropped_by_codel(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    becalm_gate_for_caller(&scene.policy);
+    scene_cut(&scene);
+    scene_occupy(&scene);
+    scene_enter_all(&scene, 50);
+    scene.at.now += 900 * BECALM_MS;
+    scene_free(&scene);
+    for (unsigned i = 0; i < 50; i++) {
+        check_next(&scene, i, BECALM_WHY_OK);
+    }
+}
+
+static void test_gate__a_caller_is_patient_again_a_minute_after_the_last_cut(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene_cut(&scene);
+    check_true(!becalm_limit_calm(&scene.limit, 5 * BECALM_S, scene.at.now + 60 * BECALM_S));
+    check_true(becalm_limit_calm(&scene.limit, 5 * BECALM_S, scene.at.now + 60 * BECALM_S + 1));
+    check_true(!becalm_limit_calm(&scene.limit, 20 * BECALM_S, scene.at.now + 80 * BECALM_S));
+    check_true(becalm_limit_calm(&scene.limit, 20 * BECALM_S, scene.at.now + 80 * BECALM_S + 1));
+    check_true(!becalm_limit_calm(&scene.limit, BECALM_NEVER, scene.at.now + 80 * BECALM_S));
+}
+
+static void test_gate__what_somebody_has_set_holds_for_a_caller_in_calm_too(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene.policy.max_queue = 3;
+    scene.policy.max_wait = 2 * BECALM_S;
+    becalm_gate_for_caller(&scene.policy);
+    struct becalm_gate_policy once = scene.policy;
+    becalm_gate_for_caller(&scene.policy);
+    check_true(memcmp(&once, &scene.policy, sizeof once) == 0);
+    scene_occupy(&scene);
+    scene_enter_all(&scene, 3);
+    check_true(!scene_enter(&scene, 3));
+    check_true(becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now + 1999 * BECALM_MS));
+    check_true(!becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now + 2 * BECALM_S));
 }
 
 static void test_gate__an_older_now_drops_nobody(void **state)
@@ -1149,8 +1267,7 @@ static void sim_step(struct sim *sim, uint64_t slowness)
             sim_end(sim, call, BECALM_EVIDENCE_TIMEOUT);
         }
     }
-    while (becalm_queue_busy(&scene->queue) &&
-           becalm_ticket_leave_at(first_of(&scene->queue), &scene->policy) <= scene->at.now) {
+    while (becalm_queue_busy(&scene->queue) && becalm_ticket_leave_at(first_of(&scene->queue)) <= scene->at.now) {
         ((struct sim_call *)first_of(&scene->queue)->owner)->over = true;
         becalm_queue_leave(first_of(&scene->queue));
     }
@@ -1242,6 +1359,11 @@ BECALM_TESTS(cmocka_unit_test(test_gate__an_empty_queue_serves_nobody),
              cmocka_unit_test(test_gate__a_full_queue_refuses_over_all_workers),
              cmocka_unit_test(test_gate__a_cancelled_call_leaves_from_any_place),
              cmocka_unit_test(test_gate__a_ticket_leaves_at_the_first_of_its_bounds),
+             cmocka_unit_test(test_gate__a_callers_line_waits_until_its_deadline_while_the_limit_is_calm),
+             cmocka_unit_test(test_gate__a_cut_ends_the_patience_of_a_callers_line),
+             cmocka_unit_test(test_gate__a_callers_line_of_pages_is_not_dropped_by_codel),
+             cmocka_unit_test(test_gate__a_caller_is_patient_again_a_minute_after_the_last_cut),
+             cmocka_unit_test(test_gate__what_somebody_has_set_holds_for_a_caller_in_calm_too),
              cmocka_unit_test(test_gate__an_older_now_drops_nobody),
              cmocka_unit_test(test_gate__pacing_keeps_the_head_waiting),
              cmocka_unit_test(test_gate__nothing_is_written_while_nothing_is_shed),
