@@ -174,6 +174,10 @@ class Gateway:
                 found += value
         return found
 
+    def expect_metric(self, value, name, **labels):
+        """Waits until it has that value: a call is counted after its last byte is written, so a moment after its answer."""
+        wait_until(lambda: self.metric(name, **labels) == value, what=lambda: (name, labels, self.metric(name, **labels)))
+
     # What it is told.
 
     def ask(self, method="GET", path="/", **more):

@@ -257,9 +257,9 @@ def _reset(writer):
     writer.transport.abort()
 
 
-def wait_until(true, seconds=20):
-    """Looks again and again; a test that waits for ever is worse than one that fails."""
+def wait_until(true, seconds=20, what=lambda: ""):
+    """Looks again and again; a test that waits for ever is worse than one that fails. `what` tells what was seen."""
     until = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < until, f"did not come true within {seconds} s"
+        assert time.monotonic() < until, f"did not come true within {seconds} s {what()}"
         time.sleep(0.005)

@@ -148,7 +148,7 @@ def test_a_post_that_its_host_can_not_have_read_is_sent_again(gateway, keeper, f
 
     assert ask_while_it_closes(made, host, close).status == 200
     assert [(number, got.body) for number, got in host.requests] == [(1, b"1"), (2, b"5 euro")]
-    assert made.metric("becalm_redone_total") == 1
+    made.expect_metric(1, "becalm_redone_total")
 
 
 @pytest.mark.skipif(not can_trace(), reason="strace can't delay this program's writes")

@@ -116,7 +116,7 @@ def test_connections_at_work_are_never_given_up(pair):
         go.set()
         assert [wire.answer().status for wire in wires] == [200] * 5
         assert gateway.ask(source=OTHER).status == 200, "now one of them is idle"
-    assert gateway.metric("becalm_bounds_reached_total", bound="maxConnections", action="refused") == 1
+    gateway.expect_metric(1, "becalm_bounds_reached_total", bound="maxConnections", action="refused")
 
 
 def test_two_workers_full_of_calls_refuse_soon(pair):
@@ -184,7 +184,7 @@ def test_one_client_has_at_most_its_own_number(pair, workers):
     with crowd(gateway, 5, first=ask_once):
         pass
     name = "becalm_bounds_reached_total"
-    assert gateway.metric(name, bound="maxConnectionsPerClient", action="refused") == 1
+    gateway.expect_metric(1, name, bound="maxConnectionsPerClient", action="refused")
 
 
 def test_ones_own_longest_idle_connection_makes_room(pair):

@@ -58,8 +58,8 @@ def test_endpoints_of_one_gate_are_served_alike(gateway, host, order, workers):
     )
     for path in ("/one", "/two"):
         there.on(path, Reply(delay=0.02))
-    load = crowd(made, 160 if SOAK else 80, paths=("/one", "/two"))
-    there.wait(3000 if SOAK else 600)
+    load = crowd(made, 160 if SOAK else 80, paths=("/one", "/two"), seconds=150)
+    there.wait(3000 if SOAK else 600, seconds=120)
     load.stop()
     counts = [there.count(path) for path in ("/one", "/two")]
     assert 0.45 <= counts[0] / sum(counts) <= 0.55, counts
@@ -74,8 +74,8 @@ def test_a_call_at_another_worker_is_served_too(gateway, host):
         + "".join(f"    {line}\n" for line in room(slots=1).splitlines()),
         workers=2,
     )
-    loads = [crowd(made, 1, seconds=20) for _ in range(24)]  # each on a connection that some worker has for good
-    there.wait(600 if SOAK else 200, seconds=60)
+    loads = [crowd(made, 1, seconds=150) for _ in range(24)]  # each on a connection that some worker has for good
+    there.wait(600 if SOAK else 200, seconds=120)
     served = [sum(result.status == 200 for result in load.stop()) for load in loads]
     assert min(served) > 0, served
 

@@ -133,7 +133,7 @@ def test_a_long_outage_fails_fast_and_is_over_at_once(gateway, host):
     seconds = 60 if SOAK else 4
     there = host()
     made = gateway(policy_of([there], rules="attemptTimeout: 1s"))
-    load = Load(made.port, rate=100)
+    load = Load(made.port, rate=100, seconds=seconds + 60)
     load.start()
     time.sleep(1)
     down = time.monotonic()

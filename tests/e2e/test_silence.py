@@ -184,4 +184,4 @@ def test_a_tunnel_that_was_silent_takes_much_at_once(tunnel):
     assert wire.says_nothing(SILENT)
     for _ in range(100):
         wire.send(b"y" * 65536)
-    assert gateway.metric("becalm_tunnels") == 1
+    gateway.expect_metric(1, "becalm_tunnels")

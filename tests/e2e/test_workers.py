@@ -50,11 +50,11 @@ def test_the_counts_of_all_workers_add_up(pair):
     )
     host.on("/", Reply(503))
     calls(gateway, 300)
-    assert gateway.metric("http_client_retry_attempts_total", service="a") == 50
-    assert gateway.metric("http_client_requests_total", service="a") == 350
-    assert gateway.metric("http_server_requests_total", service="a", code="503") == 300
-    assert gateway.metric("becalm_calls_total", service="a", result="failed") == 300
-    assert gateway.metric("http_client_concurrent_requests", service="a") == 0
+    gateway.expect_metric(50, "http_client_retry_attempts_total", service="a")
+    gateway.expect_metric(350, "http_client_requests_total", service="a")
+    gateway.expect_metric(300, "http_server_requests_total", service="a", code="503")
+    gateway.expect_metric(300, "becalm_calls_total", service="a", result="failed")
+    gateway.expect_metric(0, "http_client_concurrent_requests", service="a")
 
 
 def test_a_second_gateway_on_the_same_address_does_not_start(pair, host):
