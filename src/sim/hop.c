@@ -31,13 +31,6 @@ static bool needs_sketch(const struct world *w, const struct hop *hop, const str
     return policy->hedge.enabled || policy->deadline != BECALM_NEVER || (!is_client && w->options->carries_deadlines);
 }
 
-/* The parts that are small, in one piece. */
-struct parts {
-    struct becalm_target target;
-    struct becalm_limit limit;
-    struct becalm_mark mark;
-};
-
 static void *part(struct world *w, size_t bytes)
 {
     void *memory = slab_take(&w->memory, bytes);
@@ -86,29 +79,26 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
         target->sketch = memory;
         becalm_sketch_init(target->sketch);
     }
-    if (hop->is_gate && (memory = part(w, sizeof(struct becalm_gate))) != NULL) {
-        becalm_gate_init(target->gate = memory);
-    }
     if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
         target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
     }
 }
 
-static struct becalm_target *target_make(struct world *w, struct hop *hop, const struct rules *rules,
-                                         struct becalm_target *of_service)
+static struct state *state_make(struct world *w, struct hop *hop, const struct rules *rules,
+                                const struct becalm_target *of_service)
 {
     size_t before = w->memory.given;
     const struct becalm_policy *policy = &rules->policy;
-    struct parts *parts = part(w, sizeof *parts);
-    if (parts == NULL) {
+    struct state *state = part(w, sizeof *state);
+    if (state == NULL) {
         return NULL;
     }
-    memset(parts, 0, sizeof *parts);
-    struct becalm_target *target = &parts->target;
+    memset(state, 0, sizeof *state);
+    struct becalm_target *target = &state->target;
     if (policy->limit.kind != BECALM_LIMIT_NONE) {
-        becalm_limit_init(target->limit = &parts->limit, &policy->limit);
+        becalm_limit_init(target->limit = &state->limit, &policy->limit);
     }
-    becalm_mark_init(target->mark = &parts->mark);
+    becalm_mark_init(target->mark = &state->mark);
     target->lease = lease_of(w, hop, rules, of_service);
     if (of_service != NULL && rules->level == BECALM_LEVEL_SERVICE) {
         target->budget = of_service->budget;
@@ -117,42 +107,80 @@ static struct becalm_target *target_make(struct world *w, struct hop *hop, const
     }
     parts_add(w, hop, policy, target);
     size_t bytes = w->memory.given - before;
-    hop->target_bytes = bytes < FETCHED_MAX ? bytes : FETCHED_MAX;
-    return w->no_memory ? NULL : target;
+    hop->state_bytes = bytes < FETCHED_MAX ? bytes : FETCHED_MAX;
+    return w->no_memory ? NULL : state;
 }
 
 /* NULL: no memory. */
-static struct becalm_target *target_of(struct world *w, struct hop *hop, uint32_t caller, uint32_t kind)
+static struct state *state_of(struct world *w, struct hop *hop, uint32_t caller, uint32_t kind)
 {
-    struct becalm_target **mine = &hop->target[(size_t)caller * hop->kinds];
+    struct state **mine = &hop->state[(size_t)caller * hop->kinds];
     if (mine[kind] != NULL) {
         return mine[kind];
     }
     const struct rules *rules = &hop->rules[kind];
     if (kind > 0 && rules->level != BECALM_LEVEL_ENDPOINT && mine[0] == NULL) {
-        mine[0] = target_make(w, hop, &hop->rules[0], NULL);
+        mine[0] = state_make(w, hop, &hop->rules[0], NULL);
         if (mine[0] == NULL) {
             return NULL;
         }
     }
-    return mine[kind] = target_make(w, hop, rules, kind > 0 ? mine[0] : NULL);
+    return mine[kind] = state_make(w, hop, rules, kind > 0 && mine[0] != NULL ? &mine[0]->target : NULL);
 }
 
 struct becalm_limit *hop_limit(struct world *w, struct hop *hop, uint32_t caller)
 {
-    const struct becalm_target *target = target_of(w, hop, caller, 0);
-    w->no_memory |= target == NULL;
-    return target == NULL ? NULL : target->limit;
+    const struct state *state = state_of(w, hop, caller, 0);
+    w->no_memory |= state == NULL;
+    return state == NULL ? NULL : state->target.limit;
 }
 
 void hop_foresee(const struct hop *hop, uint32_t caller, uint32_t calls)
 {
-    struct becalm_target *const *mine = &hop->target[(size_t)caller * hop->kinds];
+    struct state *const *mine = &hop->state[(size_t)caller * hop->kinds];
     if (calls >= HOP_FORESEEN) {
         __builtin_prefetch(mine);
     } else if (*mine != NULL) {
-        fetch(*mine, calls > 0 ? 1 : hop->target_bytes);
+        fetch(*mine, calls > 0 ? 1 : hop->state_bytes);
     }
+}
+
+/* The queue of first attempts, as the hosts of the engine have it. */
+
+/* Could the limit say no to the next call? */
+static bool may_be_full(const struct becalm_limit *limit, const struct becalm_limit_policy *policy)
+{
+    uint32_t most = becalm_limit_now(limit, policy);
+    return becalm_limit_in_flight(limit) >= most || most <= policy->min; /* at its minimum it may pace */
+}
+
+/* The queue and its gate, together. */
+struct waiting {
+    struct becalm_gate gate;
+    struct becalm_queue queue;
+};
+
+/* A queue takes more room than all the rest of a state, and most callers never need one: it is made when somebody might
+ * have to wait. NULL: none, or no memory. */
+static struct becalm_queue *queue_of(struct world *w, struct state *state, const struct becalm_policy *policy)
+{
+    struct becalm_target *target = &state->target;
+    if (state->queue != NULL || target->limit == NULL || !may_be_full(target->limit, &policy->limit)) {
+        return state->queue;
+    }
+    struct waiting *waiting = part(w, sizeof *waiting);
+    if (waiting == NULL) {
+        return NULL;
+    }
+    becalm_gate_init(target->gate = &waiting->gate);
+    becalm_queue_init(&waiting->queue, &waiting->gate, target->limit);
+    return state->queue = &waiting->queue;
+}
+
+uint32_t gate_waiting(const struct hop *hop)
+{
+    const struct state *state = hop->state[0];
+    return state == NULL || state->queue == NULL ? 0 : state->queue->length;
 }
 
 /* Calls. */
@@ -165,15 +193,21 @@ static uint64_t flow_of(const struct world *w, const struct job *job)
     return job == NULL || job->op == NOTHING ? 0 : ((uint64_t)job->hop + 1) << 32 | op_at(w, job->op)->caller;
 }
 
-static void queue_serve(struct world *w, struct hop *hop, uint32_t caller)
+/* Calls that are served may end at once and free their slots in turn: they are seen to by the first of these. */
+static void queue_serve(struct world *w, struct becalm_queue *queue, const struct becalm_policy *policy)
 {
+    if (queue == w->serving) {
+        return;
+    }
     struct becalm_moment at = moment(w);
     struct becalm_ticket *ticket;
-    const struct becalm_policy *policy = &hop->rules[0].policy;
-    while ((ticket = becalm_queue_next(&hop->queue[caller], &policy->gate, &policy->limit, &at)) != NULL) {
+    const struct becalm_queue *before = w->serving;
+    w->serving = queue;
+    while ((ticket = becalm_queue_next(queue, &policy->gate, &policy->limit, &at)) != NULL) {
         struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
         op_step(w, (uint32_t)(uintptr_t)ticket->owner, 0, &event);
     }
+    w->serving = before;
 }
 
 /* What a gateway answers: what it was answered itself; else 502, 504, or 503 if it sent nothing at all. */
@@ -254,8 +288,8 @@ static void op_trace(const struct world *w, const struct op *op, uint32_t attemp
 static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event)
 {
     struct op *op = op_at(w, id);
-    struct hop *hop = &w->hop[op->hop];
-    uint32_t caller = op->caller;
+    const struct state *state = (const struct state *)op->call.target; /* its first member */
+    const struct becalm_policy *policy = op->call.policy;
     struct becalm_action action;
     event->at = moment(w);
     becalm_call_step(&op->call, event, &action);
@@ -277,8 +311,8 @@ static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becal
         clock_plan(&w->clock,
                    (struct event){.at = action.wake_at, .kind = CALL_WAKES, .id = id, .generation = op->generation});
     }
-    if ((action.flags & BECALM_DO_SERVE) != 0 && hop->queue != NULL) {
-        queue_serve(w, hop, caller);
+    if ((action.flags & BECALM_DO_SERVE) != 0 && state->queue != NULL) {
+        queue_serve(w, state->queue, policy);
     }
 }
 
@@ -286,9 +320,9 @@ void op_begin(struct world *w, const struct op_origin *origin)
 {
     struct hop *hop = &w->hop[origin->hop];
     uint32_t kind = hop->is_gate ? 0 : origin->endpoint;
-    struct becalm_target *target = target_of(w, hop, origin->caller, kind);
+    struct state *state = state_of(w, hop, origin->caller, kind);
     uint32_t id = pool_take(&w->ops);
-    if (target == NULL || id == NOTHING) {
+    if (state == NULL || id == NOTHING) {
         w->no_memory = true;
         return;
     }
@@ -309,11 +343,11 @@ void op_begin(struct world *w, const struct op_origin *origin)
         .keyed = op->operation.keyed,
         .deadline_at = parent == NULL || !w->options->carries_deadlines ? BECALM_NEVER : parent->deadline_at,
         .retry_from_above = parent != NULL && parent->attempt > 0,
-        .queue = hop->queue == NULL ? NULL : &hop->queue[origin->caller],
+        .queue = queue_of(w, state, &hop->rules[kind].policy),
         .flow = hop->is_gate ? flow_of(w, parent) : 0,
         .owner = (void *)(uintptr_t)id,
     };
-    becalm_call_init(&op->call, &hop->rules[kind].policy, target, &request);
+    becalm_call_init(&op->call, &hop->rules[kind].policy, &state->target, &request);
     struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
     op_step(w, id, 0, &event);
 }
@@ -344,7 +378,7 @@ void op_foresee(const struct world *w, uint32_t id)
 void op_foresee_target(const struct world *w, uint32_t id)
 {
     const struct op *op = op_at(w, id);
-    fetch(op->call.target, w->hop[op->hop].target_bytes);
+    fetch(op->call.target, w->hop[op->hop].state_bytes);
 }
 
 /* Making and unmaking hops. */
@@ -368,8 +402,24 @@ static struct link link_between(const struct scenario *plan, const char *from, c
     return (struct link){.latency = latency_dist(plan, plan->link), .loss_ppm = plan->loss_ppm};
 }
 
+/* What the host makes of a policy. */
+static void role_settle(struct becalm_policy *policy, enum scenario_role role, bool auto_limit)
+{
+    switch (role) {
+    case ROLE_LIBRARY:
+    case ROLE_SIDECAR:
+        becalm_gate_for_caller(&policy->gate);
+        return;
+    case ROLE_GATEWAY:
+        policy->gate.caller = false;
+        policy->limit.kind = auto_limit ? BECALM_LIMIT_SLOTS : policy->limit.kind;
+        return;
+    }
+    BECALM_UNREACHABLE();
+}
+
 /* What the file says of the service and its endpoints, or else what holds for all. */
-static void rules_fill(const struct world *w, struct hop *hop, bool retries)
+static void rules_fill(const struct world *w, struct hop *hop, enum scenario_role role, bool retries)
 {
     const struct world_options *options = w->options;
     uint32_t first = world_target(w->plan, hop->to, 0);
@@ -382,6 +432,8 @@ static void rules_fill(const struct world *w, struct hop *hop, bool retries)
             rules->policy.max_retries = 0;
             rules->policy.hedge.enabled = false;
         }
+        role_settle(&rules->policy, role,
+                    options->auto_limit_to == NULL ? options->auto_limit : options->auto_limit_to[first + kind]);
     }
 }
 
@@ -397,8 +449,8 @@ static struct hop *hop_make(struct world *w, const char *from, uint32_t to, uint
     hop->link = link_between(w->plan, from, service->name);
     hop->hosts = service->hosts > 1 && !service->gate ? service->hosts : 0;
     hop->rules = calloc(kinds, sizeof *hop->rules);
-    hop->target = calloc((size_t)callers * kinds, sizeof(struct becalm_target *));
-    return hop->rules == NULL || hop->target == NULL ? NULL : hop;
+    hop->state = calloc((size_t)callers * kinds, sizeof(struct state *));
+    return hop->rules == NULL || hop->state == NULL ? NULL : hop;
 }
 
 static bool gate_make(struct world *w, uint32_t to)
@@ -413,12 +465,6 @@ static bool gate_make(struct world *w, uint32_t to)
     hop->hosts = service->hosts > 1 ? service->hosts : 0;
     hop->rules[0].policy = own != NULL && own[to] != NULL ? *own[to] : *w->options->gate_policy;
     hop->rules[0].policy.lease.enabled = false; /* what it passes on is its callers', who have told of it */
-    hop->queue = calloc(1, sizeof *hop->queue);
-    struct becalm_target *target = target_of(w, hop, 0, 0);
-    if (hop->queue == NULL || target == NULL) {
-        return false;
-    }
-    becalm_queue_init(hop->queue, target->gate, target->limit);
     return true;
 }
 
@@ -440,7 +486,7 @@ static bool client_hops_make(struct world *w)
         if (hop == NULL) {
             return false;
         }
-        rules_fill(w, hop, client->retries);
+        rules_fill(w, hop, client->role, client->retries);
     }
     return true;
 }
@@ -457,7 +503,7 @@ static bool service_hops_make(struct world *w, uint32_t i)
         if (hop == NULL) {
             return false;
         }
-        rules_fill(w, hop, true);
+        rules_fill(w, hop, plan->role, true);
     }
     return true;
 }
@@ -484,8 +530,7 @@ bool hops_make(struct world *w)
 void hops_free(struct world *w)
 {
     for (uint32_t i = 0; i < w->hop_count; i++) {
-        free(w->hop[i].target);
-        free(w->hop[i].queue);
+        free(w->hop[i].state);
         free(w->hop[i].rules);
     }
     free(w->hop);

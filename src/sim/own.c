@@ -61,7 +61,9 @@ static void service_fill(struct own *own, const struct making *m, uint32_t i)
     const struct scenario_service *service = &plan->services[i];
     const struct becalm_service *file = becalm_config_find(config, service->name);
     uint32_t target = world_target(plan, i, 0);
-    own->level_to[target] = file == NULL ? becalm_config_defaults(config)->level : file->rules.level;
+    const struct becalm_rules *rules = file == NULL ? becalm_config_defaults(config) : &file->rules;
+    own->level_to[target] = rules->level;
+    own->auto_to[target] = rules->auto_limit;
     if (file != NULL) {
         caller_policy(m, &file->rules, &own->policy[target]);
         own->policy_to[target] = &own->policy[target];
@@ -72,11 +74,13 @@ static void service_fill(struct own *own, const struct making *m, uint32_t i)
         const struct becalm_endpoint *endpoint = file == NULL ? NULL : endpoint_find(file, service->endpoints[e].name);
         uint32_t at = target + 1 + e;
         own->policy_to[at] = own->policy_to[target];
+        own->auto_to[at] = own->auto_to[target];
         own->level_to[at] = m->built_in ? own->level_to[target] : BECALM_LEVEL_SERVICE;
         if (endpoint != NULL) {
             caller_policy(m, &endpoint->rules, &own->policy[at]);
             own->policy_to[at] = &own->policy[at];
             own->level_to[at] = endpoint->rules.level;
+            own->auto_to[at] = endpoint->rules.auto_limit;
         }
     }
 }
@@ -92,10 +96,11 @@ static int make(struct own *own, const struct making *m, struct world_options *o
     own->policy = calloc(targets, sizeof *own->policy);
     own->policy_to = calloc(targets, sizeof *own->policy_to);
     own->level_to = calloc(targets, sizeof *own->level_to);
+    own->auto_to = calloc(targets, sizeof *own->auto_to);
     own->gate_policy = calloc(plan->service_count, sizeof *own->gate_policy);
     own->gate_to = calloc(plan->service_count, sizeof *own->gate_to);
-    if (own->policy == NULL || own->policy_to == NULL || own->level_to == NULL || own->gate_policy == NULL ||
-        own->gate_to == NULL) {
+    if (own->policy == NULL || own->policy_to == NULL || own->level_to == NULL || own->auto_to == NULL ||
+        own->gate_policy == NULL || own->gate_to == NULL) {
         return BECALM_ENOMEM;
     }
     for (uint32_t i = 0; i < plan->service_count; i++) {
@@ -104,6 +109,7 @@ static int make(struct own *own, const struct making *m, struct world_options *o
     options->policy = &own->hop;
     options->policy_to = own->policy_to;
     options->level_to = own->level_to;
+    options->auto_limit_to = own->auto_to;
     options->gate_policy = &own->gate;
     options->gate_policy_to = own->gate_to;
     options->carries_deadlines = true;
@@ -130,6 +136,7 @@ void own_free(struct own *own)
     free(own->policy);
     free(own->policy_to);
     free(own->level_to);
+    free(own->auto_to);
     free(own->gate_policy);
     free(own->gate_to);
 }

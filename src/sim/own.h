@@ -16,6 +16,7 @@ struct own {
     struct becalm_policy *policy;           /* by world_target() */
     const struct becalm_policy **policy_to; /* NULL where `defaults:` count */
     enum becalm_budget_level *level_to;     /* likewise, all of them */
+    bool *auto_to;                          /* likewise: is the limit's kind `auto`? */
     struct becalm_policy *gate_policy;      /* by service */
     const struct becalm_policy **gate_to;
 };

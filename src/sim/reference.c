@@ -124,6 +124,7 @@ static bool scenario_options(const char *name, const struct scenario *plan, stru
             own_options(&own->policy, plan, hop, gate, options);
             hop->attempt_timeout = own->has_timeout ? hop->attempt_timeout : gate->attempt_timeout;
             options->level = own->level;
+            options->auto_limit = own->auto_limit;
             options->carries_deadlines = options->carries_marks = own->carries;
             options->marks_always = own->marks_always;
             hop->deadline = own->has_deadline ? hop->deadline : gate->deadline;
@@ -150,6 +151,7 @@ bool reference_options(const char *name, const struct scenario *plan, struct bec
     options->policy = hop;
     options->policy_to = NULL;
     options->gate_policy = gate;
+    options->auto_limit = ours;
     options->carries_deadlines = ours;
     options->carries_marks = ours;
     return true;

@@ -12,6 +12,13 @@
 #define SCENARIO_NONE         UINT32_MAX
 #define SCENARIO_SERVICES_MAX 1000u
 
+/* Which host of the engine a caller is. */
+enum scenario_role {
+    ROLE_LIBRARY, /* libbecalm-curl, run, exec: limit and queue are those of a single caller */
+    ROLE_SIDECAR, /* `becalm proxy` with role: sidecar: the same */
+    ROLE_GATEWAY  /* `becalm proxy` with role: gateway: the limit is slots, the queue is a gate */
+};
+
 /* A part of a service whose requests differ from the rest. */
 struct scenario_endpoint {
     const char *name;
@@ -32,7 +39,8 @@ struct scenario_service {
     bool lifo;          /* the latest first */
     bool codel; /* what has waited over 20 ms is refused while the queue has lasted over 100 ms; else over 1 s */
     bool gate;  /* a gateway of ours stands in front of it */
-    uint32_t instances; /* as a caller: each with an engine state of its own */
+    uint32_t instances;      /* as a caller: each with an engine state of its own */
+    enum scenario_role role; /* of these */
     struct dist time;
     uint32_t error_ppm; /* of its own answers */
     uint32_t hang_ppm;  /* of the attempts that reach it: `hang` is added */
@@ -53,9 +61,10 @@ struct scenario_client {
     const char *to;
     /* Calls per second of all callers, in thousandths, Poisson; 0: each has a loop, or connections. */
     uint64_t rate_milli;
-    struct dist think;         /* loop: from an answer to the same caller's next call */
-    uint32_t calls;            /* of each caller, then it stops (with a rate: as many in all); 0: no end */
-    uint32_t callers;          /* instances, chosen at random */
+    struct dist think; /* loop: from an answer to the same caller's next call */
+    uint32_t calls;    /* of each caller, then it stops (with a rate: as many in all); 0: no end */
+    uint32_t callers;  /* instances, chosen at random */
+    enum scenario_role role;
     const uint32_t *share_ppm; /* of its calls to each endpoint of the service; NULL: as the service says */
     bool retries;              /* false: this hop makes one attempt, whatever the policy */
     uint32_t connections;      /* that each caller keeps open, instead of calling; 0: it calls */
@@ -111,6 +120,7 @@ struct scenario_policy {
     const char *name;
     struct becalm_policy policy;
     enum becalm_budget_level level;
+    bool auto_limit;  /* nobody has written the limit's kind */
     bool has_timeout; /* it is written there; else the scenario's */
     bool has_deadline;
     bool carries;      /* deadlines travel down the graph, and marks up */

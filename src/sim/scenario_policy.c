@@ -93,6 +93,7 @@ bool scenario_policy_load(struct loader *l, struct scenario_policy *policy, cons
     }
     rules_caller_policy(&rules, &policy->policy);
     policy->level = rules.level;
+    policy->auto_limit = rules.auto_limit;
     policy->has_timeout = becalm_rules_origin(&rules, "attemptTimeout").level != BECALM_FROM_BUILT_IN;
     policy->has_deadline = becalm_rules_origin(&rules, "deadline").level != BECALM_FROM_BUILT_IN;
     return true;

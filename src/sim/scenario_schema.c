@@ -11,6 +11,7 @@
 #define FIELD(what, field) .type = TYPE_##what, .offset = offsetof(ROW, field)
 
 static const char *const hang_words[] = {"all", "first", NULL};
+static const char *const role_words[] = {"library", "sidecar", "gateway", NULL};
 static const char *const order_words[] = {"fifo", "lifo", NULL};
 
 #define ROW struct scenario
@@ -40,6 +41,7 @@ static const struct schema_key service[] = {
     {"queue.codel", FIELD(BOOLEAN, codel), .sentence = "whether what has waited too long is refused"},
     {"gate", FIELD(BOOLEAN, gate), .sentence = "whether a gateway of ours stands in front"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, 10000), .sentence = "as a caller: each with its own budget, breaker and limit"},
+    {"role", FIELD(WORD, role), .words = role_words, .sentence = "as a caller: what runs the policy, a library, sidecar or gateway"},
     {"errors", FIELD(PERCENT, error_ppm), RANGE(0, MILLION), .sentence = "of its own answers"},
     {"hangs.percent", FIELD(PERCENT, hang_ppm), RANGE(0, MILLION), .sentence = "of its attempts that hang"},
     {"hangs.time", FIELD(DURATION, hang), RANGE(1, HOUR), .sentence = "that a hang adds"},
@@ -105,6 +107,7 @@ static const struct schema_key client[] = {
     {"rate", FIELD(RATE, rate_milli), RANGE(1, UINT64_C(1000) * MILLION), .sentence = "calls per second of all callers together"},
     {"calls", FIELD(INTEGER, calls), RANGE(1, MILLION), .sentence = "that each caller makes, before it stops"},
     {"callers", FIELD(INTEGER, callers), RANGE(1, MILLION), .sentence = "instances, each with its own budget, breaker and limit"},
+    {"role", FIELD(WORD, role), .words = role_words, .sentence = "what runs the policy: a library, sidecar or gateway"},
     {"retries", FIELD(BOOLEAN, retries), .sentence = "false: one attempt, whatever the policy says"},
     {"connections", FIELD(INTEGER, connections), RANGE(1, MILLION), .sentence = "that each caller keeps open, instead of calling"},
     {"key", FIELD(BOOLEAN, key), .sentence = "whether requests carry an idempotency key"},

@@ -134,9 +134,9 @@ static void hop_look(const struct world *w, const struct hop *hop, struct look *
     uint32_t step = (hop->callers + most - 1) / most;
     for (uint32_t caller = 0; caller < hop->callers; caller += step) {
         for (uint32_t kind = 0; kind < hop->kinds; kind++) {
-            const struct becalm_target *target = hop->target[(size_t)caller * hop->kinds + kind];
-            if (target != NULL) { /* who has not called yet has lost nothing yet */
-                target_look(w, target, &hop->rules[kind].policy, look);
+            const struct state *state = hop->state[(size_t)caller * hop->kinds + kind];
+            if (state != NULL) { /* who has not called yet has lost nothing yet */
+                target_look(w, &state->target, &hop->rules[kind].policy, look);
             }
         }
     }
@@ -148,7 +148,7 @@ static uint64_t waiting(const struct world *w, const struct service *service)
     for (uint32_t i = 0; i < service->plan->hosts; i++) {
         sum += service->host[i].queue.count;
     }
-    return service->gate == NOTHING ? sum : sum + w->hop[service->gate].queue->length;
+    return service->gate == NOTHING ? sum : sum + gate_waiting(&w->hop[service->gate]);
 }
 
 void series_second(struct world *w, uint32_t second)

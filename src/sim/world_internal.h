@@ -137,6 +137,14 @@ struct rules {
     enum becalm_budget_level level;
 };
 
+/* What a caller keeps about a target. */
+struct state {
+    struct becalm_target target;
+    struct becalm_limit limit;
+    struct becalm_mark mark;
+    struct becalm_queue *queue; /* NULL: nobody has had to wait yet, or none may */
+};
+
 /* A place from which a service is called: a client group, an instance group of another service, or a gate. */
 struct hop {
     uint32_t to;
@@ -144,12 +152,11 @@ struct hop {
     bool is_gate;
     const char *from; /* the client's or service's name */
     struct link link;
-    uint32_t hosts;                /* that its callers choose from; 0: they have no choice */
-    uint32_t kinds;                /* of requests: of the service itself, then of its endpoints; gates know only one */
-    struct rules *rules;           /* by kind */
-    struct becalm_target **target; /* by caller, then by kind; NULL: not used yet */
-    size_t target_bytes;           /* of a target, what is worth to be asked for before it is used */
-    struct becalm_queue *queue;    /* gates only */
+    uint32_t hosts;       /* that its callers choose from; 0: they have no choice */
+    uint32_t kinds;       /* of requests: of the service itself, then of its endpoints; gates know only one */
+    struct rules *rules;  /* by kind */
+    struct state **state; /* by caller, then by kind; NULL: not used yet */
+    size_t state_bytes;   /* of a state, what is worth to be asked for before it is used */
 };
 
 /* What a caller wants done once, however many calls and attempts that takes: see effect.c. */
@@ -206,6 +213,9 @@ struct dist latency_dist(const struct scenario *, becalm_ns mean);
 bool link_loses(struct world *, const struct link *);
 /* If not: how long is it on its way? */
 becalm_ns link_takes(struct world *, const struct link *);
+
+/* How many of a gate's calls wait. */
+uint32_t gate_waiting(const struct hop *);
 
 /* The limit of a caller; NULL: none, or no memory. */
 struct becalm_limit *hop_limit(struct world *, struct hop *, uint32_t caller);
@@ -443,6 +453,7 @@ struct world {
     struct effects effects;
     struct connections *connections; /* by client */
     struct stores stores;
+    const struct becalm_queue *serving; /* whose calls are being served; NULL: none's */
     bool no_memory;
     bool stopped;
 };

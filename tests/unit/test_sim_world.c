@@ -650,6 +650,85 @@ static void test_sim_world__a_gate_serves_callers_in_turn(void **state)
     lab_close(&lab);
 }
 
+/* Callers have the queue of the host that they are. */
+
+/* A page of so many calls at once, over a limit of one, to a service of 10 ms; so many of them arrive. */
+static uint64_t arrivals_of_a_page(const char *role, const char *gate, const char *timeout, unsigned calls)
+{
+    struct lab lab;
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "length: 4s\nlink: {latency: 0s}\ntimeout: %s\n"
+                   "policies: {one: {maxRetries: 0, limit: {kind: fixed, max: 1}, gate: {%s}}}\n"
+                   "services: {page: {time: {constant: 0s}, calls: [leaf], fanOut: %u, role: %s}, "
+                   "leaf: {time: {constant: 10ms}}}\n"
+                   "clients: {users: {to: page, rate: 1000/s, calls: 1, retries: false}}\n",
+                   timeout, gate, calls, role);
+    lab_open(&lab, text, "one");
+    lab.options.carries_deadlines = false; /* that of the page would end all waiting */
+    lab_run(&lab);
+    const struct world_service *leaf = &lab.result.service[1];
+    uint64_t arrived = leaf->arrivals[0] + leaf->arrivals[1] + leaf->arrivals[2] + leaf->arrivals[3];
+    check_eq_u64(leaf->ended[strcmp(role, "gateway") == 0 ? BECALM_WHY_SHED : BECALM_WHY_LIMIT], calls - arrived);
+    lab_close(&lab);
+    return arrived;
+}
+
+static void test_sim_world__callers_queue_first_attempts(void **state)
+{
+    (void)state;
+    static const char *const role[] = {"library", "sidecar"};
+    for (unsigned i = 0; i < 2; i++) {
+        check_eq_u64(arrivals_of_a_page(role[i], "", "1s", 200), 200); /* in calm the last one waits for 1.99 s */
+        /* 0, 10, ... 240 ms: at 250 ms it is over. */
+        check_eq_u64(arrivals_of_a_page(role[i], "maxQueueTime: 250ms", "1s", 29), 25);
+        check_eq_u64(arrivals_of_a_page(role[i], "maxQueue: 7", "1s", 29),
+                     8); /* one at once, and as many as may wait */
+        check_eq_u64(arrivals_of_a_page(role[i], "maxQueue: 0", "1s", 29), 1);
+    }
+}
+
+/* A gateway's queue is a gate: patience of a quarter of the timeout, at most 1 s; and CoDel, which after 100 ms lets
+ * those go that find 30 or more in line. */
+static void test_sim_world__a_caller_in_role_gateway_has_a_gate(void **state)
+{
+    (void)state;
+    check_eq_u64(arrivals_of_a_page("gateway", "", "1s", 29), 25);
+    check_eq_u64(arrivals_of_a_page("gateway", "minQueue: 1000", "20s", 200), 100);
+    check_eq_u64(arrivals_of_a_page("gateway", "", "20s", 200), 11 + 29);
+}
+
+/* The limit of whom nobody told which kind: a gateway has slots, which begin at their maximum; a caller has aimd. */
+static void test_sim_world__the_role_settles_the_limit(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 5s\n"
+                            "services: {a: {time: {constant: 1ms}}, b: {time: {constant: 1ms}}, c: {time: {constant: "
+                            "1ms}}}\n"
+                            "clients: {x: {to: a, rate: 10/s}, y: {to: b, rate: 10/s, role: sidecar}, "
+                            "z: {to: c, rate: 10/s, role: gateway}}\n",
+                            "becalm");
+    check_eq_u64(lab.result.service[0].limit[4], 1000);
+    check_eq_u64(lab.result.service[1].limit[4], 1000);
+    check_eq_u64(lab.result.service[2].limit[4], 10000);
+    lab_close(&lab);
+}
+
+/* Pages of 30 calls, one every 5 s or so, and the leaf is unreachable for 30 s. What the limit was cut to does not hold
+ * all of a page; those that find no slot wait for one. Without a queue no page was whole for minutes. */
+static void test_sim_world__pages_are_whole_again_soon_after_a_hang(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 200s\n"
+                            "services: {page: {time: {constant: 1ms}, fanOut: 30, calls: [leaf]}, "
+                            "leaf: {time: {exponential: 20ms}}}\n"
+                            "clients: {users: {to: page, rate: 12/m, retries: false}}\n"
+                            "faults: {cut: {at: 60s, for: 30s, service: leaf, partition: true}}\n",
+                            "becalm");
+    check_between_u64(lab.measure.recovered_after_s, 0, 20);
+    lab_close(&lab);
+}
+
 /* A policy file. */
 
 static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates(void **state)
@@ -713,4 +792,8 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__the_series_look_at_every_endpoint),
              cmocka_unit_test(test_sim_world__every_step_is_told_and_every_second),
              cmocka_unit_test(test_sim_world__a_gate_serves_callers_in_turn),
+             cmocka_unit_test(test_sim_world__callers_queue_first_attempts),
+             cmocka_unit_test(test_sim_world__a_caller_in_role_gateway_has_a_gate),
+             cmocka_unit_test(test_sim_world__the_role_settles_the_limit),
+             cmocka_unit_test(test_sim_world__pages_are_whole_again_soon_after_a_hang),
              cmocka_unit_test(test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates))
