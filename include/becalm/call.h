@@ -31,8 +31,9 @@ enum becalm_event_kind {
     BECALM_EVENT_CANCEL, /* the caller is gone */
     BECALM_EVENT_LEFT, /* the caller may have gone: what is in flight may still answer it, no retry or hedge is begun */
     BECALM_EVENT_SENT, /* a request that streams is through to its end: the attempt's time begins */
-    BECALM_EVENT_HELD /* a failed answer's head has arrived, and the host keeps it back until it has more of it: HEAD or
-                         DONE comes later, but for the limit the attempt is answered now */
+    BECALM_EVENT_HELD, /* a failed answer's head has arrived, and the host keeps it back until it has more of it: HEAD
+                          or DONE comes later, but for the limit the attempt is answered now */
+    BECALM_EVENT_LINE_UP /* after BECALM_DO_LINE_UP, with the lock of its lines */
 };
 
 struct becalm_event {
@@ -44,12 +45,13 @@ struct becalm_event {
 
 /* Bits of action.flags. Do them in this order. */
 enum becalm_do {
-    BECALM_DO_CANCEL = 1, /* abandon the attempts in action.cancel; the host reports them no more */
-    BECALM_DO_SEND = 2,   /* send attempt action.attempt to action.host; it may take until action.timeout_at */
-    BECALM_DO_ANSWER = 4, /* pass the answer in action.slot on to the caller as it comes */
-    BECALM_DO_FINISH = 8, /* the call is over, for the reason `why` */
-    BECALM_DO_SERVE = 16, /* a slot of the limit was freed: call becalm_queue_next() until NULL */
-    BECALM_DO_PARK = 32   /* the call was parked: call becalm_parking_next() until NULL */
+    BECALM_DO_CANCEL = 1,  /* abandon the attempts in action.cancel; the host reports them no more */
+    BECALM_DO_SEND = 2,    /* send attempt action.attempt to action.host; it may take until action.timeout_at */
+    BECALM_DO_ANSWER = 4,  /* pass the answer in action.slot on to the caller as it comes */
+    BECALM_DO_FINISH = 8,  /* the call is over, for the reason `why` */
+    BECALM_DO_SERVE = 16,  /* a slot of the limit was freed: call becalm_queue_next() until NULL */
+    BECALM_DO_PARK = 32,   /* the call was parked: call becalm_parking_next() until NULL */
+    BECALM_DO_LINE_UP = 64 /* it must wait in lines that threads share: take their lock and feed it LINE_UP */
 };
 
 struct becalm_action {
@@ -81,6 +83,7 @@ struct becalm_request {
     struct becalm_queue *queue; /* this worker's queue at the target's gate; NULL: can't wait */
     uint64_t flow;              /* who calls, for what is shared out among clients; 0: nobody in particular */
     struct becalm_parking *parking; /* this worker's line at the target's restart; NULL: can't wait for a host */
+    bool lines_shared;              /* threads share both under a lock of the host's; see becalm_call_in_line() */
     void *owner;                    /* the host's, for becalm_ticket.owner and becalm_berth.owner */
 };
 
@@ -134,6 +137,7 @@ enum becalm_phase { /* the engine's own */
                     BECALM_PHASE_GATED,    /* waits in the gate */
                     BECALM_PHASE_PACED,    /* waits for the client-side rate limit */
                     BECALM_PHASE_PARKED,   /* no host accepts connections: waits for one that does */
+                    BECALM_PHASE_OUTSIDE,  /* must wait, and its host has not taken the lock of the lines yet */
                     BECALM_PHASE_FLYING,   /* one or more attempts are in flight */
                     BECALM_PHASE_WAITING,  /* waits to retry */
                     BECALM_PHASE_ANSWERED, /* the answer is on its way to the caller */
@@ -159,6 +163,7 @@ struct becalm_call {
     bool retried_once;             /* an outcome that may be retried only once was */
     bool leased;                   /* the retry that waits or flies is paid from the shared budget too */
     bool probing;                  /* the attempt that is sent next, or flies, asks whether a host is back */
+    bool parks;                    /* OUTSIDE: it waits for a host, not in the gate */
     bool left;                     /* the caller may have gone: nothing is begun for it any more */
     enum becalm_outcome_kind last; /* how the latest attempt ended */
     uint32_t answer;               /* ANSWERED: the slot whose answer goes to the caller */
@@ -205,6 +210,12 @@ BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm
 BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
 
 BECALM_API bool becalm_call_ended(const struct becalm_call *);
+
+/* Does it wait in the gate or for a host? With lines that threads share (request.lines_shared) a step of such a call
+ * needs their lock, as becalm_queue_next() and becalm_parking_next() do. Only SERVE does not: by then it is out of the
+ * line. A call that does not wait needs no lock: where it must, the action says LINE_UP, and the host feeds that event
+ * with the lock held, at once. Whether it waits is known to the thread that it belongs to. */
+BECALM_API bool becalm_call_in_line(const struct becalm_call *);
 
 BECALM_END_DECLS
 

@@ -9,6 +9,9 @@
  *   enum becalm_reason why = becalm_run(guard, fetch, &order);             from any thread, as often as you like
  *   becalm_guard_free(guard);
  *
+ * A first attempt that finds no slot in the limit waits in line, and so does one that no host took
+ * (outcome.no_listener) while its host restarts; another thread wakes it.
+ *
  * The function makes one attempt and says how it ended. Since it blocks, the engine can't cut it short: it is told how
  * long it may take and keeps to that by itself. For the same reason there is no hedging here. */
 

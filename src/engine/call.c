@@ -25,6 +25,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->retried_once = false;
     call->leased = false;
     call->probing = false;
+    call->parks = false;
     call->left = false;
     call->last = BECALM_OUTCOME_CANCELLED;
     call->answer = BECALM_SLOTS;
@@ -88,6 +89,11 @@ void becalm_call_sent_to(struct becalm_call *call, uint32_t slot, uint32_t host,
 bool becalm_call_ended(const struct becalm_call *call)
 {
     return call->phase == BECALM_PHASE_ENDED;
+}
+
+bool becalm_call_in_line(const struct becalm_call *call)
+{
+    return call->phase == BECALM_PHASE_GATED || call->phase == BECALM_PHASE_PARKED;
 }
 
 bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outcome *outcome)
@@ -451,6 +457,7 @@ BECALM__SELDOM static void timer(struct step *s)
         timer_flying(s);
         break;
     case BECALM_PHASE_NEW:
+    case BECALM_PHASE_OUTSIDE:
     case BECALM_PHASE_WAITING: /* see retry_or_wait */
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
@@ -497,6 +504,7 @@ static becalm_ns wake_at(const struct becalm_call *call)
     case BECALM_PHASE_FLYING:
         return flying_wake_at(call);
     case BECALM_PHASE_NEW:
+    case BECALM_PHASE_OUTSIDE:
     case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
         return BECALM_NEVER;
@@ -537,6 +545,18 @@ static void action_clear(struct becalm_action *action)
     action->wake_at = BECALM_NEVER;
 }
 
+/* The host has the lock of the lines. What the call waits for may have come meanwhile: it asks once more. */
+BECALM__SELDOM static void line_up(struct step *s)
+{
+    s->locked = true;
+    if (s->call->parks) {
+        becalm__call_park_locked(s);
+    } else {
+        becalm__call_enter(s);
+        becalm__call_say_probe(s);
+    }
+}
+
 BECALM__APART static void other_event(struct step *s, const struct becalm_event *event)
 {
     struct becalm_call *call = s->call;
@@ -571,6 +591,11 @@ BECALM__APART static void other_event(struct step *s, const struct becalm_event 
     case BECALM_EVENT_HELD:
         if (is_in_flight(call, event->slot) && call->phase == BECALM_PHASE_FLYING) {
             becalm__attempt_held(s, event->slot, &event->outcome);
+        }
+        return;
+    case BECALM_EVENT_LINE_UP:
+        if (call->phase == BECALM_PHASE_OUTSIDE) {
+            line_up(s);
         }
         return;
     }

@@ -196,6 +196,10 @@ BECALM__SELDOM static void limit_reached(struct step *s)
     bool paced = why == BECALM_WHY_LIMIT && call->record.have < call->record.need;
     bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
     if (may_wait && (!paced || becalm__gate_waits(call->request.queue->gate))) {
+        if (becalm__call_outside(s, false)) {
+            becalm__call_explain(s, 0, 0);
+            return;
+        }
         if (line_up(s)) {
             becalm__call_explain(s, 0, 0);
             call->phase = BECALM_PHASE_GATED;
@@ -296,9 +300,7 @@ void becalm__call_served(struct step *s)
         becalm_limit_sent(call->target->limit, &live->slot, s->now);
     }
     first_send(s);
-    if (call->probing && (s->action->flags & BECALM_DO_SEND) != 0) {
-        s->action->why = BECALM_WHY_NO_HOST; /* as in becalm__call_unpark */
-    }
+    becalm__call_say_probe(s);
 }
 
 void becalm__call_expire(struct step *s)

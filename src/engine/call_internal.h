@@ -19,7 +19,8 @@ struct step {
     const struct becalm_moment *at;
     becalm_ns now; /* at->now: nearly every question asks for it */
     struct becalm_action *action;
-    bool cut; /* the attempt of this step was cut by the call's deadline */
+    bool cut;    /* the attempt of this step was cut by the call's deadline */
+    bool locked; /* the host holds the lock of the lines that threads share */
 };
 
 /* call.c */
@@ -96,6 +97,20 @@ static inline void becalm__call_queue_leave(struct step *s)
 {
     becalm_queue_leave(&s->call->ticket);
     s->action->flags |= BECALM_DO_SERVE;
+}
+
+/* The call must wait in a line. True: threads share that, and the host comes back with its lock. */
+static inline bool becalm__call_outside(struct step *s, bool parks)
+{
+    struct becalm_call *call = s->call;
+    if (!call->request.lines_shared || s->locked) {
+        return false;
+    }
+    call->phase = BECALM_PHASE_OUTSIDE;
+    call->parks = parks;
+    s->action->why = parks ? BECALM_WHY_NO_HOST : BECALM_WHY_QUEUED;
+    s->action->flags |= BECALM_DO_LINE_UP;
+    return true;
 }
 
 /* Does the policy list this outcome as one to retry? */
@@ -224,9 +239,18 @@ bool becalm__call_down(const struct step *s);
  * ended. It holds no place in the limit and no permit. */
 bool becalm__call_park(struct step *s);
 
+/* What was decided may be a probe: the host makes a connection of its own for it. */
+static inline void becalm__call_say_probe(struct step *s)
+{
+    if (s->call->probing && (s->action->flags & BECALM_DO_SEND) != 0) {
+        s->action->why = BECALM_WHY_NO_HOST;
+    }
+}
+
 /* FLYING: a host refused the connection. True: the call is parked or has ended, and the attempt was none. */
 bool becalm__call_refused(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
 
+void becalm__call_park_locked(struct step *s); /* OUTSIDE, and the host has the lock */
 void becalm__call_unpark(struct step *s);      /* PARKED: the line has called */
 void becalm__call_park_expire(struct step *s); /* PARKED: it may not wait any longer */
 

@@ -52,6 +52,9 @@ static void park(struct step *s)
     call->probing = false;
     call->next_host = BECALM_NO_HOST;
     call->next_at = BECALM_NEVER;
+    if (becalm__call_outside(s, true)) {
+        return;
+    }
     if (!line_up(s)) {
         end(s);
         return;
@@ -59,6 +62,15 @@ static void park(struct step *s)
     call->phase = BECALM_PHASE_PARKED;
     s->action->why = BECALM_WHY_NO_HOST;
     s->action->flags |= BECALM_DO_PARK;
+}
+
+void becalm__call_park_locked(struct step *s)
+{
+    if (s->call->left && s->call->record.attempts > 0) {
+        becalm__call_finish(s, BECALM_WHY_CANCELLED); /* as one that is parked: nothing is begun for it any more */
+        return;
+    }
+    park(s);
 }
 
 /* Does this policy park calls, and is now a time for it? */
@@ -131,9 +143,7 @@ static void go(struct step *s)
     } else {
         becalm__call_resend(s);
     }
-    if (call->probing && (s->action->flags & BECALM_DO_SEND) != 0) {
-        s->action->why = BECALM_WHY_NO_HOST; /* a probe: the host makes a connection of its own for it */
-    }
+    becalm__call_say_probe(s);
 }
 
 static void leave(struct step *s)

@@ -5,6 +5,7 @@
 
 #include "cell.h"
 #include "entropy.h"
+#include "lines.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,15 +16,36 @@ struct becalm_guard {
     struct becalm_policy policy;
     struct becalm_target target;
     struct becalm_guard_options options;
+    struct lines lines;
+    bool has_lines;
+    struct line_parking parking;
     _Atomic(uint64_t) draws;
     uint64_t seed;
     void *memory;
 };
 
-struct becalm_cancel {
+/* By which a thread that waits is woken. */
+struct bell {
     pthread_mutex_t mutex;
-    pthread_cond_t wakes;
+    pthread_cond_t rings;
+};
+
+struct becalm_cancel {
+    struct bell bell;
     bool cancelled;
+};
+
+/* A call of becalm_run_with(): the thread that may have to wait in a line, for as long as it does. */
+struct runner {
+    struct line_owner owner;
+    struct becalm_guard *guard;
+    struct becalm_cancel *cancel; /* NULL: can't be cancelled */
+    struct bell own;              /* without a cancel; made when it is first needed */
+    bool has_own;
+    bool lined_up; /* once */
+    bool served;   /* with the bell's mutex */
+    struct becalm_call call;
+    struct becalm_action action;
 };
 
 becalm_ns becalm_run_now(void)
@@ -52,6 +74,7 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
     } else {
         guard->policy = *guard->options.policy;
     }
+    becalm_gate_for_caller(&guard->policy.gate);
     if (becalm_policy_check(&guard->policy, &wrong) != 0) {
         goto fail;
     }
@@ -74,6 +97,11 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
     }
     int rc = becalm_target_init(&guard->target, guard->memory, &guard->policy, guard->options.hosts, CELL_COUNT);
     BECALM_ASSERT(rc == 0);
+    guard->has_lines = lines_init(&guard->lines, &guard->target);
+    if (!guard->has_lines) {
+        goto fail;
+    }
+    lines_parking_add(&guard->lines, &guard->parking, guard->target.restart);
     guard->seed = entropy_seed();
     return guard;
 fail:
@@ -87,6 +115,9 @@ fail:
 void becalm_guard_free(struct becalm_guard *guard)
 {
     if (guard != NULL) {
+        if (guard->has_lines) {
+            lines_free(&guard->lines);
+        }
         free(guard->memory);
         free(guard);
     }
@@ -97,65 +128,57 @@ const struct becalm_target *becalm_guard_target(const struct becalm_guard *guard
     return &guard->target;
 }
 
+static bool bell_make(struct bell *bell)
+{
+    pthread_condattr_t monotonic;
+    if (pthread_condattr_init(&monotonic) != 0) {
+        return false;
+    }
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    int rc = pthread_cond_init(&bell->rings, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    if (rc == 0 && pthread_mutex_init(&bell->mutex, NULL) != 0) {
+        (void)pthread_cond_destroy(&bell->rings);
+        rc = -1;
+    }
+    return rc == 0;
+}
+
+static void bell_break(struct bell *bell)
+{
+    (void)pthread_cond_destroy(&bell->rings);
+    (void)pthread_mutex_destroy(&bell->mutex);
+}
+
+static void bell_ring(struct bell *bell, bool *flag)
+{
+    (void)pthread_mutex_lock(&bell->mutex);
+    *flag = true;
+    (void)pthread_cond_broadcast(&bell->rings);
+    (void)pthread_mutex_unlock(&bell->mutex);
+}
+
 struct becalm_cancel *becalm_cancel_new(void)
 {
     struct becalm_cancel *cancel = calloc(1, sizeof *cancel);
-    pthread_condattr_t monotonic;
-    if (cancel == NULL || pthread_condattr_init(&monotonic) != 0) {
-        goto fail;
-    }
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    int rc = pthread_cond_init(&cancel->wakes, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
-    if (rc != 0 || pthread_mutex_init(&cancel->mutex, NULL) != 0) {
-        goto fail;
+    if (cancel != NULL && !bell_make(&cancel->bell)) {
+        free(cancel);
+        return NULL;
     }
     return cancel;
-fail:
-    free(cancel);
-    return NULL;
 }
 
 void becalm_cancel(struct becalm_cancel *cancel)
 {
-    (void)pthread_mutex_lock(&cancel->mutex);
-    cancel->cancelled = true;
-    (void)pthread_cond_broadcast(&cancel->wakes);
-    (void)pthread_mutex_unlock(&cancel->mutex);
+    bell_ring(&cancel->bell, &cancel->cancelled);
 }
 
 void becalm_cancel_free(struct becalm_cancel *cancel)
 {
     if (cancel != NULL) {
-        (void)pthread_cond_destroy(&cancel->wakes);
-        (void)pthread_mutex_destroy(&cancel->mutex);
+        bell_break(&cancel->bell);
         free(cancel);
     }
-}
-
-/* Sleeps until `at`, or until cancelled: then true. Waking up early does no harm, the engine looks at the time itself.
- */
-static bool sleep_until(struct becalm_cancel *cancel, becalm_ns at)
-{
-    struct timespec until = timespec_of(at);
-    if (cancel == NULL) {
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
-        }
-        return false;
-    }
-    (void)pthread_mutex_lock(&cancel->mutex);
-    int rc = 0;
-    while (!cancel->cancelled && rc == 0) {
-        rc = pthread_cond_timedwait(&cancel->wakes, &cancel->mutex, &until);
-    }
-    bool cancelled = cancel->cancelled;
-    (void)pthread_mutex_unlock(&cancel->mutex);
-    return cancelled;
-}
-
-static bool is_cancelled(struct becalm_cancel *cancel)
-{
-    return cancel != NULL && sleep_until(cancel, 0);
 }
 
 static struct becalm_moment moment(struct becalm_guard *guard)
@@ -170,62 +193,187 @@ static struct becalm_moment moment(struct becalm_guard *guard)
     };
 }
 
-/* One step, and what the callbacks want to know of it. */
-static void step(struct becalm_guard *guard, struct becalm_call *call, struct becalm_event *event,
-                 struct becalm_action *action)
+/* What a wait ends with. */
+enum woken { WOKEN_BY_TIME, WOKEN_BY_LINE, WOKEN_BY_CANCEL };
+
+/* Waits until `at`, or for the bell of who may be called or cancelled. Waking up early does no harm, the engine looks
+ * at the time itself. */
+static enum woken bell_wait(struct runner *runner, struct bell *bell, becalm_ns at)
 {
+    struct timespec until = timespec_of(at);
+    enum woken woken = WOKEN_BY_TIME;
+    (void)pthread_mutex_lock(&bell->mutex);
+    for (int rc = 0; rc == 0 && woken == WOKEN_BY_TIME;) {
+        if (runner->cancel != NULL && runner->cancel->cancelled) {
+            woken = WOKEN_BY_CANCEL;
+        } else if (runner->served) {
+            runner->served = false;
+            woken = WOKEN_BY_LINE;
+        } else {
+            rc = pthread_cond_timedwait(&bell->rings, &bell->mutex, &until);
+        }
+    }
+    (void)pthread_mutex_unlock(&bell->mutex);
+    return woken;
+}
+
+static bool is_cancelled(struct runner *runner)
+{
+    if (runner->cancel == NULL) {
+        return false;
+    }
+    (void)pthread_mutex_lock(&runner->cancel->bell.mutex);
+    bool cancelled = runner->cancel->cancelled;
+    (void)pthread_mutex_unlock(&runner->cancel->bell.mutex);
+    return cancelled;
+}
+
+static struct bell *bell_of(struct runner *runner)
+{
+    return runner->cancel != NULL ? &runner->cancel->bell : &runner->own;
+}
+
+/* Somebody has called this one. */
+static void runner_wake(struct line_owner *owner, const void *from)
+{
+    struct runner *runner = (struct runner *)(void *)owner; /* its first member */
+    (void)from;
+    bell_ring(bell_of(runner), &runner->served);
+}
+
+static enum woken sleep_until(struct runner *runner, becalm_ns at)
+{
+    struct timespec until = timespec_of(at);
+    if (runner->cancel != NULL) {
+        return bell_wait(runner, &runner->cancel->bell, at);
+    }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
+    }
+    return WOKEN_BY_TIME;
+}
+
+/* One step, and what the callbacks want to know of it. */
+static void step_once(struct runner *runner, struct becalm_event *event)
+{
+    struct becalm_guard *guard = runner->guard;
     const struct becalm_guard_options *options = &guard->options;
+    const struct becalm_action *action = &runner->action;
     event->at = moment(guard);
-    becalm_call_step(call, event, action);
+    lines_step(&guard->lines, &runner->call, event, &runner->action);
     if (options->on_breaker != NULL && action->breaker_from != action->breaker_to) {
         options->on_breaker(action->breaker_from, action->breaker_to, options->data);
     }
     if (options->on_retry != NULL && (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT)) {
         struct becalm_retry retry = {
-            .retry = call->retries,
+            .retry = runner->call.retries,
             .of = guard->policy.max_retries,
             .outcome = event->outcome,
             .wait = action->wait,
         };
         options->on_retry(&retry, options->data);
     }
+    if ((action->flags & (BECALM_DO_SERVE | BECALM_DO_PARK)) != 0) {
+        lines_serve(&guard->lines, &runner->call, action->flags, &event->at, NULL);
+    }
+}
+
+/* Can this thread be woken? */
+static bool has_bell(struct runner *runner)
+{
+    if (runner->cancel == NULL && !runner->has_own) {
+        runner->has_own = bell_make(&runner->own);
+    }
+    return runner->cancel != NULL || runner->has_own;
+}
+
+/* The same, and into a line if it must. */
+static void step(struct runner *runner, struct becalm_event *event)
+{
+    step_once(runner, event);
+    while ((runner->action.flags & BECALM_DO_LINE_UP) != 0) {
+        runner->lined_up = has_bell(runner);
+        struct becalm_event next = {.kind = runner->lined_up ? BECALM_EVENT_LINE_UP : BECALM_EVENT_CANCEL};
+        step_once(runner, &next);
+    }
+}
+
+/* In a line: what it has to be told next. */
+static enum becalm_event_kind wait_in_line(struct runner *runner)
+{
+    struct lines *lines = &runner->guard->lines;
+    bool parked = runner->call.phase == BECALM_PHASE_PARKED;
+    becalm_ns look_at = parked ? lines_parking_wake_at(lines, &runner->call, becalm_run_now()) : BECALM_NEVER;
+    enum woken woken = bell_wait(runner, bell_of(runner), becalm_ns_min(look_at, runner->action.wake_at));
+    if (woken == WOKEN_BY_CANCEL) {
+        return BECALM_EVENT_CANCEL;
+    }
+    if (woken == WOKEN_BY_LINE) {
+        return BECALM_EVENT_SERVE;
+    }
+    struct becalm_moment at = moment(runner->guard);
+    if (parked && at.now >= look_at) {
+        lines_serve(lines, &runner->call, BECALM_DO_PARK, &at, NULL);
+    }
+    return BECALM_EVENT_TIMER;
+}
+
+/* Makes the attempt that the last step has decided on. */
+static void try_once(struct runner *runner, struct becalm_event *event, becalm_try_fn *attempt, void *data)
+{
+    const struct becalm_action *action = &runner->action;
+    struct becalm_try now = {
+        .attempt = action->attempt,
+        .host = action->host,
+        .timeout = becalm_ns_max(BECALM_MS, becalm_ns_left(becalm_run_now(), action->timeout_at)),
+    };
+    event->kind = BECALM_EVENT_DONE;
+    event->slot = action->slot;
+    attempt(&now, &event->outcome, data);
+    bool reached = event->outcome.kind != BECALM_OUTCOME_REFUSED && event->outcome.kind != BECALM_OUTCOME_CANCELLED;
+    if (reached && becalm_call_accepted(&runner->call, action->slot, becalm_run_now())) {
+        struct becalm_moment at = moment(runner->guard);
+        lines_serve(&runner->guard->lines, &runner->call, BECALM_DO_PARK, &at, NULL);
+    }
 }
 
 enum becalm_reason becalm_run_with(struct becalm_guard *guard, const struct becalm_run_options *options,
                                    becalm_try_fn *attempt, void *data)
 {
-    struct becalm_call call;
+    struct runner runner = {.owner = {runner_wake}, .guard = guard, .cancel = options->cancel};
     struct becalm_request request = options->request;
     struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
-    struct becalm_action action;
-    request.queue = NULL; /* a thread that waits in a queue would have to be woken by another: refuse at once instead */
-    becalm_call_init(&call, &guard->policy, &guard->target, &request);
-    if (is_cancelled(options->cancel)) {
+    request.queue = &guard->lines.queue;
+    request.parking = &guard->parking.parking;
+    request.lines_shared = true;
+    request.owner = &runner.owner;
+    becalm_call_init(&runner.call, &guard->policy, &guard->target, &request);
+    if (is_cancelled(&runner)) {
         event.kind = BECALM_EVENT_CANCEL;
     }
-    step(guard, &call, &event, &action);
-    while (!becalm_call_ended(&call)) {
+    step(&runner, &event);
+    while (!becalm_call_ended(&runner.call)) {
         event = (struct becalm_event){.kind = BECALM_EVENT_TIMER};
-        if (is_cancelled(options->cancel)) {
+        if (is_cancelled(&runner)) {
             event.kind = BECALM_EVENT_CANCEL;
-        } else if ((action.flags & BECALM_DO_SEND) != 0) {
-            struct becalm_try now = {
-                .attempt = action.attempt,
-                .host = action.host,
-                .timeout = becalm_ns_max(BECALM_MS, becalm_ns_left(becalm_run_now(), action.timeout_at)),
-            };
-            event.kind = BECALM_EVENT_DONE;
-            event.slot = action.slot;
-            attempt(&now, &event.outcome, data);
-        } else if (sleep_until(options->cancel, action.wake_at)) {
+        } else if ((runner.action.flags & BECALM_DO_SEND) != 0) {
+            try_once(&runner, &event, attempt, data);
+        } else if (becalm_call_in_line(&runner.call)) {
+            event.kind = wait_in_line(&runner);
+        } else if (sleep_until(&runner, runner.action.wake_at) == WOKEN_BY_CANCEL) {
             event.kind = BECALM_EVENT_CANCEL;
         }
-        step(guard, &call, &event, &action);
+        step(&runner, &event);
+    }
+    if (runner.lined_up) {
+        lines_pass(&guard->lines);
+    }
+    if (runner.has_own) {
+        bell_break(&runner.own);
     }
     if (options->record != NULL) {
-        *options->record = call.record;
+        *options->record = runner.call.record;
     }
-    return call.record.reason;
+    return runner.call.record.reason;
 }
 
 enum becalm_reason becalm_run(struct becalm_guard *guard, becalm_try_fn *attempt, void *data)

@@ -66,6 +66,8 @@ static void say_event(struct words *words, const struct story *story)
     case BECALM_EVENT_SERVE:
         say(words, story->line ? "is called by the line" : "is called by the gate");
         break;
+    case BECALM_EVENT_LINE_UP: /* of lines that threads share: there are none here */
+        break;
     }
 }
 

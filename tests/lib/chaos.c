@@ -154,6 +154,8 @@ static void check_action(struct chaos *c, struct actor *actor, const struct beca
     }
     BECALM_ASSERT(call->phase != BECALM_PHASE_PARKED || (!call->permit.held || call->record.attempts > 0));
     BECALM_ASSERT(((action->flags & BECALM_DO_PARK) != 0) <= (call->phase == BECALM_PHASE_PARKED));
+    BECALM_ASSERT(((action->flags & BECALM_DO_LINE_UP) != 0) <= (call->phase == BECALM_PHASE_OUTSIDE));
+    BECALM_ASSERT((call->ticket.queue != NULL || call->berth.parking != NULL) <= becalm_call_in_line(call));
     BECALM_ASSERT(becalm_call_ended(call) == (actor->ends == 1));
     BECALM_ASSERT(actor->flying == call->live);
     BECALM_ASSERT(call->record.attempts == actor->sends);
@@ -180,14 +182,24 @@ static void serve_line(struct chaos *c)
     }
 }
 
+/* With lines that threads share, a step that is not made with their lock must leave them alone. */
+static uint64_t lined_up(const struct chaos *c)
+{
+    return becalm_gate_waiting(c->target.gate) << 32 | becalm_restart_parked(c->target.restart);
+}
+
 static void feed(struct chaos *c, struct actor *actor, struct becalm_event *event)
 {
     struct becalm_action action;
+    bool locked = !actor->call.request.lines_shared || event->kind == BECALM_EVENT_LINE_UP ||
+                  (becalm_call_in_line(&actor->call) && event->kind != BECALM_EVENT_SERVE);
+    uint64_t before = lined_up(c);
     event->at = (struct becalm_moment){.now = c->now, .random = becalm_rand_next(&c->seed), .cell = byte(c)};
     if (event->kind == BECALM_EVENT_DONE && event->slot < BECALM_SLOTS) {
         actor->flying &= ~(1u << event->slot);
     }
     becalm_call_step(&actor->call, event, &action);
+    BECALM_ASSERT(locked || lined_up(c) == before);
     c->counts->events++;
     c->counts->gated += action.why == BECALM_WHY_QUEUED;
     c->counts->parked += (action.flags & BECALM_DO_PARK) != 0;
@@ -199,6 +211,10 @@ static void feed(struct chaos *c, struct actor *actor, struct becalm_event *even
     }
     if ((action.flags & BECALM_DO_PARK) != 0 && byte(c) % 4 != 0) {
         serve_line(c);
+    }
+    if ((action.flags & BECALM_DO_LINE_UP) != 0 && byte(c) % 4 != 0) { /* another event may come in between */
+        struct becalm_event line_up = {.kind = BECALM_EVENT_LINE_UP};
+        feed(c, actor, &line_up);
     }
 }
 
@@ -220,6 +236,7 @@ static void begin(struct chaos *c, struct actor *actor)
         .queue = (bits & 64) != 0 ? &c->queue : NULL,
         .flow = below(c, 5),
         .parking = (bits & 65) != 0 ? &c->line : NULL,
+        .lines_shared = below(c, 2) == 0,
         .owner = actor,
     };
     memset(actor, 0xa5, sizeof *actor); /* whatever init does not set must never be read */
@@ -282,7 +299,8 @@ static void happen(struct chaos *c)
         actor->left |= event.kind == BECALM_EVENT_LEFT;
         feed(c, actor, &event);
     } else if (what == 13) {
-        event.kind = below(c, 2) == 0 ? BECALM_EVENT_SERVE : BECALM_EVENT_SENT; /* nobody called it; or it streams */
+        static const enum becalm_event_kind kinds[] = {BECALM_EVENT_SERVE, BECALM_EVENT_SENT, BECALM_EVENT_LINE_UP};
+        event.kind = kinds[below(c, 3)]; /* nobody called it; it streams; it was outside for a while, or was not */
         event.slot = below(c, BECALM_SLOTS + 1);
         if (actor->used && event.slot % 2 == 0) { /* as it turns out */
             becalm_call_streams(&actor->call, event.slot);

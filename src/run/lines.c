@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L
+#include "lines.h"
+
+#include <unistd.h>
+
+bool lines_init(struct lines *lines, const struct becalm_target *target)
+{
+    lines->parkings = NULL;
+    lines->pid = getpid();
+    becalm_queue_init(&lines->queue, target->gate, target->limit);
+    return pthread_mutex_init(&lines->mutex, NULL) == 0;
+}
+
+void lines_free(struct lines *lines)
+{
+    (void)pthread_mutex_destroy(&lines->mutex);
+}
+
+/* In the child of a fork: who waited here are threads of the parent's, and one of them may have had the lock. */
+static void lines_empty(struct lines *lines)
+{
+    struct becalm_queue *queue = &lines->queue;
+    becalm_gate_init(queue->gate);
+    becalm_queue_init(queue, queue->gate, queue->limit);
+    for (struct line_parking *line = lines->parkings; line != NULL; line = line->next) {
+        struct becalm_restart *restart = line->parking.restart;
+        becalm_parking_init(&line->parking, becalm_restart_init(restart, restart->hosts));
+    }
+    (void)pthread_mutex_init(&lines->mutex, NULL);
+    lines->pid = getpid();
+}
+
+static void lock(struct lines *lines)
+{
+    if (lines->pid != getpid()) {
+        lines_empty(lines);
+    }
+    (void)pthread_mutex_lock(&lines->mutex);
+}
+
+static void unlock(struct lines *lines)
+{
+    (void)pthread_mutex_unlock(&lines->mutex);
+}
+
+void lines_parking_add(struct lines *lines, struct line_parking *line, struct becalm_restart *restart)
+{
+    becalm_parking_init(&line->parking, restart);
+    lock(lines);
+    line->next = lines->parkings;
+    lines->parkings = line;
+    unlock(lines);
+}
+
+void lines_step(struct lines *lines, struct becalm_call *call, const struct becalm_event *event,
+                struct becalm_action *action)
+{
+    bool needs_lock = event->kind == BECALM_EVENT_LINE_UP || becalm_call_in_line(call);
+    if (needs_lock) {
+        lock(lines);
+    }
+    becalm_call_step(call, event, action);
+    if (needs_lock) {
+        unlock(lines);
+    }
+}
+
+static void wake(struct line_owner *owner, const void *from)
+{
+    owner->wake(owner, from);
+}
+
+void lines_serve(struct lines *lines, const struct becalm_call *call, unsigned flags, const struct becalm_moment *at,
+                 const void *from)
+{
+    const struct becalm_policy *policy = call->policy;
+    struct becalm_ticket *ticket;
+    struct becalm_berth *berth;
+    lock(lines);
+    while ((flags & BECALM_DO_SERVE) != 0 &&
+           (ticket = becalm_queue_next(&lines->queue, &policy->gate, &policy->limit, at)) != NULL) {
+        wake(ticket->owner, from);
+    }
+    while ((flags & BECALM_DO_PARK) != 0 &&
+           (berth = becalm_parking_next(call->request.parking, policy->attempt_timeout, at->now)) != NULL) {
+        wake(berth->owner, from);
+    }
+    unlock(lines);
+}
+
+becalm_ns lines_parking_wake_at(struct lines *lines, const struct becalm_call *call, becalm_ns now)
+{
+    lock(lines);
+    becalm_ns at = becalm_parking_wake_at(call->request.parking, call->policy->attempt_timeout, now);
+    unlock(lines);
+    return at;
+}
+
+void lines_pass(struct lines *lines)
+{
+    lock(lines);
+    unlock(lines);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_RUN_LINES_H
+#define BECALM_RUN_LINES_H
+
+/* The lines in which calls of any thread wait for one target: for a slot of its limit (becalm/gate.h), and for a host
+ * that restarts (becalm/restart.h). Each call belongs to its own thread; whoever frees a slot, or finds a host back,
+ * calls the next ones and wakes their threads. One lock for all of it, which nobody takes while slots are free. */
+
+#include <becalm/call.h>
+
+#include <pthread.h>
+#include <sys/types.h>
+
+/* Who waits: request.owner of its call. */
+struct line_owner {
+    /* It was called: its thread must feed it SERVE. With the lock, in whatever thread; `from` is whatever that one gave
+     * to lines_serve(). */
+    void (*wake)(struct line_owner *, const void *from);
+};
+
+/* The line for a host. */
+struct line_parking {
+    struct becalm_parking parking;
+    struct line_parking *next;
+};
+
+struct lines {
+    pthread_mutex_t mutex;
+    struct becalm_queue queue;
+    struct line_parking *parkings;
+    pid_t pid; /* of the process whose threads these are */
+};
+
+/* False: no mutex could be made. The target outlives it. */
+bool lines_init(struct lines *, const struct becalm_target *);
+void lines_free(struct lines *);
+
+/* One more line for a host, in the caller's memory, which outlives the lines. */
+void lines_parking_add(struct lines *, struct line_parking *, struct becalm_restart *);
+
+/* becalm_call_step() with the lock, if that step needs it. */
+void lines_step(struct lines *, struct becalm_call *, const struct becalm_event *, struct becalm_action *);
+
+/* After a step with DO_SERVE or DO_PARK; after becalm_call_accepted() said so (PARK); and when
+ * lines_parking_wake_at() has come (PARK): calls whoever need not wait any longer. The lines of `call`. */
+void lines_serve(struct lines *, const struct becalm_call *call, unsigned flags, const struct becalm_moment *,
+                 const void *from);
+
+/* When to look at the line again in which this call waits for a host. */
+becalm_ns lines_parking_wake_at(struct lines *, const struct becalm_call *, becalm_ns now);
+
+/* Waits until nobody is at work in there any more: who has called this thread may still be on its way out. */
+void lines_pass(struct lines *);
+
+#endif
