@@ -15,6 +15,7 @@ class Check:
     low: float
     high: float
     note: str = ""  # of docs/decisions: why the range is not the one of the study
+    wanted: float = None  # the bound that is not reached yet; until then the range is what is reached
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Row:
     checks: tuple
     policy: str = "becalm"
     quick: bool = True  # runs in the tests
+    gates: tuple = None  # given: figures are how much less they are than with no policy and without these gates
 
 
 def share(name, function, value, low=None, high=None, note=""):
@@ -54,6 +56,17 @@ def peak(value, low=None, high=None, note=""):
 
 def worst(value, low=None, high=None, note=""):
     return factor("worst second", figure.worst, value, low, high, note)
+
+
+def least(name, function, wanted, today=None):
+    """A share of calls that must be reached; `today` says that it is not, and what has been."""
+    return Check(name, function, wanted if today is None else today, 1, wanted=None if today is None else wanted)
+
+
+def regret(wanted=0.01, today=None):
+    """By how much fewer calls succeed than with no policy at all."""
+    most = wanted if today is None else today
+    return Check("regret", figure.success, -1, most, wanted=None if today is None else wanted)
 
 
 def callers(count, **more):
@@ -541,6 +554,60 @@ KILLED = [
     Row("A27.refuse.50", "all 10 refuse, 50 callers", scenario("refuse"), {}, (worst(2.0, 1.93, 2.07, note="0002"),)),
 ]
 
+
+
+def world(number, about, file, *checks, quick=True):
+    """Worlds in which the default policy was an outage by itself once."""
+    return Row(f"W{number}", about, scenario(f"worlds/{file}"), {}, checks, quick=quick)
+
+
+def after(wanted=0.98, today=None):
+    return least("after", figure.after, wanted, today)
+
+
+def whole(wanted=0.98, today=None):
+    return least("success", figure.success, wanted, today)
+
+
+def during(wanted, today=None):
+    return least("in fault", figure.in_fault, wanted, today)
+
+
+WORLDS = [
+    world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98, 0.886)),
+    world("1b", "batches of 20, the service hangs", "01b-batch-hang", after(0.98, 0.922)),
+    world("2", "a service of 8 s hangs", "02-slow-service-hang", after(0.98, 0)),
+    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98, 0.106)),
+    world("3", "gate, healthy 20 s", "03-slow-healthy-gate", whole(0.98, 0.191)),
+    world("3b", "gate, healthy, two kinds of answers", "03b-bimodal-gate", whole(0.98, 0.654)),
+    world("3c", "gate, healthy 25 s", "03c-25s-gate", whole(0.98, 0.911)),
+    world("4", "3000 calls at once", "04-batch-3000", whole(0.98)),
+    world("4b", "1800 long polls", "04b-long-poll", whole(0.98, 0.778)),
+    world("7", "gate, healthy bursts of 120", "07-burst-gate", whole(0.96, 0.584)),
+    world("8", "gate, one caller's surge x10: all calls in it", "08-neighbour-surge", during(0.30)),
+    world("9", "gate, latency steps to .4 of the timeout", "09-latency-step-gate", whole(0.98, 0.959)),
+    world("10", "20 ms, a timeout of 30 s, hangs", "10-hang-long-timeout", after(0.98)),
+    world("11", "errors of 40 % on all of ten hosts", "11-eject-uniform-errors", during(0.75, 0.567)),
+    world("12", "pages of 50, errors of 5 %", "12-fanout-errors", whole(0.99, 0.892)),
+    world("13", "a timeout at the median", "13-tight-timeout", whole(0.60, 0.464)),
+    world("14", "half of all answers are errors", "14-half-errors", during(0.80, 0.547)),
+    world("15", "200 callers of a call a minute, errors of 5 %", "15-one-a-minute", whole(0.999, 0.995)),
+]
+
+RANDOM_TODAY = {1: 0.269, 2: 0.449, 3: 0.327, 4: 0.057, 5: 0.083, 7: 0.103, 8: 0.054, 9: 0.154, 10: 0.102, 11: 0.103, 12: 0.086}
+
+RANDOM = [
+    Row(
+        f"WR{number}",
+        f"drawn at random, {number}",
+        scenario(f"worlds/random-{number:02}"),
+        {},
+        (regret(today=RANDOM_TODAY.get(number)),),
+        gates={7: ("leaf",), 9: ("leaf",), 10: ("leaf",), 11: ("s1", "s2")}.get(number, ()),
+    )
+    for number in range(1, 13)
+]
+
 ROWS = [
     *OUTAGE,
     *SHALLOW,
@@ -558,4 +625,6 @@ ROWS = [
     *ALONE,
     *TAIL,
     *KILLED,
+    *WORLDS,
+    *RANDOM,
 ]

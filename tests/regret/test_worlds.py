@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""A fixed set of random worlds, in which the default policy may not have more regret than it has. Bounds are what was
+reached, and one more where it is a count: tighten them when it gets better. With BECALM_SOAK=1 it is a large set."""
+
+import os
+
+import pytest
+
+import count
+import search
+from test_regret import PROGRAM
+
+LARGE = os.environ.get("BECALM_SOAK") == "1"
+SEEDS, EACH = ((1, 2, 3, 4), 300) if LARGE else ((1,), 100)
+MOST = {  # of the small set, of the large set
+    "healthy: worse than none by > .01": (6, 60),
+    "healthy: worse than none by > .05": (3, 30),
+    "healthy: worse than the best by > .05": (3, 50),
+    "fault: worse than none by > .02": (6, 70),
+    "fault: worse than none by > .05": (4, 50),
+    "fault: worse than the best by > .05": (9, 110),
+    "none recovers within 5 s, the default 5 s later or never": (3, 30),
+    "mean load in the fault": (1.0, 1.05),
+}
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory):
+    simulator = search.Simulator(PROGRAM, tmp_path_factory.mktemp("worlds"))
+    found = search.search(simulator, search.draw_all(SEEDS, EACH), jobs=2)
+    search.show(found, 0)
+    for verdict in filter(search.is_bad, found):
+        print(search.told(verdict) + "\n")
+    return found
+
+
+@pytest.mark.parametrize("what", MOST)
+def test_worlds__have_no_more_regret_than_before(verdicts, what):
+    (line,) = [line for line in count.table(verdicts) if line.what == what]
+    assert line.count <= MOST[what][LARGE]
+
+
+def test_worlds__nearly_all_of_them_count(verdicts):
+    assert sum(bool(verdict.left_out) for verdict in verdicts) <= len(verdicts) / 20
