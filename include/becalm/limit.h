@@ -8,10 +8,10 @@
  *
  *   slots   for a gateway that sees all traffic of a service. A queue delays *every* answer, hangs and long tails do
  *           not: so it counts the share of answers beyond a quarter of their own timeout; three quarters of at least 20
- *           halve what is in flight. Undone when two cuts did not shorten the answers: then the service is simply slow,
- *           and that latency becomes the reference.
- *   aimd    for a single caller: cut by half after five timeouts in a row and no success for a quarter of the timeout,
- *           at most every 500 ms. At one slot it paces by probability.
+ *           halve what is in flight, unless a few are quick, or answers took as long when a quarter as many were in
+ *           flight: then the service is slow by nature, and that latency becomes the reference. So it does when two
+ * cuts did not shorten the answers, and they are undone. aimd    for a single caller: cut by half after five timeouts
+ * in a row and no success for a quarter of the timeout, at most every 500 ms. At one slot it paces by probability.
  *   fixed   `max`, always.
  *   none    counts only.
  *
@@ -35,6 +35,8 @@ struct becalm_limit_policy {
     uint32_t max_answers;
 };
 
+#define BECALM_AMONG 20u /* rows of the table below: the last one is for 2^19 in flight and more */
+
 /* Touch it only through the functions below. `units` are quarters of a slot for slots, twentieths for aimd. The first
  * cache line is written by every attempt or only when something is wrong; the second one is read by every attempt, and
  * not written while the service is healthy. */
@@ -51,13 +53,19 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) last_ok_at; /* to 1 ms, or 1/64 of the timeout if that is less */
     BECALM_ATOMIC(uint64_t) reference;  /* latency of a service that is simply slow, us; 0: none */
     BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
+    BECALM_ATOMIC(uint64_t) quick_at;   /* slots: when an answer last was not slow, to what last_ok_at is kept to */
+    BECALM_ATOMIC(uint64_t) ghosts;     /* slots: given up since then; the service may still work on them */
+    /* slots: by how many were in flight when an attempt was sent, in powers of two: {sum of latencies, us:48, slow:8,
+     * notes:8}. */
+    BECALM_ATOMIC(uint64_t) among[BECALM_AMONG];
 };
 
 /* One attempt's place. Ends with exactly one give. Zeroed: not held. */
 struct becalm_slot {
     bool held;
     bool noted;
-    bool answers; /* the answer has begun: the place is one of an answer in progress */
+    bool answers;  /* the answer has begun: the place is one of an answer in progress */
+    uint8_t among; /* log2 of how many were in flight when it was sent, with itself and those given up */
     uint16_t epoch;
     becalm_ns sent_at;
     becalm_ns timeout; /* how long this attempt may take; BECALM_NEVER: for ever, then no answer is slow */

@@ -29,7 +29,9 @@ enum becalm_evidence { /* for the limit */
                        BECALM_EVIDENCE_NONE,
                        BECALM_EVIDENCE_ANSWER, /* answered, but not with success: only its latency counts */
                        BECALM_EVIDENCE_SUCCESS,
-                       BECALM_EVIDENCE_TIMEOUT
+                       BECALM_EVIDENCE_TIMEOUT,
+                       BECALM_EVIDENCE_GIVEN_UP /* whoever asked waits no longer; not in the table below, because the
+                                                   loser of a hedge is cancelled as well and says nothing */
 };
 
 enum becalm_health { /* for the host, see outlier.h */

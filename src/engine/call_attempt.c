@@ -342,6 +342,23 @@ void becalm__attempt_held(struct step *s, uint32_t slot, const struct becalm_out
     becalm__call_place_answer(s, &live->slot);
 }
 
+/* Is this the loser of a hedge? */
+static inline bool is_lost(const struct becalm_call *call, enum becalm_outcome_kind kind)
+{
+    return kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
+}
+
+/* Who gives up a request that is through says how long it waited in vain; the loser of a hedge and an upload that is
+ * cut say nothing. */
+static inline enum becalm_evidence evidence_of(const struct becalm_call *call, const struct becalm_live *live,
+                                               enum becalm_outcome_kind kind)
+{
+    if (kind == BECALM_OUTCOME_CANCELLED && !is_lost(call, kind) && !live->streams) {
+        return BECALM_EVIDENCE_GIVEN_UP;
+    }
+    return becalm_outcome_traits(kind)->evidence;
+}
+
 /* `kind` is the outcome's, beside it because this is inlined where it is known, too. */
 static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
                                  enum becalm_outcome_kind kind)
@@ -351,7 +368,7 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
     const struct becalm_outcome_traits *traits = becalm_outcome_traits(kind);
     BECALM_ASSERT(!live->judged);
     live->judged = true;
-    limit_tell(s, live, outcome, traits->evidence);
+    limit_tell(s, live, outcome, evidence_of(call, live, kind));
     if (traits->acceptance != BECALM_ACCEPTANCE_NONE) {
         becalm__call_decided(call);
     }
@@ -366,8 +383,7 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
         becalm_mark_note(target->mark, outcome);
     }
     budgets_note(s, live, outcome, traits->earns);
-    bool lost = kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
-    sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || lost);
+    sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || is_lost(call, kind));
     if (target->hedge != NULL && traits->earns) {
         hedge_note(s, live);
     }

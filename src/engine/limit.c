@@ -105,8 +105,9 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
     atomic_store_explicit(&to->units, units, memory_order_relaxed);
     if (to_policy->kind == from_policy->kind) {
         word_copy(&to->reference, &from->reference);
+        word_copy(&to->quick_at, &from->quick_at);
+        word_copy(&to->pace, &from->pace);
     }
-    word_copy(&to->pace, &from->pace);
     word_copy(&to->last_ok_at, &from->last_ok_at);
     word_copy(&to->last_cut_at, &from->last_cut_at);
 }
@@ -168,10 +169,12 @@ static inline bool room_has(const struct room *room, uint64_t places)
  * acq_rel, here and in _give: a worker lines up a ticket (gate.waiting) and then tries once more for a place; another
  * gives its place back and then looks who waits. The two meet in `places`: either the first finds the place or the
  * second finds the ticket. */
-static bool place_take(struct becalm_limit *limit, const struct room *room)
+static bool place_take(struct becalm_limit *limit, const struct room *room, uint32_t *in_flight)
 {
     for (;;) {
-        if (room_has(room, atomic_fetch_add_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel))) {
+        uint64_t places = atomic_fetch_add_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel);
+        if (room_has(room, places)) {
+            *in_flight = places_in_flight(places) + 1;
             return true;
         }
         uint64_t had = atomic_fetch_sub_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel);
@@ -199,8 +202,12 @@ static inline uint64_t places_most(const struct becalm_limit_policy *policy)
     return policy->kind == BECALM_LIMIT_NONE || policy->max_answers == 0 ? UINT64_MAX : policy->max_answers;
 }
 
-static inline void slot_send(struct becalm_slot *slot, const struct becalm_limit *limit, becalm_ns now)
+/* `in_flight` counts this attempt, too. */
+static inline void slot_send(struct becalm_slot *slot, const struct becalm_limit *limit, uint32_t in_flight,
+                             becalm_ns now)
 {
+    uint64_t among = in_flight + atomic_load_explicit(&limit->ghosts, memory_order_relaxed);
+    slot->among = (uint8_t)(63 - __builtin_clzll(among));
     slot->epoch = (uint16_t)(atomic_load_explicit(&limit->evidence, memory_order_relaxed) & BECALM__EPOCH_MASK);
     slot->sent_at = now;
 }
@@ -209,14 +216,15 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
                              const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
     const struct room room = {.in_flight = limit_now(limit, policy), .places = places_most(policy)};
-    if (!place_take(limit, &room)) {
+    uint32_t in_flight;
+    if (!place_take(limit, &room, &in_flight)) {
         return false;
     }
     slot->held = true;
     slot->noted = false;
     slot->answers = false;
     slot->timeout = timeout;
-    slot_send(slot, limit, at->now);
+    slot_send(slot, limit, in_flight, at->now);
     return true;
 }
 
@@ -245,7 +253,7 @@ bool becalm_limit_probe(struct becalm_limit *limit, const struct becalm_limit_po
 
 void becalm_limit_sent(const struct becalm_limit *limit, struct becalm_slot *slot, becalm_ns now)
 {
-    slot_send(slot, limit, now);
+    slot_send(slot, limit, becalm__in_flight_with(limit), now);
 }
 
 void becalm_limit_answer(struct becalm_limit *limit, struct becalm_slot *slot)
@@ -297,7 +305,7 @@ bool becalm_limit_answers_full(const struct becalm_limit *limit, const struct be
     return (uint64_t)places_in_flight(places) + places_answers(places) >= places_most(policy);
 }
 
-void becalm__units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
+void becalm__units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy, bool by_one)
 {
     uint64_t per = becalm__units_per_slot(policy->kind);
     uint64_t most = policy->max * per;
@@ -307,7 +315,7 @@ void becalm__units_grow(struct becalm_limit *limit, const struct becalm_limit_po
         if (!becalm__units_can_grow(limit, policy->kind, policy->max, units)) {
             return;
         }
-        uint64_t step = units < per * per ? per * per / (units > 0 ? units : 1) : 1;
+        uint64_t step = by_one ? per : units < per * per ? per * per / (units > 0 ? units : 1) : 1;
         more = units + step < most ? units + step : most;
     } while (!atomic_compare_exchange_weak_explicit(&limit->units, &units, more, memory_order_relaxed,
                                                     memory_order_relaxed));

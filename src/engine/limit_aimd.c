@@ -23,7 +23,7 @@ static void success_note(struct becalm_limit *limit, const struct becalm_limit_p
     (void)run_move(limit, BECALM_EVIDENCE_SUCCESS);
     becalm__success_stamp(limit, now, timeout);
     becalm__pace_end(limit);
-    becalm__units_grow(limit, policy);
+    becalm__units_grow(limit, policy, false);
 }
 
 static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
@@ -55,6 +55,7 @@ BECALM__SELDOM void becalm__aimd_note(struct becalm_limit *limit, const struct b
         timeout_note(limit, policy, at->now, slot->timeout);
         return;
     case BECALM_EVIDENCE_ANSWER:
+    case BECALM_EVIDENCE_GIVEN_UP:
     case BECALM_EVIDENCE_NONE:
         return;
     }

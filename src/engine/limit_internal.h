@@ -32,7 +32,7 @@ static inline uint64_t becalm__units_per_slot(enum becalm_limit_kind kind)
 }
 
 /* The attempts in flight including the one now ending, which has not given its place back yet. */
-static inline uint64_t becalm__in_flight_with(const struct becalm_limit *limit)
+static inline uint32_t becalm__in_flight_with(const struct becalm_limit *limit)
 {
     uint32_t in_flight = (uint32_t)atomic_load_explicit(&limit->places, memory_order_relaxed);
     return in_flight > 0 ? in_flight : 1;
@@ -46,10 +46,16 @@ static inline bool becalm__units_can_grow(const struct becalm_limit *limit, enum
     return 2 * per * becalm__in_flight_with(limit) >= units && units < max * per;
 }
 
+/* Does a time that is written at every success, or quick answer, want writing again? */
+static inline bool becalm__is_news(const BECALM_ATOMIC(uint64_t) * word, becalm_ns now, becalm_ns timeout)
+{
+    becalm_ns at = atomic_load_explicit(word, memory_order_relaxed);
+    return becalm_ns_since(now, at) >= becalm_ns_min(BECALM__OK_FRESH, timeout / BECALM__OK_FRESH_SHARE);
+}
+
 static inline bool becalm__success_is_news(const struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
 {
-    becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
-    return becalm_ns_since(now, ok_at) >= becalm_ns_min(BECALM__OK_FRESH, timeout / BECALM__OK_FRESH_SHARE);
+    return becalm__is_news(&limit->last_ok_at, now, timeout);
 }
 
 /* Would a success, as far as its latency does not count, change nothing? */
@@ -75,6 +81,7 @@ static inline uint32_t becalm__run_after(uint32_t run, enum becalm_evidence kind
     case BECALM_EVIDENCE_TIMEOUT:
         return run < BECALM__RUN_MAX ? run + 1 : BECALM__RUN_MAX;
     case BECALM_EVIDENCE_ANSWER:
+    case BECALM_EVIDENCE_GIVEN_UP:
     case BECALM_EVIDENCE_NONE:
         return run;
     }
@@ -104,8 +111,9 @@ static inline void becalm__success_stamp(struct becalm_limit *limit, becalm_ns n
     }
 }
 
-/* 1/L of a slot more, but at least one unit; and half of what is in flight, or of the limit if that is less. */
-void becalm__units_grow(struct becalm_limit *, const struct becalm_limit_policy *);
+/* 1/L of a slot more, but at least one unit, or a whole one; and half of what is in flight, or of the limit if that is
+ * less. */
+void becalm__units_grow(struct becalm_limit *, const struct becalm_limit_policy *, bool by_one);
 void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *);
 
 /* Paces more if the limit is at one slot; and not any more. */

@@ -2,13 +2,22 @@
 #include "apart_internal.h"
 #include "limit_internal.h"
 
-/* The limit of a gateway that sees all traffic of a service: the share of slow answers cuts it. Whoever moves the epoch
- * by one in a compare-and-swap of `evidence` has decided a cut or an undo, and alone writes the words that go with it.
- */
+/* The limit of a gateway that sees all traffic of a service: the share of slow answers cuts it, unless they are slow by
+ * nature. In a queue an answer takes as long as the queue was long at the send; a service that is slow by nature takes
+ * as long for the first as for the four-hundredth. So each attempt remembers how many were in flight when it was sent,
+ * and a table knows how long answers took by that.
+ *
+ * Whoever moves the epoch by one in a compare-and-swap of `evidence` has decided a cut, an undo or that the service is
+ * slow by nature, and alone writes the words that go with it. */
 
 enum {
-    JUDGE_AT = 20, /* notes that are enough for a cut */
-    HALVE_AT = 40  /* notes after which old ones count half */
+    JUDGE_AT = 20,      /* notes that are enough for a cut */
+    HALVE_AT = 40,      /* notes after which old ones count half */
+    QUICK_PART = 12,    /* of the timeout: while an answer was quick so lately, not all of them queue */
+    BRISK_PART = 16,    /* of the timeout: an answer within it leaves room for four times as many */
+    ROW_HALVES_AT = 32, /* notes of a row */
+    ROWS_APART = 2,     /* a quarter as many in flight, or fewer, tell how long an answer takes without a queue, */
+    NATURAL_NOTES = 3   /* and so many answers are enough */
 };
 
 /* `evidence`, unpacked. */
@@ -17,7 +26,7 @@ struct evidence {
     uint32_t run;    /* timeouts since the last success */
     uint32_t notes;  /* in this epoch, old ones halved away; below HALVE_AT */
     uint32_t slow;   /* of these, timeouts included */
-    uint32_t late;   /* of these, timeouts */
+    uint32_t late;   /* of these, timeouts and given up */
     uint32_t series; /* 1: the last judgement was a cut */
 };
 
@@ -55,10 +64,12 @@ struct sample {
     becalm_ns timeout;
     uint64_t latency; /* us */
     uint32_t epoch;
-    bool bad; /* timed out, or beyond a quarter of its timeout */
+    uint32_t row; /* of the table */
+    bool bad;     /* timed out, or beyond a quarter of its timeout */
+    bool late;    /* timed out or given up: it has no latency */
 };
 
-enum ruling { RULING_NONE, RULING_HALVE, RULING_CUT, RULING_UNDO };
+enum ruling { RULING_NONE, RULING_HALVE, RULING_CUT, RULING_UNDO, RULING_NATURAL };
 
 /* What one note led to. */
 struct judgement {
@@ -70,11 +81,72 @@ struct judgement {
     uint32_t run;      /* timeouts in a row now */
 };
 
+/* A row of the table, unpacked: answers of attempts that were sent when about so many were in flight. */
+struct row {
+    uint64_t sum; /* of their latencies, us */
+    uint32_t notes;
+    uint32_t slow;
+};
+
+static struct row row_unpack(uint64_t word)
+{
+    return (struct row){.sum = word >> 16, .slow = (uint32_t)(word >> 8 & 0xff), .notes = (uint32_t)(word & 0xff)};
+}
+
+static uint64_t row_pack(const struct row *row)
+{
+    uint64_t most = UINT64_MAX >> 16;
+    return (row->sum < most ? row->sum : most) << 16 | (uint64_t)row->slow << 8 | row->notes;
+}
+
+/* A quick answer changes nothing in a row without notes, nor in one that is full of quick ones. */
+static inline bool row_rests(uint64_t word)
+{
+    return (word & 0xffff) == 0 || (word & 0xffff) == ROW_HALVES_AT - 1;
+}
+
+static void row_note(struct becalm_limit *limit, const struct sample *s)
+{
+    _Atomic(uint64_t) *at = &limit->among[s->row];
+    uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
+    uint64_t next;
+    do {
+        struct row row = row_unpack(word);
+        row.sum += s->latency;
+        row.notes += 1;
+        row.slow += s->bad;
+        if (row.notes >= ROW_HALVES_AT) {
+            row = (struct row){.sum = row.sum / 2, .notes = row.notes / 2, .slow = row.slow / 2};
+        }
+        next = row_pack(&row);
+    } while (!atomic_compare_exchange_weak_explicit(at, &word, next, memory_order_relaxed, memory_order_relaxed));
+}
+
+static void rows_clear(struct becalm_limit *limit)
+{
+    for (uint32_t i = 0; i < BECALM_AMONG; i++) {
+        atomic_store_explicit(&limit->among[i], 0, memory_order_relaxed);
+    }
+}
+
+/* Did answers take about as long when far fewer were in flight? `mean` is what they take now. */
+static bool is_natural(const struct becalm_limit *limit, const struct sample *s, uint64_t mean)
+{
+    struct row all = {.sum = 0};
+    for (uint32_t i = 0; i + ROWS_APART <= s->row; i++) {
+        struct row row = row_unpack(atomic_load_explicit(&limit->among[i], memory_order_relaxed));
+        all.sum += row.sum;
+        all.notes += row.notes;
+        all.slow += row.slow;
+    }
+    return all.notes >= NATURAL_NOTES && 4 * all.slow >= 3 * all.notes && 3 * (all.sum / all.notes) >= 2 * mean;
+}
+
 /* Nothing that matters would change: the state is what a healthy service makes it, and this note is one more of the
  * same. One note below HALVE_AT is where such a state rests; 41 slow answers move it from there, 40 after a halving. */
 static inline bool sample_is_calm(const struct becalm_limit *limit, const struct sample *s)
 {
-    if (s->bad || s->kind == BECALM_EVIDENCE_TIMEOUT) {
+    if (s->bad) {
         return false;
     }
     uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
@@ -86,23 +158,39 @@ static inline bool sample_is_calm(const struct becalm_limit *limit, const struct
     return (e.run == 0 || s->kind == BECALM_EVIDENCE_ANSWER) && e.epoch != s->epoch;
 }
 
+/* Three quarters are slow. */
+static enum ruling slow_rule(const struct becalm_limit *limit, const struct sample *s, const struct evidence *e,
+                             const struct judgement *j)
+{
+    bool answers = 2 * e->late < e->notes;
+    becalm_ns quick_at = atomic_load_explicit(&limit->quick_at, memory_order_relaxed);
+    if (answers && becalm_ns_since(s->now, quick_at) <= s->timeout / QUICK_PART) {
+        return RULING_NONE; /* a queue would have delayed that one, too */
+    }
+    if (answers && is_natural(limit, s, j->mean)) {
+        return RULING_NATURAL;
+    }
+    uint64_t previous = atomic_load_explicit(&limit->previous, memory_order_relaxed);
+    return answers && previous > 0 && 4 * j->mean > 3 * previous ? RULING_UNDO : RULING_CUT;
+}
+
 /* Adds the sample to `e` and rules on the notes of the epoch. Writes nothing shared: it is retried until it fits. */
 static void evidence_judge(const struct becalm_limit *limit, const struct sample *s, struct evidence *e,
                            struct judgement *j)
 {
     e->notes += 1;
     e->slow += s->bad;
-    e->late += s->kind == BECALM_EVIDENCE_TIMEOUT;
+    e->late += s->late;
     j->counted = true;
     j->series = e->series != 0;
     j->answered = e->notes - e->late;
     uint64_t sum = atomic_load_explicit(&limit->latency, memory_order_relaxed) + s->latency;
     j->mean = j->answered > 0 ? sum / j->answered : 0;
     if (e->notes >= JUDGE_AT && 4 * e->slow >= 3 * e->notes) {
-        uint64_t previous = atomic_load_explicit(&limit->previous, memory_order_relaxed);
-        bool futile = previous > 0 && 4 * j->mean > 3 * previous && 2 * e->late < e->notes;
-        j->ruling = futile ? RULING_UNDO : RULING_CUT;
-        e->series = !futile;
+        j->ruling = slow_rule(limit, s, e, j);
+    }
+    if (j->ruling != RULING_NONE) {
+        e->series = j->ruling == RULING_CUT;
         evidence_restart(e);
     } else if (e->notes >= HALVE_AT) {
         j->ruling = RULING_HALVE;
@@ -167,6 +255,15 @@ static void undo_cuts(struct becalm_limit *limit, const struct judgement *j)
     atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
 }
 
+/* Answers took as long with a quarter as many in flight: nothing queues, and the limit is right as it is. */
+static void natural_note(struct becalm_limit *limit, const struct judgement *j)
+{
+    rows_clear(limit);
+    atomic_store_explicit(&limit->reference, j->mean, memory_order_relaxed);
+    atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
+}
+
 /* Not enough were slow: whatever series of cuts there was is over. */
 static void halve_notes(struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
 {
@@ -195,6 +292,9 @@ static void judgement_do(struct becalm_limit *limit, const struct becalm_limit_p
         return;
     case RULING_UNDO:
         undo_cuts(limit, j);
+        return;
+    case RULING_NATURAL:
+        natural_note(limit, j);
         return;
     }
     BECALM_UNREACHABLE();
@@ -225,33 +325,57 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
         evidence_drop(limit);
         becalm__units_cut(limit, policy);
     }
-    becalm__pace_at_one(limit, policy, s->now);
+}
+
+static bool is_brisk(const struct sample *s)
+{
+    return s->latency <= s->timeout / BRISK_PART / BECALM_US;
 }
 
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
 {
     becalm__success_stamp(limit, s->now, s->timeout);
-    becalm__pace_end(limit);
     if (!s->bad) {
-        becalm__units_grow(limit, policy);
+        becalm__units_grow(limit, policy, is_brisk(s));
+    }
+}
+
+/* A quick answer: in a service that works in the order of arrival nothing that was given up is ahead of it any more. */
+static void quick_note(struct becalm_limit *limit, const struct sample *s)
+{
+    if (becalm__is_news(&limit->quick_at, s->now, s->timeout)) {
+        atomic_store_explicit(&limit->quick_at, s->now, memory_order_relaxed);
+    }
+    if (atomic_load_explicit(&limit->ghosts, memory_order_relaxed) != 0) {
+        atomic_store_explicit(&limit->ghosts, 0, memory_order_relaxed);
+    }
+}
+
+/* Quick answers are counted only where there were slow ones: a healthy service writes nothing. */
+static void answer_note(struct becalm_limit *limit, const struct sample *s)
+{
+    uint64_t word = atomic_load_explicit(&limit->among[s->row], memory_order_relaxed);
+    bool slow_lately = evidence_unpack(atomic_load_explicit(&limit->evidence, memory_order_relaxed)).slow > 0;
+    if (s->bad || !row_rests(word) || (word == 0 && slow_lately)) {
+        row_note(limit, s);
+    }
+    if (!s->bad) {
+        quick_note(limit, s);
     }
 }
 
 static inline struct sample sample_make(const struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot,
                                         enum becalm_evidence evidence)
 {
+    becalm_ns took = becalm_ns_since(now, slot->sent_at);
     struct sample s = {
         .kind = evidence,
         .now = now,
         .timeout = slot->timeout,
+        .latency = took / BECALM_US,
         .epoch = slot->epoch,
+        .row = slot->among < BECALM_AMONG ? slot->among : BECALM_AMONG - 1,
     };
-    if (evidence == BECALM_EVIDENCE_TIMEOUT) {
-        s.bad = true;
-        return s;
-    }
-    becalm_ns took = becalm_ns_since(now, slot->sent_at);
-    s.latency = took / BECALM_US;
     s.bad = took > slot->timeout / 4 && s.latency > 2 * atomic_load_explicit(&limit->reference, memory_order_relaxed);
     return s;
 }
@@ -260,7 +384,18 @@ static inline struct sample sample_make(const struct becalm_limit *limit, becalm
 BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                       becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
-    const struct sample s = sample_make(limit, now, slot, evidence);
+    struct sample s = sample_make(limit, now, slot, evidence);
+    s.late = evidence == BECALM_EVIDENCE_TIMEOUT || evidence == BECALM_EVIDENCE_GIVEN_UP;
+    s.bad |= evidence == BECALM_EVIDENCE_TIMEOUT;
+    if (s.late && !s.bad) {
+        return; /* given up so soon that a healthy service may not have answered yet either */
+    }
+    if (s.late) {
+        s.latency = 0;
+        atomic_fetch_add_explicit(&limit->ghosts, 1, memory_order_relaxed);
+    } else {
+        answer_note(limit, &s);
+    }
     struct judgement j = {.ruling = RULING_NONE};
     if (!sample_is_calm(limit, &s)) {
         evidence_add(limit, &s, &j);
@@ -273,16 +408,19 @@ BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct b
     }
 }
 
-/* A success as all the others: weighing it would write nothing. */
+/* A success as all the others: weighing it would write nothing. A quick one moves last_ok_at with quick_at, so that
+ * this is not the older of the two. */
 static inline bool note_is_routine(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                    becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
-    if (evidence != BECALM_EVIDENCE_SUCCESS ||
-        !becalm__limit_rests(limit, BECALM_LIMIT_SLOTS, policy->max, now, slot)) {
+    if (evidence != BECALM_EVIDENCE_SUCCESS || becalm__is_news(&limit->quick_at, now, slot->timeout) ||
+        becalm__units_can_grow(limit, BECALM_LIMIT_SLOTS, policy->max,
+                               atomic_load_explicit(&limit->units, memory_order_relaxed)) ||
+        atomic_load_explicit(&limit->ghosts, memory_order_relaxed) != 0) {
         return false;
     }
     const struct sample s = sample_make(limit, now, slot, evidence);
-    return sample_is_calm(limit, &s);
+    return sample_is_calm(limit, &s) && row_rests(atomic_load_explicit(&limit->among[s.row], memory_order_relaxed));
 }
 
 void becalm__slots_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,

@@ -208,6 +208,38 @@ static void test_call__a_failed_answer_that_is_held_back_gives_its_slot_back_and
     free(s.memory);
 }
 
+/* Twenty of forty calls are given up after half of their timeout; the limit after that. */
+static uint32_t limit_after_giving_up(bool uploading, enum becalm_event_kind how)
+{
+    struct streamed s;
+    struct becalm_call call[40];
+    streamed_init(&s);
+    s.policy.limit = (struct becalm_limit_policy){.kind = BECALM_LIMIT_SLOTS, .min = 1, .max = 100};
+    becalm_limit_init(s.target.limit, &s.policy.limit);
+    becalm_ns wait = s.policy.attempt_timeout / 2;
+    struct becalm_request request = {.deadline_at = how == BECALM_EVENT_TIMER ? s.now + wait : 0, .streams = uploading};
+    for (int i = 0; i < 40; i++) {
+        becalm_call_init(&call[i], &s.policy, &s.target, &request);
+        streamed_step(&s, &call[i], BECALM_EVENT_BEGIN, BECALM_OUTCOME_OK);
+    }
+    s.now += wait;
+    for (int i = 20; i < 40; i++) {
+        streamed_step(&s, &call[i], how, BECALM_OUTCOME_OK);
+        check_true(becalm_call_ended(&call[i]));
+    }
+    uint32_t limit = becalm_limit_now(s.target.limit, &s.policy.limit);
+    free(s.memory);
+    return limit;
+}
+
+static void test_call__who_gives_up_says_how_long_it_waited(void **state)
+{
+    (void)state;
+    check_between_u64(limit_after_giving_up(false, BECALM_EVENT_CANCEL), 10, 20);
+    check_between_u64(limit_after_giving_up(false, BECALM_EVENT_TIMER), 10, 20);
+    check_eq_u64(limit_after_giving_up(true, BECALM_EVENT_CANCEL), 100); /* it was the request that took so long */
+}
+
 enum turned_away_by { BY_A_LIMIT, BY_A_CALLERS_LINE, BY_A_GATE };
 
 /* With one place, and that taken: so many calls are turned away one after the other; the mark of the last of them. */
@@ -435,6 +467,7 @@ BECALM_TESTS(
     cmocka_unit_test(test_call__an_attempt_counts_for_the_host_that_it_went_to),
     cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
     cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
+    cmocka_unit_test(test_call__who_gives_up_says_how_long_it_waited),
     cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed),
     cmocka_unit_test(test_call__an_answer_gives_its_slot_back_with_its_head_and_has_a_bound_of_its_own),
     cmocka_unit_test(test_call__a_failed_answer_that_is_held_back_gives_its_slot_back_and_is_judged_by_its_head))
