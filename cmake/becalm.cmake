@@ -148,11 +148,11 @@ function(becalm_tests folder)
     set(BECALM_ONE_THREAD ${BECALM_ONE_THREAD} PARENT_SCOPE)
 endfunction()
 
-# becalm_pytests(FOLDER [LAB program] [ONLY test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that runs the built
-# command as a user types it, or a program made for the tests. Debian's own python has pytest; another one that comes
+# becalm_pytests(FOLDER [LAB program] [ONLY test_x ...] [EXCEPT test_x ...]): every FOLDER/test_*.py is a test FOLDER/test_* that
+# runs the built command as a user types it, or a program made for the tests. Debian's own python has pytest; another one that comes
 # first on the path may not.
 function(becalm_pytests folder)
-    cmake_parse_arguments(arg "" "LAB" "ONLY" ${ARGN})
+    cmake_parse_arguments(arg "" "LAB" "ONLY;EXCEPT" ${ARGN})
     find_program(BECALM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(BECALM_PYTHON python3)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.py)
@@ -165,20 +165,22 @@ function(becalm_pytests folder)
         set(chain 6)
     endif()
     set(environment BECALM=$<TARGET_FILE:becalm> BECALM_SEEDS=${seeds} BECALM_CHAIN_SECONDS=${chain})
+    set(timeout 300)
     if(BECALM_SANITIZE)
         list(APPEND environment BECALM_SANITIZED=1) # what depends on speed asks for less
+        set(timeout 900)
     endif()
     if(arg_LAB)
         list(APPEND environment BECALM_LAB=$<TARGET_FILE:${arg_LAB}>)
     endif()
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
-        if(arg_ONLY AND NOT name IN_LIST arg_ONLY)
+        if((arg_ONLY AND NOT name IN_LIST arg_ONLY) OR name IN_LIST arg_EXCEPT)
             continue()
         endif()
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
+        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${environment}")
     endforeach()
 endfunction()
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from host import Reply, wait_until
-from load import Load, statuses
+from load import Load, reasons, statuses
 from message import request, signed
 from wire import Wire
 
@@ -22,7 +22,8 @@ def many_descriptors():
 
 def served(gateway, path="/well", rate=50, seconds=2):
     results = Load(gateway.port, rate=rate, seconds=seconds, make=lambda n: ("GET", request(path=path))).run_through()
-    return statuses(results) == {200: len(results)}
+    assert statuses(results) == {200: len(results)}, reasons(results)
+    return True
 
 
 def test_500_slow_loris_are_cut_off_and_the_others_served(pair):
