@@ -118,6 +118,18 @@ struct becalm_record {
     struct becalm_record_attempt attempt[BECALM_RECORD_MAX]; /* from `attempts` on they are not set */
 };
 
+/* How many attempts the record has kept, in attempt[0] and so on. */
+static inline uint32_t becalm_record_kept(const struct becalm_record *record)
+{
+    return record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+}
+
+/* The latest attempt; NULL: none was sent. */
+static inline const struct becalm_record_attempt *becalm_record_last(const struct becalm_record *record)
+{
+    return record->attempts == 0 ? NULL : &record->attempt[becalm_record_kept(record) - 1];
+}
+
 /* An attempt in flight. The engine's own. */
 struct becalm_live {
     uint32_t number;

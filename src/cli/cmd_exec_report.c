@@ -112,7 +112,7 @@ static double milliseconds(becalm_ns time)
 
 static void write_attempts(struct json *json, const struct becalm_record *record)
 {
-    uint32_t kept = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    uint32_t kept = becalm_record_kept(record);
     json_array(json, "attempts");
     for (uint32_t i = 0; i < kept; i++) {
         const struct becalm_record_attempt *attempt = &record->attempt[i];

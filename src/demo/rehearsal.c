@@ -16,7 +16,8 @@
 
 /* ---- the scenario ---- */
 
-static void put_services(struct buffer *text, bool is_gated)
+/* A gateway stands between every two, and does what the engine says: so each is a caller in that role. */
+static void put_services(struct buffer *text)
 {
     for (uint32_t i = 0; i < LANE_SERVICES; i++) {
         const struct service_plan *plan = &lane_services[i];
@@ -24,9 +25,9 @@ static void put_services(struct buffer *text, bool is_gated)
         buffer_chars(text, plan->name);
         buffer_chars(text, ": {time: {constant: ");
         buffer_number(text, plan->time / BECALM_MS);
-        buffer_chars(text, is_gated ? "ms}, gate: true" : "ms}");
+        buffer_chars(text, "ms}");
         if (plan->next != NULL) { /* such a one has more workers than it ever needs */
-            buffer_chars(text, ", calls: [");
+            buffer_chars(text, ", role: gateway, calls: [");
             buffer_chars(text, plan->next);
             buffer_chars(text, "]}\n");
         } else {
@@ -99,7 +100,7 @@ static void put_faults(struct buffer *text, const struct rehearsal_plan *plan)
     }
 }
 
-size_t rehearsal_write(const struct rehearsal_plan *plan, bool is_gated, char *at, size_t size)
+size_t rehearsal_write(const struct rehearsal_plan *plan, char *at, size_t size)
 {
     struct buffer text = {.at = at, .size = size};
     buffer_chars(&text, "name: demo\nlength: ");
@@ -109,12 +110,12 @@ size_t rehearsal_write(const struct rehearsal_plan *plan, bool is_gated, char *a
     buffer_chars(&text, "\ntimeout: ");
     buffer_number(&text, LANE_TIMEOUT / BECALM_MS);
     buffer_chars(&text, "ms\nlink: {latency: 0.1ms}\nservices:\n");
-    put_services(&text, is_gated);
+    put_services(&text);
     buffer_chars(&text, "clients:\n  users: {to: ");
     buffer_chars(&text, lane_services[0].name);
     buffer_chars(&text, ", rate: ");
     buffer_number(&text, LANE_RATE);
-    buffer_chars(&text, "/s}\nfaults:\n");
+    buffer_chars(&text, "/s, role: gateway}\nfaults:\n");
     put_faults(&text, plan);
     put_pauses(&text, plan);
     return text.full ? 0 : text.length;
@@ -132,15 +133,6 @@ static void keep(const struct world_result *world, uint32_t seconds, struct rehe
     }
 }
 
-/* One gateway stands between every two: what limits a hop is its gate, and no caller has a limit of its own. */
-static void drop_limits(struct own *own, uint32_t targets)
-{
-    own->hop.limit.kind = BECALM_LIMIT_NONE;
-    for (uint32_t i = 0; i < targets; i++) {
-        own->policy[i].limit.kind = BECALM_LIMIT_NONE;
-    }
-}
-
 static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, struct rehearsal_result *result,
                     struct becalm_diags *diags)
 {
@@ -150,7 +142,7 @@ static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, stru
     struct world_options options = {.seed = SEED};
     struct world_result world = {0};
     char *text = malloc(TEXT_MAX);
-    size_t length = text == NULL ? 0 : rehearsal_write(plan, kind == LANE_BECALM, text, TEXT_MAX);
+    size_t length = text == NULL ? 0 : rehearsal_write(plan, text, TEXT_MAX);
     int rc = length == 0 ? BECALM_ENOMEM : scenario_parse(&file, "demo", text, length, NULL, diags);
     if (rc == 0) {
         const char *policy = plan->policy[kind];
@@ -160,9 +152,6 @@ static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, stru
         rc = own_make(&own, config, scenario_of(file), &options);
     }
     if (rc == 0) {
-        if (kind == LANE_BECALM) {
-            drop_limits(&own, world_target(scenario_of(file), LANE_SERVICES, 0));
-        }
         options.carries_deadlines = options.carries_marks = kind == LANE_BECALM;
         rc = world_run(scenario_of(file), &options, &world);
     }

@@ -47,9 +47,8 @@ struct rehearsal_result {
     struct rehearsal_lane lane[LANE_COUNT];
 };
 
-/* The scenario as a file for `becalm sim`; is_gated: our gateways stand in front of the services. Its length; 0: it
- * does not fit. */
-size_t rehearsal_write(const struct rehearsal_plan *, bool is_gated, char *text, size_t size);
+/* The scenario as a file for `becalm sim`. Its length; 0: it does not fit. */
+size_t rehearsal_write(const struct rehearsal_plan *, char *text, size_t size);
 
 /* Runs it now, on the caller's thread. */
 void rehearsal_run(const struct rehearsal_plan *, struct rehearsal_result *);

@@ -19,7 +19,7 @@ static struct becalm_record_attempt *record_of(struct becalm_call *call, uint32_
 /* The hosts that this call has tried, as far as the record remembers. */
 static uint32_t hosts_tried(struct becalm_call *call, uint32_t host[static BECALM_RECORD_MAX])
 {
-    uint32_t known = call->record.attempts < BECALM_RECORD_MAX ? call->record.attempts : BECALM_RECORD_MAX;
+    uint32_t known = becalm_record_kept(&call->record);
     for (uint32_t i = 0; i < known; i++) {
         host[i] = call->record.attempt[i].host;
     }

@@ -58,7 +58,7 @@ void meter_breaker(struct meter *meter, enum becalm_breaker_state from, enum bec
 
 static const struct becalm_record_attempt *last_attempt(const struct becalm_record *record)
 {
-    uint32_t kept = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    uint32_t kept = becalm_record_kept(record);
     return kept == 0 ? NULL : &record->attempt[kept - 1];
 }
 
@@ -125,7 +125,7 @@ static bool is_overflow(const struct becalm_record *record)
 /* A hedge has won if it brought the answer. */
 static void note_hedges(struct meter *meter, const struct becalm_record *record)
 {
-    uint32_t kept = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    uint32_t kept = becalm_record_kept(record);
     uint32_t won = 0;
     for (uint32_t i = 0; record->reason == BECALM_WHY_OK && i < kept; i++) {
         const struct becalm_record_attempt *attempt = &record->attempt[i];

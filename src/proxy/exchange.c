@@ -259,7 +259,7 @@ static void tell_default_timeout(const struct exchange *exchange)
 static __attribute__((noinline)) void look_at_timeouts(const struct exchange *exchange)
 {
     const struct becalm_record *record = &exchange->call.record;
-    uint32_t count = record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
+    uint32_t count = becalm_record_kept(record);
     if (exchange->failure == BECALM_HTTP_TIMEOUT) { /* an upload that stopped: that is idleTimeout's */
         return;
     }

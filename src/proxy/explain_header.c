@@ -87,11 +87,6 @@ static struct figures figures_of(const struct becalm_record *r)
 
 /* ---- the header ---- */
 
-static uint32_t kept_attempts(const struct becalm_record *r)
-{
-    return r->attempts < BECALM_RECORD_MAX ? r->attempts : BECALM_RECORD_MAX;
-}
-
 static const char *host_name(const struct explain *e, uint32_t host)
 {
     return host < e->host_count && e->hosts != NULL ? e->hosts[host] : NULL;
@@ -181,7 +176,7 @@ size_t explain_header(const struct explain *e, char text[EXPLAIN_HEADER_MAX])
     put_call(&b, &r);
     BECALM_ASSERT(!b.full);
     size_t whole = b.length;
-    for (uint32_t i = 0; i < kept_attempts(&r) && !b.full; i++) {
+    for (uint32_t i = 0; i < becalm_record_kept(&r) && !b.full; i++) {
         put_attempt(&b, e, &r.attempt[i]);
         whole = b.full ? whole : b.length;
     }
@@ -380,7 +375,7 @@ void record_json(struct buffer *b, const char *key, const struct explain *e)
     }
     decision_json(b, &r);
     buffer_json_open(b, "attempt", '[');
-    for (uint32_t i = 0; i < kept_attempts(&r); i++) {
+    for (uint32_t i = 0; i < becalm_record_kept(&r); i++) {
         attempt_json(b, e, &r.attempt[i]);
     }
     buffer_json_close(b, ']');

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/share.h"
+
 #define FETCHED_MAX 1024u /* bytes that are asked for at once: more would push out each other */
 
 static struct becalm_moment moment(struct world *w)
@@ -38,13 +40,9 @@ static void *part(struct world *w, size_t bytes)
     return memory;
 }
 
-/* What it leases of a shared budget: its own, or that of the whole service. NULL: there is none, or no memory. */
-static struct becalm_lease *lease_of(struct world *w, const struct hop *hop, const struct rules *rules,
-                                     const struct becalm_target *of_service)
+/* What it leases of a shared budget. NULL: there is none, or no memory. */
+static struct becalm_lease *lease_of(struct world *w, const struct hop *hop, const struct rules *rules)
 {
-    if (of_service != NULL && rules->level != BECALM_LEVEL_ENDPOINT) {
-        return of_service->lease;
-    }
     void *memory = rules->policy.lease.enabled ? part(w, becalm_lease_bytes(1)) : NULL;
     if (memory == NULL) {
         return NULL;
@@ -59,7 +57,7 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
                       struct becalm_target *target)
 {
     void *memory;
-    if (policy->budget.kind != BECALM_BUDGET_NONE && target->budget == NULL &&
+    if (policy->budget.kind != BECALM_BUDGET_NONE &&
         (memory = part(w, becalm_budget_bytes(&policy->budget, 1))) != NULL) {
         target->budget = becalm_budget_init(memory, &policy->budget, 1);
     }
@@ -79,15 +77,19 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
         target->sketch = memory;
         becalm_sketch_init(target->sketch);
     }
+    if (hop->is_gate && policy->max_retries > 0 && (memory = part(w, sizeof(struct becalm_losses))) != NULL) {
+        becalm_losses_init(target->losses = memory); /* callers that call for many others have one flow: nobody asks */
+    }
     if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
         target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
     }
 }
 
-static struct state *state_make(struct world *w, struct hop *hop, const struct rules *rules,
-                                const struct becalm_target *of_service)
+/* NULL: no memory. */
+static struct state *state_make(struct world *w, struct hop *hop, uint32_t kind, struct state *of_service)
 {
     size_t before = w->memory.given;
+    const struct rules *rules = &hop->rules[kind];
     const struct becalm_policy *policy = &rules->policy;
     struct state *state = part(w, sizeof *state);
     if (state == NULL) {
@@ -99,13 +101,15 @@ static struct state *state_make(struct world *w, struct hop *hop, const struct r
         becalm_limit_init(target->limit = &state->limit, &policy->limit);
     }
     becalm_mark_init(target->mark = &state->mark);
-    target->lease = lease_of(w, hop, rules, of_service);
-    if (of_service != NULL && rules->level == BECALM_LEVEL_SERVICE) {
-        target->budget = of_service->budget;
-    } else if (of_service != NULL && rules->level == BECALM_LEVEL_BOTH) {
-        target->service_budget = of_service->budget;
-    }
+    bool leases_itself = of_service == NULL || rules->level == BECALM_LEVEL_ENDPOINT;
+    target->lease = leases_itself ? lease_of(w, hop, rules) : NULL;
     parts_add(w, hop, policy, target);
+    state->limited = state;
+    if (of_service != NULL) {
+        share_with_service((struct share){target, policy}, (struct share){&of_service->target, &hop->rules[0].policy},
+                           rules->level);
+        state->limited = target->limit == of_service->target.limit ? of_service : state;
+    }
     size_t bytes = w->memory.given - before;
     hop->state_bytes = bytes < FETCHED_MAX ? bytes : FETCHED_MAX;
     return w->no_memory ? NULL : state;
@@ -115,24 +119,24 @@ static struct state *state_make(struct world *w, struct hop *hop, const struct r
 static struct state *state_of(struct world *w, struct hop *hop, uint32_t caller, uint32_t kind)
 {
     struct state **mine = &hop->state[(size_t)caller * hop->kinds];
-    if (mine[kind] != NULL) {
-        return mine[kind];
+    if (mine[0] == NULL) {
+        mine[0] = state_make(w, hop, 0, NULL);
     }
-    const struct rules *rules = &hop->rules[kind];
-    if (kind > 0 && rules->level != BECALM_LEVEL_ENDPOINT && mine[0] == NULL) {
-        mine[0] = state_make(w, hop, &hop->rules[0], NULL);
-        if (mine[0] == NULL) {
-            return NULL;
-        }
+    if (mine[kind] == NULL && mine[0] != NULL) {
+        mine[kind] = state_make(w, hop, kind, mine[0]);
     }
-    return mine[kind] = state_make(w, hop, rules, kind > 0 && mine[0] != NULL ? &mine[0]->target : NULL);
+    return mine[kind];
 }
 
 struct becalm_limit *hop_limit(struct world *w, struct hop *hop, uint32_t caller)
 {
-    const struct state *state = state_of(w, hop, caller, 0);
+    struct state *state = state_of(w, hop, caller, 0);
     w->no_memory |= state == NULL;
-    return state == NULL ? NULL : state->target.limit;
+    if (state == NULL) {
+        return NULL;
+    }
+    state->used = true;
+    return state->target.limit;
 }
 
 void hop_foresee(const struct hop *hop, uint32_t caller, uint32_t calls)
@@ -179,8 +183,12 @@ static struct becalm_queue *queue_of(struct world *w, struct state *state, const
 
 uint32_t gate_waiting(const struct hop *hop)
 {
-    const struct state *state = hop->state[0];
-    return state == NULL || state->queue == NULL ? 0 : state->queue->length;
+    uint32_t sum = 0;
+    for (uint32_t kind = 0; kind < hop->kinds; kind++) {
+        const struct state *state = hop->state[kind];
+        sum += state == NULL || state->queue == NULL ? 0 : state->queue->length;
+    }
+    return sum;
 }
 
 /* Calls. */
@@ -213,7 +221,7 @@ static void queue_serve(struct world *w, struct becalm_queue *queue, const struc
 /* What a gateway answers: what it was answered itself; else 502, 504, or 503 if it sent nothing at all. */
 static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
 {
-    const struct becalm_record_attempt *last = record->attempts == 0 ? NULL : &record->attempt[record->attempts - 1];
+    const struct becalm_record_attempt *last = becalm_record_last(record);
     if (last == NULL) {
         return BECALM_OUTCOME_REJECTED;
     }
@@ -288,7 +296,7 @@ static void op_trace(const struct world *w, const struct op *op, uint32_t attemp
 static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event)
 {
     struct op *op = op_at(w, id);
-    const struct state *state = (const struct state *)op->call.target; /* its first member */
+    const struct state *state = ((const struct state *)op->call.target)->limited; /* it is its first member */
     const struct becalm_policy *policy = op->call.policy;
     struct becalm_action action;
     event->at = moment(w);
@@ -298,7 +306,7 @@ static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becal
     }
     for (uint32_t slot = 0; action.cancel >> slot != 0; slot++) {
         if ((action.cancel >> slot & 1) != 0 && op->flight[slot] != NOTHING) {
-            job_at(w, op->flight[slot])->op = NOTHING;
+            job_give_up(w, op->flight[slot]);
         }
     }
     if ((action.flags & BECALM_DO_SEND) != 0) {
@@ -319,7 +327,7 @@ static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becal
 void op_begin(struct world *w, const struct op_origin *origin)
 {
     struct hop *hop = &w->hop[origin->hop];
-    uint32_t kind = hop->is_gate ? 0 : origin->endpoint;
+    uint32_t kind = origin->endpoint;
     struct state *state = state_of(w, hop, origin->caller, kind);
     uint32_t id = pool_take(&w->ops);
     if (state == NULL || id == NOTHING) {
@@ -327,7 +335,11 @@ void op_begin(struct world *w, const struct op_origin *origin)
         return;
     }
     struct op *op = op_at(w, id);
-    const struct job *parent = origin->job == NOTHING ? NULL : job_at(w, origin->job);
+    struct job *parent = origin->job == NOTHING ? NULL : job_at(w, origin->job);
+    if (hop->is_gate && parent != NULL) {
+        parent->call = id;
+    }
+    state->used = true;
     op->number = ++w->op_number;
     op->root = parent == NULL ? ++w->root_number : parent->root;
     op->hop = origin->hop;
@@ -343,7 +355,7 @@ void op_begin(struct world *w, const struct op_origin *origin)
         .keyed = op->operation.keyed,
         .deadline_at = parent == NULL || !w->options->carries_deadlines ? BECALM_NEVER : parent->deadline_at,
         .retry_from_above = parent != NULL && parent->attempt > 0,
-        .queue = queue_of(w, state, &hop->rules[kind].policy),
+        .queue = queue_of(w, state->limited, &hop->rules[kind].policy),
         .flow = hop->is_gate ? flow_of(w, parent) : 0,
         .owner = (void *)(uintptr_t)id,
     };
@@ -359,6 +371,12 @@ void op_wakes(struct world *w, uint32_t id, uint32_t generation)
         struct becalm_event timer = {.kind = BECALM_EVENT_TIMER};
         op_step(w, id, 0, &timer);
     }
+}
+
+void op_left(struct world *w, uint32_t id)
+{
+    struct becalm_event event = {.kind = BECALM_EVENT_LEFT};
+    op_step(w, id, 0, &event);
 }
 
 void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)
@@ -418,6 +436,12 @@ static void role_settle(struct becalm_policy *policy, enum scenario_role role, b
     BECALM_UNREACHABLE();
 }
 
+static void retries_off(struct becalm_policy *policy)
+{
+    policy->max_retries = 0;
+    policy->hedge.enabled = false;
+}
+
 /* What the file says of the service and its endpoints, or else what holds for all. */
 static void rules_fill(const struct world *w, struct hop *hop, enum scenario_role role, bool retries)
 {
@@ -429,8 +453,7 @@ static void rules_fill(const struct world *w, struct hop *hop, enum scenario_rol
         rules->policy = own != NULL ? *own : *options->policy;
         rules->level = options->level_to == NULL ? options->level : options->level_to[first + kind];
         if (!retries) {
-            rules->policy.max_retries = 0;
-            rules->policy.hedge.enabled = false;
+            retries_off(&rules->policy);
         }
         role_settle(&rules->policy, role,
                     options->auto_limit_to == NULL ? options->auto_limit : options->auto_limit_to[first + kind]);
@@ -456,15 +479,25 @@ static struct hop *hop_make(struct world *w, const char *from, uint32_t to, uint
 static bool gate_make(struct world *w, uint32_t to)
 {
     const struct scenario_service *service = &w->plan->services[to];
-    const struct becalm_policy *const *own = w->options->gate_policy_to;
-    struct hop *hop = hop_make(w, service->name, to, 1, 1);
+    const struct world_options *options = w->options;
+    struct hop *hop = hop_make(w, service->name, to, 1, 1 + service->endpoint_count);
     if (hop == NULL) {
         return false;
     }
     hop->is_gate = true;
     hop->hosts = service->hosts > 1 ? service->hosts : 0;
-    hop->rules[0].policy = own != NULL && own[to] != NULL ? *own[to] : *w->options->gate_policy;
-    hop->rules[0].policy.lease.enabled = false; /* what it passes on is its callers', who have told of it */
+    uint32_t first = world_target(w->plan, to, 0);
+    for (uint32_t kind = 0; kind < hop->kinds; kind++) {
+        const struct becalm_policy *own =
+            options->gate_policy_to == NULL ? NULL : options->gate_policy_to[first + kind];
+        struct rules *rules = &hop->rules[kind];
+        rules->policy = own != NULL ? *own : *options->gate_policy;
+        rules->level = options->level_to == NULL ? options->level : options->level_to[first + kind];
+        rules->policy.lease.enabled = false; /* what it passes on is its callers', who have told of it */
+        if (!service->gate_retries) {
+            retries_off(&rules->policy);
+        }
+    }
     return true;
 }
 

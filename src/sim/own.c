@@ -40,8 +40,11 @@ static void gate_policy(const struct making *m, const struct becalm_rules *rules
     if (rules->auto_limit) {
         policy->limit.kind = BECALM_LIMIT_SLOTS;
     }
-    policy->max_retries = 0;
-    policy->hedge.enabled = false;
+    if (!becalm_config_settings(m->config)->gateway_retries) {
+        policy->max_retries = 0;
+        policy->hedge.enabled = false;
+    }
+    policy->gate.caller = false;
 }
 
 static const struct becalm_endpoint *endpoint_find(const struct becalm_service *service, const char *name)
@@ -67,18 +70,21 @@ static void service_fill(struct own *own, const struct making *m, uint32_t i)
     if (file != NULL) {
         caller_policy(m, &file->rules, &own->policy[target]);
         own->policy_to[target] = &own->policy[target];
-        gate_policy(m, &file->rules, &own->gate_policy[i]);
-        own->gate_to[i] = &own->gate_policy[i];
+        gate_policy(m, &file->rules, &own->gate_policy[target]);
+        own->gate_to[target] = &own->gate_policy[target];
     }
     for (uint32_t e = 0; e < service->endpoint_count; e++) {
         const struct becalm_endpoint *endpoint = file == NULL ? NULL : endpoint_find(file, service->endpoints[e].name);
         uint32_t at = target + 1 + e;
         own->policy_to[at] = own->policy_to[target];
         own->auto_to[at] = own->auto_to[target];
+        own->gate_to[at] = own->gate_to[target];
         own->level_to[at] = m->built_in ? own->level_to[target] : BECALM_LEVEL_SERVICE;
         if (endpoint != NULL) {
             caller_policy(m, &endpoint->rules, &own->policy[at]);
             own->policy_to[at] = &own->policy[at];
+            gate_policy(m, &endpoint->rules, &own->gate_policy[at]);
+            own->gate_to[at] = &own->gate_policy[at];
             own->level_to[at] = endpoint->rules.level;
             own->auto_to[at] = endpoint->rules.auto_limit;
         }
@@ -97,8 +103,8 @@ static int make(struct own *own, const struct making *m, struct world_options *o
     own->policy_to = calloc(targets, sizeof *own->policy_to);
     own->level_to = calloc(targets, sizeof *own->level_to);
     own->auto_to = calloc(targets, sizeof *own->auto_to);
-    own->gate_policy = calloc(plan->service_count, sizeof *own->gate_policy);
-    own->gate_to = calloc(plan->service_count, sizeof *own->gate_to);
+    own->gate_policy = calloc(targets, sizeof *own->gate_policy);
+    own->gate_to = calloc(targets, sizeof *own->gate_to);
     if (own->policy == NULL || own->policy_to == NULL || own->level_to == NULL || own->auto_to == NULL ||
         own->gate_policy == NULL || own->gate_to == NULL) {
         return BECALM_ENOMEM;

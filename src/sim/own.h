@@ -5,8 +5,8 @@
 /* A policy file as the policies of a run. Every caller of a service runs the rules that the file has for the service of
  * that name, and for the endpoint of that name, as a caller would: `limit: auto` is aimd. What the file does not name
  * has the rules of `defaults:`; an endpoint that it does not name has those of its service, and shares its budget. A
- * gate has the service's rules as a gateway would: `limit: auto` are slots, and `gate:` counts; but it never retries,
- * because callers do. */
+ * gate has the same rules as a gateway would: `limit: auto` are slots, `gate:` counts, and it retries unless
+ * `gatewayRetries` is false. */
 
 #include "world.h"
 
@@ -17,7 +17,7 @@ struct own {
     const struct becalm_policy **policy_to; /* NULL where `defaults:` count */
     enum becalm_budget_level *level_to;     /* likewise, all of them */
     bool *auto_to;                          /* likewise: is the limit's kind `auto`? */
-    struct becalm_policy *gate_policy;      /* by service */
+    struct becalm_policy *gate_policy;      /* likewise, of gates */
     const struct becalm_policy **gate_to;
 };
 

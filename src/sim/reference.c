@@ -95,7 +95,6 @@ static void settle(const struct scenario *plan, struct becalm_policy *hop, struc
     becalm_policy_defaults(gate);
     gate->attempt_timeout = timeout;
     gate->deadline = BECALM_NEVER;
-    gate->max_retries = 0; /* callers retry; the gate only admits */
     becalm_limit_defaults(&gate->limit, BECALM_LIMIT_SLOTS);
 }
 

@@ -92,6 +92,7 @@ static bool service_load(struct reading *r, struct scenario_service *service, ui
         .name = arena_text(r->l.arena, key->text),
         .hosts = 1,
         .queue_max = UINT32_MAX,
+        .gate_retries = true,
         .instances = 1,
         .hang = 10 * BECALM_S,
         .accept_max = SCENARIO_NONE,

@@ -37,8 +37,9 @@ struct scenario_service {
     uint32_t queue_max; /* per host; UINT32_MAX: no bound */
     bool expiry;        /* what its caller has given up is not served */
     bool lifo;          /* the latest first */
-    bool codel; /* what has waited over 20 ms is refused while the queue has lasted over 100 ms; else over 1 s */
-    bool gate;  /* a gateway of ours stands in front of it */
+    bool codel;        /* what has waited over 20 ms is refused while the queue has lasted over 100 ms; else over 1 s */
+    bool gate;         /* a gateway of ours stands in front of it */
+    bool gate_retries; /* which retries, as the policy says */
     uint32_t instances;      /* as a caller: each with an engine state of its own */
     enum scenario_role role; /* of these */
     struct dist time;

@@ -40,6 +40,7 @@ static const struct schema_key service[] = {
     {"queue.order", FIELD(EITHER, lifo), .words = order_words, .sentence = "who is served first"},
     {"queue.codel", FIELD(BOOLEAN, codel), .sentence = "whether what has waited too long is refused"},
     {"gate", FIELD(BOOLEAN, gate), .sentence = "whether a gateway of ours stands in front"},
+    {"gateRetries", FIELD(BOOLEAN, gate_retries), .sentence = "false: the gateway in front neither retries nor hedges"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, 10000), .sentence = "as a caller: each with its own budget, breaker and limit"},
     {"role", FIELD(WORD, role), .words = role_words, .sentence = "as a caller: what runs the policy, a library, sidecar or gateway"},
     {"errors", FIELD(PERCENT, error_ppm), RANGE(0, MILLION), .sentence = "of its own answers"},

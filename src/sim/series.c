@@ -135,7 +135,7 @@ static void hop_look(const struct world *w, const struct hop *hop, struct look *
     for (uint32_t caller = 0; caller < hop->callers; caller += step) {
         for (uint32_t kind = 0; kind < hop->kinds; kind++) {
             const struct state *state = hop->state[(size_t)caller * hop->kinds + kind];
-            if (state != NULL) { /* who has not called yet has lost nothing yet */
+            if (state != NULL && state->used) { /* who has not called yet has lost nothing yet */
                 target_look(w, &state->target, &hop->rules[kind].policy, look);
             }
         }

@@ -268,6 +268,9 @@ void job_arrives(struct world *w, uint32_t id)
     if (service->gate != NOTHING && !job->through_gate) { /* our gateway: its own call goes on from here */
         job->stage = JOB_AT_GATE;
         op_begin(w, &(struct op_origin){.hop = service->gate, .job = id, .client = NOTHING, .endpoint = job->endpoint});
+        if (job->left && job->stage == JOB_AT_GATE) {
+            op_left(w, job->call);
+        }
         return;
     }
     if (service->plan->row && !job->has_read && !service_is_down(service)) {
@@ -293,6 +296,30 @@ void job_arrives(struct world *w, uint32_t id)
         host_queue(w, host, id);
     } else {
         job_answer(w, id, BECALM_OUTCOME_REJECTED, BECALM_MARK_NONE);
+    }
+}
+
+void job_give_up(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    const struct service *service = &w->service[job->service];
+    const struct link *link = &w->hop[job->hop].link;
+    bool on_its_way = job->stage == JOB_TRAVELS || job->stage == JOB_AT_GATE;
+    job->op = NOTHING;
+    if (service->gate != NOTHING && service->plan->gate_retries && on_its_way && !job->through_gate && !link->cut) {
+        clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, link),
+                                             .kind = JOB_LEFT,
+                                             .id = id,
+                                             .generation = job->generation});
+    }
+}
+
+void job_left(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    job->left = true; /* it may have been faster than the request */
+    if (job->stage == JOB_AT_GATE) {
+        op_left(w, job->call);
     }
 }
 

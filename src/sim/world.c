@@ -9,7 +9,8 @@
 
 static bool is_of_job(const struct event *event)
 {
-    return event->kind == JOB_ARRIVES || event->kind == JOB_SERVED || event->kind == JOB_ANSWERED;
+    return event->kind == JOB_ARRIVES || event->kind == JOB_SERVED || event->kind == JOB_ANSWERED ||
+           event->kind == JOB_LEFT;
 }
 
 static void happen(struct world *w, const struct event *event)
@@ -32,6 +33,9 @@ static void happen(struct world *w, const struct event *event)
         break;
     case JOB_ANSWERED:
         job_answered(w, event->id);
+        break;
+    case JOB_LEFT:
+        job_left(w, event->id);
         break;
     case CALL_WAKES:
         op_wakes(w, event->id, event->generation);
@@ -84,6 +88,7 @@ static bool ends_a_call(enum event_kind kind)
     case JOB_ARRIVES:
     case JOB_SERVED:
     case JOB_ANSWERED:
+    case JOB_LEFT:
     case CALL_WAKES:
         return true;
     case CLIENT_CALLS:

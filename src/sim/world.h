@@ -124,7 +124,7 @@ struct world_options {
     const struct becalm_policy *policy;
     const struct becalm_policy *const *policy_to; /* by world_target(); NULL, also one of them: `policy` */
     const struct becalm_policy *gate_policy;
-    const struct becalm_policy *const *gate_policy_to; /* by service; NULL, also one of them: `gate_policy` */
+    const struct becalm_policy *const *gate_policy_to; /* by world_target(); NULL, also one of them: `gate_policy` */
     bool auto_limit;           /* nobody has written the kind of the limit: it is slots for callers in role gateway */
     const bool *auto_limit_to; /* by world_target(); NULL: `auto_limit` */
     enum becalm_budget_level level;           /* whether endpoints share their service's budget */

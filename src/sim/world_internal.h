@@ -21,6 +21,7 @@ enum event_kind {
     JOB_ARRIVES,
     JOB_SERVED,
     JOB_ANSWERED,
+    JOB_LEFT,
     CALL_WAKES,
     FAULT_TURNS,
     CONNECTION_TRIES,
@@ -143,6 +144,8 @@ struct state {
     struct becalm_limit limit;
     struct becalm_mark mark;
     struct becalm_queue *queue; /* NULL: nobody has had to wait yet, or none may */
+    struct state *limited;      /* whose limit and queue count: its own, or those of its service */
+    bool used;                  /* a call has begun here; else it is only there to be shared */
 };
 
 /* A place from which a service is called: a client group, an instance group of another service, or a gate. */
@@ -153,7 +156,7 @@ struct hop {
     const char *from; /* the client's or service's name */
     struct link link;
     uint32_t hosts;       /* that its callers choose from; 0: they have no choice */
-    uint32_t kinds;       /* of requests: of the service itself, then of its endpoints; gates know only one */
+    uint32_t kinds;       /* of requests: of the service itself, then of its endpoints */
     struct rules *rules;  /* by kind */
     struct state **state; /* by caller, then by kind; NULL: not used yet */
     size_t state_bytes;   /* of a state, what is worth to be asked for before it is used */
@@ -220,6 +223,9 @@ uint32_t gate_waiting(const struct hop *);
 /* The limit of a caller; NULL: none, or no memory. */
 struct becalm_limit *hop_limit(struct world *, struct hop *, uint32_t caller);
 
+/* The caller of a gate has gone. */
+void op_left(struct world *, uint32_t id);
+
 /* The attempt of a job is over. */
 void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
 
@@ -247,6 +253,8 @@ struct job {
     uint32_t endpoint;
     uint32_t host;
     uint32_t pending; /* calls of its own */
+    uint32_t call;    /* AT_GATE: the gate's */
+    bool left;        /* its caller has given it up, and the gate knows */
     enum job_stage stage;
     bool failed;
     bool through_gate;
@@ -322,6 +330,9 @@ void job_send(struct world *, uint32_t op, const struct becalm_action *);
 void job_arrives(struct world *, uint32_t id);
 void job_served(struct world *, uint32_t id);
 void job_answered(struct world *, uint32_t id);
+/* Its caller gives it up; and the gate in front of the service hears of that, as of a connection that was closed. */
+void job_give_up(struct world *, uint32_t id);
+void job_left(struct world *, uint32_t id);
 
 /* A call that this job made has ended so; or the gate's, which is what the job is answered. */
 void job_child_done(struct world *, uint32_t id, enum becalm_outcome_kind, enum becalm_mark_kind);

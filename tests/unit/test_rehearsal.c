@@ -42,7 +42,7 @@ static void test_rehearsal__every_fault_is_a_scenario_that_the_simulator_takes(v
         struct becalm_diags *diags = calloc(1, sizeof *diags);
         struct scenario_file *file = NULL;
         char text[4096];
-        size_t length = rehearsal_write(&plan, true, text, sizeof text);
+        size_t length = rehearsal_write(&plan, text, sizeof text);
         assert_true(length > 0);
         assert_int_equal(scenario_parse(&file, "demo", text, length, NULL, diags), 0);
         check_eq_u64(diags->warnings, 0);
@@ -58,7 +58,7 @@ static void test_rehearsal__a_scenario_that_does_not_fit_is_none(void **state)
     (void)state;
     struct rehearsal_plan plan = plan_of(SERVICE_DEAD);
     char text[64];
-    check_eq_u64(rehearsal_write(&plan, false, text, sizeof text), 0);
+    check_eq_u64(rehearsal_write(&plan, text, sizeof text), 0);
 }
 
 static void test_rehearsal__without_a_fault_every_call_is_one_request(void **state)

@@ -57,6 +57,19 @@ static struct lab lab_of(const char *text, const char *policy)
     return lab;
 }
 
+/* The same with a policy file. */
+static void lab_open_own(struct lab *lab, const char *text, const char *file)
+{
+    struct becalm_config *config = NULL;
+    lab_open(lab, text, "none");
+    if (becalm_config_parse(&config, "p.yaml", file, strlen(file), NULL, &diags) != 0) {
+        print_error("%s\n", diags.diag[0].message);
+        fail();
+    }
+    check_true(own_make(&lab->own, config, lab->plan, &lab->options) == 0);
+    becalm_config_free(config); /* nothing points into it */
+}
+
 /* Client calls in the seconds [from, to), and how many of a million went well. */
 static uint64_t begun(const struct lab *lab, uint32_t from, uint32_t to)
 {
@@ -729,6 +742,91 @@ static void test_sim_world__pages_are_whole_again_soon_after_a_hang(void **state
     lab_close(&lab);
 }
 
+/* A gate retries as a gateway does. */
+
+#define UNPAID                                                                                               \
+    "version: 1\ndefaults: {maxRetries: 2, initialDelay: 10ms, jitter: none, attemptTimeout: 1s, deadline: " \
+    "none, budget: {kind: none}, breaker: {enabled: false}, limit: {kind: none}}\n"
+
+/* Attempts that reach a service of such errors for 1000 calls, and how many of a million calls succeed. */
+static uint64_t load_behind_a_gate(const char *policy, const char *gate, const char *errors, const char *retries,
+                                   uint64_t *good)
+{
+    struct lab lab;
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "length: 60s\nservices: {api: {time: {constant: 1ms}, errors: %s, gate: true, gateRetries: %s}}\n"
+                   "clients: {users: {to: api, rate: 500/s, retries: %s}}\n",
+                   errors, gate, retries);
+    lab_open_own(&lab, text, policy);
+    lab.options.carries_marks = false; /* else callers would be told that all was tried */
+    lab_run(&lab);
+    *good = lab.measure.success_ppm;
+    uint64_t load = lab.result.service[0].arrivals_fault * 1000 / lab.measure.calls;
+    lab_close(&lab);
+    return load;
+}
+
+static void test_sim_world__a_gate_retries_as_a_gateway_does(void **state)
+{
+    (void)state;
+    uint64_t good;
+    /* Failure f, n attempts: 1 - f^n succeed, at a load of (1 - f^n) / (1 - f). */
+    check_between_u64(load_behind_a_gate(UNPAID, "true", "30%", "false", &good), 1380, 1400);
+    check_between_u64(good, 971000, 975000);
+    check_eq_u64(load_behind_a_gate(UNPAID, "false", "30%", "false", &good), 1000);
+    check_between_u64(good, 695000, 705000);
+    check_eq_u64(load_behind_a_gate(UNPAID "gatewayRetries: false\n", "true", "30%", "false", &good), 1000);
+    check_between_u64(good, 695000, 705000);
+    /* Callers may retry on top: 3 x 3. */
+    check_eq_u64(load_behind_a_gate(UNPAID, "true", "100%", "true", &good), 9000);
+    /* More attempts than a record keeps. */
+    check_eq_u64(load_behind_a_gate("version: 1\ndefaults: {maxRetries: 11, initialDelay: 1ms, jitter: none, budget: "
+                                    "{kind: none}, breaker: {enabled: false}, limit: {kind: none}}\n",
+                                    "true", "100%", "false", &good),
+                 12000);
+    check_eq_u64(good, 0);
+}
+
+/* Whoever gives up closes the connection: the gate begins no retry for it. Deadlines are not carried here. */
+static void test_sim_world__a_gate_does_not_retry_for_a_caller_that_has_left(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open_own(&lab,
+                 "length: 20s\nservices: {api: {time: {constant: 10s}, gate: true}}\n"
+                 "clients: {users: {to: api, rate: 100/s, retries: false}}\n",
+                 UNPAID);
+    lab.options.carries_deadlines = false;
+    lab_run(&lab);
+    check_eq_u64(lab.result.service[0].arrivals_fault * 1000 / lab.measure.calls, 1000);
+    check_eq_u64(lab.measure.success_ppm, 0);
+    lab_close(&lab);
+}
+
+/* Endpoints share what their service has, unless they write their own: here one place in flight, so that 10 ms allow a
+ * hundred attempts a second, whichever they are for. */
+static void test_sim_world__endpoints_share_the_limit_of_their_service(void **state)
+{
+    (void)state;
+    for (unsigned gate = 0; gate < 2; gate++) {
+        struct lab lab;
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "length: 10s\nlink: {latency: 0s}\n"
+                       "services: {api: {time: {constant: 10ms}, gate: %s, endpoints: {a: {share: 50%%}, b: {share: "
+                       "50%%}}}}\n"
+                       "clients: {users: {to: api, rate: 1000/s, retries: false}}\n",
+                       gate == 1 ? "true" : "false");
+        lab_open_own(&lab, text,
+                     "version: 1\ndefaults: {maxRetries: 0, breaker: {enabled: false}, limit: {kind: fixed, max: 1}, "
+                     "gate: {maxQueue: 0}}\nservices: {api: {endpoints: {a: {match: {path: /a}}}}}\n");
+        lab_run(&lab);
+        check_between_u64(lab.result.service[0].arrivals[5], 85, 100);
+        lab_close(&lab);
+    }
+}
+
 /* A policy file. */
 
 static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates(void **state)
@@ -740,19 +838,13 @@ static void test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_g
                                "  api: {endpoints: {twice: {match: {path: /twice}, maxRetries: 1}}}\n"
                                "  slow: {limit: {kind: fixed, max: 3}, gate: {maxQueue: 2}}\n";
     struct lab lab;
-    struct becalm_config *config = NULL;
-    lab_open(&lab,
-             "length: 20s\nlink: {latency: 0s}\n"
-             "services: {api: {time: {constant: 1ms}, errors: 100%, endpoints: {twice: {share: 50%}, other: {share: "
-             "20%}}}, slow: {gate: true, time: {constant: 1s}}}\n"
-             "clients: {users: {to: api, rate: 100/s}, more: {to: slow, rate: 10/s, callers: 10}}\n",
-             "none");
-    if (becalm_config_parse(&config, "p.yaml", file, sizeof file - 1, NULL, &diags) != 0) {
-        print_error("%s\n", diags.diag[0].message);
-        fail();
-    }
-    check_true(own_make(&lab.own, config, lab.plan, &lab.options) == 0);
-    becalm_config_free(config); /* nothing points into it */
+    lab_open_own(
+        &lab,
+        "length: 20s\nlink: {latency: 0s}\n"
+        "services: {api: {time: {constant: 1ms}, errors: 100%, endpoints: {twice: {share: 50%}, other: {share: "
+        "20%}}}, slow: {gate: true, time: {constant: 1s}}}\n"
+        "clients: {users: {to: api, rate: 100/s}, more: {to: slow, rate: 10/s, callers: 10}}\n",
+        file);
     lab_run(&lab);
     check_between_u64(lab.result.service[0].retries * 1000 / lab.result.service[0].first, 450, 550);
     check_between_u64(good_ppm(&lab, 1, 2, 18), 250000, 400000); /* three a second of about ten */
@@ -796,4 +888,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__a_caller_in_role_gateway_has_a_gate),
              cmocka_unit_test(test_sim_world__the_role_settles_the_limit),
              cmocka_unit_test(test_sim_world__pages_are_whole_again_soon_after_a_hang),
+             cmocka_unit_test(test_sim_world__a_gate_retries_as_a_gateway_does),
+             cmocka_unit_test(test_sim_world__a_gate_does_not_retry_for_a_caller_that_has_left),
+             cmocka_unit_test(test_sim_world__endpoints_share_the_limit_of_their_service),
              cmocka_unit_test(test_sim_world__a_policy_file_has_rules_for_services_endpoints_and_gates))
