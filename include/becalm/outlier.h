@@ -3,9 +3,9 @@
 #define BECALM_OUTLIER_H
 
 /* The hosts of a service and the ejection of bad ones: by failure rate (at least min_calls results in `window`, half of
- * them failed: out for base_ejection x times, then one probe) or, Istio's way, by failures in a row. At most
- * floor(hosts * max_ejected) are out, never the last one; when more would have to go, ejections are ignored altogether,
- * because then it is not the hosts. Our own refusals never count against a host.
+ * them failed, and twice as often as all others together: out for base_ejection x times, then one probe) or, Istio's
+ * way, by failures in a row. At most floor(hosts * max_ejected) are out, never the last one; when more would have to
+ * go, ejections are ignored altogether, because then it is not the hosts. Our own refusals never count against a host.
  *
  * Also remembers, per host, how long a server asked to be left alone (Retry-After): it delays retries to that host,
  * never first attempts. Shared by threads without locks. */

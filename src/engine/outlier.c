@@ -5,6 +5,7 @@
 
 #define LINE      64u
 #define SLICES    10u
+#define ASKED_MAX 64u     /* others that a host is compared with: reading a window takes a moment */
 #define TIMES_MAX 100000u /* far beyond what max_ejection lets through; keeps the product small */
 
 enum { LANE_RESULTS, LANE_FAILED, LANE_COUNT };
@@ -242,8 +243,30 @@ void becalm_hosts_sent(struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
     }
 }
 
+/* Does it fail at least twice as often as the others that are in, together? Else it is not this host: what all share,
+ * its ejection would only make worse, since the rest gets its load. Of many others the next in the list will do. */
+static bool worse_than_others(const struct becalm_hosts *hosts, const struct becalm_host *h, uint64_t results,
+                              uint64_t failed, becalm_ns now)
+{
+    uint32_t self = (uint32_t)(h - hosts->host);
+    uint32_t asked = hosts->count - 1 < ASKED_MAX ? hosts->count - 1 : ASKED_MAX;
+    uint64_t others = 0;
+    uint64_t others_failed = 0;
+    for (uint32_t i = 1; i <= asked; i++) {
+        const struct becalm_host *other = &hosts->host[(self + i) % hosts->count];
+        if (word_get(&other->ejected_until) == 0) {
+            struct becalm_window_sums sums;
+            becalm_window_read(other->window, now, &sums);
+            others += sums.lane[LANE_RESULTS];
+            others_failed += sums.lane[LANE_FAILED];
+        }
+    }
+    return failed * others >= 2 * others_failed * results;
+}
+
 /* Is the host bad enough to go? Both rules look at what has been noted up to now. */
-static bool host_deserves(const struct becalm_host *h, const struct becalm_outlier_policy *policy, becalm_ns now)
+static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_host *h,
+                          const struct becalm_outlier_policy *policy, becalm_ns now)
 {
     if (policy->consecutive > 0) {
         return word_get(&h->streak) >= policy->consecutive;
@@ -254,7 +277,9 @@ static bool host_deserves(const struct becalm_host *h, const struct becalm_outli
     struct becalm_window_sums sums;
     becalm_window_read(h->window, now, &sums);
     uint64_t results = sums.lane[LANE_RESULTS];
-    return results >= policy->min_calls && sums.lane[LANE_FAILED] * 1000000 >= results * policy->failure_share_ppm;
+    uint64_t failed = sums.lane[LANE_FAILED];
+    return results >= policy->min_calls && failed * 1000000 >= results * policy->failure_share_ppm &&
+           worse_than_others(hosts, h, results, failed, now);
 }
 
 /* Entry: ejected_until is `was`, 0 or an ejection that is over. Exit: ejected anew, or another thread was first. */
@@ -341,7 +366,8 @@ static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const str
     }
     /* While ejections are ignored the host is in use, so its results say when it is well; nobody need wait for a probe.
      */
-    if (probe_out(h, until, at->now) || (becalm_hosts_ignored(hosts, policy) && !host_deserves(h, policy, at->now))) {
+    if (probe_out(h, until, at->now) ||
+        (becalm_hosts_ignored(hosts, policy) && !host_deserves(hosts, h, policy, at->now))) {
         host_readmit(hosts, h, until, at->now);
     }
 }
@@ -356,7 +382,7 @@ static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const
     uint64_t until = word_get(&h->ejected_until);
     if (until == 0) {
         times_calm(h, policy, at->now);
-        if (host_deserves(h, policy, at->now)) {
+        if (host_deserves(hosts, h, policy, at->now)) {
             host_eject(hosts, h, 0, policy, at->now);
         }
         return;

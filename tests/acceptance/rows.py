@@ -587,7 +587,7 @@ WORLDS = [
     world("8", "gate, one caller's surge x10: all calls in it", "08-neighbour-surge", during(0.30)),
     world("9", "gate, latency steps to .4 of the timeout", "09-latency-step-gate", whole(0.98)),
     world("10", "20 ms, a timeout of 30 s, hangs", "10-hang-long-timeout", after(0.98)),
-    world("11", "errors of 40 % on all of ten hosts", "11-eject-uniform-errors", during(0.75, 0.567)),
+    world("11", "errors of 40 % on all of ten hosts", "11-eject-uniform-errors", during(0.75, 0.69)),
     world("12", "pages of 50, errors of 5 %", "12-fanout-errors", whole(0.99, 0.892)),
     world("13", "a timeout at the median", "13-tight-timeout", whole(0.60, 0.464)),
     world("14", "half of all answers are errors", "14-half-errors", during(0.80, 0.547)),

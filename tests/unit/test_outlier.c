@@ -420,6 +420,67 @@ static void test_outlier__five_of_ten_dead_are_out_and_six_of_ten_are_all_used(v
     world_end(&w);
 }
 
+static void test_outlier__what_all_hosts_share_ejects_none_of_them(void **state)
+{
+    (void)state;
+    struct world w = world_rate(10);
+    for (uint32_t i = 0; i < 100; i++) { /* 60 % fail everywhere: beyond the share that ejects */
+        for (uint32_t host = 0; host < 10; host++) {
+            attempts(&w, host, 1, (i + host) % 5 < 3 ? BECALM_OUTCOME_FAILED : BECALM_OUTCOME_OK);
+        }
+        w.now += 10 * BECALM_MS;
+    }
+    check_eq_u64(usable_count(&w), 10);
+    check_eq_u64(ejected_count(w.hosts), 0);
+    world_end(&w);
+}
+
+/* The others fail by a quarter, then by half: twice that is a half, and all. */
+static void test_outlier__a_host_goes_if_it_fails_twice_as_often_as_the_others_that_are_in(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t others_failed; /* of 4 */
+        uint32_t failed;        /* of 100 */
+        bool out;
+    } rows[] = {{0, 50, true}, {1, 49, false}, {1, 50, true}, {2, 99, false}, {2, 100, true}, {3, 100, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_rate(100); /* of which the next 64 are asked */
+        for (uint32_t host = 1; host < 100; host++) {
+            attempts(&w, host, 4 - rows[i].others_failed,
+                     BECALM_OUTCOME_OK); /* fewer than are enough for a judgement */
+            attempts(&w, host, rows[i].others_failed, BECALM_OUTCOME_FAILED);
+        }
+        attempts(&w, 0, 100 - rows[i].failed, BECALM_OUTCOME_OK);
+        attempts(&w, 0, rows[i].failed, BECALM_OUTCOME_FAILED);
+        check_eq_u64(usable(&w, 0), !rows[i].out);
+        world_end(&w);
+    }
+}
+
+/* Whatever the rates are: of hosts that fail alike, by chance a few are out at a time, never half of the service. */
+static void test_outlier__hosts_that_fail_alike_stay_in(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        uint64_t rand = seed;
+        struct world w = world_rate(10);
+        uint32_t share = 300000 + (uint32_t)(becalm_rand_next(&rand) % 600000);
+        uint64_t out = 0;
+        for (uint32_t i = 0; i < 20000; i++) { /* 6.5 results a second of each host */
+            uint32_t host = (uint32_t)(becalm_rand_next(&rand) % 10);
+            w.now += 15 * BECALM_MS;
+            if (usable(&w, host)) {
+                bool fails = becalm_rand_chance(becalm_rand_next(&rand), share);
+                attempts(&w, host, 1, fails ? BECALM_OUTCOME_FAILED : BECALM_OUTCOME_OK);
+            }
+            out += 10 - usable_count(&w);
+        }
+        check_true(out < 20000); /* less than one on average */
+        world_end(&w);
+    }
+}
+
 static void test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail(void **state)
 {
     (void)state;
@@ -891,6 +952,9 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__istio_five_in_a_row_and_thirty_seconds_times_the_times),
              cmocka_unit_test(test_outlier__times_are_counted_down_by_one_for_each_calm_interval),
              cmocka_unit_test(test_outlier__five_of_ten_dead_are_out_and_six_of_ten_are_all_used),
+             cmocka_unit_test(test_outlier__what_all_hosts_share_ejects_none_of_them),
+             cmocka_unit_test(test_outlier__a_host_goes_if_it_fails_twice_as_often_as_the_others_that_are_in),
+             cmocka_unit_test(test_outlier__hosts_that_fail_alike_stay_in),
              cmocka_unit_test(test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail),
              cmocka_unit_test(test_outlier__the_maximum_is_rounded_down_and_spares_the_last_host),
              cmocka_unit_test(test_outlier__while_ejections_are_ignored_results_readmit_and_times_do_not_grow),
