@@ -128,6 +128,44 @@ static void json_clients(struct json *json, const struct scenario *plan, const s
     json_object_end(json);
 }
 
+static uint64_t tally_ppm(const struct world_tally *tally)
+{
+    return tally->begun == 0 ? MEASURE_NO_SHARE : tally->good * 1000000 / tally->begun;
+}
+
+/* Where there are several: how each of them fared. */
+static void json_each_client(struct json *json, const struct scenario *plan, const struct report_run *run)
+{
+    if (plan->client_count < 2) {
+        return;
+    }
+    json_object(json, "by_client");
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        const struct world_client *client = &run->result->client[i];
+        struct world_tally all = {0, 0};
+        for (int phase = 0; phase < WORLD_PHASES; phase++) {
+            all.begun += client->phase[phase].begun;
+            all.good += client->phase[phase].good;
+        }
+        bool faulty = plan->fault_count > 0;
+        json_object(json, plan->clients[i].name);
+        json_integer(json, "calls", client->calls);
+        json_share(json, "success", tally_ppm(&all));
+        json_share(json, "success_before_fault", faulty ? tally_ppm(&client->phase[WORLD_BEFORE]) : MEASURE_NO_SHARE);
+        json_share(json, "success_in_fault", tally_ppm(&client->phase[WORLD_IN_FAULT]));
+        json_share(json, "success_after_fault", tally_ppm(&client->phase[WORLD_AFTER]));
+        json_integer(json, "attempts", client->sent.first + client->sent.retries);
+        json_integer(json, "retries", client->sent.retries);
+        json_ms(json, "latency_mean_ms",
+                client->latency.count == 0 ? 0 : client->latency.sum_us / client->latency.count);
+        json_ms(json, "latency_p50_ms", world_latency_us(&client->latency, 500000));
+        json_ms(json, "latency_p99_ms", world_latency_us(&client->latency, 990000));
+        json_object_end(json);
+    }
+    json_object_end(json);
+    json_share(json, "fairness", run->measure->fairness_ppm);
+}
+
 /* Only of services that have any. */
 static void json_endpoints(struct json *json, const struct scenario_service *service,
                            const struct world_service *counts)
@@ -261,6 +299,16 @@ static void json_series(struct json *json, const struct scenario *plan, const st
     json_client_series(json, "calls", plan, result, false);
     json_client_series(json, "successes", plan, result, true);
     json_object_end(json);
+    if (plan->client_count > 1) {
+        json_object(json, "by_client");
+        for (uint32_t i = 0; i < plan->client_count; i++) {
+            json_object(json, plan->clients[i].name);
+            json_counts(json, "calls", result->client[i].begun, result->seconds);
+            json_counts(json, "successes", result->client[i].good, result->seconds);
+            json_object_end(json);
+        }
+        json_object_end(json);
+    }
     json_object(json, "services");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
@@ -285,6 +333,7 @@ void sim_json_run(struct json *json, const struct scenario *plan, const struct r
     json_integer(json, "events", run->result->events);
     json_services(json, plan, run);
     json_clients(json, plan, run->measure);
+    json_each_client(json, plan, run);
     json_targets(json, plan, run);
     if (series) {
         json_series(json, plan, run->result);

@@ -241,6 +241,7 @@ static void root_count(struct world *w, const struct op *op, bool good)
     counts->local_fault += faulty && !good && op->call.record.attempts == 0;
     if (good) {
         series_latency(&w->result->latency, w->clock.now - op->root_at);
+        series_latency(&counts->latency, w->clock.now - op->root_at);
     }
     if (good && faulty) {
         series_latency(&w->result->latency_fault, w->clock.now - op->root_at);
@@ -520,6 +521,9 @@ static bool client_hops_make(struct world *w)
             return false;
         }
         rules_fill(w, hop, client->role, client->retries);
+        for (uint32_t kind = 0; client->timeout > 0 && kind < hop->kinds; kind++) {
+            hop->rules[kind].policy.attempt_timeout = client->timeout;
+        }
     }
     return true;
 }

@@ -32,6 +32,12 @@ static uint64_t success(const struct world_tally *tally)
     return tally->begun == 0 ? MEASURE_NO_SHARE : share(tally->good, tally->begun);
 }
 
+const struct world_tally *measure_client_window(const struct scenario *plan, const struct world_result *result,
+                                                uint32_t client)
+{
+    return &result->client[client].phase[plan->fault_count > 0 ? WORLD_IN_FAULT : WORLD_BEFORE];
+}
+
 static void successes(const struct scenario *plan, const struct world_result *result, struct measure *measure)
 {
     struct world_tally phase[WORLD_PHASES] = {{0, 0}};
@@ -46,6 +52,53 @@ static void successes(const struct scenario *plan, const struct world_result *re
     measure->success_before_ppm = success(&phase[WORLD_BEFORE]);
     measure->success_in_fault_ppm = success(&phase[WORLD_IN_FAULT]);
     measure->success_after_ppm = success(&phase[WORLD_AFTER]);
+}
+
+/* A max-min fair division of the calls that succeeded: every caller has the same, and who wants less leaves the rest to
+ * the others. Takes out clients that want no more than their part, round by round; what is left shares evenly. */
+struct division {
+    uint64_t left;    /* successes to be shared out */
+    uint64_t callers; /* among so many */
+};
+
+static bool wants_little(const struct division *d, const struct world_tally *tally, uint64_t callers)
+{
+    return tally->begun * d->callers <= d->left * callers;
+}
+
+/* How much of it was shared out so: each client has at most what is fair. */
+static uint64_t fairness(const struct scenario *plan, const struct world_result *result)
+{
+    struct division d = {0, 0};
+    bool content[SCENARIO_CLIENTS_MAX] = {false};
+    uint64_t count = 0;
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        const struct world_tally *tally = measure_client_window(plan, result, c);
+        count += tally->begun > 0;
+        content[c] = tally->begun == 0;
+        d.left += tally->good;
+        d.callers += tally->begun == 0 ? 0 : plan->clients[c].callers;
+    }
+    uint64_t all = d.left;
+    uint64_t fair = 0;
+    for (bool again = true; again && d.callers > 0;) {
+        again = false;
+        for (uint32_t c = 0; c < plan->client_count; c++) {
+            const struct world_tally *tally = measure_client_window(plan, result, c);
+            if (!content[c] && wants_little(&d, tally, plan->clients[c].callers)) {
+                content[c] = again = true;
+                fair += tally->good;
+                d.left -= tally->begun;
+                d.callers -= plan->clients[c].callers;
+            }
+        }
+    }
+    for (uint32_t c = 0; c < plan->client_count; c++) {
+        const struct world_tally *tally = measure_client_window(plan, result, c);
+        uint64_t part = content[c] ? 0 : d.left * plan->clients[c].callers / d.callers;
+        fair += content[c] ? 0 : tally->good < part ? tally->good : part;
+    }
+    return count < 2 || all == 0 ? MEASURE_NO_SHARE : fair * PPM / all;
 }
 
 static uint32_t recovered(const struct scenario *plan, const struct world_result *result, uint32_t from)
@@ -396,6 +449,7 @@ int measure_take(const struct scenario *plan, const struct world_result *result,
         return BECALM_ENOMEM;
     }
     successes(plan, result, measure);
+    measure->fairness_ppm = fairness(plan, result);
     struct fault_span span;
     measure->recovered_after_s = measure->retries_stop_after_s = MEASURE_NEVER;
     if (scenario_fault_span(plan, &span)) {

@@ -45,6 +45,9 @@ struct measure {
     uint64_t success_before_ppm; /* before the fault: see scenario_fault_span() */
     uint64_t success_in_fault_ppm;
     uint64_t success_after_ppm;  /* in the 60 s after it */
+    uint64_t fairness_ppm;       /* of the calls that succeeded in the fault, or in all without one: how many would have
+                                    in a fair division too, in which every caller has the same and who wants less leaves
+                                    the rest; MEASURE_NO_SHARE: no two clients called then, or none had success */
     uint64_t failed_locally_ppm; /* of the calls in the window of the mean: refused before any attempt was sent */
     uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run, or there is no fault; or MEASURE_TOO_SHORT */
     uint32_t retries_stop_after_s;
@@ -63,6 +66,9 @@ uint64_t measure_retry_ratio_ppm(const struct world_sent *);
 
 /* Is every client a loop of a certain number of calls, and then no more? */
 bool measure_is_bounded(const struct scenario *);
+
+/* A client's calls in the fault, or all of them where there is none. */
+const struct world_tally *measure_client_window(const struct scenario *, const struct world_result *, uint32_t client);
 
 /* 0 or BECALM_ENOMEM. */
 int measure_take(const struct scenario *, const struct world_result *, struct measure *);

@@ -410,6 +410,36 @@ static void put_load(const struct page *page, const struct measure *measure)
     put_mean_note(page, above);
 }
 
+/* Where there are several clients: how each of them fared, and how alike. */
+static void put_clients(const struct page *page, const struct report_run *run)
+{
+    const struct scenario *plan = page->plan;
+    char text[CHART_FIGURE_MAX];
+    if (plan->client_count < 2 || run->measure->calls == 0) {
+        return;
+    }
+    putc('\n', page->out);
+    put_heading(page, "Clients       ");
+    fprintf(page->out, "%12s%14s%12s%14s%14s\n", "calls", is_faulty(plan) ? "ok in fault" : "ok", "retries", "p50, ms",
+            "p99, ms");
+    for (uint32_t i = 0; i < plan->client_count; i++) {
+        const struct world_client *client = &run->result->client[i];
+        const struct world_tally *window = measure_client_window(plan, run->result, i);
+        put_name(page->out, plan->clients[i].name);
+        chart_count(client->calls, text, sizeof text);
+        fprintf(page->out, "%12s", text);
+        chart_share(window->begun == 0 ? MEASURE_NO_SHARE : window->good * 1000000 / window->begun, text, sizeof text);
+        fprintf(page->out, "%14s", text);
+        chart_count(client->sent.retries, text, sizeof text);
+        fprintf(page->out, "%12s%14.3f%14.3f\n", text, (double)world_latency_us(&client->latency, 500000) / 1e3,
+                (double)world_latency_us(&client->latency, 990000) / 1e3);
+    }
+    if (run->measure->fairness_ppm != MEASURE_NO_SHARE) {
+        chart_share(run->measure->fairness_ppm, text, sizeof text);
+        fprintf(page->out, "Fairness %s: so much of the success is where a fair division puts it.\n", text);
+    }
+}
+
 /* The endpoints of a service have a row each, with their part of what is said of it. */
 static void put_endpoints(const struct page *page, const struct scenario_service *service,
                           const struct world_service *counts)
@@ -573,6 +603,7 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_effects(&page, run->measure);
     put_recoveries(&page, run->result);
     put_load(&page, run->measure);
+    put_clients(&page, run);
     put_timeouts(&page, run->policy, run->options);
     put_refusals(&page, run);
     put_shared(&page, run->result);

@@ -489,7 +489,7 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     length_check(r, root);
     deviation_check(r, root);
     r->services = named(&r->l, root, "services", SCENARIO_SERVICES_MAX);
-    r->clients = named(&r->l, root, "clients", CLIENTS_MAX);
+    r->clients = named(&r->l, root, "clients", SCENARIO_CLIENTS_MAX);
     r->faults = named(&r->l, root, "faults", FAULTS_MAX);
     r->links = named(&r->l, root, "links", LINKS_MAX);
     r->policies = named(&r->l, root, "policies", POLICIES_MAX);

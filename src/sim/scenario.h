@@ -11,6 +11,7 @@
 
 #define SCENARIO_NONE         UINT32_MAX
 #define SCENARIO_SERVICES_MAX 1000u
+#define SCENARIO_CLIENTS_MAX  1000u
 
 /* Which host of the engine a caller is. */
 enum scenario_role {
@@ -67,6 +68,7 @@ struct scenario_client {
     uint32_t callers;  /* instances, chosen at random */
     enum scenario_role role;
     const uint32_t *share_ppm; /* of its calls to each endpoint of the service; NULL: as the service says */
+    becalm_ns timeout;         /* of its attempts, in place of the policy's; 0: as the policy says */
     bool retries;              /* false: this hop makes one attempt, whatever the policy */
     uint32_t connections;      /* that each caller keeps open, instead of calling; 0: it calls */
     bool key;                  /* its requests carry an idempotency key, one for each operation */

@@ -7,7 +7,6 @@
 #include "policy/apply.h"
 #include "scenario_schema.h"
 
-#define CLIENTS_MAX     1000u
 #define FAULTS_MAX      1000u
 #define LINKS_MAX       1000u
 #define POLICIES_MAX    64u

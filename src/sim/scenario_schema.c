@@ -109,6 +109,7 @@ static const struct schema_key client[] = {
     {"calls", FIELD(INTEGER, calls), RANGE(1, MILLION), .sentence = "that each caller makes, before it stops"},
     {"callers", FIELD(INTEGER, callers), RANGE(1, MILLION), .sentence = "instances, each with its own budget, breaker and limit"},
     {"role", FIELD(WORD, role), .words = role_words, .sentence = "what runs the policy: a library, sidecar or gateway"},
+    {"timeout", FIELD(DURATION, timeout), RANGE(BECALM_MS, HOUR), .sentence = "of its attempts, in place of the policy's"},
     {"retries", FIELD(BOOLEAN, retries), .sentence = "false: one attempt, whatever the policy says"},
     {"connections", FIELD(INTEGER, connections), RANGE(1, MILLION), .sentence = "that each caller keeps open, instead of calling"},
     {"key", FIELD(BOOLEAN, key), .sentence = "whether requests carry an idempotency key"},

@@ -93,6 +93,10 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
             &counts->endpoint[op->endpoint == 0 ? service->plan->endpoint_count : op->endpoint - 1];
         *(action->attempt == 0 ? &sent->first : &sent->retries) += 1;
     }
+    if (op->job == NOTHING) {
+        struct world_sent *sent = &w->result->client[op->client].sent;
+        *(action->attempt == 0 ? &sent->first : &sent->retries) += 1;
+    }
     if (w->clock.now < w->plan->length) {
         counts->retried[second_of(w, w->clock.now)] += action->attempt > 0;
     }

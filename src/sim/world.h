@@ -73,6 +73,16 @@ struct world_tally {
     uint64_t good;
 };
 
+#define WORLD_LATENCIES 2048u /* buckets of a histogram */
+
+/* Of client calls that succeeded. */
+struct world_latency {
+    uint64_t sum_us;
+    uint64_t count;
+    uint64_t most_us;
+    uint64_t bucket[WORLD_LATENCIES]; /* read it by world_latency_us() */
+};
+
 struct world_client {
     uint64_t *begun;
     uint64_t *good;                         /* by the second in which the call began */
@@ -82,16 +92,8 @@ struct world_client {
     uint64_t local_fault; /* of these, those that failed before any attempt was sent, by the caller's own rules */
     uint64_t ended;       /* calls that have, well or not, and when the last of them did */
     becalm_ns ended_at;
-};
-
-#define WORLD_LATENCIES 2048u /* buckets of a histogram */
-
-/* Of client calls that succeeded. */
-struct world_latency {
-    uint64_t sum_us;
-    uint64_t count;
-    uint64_t most_us;
-    uint64_t bucket[WORLD_LATENCIES]; /* read it by world_latency_us() */
+    struct world_sent sent;       /* attempts of its callers */
+    struct world_latency latency; /* of its calls that succeeded */
 };
 
 struct world_result {

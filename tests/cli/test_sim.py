@@ -203,6 +203,25 @@ def test_json__has_the_fields_and_nothing_drifts(becalm, short):
     }
 
 
+def test_json__has_figures_of_each_client_where_there_are_several(becalm, tmp_path):
+    (tmp_path / "two.yaml").write_text(
+        "length: 10s\nservices: {api: {time: {constant: 500ms}}}\n"
+        "clients: {hasty: {to: api, rate: 50/s, timeout: 100ms}, calm: {to: api, rate: 100/s}}\n"
+    )
+    run = json.loads(fine(becalm("sim", "two.yaml", "--policy", "none", "--json", "--series")))
+    hasty, calm = run["by_client"]["hasty"], run["by_client"]["calm"]
+    assert hasty["success"] == 0 and calm["success"] == 1
+    assert hasty["calls"] + calm["calls"] == run["clients"]["calls"]
+    assert calm["attempts"] == calm["calls"] and calm["retries"] == 0
+    assert calm["latency_p50_ms"] == 501 and hasty["latency_p50_ms"] == 0
+    assert calm["success_in_fault"] is None
+    assert 0.49 < run["fairness"] <= 0.5  # a fair division gives the hasty one all that it wants, half of the success
+    assert sum(run["series"]["by_client"]["calm"]["successes"]) == calm["calls"]
+    text = fine(becalm("sim", "two.yaml", "--policy", "none"))
+    assert re.search(r"^Clients +calls +ok ", text, re.M) and re.search(r"^calm .* 100 %", text, re.M)
+    assert re.search(r"^Fairness (50|49)\.\d+ %", text, re.M)
+
+
 def test_json__a_fault_of_a_second_has_no_mean(becalm, short):
     args = "sim", short, "--policy", "naive", "--set", "faults.outage.for=1s"
     run = json.loads(fine(becalm(*args, "--json")))

@@ -742,6 +742,48 @@ static void test_sim_world__pages_are_whole_again_soon_after_a_hang(void **state
     lab_close(&lab);
 }
 
+/* Clients that differ. */
+
+static void test_sim_world__a_client_may_have_a_timeout_of_its_own(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 10s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 500ms}}}\n"
+                            "clients: {hasty: {to: api, rate: 50/s, timeout: 100ms}, calm: {to: api, rate: 100/s}}\n",
+                            "none");
+    check_eq_u64(good_ppm(&lab, 0, 0, 10), 0);
+    check_eq_u64(good_ppm(&lab, 1, 0, 10), 1000000);
+    const struct world_client *calm = &lab.result.client[1];
+    check_eq_u64(lab.result.client[0].latency.count, 0);
+    check_eq_u64(calm->latency.count, calm->calls);
+    check_eq_u64(world_latency_us(&calm->latency, 500000), 500000);
+    check_eq_u64(calm->sent.first, calm->calls);
+    check_eq_u64(calm->sent.retries, 0);
+    lab_close(&lab);
+}
+
+/* Two callers want 200 calls a second each and a third one 20; a queue without room behind one worker of 10 ms gives
+ * them a hundred. Fair are 40, 40 and 20; by chance each gets 100/420 of what it wants. */
+static void test_sim_world__fairness_is_the_part_that_a_fair_division_would_give(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 100s\nlink: {latency: 0s}\n"
+                            "services: {api: {time: {constant: 10ms}, workers: 1, queue: {max: 0}}}\n"
+                            "clients: {big: {to: api, rate: 400/s, callers: 2}, small: {to: api, rate: 20/s}}\n",
+                            "none");
+    uint64_t all = lab.result.client[0].phase[WORLD_BEFORE].good + lab.result.client[1].phase[WORLD_BEFORE].good;
+    uint64_t small = lab.result.client[1].phase[WORLD_BEFORE].good;
+    uint64_t fair = all - lab.result.client[1].phase[WORLD_BEFORE].begun; /* what the big ones may have */
+    check_between_u64(lab.measure.fairness_ppm, (fair + small) * 1000000 / all - 1, (fair + small) * 1000000 / all + 1);
+    check_between_u64(lab.measure.fairness_ppm, 780000, 840000);
+    lab_close(&lab);
+    lab = lab_of("length: 10s\nservices: {api: {time: {constant: 10ms}}}\n"
+                 "clients: {big: {to: api, rate: 400/s, callers: 2}, small: {to: api, rate: 20/s}}\n",
+                 "none");
+    check_eq_u64(lab.measure.fairness_ppm, 1000000); /* all have all that they want */
+    lab_close(&lab);
+}
+
 /* A gate retries as a gateway does. */
 
 #define UNPAID                                                                                               \
@@ -888,6 +930,8 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__a_caller_in_role_gateway_has_a_gate),
              cmocka_unit_test(test_sim_world__the_role_settles_the_limit),
              cmocka_unit_test(test_sim_world__pages_are_whole_again_soon_after_a_hang),
+             cmocka_unit_test(test_sim_world__a_client_may_have_a_timeout_of_its_own),
+             cmocka_unit_test(test_sim_world__fairness_is_the_part_that_a_fair_division_would_give),
              cmocka_unit_test(test_sim_world__a_gate_retries_as_a_gateway_does),
              cmocka_unit_test(test_sim_world__a_gate_does_not_retry_for_a_caller_that_has_left),
              cmocka_unit_test(test_sim_world__endpoints_share_the_limit_of_their_service),
