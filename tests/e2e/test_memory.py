@@ -54,7 +54,7 @@ def test_clients_that_do_not_read_have_one_bound(pair, wires, workers):
     """With BECALM_SOAK 2,000 of them, and what a pod of 256 MiB has by default."""
     count, bound = (2000, 64 * MIB) if SOAK else (250, MIB)
     text = f"maxBuffered: {bound // MIB}MiB\npool: {{maxPerHost: 4000}}"
-    gateway, host = pair(text, rules="limit: {kind: none}", workers=workers)
+    gateway, host = pair(text, rules="limit: {kind: none}\nattemptTimeout: 100s\ndeadline: 200s", workers=workers)
     host.on("/large", LARGE)
     gateway.ask()
     before = gateway.resident_kib() * 1024
