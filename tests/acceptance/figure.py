@@ -79,3 +79,12 @@ def latency(quantile):
         return run["clients"][f"latency_{quantile}_ms"]
 
     return latency_at
+
+
+def client_in_fault(name):
+    """Of one client's calls."""
+
+    def success_of_client(run):
+        return run["by_client"][name]["success_in_fault"]
+
+    return success_of_client
