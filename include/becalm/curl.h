@@ -75,10 +75,12 @@ struct becalm_client_options {
 
 /* From a policy file, or from the same text in memory. A request belongs to a service by its URL, as in the gateway;
  * one that belongs to none is made once, as curl_easy_perform() would, and counted (becalm_unrouted_requests_total).
- * `limit: auto` is aimd here; `role`, `gatewayRetries` and `gate` do not count, `idempotencyKey: required` is as
- * optional, and `hosts` do not count either: the URL says where to go. It is not read again when it changes. NULL: see
- * *diags; without errors in there, there was no memory. If `diags` is NULL, what is wrong is written to stderr.
- * `options` may be NULL too. No path, or no text (NULL), is an error as an empty one is. */
+ * `limit: auto` is aimd here; `role` and `gatewayRetries` do not count, nor does `gate` but for `maxQueue` and
+ * `maxQueueTime`; `idempotencyKey: required` is as optional, and `hosts` do not count either: the URL says where to go.
+ * A first attempt that finds no slot in the limit waits in line, and so do calls to a host that restarts. It is not
+ * read again when it changes. NULL: see *diags; without errors in there, there was no memory. If `diags` is NULL, what
+ * is wrong is written to stderr. `options` may be NULL too. No path, or no text (NULL), is an error as an empty one is.
+ */
 BECALM_API struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *,
                                                     struct becalm_diags *);
 BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,

@@ -63,6 +63,7 @@ static char *name_copy(const char *name)
 
 static bool target_make(struct client_target *target)
 {
+    becalm_gate_for_caller(&target->policy.gate);
     target->unhedged = target->policy;
     target->unhedged.hedge.enabled = false;
     target->memory = aligned_alloc(64, becalm_target_bytes(&target->policy, 0, CELL_COUNT));
@@ -71,6 +72,18 @@ static bool target_make(struct client_target *target)
         return false;
     }
     return becalm_target_init(&target->target, target->memory, &target->policy, 0, CELL_COUNT) == 0;
+}
+
+/* Lines of its own, or the service's, in which the endpoint waits for the same slots. */
+static bool lines_make(struct client_target *target, struct client_target *of_service)
+{
+    if (of_service != NULL && target->target.gate == of_service->target.gate) {
+        target->lines = of_service->lines;
+        return true;
+    }
+    bool made = lines_init(&target->own_lines, &target->target);
+    target->lines = made ? &target->own_lines : NULL;
+    return made;
 }
 
 static bool rules_make(struct becalm_client *client, const struct becalm_service *service,
@@ -91,7 +104,7 @@ static bool rules_make(struct becalm_client *client, const struct becalm_service
         share_with_service((struct share){&target->target, &target->policy},
                            (struct share){&of_service->target, &of_service->policy}, rules->level);
     }
-    return true;
+    return lines_make(target, of_service);
 }
 
 /* Who belongs to nobody is sent once, whatever happens, as without us. */
@@ -108,7 +121,8 @@ static bool unrouted_make(struct becalm_client *client)
     target->policy.budget.kind = BECALM_BUDGET_NONE;
     target->policy.limit.kind = BECALM_LIMIT_NONE;
     target->policy.breaker.enabled = false;
-    return target_make(target);
+    target->policy.restart.enabled = false;
+    return target_make(target) && lines_make(target, NULL);
 }
 
 static bool services_make(struct becalm_client *client)
@@ -253,7 +267,7 @@ struct becalm_client *becalm_client_new(const char *service, const struct becalm
         wrong = (struct becalm_complaint){"lease", "enabled must be false: nobody here asks the store"};
         goto fail;
     }
-    if (becalm_policy_check(&target->policy, &wrong) != 0 || !target_make(target)) {
+    if (becalm_policy_check(&target->policy, &wrong) != 0 || !target_make(target) || !lines_make(target, NULL)) {
         goto fail;
     }
     return client;
@@ -265,6 +279,22 @@ fail:
     return NULL;
 }
 
+static void target_free(struct client_target *target)
+{
+    while (target->origins != NULL) {
+        struct client_origin *next = target->origins->next;
+        free(target->origins->memory);
+        free(target->origins->host);
+        free(target->origins);
+        target->origins = next;
+    }
+    if (target->lines == &target->own_lines) {
+        lines_free(&target->own_lines);
+    }
+    sites_free(target->sites);
+    free(target->memory);
+}
+
 void becalm_client_free(struct becalm_client *client)
 {
     if (client == NULL) {
@@ -272,8 +302,7 @@ void becalm_client_free(struct becalm_client *client)
     }
     handles_free(&client->handles);
     for (uint32_t i = 0; i < client->target_count; i++) {
-        sites_free(client->target[i].sites);
-        free(client->target[i].memory);
+        target_free(&client->target[i]);
     }
     for (uint32_t i = 0; i < client->operation_count; i++) {
         free(client->operation[i]);
@@ -353,6 +382,61 @@ struct client_target *client_find(const struct becalm_client *client, struct bec
     }
     uint32_t own = client->service_target[route.service];
     return &client->target[own + (route.endpoint == ROUTE_NONE ? 0 : 1 + route.endpoint)];
+}
+
+static bool origin_is(const struct client_origin *origin, const struct becalm__url *url)
+{
+    return origin->https == url->https && strlen(origin->host) == url->host.length &&
+           memcmp(origin->host, url->host.at, url->host.length) == 0;
+}
+
+/* The first has the restart that the target was made with, so that the page of metrics shows it; the others have their
+ * own. NULL: no memory. */
+static struct client_origin *origin_make(struct client_target *target, const struct becalm__url *url)
+{
+    struct client_origin *origin = calloc(1, sizeof *origin);
+    if (origin == NULL) {
+        return NULL;
+    }
+    origin->host = calloc(url->host.length + 1, 1);
+    origin->memory = target->origin_count == 0 ? NULL : aligned_alloc(64, 2 * 64);
+    if (origin->host == NULL || (target->origin_count > 0 && origin->memory == NULL)) {
+        free(origin->host);
+        free(origin->memory);
+        free(origin);
+        return NULL;
+    }
+    memcpy(origin->host, url->host.at, url->host.length);
+    origin->https = url->https;
+    origin->target = target->target;
+    if (origin->memory != NULL) {
+        BECALM_ASSERT(becalm_restart_bytes(0) <= 2 * 64);
+        origin->target.restart = becalm_restart_init(origin->memory, 0);
+    }
+    lines_parking_add(target->lines, &origin->line, origin->target.restart);
+    origin->next = target->origins;
+    target->origins = origin;
+    target->origin_count++;
+    return origin;
+}
+
+BECALM__SELDOM struct client_origin *client_origin(struct becalm_client *client, struct client_target *target,
+                                                   struct becalm_text url)
+{
+    struct becalm__url parts = becalm__url_split(url);
+    if (!target->policy.restart.enabled || parts.host.length == 0) {
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    struct client_origin *origin = target->origins;
+    while (origin != NULL && !origin_is(origin, &parts)) {
+        origin = origin->next;
+    }
+    if (origin == NULL && target->origin_count < CLIENT_ORIGINS_MAX) {
+        origin = origin_make(target, &parts);
+    }
+    (void)pthread_mutex_unlock(&client->mutex);
+    return origin;
 }
 
 const struct becalm_target *becalm_client_target(const struct becalm_client *client, const char *service,

@@ -9,10 +9,24 @@
 #include "site.h"
 
 #include "policy/route.h"
+#include "run/lines.h"
 
 #include <becalm/curl.h>
 
 #include <pthread.h>
+
+/* Where calls to a target go: scheme, host and port of their URLs. Most targets have one; but a target may be for many,
+ * and that one of their hosts restarts is no reason to wait for the others. */
+struct client_origin {
+    struct client_origin *next;
+    bool https;
+    char *host;
+    struct becalm_target target; /* the target's, with a restart of its own */
+    struct line_parking line;
+    void *memory;
+};
+
+#define CLIENT_ORIGINS_MAX 64u /* of a target; calls to others do not wait for a host */
 
 /* A service's own rules, or one endpoint of it. */
 struct client_target {
@@ -25,6 +39,10 @@ struct client_target {
     struct becalm_policy unhedged; /* for calls that can't be hedged */
     struct becalm_target target;
     void *memory;
+    struct lines *lines; /* its own, or those of its service, if it has its service's limit */
+    struct lines own_lines;
+    struct client_origin *origins; /* with the client's mutex */
+    uint32_t origin_count;
     struct site *sites; /* the first is the one without an operation */
 };
 
@@ -53,6 +71,9 @@ struct handle *client_handle(struct becalm_client *, CURL *);
 /* Whom a request belongs to. */
 struct client_target *client_find(const struct becalm_client *, struct becalm_text url, struct becalm_text method,
                                   const struct curl_slist *headers);
+
+/* Where the call to this target goes, for the line in which it waits for a host; NULL: it does not wait for one. */
+struct client_origin *client_origin(struct becalm_client *, struct client_target *, struct becalm_text url);
 
 /* The counts of calls with this operation (one of the client's own, or NULL) to the target. The one without an
  * operation if there is no memory for another. */

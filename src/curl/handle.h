@@ -95,6 +95,7 @@ static inline bool handle_recorded(const struct handle_options *option, unsigned
 /* Whom the latest request belonged to: the next one, most often the same, need not be looked for. */
 struct handle_route {
     struct client_target *target; /* NULL: not known */
+    struct client_origin *origin;
     size_t url_length;
     size_t method_length;
     char method[16];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "multi.h"
+#include "line.h"
 
 #include <becalm/run.h>
 
@@ -95,6 +96,9 @@ bool multi_settle_one(struct transfer *transfer)
     }
     transfer->state = TRANSFER_OVER;
     transfer_detach(transfer);
+    if (transfer->lined_once) {
+        line_end(transfer);
+    }
     return true;
 }
 
@@ -110,6 +114,17 @@ static void settle(struct becalm_curl_multi *multi)
             multi_message_add(
                 multi, &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
         }
+    }
+}
+
+/* Whoever ends leaves a slot, and who is called for it may end at once as well. */
+static void settle_all(struct becalm_curl_multi *multi)
+{
+    do {
+        settle(multi);
+    } while (line_called_run(multi));
+    if (multi->lined > 0) {
+        multi->looked_at = becalm_run_now();
     }
 }
 
@@ -209,7 +224,7 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
     int others = inside - (int)multi->flying; /* while both speak of the same moment */
     cancels_run(multi);
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
-    settle(multi);
+    settle_all(multi);
     *running = (int)multi->active + (others > 0 ? others : 0);
     multi->unheard = false; /* it looks now, or leaves them there until it has the time */
     rearm(multi);
@@ -399,7 +414,7 @@ CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *multi, CURL *ea
     multi->inside = true;
     multi->active++;
     multi_begin(multi, transfer, easy, handle);
-    settle(multi);
+    settle_all(multi);
     rearm(multi);
     multi->inside = false;
     return CURLM_OK;
@@ -420,7 +435,7 @@ CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *multi, CURL 
     multi->inside = true;
     if (transfer->state != TRANSFER_OVER) {
         transfer_cancel(transfer);
-        settle(multi);
+        settle_all(multi);
     }
     transfer_forget(transfer);
     multi_message_drop(multi, easy);

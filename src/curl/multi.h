@@ -31,8 +31,11 @@ struct becalm_curl_multi {
     CURLMsg message; /* the one that was read last */
     curl_multi_timer_callback timer;
     void *timer_data;
-    becalm_ns curl_at;  /* when libcurl's own timer is due */
-    becalm_ns armed_at; /* what the caller's timer was set to */
+    BECALM_ATOMIC(struct transfer *) called; /* a stack: those that a line has called, from any thread */
+    uint32_t lined;                          /* how many wait in lines */
+    becalm_ns looked_at;                     /* when it was last driven while some did */
+    becalm_ns curl_at;                       /* when libcurl's own timer is due */
+    becalm_ns armed_at;                      /* what the caller's timer was set to */
 };
 
 /* ---- multi_table.c ---- */

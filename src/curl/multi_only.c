@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* becalm_curl_perform(): a multi handle with one call at a time, driven here until it is over. */
+#include "line.h"
 #include "multi.h"
 
 #include "engine/apart_internal.h"
@@ -62,6 +63,10 @@ static BECALM__SELDOM CURLMcode wait_long(struct becalm_curl_multi *multi)
 {
     struct transfer *only = multi->only;
     becalm_ns now = becalm_run_now();
+    if (line_called_run(multi)) {
+        settle_only(only);
+        return CURLM_OK;
+    }
     if (only->wake_at <= now) {
         transfer_timer(only);
         settle_only(only);
@@ -97,7 +102,7 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
         cancel_only(only);
         return rc;
     }
-    if (first && first_is_glance(only)) {
+    if (first && !only->lined && first_is_glance(only)) {
         return curl_multi_wait(multi->curl, NULL, 0, GLANCE / BECALM_MS, NULL);
     }
     return wait_long(multi);

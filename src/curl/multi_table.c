@@ -84,12 +84,20 @@ void multi_wake_at(struct becalm_curl_multi *multi, struct transfer *transfer, b
     }
 }
 
+#define LOOK_EVERY (20 * BECALM_MS)
+
 becalm_ns multi_next_at(const struct becalm_curl_multi *multi)
 {
     if (multi->unheard && multi->message_count > 0) {
         return 0;
     }
-    return multi->timer_count == 0 ? BECALM_NEVER : multi->timers[0]->wake_at;
+    if (atomic_load_explicit(&multi->called, memory_order_relaxed) != NULL) { /* relaxed: see line_called_run() */
+        return 0;
+    }
+    becalm_ns at = multi->timer_count == 0 ? BECALM_NEVER : multi->timers[0]->wake_at;
+    /* The loop of a program can't be woken by another thread that has called somebody here: it looks. */
+    bool must_look = multi->lined > 0 && multi->timer != NULL;
+    return must_look ? becalm_ns_min(at, becalm_ns_after(multi->looked_at, LOOK_EVERY)) : at;
 }
 
 /* ---- messages ---- */

@@ -54,10 +54,12 @@ static bool changes_breaker(const struct becalm_action *action)
     return action->breaker_from != action->breaker_to;
 }
 
-/* An attempt is over, or it has never come to libcurl. */
-static void count_end(struct meter *meter, struct attempt *attempt)
+/* An attempt is over, or it has never come to libcurl; or no host took it, and its call waits for one. */
+static void count_end(struct meter *meter, struct attempt *attempt, bool waits)
 {
-    if (attempt->added) {
+    if (waits) {
+        meter_add(&meter->probes, 1);
+    } else if (attempt->added) {
         meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
     }
     meter_add(&meter->in_flight, UINT64_MAX);
@@ -89,9 +91,9 @@ static bool retry_waits(const struct becalm_action *action)
     return action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
 }
 
-static bool sends_again(const struct becalm_action *action)
+static bool sends_again(const struct transfer *transfer, const struct becalm_action *action)
 {
-    return (action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0;
+    return (action->flags & BECALM_DO_SEND) != 0 && action->attempt > transfer->noted;
 }
 
 /* A retry waits or is sent, or the breaker has changed. */
@@ -105,7 +107,7 @@ static BECALM__SELDOM void note_trouble(struct transfer *transfer, const struct 
         meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
         transfer->retries = true;
     }
-    if (sends_again(action)) {
+    if (sends_again(transfer, action)) {
         meter_retry(meter, action->attempt, transfer->waited);
         transfer->waited = 0;
     }
@@ -134,7 +136,7 @@ static void note_counts(struct transfer *transfer, const struct becalm_event *ev
         count_begin(meter, transfer, action);
     }
     if (ends) {
-        count_end(meter, &transfer->attempt[event->slot]);
+        count_end(meter, &transfer->attempt[event->slot], action->why == BECALM_WHY_NO_HOST);
     }
     if (finishes) {
         count_finish(meter, transfer);
@@ -144,7 +146,7 @@ static void note_counts(struct transfer *transfer, const struct becalm_event *ev
 
 void note_step(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
-    if (changes_breaker(action) || retry_waits(action) || sends_again(action)) {
+    if (changes_breaker(action) || retry_waits(action) || sends_again(transfer, action)) {
         note_trouble(transfer, event, action);
     }
     note_counts(transfer, event, action);
@@ -167,7 +169,7 @@ void note_end(struct attempt *attempt)
 {
     if (attempt->counted) {
         struct meter *meter = site_take(attempt->transfer->site, 0);
-        count_end(meter, attempt);
+        count_end(meter, attempt, false);
         site_give(meter);
     }
 }

@@ -6,6 +6,7 @@
 #include "engine/apart_internal.h"
 #include "http/text_internal.h"
 
+#include <errno.h>
 #include <time.h>
 
 /* What libcurl's codes say. Those that are not here are the caller's own doing (a URL that is none, a callback that
@@ -98,6 +99,18 @@ bool outcome_uploads(CURL *easy, curl_off_t *before)
 bool outcome_sent_body(CURL *easy)
 {
     return info_count(easy, CURLINFO_SIZE_UPLOAD_T) > 0;
+}
+
+bool outcome_fresh(CURL *easy)
+{
+    return info_long(easy, CURLINFO_NUM_CONNECTS) > 0;
+}
+
+/* Did the operating system say that nobody listens there? ENOENT is a Unix socket's. */
+static bool nobody_listens(CURL *easy)
+{
+    long error = info_long(easy, CURLINFO_OS_ERRNO);
+    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == ENOENT;
 }
 
 bool outcome_connected(CURL *easy)
@@ -212,7 +225,10 @@ BECALM__SELDOM void outcome_of_failure(CURL *easy, CURLcode code, const struct a
     for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
         bool own_fault = code == CURLE_UNSUPPORTED_PROTOCOL && info_long(easy, CURLINFO_REQUEST_SIZE) == 0;
         if (troubles[i].code == code && !own_fault) {
-            becalm_http_fail(retry_on, failure_of(easy, troubles[i].trouble), &seen->outcome);
+            enum becalm_http_failure failure = failure_of(easy, troubles[i].trouble);
+            becalm_http_fail(retry_on, failure, &seen->outcome);
+            seen->outcome.no_listener =
+                code == CURLE_COULDNT_CONNECT && failure == BECALM_HTTP_CONNECT && nobody_listens(easy);
         }
     }
 }

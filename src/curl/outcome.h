@@ -43,6 +43,9 @@ bool outcome_uploads(CURL *, curl_off_t *before);
 bool outcome_delivered(CURL *);
 bool outcome_sent_body(CURL *);
 
+/* Was it a connection of its own, and not one that was there before? */
+bool outcome_fresh(CURL *);
+
 /* Was there a connection, so that libcurl may have begun to read a body? */
 bool outcome_connected(CURL *);
 

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "copy.h"
 #include "destination.h"
+#include "line.h"
 #include "multi.h"
 #include "note.h"
 #include "request.h"
 
 #include "engine/apart_internal.h"
+#include "engine/restart_internal.h"
 #include "http/text_internal.h"
+#include "unfilled.h"
 
 #include <becalm/run.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HELD_FOR (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
-#define LOOKS    8u               /* at an attempt in flight, while an attempt's timeout passes */
+#define HELD_FOR      (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
+#define LOOKS         8u               /* at an attempt in flight, while an attempt's timeout passes */
+#define LOOK_FOR_HOST (20 * BECALM_MS) /* and so often at one that asks whether a host is back: others wait for it */
 
 /* An answer whose end comes so soon after its head is as good as one that came whole. */
 #define HEAD_FRESH (100 * BECALM_US)
@@ -146,15 +150,28 @@ static BECALM__SELDOM void wait(struct transfer *transfer, const struct becalm_e
     transfer->look_at = action->why == BECALM_WHY_HEDGE ? transfer->look_at : BECALM_NEVER; /* nobody flies */
 }
 
+static bool host_is_up(const struct transfer *transfer)
+{
+    return becalm__restart_is_up(transfer->call.target->restart);
+}
+
+/* When to see next how far the attempts in flight are. */
+static becalm_ns look_in(const struct transfer *transfer)
+{
+    becalm_ns usual = transfer->call.policy->attempt_timeout / LOOKS;
+    return host_is_up(transfer) ? usual : becalm_ns_min(usual, LOOK_FOR_HOST);
+}
+
 static void send_mark(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
     struct attempt *attempt = &transfer->attempt[action->slot];
-    if (action->attempt > 0) {
+    if (action->attempt > transfer->noted) {
         again(transfer, event, action);
+        transfer->noted = action->attempt;
     }
     transfer->due |= 1u << action->slot;
     transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
-    transfer->look_at = becalm_ns_after(event->at.now, transfer->call.policy->attempt_timeout / LOOKS);
+    transfer->look_at = becalm_ns_after(event->at.now, look_in(transfer));
     attempt->due_number = action->attempt;
     attempt->due_at = event->at.now;
     attempt->timeout_at = action->timeout_at;
@@ -220,12 +237,49 @@ static struct becalm_moment moment(struct transfer *transfer)
     return client_moment(transfer->client, (uintptr_t)transfer + transfer->steps++);
 }
 
+static void step(struct transfer *transfer, struct becalm_event *event);
+
+/* What a step has to do with lines. True: into one the call went with another step, which has done all the rest. */
+static BECALM__SELDOM bool lines_do(struct transfer *transfer, const struct becalm_action *action)
+{
+    if ((action->flags & (BECALM_DO_SERVE | BECALM_DO_PARK)) != 0) {
+        struct becalm_moment at = moment(transfer);
+        line_serve(transfer, action->flags, &at);
+    }
+    if ((action->flags & BECALM_DO_LINE_UP) != 0) {
+        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_LINE_UP});
+        return true;
+    }
+    line_note(transfer);
+    return false;
+}
+
+/* The end of an attempt or of its head, of whatever kind: did it get a connection while nobody was known to accept any?
+ * Then whoever waits for its host goes on. */
+static inline void host_note(struct transfer *transfer, const struct attempt *attempt)
+{
+    if (!host_is_up(transfer) && transfer->seen.outcome.kind != BECALM_OUTCOME_REFUSED) {
+        line_host_back(transfer, attempt);
+    }
+}
+
 static void step_at(struct transfer *transfer, const struct becalm_event *event)
 {
-    struct becalm_action action;
+    const unsigned about_lines = BECALM_DO_SERVE | BECALM_DO_PARK | BECALM_DO_LINE_UP;
+    UNFILLED struct becalm_action action;                                 /* the step clears it */
+    bool locked = transfer->lined || event->kind == BECALM_EVENT_LINE_UP; /* as lines_step() does */
+    if (locked) {
+        lines_lock(transfer->target->lines);
+    }
     becalm_call_step(&transfer->call, event, &action);
+    if (locked) {
+        lines_unlock(transfer->target->lines);
+    }
     note_step(transfer, event, &action);
     act(transfer, event, &action);
+    if (((action.flags & about_lines) != 0 || transfer->lined) && lines_do(transfer, &action)) {
+        return;
+    }
     transfer->engine_at = action.wake_at;
     multi_wake_at(transfer->multi, transfer, wake_at(transfer, action.wake_at));
     multi_dirty(transfer->multi, transfer);
@@ -282,13 +336,14 @@ static BECALM__SELDOM struct client_target *target_of(const struct transfer *tra
 }
 
 /* Whom the request belongs to, most often the same as the handle's latest. */
-static struct client_target *target_find(const struct transfer *transfer, struct becalm_text method)
+static struct client_target *target_find(struct transfer *transfer, struct becalm_text method)
 {
     const struct handle_options *option = &transfer->handle->option;
     struct handle_route *route = &transfer->handle->route;
     char *made;
     struct becalm_text url = request_url(transfer, &made);
     struct client_target *target;
+    struct client_origin *origin;
     bool same = route->target != NULL && text_same(url, route->url, route->url_length);
     if (!same && route->target != NULL && option->url == NULL && option->curlu == NULL &&
         destination_led(transfer->easy, route, url)) {
@@ -297,8 +352,10 @@ static struct client_target *target_find(const struct transfer *transfer, struct
     }
     if (same && text_same(method, route->method, route->method_length)) {
         target = route->target;
+        origin = route->origin;
     } else {
         target = target_of(transfer, url, method);
+        origin = client_origin(transfer->client, target, url);
         route->target = NULL; /* what it was before is not the latest any more */
         if (url.length < sizeof route->url && method.length < sizeof route->method) {
             memmove(route->url, url.at, url.length);
@@ -307,8 +364,10 @@ static struct client_target *target_find(const struct transfer *transfer, struct
             route->method_length = method.length;
             route->url_length = url.length;
             route->target = target;
+            route->origin = origin;
         }
     }
+    transfer->origin = origin;
     if (made != NULL) {
         curl_free(made);
     }
@@ -335,10 +394,12 @@ void transfer_begin(struct transfer *transfer)
     transfer->untold = NULL;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
+    transfer->noted = 0;
     struct becalm_request request = request_make(transfer, method);
+    line_ready(transfer, &request);
     becalm_call_init(&transfer->call,
                      request_may_hedge(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
-                     &transfer->target->target, &request);
+                     transfer->origin == NULL ? &transfer->target->target : &transfer->origin->target, &request);
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN});
 }
 
@@ -371,6 +432,7 @@ static void head_tell(struct attempt *attempt, struct becalm_moment at)
     struct becalm_event event = {
         .kind = BECALM_EVENT_HEAD, .slot = attempt->slot, .at = at, .outcome = transfer->seen.outcome};
     event.outcome.delivered = !transfer->takes_body && outcome_delivered(attempt->easy);
+    host_note(transfer, attempt);
     step_at(transfer, &event);
 }
 
@@ -467,6 +529,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
     attempt->status = outcome->status != 0 ? outcome->status : attempt->status;
     event.outcome = *outcome;
+    host_note(transfer, attempt);
     step_at(transfer, &event);
     if (attempt->state == ATTEMPT_FLYING) { /* its answer is nobody's */
         attempt_drop(attempt);
@@ -522,6 +585,9 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
         judge(attempt);
         return true;
     }
+    if (!host_is_up(transfer) && outcome_connected(attempt->easy)) {
+        line_host_back(transfer, attempt);
+    }
     request_learn(transfer, attempt->easy);                   /* its time may be over: may it be repeated? */
     if (outcome_uploads(attempt->easy, &attempt->uploaded)) { /* its time begins when the request is through */
         becalm_call_streams(&transfer->call, attempt->slot);
@@ -552,18 +618,30 @@ BECALM__SELDOM void transfer_timer(struct transfer *transfer)
         timer_passed(transfer, passed);
         return;
     }
+    if (transfer->lined) {
+        line_look(transfer, now);
+        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
+        return;
+    }
     transfer->look_at = BECALM_NEVER;
     for (uint32_t i = 0; i < transfer->top; i++) {
         struct attempt *attempt = &transfer->attempt[i];
         if (attempt->state != ATTEMPT_FLYING || !attempt->added || attempt->judged) {
             continue;
         }
-        transfer->look_at = becalm_ns_after(now, transfer->call.policy->attempt_timeout / LOOKS);
+        transfer->look_at = becalm_ns_after(now, look_in(transfer));
         if (attempt_look(attempt, now)) {
             return;
         }
     }
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
+}
+
+BECALM__SELDOM void transfer_called(struct transfer *transfer)
+{
+    if (transfer->state == TRANSFER_DECIDING) {
+        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SERVE});
+    }
 }
 
 BECALM__SELDOM void transfer_cancel(struct transfer *transfer)

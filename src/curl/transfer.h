@@ -32,6 +32,7 @@ struct transfer {
     CURL *easy;
     struct handle *handle; /* what was recorded of it */
     struct client_target *target;
+    struct client_origin *origin; /* NULL: it does not wait for a host */
     struct site *site;
     struct becalm_call call;
     uint64_t steps;         /* so far, for the random bits */
@@ -66,6 +67,11 @@ struct transfer {
     uint32_t timer; /* its place among the timers */
     bool dirty;     /* in the list of those to be settled */
     struct transfer *next;
+    struct line_owner owner;      /* in a line: by whom it is called */
+    struct transfer *next_called; /* of those of its multi that were */
+    bool lined;                   /* it waits in a line, and is counted as such */
+    bool lined_once;              /* or has waited */
+    uint32_t noted;               /* retries that were told and counted: one that no host took is sent again */
 };
 
 /* Memory for one call after the other; NULL: there is none. */
@@ -79,6 +85,9 @@ void transfer_begin(struct transfer *);
 void transfer_timer(struct transfer *);
 void transfer_cancel(struct transfer *);
 void transfer_done(struct transfer *, CURL *, CURLcode);
+
+/* It was called by the line that it has waited in. */
+void transfer_called(struct transfer *);
 
 /* Outside of callbacks: removes, adds, and ends. True: it has ended by this. */
 bool transfer_settle(struct transfer *);

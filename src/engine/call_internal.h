@@ -12,6 +12,7 @@
 
 #include "apart_internal.h"
 #include "gate_internal.h"
+#include "restart_internal.h"
 
 /* One step: what every function of it needs. */
 struct step {
@@ -228,8 +229,7 @@ void becalm__attempt_unsend(struct step *s, uint32_t slot);
 /* May be sent, as far as hosts that restart are concerned? One load for nearly every call. */
 static inline bool becalm__call_has_host(const struct becalm_target *target)
 {
-    return target->restart == NULL ||
-           atomic_load_explicit(&target->restart->down_since, memory_order_relaxed) == 0; /* guards nothing */
+    return target->restart == NULL || becalm__restart_is_up(target->restart);
 }
 
 /* Would this call be parked, were it sent now? */

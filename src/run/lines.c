@@ -31,7 +31,7 @@ static void lines_empty(struct lines *lines)
     lines->pid = getpid();
 }
 
-static void lock(struct lines *lines)
+void lines_lock(struct lines *lines)
 {
     if (lines->pid != getpid()) {
         lines_empty(lines);
@@ -39,7 +39,7 @@ static void lock(struct lines *lines)
     (void)pthread_mutex_lock(&lines->mutex);
 }
 
-static void unlock(struct lines *lines)
+void lines_unlock(struct lines *lines)
 {
     (void)pthread_mutex_unlock(&lines->mutex);
 }
@@ -47,23 +47,10 @@ static void unlock(struct lines *lines)
 void lines_parking_add(struct lines *lines, struct line_parking *line, struct becalm_restart *restart)
 {
     becalm_parking_init(&line->parking, restart);
-    lock(lines);
+    lines_lock(lines);
     line->next = lines->parkings;
     lines->parkings = line;
-    unlock(lines);
-}
-
-void lines_step(struct lines *lines, struct becalm_call *call, const struct becalm_event *event,
-                struct becalm_action *action)
-{
-    bool needs_lock = event->kind == BECALM_EVENT_LINE_UP || becalm_call_in_line(call);
-    if (needs_lock) {
-        lock(lines);
-    }
-    becalm_call_step(call, event, action);
-    if (needs_lock) {
-        unlock(lines);
-    }
+    lines_unlock(lines);
 }
 
 static void wake(struct line_owner *owner, const void *from)
@@ -71,34 +58,50 @@ static void wake(struct line_owner *owner, const void *from)
     owner->wake(owner, from);
 }
 
+static void serve_queue(struct lines *lines, const struct becalm_policy *policy, const struct becalm_moment *at,
+                        const void *from)
+{
+    struct becalm_ticket *ticket;
+    while ((ticket = becalm_queue_next(&lines->queue, &policy->gate, &policy->limit, at)) != NULL) {
+        wake(ticket->owner, from);
+    }
+}
+
+/* Endpoints have lines of their own for the hosts that they share. */
+static void serve_parkings(struct lines *lines, const struct becalm_call *call, becalm_ns now, const void *from)
+{
+    for (struct line_parking *line = lines->parkings; line != NULL; line = line->next) {
+        struct becalm_berth *berth;
+        while (line->parking.restart == call->target->restart &&
+               (berth = becalm_parking_next(&line->parking, call->policy->attempt_timeout, now)) != NULL) {
+            wake(berth->owner, from);
+        }
+    }
+}
+
 void lines_serve(struct lines *lines, const struct becalm_call *call, unsigned flags, const struct becalm_moment *at,
                  const void *from)
 {
-    const struct becalm_policy *policy = call->policy;
-    struct becalm_ticket *ticket;
-    struct becalm_berth *berth;
-    lock(lines);
-    while ((flags & BECALM_DO_SERVE) != 0 &&
-           (ticket = becalm_queue_next(&lines->queue, &policy->gate, &policy->limit, at)) != NULL) {
-        wake(ticket->owner, from);
+    lines_lock(lines);
+    if ((flags & BECALM_DO_SERVE) != 0) {
+        serve_queue(lines, call->policy, at, from);
     }
-    while ((flags & BECALM_DO_PARK) != 0 &&
-           (berth = becalm_parking_next(call->request.parking, policy->attempt_timeout, at->now)) != NULL) {
-        wake(berth->owner, from);
+    if ((flags & BECALM_DO_PARK) != 0) {
+        serve_parkings(lines, call, at->now, from);
     }
-    unlock(lines);
+    lines_unlock(lines);
 }
 
 becalm_ns lines_parking_wake_at(struct lines *lines, const struct becalm_call *call, becalm_ns now)
 {
-    lock(lines);
+    lines_lock(lines);
     becalm_ns at = becalm_parking_wake_at(call->request.parking, call->policy->attempt_timeout, now);
-    unlock(lines);
+    lines_unlock(lines);
     return at;
 }
 
 void lines_pass(struct lines *lines)
 {
-    lock(lines);
-    unlock(lines);
+    lines_lock(lines);
+    lines_unlock(lines);
 }

@@ -38,11 +38,33 @@ void lines_free(struct lines *);
 /* One more line for a host, in the caller's memory, which outlives the lines. */
 void lines_parking_add(struct lines *, struct line_parking *, struct becalm_restart *);
 
-/* becalm_call_step() with the lock, if that step needs it. */
-void lines_step(struct lines *, struct becalm_call *, const struct becalm_event *, struct becalm_action *);
+void lines_lock(struct lines *);
+void lines_unlock(struct lines *);
+
+/* Does this step need the lock? Hardly any does. */
+static inline bool lines_need_lock(const struct becalm_call *call, const struct becalm_event *event)
+{
+    bool in_line = call->phase == BECALM_PHASE_GATED || call->phase == BECALM_PHASE_PARKED; /* becalm_call_in_line() */
+    return in_line || event->kind == BECALM_EVENT_LINE_UP;
+}
+
+/* becalm_call_step(), with the lock if it needs that. */
+static inline void lines_step(struct lines *lines, struct becalm_call *call, const struct becalm_event *event,
+                              struct becalm_action *action)
+{
+    bool locked = lines_need_lock(call, event);
+    if (locked) {
+        lines_lock(lines);
+    }
+    becalm_call_step(call, event, action);
+    if (locked) {
+        lines_unlock(lines);
+    }
+}
 
 /* After a step with DO_SERVE or DO_PARK; after becalm_call_accepted() said so (PARK); and when
- * lines_parking_wake_at() has come (PARK): calls whoever need not wait any longer. The lines of `call`. */
+ * lines_parking_wake_at() has come (PARK): calls whoever need not wait any longer, for a slot, or for the host of
+ * `call`. */
 void lines_serve(struct lines *, const struct becalm_call *call, unsigned flags, const struct becalm_moment *,
                  const void *from);
 

@@ -33,6 +33,7 @@ static atomic_long answering;
 struct lab {
     struct becalm_client *client;
     const char *url;
+    const char *other;     /* a URL for one more call, by a thread of its own */
     const char *interface; /* easy, multi or socket */
     const char *method;
     const char *data; /* POSTFIELDS */
@@ -53,7 +54,9 @@ struct lab {
     bool no_place;      /* for what is wrong with the policy */
     bool state;         /* print what the program takes up in the end */
     long cancel_ms;
-    long pause_ms; /* before each call */
+    long pause_ms;  /* before each call */
+    long period_ms; /* call n of a thread, or of a multi, begins n times so much after the first */
+    becalm_ns began_at;
     long write_ms; /* before the write callback takes the first bytes of an answer */
     long read_ms;  /* before each byte that the read callback gives, one at a time */
     bool plain;
@@ -476,9 +479,10 @@ static void report(struct call *call, CURLcode code, const struct becalm_record 
     (void)printf("\"jar\": %d, ", tabs_in(call->lab->jar));
     (void)printf("\"code\": %d, \"status\": %ld, \"bytes\": %zu, \"heads\": %u, \"lines\": %u, \"lines_before\": %u, "
                  "\"seeks\": %u, "
-                 "\"copied\": %s, \"took_ms\": %llu, \"attempts\": [",
+                 "\"copied\": %s, \"at_ms\": %llu, \"took_ms\": %llu, \"attempts\": [",
                  (int)code, status, call->total, call->heads, call->lines, call->lines_before, call->seeks,
                  answered == call->easy ? "false" : "true",
+                 (unsigned long long)((record->began_at - call->lab->began_at) / BECALM_MS),
                  (unsigned long long)((record->ended_at - record->began_at) / BECALM_MS));
     for (uint32_t i = 0; i < record->attempts && i < BECALM_RECORD_MAX; i++) {
         (void)printf("%s\"%s\"", i == 0 ? "" : ", ",
@@ -543,6 +547,13 @@ static void set_deadline(struct call *call)
     }
 }
 
+/* Until call n has to begin. */
+static long left_ms(const struct lab *lab, long n)
+{
+    becalm_ns at = lab->began_at + (becalm_ns)(n * lab->period_ms) * BECALM_MS;
+    return (long)(becalm_ns_left(becalm_run_now(), at) / BECALM_MS);
+}
+
 static void *run_easy(void *data)
 {
     struct lab *lab = data;
@@ -560,6 +571,7 @@ static void *run_easy(void *data)
         }
         call_forget(call);
         pause_ms(lab->pause_ms);
+        pause_ms(left_ms(lab, i));
         if (i == 0 || !lab->deadline_once) {
             set_deadline(call);
         }
@@ -682,8 +694,36 @@ static void loop_sockets(struct loop *loop, int running)
     }
 }
 
-static void run_multi(struct lab *lab)
+static void call_add(struct call *call, struct lab *lab)
 {
+    call_make(call, lab);
+    set_deadline(call);
+    (void)becalm_curl_multi_add_handle(lab->multi, call->easy);
+}
+
+/* All at once, or each in its time. */
+static void loop_perform(struct loop *loop, struct lab *lab, struct call *calls)
+{
+    long added = lab->period_ms == 0 ? lab->at_once : 0;
+    int running = (int)added;
+    while (added < lab->at_once || running > 0) {
+        for (; added < lab->at_once && left_ms(lab, added) == 0; added++) {
+            call_add(&calls[added], lab);
+        }
+        (void)becalm_curl_multi_perform(loop->multi, &running);
+        unpause(lab, calls);
+        messages_read(loop);
+        long ms = added < lab->at_once ? left_ms(lab, added) : 10000;
+        if (running > 0 || added < lab->at_once) {
+            (void)becalm_curl_multi_poll(loop->multi, NULL, 0, (int)ms, NULL);
+        }
+    }
+}
+
+static void *run_multi(void *data)
+{
+    struct lab own = *(struct lab *)data; /* other threads have multis of their own */
+    struct lab *lab = &own;
     struct loop loop = {.curl = curl_multi_init(), .timer_ms = -1};
     bool sockets = strcmp(lab->interface, "socket") == 0;
     struct call *calls = calloc((size_t)lab->at_once, sizeof *calls);
@@ -698,26 +738,19 @@ static void run_multi(struct lab *lab)
         (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_TIMERFUNCTION, on_timer);
     }
     (void)becalm_curl_multi_setopt(loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, lab->connections);
-    for (long i = 0; i < lab->at_once; i++) {
-        call_make(&calls[i], lab);
-        set_deadline(&calls[i]);
-        (void)becalm_curl_multi_add_handle(loop.multi, calls[i].easy);
+    for (long i = 0; i < lab->at_once && lab->period_ms == 0; i++) {
+        call_add(&calls[i], lab);
     }
     if (sockets) {
         loop_sockets(&loop, running);
-    }
-    while (!sockets && running > 0) {
-        (void)becalm_curl_multi_perform(loop.multi, &running);
-        unpause(lab, calls);
-        messages_read(&loop);
-        if (running > 0) {
-            (void)becalm_curl_multi_poll(loop.multi, NULL, 0, 10000, NULL);
-        }
+    } else {
+        loop_perform(&loop, lab, calls);
     }
     becalm_curl_multi_free(loop.multi);
     (void)curl_multi_cleanup(loop.curl);
     free(calls);
     free(loop.poll);
+    return NULL;
 }
 
 /* ---- what it is told ---- */
@@ -804,34 +837,64 @@ static const struct {
     bool (*read)(void *place, const char *value);
     size_t place;
 } option_table[] = {
-    {OPTION(text, interface)},     {OPTION(text, method)},
-    {OPTION(text, data)},          {OPTION(text, read)},
-    {OPTION(text, operation)},     {OPTION(text, file)},
-    {OPTION(text, form)},          {OPTION(text, proxy)},
-    {OPTION(text, cookie)},        {OPTION(text, jar)},
-    {OPTION(number, resume)},      {OPTION(number, size_max)},
-    {OPTION(number, file_from)},   {OPTION(number, timeout_ms)},
-    {OPTION(number, connect_ms)},  {OPTION(number, max_connects)},
-    {OPTION(number, abort_ms)},    {OPTION(number, repeat)},
-    {OPTION(number, threads)},     {OPTION(number, at_once)},
-    {OPTION(number, connections)}, {OPTION(number, deadline_ms)},
-    {OPTION(number, cancel_ms)},   {OPTION(number, pause_ms)},
-    {OPTION(number, descriptors)}, {OPTION(number, read_ms)},
-    {OPTION(flag, answer_only)},   {OPTION(flag, half_plain)},
-    {OPTION(flag, body_plain)},    {OPTION(flag, form_reads)},
-    {OPTION(flag, unsized)},       {OPTION(flag, seek_fails)},
-    {OPTION(flag, follow)},        {OPTION(flag, password)},
-    {OPTION(flag, pauses)},        {OPTION(flag, pause_alone)},
-    {OPTION(flag, meddles)},       {OPTION(flag, late)},
-    {OPTION(flag, cookies)},       {OPTION(flag, again)},
-    {OPTION(flag, plain)},         {OPTION(flag, seek)},
-    {OPTION(flag, key)},           {OPTION(flag, fail_on_error)},
-    {OPTION(flag, fresh)},         {OPTION(flag, reset)},
-    {OPTION(flag, quiet)},         {OPTION(flag, deadline_once)},
-    {OPTION(flag, no_place)},      {OPTION(flag, state)},
-    {OPTION(header, header)},      {OPTION(words, set)},
-    {OPTION(names, only)},         {OPTION(flag, refuses)},
-    {OPTION(number, write_ms)},    {OPTION(flag, in_turn)},
+    {OPTION(text, other)},
+    {OPTION(text, interface)},
+    {OPTION(text, method)},
+    {OPTION(text, data)},
+    {OPTION(text, read)},
+    {OPTION(text, operation)},
+    {OPTION(text, file)},
+    {OPTION(text, form)},
+    {OPTION(text, proxy)},
+    {OPTION(text, cookie)},
+    {OPTION(text, jar)},
+    {OPTION(number, resume)},
+    {OPTION(number, size_max)},
+    {OPTION(number, file_from)},
+    {OPTION(number, timeout_ms)},
+    {OPTION(number, connect_ms)},
+    {OPTION(number, max_connects)},
+    {OPTION(number, abort_ms)},
+    {OPTION(number, repeat)},
+    {OPTION(number, threads)},
+    {OPTION(number, at_once)},
+    {OPTION(number, connections)},
+    {OPTION(number, deadline_ms)},
+    {OPTION(number, cancel_ms)},
+    {OPTION(number, pause_ms)},
+    {OPTION(number, period_ms)},
+    {OPTION(number, descriptors)},
+    {OPTION(number, read_ms)},
+    {OPTION(flag, answer_only)},
+    {OPTION(flag, half_plain)},
+    {OPTION(flag, body_plain)},
+    {OPTION(flag, form_reads)},
+    {OPTION(flag, unsized)},
+    {OPTION(flag, seek_fails)},
+    {OPTION(flag, follow)},
+    {OPTION(flag, password)},
+    {OPTION(flag, pauses)},
+    {OPTION(flag, pause_alone)},
+    {OPTION(flag, meddles)},
+    {OPTION(flag, late)},
+    {OPTION(flag, cookies)},
+    {OPTION(flag, again)},
+    {OPTION(flag, plain)},
+    {OPTION(flag, seek)},
+    {OPTION(flag, key)},
+    {OPTION(flag, fail_on_error)},
+    {OPTION(flag, fresh)},
+    {OPTION(flag, reset)},
+    {OPTION(flag, quiet)},
+    {OPTION(flag, deadline_once)},
+    {OPTION(flag, no_place)},
+    {OPTION(flag, state)},
+    {OPTION(header, header)},
+    {OPTION(words, set)},
+    {OPTION(names, only)},
+    {OPTION(flag, refuses)},
+    {OPTION(number, write_ms)},
+    {OPTION(flag, in_turn)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)
@@ -865,19 +928,27 @@ static void print_state(void)
 static void run(struct lab *lab)
 {
     pthread_t threads[64];
-    if (strcmp(lab->interface, "easy") != 0) {
-        run_multi(lab);
-        return;
+    pthread_t other;
+    struct lab elsewhere = *lab;
+    bool is_easy = strcmp(lab->interface, "easy") == 0;
+    elsewhere.began_at = lab->began_at = becalm_run_now();
+    if (lab->other != NULL) {
+        elsewhere.url = lab->other;
+        elsewhere.repeat = 1;
+        (void)pthread_create(&other, NULL, run_easy, &elsewhere);
     }
     for (long i = 0; i < lab->threads; i++) {
         for (int look = 0; lab->in_turn && atomic_load(&answering) < i && look < 500; look++) {
             pause_ms(10);
         }
         pause_ms(lab->in_turn ? 100 : 0); /* libcurl returns from the callback, too */
-        (void)pthread_create(&threads[i], NULL, run_easy, lab);
+        (void)pthread_create(&threads[i], NULL, is_easy ? run_easy : run_multi, lab);
     }
     for (long i = 0; i < lab->threads; i++) {
         (void)pthread_join(threads[i], NULL);
+    }
+    if (lab->other != NULL) {
+        (void)pthread_join(other, NULL);
     }
 }
 

@@ -277,7 +277,8 @@ def test_calls__fail_on_error_makes_a_plain_handle_s_errors_retriable(host, lab)
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_calls__nobody_listens(host, lab, interface):
     host.stop()
-    call = lab(service(), f"http://{host.address}/", interface=interface, method="POST").call
+    policy = service(restart="{enabled: false}")
+    call = lab(policy, f"http://{host.address}/", interface=interface, method="POST").call
     assert (call["code"], call["reason"]) == (7, "attempts_spent")
     assert call["attempts"] == ["refused"] * 3  # never sent, so that even a POST is tried again
 
@@ -394,7 +395,7 @@ def test_calls__downloads_in_progress_hold_no_slot_of_the_limit(host, lab, kind)
 def test_calls__downloads_in_progress_have_a_bound_of_their_own(host, lab):
     host.on("/", Reply(200, b"a" * 200, pace=0.02))
     limit = "{kind: fixed, max: 1, maxAnswers: 3}"
-    result = lab(service(limit=limit), f"http://{host.address}/", threads=4, in_turn=1)
+    result = lab(service(limit=limit, gate="{maxQueue: 0}"), f"http://{host.address}/", threads=4, in_turn=1)
     assert sorted(call["reason"] for call in result.calls) == ["answers", "ok", "ok", "ok"]
     assert result.count("becalm_shed_total", reason="answers") == 1
 
@@ -516,7 +517,7 @@ def test_calls__ten_thousand_at_once(host, lab, interface):
     """Sanitizers look for other faults than what so many cost, and have enough of two thousand."""
     count = 2000 if "BECALM_SANITIZED" in os.environ else 10000
     host.on("/", Reply(200, b"fine"))
-    result = lab(service(connectTimeout="60s", attemptTimeout="120s", deadline="120s", limit="{kind: none}"),
+    result = lab(service(connectTimeout="60s", attemptTimeout="120s", deadline="120s"),
                  f"http://{host.address}/", seconds=140, interface=interface, at_once=count, connections=200)  # fmt: skip
     assert [call["reason"] for call in result.calls] == ["ok"] * count
     assert host.count() == count and host.connections <= 200

@@ -302,7 +302,8 @@ def test_handles__who_was_sent_before_is_not_taken_for_sent_now(host, lab):
         return Reply(200, b"good", {"Connection": "close"}, end="close")
 
     host.on("/", once)
-    first, second = lab(service(), f"http://{host.address}/", data="pay", repeat=2).calls
+    policy = service(restart="{enabled: false}")
+    first, second = lab(policy, f"http://{host.address}/", data="pay", repeat=2).calls
     assert first["body"] == "good" and (second["code"], second["attempts"]) == (7, ["refused"] * 3)
 
 

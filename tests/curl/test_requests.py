@@ -37,7 +37,7 @@ def test_requests__a_body_that_can_t_go_back_is_not_retried(host, lab):
 
 def test_requests__a_body_that_can_t_go_back_is_retried_if_it_was_never_sent(host, lab):
     host.stop()
-    call = lab(service(), f"http://{host.address}/", read="gone").call
+    call = lab(service(restart="{enabled: false}"), f"http://{host.address}/", read="gone").call
     assert call["attempts"] == ["refused"] * 3 and call["reason"] == "attempts_spent"
 
 

@@ -6,7 +6,10 @@
 
 int main()
 {
-    becalm_client *client = becalm_client_new("nobody", nullptr, nullptr, nullptr);
+    becalm_policy policy;
+    becalm_policy_defaults(&policy);
+    policy.restart.enabled = false; /* else it would wait for somebody to listen */
+    becalm_client *client = becalm_client_new("nobody", &policy, nullptr, nullptr);
     CURL *easy = curl_easy_init();
     becalm_record record;
     curl_easy_setopt(easy, CURLOPT_URL, "http://127.0.0.1:1/");

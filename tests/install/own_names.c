@@ -11,7 +11,8 @@
 int main(void)
 {
     static const char text[] = "version: 1\n"
-                               "services: {ledger: {match: {host: 127.0.0.1}, maxRetries: 2, initialDelay: 1ms}}\n";
+                               "services: {ledger: {match: {host: 127.0.0.1}, maxRetries: 2, initialDelay: 1ms, "
+                               "restart: {enabled: false}}}\n";
     int rc = 1;
     char *page = NULL;
     struct becalm_record record;

@@ -271,7 +271,8 @@ static CURLMsg *run_until_message(struct becalm_curl_multi *multi)
 static void test_client__a_multi_handle_may_have_others_too(void **state)
 {
     (void)state;
-    struct becalm_client *client = parse("services: {s: {match: {prefix: /}, maxRetries: 0}}");
+    struct becalm_client *client =
+        parse("services: {s: {match: {prefix: /}, maxRetries: 0, restart: {enabled: false}}}");
     CURLM *curl = curl_multi_init();
     struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
     CURL *ours = curl_easy_init();
@@ -303,7 +304,7 @@ static void test_client__who_is_removed_is_cancelled_and_heard_of_no_more(void *
 {
     (void)state;
     struct becalm_client *client = parse("services: {s: {match: {prefix: /}, budget: {kind: none}, initialDelay: 60s,"
-                                         " maxDelay: 60s, deadline: 200s, jitter: none}}");
+                                         " maxDelay: 60s, deadline: 200s, jitter: none, restart: {enabled: false}}}");
     CURLM *curl = curl_multi_init();
     struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);
     CURL *easy = curl_easy_init();

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CURL_LINE_H
+#define BECALM_CURL_LINE_H
+
+/* A call that waits in line, for a slot of the limit or for a host that restarts. It is called by any thread: by
+ * whoever frees a slot, or finds the host back. That one puts it among the called of its multi and wakes whoever drives
+ * that, who goes on with it. */
+
+#include "transfer.h"
+
+/* A call begins: it can wait in the lines of its target. */
+void line_ready(struct transfer *, struct becalm_request *);
+
+/* A step asks for it: whoever need not wait any longer is called. */
+void line_serve(struct transfer *, unsigned flags, const struct becalm_moment *);
+
+/* After a step: does it wait in a line now, and when is that to be looked at? */
+void line_note(struct transfer *);
+
+/* The attempt has had a connection: whoever waits for its host goes on. */
+void line_host_back(struct transfer *, const struct attempt *);
+
+/* Its time has come: asks whether the host is back, if it waits for one. */
+void line_look(struct transfer *, becalm_ns now);
+
+/* Its call is over: nobody has it in hands any more after this. */
+void line_end(struct transfer *);
+
+/* Goes on with those of this multi that were called. True: there were some. */
+bool line_called_run(struct becalm_curl_multi *);
+
+#endif

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Calls wait in line: for a slot of the limit, and for a host that restarts. Each is asked of real calls to a real
+host, by threads that block and by multi handles."""
+
+import contextlib
+import os
+import threading
+import time
+
+import pytest
+from conftest import service
+from host import Host, Reply
+
+SOAK = os.environ.get("BECALM_SOAK") == "1"
+WAYS = ["easy", "multi", "socket"]
+PATIENT = {"attemptTimeout": "60s", "connectTimeout": "60s", "deadline": "100s"}  # a busy machine takes its time
+
+
+def reasons(result):
+    return sorted({call["reason"] for call in result.calls})
+
+
+@contextlib.contextmanager
+def meanwhile(*steps):
+    """Does these things at their times, in seconds from now, beside what is done inside."""
+    began = time.monotonic()
+
+    def run():
+        for at, do in steps:
+            time.sleep(max(0, began + at - time.monotonic()))
+            do()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    thread.join()
+
+
+# ---- for a slot ----
+
+
+@pytest.mark.parametrize("limit", ["{kind: fixed, max: 8}", "{min: 8, max: 8}"])
+def test_lines__threads_wait_for_a_slot(host, lab, limit):
+    host.on("/", Reply(200, b"fine", delay=0.002))
+    repeat = 47 if SOAK else 12
+    result = lab(service(limit=limit, **PATIENT), f"http://{host.address}/", threads=64, repeat=repeat)
+    assert reasons(result) == ["ok"] and len(result.calls) == 64 * repeat
+    assert result.count("becalm_gate_queue") == 0
+
+
+@pytest.mark.parametrize("way", ["multi", "socket"])
+def test_lines__multi_handles_of_several_threads_wait_for_each_others_slots(host, lab, way):
+    host.on("/", Reply(200, b"fine", delay=0.002))
+    policy = service(limit="{kind: fixed, max: 3}", **PATIENT)
+    result = lab(policy, f"http://{host.address}/", interface=way, threads=4, at_once=60)
+    assert reasons(result) == ["ok"] and len(result.calls) == 240
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_lines__who_waits_is_bound_by_its_deadline(host, lab, way):
+    host.on("/", Reply(200, b"fine", delay=2))
+    many = {"threads": 3} if way == "easy" else {"at_once": 3}
+    policy = service(limit="{kind: fixed, max: 1}", attemptTimeout="60s", deadline="1s", maxRetries=0)
+    calls = lab(policy, f"http://{host.address}/", interface=way, **many).calls
+    assert [(call["code"], call["reason"]) for call in calls] == [(28, "deadline")] * 3
+
+
+def test_lines__who_waits_can_be_cancelled(host, lab):
+    host.on("/", Reply(200, b"fine", delay=30))
+    result = lab(service(limit="{kind: fixed, max: 1}", **PATIENT), f"http://{host.address}/", threads=3, cancel_ms=300)
+    assert reasons(result) == ["cancelled"] and {call["code"] for call in result.calls} == {42}
+
+
+@pytest.mark.parametrize("way", ["easy", "multi"])
+def test_lines__a_bound_of_the_queue_holds(host, lab, way):
+    host.on("/", Reply(200, b"fine", delay=1))
+    many = {"threads": 6} if way == "easy" else {"at_once": 6}
+    policy = service(limit="{kind: fixed, max: 1}", gate="{maxQueue: 2}", **PATIENT)
+    result = lab(policy, f"http://{host.address}/", interface=way, **many)
+    assert sorted(call["reason"] for call in result.calls) == ["limit"] * 3 + ["ok"] * 3
+    assert {call["code"] for call in result.calls if call["reason"] == "limit"} == {7}
+
+
+@pytest.mark.parametrize("way", ["easy", "multi"])
+def test_lines__pages_are_whole_again_when_a_service_that_hung_is_back(host, lab, way):
+    """World 1r: 30 threads, a page every two seconds, the service hangs for eight; short: a quarter of each time."""
+    part = 1 if SOAK else 4
+    period, hangs_at, back_at, ends = 2 / part, 4 / part, 12 / part, 30 / part
+    pages = round(ends / period)
+    host.on("/", Reply(200, b"fine"))
+    times = {} if SOAK else {"attemptTimeout": "1250ms", "deadline": "4s"}
+    policy = service(**times, breaker="{enabled: false}")
+    many = {"threads": 30, "repeat": pages} if way == "easy" else {"threads": 30, "at_once": pages}
+    with meanwhile(
+        (hangs_at - period / 2, lambda: host.on("/", Reply(200, b"fine", delay=600))),
+        (back_at - period / 2, lambda: host.on("/", Reply(200, b"fine"))),
+    ):
+        calls = lab(policy, f"http://{host.address}/", interface=way, period_ms=round(1000 * period), **many).calls
+    lost = [0] * pages  # by when they began; threads that were held up begin their next ones late
+    for call in calls:
+        lost[min(pages - 1, int(call["at_ms"] / 1000 / period + 0.1))] += call["reason"] != "ok"
+    back = round(back_at / period)
+    assert len(calls) == 30 * pages and sum(lost) > 0, lost
+    assert sum(lost[back + 1 :]) == 0, lost  # one page may find all slots with those that hung
+
+
+# ---- for a host ----
+
+
+@pytest.mark.parametrize("way", ["easy", "multi"])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_lines__a_host_that_restarts_loses_nothing(host, lab, way, plain):
+    host.on("/", Reply(200, b"fine"))
+    count = 600 if SOAK else 200
+    many = {"threads": 20, "repeat": count // 20, "period_ms": 200} if way == "easy" else {"at_once": count, "period_ms": 10}
+    with meanwhile((0.7, host.stop), (1.3, host.start)):
+        result = lab(service(), f"http://{host.address}/", interface=way, plain=plain, **many)
+    assert reasons(result) == ["ok"] and len(result.calls) == count
+    assert result.count("becalm_parked_total") > 10 and result.count("becalm_parked_calls") == 0
+    assert result.count("becalm_probes_total") < 40
+
+
+def test_lines__a_host_that_is_gone_is_not_waited_for(lab):
+    gone = Host()
+    gone.stop()
+    policy = service(attemptTimeout="1s", breaker="{enabled: false}")
+    result = lab(policy, f"http://{gone.address}/", threads=8, repeat=3)
+    by_thread_round = [call["reason"] for call in result.calls]
+    assert by_thread_round.count("no_host") >= 8 and by_thread_round[-1] == "attempts_spent"
+    assert {call["code"] for call in result.calls} == {7}
+    gone.close()
+
+
+def test_lines__another_host_of_the_same_service_is_not_waited_for(host, lab):
+    """The service is all of 127.0.0.1. That one port refuses is no reason to wait at another."""
+    gone = Host()
+    gone.stop()
+    host.on("/", Reply(200, b"fine"))
+    result = lab(service(), f"http://{host.address}/", threads=4, repeat=10, period_ms=100, other=f"http://{gone.address}/")
+    here = [call for call in result.calls if call["reason"] == "ok"]
+    assert len(here) == 4 * 10 and sum(call["took_ms"] for call in here) < 3000
+    assert [call["reason"] for call in result.calls if call["reason"] != "ok"] == ["no_host"]
+    assert result.count("becalm_parked_total") == 1
+    gone.close()
