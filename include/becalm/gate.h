@@ -4,9 +4,10 @@
 
 /* The admission queue in front of a target; its slots are the target's limit. Over the limit a first attempt waits here
  * and a retry is refused, which is what "retries are shed first" means. Work whose deadline has passed is dropped; what
- * waited over a quarter of its own timeout, or over max_wait, is refused; and after CoDel (Nichols, Jacobson 2012),
- * what waited over target_wait while the queue has been non-empty for `interval` is dropped, but never while fewer than
- * min_queue wait. While more than a tenth of the decisions are to shed, answers are marked "overloaded" (mark.h).
+ * waited over half of its own timeout (a quarter, if it came to a queue that stood), or over max_wait, is refused; and
+ * after CoDel (Nichols, Jacobson 2012), what waited over target_wait while the queue has been non-empty for `interval`
+ * is dropped, but never while fewer than min_queue wait. While more than a tenth of the decisions are to shed, answers
+ * are marked "overloaded" (mark.h).
  *
  * Clients are served in turn (stochastic fair queueing, McKenney 1990): a ticket names a flow, 64 bits that stand for
  * whoever calls, and each flow that waits has a line of its own and one call a turn, so that the loudest waits for
@@ -37,8 +38,10 @@ BECALM_BEGIN_DECLS
 /* The times are 1 us to 1 h; retry_after may be 0. */
 struct becalm_gate_policy {
     becalm_ns target_wait;      /* 20 ms */
-    becalm_ns interval;         /* 100 ms */
-    becalm_ns max_wait;         /* 1 s; below target_wait it decides alone */
+    becalm_ns interval;         /* CoDel's: 3/4 of the call's timeout, but at least this: 100 ms, */
+    becalm_ns max_interval;     /* and at most this: 750 ms; at least `interval` */
+    becalm_ns max_wait;         /* 1 s; below target_wait it decides alone. In a gate the default gives way to half of a
+                                   call's timeout if that is longer */
     uint32_t min_queue;         /* 30 waiting over all workers; above max_queue: CoDel never drops */
     uint32_t max_queue;         /* 1,000 waiting over all workers; 0: nothing waits. While others wait, a flow may have
                                    max(min_queue, max_queue / flows that wait) of them */
@@ -76,7 +79,8 @@ struct becalm_ticket {
     becalm_ns queued_at;
     becalm_ns leave_at;         /* when it goes by itself, unless it may stay on */
     becalm_ns expires_at;       /* the call's deadline */
-    becalm_ns patience;         /* the longest it may wait: a quarter of its timeout */
+    becalm_ns patience;         /* the longest it may wait: half of its timeout; in a gate's line that has stood for
+                                   longer than that, half of that */
     bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel is for it */
     becalm_ns timeout;          /* how long its attempt may take once sent: what the slot is judged by */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */

@@ -182,7 +182,9 @@ static bool line_up(struct step *s)
     ticket->flow = call->request.flow;
     ticket->timeout = timeout_of(s);
     ticket->patient = call->berth.parked_at != 0;
-    ticket->patience = ticket->patient ? becalm_ns_left(s->now, call->berth.leave_at) : timeout / 4;
+    ticket->patience = ticket->patient             ? becalm_ns_left(s->now, call->berth.leave_at)
+                       : call->policy->gate.caller ? timeout / 4
+                                                   : timeout / 2;
     ticket->expires_at = call->deadline_at;
     return becalm_queue_enter(call->request.queue, &call->policy->gate, s->now, ticket);
 }

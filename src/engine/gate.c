@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/gate.h>
 
+#include "gate_internal.h"
+
 #include <string.h>
 
 enum {
@@ -10,7 +12,6 @@ enum {
     OVERLOADED_PPM = 100000
 };
 
-#define MAX_WAIT   BECALM_S
 #define MAX_QUEUE  1000u
 #define WAIT_LEAST BECALM_US
 #define WAIT_MOST  (3600 * BECALM_S)
@@ -20,7 +21,8 @@ void becalm_gate_defaults(struct becalm_gate_policy *policy)
     memset(policy, 0, sizeof *policy); /* policies are compared as bytes */
     policy->target_wait = 20 * BECALM_MS;
     policy->interval = 100 * BECALM_MS;
-    policy->max_wait = MAX_WAIT;
+    policy->max_interval = 750 * BECALM_MS;
+    policy->max_wait = BECALM__GATE_MAX_WAIT;
     policy->min_queue = 30;
     policy->max_queue = MAX_QUEUE;
     policy->retry_after = 5 * BECALM_S;
@@ -30,7 +32,7 @@ void becalm_gate_for_caller(struct becalm_gate_policy *policy)
 {
     policy->caller = true;
     policy->calm_queue = policy->max_queue == MAX_QUEUE ? BECALM_QUEUE_MAX : policy->max_queue;
-    policy->calm_wait = policy->max_wait == MAX_WAIT ? BECALM_NEVER : policy->max_wait;
+    policy->calm_wait = policy->max_wait == BECALM__GATE_MAX_WAIT ? BECALM_NEVER : policy->max_wait;
 }
 
 static bool wait_is_sane(becalm_ns wait)
@@ -45,6 +47,8 @@ int becalm_gate_check(const struct becalm_gate_policy *policy, const char **why)
         sentence = "target_wait must be 1 us to 1 h";
     } else if (!wait_is_sane(policy->interval)) {
         sentence = "interval must be 1 us to 1 h";
+    } else if (!wait_is_sane(policy->max_interval) || policy->max_interval < policy->interval) {
+        sentence = "max_interval must be interval to 1 h";
     } else if (!wait_is_sane(policy->max_wait)) {
         sentence = "max_wait must be 1 us to 1 h";
     } else if (policy->min_queue > BECALM_QUEUE_MAX) {

@@ -4,6 +4,8 @@
 
 #include <becalm/gate.h>
 
+#define BECALM__GATE_MAX_WAIT BECALM_S /* the default, which nobody has asked for */
+
 /* What a hot path asks without a call. */
 
 /* Does anybody wait, at any worker? */

@@ -2,6 +2,7 @@
 #include <becalm/gate.h>
 
 #include "flow_internal.h"
+#include "gate_internal.h"
 
 #include <string.h>
 
@@ -255,7 +256,20 @@ static bool may_enter(struct becalm_queue *queue, const struct becalm_gate_polic
 /* How long it waits before it is asked whether it stays on. */
 static becalm_ns patience_of(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
 {
-    return ticket->patient ? ticket->patience : becalm_ns_min(ticket->patience, policy->max_wait);
+    if (ticket->patient) {
+        return ticket->patience;
+    }
+    bool gives_way = !policy->caller && policy->max_wait == BECALM__GATE_MAX_WAIT && ticket->timeout != BECALM_NEVER;
+    return becalm_ns_min(ticket->patience,
+                         gives_way ? becalm_ns_max(policy->max_wait, ticket->timeout / 2) : policy->max_wait);
+}
+
+/* A burst may wait, a standing queue may not: it only makes everybody late. */
+static bool stands(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
+                   const struct becalm_ticket *ticket, becalm_ns now)
+{
+    return !policy->caller && !ticket->patient && queue->length > 0 &&
+           becalm_ns_since(now, queue->busy_since) > ticket->patience;
 }
 
 bool becalm_queue_enter(struct becalm_queue *queue, const struct becalm_gate_policy *policy, becalm_ns now,
@@ -269,6 +283,7 @@ bool becalm_queue_enter(struct becalm_queue *queue, const struct becalm_gate_pol
         atomic_fetch_sub_explicit(&gate->waiting, 1, memory_order_relaxed);
         return false;
     }
+    ticket->patience /= stands(queue, policy, ticket, now) ? 2 : 1;
     ticket->queued_at = now;
     ticket->leave_at = becalm_ns_after(now, patience_of(ticket, policy));
     ticket->verdict = BECALM_WHY_QUEUED;
@@ -403,8 +418,9 @@ static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const 
 static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                          becalm_ns now, const struct becalm_ticket *ticket)
 {
-    if (!stands_too_long(ticket->queued_at, policy, now) ||
-        becalm_ns_since(now, queue->busy_since) <= policy->interval ||
+    becalm_ns part = ticket->timeout - ticket->timeout / 4;
+    becalm_ns interval = becalm_ns_min(policy->max_interval, becalm_ns_max(policy->interval, part));
+    if (!stands_too_long(ticket->queued_at, policy, now) || becalm_ns_since(now, queue->busy_since) <= interval ||
         becalm_gate_waiting(queue->gate) < policy->min_queue) {
         return NULL;
     }

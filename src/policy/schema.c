@@ -120,7 +120,7 @@ static const struct schema_key rules[] = {
     {"gate.targetQueueTime", FIELD(DURATION, policy.gate.target_wait), RANGE(BECALM_US, HOUR),
      .sentence = "who waited longer while the queue stays full is dropped"},
     {"gate.maxQueueTime", FIELD(DURATION, policy.gate.max_wait), RANGE(BECALM_US, HOUR),
-     .sentence = "nobody waits longer in the gate"},
+     .sentence = "nobody waits longer in the gate; the default gives way to half of the attempt's timeout"},
     {"gate.minQueue", FIELD(INTEGER, policy.gate.min_queue), RANGE(0, MILLION),
      .sentence = "nobody is dropped for targetQueueTime while fewer than these wait"},
     {"gate.maxQueue", FIELD(INTEGER, policy.gate.max_queue), RANGE(0, MILLION),

@@ -542,7 +542,7 @@ static void test_story__who_waits_too_long_in_the_gate_is_shed(void **state)
     world_run(&w, BECALM_S);
     world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
                      "[  0ms] call 2 begins -> queued\n"
-                     "[100ms] call 2 wakes -> finish (shed)\n"
+                     "[200ms] call 2 wakes -> finish (shed)\n"
                      "[300ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n");
     world_close(&w);
 }

@@ -28,6 +28,7 @@ static void scene_init(struct scene *scene)
 {
     memset(scene, 0, sizeof *scene);
     becalm_gate_defaults(&scene->policy);
+    scene->policy.max_interval = scene->policy.interval; /* 100 ms, whatever the timeouts are */
     becalm_gate_init(&scene->gate);
     scene->limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_FIXED, 1, 1, 0};
     becalm_limit_init(&scene->limit, &scene->limit_policy);
@@ -121,6 +122,8 @@ static void test_gate__names_the_field_that_is_wrong(void **state)
     CHECK_FIELD(target_wait, BECALM_NEVER, "target_wait must be 1 us to 1 h");
     CHECK_FIELD(interval, 999, "interval must be 1 us to 1 h");
     CHECK_FIELD(interval, 3601 * BECALM_S, "interval must be 1 us to 1 h");
+    CHECK_FIELD(max_interval, 99 * BECALM_MS, "max_interval must be interval to 1 h");
+    CHECK_FIELD(max_interval, 3601 * BECALM_S, "max_interval must be interval to 1 h");
     CHECK_FIELD(max_wait, 0, "max_wait must be 1 us to 1 h");
     CHECK_FIELD(max_wait, BECALM_NEVER, "max_wait must be 1 us to 1 h");
     CHECK_FIELD(min_queue, 1000001, "min_queue must be at most 1000000");
@@ -220,12 +223,82 @@ static void test_gate__refuses_what_waited_beyond_max_wait(void **state)
     (void)state;
     struct scene scene;
     scene_init(&scene);
+    scene.policy.max_wait = 900 * BECALM_MS;
     check_true(scene_enter(&scene, 0));
     scene.at.now += 1;
     check_true(scene_enter(&scene, 1));
-    scene.at.now += BECALM_S;
+    scene.at.now += 900 * BECALM_MS;
     check_next(&scene, 0, BECALM_WHY_SHED);
     check_next(&scene, 1, BECALM_WHY_OK);
+}
+
+/* Who has a timeout of 5 s has more patience than the default of max_wait; for ever is no reason to wait for longer. */
+static void test_gate__the_default_of_max_wait_gives_way_to_half_of_a_timeout(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_true(scene_enter(&scene, 0));
+    scene.at.now += 1250 * BECALM_MS;
+    check_next(&scene, 0, BECALM_WHY_OK);
+    struct becalm_ticket *ticket = &scene.ticket[1];
+    *ticket = (struct becalm_ticket){.patience = BECALM_NEVER / 2, .timeout = BECALM_NEVER, .expires_at = BECALM_NEVER};
+    check_true(becalm_queue_enter(&scene.queue, &scene.policy, scene.at.now, ticket));
+    scene.at.now += BECALM_S + 1;
+    check_next(&scene, 1, BECALM_WHY_SHED);
+}
+
+static void test_gate__a_burst_may_wait_twice_as_long_as_who_comes_to_a_queue_that_stands(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    becalm_ns start = scene.at.now;
+    check_true(scene_enter(&scene, 0));
+    scene.at.now = start + 1250 * BECALM_MS; /* as long as its patience: still a burst */
+    check_true(scene_enter(&scene, 1));
+    check_eq_u64(scene.ticket[1].leave_at, scene.at.now + 1250 * BECALM_MS);
+    scene.at.now += 1;
+    check_true(scene_enter(&scene, 2));
+    check_eq_u64(scene.ticket[2].leave_at, scene.at.now + 625 * BECALM_MS);
+    scene.ticket[3].patient = true; /* it waited for a host that restarts */
+    check_true(scene_enter(&scene, 3));
+    check_eq_u64(scene.ticket[3].leave_at, scene.at.now + 1250 * BECALM_MS);
+    for (unsigned i = 0; i < 4; i++) {
+        becalm_queue_leave(&scene.ticket[i]);
+    }
+    check_true(scene_enter(&scene, 4)); /* nobody waits: the next burst */
+    check_eq_u64(scene.ticket[4].leave_at, scene.at.now + 1250 * BECALM_MS);
+    becalm_gate_for_caller(&scene.policy); /* a single caller's line has rules of its own */
+    scene.at.now += 2 * BECALM_S;
+    check_true(scene_enter(&scene, 5));
+    check_eq_u64(scene.ticket[5].leave_at, scene.at.now + BECALM_S);
+}
+
+static void test_gate__codel_waits_for_three_quarters_of_a_timeout_within_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        becalm_ns timeout;
+        becalm_ns interval;
+    } rows[] = {{100 * BECALM_MS, 100 * BECALM_MS},
+                {400 * BECALM_MS, 300 * BECALM_MS},
+                {BECALM_S, 750 * BECALM_MS},
+                {30 * BECALM_S, 750 * BECALM_MS},
+                {BECALM_NEVER, 750 * BECALM_MS}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct scene scene;
+        scene_init(&scene);
+        becalm_gate_defaults(&scene.policy);
+        scene_enter_all(&scene, 40);
+        for (unsigned j = 0; j < 40; j++) {
+            scene.ticket[j].timeout = rows[i].timeout;
+        }
+        scene.at.now += rows[i].interval;
+        check_next(&scene, 0, BECALM_WHY_OK);
+        scene.at.now += 1;
+        check_next(&scene, 1, BECALM_WHY_SHED);
+    }
 }
 
 static void test_gate__codel_drops_until_fewer_than_min_queue_wait(void **state)
@@ -1352,6 +1425,9 @@ BECALM_TESTS(cmocka_unit_test(test_gate__an_empty_queue_serves_nobody),
              cmocka_unit_test(test_gate__drops_expired_work_and_serves_the_next_with_its_slot),
              cmocka_unit_test(test_gate__refuses_what_waited_beyond_its_patience),
              cmocka_unit_test(test_gate__refuses_what_waited_beyond_max_wait),
+             cmocka_unit_test(test_gate__the_default_of_max_wait_gives_way_to_half_of_a_timeout),
+             cmocka_unit_test(test_gate__a_burst_may_wait_twice_as_long_as_who_comes_to_a_queue_that_stands),
+             cmocka_unit_test(test_gate__codel_waits_for_three_quarters_of_a_timeout_within_bounds),
              cmocka_unit_test(test_gate__codel_drops_until_fewer_than_min_queue_wait),
              cmocka_unit_test(test_gate__codel_leaves_a_burst_alone),
              cmocka_unit_test(test_gate__codel_leaves_alone_who_waited_no_longer_than_the_target),
