@@ -5,10 +5,10 @@
 /* Retry budgets: what a retry must be paid from. One interface, eight kinds:
  *
  *   earned       our default. A success earns `share` of a token, a retry costs one, and the token comes back if the
- *                retry succeeds or is never sent. It sustains retries while they work and stops when they don't; a
- *                dead callee sees 1.0x. Starts with `start`; holds at most max(1, min(10, W/10), W/50) tokens, where
- *                W is the number of first attempts in the last 10 s. A retry after a never-sent attempt costs
- *                `never_sent_cost`.
+ *                retry succeeds or is never sent. It sustains retries while they work and stops when they don't: while
+ *                few of the latest retries were lost a success earns up to five times `share`, while most were half of
+ *                it; a dead callee sees 1.0x. Starts with `start`; holds at most max(1, min(10, W/10), W/50) tokens,
+ * where W is the number of first attempts in the last 10 s. A retry after a never-sent attempt costs `never_sent_cost`.
  *   ratio        retries are at most `share` of the first attempts in `window` (SRE book: 10 % over 2 min; Finagle,
  *                Linkerd: plus `min_per_second`); with `of_attempts`, of all attempts (the book's way to count).
  *   tokens       `capacity` tokens, `refill_per_second`, or one `refill_every` so long (a plain token bucket).
@@ -39,6 +39,8 @@ enum becalm_budget_kind {
 
 #define BECALM_TOKEN 1000000u /* one token; amounts are in millionths of it */
 
+#define BECALM_EARNED_FAVOUR 5u /* earned: a success earns at most so many times `share`, and at most one token */
+
 struct becalm_budget_policy {
     enum becalm_budget_kind kind;
     uint32_t share_ppm;       /* earned, ratio 100,000; concurrency 200,000; at most 1,000,000, ratio 1000 times that */
@@ -65,6 +67,7 @@ struct becalm_budget_policy {
 struct becalm_budget {
     BECALM_ATOMIC(uint64_t) word; /* what the kind decides by: tokens left, instant of fullness, or retries and calls */
     BECALM_ATOMIC(uint64_t) cap;  /* earned: the cap, and until when it stands */
+    BECALM_ATOMIC(uint64_t) lost; /* earned: the share of the latest retries that were lost, in ppm */
     /* A window follows, with lanes for first attempts, retries sent, successful attempts, attempts that ended. There is
      * no pointer to it, so that processes can share a budget in memory that each of them maps elsewhere. */
 };

@@ -128,6 +128,7 @@ struct becalm_budget *becalm_budget_init(void *memory, const struct becalm_budge
     (void)becalm_window_init(window_of(b), &shape);
     atomic_init(&b->word, word_at_start(policy));
     atomic_init(&b->cap, 0);
+    atomic_init(&b->lost, 0);
     return b;
 }
 
@@ -144,14 +145,19 @@ static bool word_swap(struct becalm_budget *b, uint64_t *seen, uint64_t next)
     return atomic_compare_exchange_weak_explicit(&b->word, seen, next, memory_order_relaxed, memory_order_relaxed);
 }
 
+/* The cap moves a little with the traffic of each second. A stock just above it is left alone, because following every
+ * move would write the word that all threads share; spending never counts more than the cap. */
+static inline bool stock_is_full(uint64_t have, uint64_t cap)
+{
+    return have >= cap && have - cap <= cap / 8;
+}
+
 /* Adds up to the cap. A full stock is not written at all, so that healthy threads don't meet here. */
 static void stock_add(struct becalm_budget *b, uint64_t amount, uint64_t cap)
 {
     uint64_t have = word_load(b);
     for (;;) {
-        /* The cap moves a little with the traffic of each second. A stock just above it is left alone, because
-         * following every move would write the word that all threads share; spending never counts more than the cap. */
-        if (have >= cap && have - cap <= cap / 8) {
+        if (stock_is_full(have, cap)) {
             return;
         }
         uint64_t next = least(have + amount, cap);
@@ -229,6 +235,50 @@ static uint64_t earned_cap(struct becalm_budget *b, becalm_ns now)
 static uint64_t earned_price(const struct becalm_budget_policy *policy, enum becalm_outcome_kind cause)
 {
     return cause == BECALM_OUTCOME_REFUSED ? policy->never_sent_cost : BECALM_TOKEN;
+}
+
+/* Retries that win cost the callee little and are worth a lot; those that lose are the storm. So what a success earns
+ * follows how the latest retries ended: LOST as 1, WON as 0, each with a weight of a quarter. It starts at 0, because a
+ * quiet caller has few retries to learn from, and the first that loses is paid from the start. */
+#define LOST_WEIGHT 4
+#define LOST_FEW    (MILLION / 5)      /* up to here a success earns five times the share, ... */
+#define LOST_MANY   (MILLION * 2 / 5)  /* ... from here on the share itself, ... */
+#define LOST_MOST   (MILLION * 7 / 10) /* ... and from here on half of it */
+
+static uint64_t earned_lost(const struct becalm_budget *b)
+{
+    return atomic_load_explicit(&b->lost, memory_order_relaxed);
+}
+
+static void earned_learn(struct becalm_budget *b, bool lost)
+{
+    uint64_t share = earned_lost(b);
+    uint64_t next;
+    do {
+        next = share - share / LOST_WEIGHT + (lost ? MILLION / LOST_WEIGHT : 0);
+    } while (
+        !atomic_compare_exchange_weak_explicit(&b->lost, &share, next, memory_order_relaxed, memory_order_relaxed));
+}
+
+/* What a success earns: never more than a token, for it is one success. */
+static uint64_t earned_by_success(const struct becalm_budget *b, const struct becalm_budget_policy *policy)
+{
+    uint64_t lost = earned_lost(b);
+    uint64_t share = policy->share_ppm;
+    if (lost >= LOST_MANY) {
+        return lost >= LOST_MOST ? share / 2 : share;
+    }
+    uint64_t above = lost > LOST_FEW ? lost - LOST_FEW : 0;
+    uint64_t more = share * (BECALM_EARNED_FAVOUR - 1) * (LOST_MANY - LOST_FEW - above) / (LOST_MANY - LOST_FEW);
+    return least(share + more, BECALM_TOKEN);
+}
+
+/* A full stock asks nobody how retries end. */
+static void earned_deposit(struct becalm_budget *b, const struct becalm_budget_policy *policy, uint64_t cap)
+{
+    if (!stock_is_full(word_load(b), cap)) {
+        stock_add(b, earned_by_success(b, policy), cap);
+    }
 }
 
 /* ----------------------------------------------------------------------------------------------------------- tokens */
@@ -461,7 +511,7 @@ BECALM__APART static void note(struct becalm_budget *b, const struct becalm_budg
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
         if (earning(outcome->kind)) {
-            stock_add(b, policy->share_ppm, earned_cap(b, at->now));
+            earned_deposit(b, policy, earned_cap(b, at->now));
         }
         return;
     case BECALM_BUDGET_ADAPTIVE:
@@ -492,7 +542,7 @@ void becalm_budget_note(struct becalm_budget *b, const struct becalm_budget_poli
     /* The way of every healthy call of the default kind, ahead of the switch. */
     uint64_t cap = atomic_load_explicit(&b->cap, memory_order_relaxed);
     if (policy->kind == BECALM_BUDGET_EARNED && earning(outcome->kind) && cap_is_current(cap, at->now)) {
-        stock_add(b, policy->share_ppm, cap_tokens(cap));
+        earned_deposit(b, policy, cap_tokens(cap));
         return;
     }
     note(b, policy, at, outcome, retried);
@@ -596,6 +646,9 @@ void becalm_budget_give(struct becalm_budget *b, const struct becalm_budget_poli
     }
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
+        if (end != BECALM_SPEND_UNUSED) {
+            earned_learn(b, end == BECALM_SPEND_LOST);
+        }
         if (end != BECALM_SPEND_LOST) {
             stock_add(b, spend->amount, earned_cap(b, at->now));
         }
@@ -742,7 +795,7 @@ static bool word_is_sound(const struct becalm_budget *b, const struct becalm_bud
     uint64_t cap = atomic_load_explicit(&b->cap, memory_order_relaxed);
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
-        return word <= CAP_MASK * FIFTIETH &&
+        return word <= CAP_MASK * FIFTIETH && earned_lost(b) <= MILLION &&
                cap >> CAP_BITS <= becalm_ns_after(now, SPAN_PLAIN + BECALM_S) >> TICK_BITS;
     case BECALM_BUDGET_TOKENS:
         return tokens_come_back(policy)
@@ -813,6 +866,7 @@ void becalm_budget_carry(struct becalm_budget *to, const struct becalm_budget_po
         /* The new window knows no W yet, so the old cap stands until it has seen as much as the old one had. */
         uint64_t until = becalm_ns_after(now, SPAN_PLAIN) >> TICK_BITS << CAP_BITS;
         atomic_store_explicit(&to->cap, until | full / FIFTIETH, memory_order_relaxed);
+        atomic_store_explicit(&to->lost, earned_lost(from), memory_order_relaxed);
         word = have;
     } else if (to_policy->kind == BECALM_BUDGET_EARNED) {
         word = in_proportion(have, full, BECALM_TOKEN); /* the cap of an empty window */

@@ -123,8 +123,8 @@ static struct bound bound_of(const struct becalm_budget_policy *budget, const st
     uint64_t share = budget->share_ppm;
     uint64_t floor = 0;
     switch (budget->kind) {
-    case BECALM_BUDGET_EARNED: /* a retry that wins is free, and failed ones cost what successes earn */
-        return (struct bound){2 * one + share, one};
+    case BECALM_BUDGET_EARNED: /* a retry that wins is free, and failed ones cost what successes earn at most */
+        return (struct bound){2 * one + least(BECALM_EARNED_FAVOUR * share, one), one};
     case BECALM_BUDGET_RATIO:
         floor = share_of_traffic(service, budget->min_per_second, buckets);
         if (budget->of_attempts) { /* r <= p (1 + r) + floor; p is below 1 */

@@ -189,23 +189,100 @@ static void test_budget__earned_is_paid_by_answers_that_are_no_failure(void **st
         policy.start = 0;
         struct fixture f;
         open_with(&f, &policy);
-        note(&f, (enum becalm_outcome_kind)kind, 3);
-        check_eq_u64(left(&f), earns ? 300000 : 0);
+        note(&f, (enum becalm_outcome_kind)kind, 1);
+        check_eq_u64(left(&f), earns ? 500000 : 0);
         close_budget(&f);
     }
 }
 
-static void test_budget__earned_ten_successes_buy_one_retry(void **state)
+/* Retries that end as `end`, whatever is left of the budget. */
+static void retries_end(struct fixture *f, enum becalm_spend_end end, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        struct becalm_spend spend = {.held = true};
+        give(f, &spend, end);
+    }
+}
+
+static void test_budget__earned_two_successes_buy_one_retry_while_none_was_lost(void **state)
 {
     (void)state;
     struct fixture f;
     open_kind(&f, BECALM_BUDGET_EARNED);
     check_true(take(&f));
-    note(&f, BECALM_OUTCOME_OK, 9);
+    note(&f, BECALM_OUTCOME_OK, 1);
     check_true(!take(&f));
     note(&f, BECALM_OUTCOME_OK, 1);
     check_true(take(&f));
     check_true(!take(&f));
+    close_budget(&f);
+}
+
+/* What one success brings, in millionths, after so many retries were lost and then so many won. */
+static uint64_t brings(uint32_t share_ppm, unsigned lost, unsigned won)
+{
+    struct becalm_budget_policy policy = defaults(BECALM_BUDGET_EARNED);
+    policy.start = 0;
+    policy.share_ppm = share_ppm;
+    struct fixture f;
+    open_with(&f, &policy);
+    begin(&f, 10);
+    retries_end(&f, BECALM_SPEND_LOST, lost);
+    retries_end(&f, BECALM_SPEND_UNUSED, 9); /* these say nothing */
+    retries_end(&f, BECALM_SPEND_WON, won);
+    note(&f, BECALM_OUTCOME_OK, 1);
+    uint64_t brought = left(&f);
+    close_budget(&f);
+    return brought;
+}
+
+static void test_budget__earned_brings_more_while_retries_win_and_less_while_they_are_lost(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned lost;
+        unsigned won;
+        uint64_t brings;
+    } rows[] = {
+        {0, 0, 500000},  /* nobody knows: as if they won */
+        {0, 9, 500000},  /* */
+        {1, 0, 400000},  /* .25 */
+        {1, 1, 500000},  /* .19 */
+        {2, 0, 100000},  /* .44 */
+        {2, 1, 243750},  /* .33 */
+        {4, 0, 100000},  /* .68 */
+        {5, 0, 50000},   /* .76 */
+        {50, 0, 50000},  /* 1 */
+        {50, 1, 50000},  /* .75 */
+        {50, 2, 100000}, /* .56 */
+        {50, 5, 425388}, /* .24 */
+        {50, 6, 500000}, /* .18 */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check_eq_u64(brings(10 * PERCENT, rows[i].lost, rows[i].won), rows[i].brings);
+    }
+}
+
+static void test_budget__earned_brings_one_token_at_most(void **state)
+{
+    (void)state;
+    check_eq_u64(brings(100 * PERCENT, 0, 0), BECALM_TOKEN);
+    check_eq_u64(brings(30 * PERCENT, 0, 0), BECALM_TOKEN);
+    check_eq_u64(brings(0, 0, 0), 0);
+    check_eq_u64(brings(0, 50, 0), 0);
+}
+
+static void test_budget__earned_spends_no_more_in_an_outage_however_well_retries_went_before(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_kind(&f, BECALM_BUDGET_EARNED);
+    begin(&f, 100);
+    note(&f, BECALM_OUTCOME_OK, 100);
+    retries_end(&f, BECALM_SPEND_WON, 50);
+    check_eq_u64(drain(&f), 10); /* its cap, as ever: nothing is earned where nothing succeeds */
+    note(&f, BECALM_OUTCOME_TIMED_OUT, 1000);
+    check_eq_u64(drain(&f), 0);
     close_budget(&f);
 }
 
@@ -1047,6 +1124,22 @@ static void test_budget__carry_keeps_the_earned_cap_until_the_window_is_full_aga
     close_budget(&from);
 }
 
+static void test_budget__carry_keeps_how_retries_ended(void **state)
+{
+    (void)state;
+    struct fixture from;
+    open_kind(&from, BECALM_BUDGET_EARNED);
+    check_true(take(&from));
+    retries_end(&from, BECALM_SPEND_LOST, 9);
+    struct fixture to;
+    open_kind(&to, BECALM_BUDGET_EARNED);
+    carry(&to, &from);
+    note(&to, BECALM_OUTCOME_OK, 1);
+    check_eq_u64(left(&to), 50000);
+    close_budget(&to);
+    close_budget(&from);
+}
+
 /* ------------------------------------------------------------------------------------------------------- parameters */
 
 static void test_budget__defaults_pass_their_check(void **state)
@@ -1212,6 +1305,13 @@ static void test_budget__is_not_sound_with_a_word_that_it_can_t_have_left(void *
     atomic_store_explicit(&f.b->word, f.at.now + 4 * BECALM_S, memory_order_relaxed);
     check_true(!sound(&f));
     close_budget(&f);
+    policy = defaults(BECALM_BUDGET_EARNED);
+    open_with(&f, &policy);
+    atomic_store_explicit(&f.b->lost, 1000000, memory_order_relaxed);
+    check_true(sound(&f));
+    atomic_store_explicit(&f.b->lost, 1000001, memory_order_relaxed);
+    check_true(!sound(&f));
+    close_budget(&f);
     policy = defaults(BECALM_BUDGET_AWS);
     open_with(&f, &policy);
     atomic_store_explicit(&f.b->word, 501, memory_order_relaxed);
@@ -1232,7 +1332,10 @@ BECALM_TESTS(cmocka_unit_test(test_budget__is_sound_in_use_and_at_another_addres
              cmocka_unit_test(test_budget__earned_cap_counts_first_attempts_of_the_last_ten_seconds),
              cmocka_unit_test(test_budget__earned_cap_is_at_most_one_tick_old),
              cmocka_unit_test(test_budget__earned_is_paid_by_answers_that_are_no_failure),
-             cmocka_unit_test(test_budget__earned_ten_successes_buy_one_retry),
+             cmocka_unit_test(test_budget__earned_two_successes_buy_one_retry_while_none_was_lost),
+             cmocka_unit_test(test_budget__earned_brings_more_while_retries_win_and_less_while_they_are_lost),
+             cmocka_unit_test(test_budget__earned_brings_one_token_at_most),
+             cmocka_unit_test(test_budget__earned_spends_no_more_in_an_outage_however_well_retries_went_before),
              cmocka_unit_test(test_budget__earned_refunds_the_retry_that_won),
              cmocka_unit_test(test_budget__earned_charges_half_after_an_attempt_that_was_never_sent),
              cmocka_unit_test(test_budget__ratio_of_nothing_is_nothing),
@@ -1269,6 +1372,7 @@ BECALM_TESTS(cmocka_unit_test(test_budget__is_sound_in_use_and_at_another_addres
              cmocka_unit_test(test_budget__carry_keeps_the_fill_fraction),
              cmocka_unit_test(test_budget__carry_to_the_same_policy_changes_nothing),
              cmocka_unit_test(test_budget__carry_keeps_the_earned_cap_until_the_window_is_full_again),
+             cmocka_unit_test(test_budget__carry_keeps_how_retries_ended),
              cmocka_unit_test(test_budget__defaults_pass_their_check),
              cmocka_unit_test(test_budget__bad_parameters_are_refused_by_name),
              cmocka_unit_test(test_budget__the_bounds_themselves_and_fields_of_other_kinds_are_accepted),

@@ -32,6 +32,8 @@ struct totals {
     uint64_t good;    /* attempts that earned */
     uint64_t paid;    /* retries paid for and not given back unused */
     uint64_t price;   /* earned: millionths paid, and neither refunded nor given back */
+    uint64_t earned;  /* earned: millionths that successes brought at most */
+    uint64_t lost;    /* earned: share of the latest retries that were lost, ppm */
     uint64_t level;   /* models of tokens, grpc and aws: what is there, in the kind's own unit */
     becalm_ns at;     /* tokens: when the level was brought up to date */
 };
@@ -168,7 +170,8 @@ static void promise_totals(struct world *w)
     uint64_t of = w->sum.first + (p->of_attempts ? w->sum.paid : 0);
     uint64_t floor = p->min_per_second * (p->window / BECALM_US) * windows_begun(w);
     if (p->kind == BECALM_BUDGET_EARNED) {
-        promise(w, w->sum.price <= p->start + p->share_ppm * w->sum.good);
+        promise(w, w->sum.price <= p->start + w->sum.earned);
+        promise(w, w->sum.price <= p->start + 5 * (uint64_t)p->share_ppm * w->sum.good);
     } else if (p->kind == BECALM_BUDGET_RATIO) {
         promise(w, paid <= of * p->share_ppm + floor);
     } else if (p->kind == BECALM_BUDGET_ADAPTIVE) {
@@ -228,11 +231,22 @@ static void model_note(struct world *w, enum becalm_outcome_kind kind, bool retr
     w->sum.level = level;
 }
 
+/* What one success brings by the table of docs/budget.md. */
+static uint64_t success_earns(uint64_t share, uint64_t lost)
+{
+    if (lost >= 700000) {
+        return share / 2;
+    }
+    uint64_t times = lost <= 200000 ? 5000000 : lost >= 400000 ? 1000000 : 5000000 - 20 * (lost - 200000);
+    return becalm_ns_min(share * times / 1000000 + 1, BECALM_TOKEN);
+}
+
 static void note(struct world *w, enum becalm_outcome_kind kind, bool retried)
 {
     struct becalm_outcome outcome = {.kind = kind};
     becalm_budget_note(w->b, &w->policy, &w->at, &outcome, retried);
     w->sum.good += earns(kind);
+    w->sum.earned += earns(kind) ? success_earns(w->policy.share_ppm, w->sum.lost) : 0;
     model_note(w, kind, retried);
 }
 
@@ -259,6 +273,9 @@ static void give(struct world *w, struct becalm_spend *spend, enum becalm_spend_
     w->sum.retries--;
     w->sum.paid -= end == BECALM_SPEND_UNUSED;
     w->sum.price -= end == BECALM_SPEND_LOST ? 0 : spend->amount;
+    if (end != BECALM_SPEND_UNUSED) {
+        w->sum.lost = w->sum.lost - w->sum.lost / 4 + (end == BECALM_SPEND_LOST ? 250000 : 0);
+    }
     if (w->policy.kind == BECALM_BUDGET_AWS && end != BECALM_SPEND_LOST) {
         w->sum.level = becalm_ns_min(w->sum.level + spend->amount, w->policy.capacity);
     } else if (w->policy.kind == BECALM_BUDGET_TOKENS && end == BECALM_SPEND_UNUSED) {

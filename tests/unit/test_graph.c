@@ -98,7 +98,7 @@ static void test_graph__a_service_alone_gets_its_attempts(void **state)
 {
     (void)state;
     struct lab lab = lab_of("services: {a: {}}\n");
-    check_figures(&lab, "a", (uint64_t[]){3000000, 2100000, 1000000, 2100000});
+    check_figures(&lab, "a", (uint64_t[]){3000000, 2500000, 1000000, 2500000});
     check_eq_u64(node_of(&lab, "a")->time.most, 15300 * BECALM_MS);
     check_eq_str(path_of(&lab, "a"), "a");
     lab_end(&lab);
@@ -108,9 +108,9 @@ static void test_graph__three_layers_of_three_attempts_are_27(void **state)
 {
     (void)state;
     struct lab lab = lab_of("services: {front: {calls: [orders]}, orders: {calls: [ledger]}, ledger: {}}\n");
-    check_figures(&lab, "front", (uint64_t[]){3000000, 2100000, 1000000, 2100000});
-    check_figures(&lab, "orders", (uint64_t[]){9000000, 4410000, 1000000, 2100000});
-    check_figures(&lab, "ledger", (uint64_t[]){27000000, 9261000, 1000000, 2100000});
+    check_figures(&lab, "front", (uint64_t[]){3000000, 2500000, 1000000, 2500000});
+    check_figures(&lab, "orders", (uint64_t[]){9000000, 6250000, 1000000, 2500000});
+    check_figures(&lab, "ledger", (uint64_t[]){27000000, 15625000, 1000000, 2500000});
     check_eq_str(path_of(&lab, "ledger"), "front > orders > ledger");
     lab_end(&lab);
 }
@@ -159,7 +159,7 @@ static void test_graph__each_kind_of_budget_has_its_bound(void **state)
         uint64_t budgeted;
         uint64_t dead;
     } rows[] = {
-        {"{kind: earned, percent: 10}", 2100000, 1000000},
+        {"{kind: earned, percent: 10}", 2500000, 1000000},
         {"{kind: earned, percent: 100}", 3000000, 1000000},
         {"{kind: ratio, percent: 10}", 1100000, 1100000},
         {"{kind: ratio, percent: 20, of: attempts}", 1250000, 1250000},
