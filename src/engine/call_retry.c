@@ -159,6 +159,21 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
     }
 }
 
+/* A backoff that does not fit into what is left is drawn anew from what does fit, while an answer and a quarter more
+ * have time after it: a call with 100 ms must not lose its retry to a backoff of up to 100 ms. The remainder of a wait
+ * is spread as the wait was. What a server or the rate asked for is not ours to shorten; and if nobody knows what an
+ * attempt takes, nobody knows what fits. */
+static void wait_fit(struct step *s, struct becalm_wait *wait, becalm_ns typical)
+{
+    const struct becalm_call *call = s->call;
+    becalm_ns left = becalm_ns_left(s->now, call->deadline_at);
+    becalm_ns need = becalm_ns_after(typical, typical / 4);
+    bool asked = wait->hinted || (call->target->rate != NULL && becalm_rate_peek(call->target->rate, s->now) > 0);
+    if (typical > 0 && left > need && !asked) {
+        wait->wait %= left - need;
+    }
+}
+
 /* A budget of a call, and what goes with it. */
 struct level {
     struct becalm_budget *budget;
@@ -252,6 +267,9 @@ static enum becalm_reason retry_decide(struct step *s, uint32_t slot, const stru
     struct becalm_wait wait;
     wait_draw(s, outcome, &wait);
     becalm_ns typical = typical_attempt(s);
+    if (!becalm_deadline_fits(s->now, call->deadline_at, wait.wait, typical)) {
+        wait_fit(s, &wait, typical);
+    }
     if (!becalm_deadline_fits(s->now, call->deadline_at, wait.wait, typical)) {
         call->retry_after = wait.hinted ? wait.wait : BECALM_NEVER;
         becalm__call_explain(s, becalm_ns_left(s->now, call->deadline_at), becalm_ns_after(wait.wait, typical));

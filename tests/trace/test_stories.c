@@ -233,13 +233,45 @@ static void test_story__the_deadline_leaves_no_time_to_wait(void **state)
     struct world w;
     world_begin(&w);
     world_open(&w, 0);
-    struct becalm_request hurried = {.idempotent = true, .deadline_at = 120 * MS};
+    struct becalm_request hurried = {.idempotent = true, .deadline_at = 85 * MS};
     world_call(&w, &(struct plan){.request = hurried, .reply = {reply_status(40 * MS, 503), reply_ok(10 * MS)}});
     world_run(&w, BECALM_S);
     world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
                      "[ 40ms] call 1 got rejected 503 on 0 -> answer, finish (deadline) marked spent\n");
-    assert_int_equal(w.call[0]->call.record.have, 80 * MS);
+    assert_int_equal(w.call[0]->call.record.have, 45 * MS); /* less than an answer and a quarter more */
     assert_true(w.call[0]->call.record.need > 100 * MS);
+    world_close(&w);
+}
+
+/* Backoff is 100 ms here. With 110 ms left it leaves no time for an answer that takes 20; 25 of them are kept for it,
+ * and the wait becomes what 100 ms leave over in steps of 85. */
+static void test_story__a_backoff_that_does_not_fit_is_drawn_from_what_does(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct becalm_request hurried = {.idempotent = true, .deadline_at = 130 * MS};
+    world_call(&w, &(struct plan){.request = hurried, .reply = {reply_status(20 * MS, 503), reply_ok(20 * MS)}});
+    world_run(&w, BECALM_S);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
+                     "[ 20ms] call 1 got rejected 503 on 0 -> wait 15ms (backoff)\n"
+                     "[ 35ms] call 1 wakes -> send 1\n"
+                     "[ 55ms] call 1 got ok 200 on 1 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+static void test_story__what_a_server_asked_for_is_not_shortened(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    world_open(&w, 0);
+    struct becalm_request hurried = {.idempotent = true, .deadline_at = 2 * BECALM_S};
+    world_call(&w, &(struct plan){.request = hurried, .reply = {reply_hint(20 * MS, 503, 5 * BECALM_S)}});
+    world_run(&w, 3 * BECALM_S);
+    assert_int_equal(w.call[0]->call.record.reason, BECALM_WHY_DEADLINE);
+    assert_int_equal(w.call[0]->call.record.attempts, 1);
     world_close(&w);
 }
 
@@ -1161,6 +1193,8 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__calls_that_are_turned_away_below_do_not_open_the_breaker),
              cmocka_unit_test(test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing),
              cmocka_unit_test(test_story__the_deadline_leaves_no_time_to_wait),
+             cmocka_unit_test(test_story__a_backoff_that_does_not_fit_is_drawn_from_what_does),
+             cmocka_unit_test(test_story__what_a_server_asked_for_is_not_shortened),
              cmocka_unit_test(test_story__a_call_that_arrives_too_late_is_not_sent),
              cmocka_unit_test(test_story__one_caller_with_a_deadline_of_1_ms_harms_nobody_else),
              cmocka_unit_test(test_story__a_hedge_wins_and_the_loser_is_cancelled),
