@@ -11,9 +11,9 @@
  *           halve what is in flight, unless a few are quick, or answers took as long when a quarter as many were in
  *           flight: then the service is slow by nature, and that latency becomes the reference. So it does when two
  * cuts did not shorten the answers, and they are undone. aimd    for a single caller: cut by half after five timeouts
- * in a row and no success for a quarter of the timeout, at most every 500 ms. At one slot it paces by probability.
- *   fixed   `max`, always.
- *   none    counts only.
+ * in a row and no success for a quarter of the timeout, at most every 500 ms, and not by a timeout if something that
+ * was sent later has succeeded. Quick answers bring it back by one slot each to what it was before the cuts. At one
+ * slot it paces by probability. fixed   `max`, always. none    counts only.
  *
  * slots and aimd start wide and grow only while half is used. slots judges only the answers of attempts that were sent
  * after its last cut. All in integers. Shared by threads without locks: the number in flight is exact; the evidence may
@@ -47,7 +47,8 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) previous;   /* mean latency before the last cut of a series, us; 0: none */
     BECALM_ATOMIC(uint64_t) undo_one;   /* units before the last cut of a series */
     BECALM_ATOMIC(uint64_t) undo_two;   /* units before the cut before that */
-    uint64_t apart[2];                  /* keeps the words below off the cache line of `places` */
+    BECALM_ATOMIC(uint64_t) ok_sent_at; /* aimd: when the latest of those that succeeded was sent, as last_ok_at */
+    BECALM_ATOMIC(uint64_t) well;       /* aimd: units in use before a series of cuts, and how it stands */
     BECALM_ATOMIC(uint64_t) units;      /* the limit now */
     BECALM_ATOMIC(uint64_t) evidence;   /* epoch, notes, slow notes, timeouts, timeouts in a row, series: one word */
     BECALM_ATOMIC(uint64_t) last_ok_at; /* to 1 ms, or 1/64 of the timeout if that is less */
@@ -67,6 +68,7 @@ struct becalm_slot {
     bool answers;  /* the answer has begun: the place is one of an answer in progress */
     uint8_t among; /* log2 of how many were in flight when it was sent, with itself and those given up */
     uint16_t epoch;
+    uint16_t beside; /* aimd: attempts that were in flight when it was admitted, without it; 65535: or more */
     becalm_ns sent_at;
     becalm_ns timeout; /* how long this attempt may take; BECALM_NEVER: for ever, then no answer is slow */
 };

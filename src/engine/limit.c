@@ -77,6 +77,7 @@ void becalm_limit_init(struct becalm_limit *limit, const struct becalm_limit_pol
     memset(limit, 0, sizeof *limit);
     atomic_store_explicit(&limit->units, units_at_start(policy), memory_order_relaxed);
     atomic_store_explicit(&limit->pace, BECALM__PACE_FULL, memory_order_relaxed);
+    atomic_store_explicit(&limit->well, BECALM__NEVER_CUT, memory_order_relaxed);
 }
 
 static void word_copy(_Atomic(uint64_t) *to, const _Atomic(uint64_t) *from)
@@ -107,6 +108,8 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
         word_copy(&to->reference, &from->reference);
         word_copy(&to->quick_at, &from->quick_at);
         word_copy(&to->pace, &from->pace);
+        word_copy(&to->ok_sent_at, &from->ok_sent_at);
+        word_copy(&to->well, &from->well);
     }
     word_copy(&to->last_ok_at, &from->last_ok_at);
     word_copy(&to->last_cut_at, &from->last_cut_at);
@@ -162,9 +165,10 @@ static inline bool room_has(const struct room *room, uint64_t places)
            (uint64_t)places_in_flight(places) + places_answers(places) < room->places;
 }
 
-/* Takes one place if there is room, or none. The place is taken first and given back if it was one too many, because an
- * add is cheaper than a compare-and-swap that may lose. For an instant two threads can so refuse each other the one
- * free place; the later one to give back sees it free and tries again, so that never both go away.
+/* Takes one place if there is room, or none; *in_flight is how many there are with it. The place is taken first and
+ * given back if it was one too many, because an add is cheaper than a compare-and-swap that may lose. For an instant
+ * two threads can so refuse each other the one free place; the later one to give back sees it free and tries again, so
+ * that never both go away.
  *
  * acq_rel, here and in _give: a worker lines up a ticket (gate.waiting) and then tries once more for a place; another
  * gives its place back and then looks who waits. The two meet in `places`: either the first finds the place or the
@@ -223,6 +227,7 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
     slot->held = true;
     slot->noted = false;
     slot->answers = false;
+    slot->beside = in_flight <= UINT16_MAX ? (uint16_t)(in_flight - 1) : UINT16_MAX;
     slot->timeout = timeout;
     slot_send(slot, limit, in_flight, at->now);
     return true;

@@ -2,7 +2,15 @@
 #include "apart_internal.h"
 #include "limit_internal.h"
 
-/* The limit of a single caller: timeouts in a row cut it, successes widen it. Of `evidence` it uses the run alone. */
+/* The limit of a single caller: timeouts in a row cut it, successes widen it. Of `evidence` it uses the run alone.
+ *
+ * `well` is {units:63, answered:1}: what was in use before a series of cuts, and whether an attempt that was sent since
+ * the last cut has succeeded. A cut after such a success begins a new series. The thread that has the right to cut
+ * writes the units; others only add the bit. */
+#define ANSWERED  UINT64_C(1)
+#define WELL_BITS 1u
+
+#define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
 /* Moves the run of timeouts in a row, and returns it. */
 static uint32_t run_move(struct becalm_limit *limit, enum becalm_evidence kind)
@@ -17,23 +25,92 @@ static uint32_t run_move(struct becalm_limit *limit, enum becalm_evidence kind)
     return run;
 }
 
+/* Kept as exactly as the time of the last success, and for the same reason: it is written once a millisecond. */
+static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot)
+{
+    if (!becalm__success_is_news(limit, now, slot->timeout)) {
+        return;
+    }
+    atomic_store_explicit(&limit->last_ok_at, now, memory_order_relaxed);
+    if (slot->sent_at > atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed)) {
+        atomic_store_explicit(&limit->ok_sent_at, slot->sent_at, memory_order_relaxed);
+    }
+}
+
+/* The service answered something that was sent with this attempt or later, so it does not queue. */
+static bool overtaken(const struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    return slot->sent_at <= atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed);
+}
+
+static void series_answer(struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0 &&
+        slot->sent_at > atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed)) {
+        atomic_fetch_or_explicit(&limit->well, ANSWERED, memory_order_relaxed);
+    }
+}
+
+/* Before a cut. What timed out says how many it was sent among: when a burst's tail times out, the rest is long gone.
+ */
+static void series_cut(struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0) {
+        return;
+    }
+    uint64_t used = becalm__in_flight_with(limit);
+    used = UNITS_PER_SLOT * (used > slot->beside ? used : slot->beside + UINT64_C(1));
+    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
+    atomic_store_explicit(&limit->well, (units < used ? units : used) << WELL_BITS, memory_order_relaxed);
+}
+
+/* One slot more for each quick answer up to what went well before, and before the first cut for any answer; else 1/L of
+ * a slot, but at least one unit. In an overload answers are not quick. */
+static uint64_t growth(uint64_t units, uint64_t well, bool quick)
+{
+    uint64_t per = UNITS_PER_SLOT;
+    if (well == BECALM__NEVER_CUT || (quick && units < well >> WELL_BITS)) {
+        return per;
+    }
+    return units < per * per ? per * per / (units > 0 ? units : 1) : 1;
+}
+
+static void units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                       const struct becalm_slot *slot, bool quick)
+{
+    uint64_t most = policy->max * UNITS_PER_SLOT;
+    uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
+    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
+    uint64_t more;
+    do {
+        if (!becalm__aimd_can_grow(limit, slot, policy->max, units)) {
+            return;
+        }
+        more = units + growth(units, well, quick);
+        more = more < most ? more : most;
+    } while (!atomic_compare_exchange_weak_explicit(&limit->units, &units, more, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
-                         becalm_ns timeout)
+                         const struct becalm_slot *slot)
 {
     (void)run_move(limit, BECALM_EVIDENCE_SUCCESS);
-    becalm__success_stamp(limit, now, timeout);
+    success_stamp(limit, now, slot);
     becalm__pace_end(limit);
-    becalm__units_grow(limit, policy, false);
+    series_answer(limit, slot);
+    units_grow(limit, policy, slot, becalm_ns_since(now, slot->sent_at) <= slot->timeout / 4);
 }
 
 static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
-                         becalm_ns timeout)
+                         const struct becalm_slot *slot)
 {
     uint32_t run = run_move(limit, BECALM_EVIDENCE_TIMEOUT);
-    if (!becalm__run_tells(limit, now, timeout, run)) {
+    if (!becalm__run_tells(limit, now, slot->timeout, run) || overtaken(limit, slot)) {
         return;
     }
     if (becalm__cut_is_ours(limit, now)) {
+        series_cut(limit, slot);
         becalm__units_cut(limit, policy);
     }
     becalm__pace_at_one(limit, policy, now);
@@ -49,10 +126,10 @@ BECALM__SELDOM void becalm__aimd_note(struct becalm_limit *limit, const struct b
     slot->noted = true;
     switch (evidence) {
     case BECALM_EVIDENCE_SUCCESS:
-        success_note(limit, policy, at->now, slot->timeout);
+        success_note(limit, policy, at->now, slot);
         return;
     case BECALM_EVIDENCE_TIMEOUT:
-        timeout_note(limit, policy, at->now, slot->timeout);
+        timeout_note(limit, policy, at->now, slot);
         return;
     case BECALM_EVIDENCE_ANSWER:
     case BECALM_EVIDENCE_GIVEN_UP:

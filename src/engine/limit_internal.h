@@ -18,6 +18,7 @@
 #define BECALM__RUN_ENOUGH     5                 /* timeouts in a row that are enough for a cut, */
 #define BECALM__CUT_EVERY      (500 * BECALM_MS) /* if the latest cut is longer ago than this */
 #define BECALM__EPOCH_MASK     UINT64_C(0xffff)  /* of the evidence word: the epoch */
+#define BECALM__NEVER_CUT      UINT64_MAX        /* of the word `well` of aimd */
 
 /* Of the evidence word: timeouts since the last success. */
 static inline uint32_t becalm__evidence_run(uint64_t word)
@@ -46,6 +47,17 @@ static inline bool becalm__units_can_grow(const struct becalm_limit *limit, enum
     return 2 * per * becalm__in_flight_with(limit) >= units && units < max * per;
 }
 
+/* The same of aimd, where those count that were in flight when the attempt was admitted, too: when the last of a burst
+ * is answered, the others are gone, and yet the limit was used. */
+static inline bool becalm__aimd_can_grow(const struct becalm_limit *limit, const struct becalm_slot *slot, uint64_t max,
+                                         uint64_t units)
+{
+    uint64_t per = becalm__units_per_slot(BECALM_LIMIT_AIMD);
+    uint64_t used = becalm__in_flight_with(limit);
+    used = used > slot->beside ? used : slot->beside + UINT64_C(1);
+    return 2 * per * used >= units && units < max * per;
+}
+
 /* Does a time that is written at every success, or quick answer, want writing again? */
 static inline bool becalm__is_news(const BECALM_ATOMIC(uint64_t) * word, becalm_ns now, becalm_ns timeout)
 {
@@ -62,9 +74,11 @@ static inline bool becalm__success_is_news(const struct becalm_limit *limit, bec
 static inline bool becalm__limit_rests(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint32_t max,
                                        becalm_ns now, const struct becalm_slot *slot)
 {
+    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     return !becalm__success_is_news(limit, now, slot->timeout) &&
            atomic_load_explicit(&limit->pace, memory_order_relaxed) == BECALM__PACE_FULL &&
-           !becalm__units_can_grow(limit, kind, max, atomic_load_explicit(&limit->units, memory_order_relaxed)) &&
+           !(kind == BECALM_LIMIT_AIMD ? becalm__aimd_can_grow(limit, slot, max, units)
+                                       : becalm__units_can_grow(limit, kind, max, units)) &&
            becalm__evidence_run(atomic_load_explicit(&limit->evidence, memory_order_relaxed)) == 0;
 }
 

@@ -104,7 +104,7 @@ SHALLOW = [
         "load .9, capacity x0.3 for 60 s, 50 callers",
         "metastable",
         {"length": "190s", "faults.cut.for": "60s", RATE: "900/s"},
-        (in_fault(0.230, 0.222, 0.238, note="0004"), seconds(1, 1, 2)),
+        (in_fault(0.230, 0.222, 0.238, note="0004"), seconds(1, 0, 2)),
     ),
     Row(
         "A6",
@@ -161,8 +161,14 @@ ERRORS = [
                 factor("load", figure.load, 1.110, 1.105, 1.115),
             ),
         ),
-        (30, (share("success", figure.success, 0.904, 0.894, 0.914), factor("load", figure.load, 1.292, 1.282, 1.302))),
-        (50, (share("success", figure.success, 0.555, 0.551, 0.559), factor("load", figure.load, 1.111, 1.106, 1.116))),
+        (
+            30,
+            (
+                share("success", figure.success, 0.962, 0.952, 0.972, note="0005"),
+                factor("load", figure.load, 1.375, 1.365, 1.385, note="0005"),
+            ),
+        ),
+        (50, (share("success", figure.success, 0.553, 0.547, 0.559), factor("load", figure.load, 1.104, 1.098, 1.112, note="0005"))),
     )
 ]
 
@@ -187,7 +193,7 @@ QUIET = [
             10,
             (
                 share("first 60 s", figure.success_in(0, 60), 0.988, 0.984, 0.990),
-                share("second half", figure.success_in(1000, 1980), 0.981, 0.979, 0.982),
+                share("second half", figure.success_in(1000, 1980), 0.985, 0.983, 0.987, note="0005"),
             ),
         ),
     )
@@ -386,7 +392,7 @@ HANGS = (
             value,
             value - slack if low is None else low,
             min(1, value + slack) if high is None else high,
-            note="0002" if (count, percent, timeout) == (2000, 30, "5s") else "",
+            note="0005" if percent == 30 else "",
             quick=percent == 30 and count == 50,
             # the gateway's limit is the only one, as in the study; the last row has both
             **{"services.api.gate": "true", "defaults.limit.kind": "none", "clients.users.callers": count},
@@ -394,16 +400,16 @@ HANGS = (
         for count, percent, timeout, value, slack, low, high in (
             (50, 1, "1s", 1.0, 0.001, None, None),
             (50, 10, "1s", 0.9990, 0.001, None, None),
-            (50, 30, "1s", 0.899, 0, 0.890, 0.908),
+            (50, 30, "1s", 0.969, 0, 0.959, 0.979),
             (50, 1, "5s", 1.0, 0.001, None, None),
             (50, 10, "5s", 0.9991, 0.001, None, None),
-            (50, 30, "5s", 0.920, 0, 0.909, 0.928),
+            (50, 30, "5s", 0.972, 0, 0.962, 0.982),
             (2000, 1, "1s", 0.9999, 0.001, None, None),
             (2000, 10, "1s", 0.982, 0.01, None, None),
-            (2000, 30, "1s", 0.800, 0, 0.797, 0.805),
+            (2000, 30, "1s", 0.827, 0, 0.820, 0.834),
             (2000, 1, "5s", 0.9999, 0.001, None, None),
             (2000, 10, "5s", 0.983, 0.01, None, None),
-            (2000, 30, "5s", 0.800, 0, 0.796, 0.804),
+            (2000, 30, "5s", 0.844, 0, 0.836, 0.852),
         )
     ]
     + [
@@ -412,10 +418,10 @@ HANGS = (
             "gate, 30 % hang, 50 callers with own limits",
             30,
             "1s",
-            0.892,
-            0.882,
-            0.902,
-            note="0004",
+            0.969,
+            0.959,
+            0.979,
+            note="0005",
             **{"services.api.gate": "true"},
         )
     ]
@@ -431,7 +437,7 @@ HANGS = (
             quick=count == 50 and timeout == "1s",
             **{"clients.users.callers": count},
         )
-        for timeout, values in (("1s", (0.913, 0.915, 0.885, 0.867)), ("5s", (0.893, 0.918, 0.918, 0.859)))
+        for timeout, values in (("1s", (0.973, 0.973, 0.969, 0.922)), ("5s", (0.973, 0.973, 0.972, 0.944)))
         for count, value in zip((1, 10, 50, 200), values)
     ]
 )
@@ -480,8 +486,8 @@ ALONE = [
         (50, "1s", (0.240, 0.232, 0.248, "0002"), seconds(1), (1.04,)),
         (500, "1s", (0.046, 0.041, 0.051, "0002"), seconds(3.8), (1.03, 1.02, 1.06, "0002")),
         (2000, "1s", (0.018,), seconds(21.2, 20, 22.5, "0002"), (1.40,)),
-        (5, "5s", (0.172, 0.162, 0.182, "0004"), seconds(1), (1.19, 1.15, 1.23, "0004")),
-        (50, "5s", (0.163, 0.153, 0.173, "0004"), seconds(1), (1.17, 1.13, 1.21, "0004")),
+        (5, "5s", (0.191, 0.181, 0.201, "0006"), seconds(1), (1.13, 1.08, 1.18, "0006")),
+        (50, "5s", (0.174, 0.164, 0.184, "0006"), seconds(1), (1.13, 1.08, 1.18, "0006")),
         (500, "5s", (0.099,), seconds(4.2, 3.2, 5.2, "0002"), (1.08, 1.03, 1.13, "0002")),
         (2000, "5s", (0.090,), seconds(17), (1.30, 1.24, 1.36, "0002")),
     )
@@ -581,24 +587,24 @@ WORLDS = [
     world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98, 0.886)),
     world("1b", "batches of 20, the service hangs", "01b-batch-hang", after(0.98, 0.922)),
     world("2", "a service of 8 s hangs", "02-slow-service-hang", after(0.98, 0)),
-    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98, 0.106)),
+    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98, 0.87)),
     world("3", "gate, healthy 20 s", "03-slow-healthy-gate", whole(0.98)),
     world("3b", "gate, healthy, two kinds of answers", "03b-bimodal-gate", whole(0.98)),
     world("3c", "gate, healthy 25 s", "03c-25s-gate", whole(0.98)),
     world("4", "3000 calls at once", "04-batch-3000", whole(0.98)),
-    world("4b", "1800 long polls", "04b-long-poll", whole(0.98, 0.778)),
+    world("4b", "1800 long polls", "04b-long-poll", whole(0.98)),
     world("7", "gate, healthy bursts of 120", "07-burst-gate", whole(0.96, 0.90)),
     world("8", "gate, one caller's surge x10: the small callers in it", "08-neighbour-surge", small(0.75)),
     world("9", "gate, latency steps to .4 of the timeout", "09-latency-step-gate", whole(0.98)),
     world("10", "20 ms, a timeout of 30 s, hangs", "10-hang-long-timeout", after(0.98)),
-    world("11", "errors of 40 % on all of ten hosts", "11-eject-uniform-errors", during(0.75, 0.691)),
-    world("12", "pages of 50, errors of 5 %", "12-fanout-errors", whole(0.99, 0.892)),
+    world("11", "errors of 40 % on all of ten hosts", "11-eject-uniform-errors", during(0.75)),
+    world("12", "pages of 50, errors of 5 %", "12-fanout-errors", whole(0.99, 0.91)),
     world("13", "a timeout at the median", "13-tight-timeout", whole(0.60, 0.464)),
     world("14", "half of all answers are errors", "14-half-errors", during(0.80, 0.547)),
     world("15", "200 callers of a call a minute, errors of 5 %", "15-one-a-minute", whole(0.999, 0.995)),
 ]
 
-RANDOM_TODAY = {1: 0.269, 2: 0.449, 3: 0.23, 7: 0.096, 8: 0.054, 9: 0.133, 10: 0.034, 11: 0.09, 12: 0.09}
+RANDOM_TODAY = {2: 0.2, 3: 0.23, 5: 0.083, 7: 0.096, 8: 0.054, 9: 0.133, 10: 0.034, 11: 0.09, 12: 0.09}
 
 RANDOM = [
     Row(

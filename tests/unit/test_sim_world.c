@@ -481,7 +481,7 @@ static void check_answers(const char *service, enum becalm_outcome_kind kind)
     lab.options.trace = note_answers;
     lab.options.trace_self = count;
     lab_run(&lab);
-    check_between_u64(count[kind], 100, lab.measure.calls);
+    check_between_u64(count[kind], 40, lab.measure.calls); /* the gate retries the most */
     check_eq_u64(count[BECALM_OUTCOME_OK] + count[kind], lab.measure.calls);
     lab_close(&lab);
 }

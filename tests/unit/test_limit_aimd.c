@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/limit.h>
+
+#include "lib/check.h"
+
+/* How the limit of a single caller tells a slow tail from an overload, and comes back after an outage. */
+
+#define MANY    2000
+#define TIMEOUT BECALM_S
+#define QUICK   (20 * BECALM_MS)
+#define LATE    (600 * BECALM_MS)
+
+struct scene {
+    struct becalm_limit limit;
+    struct becalm_limit_policy policy;
+    struct becalm_moment at;
+    struct becalm_slot slot[MANY];
+    uint32_t flying;
+};
+
+static void scene_init(struct scene *scene)
+{
+    memset(scene, 0, sizeof *scene);
+    becalm_limit_defaults(&scene->policy, BECALM_LIMIT_AIMD);
+    becalm_limit_init(&scene->limit, &scene->policy);
+    scene->at.now = 100 * BECALM_S;
+}
+
+static uint32_t limit_of(const struct scene *scene)
+{
+    return becalm_limit_now(&scene->limit, &scene->policy);
+}
+
+/* Sends `count` attempts, or as many as there are slots for. Returns how many. */
+static uint32_t burst(struct scene *scene, uint32_t count)
+{
+    uint32_t sent = 0;
+    while (sent < count && scene->flying < MANY &&
+           becalm_limit_admit(&scene->limit, &scene->policy, &scene->at, TIMEOUT, &scene->slot[scene->flying])) {
+        scene->flying++;
+        sent++;
+    }
+    return sent;
+}
+
+/* The first `count` of those in flight end. */
+static void finish(struct scene *scene, uint32_t count, enum becalm_evidence evidence)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        becalm_limit_note(&scene->limit, &scene->policy, &scene->at, &scene->slot[i], evidence);
+        becalm_limit_give(&scene->limit, &scene->slot[i]);
+    }
+    memmove(scene->slot, scene->slot + count, (scene->flying - count) * sizeof scene->slot[0]);
+    scene->flying -= count;
+}
+
+/* As many as fit are sent and end alike. Returns how many. */
+static uint32_t round_of(struct scene *scene, uint32_t count, becalm_ns latency, enum becalm_evidence evidence)
+{
+    uint32_t sent = burst(scene, count);
+    scene->at.now += latency;
+    finish(scene, sent, evidence);
+    return sent;
+}
+
+/* Pages of `count` calls in a service that answers nothing, until one slot is left. The pace is put aside. */
+static void outage(struct scene *scene, uint32_t count)
+{
+    for (int i = 0; i < 30 && limit_of(scene) > 1; i++) {
+        scene->limit.pace = 1000000;
+        (void)round_of(scene, count, TIMEOUT, BECALM_EVIDENCE_TIMEOUT);
+    }
+    check_eq_u64(limit_of(scene), 1);
+    scene->limit.units = 20; /* no fraction of a second slot */
+    scene->limit.pace = 1000000;
+}
+
+static void test_limit_aimd__before_the_first_cut_any_success_is_one_slot_more(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(round_of(&scene, 499, LATE, BECALM_EVIDENCE_SUCCESS), 499);
+    check_eq_u64(limit_of(&scene), 1000); /* less than half was used */
+    check_eq_u64(burst(&scene, 1500), 1000);
+    scene.at.now += LATE;
+    finish(&scene, 100, BECALM_EVIDENCE_SUCCESS); /* late or not */
+    check_eq_u64(limit_of(&scene), 1100);
+    finish(&scene, 900, BECALM_EVIDENCE_ANSWER); /* errors do not count */
+    check_eq_u64(limit_of(&scene), 1100);
+    scene.policy.max = 1101;
+    check_eq_u64(burst(&scene, 1500), 1100);
+    finish(&scene, 100, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(limit_of(&scene), 1101);
+}
+
+static void test_limit_aimd__the_tail_of_a_burst_does_not_cut(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    for (int page = 0; page < 5; page++) {
+        check_eq_u64(burst(&scene, 50), 50);
+        scene.at.now += QUICK;
+        finish(&scene, 40, BECALM_EVIDENCE_SUCCESS);
+        scene.at.now += TIMEOUT - QUICK; /* ten were slow: they time out together, long after the others */
+        finish(&scene, 10, BECALM_EVIDENCE_TIMEOUT);
+        check_eq_u64(limit_of(&scene), 1000);
+    }
+}
+
+static void test_limit_aimd__what_was_sent_after_the_last_that_succeeded_does_cut(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(burst(&scene, 40), 40);
+    scene.at.now += BECALM_MS;
+    check_eq_u64(burst(&scene, 10), 10);
+    scene.at.now += QUICK;
+    finish(&scene, 40, BECALM_EVIDENCE_SUCCESS);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 10, BECALM_EVIDENCE_TIMEOUT); /* the sixth of them, of the five still in flight and itself */
+    check_eq_u64(limit_of(&scene), 3);
+}
+
+/* At one slot each timeout would pace: those that were overtaken do not. */
+static void test_limit_aimd__overtaken_timeouts_do_not_pace(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(burst(&scene, 20), 20);
+    scene.limit.units = 20;
+    scene.limit.well = 20 << 1;
+    scene.limit.ok_sent_at = scene.at.now; /* one that was sent with them */
+    scene.at.now += TIMEOUT;
+    finish(&scene, 20, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(scene.limit.pace, 1000000);
+    check_eq_u64(burst(&scene, 1), 1);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 1, BECALM_EVIDENCE_TIMEOUT);
+    check_true(scene.limit.pace != 1000000);
+}
+
+static void test_limit_aimd__quick_answers_bring_it_back_to_what_it_was_in_a_few_rounds(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
+    outage(&scene, 30);
+    static const uint32_t sent[] = {1, 2, 4, 8, 14, 24};
+    for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
+        check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), sent[i]);
+    }
+    check_eq_u64(limit_of(&scene), 27); /* 26 were in flight at the cut: from there on by twentieths */
+}
+
+static void test_limit_aimd__late_answers_bring_it_back_by_one_over_the_limit(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    outage(&scene, 30);
+    static const uint32_t sent[] = {1, 2, 2, 3, 4, 5};
+    for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
+        check_eq_u64(round_of(&scene, 30, LATE, BECALM_EVIDENCE_SUCCESS), sent[i]);
+    }
+}
+
+/* Cuts without a success between them are one series, however few are in flight at the later ones. */
+static void test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    outage(&scene, 30);
+    for (int i = 0; i < 3; i++) {
+        scene.limit.pace = 1000000;
+        check_eq_u64(round_of(&scene, 1, TIMEOUT, BECALM_EVIDENCE_TIMEOUT), 1);
+    }
+    check_eq_u64(scene.limit.well, 26 * 20 << 1); /* the fifth timeout found so many in flight */
+    scene.limit.pace = 1000000;
+    check_eq_u64(round_of(&scene, 1, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
+    check_eq_u64(round_of(&scene, 2, QUICK, BECALM_EVIDENCE_SUCCESS), 2);
+    check_eq_u64(limit_of(&scene), 4);
+    /* A cut after a success begins anew: the service was well with four, and it is four that it goes back to. */
+    check_eq_u64(burst(&scene, 4), 4);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 4, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(burst(&scene, 4), 4);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 4, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(scene.limit.well, 4 * 20 << 1);
+}
+
+/* An answer to what was sent before the cut does not end the series. */
+static void test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(burst(&scene, 30), 30);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 10, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(scene.limit.well, 26 * 20 << 1);
+    finish(&scene, 1, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene.limit.well & 1, 0);
+    scene.at.now += BECALM_S;
+    finish(&scene, 19, BECALM_EVIDENCE_NONE);
+    check_eq_u64(burst(&scene, 1), 1);
+    scene.at.now += QUICK;
+    finish(&scene, 1, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene.limit.well & 1, 1);
+}
+
+/* What times out last was sent among all the others: that counts, and not the few that are left. */
+static void test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_sent(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(burst(&scene, 100), 100);
+    scene.at.now += QUICK;
+    finish(&scene, 90, BECALM_EVIDENCE_ANSWER); /* errors: neither a success nor a timeout */
+    scene.at.now += TIMEOUT;
+    finish(&scene, 10, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(scene.limit.well, 95 * 20 << 1); /* 94 were sent before the fifth that timed out */
+    check_eq_u64(limit_of(&scene), 3);
+}
+
+static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
+{
+    (void)state;
+    struct scene old;
+    scene_init(&old);
+    check_eq_u64(round_of(&old, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
+    outage(&old, 30);
+    struct scene scene;
+    scene_init(&scene);
+    becalm_limit_carry(&scene.limit, &scene.policy, &old.limit, &old.policy);
+    scene.at.now = old.at.now;
+    check_eq_u64(scene.limit.ok_sent_at, old.limit.ok_sent_at);
+    scene.limit.pace = 1000000;
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 2);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 4);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_is_one_slot_more),
+             cmocka_unit_test(test_limit_aimd__the_tail_of_a_burst_does_not_cut),
+             cmocka_unit_test(test_limit_aimd__what_was_sent_after_the_last_that_succeeded_does_cut),
+             cmocka_unit_test(test_limit_aimd__overtaken_timeouts_do_not_pace),
+             cmocka_unit_test(test_limit_aimd__quick_answers_bring_it_back_to_what_it_was_in_a_few_rounds),
+             cmocka_unit_test(test_limit_aimd__late_answers_bring_it_back_by_one_over_the_limit),
+             cmocka_unit_test(test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it),
+             cmocka_unit_test(test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series),
+             cmocka_unit_test(test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_sent),
+             cmocka_unit_test(test_limit_aimd__a_reload_keeps_what_it_goes_back_to))
