@@ -141,7 +141,8 @@ void caller_ask(struct caller *caller, struct ask *ask, const struct question *q
         becalm_ns left = question->deadline_at > caller->loop->now ? question->deadline_at - caller->loop->now : 0;
         snprintf(deadline, sizeof deadline, "x-request-deadline-ms: %llu\r\n", (unsigned long long)(left / BECALM_MS));
     }
-    int length = snprintf(text, sizeof text, "GET /%s HTTP/1.1\r\nhost: stage\r\n%s\r\n", question->service, deadline);
+    int length = snprintf(text, sizeof text, "GET /%s HTTP/1.1\r\nhost: stage\r\nx-client-id: %s\r\n%s\r\n",
+                          question->service, caller->name, deadline);
     conn->ask = ask;
     if (socket_send(conn->source.fd, text, (size_t)length) != length) { /* an idle socket takes so little at once */
         conn_end(conn);

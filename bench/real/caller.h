@@ -12,6 +12,7 @@
 struct caller {
     struct loop *loop;
     struct sockaddr_in to;
+    char name[96]; /* by which gateways tell callers apart: all of them have one address */
     struct caller_conn *idle;
 };
 

@@ -54,6 +54,7 @@ def proxy_policy(plan, proxy):
         f"role: {proxy['role']}",
         "workers: 1",
         "trust: [127.0.0.0/8]",
+        "clientKey: header:X-Client-Id",
         f"gatewayRetries: {'true' if proxy['retries'] else 'false'}",
         "drain: {delay: 0s, limit: 1s}",
         defaults(plan, proxy["retries"]) + "services:",
@@ -66,11 +67,21 @@ def proxy_policy(plan, proxy):
 # ---- what there is to start ----
 
 
+GIVEN = set()
+
+
 def address():
-    """A port that nobody listens on. The socket is closed again, so the kernel gives another one the next time."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    """A port that nobody listens on, of a loopback address that is this process's: neither another one of its kind nor
+    a connection that somebody makes can take it before it is used."""
+    pid = os.getpid()
+    host = f"127.{1 + pid // 62500 % 250}.{1 + pid // 250 % 250}.{1 + pid % 250}"
+    while True:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            found = f"{host}:{probe.getsockname()[1]}"
+        if found not in GIVEN:
+            GIVEN.add(found)
+            return found
 
 
 def wiring(plan):
@@ -86,7 +97,7 @@ def wiring(plan):
     entry = dict(hosts)
     for name, service in plan["services"].items():
         if service["gate"]:
-            entry[name] = [proxy("gateway", service.get("gateRetries", False), {name: hosts[name]})]
+            entry[name] = [proxy("gateway", service["gateRetries"], {name: hosts[name]})]
     callers = [(name, c["callers"], c["role"], c["retries"], [c["to"]]) for name, c in plan["clients"].items()]
     callers += [(n, s["instances"], s["role"], True, s["calls"]) for n, s in plan["services"].items() if s["calls"]]
     for name, count, role, retries, to in callers:

@@ -294,10 +294,10 @@ static void plan_print(const struct scenario *plan)
     printf("},\n \"services\": {");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         const struct scenario_service *service = &plan->services[i];
-        printf("%s\"%s\": {\"hosts\": %" PRIu32 ", \"gate\": %s, \"instances\": %" PRIu32
+        printf("%s\"%s\": {\"hosts\": %" PRIu32 ", \"gate\": %s, \"gateRetries\": %s, \"instances\": %" PRIu32
                ", \"role\": \"%s\", \"calls\": ",
-               i == 0 ? "" : ", ", service->name, service->hosts, service->gate ? "true" : "false", service->instances,
-               role_word(service->role));
+               i == 0 ? "" : ", ", service->name, service->hosts, service->gate ? "true" : "false",
+               service->gate_retries ? "true" : "false", service->instances, role_word(service->role));
         put_words(service->calls);
         putchar('}');
     }
@@ -385,7 +385,9 @@ static void wire_via(struct stage *stage, const char *name, uint32_t number, con
     if (i == count || number >= stage->from[i].count) {
         give_up("no such caller", name);
     }
-    stage->from[i].caller[number] = (struct caller){.loop = &stage->loop, .to = address_parse(address)};
+    struct caller *caller = &stage->from[i].caller[number];
+    *caller = (struct caller){.loop = &stage->loop, .to = address_parse(address)};
+    snprintf(caller->name, sizeof caller->name, "%s-%" PRIu32, name, number);
 }
 
 static void wires_read(struct stage *stage, const char *path)
