@@ -5,7 +5,7 @@ import html
 import statistics
 
 WIDTH, PANEL, GAP, TOP = 400, 90, 34, 40
-LEFT, RIGHT = 44, 8
+LEFT, RIGHT = 46, 18
 COLUMNS = 2
 
 STYLE = """
@@ -20,10 +20,10 @@ svg{--page:#fff;--ink:#24292f;--faint:#8c959f;--fault:#f2e6d0;--band:#a8c7ee;--s
 
 
 def round_top(most):
-    """The next of 1, 2, 5, 10 and so on."""
+    """The next of 1, 2, 3, 4, 6, 8, 10, 20 and so on."""
     step = 1
     while True:
-        for factor in (1, 2, 5):
+        for factor in (1, 2, 3, 4, 6, 8):
             if most <= factor * step:
                 return factor * step
         step *= 10

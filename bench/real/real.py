@@ -37,16 +37,16 @@ def fail(sentence):
 # ---- the policies ----
 
 
-def defaults(plan, retries=True):
+def defaults(timeout_ms, retries=True):
     more = "" if retries else ", maxRetries: 0"
-    return f"defaults: {{attemptTimeout: {plan['timeoutMs']}ms, deadline: {DEADLINE}{more}}}\n"
+    return f"defaults: {{attemptTimeout: {timeout_ms}ms, deadline: {DEADLINE}{more}}}\n"
 
 
 def sim_policy(plan):
-    return "version: 1\n" + defaults(plan)
+    return "version: 1\n" + defaults(plan["timeoutMs"])
 
 
-def proxy_policy(plan, proxy):
+def proxy_policy(proxy):
     lines = [
         "version: 1",
         f"listen: {proxy['listen']}",
@@ -57,7 +57,7 @@ def proxy_policy(plan, proxy):
         "clientKey: header:X-Client-Id",
         f"gatewayRetries: {'true' if proxy['retries'] else 'false'}",
         "drain: {delay: 0s, limit: 1s}",
-        defaults(plan, proxy["retries"]) + "services:",
+        defaults(proxy["timeoutMs"], proxy["retries"]) + "services:",
     ]
     for name, hosts in proxy["to"].items():
         lines.append(f"  {name}: {{hosts: [{', '.join(json.dumps(h) for h in hosts)}], match: {{prefix: /{name}}}}}")
@@ -90,19 +90,22 @@ def wiring(plan):
     wires = [f"host {name} {i} {at}" for name, all_of in hosts.items() for i, at in enumerate(all_of)]
     proxies = []
 
-    def proxy(role, retries, to):
-        proxies.append({"role": role, "retries": retries, "to": to, "listen": address(), "admin": address()})
+    def proxy(role, retries, to, timeout_ms=None):
+        proxies.append({"role": role, "retries": retries, "to": to, "timeoutMs": timeout_ms or plan["timeoutMs"],
+                        "listen": address(), "admin": address()})
         return proxies[-1]["listen"]
 
     entry = dict(hosts)
     for name, service in plan["services"].items():
         if service["gate"]:
             entry[name] = [proxy("gateway", service["gateRetries"], {name: hosts[name]})]
-    callers = [(name, c["callers"], c["role"], c["retries"], [c["to"]]) for name, c in plan["clients"].items()]
-    callers += [(n, s["instances"], s["role"], True, s["calls"]) for n, s in plan["services"].items() if s["calls"]]
-    for name, count, role, retries, to in callers:
+    callers = [(name, c["callers"], c, [c["to"]]) for name, c in plan["clients"].items()]
+    callers += [(name, s["instances"], s, s["calls"]) for name, s in plan["services"].items() if s["calls"]]
+    for name, count, caller, to in callers:
         for i in range(count):
-            wires.append(f"via {name} {i} {proxy(role, retries, {service: entry[service] for service in to})}")
+            via = proxy(caller["role"], caller.get("retries", True), {service: entry[service] for service in to},
+                        caller.get("timeoutMs"))
+            wires.append(f"via {name} {i} {via}")
     return proxies, wires
 
 
@@ -168,7 +171,7 @@ class Lab:
                 fail("the stage did not start")
             for i, proxy in enumerate(proxies):
                 file = folder / f"proxy-{i}.yaml"
-                file.write_text(proxy_policy(self.plan, proxy))
+                file.write_text(proxy_policy(proxy))
                 log = ends.enter_context(open(folder / f"proxy-{i}.log", "w"))
                 ends.callback(end, self.start(self.becalm, "proxy", file, stdout=log, stderr=log))
             for proxy in proxies:

@@ -24,9 +24,9 @@ length: 5s
 timeout: 2s
 services:
   front: {time: {constant: 1ms}, role: sidecar, calls: [back], fanOut: 2}
-  back: {hosts: 2, workers: 10, queue: {max: 100}, time: {exponential: 5ms}, gate: true}
+  back: {hosts: 2, workers: 10, queue: {max: 100}, time: {exponential: 5ms}, gate: true, gateRetries: false}
 clients:
-  users: {to: front, rate: 40/s, callers: 2, role: sidecar}
+  users: {to: front, rate: 40/s, callers: 2, role: sidecar, timeout: 3s, retries: false}
 faults:
   errors: {at: 1s, for: 2s, service: back, errors: 30%}
 """
@@ -108,9 +108,22 @@ def test_real__a_picture_is_drawn_again_from_what_was_kept(small):
     assert again.read_text() == (small["folder"] / "all.svg").read_text()
 
 
+def test_real__proxies_have_the_rules_of_whom_they_stand_for(small):
+    proxies, wires = real.wiring(small["result"]["plan"])
+    gate, users, other, front = proxies
+    assert (gate["role"], gate["retries"], gate["timeoutMs"]) == ("gateway", False, 2000)
+    assert (users["role"], users["retries"], users["timeoutMs"]) == ("sidecar", False, 3000)
+    assert (front["role"], front["retries"], front["timeoutMs"]) == ("sidecar", True, 2000)
+    assert front["to"] == {"back": [gate["listen"]]}
+    assert f"via users 1 {other['listen']}" in wires
+    assert f"host back 1 {gate['to']['back'][1]}" in wires
+    assert "maxRetries: 0" in real.proxy_policy(users)
+    assert "gatewayRetries: false" in real.proxy_policy(gate)
+
+
 def test_real__a_caller_that_is_no_proxy_is_told_so(tmp_path):
     file = tmp_path / "library.yaml"
-    file.write_text(SMALL.replace("callers: 2, role: sidecar", "callers: 2"))
+    file.write_text(SMALL.replace("callers: 2, role: sidecar,", "callers: 2,"))
     done = harness(file)
     assert done.returncode == 1
     assert "users: a client needs a rate" in done.stderr
