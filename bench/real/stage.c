@@ -288,8 +288,8 @@ static void plan_print(const struct scenario *plan)
     for (uint32_t i = 0; i < plan->client_count; i++) {
         const struct scenario_client *client = &plan->clients[i];
         becalm_ns timeout = client->timeout > 0 ? client->timeout : reference_timeout(plan);
-        printf("%s\"%s\": {\"to\": \"%s\", \"callers\": %" PRIu32 ", \"role\": \"%s\", \"retries\": %s, \"timeoutMs\": %" PRIu64
-               "}",
+        printf("%s\"%s\": {\"to\": \"%s\", \"callers\": %" PRIu32
+               ", \"role\": \"%s\", \"retries\": %s, \"timeoutMs\": %" PRIu64 "}",
                i == 0 ? "" : ", ", client->name, client->to, client->callers, role_word(client->role),
                client->retries ? "true" : "false", timeout / BECALM_MS);
     }
