@@ -434,6 +434,7 @@ void service_turn(struct service *service, const struct scenario_fault *fault, b
     case FAULT_CUT_CALLERS:
     case FAULT_SURGE: /* the calls have it already */
     case FAULT_STORE:
+    case FAULT_SWALLOW:
         break;
     }
     for (uint32_t i = 0; i < service->plan->hosts; i++) {

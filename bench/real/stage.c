@@ -217,7 +217,8 @@ static void faults_begin(struct stage *stage)
 
 static void fault_check(const struct scenario_fault *fault)
 {
-    if (fault->kind == FAULT_CUT_CALLERS || fault->kind == FAULT_STORE || fault->from != NULL) {
+    if (fault->kind == FAULT_CUT_CALLERS || fault->kind == FAULT_STORE || fault->kind == FAULT_SWALLOW ||
+        fault->from != NULL) {
         give_up("such a fault can't be staged", fault->name);
     }
 }

@@ -116,6 +116,9 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
     case FAULT_SURGE:
         surge(w, fault, on);
         break;
+    case FAULT_SWALLOW:
+        service->swallows = on;
+        break;
     case FAULT_STORE:
         service->store_latency = on ? fault->latency : 0;
         break;

@@ -80,6 +80,9 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
     if (hop->is_gate && policy->max_retries > 0 && (memory = part(w, sizeof(struct becalm_losses))) != NULL) {
         becalm_losses_init(target->losses = memory); /* callers that call for many others have one flow: nobody asks */
     }
+    if (hop->may_refuse && policy->restart.enabled && (memory = part(w, becalm_restart_bytes(hop->hosts))) != NULL) {
+        target->restart = becalm_restart_init(memory, hop->hosts);
+    }
     if (hop->hosts > 0 && (memory = part(w, becalm_hosts_bytes(&policy->outlier, hop->hosts, 1))) != NULL) {
         target->hosts = becalm_hosts_init(memory, &policy->outlier, hop->hosts, 1);
     }
@@ -110,6 +113,10 @@ static struct state *state_make(struct world *w, struct hop *hop, uint32_t kind,
                            rules->level);
         state->limited = target->limit == of_service->target.limit ? of_service : state;
     }
+    if (target->restart != NULL) {
+        becalm_parking_init(&state->line, target->restart);
+    }
+    state->line_at = BECALM_NEVER;
     size_t bytes = w->memory.given - before;
     hop->state_bytes = bytes < FETCHED_MAX ? bytes : FETCHED_MAX;
     return w->no_memory ? NULL : state;
@@ -218,6 +225,53 @@ static void queue_serve(struct world *w, struct becalm_queue *queue, const struc
     w->serving = before;
 }
 
+/* Lines: calls that wait for a host to accept connections. */
+
+static void line_serve(struct world *w, uint32_t hop, uint32_t number)
+{
+    struct state *state = w->hop[hop].state[number];
+    becalm_ns timeout = w->hop[hop].rules[number % w->hop[hop].kinds].policy.attempt_timeout;
+    struct becalm_berth *berth;
+    while ((berth = becalm_parking_next(&state->line, timeout, w->clock.now)) != NULL) {
+        struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
+        op_step(w, (uint32_t)(uintptr_t)berth->owner, 0, &event);
+    }
+    becalm_ns at = becalm_parking_wake_at(&state->line, timeout, w->clock.now);
+    if (at != state->line_at && at != BECALM_NEVER) {
+        clock_plan(&w->clock, (struct event){.at = at, .kind = LINE_WAKES, .id = hop, .generation = number});
+    }
+    state->line_at = at;
+}
+
+void line_wakes(struct world *w, uint32_t hop, uint32_t number)
+{
+    struct state *state = w->hop[hop].state[number];
+    if (state->line_at == w->clock.now) {
+        state->line_at = BECALM_NEVER;
+        line_serve(w, hop, number);
+    }
+}
+
+bool op_wants_accepted(const struct world *w, uint32_t id)
+{
+    const struct op *op = op_at(w, id);
+    return w->hop[op->hop].state[(size_t)op->caller * w->hop[op->hop].kinds]->refused;
+}
+
+void op_accepted(struct world *w, uint32_t id, uint32_t slot)
+{
+    struct op *op = op_at(w, id);
+    uint32_t hop = op->hop;
+    uint32_t first = op->caller * w->hop[hop].kinds;
+    if (becalm_call_accepted(&op->call, slot, w->clock.now)) {
+        for (uint32_t kind = 0; kind < w->hop[hop].kinds; kind++) {
+            if (w->hop[hop].state[first + kind] != NULL) {
+                line_serve(w, hop, first + kind);
+            }
+        }
+    }
+}
+
 /* What a gateway answers: what it was answered itself; else 502, 504, or 503 if it sent nothing at all. */
 static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
 {
@@ -300,8 +354,14 @@ static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becal
     const struct state *state = ((const struct state *)op->call.target)->limited; /* it is its first member */
     const struct becalm_policy *policy = op->call.policy;
     struct becalm_action action;
+    uint32_t attempts = op->call.record.attempts;
+    uint32_t hop = op->hop;
+    uint32_t number = op->caller * w->hop[hop].kinds + op->endpoint;
     event->at = moment(w);
     becalm_call_step(&op->call, event, &action);
+    if (op->call.record.attempts < attempts) { /* no host took it: it is as if it had not been sent */
+        job_unsent(w, op, op->call.record.attempts);
+    }
     if (w->options->trace != NULL) {
         op_trace(w, op, attempt, event, &action);
     }
@@ -322,6 +382,9 @@ static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becal
     }
     if ((action.flags & BECALM_DO_SERVE) != 0 && state->queue != NULL) {
         queue_serve(w, state->queue, policy);
+    }
+    if ((action.flags & BECALM_DO_PARK) != 0) {
+        line_serve(w, hop, number);
     }
 }
 
@@ -357,6 +420,7 @@ void op_begin(struct world *w, const struct op_origin *origin)
         .deadline_at = parent == NULL || !w->options->carries_deadlines ? BECALM_NEVER : parent->deadline_at,
         .retry_from_above = parent != NULL && parent->attempt > 0,
         .queue = queue_of(w, state->limited, &hop->rules[kind].policy),
+        .parking = state->target.restart == NULL ? NULL : &state->line,
         .flow = hop->is_gate ? flow_of(w, parent) : 0,
         .owner = (void *)(uintptr_t)id,
     };
@@ -383,6 +447,10 @@ void op_left(struct world *w, uint32_t id)
 void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = *outcome};
+    if (outcome->no_listener) {
+        const struct op *op = op_at(w, id);
+        w->hop[op->hop].state[(size_t)op->caller * w->hop[op->hop].kinds]->refused = true;
+    }
     op_step(w, id, attempt, &event);
 }
 
@@ -461,6 +529,18 @@ static void rules_fill(const struct world *w, struct hop *hop, enum scenario_rol
     }
 }
 
+static bool may_refuse(const struct scenario *plan, uint32_t service)
+{
+    for (uint32_t i = 0; i < plan->fault_count; i++) {
+        enum fault_kind kind = plan->faults[i].kind;
+        bool refuses = kind == FAULT_REFUSE || kind == FAULT_KILL_HOSTS || kind == FAULT_ROLLING;
+        if (refuses && scenario_find(plan, plan->faults[i].service) == service) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* NULL: no memory. */
 static struct hop *hop_make(struct world *w, const char *from, uint32_t to, uint32_t callers, uint32_t kinds)
 {
@@ -470,6 +550,7 @@ static struct hop *hop_make(struct world *w, const char *from, uint32_t to, uint
     hop->to = to;
     hop->callers = callers;
     hop->kinds = kinds;
+    hop->may_refuse = !service->gate && may_refuse(w->plan, to); /* a gate itself never refuses connections */
     hop->link = link_between(w->plan, from, service->name);
     hop->hosts = service->hosts > 1 && !service->gate ? service->hosts : 0;
     hop->rules = calloc(kinds, sizeof *hop->rules);
@@ -486,6 +567,7 @@ static bool gate_make(struct world *w, uint32_t to)
         return false;
     }
     hop->is_gate = true;
+    hop->may_refuse = may_refuse(w->plan, to);
     hop->hosts = service->hosts > 1 ? service->hosts : 0;
     uint32_t first = world_target(w->plan, to, 0);
     for (uint32_t kind = 0; kind < hop->kinds; kind++) {

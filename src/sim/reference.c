@@ -45,6 +45,7 @@ static void plain(struct becalm_policy *policy, const struct scenario *plan)
     policy->limit.kind = BECALM_LIMIT_NONE;
     policy->breaker.enabled = false;
     policy->outlier.enabled = false;
+    policy->restart.enabled = false;
 }
 
 static bool remedy(const char *name, struct becalm_policy *policy)

@@ -97,7 +97,8 @@ enum fault_kind {
     FAULT_ROLLING,
     FAULT_PARTITION,
     FAULT_SURGE,
-    FAULT_STORE
+    FAULT_STORE,
+    FAULT_SWALLOW
 };
 
 struct scenario_fault {

@@ -35,19 +35,19 @@ bool scenario_fault_span(const struct scenario *plan, struct fault_span *span)
 
 /* Faults: each does one thing. */
 
-#define WORDS                                                                                                     \
-    "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge " \
-    "or store"
+#define WORDS                                                                                                      \
+    "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge, " \
+    "store or swallow"
 
-static const char *const fault_words[] = {"capacity",  "errors",     "dead",   "latency",   "hangs",
-                                          "badHosts",  "cutCallers", "refuse", "killHosts", "rolling",
-                                          "partition", "surge",      "store",  NULL}; /* in the order of the enum */
+static const char *const fault_words[] = {"capacity",   "errors",  "dead",      "latency", "hangs",     "badHosts",
+                                          "cutCallers", "refuse",  "killHosts", "rolling", "partition", "surge",
+                                          "store",      "swallow", NULL}; /* in the order of the enum */
 
 /* A fault that is switched off is none. */
 static bool is_off(const struct scenario_fault *fault, const struct fault_keys *keys)
 {
     return (fault->kind == FAULT_DEAD && !keys->dead) || (fault->kind == FAULT_REFUSE && !keys->refuse) ||
-           (fault->kind == FAULT_PARTITION && !keys->partition);
+           (fault->kind == FAULT_PARTITION && !keys->partition) || (fault->kind == FAULT_SWALLOW && !keys->swallow);
 }
 
 static bool fault_choose(struct loader *l, struct scenario_fault *fault, const struct fault_keys *keys,

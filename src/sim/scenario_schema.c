@@ -140,6 +140,7 @@ static const struct schema_key effect[] = {
     {"badHosts", FIELD(INTEGER, bad_hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "hosts that fail every attempt"},
     {"cutCallers", FIELD(PERCENT, cut_callers), RANGE(0, MILLION), .sentence = "of the callers, who can't reach it"},
     {"refuse", FIELD(BOOLEAN, refuse), .sentence = "every connection is refused"},
+    {"swallow", FIELD(BOOLEAN, swallow), .sentence = "connections are neither accepted nor refused"},
     {"killHosts", FIELD(INTEGER, kill_hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "hosts that are down"},
     {"rolling", FIELD(DURATION, rolling), RANGE(BECALM_MS, HOUR), .sentence = "hosts are down for so long, one after the other"},
     {"partition", FIELD(BOOLEAN, partition), .sentence = "messages to it and from it vanish"},

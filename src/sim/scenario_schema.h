@@ -30,6 +30,7 @@ struct fault_keys {
     uint32_t bad_hosts;
     uint32_t cut_callers;
     bool refuse;
+    bool swallow;
     uint32_t kill_hosts;
     becalm_ns rolling;
     bool partition;

@@ -56,6 +56,31 @@ static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind ki
                                          .generation = job->generation});
 }
 
+/* One more attempt is sent, or, with -1, one less. */
+static void job_count(struct world *w, const struct op *op, uint32_t attempt, uint64_t more)
+{
+    const struct hop *hop = &w->hop[op->hop];
+    struct world_service *counts = &w->result->service[hop->to];
+    uint32_t endpoints = w->plan->services[hop->to].endpoint_count;
+    struct world_sent *sent = &counts->endpoint[op->endpoint == 0 ? endpoints : op->endpoint - 1];
+    struct world_sent *of_client = op->job == NOTHING ? &w->result->client[op->client].sent : NULL;
+    if (attempt == 0) {
+        counts->first += hop->is_gate ? 0 : more;
+        sent->first += hop->is_gate ? 0 : more;
+    } else {
+        counts->retries += more;
+        sent->retries += hop->is_gate ? 0 : more;
+    }
+    if (of_client != NULL) {
+        *(attempt == 0 ? &of_client->first : &of_client->retries) += more;
+    }
+}
+
+void job_unsent(struct world *w, const struct op *op, uint32_t attempt)
+{
+    job_count(w, op, attempt, UINT64_MAX);
+}
+
 void job_send(struct world *w, uint32_t op_id, const struct becalm_action *action)
 {
     struct op *op = op_at(w, op_id);
@@ -86,17 +111,7 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
         .operation = op->operation,
     };
     op->flight[action->slot] = id;
-    counts->first += action->attempt == 0 && !hop->is_gate;
-    counts->retries += action->attempt > 0;
-    if (!hop->is_gate) {
-        struct world_sent *sent =
-            &counts->endpoint[op->endpoint == 0 ? service->plan->endpoint_count : op->endpoint - 1];
-        *(action->attempt == 0 ? &sent->first : &sent->retries) += 1;
-    }
-    if (op->job == NOTHING) {
-        struct world_sent *sent = &w->result->client[op->client].sent;
-        *(action->attempt == 0 ? &sent->first : &sent->retries) += 1;
-    }
+    job_count(w, op, action->attempt, 1);
     if (w->clock.now < w->plan->length) {
         counts->retried[second_of(w, w->clock.now)] += action->attempt > 0;
     }
@@ -290,9 +305,22 @@ void job_arrives(struct world *w, uint32_t id)
     }
     counts->arrivals_fault += in_fault(w, job->root_at);
     struct host *host = &service->host[job->host];
+    if (service->swallows) {
+        job_lost(w, id);
+        return;
+    }
     if (service->refuses || job->host < service->killed_hosts || job->host == service->rolling_host) {
         job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
-    } else if (service_is_down(service)) {
+        job->outcome.no_listener = true;
+        return;
+    }
+    if (job->op != NOTHING && op_wants_accepted(w, job->op)) {
+        clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
+                                             .kind = JOB_ACCEPTED,
+                                             .id = id,
+                                             .generation = job->generation});
+    }
+    if (service_is_down(service)) {
         job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
     } else if (host->busy < host_workers(service)) {
         job_start(w, service, id);
@@ -324,6 +352,14 @@ void job_left(struct world *w, uint32_t id)
     job->left = true; /* it may have been faster than the request */
     if (job->stage == JOB_AT_GATE) {
         op_left(w, job->call);
+    }
+}
+
+void job_accepted(struct world *w, uint32_t id)
+{
+    const struct job *job = job_at(w, id);
+    if (job->op != NOTHING) {
+        op_accepted(w, job->op, job->slot);
     }
 }
 

@@ -10,7 +10,7 @@
 static bool is_of_job(const struct event *event)
 {
     return event->kind == JOB_ARRIVES || event->kind == JOB_SERVED || event->kind == JOB_ANSWERED ||
-           event->kind == JOB_LEFT;
+           event->kind == JOB_LEFT || event->kind == JOB_ACCEPTED;
 }
 
 static void happen(struct world *w, const struct event *event)
@@ -36,6 +36,12 @@ static void happen(struct world *w, const struct event *event)
         break;
     case JOB_LEFT:
         job_left(w, event->id);
+        break;
+    case JOB_ACCEPTED:
+        job_accepted(w, event->id);
+        break;
+    case LINE_WAKES:
+        line_wakes(w, event->id, event->generation);
         break;
     case CALL_WAKES:
         op_wakes(w, event->id, event->generation);
@@ -89,6 +95,8 @@ static bool ends_a_call(enum event_kind kind)
     case JOB_SERVED:
     case JOB_ANSWERED:
     case JOB_LEFT:
+    case JOB_ACCEPTED:
+    case LINE_WAKES:
     case CALL_WAKES:
         return true;
     case CLIENT_CALLS:

@@ -22,6 +22,8 @@ enum event_kind {
     JOB_SERVED,
     JOB_ANSWERED,
     JOB_LEFT,
+    JOB_ACCEPTED,
+    LINE_WAKES,
     CALL_WAKES,
     FAULT_TURNS,
     CONNECTION_TRIES,
@@ -145,6 +147,9 @@ struct state {
     struct becalm_mark mark;
     struct becalm_queue *queue; /* NULL: nobody has had to wait yet, or none may */
     struct state *limited;      /* whose limit and queue count: its own, or those of its service */
+    struct becalm_parking line; /* calls that wait for a host that restarts; unused if the target has no `restart` */
+    becalm_ns line_at;          /* when it is looked at again */
+    bool refused;               /* a host has refused a connection: who accepts one is worth telling */
     bool used;                  /* a call has begun here; else it is only there to be shared */
 };
 
@@ -155,6 +160,7 @@ struct hop {
     bool is_gate;
     const char *from; /* the client's or service's name */
     struct link link;
+    bool may_refuse;      /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
     uint32_t hosts;       /* that its callers choose from; 0: they have no choice */
     uint32_t kinds;       /* of requests: of the service itself, then of its endpoints */
     struct rules *rules;  /* by kind */
@@ -222,6 +228,11 @@ uint32_t gate_waiting(const struct hop *);
 
 /* The limit of a caller; NULL: none, or no memory. */
 struct becalm_limit *hop_limit(struct world *, struct hop *, uint32_t caller);
+
+/* A connection for the job's attempt was made; the line of a caller's target is looked at. */
+void op_accepted(struct world *, uint32_t id, uint32_t slot);
+bool op_wants_accepted(const struct world *, uint32_t id);
+void line_wakes(struct world *, uint32_t hop, uint32_t state);
 
 /* The caller of a gate has gone. */
 void op_left(struct world *, uint32_t id);
@@ -302,6 +313,7 @@ struct service {
     becalm_ns store_latency; /* added to messages to and from the store of its shared budget; BECALM_NEVER: away */
     bool dead;
     bool refuses;
+    bool swallows;
     /* What connections have made of it, see connection.c: */
     bool fallen;
     uint32_t falls;
@@ -325,6 +337,9 @@ uint32_t endpoint_draw(const struct service *, const uint32_t *share_ppm, uint64
 /* The host goes down, and takes what it has with it. */
 void host_killed(struct world *, uint32_t service, uint32_t host);
 
+/* An attempt of this number is taken back: no host took it. */
+void job_unsent(struct world *, const struct op *, uint32_t attempt);
+
 /* Sends an attempt on its way; it may be refused at once. */
 void job_send(struct world *, uint32_t op, const struct becalm_action *);
 void job_arrives(struct world *, uint32_t id);
@@ -333,6 +348,7 @@ void job_answered(struct world *, uint32_t id);
 /* Its caller gives it up; and the gate in front of the service hears of that, as of a connection that was closed. */
 void job_give_up(struct world *, uint32_t id);
 void job_left(struct world *, uint32_t id);
+void job_accepted(struct world *, uint32_t id);
 
 /* A call that this job made has ended so; or the gate's, which is what the job is answered. */
 void job_child_done(struct world *, uint32_t id, enum becalm_outcome_kind, enum becalm_mark_kind);

@@ -162,6 +162,24 @@ static void test_restart__asks_each_host_in_turn(void **state)
     scene_close(&s);
 }
 
+/* Two hosts restarted one after the other: the first one is back when the second refuses, but nobody knows yet. */
+static void test_restart__with_several_hosts_another_one_is_asked_at_once(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_open(&s, 2);
+    refuse(&s, 0, NOW);
+    refuse(&s, 1, NOW + 4 * BECALM_S);
+    check_true(park(&s, 0, NOW + 4 * BECALM_S));
+    check_true(park(&s, 1, NOW + 4 * BECALM_S));
+    struct becalm_berth *berth = next(&s, NOW + 4 * BECALM_S);
+    assert_non_null(berth);
+    assert_int_equal(berth->verdict, BECALM_BERTH_PROBE);
+    check_eq_u64(becalm_restart_turn(s.restart, s.hosts, &s.outlier, NOW + 4 * BECALM_S), 0);
+    assert_null(next(&s, NOW + 4 * BECALM_S)); /* one of them is enough */
+    scene_close(&s);
+}
+
 static void test_restart__one_call_probes_every_100_ms_and_the_others_wait(void **state)
 {
     (void)state;
@@ -364,6 +382,7 @@ BECALM_TESTS(cmocka_unit_test(test_restart__is_up_with_nobody_in_line_at_first),
              cmocka_unit_test(test_restart__is_down_only_when_every_host_that_may_be_picked_refuses),
              cmocka_unit_test(test_restart__does_not_wait_for_a_host_that_is_ejected),
              cmocka_unit_test(test_restart__asks_each_host_in_turn),
+             cmocka_unit_test(test_restart__with_several_hosts_another_one_is_asked_at_once),
              cmocka_unit_test(test_restart__one_call_probes_every_100_ms_and_the_others_wait),
              cmocka_unit_test(test_restart__the_line_goes_at_once_and_in_order_when_a_host_is_back),
              cmocka_unit_test(test_restart__the_line_ends_when_the_service_is_gone),

@@ -14,9 +14,9 @@
     "services: {api: {time: {constant: 10ms}}}\n" \
     "clients: {users: {to: api, rate: 100/s}}\n"
 
-#define WORDS                                                                                                     \
-    "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge " \
-    "or store"
+#define WORDS                                                                                                      \
+    "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge, " \
+    "store or swallow"
 
 static struct becalm_diags diags;
 

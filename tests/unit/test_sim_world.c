@@ -701,14 +701,14 @@ static void test_sim_world__callers_queue_first_attempts(void **state)
     }
 }
 
-/* A gateway's queue is a gate: patience of a quarter of the timeout, at most 1 s; and CoDel, which after 100 ms lets
- * those go that find 30 or more in line. */
+/* A gateway's queue is a gate: patience of half of the timeout; and CoDel, which after 750 ms lets those go that find
+ * 30 or more in line. */
 static void test_sim_world__a_caller_in_role_gateway_has_a_gate(void **state)
 {
     (void)state;
-    check_eq_u64(arrivals_of_a_page("gateway", "", "1s", 29), 25);
-    check_eq_u64(arrivals_of_a_page("gateway", "minQueue: 1000", "20s", 200), 100);
-    check_eq_u64(arrivals_of_a_page("gateway", "", "20s", 200), 11 + 29);
+    check_eq_u64(arrivals_of_a_page("gateway", "minQueue: 1000", "1s", 70), 50);
+    check_eq_u64(arrivals_of_a_page("gateway", "minQueue: 1000", "20s", 200), 200);
+    check_eq_u64(arrivals_of_a_page("gateway", "", "20s", 200), 76 + 29);
 }
 
 /* The limit of whom nobody told which kind: a gateway has slots, which begin at their maximum; a caller has aimd. */
@@ -781,6 +781,88 @@ static void test_sim_world__fairness_is_the_part_that_a_fair_division_would_give
                  "clients: {big: {to: api, rate: 400/s, callers: 2}, small: {to: api, rate: 20/s}}\n",
                  "none");
     check_eq_u64(lab.measure.fairness_ppm, 1000000); /* all have all that they want */
+    lab_close(&lab);
+}
+
+/* A host that restarts. */
+
+/* One process refuses connections for so long, from 10.1 s on. */
+static void restart_run(struct lab *lab, const char *length, const char *more, const char *policy)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "length: 20s\nservices: {api: {time: {constant: 5ms}%s}}\n"
+                   "clients: {users: {to: api, rate: 200/s}}\n"
+                   "faults: {restart: {at: 10.1s, for: %s, service: api, refuse: true}}\n",
+                   more, length);
+    *lab = lab_of(text, policy);
+}
+
+static uint64_t failed_calls(const struct lab *lab)
+{
+    uint64_t all = 0;
+    for (uint32_t s = 0; s < 20; s++) {
+        all += lab->result.client[0].begun[s] - lab->result.client[0].good[s];
+    }
+    return all;
+}
+
+static void test_sim_world__callers_wait_out_a_restart(void **state)
+{
+    (void)state;
+    struct lab lab;
+    for (unsigned gate = 0; gate < 2; gate++) {
+        restart_run(&lab, "600ms", gate == 1 ? ", gate: true" : "", "becalm");
+        check_eq_u64(failed_calls(&lab), 0);
+        check_eq_u64(lab.result.service[0].first, lab.measure.calls); /* what no host took is no attempt */
+        check_eq_u64(lab.result.service[0].retries, 0);
+        /* All calls of the second come in it, and beside them the first refusal and a probe each 100 ms. */
+        check_between_u64(lab.result.service[0].arrivals[10], lab.result.client[0].begun[10] + 5,
+                          lab.result.client[0].begun[10] + 10);
+        lab_close(&lab);
+    }
+    restart_run(&lab, "600ms", "", "none"); /* nobody else waits */
+    check_between_u64(failed_calls(&lab), 90, 150);
+    lab_close(&lab);
+}
+
+/* Refused for longer than the timeout it does not restart: it is gone. Who was parked is told so, and others fail. */
+static void test_sim_world__a_service_that_is_gone_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct lab lab;
+    restart_run(&lab, "4s", "", "becalm");
+    check_between_u64(lab.result.service[0].ended[BECALM_WHY_NO_HOST], 100, 300);
+    check_between_u64(good_ppm(&lab, 0, 11, 14), 0, 60000);
+    check_eq_u64(good_ppm(&lab, 0, 16, 20), 1000000);
+    lab_close(&lab);
+}
+
+/* With several hosts an attempt goes to another one, and nobody waits. */
+static void test_sim_world__one_host_of_two_that_restarts_parks_nobody(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 20s\nservices: {api: {time: {constant: 5ms}, hosts: 2}}\n"
+                            "clients: {users: {to: api, rate: 200/s}}\n"
+                            "faults: {restart: {at: 10.1s, for: 600ms, service: api, killHosts: 1}}\n",
+                            "becalm");
+    check_eq_u64(failed_calls(&lab), 0);
+    check_between_u64(world_latency_us(&lab.result.latency, 999000), 6000, 9000);
+    lab_close(&lab);
+}
+
+/* A listener that swallows connections: whoever calls hears nothing, and who is being served gets its answer. */
+static void test_sim_world__a_listener_that_swallows_is_heard_of_only_by_the_timeout(void **state)
+{
+    (void)state;
+    struct lab lab = lab_of("length: 20s\nlink: {latency: 0s}\nservices: {api: {time: {constant: 2s}}}\ntimeout: 3s\n"
+                            "clients: {users: {to: api, rate: 100/s}}\n"
+                            "faults: {full: {at: 10s, for: 4s, service: api, swallow: true}}\n",
+                            "none");
+    check_eq_u64(good_ppm(&lab, 0, 0, 10), 1000000); /* also those that were there when it began */
+    check_eq_u64(good_ppm(&lab, 0, 10, 14), 0);
+    check_eq_u64(good_ppm(&lab, 0, 14, 20), 1000000);
+    check_eq_u64(lab.result.service[0].failed[12], 0); /* no answer at all */
     lab_close(&lab);
 }
 
@@ -932,6 +1014,10 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__pages_are_whole_again_soon_after_a_hang),
              cmocka_unit_test(test_sim_world__a_client_may_have_a_timeout_of_its_own),
              cmocka_unit_test(test_sim_world__fairness_is_the_part_that_a_fair_division_would_give),
+             cmocka_unit_test(test_sim_world__callers_wait_out_a_restart),
+             cmocka_unit_test(test_sim_world__a_service_that_is_gone_is_not_waited_for),
+             cmocka_unit_test(test_sim_world__one_host_of_two_that_restarts_parks_nobody),
+             cmocka_unit_test(test_sim_world__a_listener_that_swallows_is_heard_of_only_by_the_timeout),
              cmocka_unit_test(test_sim_world__a_gate_retries_as_a_gateway_does),
              cmocka_unit_test(test_sim_world__a_gate_does_not_retry_for_a_caller_that_has_left),
              cmocka_unit_test(test_sim_world__endpoints_share_the_limit_of_their_service),
