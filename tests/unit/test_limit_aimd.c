@@ -242,6 +242,7 @@ static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
     becalm_limit_carry(&scene.limit, &scene.policy, &old.limit, &old.policy);
     scene.at.now = old.at.now;
     check_eq_u64(scene.limit.ok_sent_at, old.limit.ok_sent_at);
+    check_eq_u64(scene.limit.well, old.limit.well);
     scene.limit.pace = 1000000;
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 2);
