@@ -334,6 +334,7 @@ test("every view is accessible, fits, and looks right: light and dark, phone and
   payment:
     hosts: ["${all[0].address}", "${all[1].address}"]
     match: {prefix: /pay}
+    outlier: {consecutive5xxErrors: 5} # by the rate, hosts that fail alike all stay in
     endpoints:
       charge: {match: {path: /pay/charge}, idempotent: true}
       refund: {match: {path: /pay/refund}}

@@ -2,6 +2,7 @@
 """What the end-to-end tests share: real gateway processes and hosts that misbehave, on loopback and in bounded time.
 The program is the one named by BECALM. Every gateway must end with 0 when told to, without a sanitizer's report."""
 
+import itertools
 import os
 import pathlib
 import random
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -32,10 +34,30 @@ START_SECONDS = 30
 END_SECONDS = 40
 
 
+def claimed_ports(size=200):
+    """Ports in turn, of a block that is this program's alone for as long as it runs, though others look for ports, too.
+    They are below the kernel's own range, so that no outgoing connection takes one."""
+    blocks = list(range(10000, 32000, size))
+    random.shuffle(blocks)
+    for first in blocks:
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0becalm-tests-ports-{first}")
+        except OSError:
+            claim.close()
+            continue
+        for port in itertools.cycle(range(first, first + size)):
+            yield claim, port
+
+
+PORTS = claimed_ports()
+PORTS_LOCK = threading.Lock()
+
+
 def free_port():
-    """Below the kernel's own range, so that no outgoing connection takes it in the meantime."""
     while True:
-        port = random.randrange(10000, 32000)
+        with PORTS_LOCK:
+            _, port = next(PORTS)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -60,8 +60,21 @@ def everybody_is_answered_again(gateway):
     wait_until(lambda: ten_in_a_row(gateway))
 
 
-# What is slow for a while, and the policy that cuts its limit by it: `slots` by late answers, `aimd` by timeouts.
-SLOWNESS = {"gateway": Reply(delay=0.4), "sidecar": Reply(delay=30)}
+def overloaded(each=0.05):
+    """A host with one worker: every answer waits for those before it."""
+    free_at = 0
+
+    def reply(_):
+        nonlocal free_at
+        now = time.monotonic()
+        free_at = max(free_at, now) + each
+        return Reply(delay=free_at - now)
+
+    return reply
+
+
+# What is slow for a while, and the policy that cuts its limit by it: `slots` by a queue, `aimd` by timeouts.
+SLOWNESS = {"gateway": overloaded, "sidecar": lambda: Reply(delay=30)}
 
 
 @pytest.mark.parametrize("role", ["gateway", "sidecar"])
@@ -70,7 +83,7 @@ def test_subscribers_of_a_stream_keep_nobody_out_after_a_slowness(pair, role):
     host.on("/events", STREAM)
     with opened(gateway, 20) as wires:
         wait_until(lambda: limit(gateway)["answers"] == 20)
-        host.on("*", SLOWNESS[role])
+        host.on("*", SLOWNESS[role]())
         burst(gateway, 15, 2.5)
         assert limit(gateway)["now"] < 20, "the slowness was seen"
         host.on("*", Reply())
@@ -90,7 +103,7 @@ def test_readers_that_take_their_time_keep_nobody_out(pair, role):
             reader = readers.enter_context(opened(gateway, 1, "/large", receive_buffer=4096))[0]
             assert reader.socket.recv(12) == b"HTTP/1.1 200"
         wait_until(lambda: limit(gateway)["answers"] == 60)
-        host.on("*", SLOWNESS[role])
+        host.on("*", SLOWNESS[role]())
         burst(gateway, 15, 2.5)
         host.on("*", Reply())
         everybody_is_answered_again(gateway)
