@@ -282,7 +282,7 @@ def test_rolling_restarts_lose_neither_a_get_nor_a_post(gateway, kind):
         lost = [result for result in results if result.status != 200]
         told = [(result.number % 10 < 3, result.answer and result.answer.get("proxy-status"), result.error) for result in lost]
         # A host that closes while a POST lies unread in its system's memory resets the connection, and nobody can tell
-        # that from one that has read it: such a call is given up. On a machine that does nothing else there is none.
+        # that from one that has read it: such a call is given up. It is a few in ten thousand.
         unproved = [each for each in told if each[0] and "not_idempotent" in (each[1] or "")]
         assert len(results) == count and len(lost) == len(unproved), (statuses(results), told)
         assert len(unproved) <= max(1, count // 1000), told
