@@ -1020,7 +1020,7 @@ static void test_limit__tells_slow_from_overloaded(void **state)
         uint32_t good;
         uint32_t limit = service_run(4 * busy, work, work / busy, timeout, &good);
         check_true(limit == 10000 || busy < 8); /* so few that nobody is sent with a quarter of them in flight */
-        check_true(good + busy > 4900); /* the last ones are still in flight */
+        check_true(good + busy > 4900);         /* the last ones are still in flight */
         if (8 * work < timeout && busy >= 16) {
             (void)service_run(busy / 2, work, work / busy, timeout, &good);
             check_between_u64(good, 1000, 2600);
