@@ -3,6 +3,7 @@
 
 #include "breaker_internal.h"
 #include "call_internal.h"
+#include "limit_internal.h"
 
 /* A refusal before anything was sent: ends the call, unless the policy only watches. True: the call goes on. */
 BECALM__SELDOM static bool refuse(struct step *s, enum becalm_reason why)
@@ -194,8 +195,10 @@ BECALM__SELDOM static void limit_reached(struct step *s)
 {
     struct becalm_call *call = s->call;
     enum becalm_reason why = becalm__call_place_why(s);
-    /* Not full: the limit's pacing said no, and a place in the queue would not help. */
-    bool paced = why == BECALM_WHY_LIMIT && call->record.have < call->record.need;
+    /* The limit's pacing said no, and a place in the queue would not help. That the limit is not full now is no proof of
+     * it: another thread may have given its place back since. */
+    bool paced = why == BECALM_WHY_LIMIT && call->record.have < call->record.need &&
+                 becalm__pace_refuses(call->target->limit, s->at);
     bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
     if (may_wait && (!paced || becalm__gate_waits(call->request.queue->gate))) {
         if (becalm__call_outside(s, false)) {

@@ -233,12 +233,16 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
     return true;
 }
 
+bool becalm__pace_refuses(const struct becalm_limit *limit, const struct becalm_moment *at)
+{
+    uint32_t ppm = pace_at(atomic_load_explicit(&limit->pace, memory_order_relaxed), at->now);
+    return !becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_PACE), ppm);
+}
+
 BECALM__SELDOM static bool paced_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                        const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
-    uint32_t ppm = pace_at(atomic_load_explicit(&limit->pace, memory_order_relaxed), at->now);
-    return becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_PACE), ppm) &&
-           slot_take(limit, policy, at, timeout, slot);
+    return !becalm__pace_refuses(limit, at) && slot_take(limit, policy, at, timeout, slot);
 }
 
 bool becalm_limit_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,

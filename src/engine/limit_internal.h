@@ -134,6 +134,10 @@ void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *
 void becalm__pace_at_one(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now);
 void becalm__pace_end(struct becalm_limit *);
 
+/* Does the pace, and not a lack of places, refuse an attempt at this moment? The draw is that of becalm_limit_admit().
+ */
+bool becalm__pace_refuses(const struct becalm_limit *, const struct becalm_moment *at);
+
 /* An attempt of each kind has ended: becalm_limit_note() for a slot that is held. */
 void becalm__slots_note(struct becalm_limit *, const struct becalm_limit_policy *, const struct becalm_moment *,
                         struct becalm_slot *, enum becalm_evidence);
