@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* cores: see measure.h */
 
+#include "h1/h1.h"
 #include "lib/measure.h"
-#include "proxy/h1.h"
 
 /* What HTTP/1 costs the gateway: ns per operation, on one thread. It asserts nothing about time. docs/http1.md says
  * what was measured. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# The dashboard, built into becalm_proxy: its own files, and uPlot, which npm fetches into dashboard/node_modules (tools/setup
+# The dashboard, built into becalm_admin: its own files, and uPlot, which npm fetches into dashboard/node_modules (tools/setup
 # does it too). Without npm or a network the build goes on, and the page says that it has no charts.
 set(folder ${PROJECT_SOURCE_DIR}/dashboard)
 set(uplot node_modules/uplot/dist)
@@ -21,4 +21,4 @@ if(EXISTS ${folder}/${uplot}/uPlot.iife.min.js)
 else()
     message(WARNING "uPlot could not be fetched: the dashboard will have no charts. Run npm ci in dashboard/ and configure again.")
 endif()
-becalm_embed(becalm_proxy dashboard ${rows})
+becalm_embed(becalm_admin dashboard ${rows})

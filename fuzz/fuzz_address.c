@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An address: what is written of one that was read is read as the same. */
-#include "proxy/address.h"
+#include "loop/address.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A request to the admin address, as far as it goes before a page is made: who asks, for what, with which parameters.
  * The first byte says whether a token is asked for, and what the bytes are. */
-#include "proxy/admin_internal.h"
+#include "admin/admin_internal.h"
 
 #include <stdlib.h>
 

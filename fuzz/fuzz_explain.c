@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Any record of a call as the header Becalm-Explain, which is one line of visible characters within its bound, and as
  * JSON, which is one line. The numbers come from the input's beginning, names and the request's words from its rest. */
-#include "proxy/explain_header.h"
+#include "journal/explain_header.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whatever a client sends, its line in the log is one line, within its bound, of characters that do nothing. */
-#include "proxy/log_text.h"
+#include "journal/log_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 /* What a service manager says in the environment: LISTEN_FDS and WATCHDOG_USEC are numbers in their bounds, or as if
  * they were not there. */
 #define _GNU_SOURCE
-#include "proxy/notify.h"
+#include "gateway/notify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proxy/h1.h"
+#include "h1/h1.h"
 
 enum { HEAD_BYTES = 1 << 16 };
 

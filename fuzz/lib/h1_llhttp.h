@@ -8,7 +8,7 @@
 
 #include <llhttp.h>
 
-#include "proxy/h1.h"
+#include "h1/h1.h"
 
 #if LLHTTP_VERSION_MAJOR < 9 && !LLHTTP_STRICT_MODE
 #error "llhttp must be built with LLHTTP_STRICT_MODE=1: without it, its opinion is worth little"

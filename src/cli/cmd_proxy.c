@@ -2,10 +2,10 @@
 /* becalm proxy: runs the gateway, and passes on what signals and a changed file ask of it. */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "gateway/confine.h"
+#include "gateway/gateway.h"
+#include "gateway/notify.h"
 #include "policy/file.h"
-#include "proxy/confine.h"
-#include "proxy/gateway.h"
-#include "proxy/notify.h"
 
 #include <errno.h>
 #include <libgen.h>

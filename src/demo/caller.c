@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "caller.h"
 
-#include "proxy/h1.h"
+#include "h1/h1.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>

@@ -5,8 +5,8 @@
 /* Who asks a gateway: the users of the demonstration, and its services when they need one another. GET requests over
  * connections that are kept and used again. */
 
-#include "proxy/address.h"
-#include "proxy/loop.h"
+#include "loop/address.h"
+#include "loop/loop.h"
 
 #include <becalm/http.h>
 

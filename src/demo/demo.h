@@ -9,7 +9,7 @@
 #include "lane.h"
 #include "rehearsal.h"
 
-#include "proxy/admin.h"
+#include "admin/admin.h"
 
 #define DEMO_CHANGES_MAX 256u
 #define DEMO_PAUSES_MAX  64u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "demo.h"
 
-#include "proxy/admin_internal.h"
+#include "admin/admin_internal.h"
 
 #include <becalm/version.h>
 

@@ -9,7 +9,7 @@
 #include "service.h"
 #include "storm.h"
 
-#include "proxy/gateway.h"
+#include "gateway/gateway.h"
 
 #define LANE_SERVICES 3u
 #define LANE_LAST     (LANE_SERVICES - 1)

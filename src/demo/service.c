@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "service.h"
 
-#include "proxy/h1.h"
+#include "h1/h1.h"
 #include "proxy/listener.h"
 
 #include <becalm/rand.h>

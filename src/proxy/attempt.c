@@ -2,12 +2,12 @@
 #define _GNU_SOURCE
 #include "buffered.h"
 #include "exchange.h"
-#include "gateway.h"
+#include "gateway_shared.h"
 #include "login.h"
 #include "tunnel.h"
-#include "unfilled.h"
 
 #include "http/keep_alive.h"
+#include "unfilled.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "buffered.h"
 
 #include "exchange.h"
-#include "gateway.h"
+#include "gateway_shared.h"
 #include "tunnel.h"
 
 #include <string.h>

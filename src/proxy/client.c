@@ -4,7 +4,7 @@
 
 #include "buffered.h"
 #include "exchange.h"
-#include "gateway.h"
+#include "gateway_shared.h"
 #include "own.h"
 #include "room.h"
 #include "tunnel.h"

@@ -5,10 +5,10 @@
 /* A client's connection. Between requests it owns no buffer; while a request is answered it is not read, so that one
  * who sends much waits, and its kernel with it. */
 
-#include "address.h"
-
 #include "crowd.h"
-#include "loop.h"
+
+#include "loop/address.h"
+#include "loop/loop.h"
 #include <becalm/http.h>
 
 #include <sys/uio.h>

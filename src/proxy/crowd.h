@@ -7,7 +7,7 @@
  * half as many connections as the largest one, and moving between levels costs a few instructions. Nothing here is
  * touched by a request: only connections that come and go move anything. */
 
-#include "hash_table.h"
+#include "loop/hash_table.h"
 
 #define CROWD_LEVELS 24u
 

@@ -2,13 +2,13 @@
 #include "exchange.h"
 
 #include "buffered.h"
-#include "gateway.h"
+#include "gateway_shared.h"
 #include "login.h"
 #include "own.h"
 #include "tunnel.h"
-#include "unfilled.h"
 
 #include "meter/buffer.h"
+#include "unfilled.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "exchange.h"
-
 #include "buffered.h"
-#include "explain_header.h"
-#include "gateway.h"
+#include "exchange.h"
+#include "gateway_shared.h"
 #include "own.h"
-#include "unfilled.h"
 
 #include "http/text_internal.h"
+#include "journal/explain_header.h"
+#include "unfilled.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
-
-#include "gateway.h"
+#include "gateway_shared.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "buffered.h"
 #include "exchange.h"
-
-#include "gateway.h"
+#include "gateway_shared.h"
 #include "key_scope.h"
 
 #define STORED_MAX (1024u * 1024) /* a longer answer is passed on and not stored: its key is released */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "exchange.h"
+#include "gateway_shared.h"
 
-#include "gateway.h"
 #include "unfilled.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@
  * services behind a gateway interface can't tell them apart. `cookie:NAME` reads cookies strictly, and where that fails
  * all lines of Cookie count as they are. */
 
-#include "h1.h"
+#include "h1/h1.h"
 
 #define KEY_SCOPE_HOST 512u /* a longer host counts as it came; DNS has none */
 #define KEY_SCOPE_MAX  (3 + 2 * H1_FIELDS_MAX)

@@ -3,7 +3,7 @@
 #include "listener.h"
 
 #include "client.h"
-#include "gateway.h"
+#include "gateway_shared.h"
 #include "worker.h"
 
 #include <errno.h>

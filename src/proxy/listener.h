@@ -6,8 +6,8 @@
  * those that systemd hands over are shared. Opened by the gateway before a snapshot that names them is published, so
  * that an address in use is an error of the reload and not a surprise. */
 
-#include "address.h"
-#include "loop.h"
+#include "loop/address.h"
+#include "loop/loop.h"
 
 struct worker;
 struct gateway;

@@ -6,7 +6,7 @@
  * request: whoever is sent on it afterwards is taken for the one who logged in. So a connection to a host on which such
  * a login was seen, or only offered, belongs to its client from then on. */
 
-#include "h1.h"
+#include "h1/h1.h"
 
 #define LOGIN_ASKED  (H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_PROXY_AUTHORIZATION))   /* by a request */
 #define LOGIN_WANTED (H1_BIT(H1_WWW_AUTHENTICATE) | H1_BIT(H1_PROXY_AUTHENTICATE)) /* by an answer */

@@ -5,7 +5,7 @@
 /* Answers that the gateway gives by itself: a problem document (RFC 9457) that says why, Proxy-Status (RFC 9209), and a
  * Retry-After on every 503 and 429. For gRPC an answer of trailers only. */
 
-#include "h1.h"
+#include "h1/h1.h"
 
 struct own {
     uint32_t status;

@@ -8,7 +8,7 @@
  * process draws, so that nobody can choose addresses or names that meet in a table. They are good in one process and
  * are shown to nobody. */
 
-#include "address.h"
+#include "loop/address.h"
 
 #include <becalm/http.h>
 

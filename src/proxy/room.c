@@ -2,7 +2,7 @@
 #include "room.h"
 
 #include "client.h"
-#include "gateway.h"
+#include "gateway_shared.h"
 
 #include <string.h>
 

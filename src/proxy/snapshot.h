@@ -9,9 +9,9 @@
  * State outlives snapshots: a target whose policy did not change is shared by the old and the new one; else its budget,
  * breaker, limit and so on are carried over into the new shape. What was counted (its meters) always goes on. */
 
-#include "address.h"
 #include "trust.h"
 
+#include "loop/address.h"
 #include "meter/meter.h"
 #include "policy/route.h"
 

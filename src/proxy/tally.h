@@ -6,7 +6,7 @@
  * while its count is above 0, so the table is bounded by what is counted. Taken and given once per connection, never
  * per request, so a lock is cheap enough. */
 
-#include "hash_table.h"
+#include "loop/hash_table.h"
 
 #include <pthread.h>
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
+#include "loop/address.h"
 
 #define MAPPED_BITS 96u /* of ::ffff:0:0/96 */
 

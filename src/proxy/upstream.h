@@ -6,8 +6,8 @@
  * per host, and at most UPSTREAM_CONNECTING being made at once: a host that comes back is not trampled by its friends.
  * Who finds none free waits for one, as long as its attempt may take. */
 
-#include "address.h"
-#include "loop.h"
+#include "loop/address.h"
+#include "loop/loop.h"
 
 #define UPSTREAM_CONNECTING 16u
 

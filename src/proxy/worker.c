@@ -5,7 +5,7 @@
 #include "buffered.h"
 #include "client.h"
 #include "exchange.h"
-#include "gateway.h"
+#include "gateway_shared.h"
 #include "listener.h"
 #include "tunnel.h"
 

@@ -6,13 +6,14 @@
  * and nothing else. */
 
 #include "crowd.h"
-#include "decisions.h"
-#include "h1.h"
-#include "log.h"
-#include "loop.h"
 #include "room.h"
 #include "snapshot.h"
 #include "upstream.h"
+
+#include "h1/h1.h"
+#include "journal/decisions.h"
+#include "journal/log.h"
+#include "loop/loop.h"
 
 #include <pthread.h>
 

@@ -5,8 +5,8 @@
 /* What the tests of the HTTP/1 codec share: heads in memory of exactly their length, so that the sanitizers see a
  * parser that reads too far, and their ends found byte by byte as well as at once. */
 
+#include "h1/h1.h"
 #include "http_lab.h"
-#include "proxy/h1.h"
 
 /* Bytes with their length: they may hold zero bytes. */
 #define BYTES(literal)               \

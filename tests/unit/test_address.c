@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "proxy/address.h"
+#include "loop/address.h"
 
 #include <arpa/inet.h>
 

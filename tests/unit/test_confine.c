@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "check.h"
-#include "proxy/confine.h"
+#include "gateway/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

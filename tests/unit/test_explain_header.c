@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
-#include "proxy/explain_header.h"
+#include "journal/explain_header.h"
 
 static const char *const hosts[] = {"10.0.0.1:9001", "say \"\\\xc3\xbc\""};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "h1_lab.h"
 
-#include "proxy/h1_internal.h"
+#include "h1/h1_internal.h"
 
 /* ---- what is taken ---- */
 

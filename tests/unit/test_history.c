@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
-#include "proxy/history.h"
+#include "admin/history.h"
 
 /* Second number n of a target that gets n requests in it. */
 static struct history_sample second(uint32_t n)

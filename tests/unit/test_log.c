@@ -2,8 +2,8 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "check.h"
 
+#include "journal/log.h"
 #include "meter/buffer.h"
-#include "proxy/log.h"
 
 #include <fcntl.h>
 #include <poll.h>

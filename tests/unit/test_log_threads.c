@@ -2,8 +2,8 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "check.h"
 
-#include "proxy/log.h"
-#include "proxy/ring.h"
+#include "journal/log.h"
+#include "journal/ring.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include "proxy/loop.h"
+#include "loop/loop.h"
 
 #include <stdlib.h>
 #include <unistd.h>

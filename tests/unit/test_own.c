@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include "proxy/decisions.h"
+#include "journal/decisions.h"
 #include "proxy/own.h"
 
 #include <stdlib.h>

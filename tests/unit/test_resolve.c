@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
-#include "proxy/resolve.h"
+#include "gateway/resolve.h"
 
 #include <arpa/inet.h>
 #include <poll.h>

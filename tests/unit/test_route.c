@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/route.h"
 
-#include "proxy/h1.h"
+#include "h1/h1.h"
 #include "unit/http_lab.h"
 
 /* A table, and the config that it points into. */

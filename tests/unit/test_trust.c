@@ -2,7 +2,7 @@
 #include "proxy/trust.h"
 
 #include "check.h"
-#include "proxy/address.h"
+#include "loop/address.h"
 
 static bool trusts(const char *const *networks, const char *peer)
 {

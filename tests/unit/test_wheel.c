@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include "proxy/wheel.h"
+#include "loop/wheel.h"
 
 #include <becalm/rand.h>
 

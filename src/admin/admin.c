@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "admin.h"
+
+#include "admin_internal.h"
+
+#include "policy/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TOKEN_MAX 4096u
+#define PAUSE     (50 * BECALM_MS) /* out of descriptors: looks again */
+#define TURN      16               /* connections taken in before others have their turn */
+
+struct admin_listener {
+    struct source source; /* first */
+    struct admin *admin;
+    char *text; /* as in the policy */
+    union address_socket address;
+    bool handed_over; /* by systemd, whose file it is */
+    bool watched;
+};
+
+/* Taking in. */
+
+static void listener_pause(struct admin_listener *listener)
+{
+    struct loop *loop = listener->admin->place.loop;
+    if (listener->watched) { /* the level would wake us at once, again and again */
+        loop_forget(loop, &listener->source);
+        listener->watched = false;
+    }
+    wheel_arm(&loop->wheel, &listener->admin->pause, becalm_ns_after(loop->now, PAUSE));
+}
+
+static int take(struct admin_listener *listener)
+{
+    int fd;
+    do {
+        fd = accept4(listener->source.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    return fd;
+}
+
+/* Takes somebody in with the descriptor of a connection that does nothing. False: there is none, or a worker was
+ * faster.
+ */
+static bool take_from_idle(struct admin_listener *listener)
+{
+    struct admin_conn *idle = admin_conns_idle(listener->admin);
+    if (idle != NULL) {
+        admin_conn_close(idle);
+    }
+    int fd = idle == NULL ? -1 : take(listener);
+    if (fd >= 0) {
+        admin_conn_accept(listener->admin, fd, false);
+    }
+    return fd >= 0;
+}
+
+/* No descriptor is left: gives up the reserve to answer one. Others wait until it is back. */
+static void take_by_reserve(struct admin_listener *listener)
+{
+    struct admin *admin = listener->admin;
+    if (admin->reserve_fd >= 0) {
+        close(admin->reserve_fd);
+        admin->reserve_fd = -1;
+        int fd = take(listener);
+        if (fd >= 0) {
+            admin_conn_accept(admin, fd, true);
+        }
+    }
+    listener_pause(listener);
+}
+
+static void listener_ready(struct source *source, uint32_t events)
+{
+    struct admin_listener *listener = (struct admin_listener *)source;
+    struct admin *admin = listener->admin;
+    (void)events;
+    for (int i = 0; i < TURN; i++) {
+        int fd = take(listener);
+        if (fd >= 0) {
+            if (admin->conn_count == ADMIN_CONNS_MAX) {
+                admin_conn_close(admin_conns_cheapest(admin));
+            }
+            admin_conn_accept(admin, fd, false);
+        } else if (errno == EMFILE || errno == ENFILE) {
+            if (!take_from_idle(listener)) {
+                take_by_reserve(listener);
+                return;
+            }
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return; /* nobody is left */
+        } else {
+            listener_pause(listener);
+            return;
+        }
+    }
+}
+
+/* It takes no file: there may be none to open, not even /dev/null. */
+static void reserve_open(struct admin *admin)
+{
+    if (admin->reserve_fd < 0) {
+        admin->reserve_fd = eventfd(0, EFD_CLOEXEC);
+    }
+}
+
+/* Workers may have been faster to take the descriptor that the reserve was; then it comes back when they give one up.
+ */
+static void resume(struct admin *admin)
+{
+    struct admin_listener *listener = admin->listener;
+    reserve_open(admin);
+    if (listener == NULL) {
+        return;
+    }
+    if (!listener->watched && admin->reserve_fd >= 0) {
+        listener->watched = loop_watch_level(admin->place.loop, &listener->source, false) == 0;
+    }
+    if (!listener->watched) {
+        listener_pause(listener);
+    }
+}
+
+static void pause_over(struct timer *timer)
+{
+    struct admin *admin = (struct admin *)((char *)timer - offsetof(struct admin, pause));
+    struct admin_conn *idle = admin->reserve_fd < 0 ? admin_conns_idle(admin) : NULL;
+    if (idle != NULL) {
+        admin_conn_close(idle);
+    }
+    resume(admin);
+}
+
+void admin_conn_gone(struct admin *admin, bool reserved)
+{
+    if (reserved) {
+        resume(admin);
+    }
+}
+
+/* Listeners. */
+
+static void listener_free(struct admin_listener *listener)
+{
+    if (listener == NULL) {
+        return;
+    }
+    if (listener->address.any.sa_family == AF_UNIX && listener->source.fd >= 0 && !listener->handed_over) {
+        unlink(listener->address.local.sun_path);
+    }
+    free(listener->text);
+    loop_bury(listener->admin->place.loop, &listener->source);
+}
+
+/* NULL with errno. */
+static struct admin_listener *listener_make(struct admin *admin, const char *text)
+{
+    struct address address;
+    struct admin_listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL) {
+        return NULL;
+    }
+    bool parsed = address_parse(text, &address) && address.kind != ADDRESS_NAME;
+    BECALM_ASSERT(parsed); /* the loader checked it */
+    *listener = (struct admin_listener){.source = {.ready = listener_ready, .fd = -1}, .admin = admin};
+    listener->address = address.socket;
+    listener->text = strdup(text);
+    listener->source.fd = listener->text == NULL ? -1 : listen_handed(admin->place.handed, &address.socket);
+    listener->handed_over = listener->source.fd >= 0;
+    if (listener->text != NULL && listener->source.fd < 0) {
+        /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
+        bool local = address.kind == ADDRESS_LOCAL;
+        mode_t before = local ? umask(S_IXUSR | S_IRWXG | S_IRWXO) : 0;
+        listener->source.fd = listen_on(&address.socket, false);
+        if (local) {
+            umask(before);
+        }
+    }
+    if (listener->source.fd < 0) {
+        int error = errno;
+        listener_free(listener);
+        errno = error;
+        return NULL;
+    }
+    return listener;
+}
+
+/* The token. */
+
+static bool is_visible(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text <= ' ' || *text > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The file's text without blanks at its end. NULL: *why says what is wrong with it. */
+static char *token_read(const char *path, const char **why)
+{
+    char *token = calloc(1, TOKEN_MAX + 1);
+    int fd = token == NULL ? -1 : file_open_regular(path, why);
+    ssize_t length = fd < 0 ? -1 : read(fd, token, TOKEN_MAX);
+    if (fd >= 0 || token == NULL) {
+        *why = length < 0 ? strerror(errno) : NULL;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    while (length > 0 && strchr(" \t\r\n", token[length - 1]) != NULL) {
+        token[--length] = '\0';
+    }
+    if (length == 0) {
+        *why = "it is empty";
+    } else if (length > 0 && (strlen(token) != (size_t)length || !is_visible(token))) {
+        *why = "a token is one word of visible ASCII characters";
+    } else if (length == TOKEN_MAX) {
+        *why = "a token has fewer than 4096 characters";
+    }
+    if (*why != NULL) {
+        free(token);
+        return NULL;
+    }
+    return token;
+}
+
+/* Beginning, change and end. */
+
+int admin_prepare(struct admin *admin, const struct becalm_settings *settings, struct becalm_diags *diags)
+{
+    const char *path = admin->place.name;
+    const char *why = NULL;
+    bool same =
+        admin->listener != NULL && settings->admin != NULL && strcmp(admin->listener->text, settings->admin) == 0;
+    admin->prepared = true;
+    admin->next_listener = same ? admin->listener : NULL;
+    admin->next_token = NULL;
+    if (settings->admin != NULL && settings->admin_token_file != NULL) {
+        admin->next_token = token_read(settings->admin_token_file, &why);
+        if (admin->next_token == NULL) {
+            becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "admin", "adminTokenFile: can't use %s: %s",
+                            settings->admin_token_file, why);
+            return BECALM_EIO;
+        }
+    }
+    if (settings->admin != NULL && !same) {
+        admin->next_listener = listener_make(admin, settings->admin);
+        if (admin->next_listener == NULL) {
+            const char *usual = strcmp(settings->admin, BECALM_ADMIN_DEFAULT) == 0 ? " (the default of admin)" : "";
+            becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "admin",
+                            "can't listen on %s%s: %s; write another address for admin, or admin: none",
+                            settings->admin, usual, strerror(errno));
+            return BECALM_EIO;
+        }
+    }
+    return 0;
+}
+
+void admin_settle(struct admin *admin, bool use)
+{
+    if (!admin->prepared) {
+        return;
+    }
+    admin->prepared = false;
+    bool moves = admin->next_listener != admin->listener;
+    if (!use) {
+        free(admin->next_token);
+        if (moves) {
+            listener_free(admin->next_listener);
+        }
+        return;
+    }
+    free(admin->token);
+    admin->token = admin->next_token;
+    if (moves) {
+        listener_free(admin->listener);
+        admin->listener = admin->next_listener;
+        admin_conns_quiet(admin);
+        timer_disarm(&admin->pause);
+        if (admin->listener != NULL) {
+            resume(admin); /* begins to watch it */
+        }
+    }
+}
+
+struct admin *admin_make(const struct admin_place *place)
+{
+    struct admin *admin = calloc(1, sizeof *admin);
+    if (admin != NULL) {
+        *admin = (struct admin){.place = *place, .reserve_fd = -1, .pause = {.fire = pause_over}};
+    }
+    return admin;
+}
+
+void admin_free(struct admin *admin)
+{
+    if (admin == NULL) {
+        return;
+    }
+    while (admin->conns != NULL) {
+        admin_conn_close(admin->conns);
+    }
+    timer_disarm(&admin->pause);
+    listener_free(admin->listener);
+    if (admin->reserve_fd >= 0) {
+        close(admin->reserve_fd);
+    }
+    free(admin->token);
+    free(admin);
+}

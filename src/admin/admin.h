@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_ADMIN_ADMIN_H
+#define BECALM_ADMIN_ADMIN_H
+
+/* The admin address: health, metrics, state, decisions, the policy, reload, breakers. A small HTTP/1.1 server on the
+ * control thread's loop, so that it answers when all workers are busy, and when the process is out of descriptors. On
+ * loopback it needs nothing; elsewhere a bearer token from adminTokenFile. Writes from other sites are refused.
+ * docs/admin.md has the paths and the shape of what they answer. */
+
+#include "journal/log.h"
+#include "loop/loop.h"
+#include "proxy/listener.h"
+
+#include <becalm/config.h>
+
+struct admin;
+struct control;
+struct gateway;
+struct history;
+
+struct admin_route;
+
+/* Whose it is. A program that is made of gateways has a page of its own that is served the same way: then the routes
+ * are its own, `self` is for them, and there is no gateway. */
+struct admin_place {
+    struct gateway *gateway;
+    struct control *control; /* and how it reloads the policy: as gateway_reload_now() */
+    int (*reload)(struct control *, struct becalm_diags *);
+    struct loop *loop;
+    struct log_source *log;
+    const struct history *history;
+    const char *name; /* for diagnostics */
+    const struct handed *handed;
+    const struct admin_route *routes; /* ends with a path of NULL; NULL: those of every gateway */
+    void *self;
+};
+
+struct admin *admin_make(const struct admin_place *); /* listens nowhere yet; NULL: no memory */
+void admin_free(struct admin *);
+
+/* Opens the address and reads the token that these settings name, without using them yet. 0; BECALM_EIO with a
+ * diagnostic, or BECALM_ENOMEM. Each call is followed by one of admin_settle(). */
+int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
+/* Moves to what was prepared, or forgets it. Who came by another address than the present one is sent away. */
+void admin_settle(struct admin *, bool use);
+
+/* There is a new second in the history: tells everybody who follows /api/events. */
+void admin_tell(struct admin *);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_ADMIN_ADMIN_INTERNAL_H
+#define BECALM_ADMIN_ADMIN_INTERNAL_H
+
+/* What the files of the admin address share. A request comes in by admin_conn.c, is let through by admin_guard.c and
+ * finds its page by admin_route.c; each page has a file. */
+
+#include "admin.h"
+
+#include "h1/h1.h"
+#include "loop/address.h"
+#include "meter/buffer.h"
+#include "proxy/snapshot.h"
+
+#define ADMIN_CONNS_MAX  64u
+#define ADMIN_CONNS_OPEN 16u /* of them: at least so many are for whoever comes, so that a probe finds one */
+#define ADMIN_HEAD_MAX   (8u * 1024)
+#define ADMIN_BODY_MAX   (64u * 1024)
+#define ADMIN_PAGE_MAX   (64u * 1024 * 1024)
+#define ADMIN_NAME_MAX   129u /* as long as the policy lets names be, and a zero */
+
+#define ADMIN_STREAMS_MAX 16u /* who follow /api/events at a time: the others have to ask */
+
+struct admin_conn;
+struct admin_listener;
+
+struct admin {
+    struct admin_place place;
+    struct admin_listener *listener; /* NULL: none */
+    char *token;                     /* NULL: none is asked for */
+    struct admin_listener *next_listener;
+    char *next_token;
+    bool prepared;  /* the two above are what comes next */
+    int reserve_fd; /* closed to take somebody in when there are no descriptors left; -1: gone itself */
+    struct timer pause;
+    struct admin_conn *conns; /* the latest first */
+    uint32_t conn_count;
+    uint32_t stream_count; /* of them follow /api/events */
+};
+
+/* ---- a request and its answer ---- */
+
+struct admin_request {
+    const char *bytes; /* of the head */
+    const struct h1_head *head;
+    struct becalm_text method;
+    struct becalm_text path;
+    struct becalm_text query; /* without the question mark; absent: none */
+    struct becalm_text body;
+    const union address_socket *local; /* that it came in by */
+};
+
+/* Fill `page` and set what differs from the usual. */
+struct admin_answer {
+    uint32_t status;
+    const char *type;  /* Content-Type */
+    const char *allow; /* 405: the methods; NULL: no such field */
+    bool ask_token;    /* 401 */
+    bool is_known;     /* the request was let through to what is not open to all */
+    bool runs;         /* a page of ours in a browser: may load what else is of ours, and be kept while `etag` holds */
+    bool streams;      /* has no end: admin_tell() adds to it */
+    char etag[24];     /* with its quotes; "": none */
+    struct buffer page;
+};
+
+/* Answers with a problem document (RFC 9457); the sentence may be NULL. */
+void admin_problem(struct admin_answer *, uint32_t status, const char *sentence);
+
+/* May this request have an answer? Else the answer says why not. `is_open`: a page that anybody may see. Before the
+ * body has come. */
+bool admin_guard(const struct admin *, const struct admin_request *, bool is_open, struct admin_answer *);
+
+/* A page: one star stands for one segment of its path. */
+struct admin_route {
+    const char *path;
+    bool writes;  /* POST, else GET and HEAD */
+    bool is_open; /* needs no token, for there is nothing to learn */
+    const char *type;
+    void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
+};
+
+/* The guard and the question whether there is such a page, before the body; and the page itself, after it. */
+bool admin_route_check(const struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_route_answer(struct admin *, const struct admin_request *, struct admin_answer *);
+
+/* The value of a parameter of the query, with its escapes undone, in `text`, which is "" if there is none. BAD: it does
+ * not fit, is badly escaped or has a zero byte. */
+enum admin_value { ADMIN_ABSENT, ADMIN_GIVEN, ADMIN_BAD };
+enum admin_value admin_query(struct becalm_text query, const char *name, char *text, size_t size);
+/* The same for a parameter that is the name of something; where it is BAD, false, and the answer says so. */
+bool admin_name(const struct admin_request *, const char *name, char text[ADMIN_NAME_MAX], struct admin_answer *);
+/* Undoes %XX. False: malformed, a zero byte, or it does not fit. */
+bool admin_unescape(struct becalm_text, char *text, size_t size);
+
+/* ---- pages ---- */
+
+void admin_state(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_metrics(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_policy(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_decisions(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_reload(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_breaker(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_history(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_sample(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_events(struct admin *, const struct admin_request *, struct admin_answer *);
+
+/* The dashboard: its page, for who asks for HTML, and what that loads. */
+bool admin_wants_html(const struct admin_request *);
+void admin_dashboard(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_asset(struct admin *, const struct admin_request *, struct admin_answer *);
+/* One file of those that are built in, by its name. */
+void admin_file(struct becalm_text name, const struct admin_request *, struct admin_answer *);
+
+/* The latest second of every target, as /api/sample and each event tell it. */
+void admin_put_sample(struct admin *, struct buffer *);
+
+/* What hosts are called to people and Prometheus: the address, or the name while it has none; no two of a service the
+ * same. Texts of `count` hosts; free it. NULL: no memory. */
+char **admin_host_names(const struct snapshot_service *);
+
+/* ---- connections ---- */
+
+/* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
+void admin_conn_accept(struct admin *, int fd, bool reserved);
+void admin_conn_close(struct admin_conn *);
+/* The one to close for somebody new; NULL: there are none. */
+struct admin_conn *admin_conns_cheapest(const struct admin *);
+/* One that had its answer, or has been silent for a while; NULL: there is none. For when descriptors are short. */
+struct admin_conn *admin_conns_idle(const struct admin *);
+/* Closes those that are idle, and the others after their answer. */
+void admin_conns_quiet(struct admin *);
+
+/* A connection is gone, and with it a descriptor. */
+void admin_conn_gone(struct admin *, bool reserved);
+
+#endif

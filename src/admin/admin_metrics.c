@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "admin_internal.h"
+
+#include "meter/metrics.h"
+#include "proxy/gateway_shared.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NAME_MAX_BYTES (ADDRESS_TEXT_MAX + ADDRESS_NAME_MAX)
+
+/* Two hosts with one address are a mistake in the file or of DNS, but two equal series would cost the whole page. */
+static void name_uniquely(char **names, uint32_t index)
+{
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < index; i++) {
+        before += strcmp(names[i], names[index]) == 0;
+    }
+    if (before > 0) {
+        size_t length = strlen(names[index]);
+        snprintf(names[index] + length, NAME_MAX_BYTES - length, "#%u", before + 1);
+    }
+}
+
+char **admin_host_names(const struct snapshot_service *service)
+{
+    size_t count = service->host_count;
+    char **names = malloc(count * (sizeof *names + NAME_MAX_BYTES));
+    if (names == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct snapshot_host *host = &service->host[i];
+        names[i] = (char *)(names + count) + i * NAME_MAX_BYTES;
+        if (host->known) {
+            address_write(&host->address, names[i], NAME_MAX_BYTES);
+        } else {
+            snprintf(names[i], NAME_MAX_BYTES, "%s", host->name);
+        }
+    }
+    for (uint32_t i = (uint32_t)count; i > 1;
+         i--) { /* from the end, so that those before still have their plain name */
+        name_uniquely(names, i - 1);
+    }
+    return names;
+}
+
+static void gateway_figures(struct gateway *gateway, struct metrics_gateway *figures, struct store_counts *store)
+{
+    store_count(gateway->store, store);
+    pthread_mutex_lock(&gateway->lock);
+    struct gateway_reload reload = gateway->reload;
+    pthread_mutex_unlock(&gateway->lock);
+    *figures = (struct metrics_gateway){
+        .workers = gateway->worker_count,
+        .connections = atomic_load_explicit(&gateway->connections, memory_order_relaxed),
+        .accepted = atomic_load_explicit(&gateway->accepted, memory_order_relaxed),
+        .reload_ok = reload.successful,
+        .reload_at = reload.good_wall / BECALM_S,
+        .log_dropped = log_dropped(gateway->log),
+        .store = store,
+        .tunnels = atomic_load_explicit(&gateway->tunnels, memory_order_relaxed),
+        .buffered = atomic_load_explicit(&gateway->buffered, memory_order_relaxed),
+        .buffered_max = atomic_load_explicit(&gateway->max_buffered, memory_order_relaxed),
+    };
+    for (uint32_t i = 0; i < METRICS_BOUNDS; i++) {
+        figures->bounds[i] = atomic_load_explicit(&gateway->bounds[i], memory_order_relaxed);
+    }
+}
+
+/* False: no memory. */
+static bool targets_fill(const struct snapshot *snapshot, struct metrics_target *targets, char ***hosts)
+{
+    for (uint32_t i = 0; i < snapshot->service_count; i++) {
+        hosts[i] = admin_host_names(&snapshot->service[i]);
+        if (hosts[i] == NULL) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < snapshot->target_count; i++) {
+        const struct snapshot_target *target = &snapshot->target[i];
+        targets[i] = (struct metrics_target){
+            .service = target->service->name,
+            .endpoint = target->endpoint == NULL ? NULL : target->endpoint->name,
+            .policy = &target->state->policy,
+            .target = &target->state->target,
+            .meters = (const struct meter *const *)target->meters->meter,
+            .meter_count = target->meters->count,
+            .hosts = (const char *const *)hosts[target->service_index],
+            .host_count = snapshot->service[target->service_index].host_count,
+        };
+    }
+    return true;
+}
+
+void admin_metrics(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
+{
+    struct gateway *gateway = admin->place.gateway;
+    struct snapshot *snapshot = gateway_snapshot(gateway);
+    struct metrics_gateway figures;
+    struct store_counts store;
+    struct metrics_target *targets = calloc(snapshot->target_count + 1, sizeof *targets);
+    char ***hosts = calloc(snapshot->service_count + 1, sizeof *hosts);
+    gateway_figures(gateway, &figures, &store);
+    bool open = metrics_accepts_open(h1_find(request->bytes, request->head, H1_ACCEPT));
+    answer->type = metrics_content_type(open);
+    if (targets != NULL && hosts != NULL && targets_fill(snapshot, targets, hosts)) {
+        metrics_write(&answer->page, &(struct metrics){
+                                         .gateway = &figures,
+                                         .target = targets,
+                                         .target_count = snapshot->target_count,
+                                         .unrouted = atomic_load_explicit(&gateway->unrouted, memory_order_relaxed),
+                                         .now = admin->place.loop->now,
+                                         .open_metrics = open,
+                                     });
+    } else {
+        answer->page.full = true;
+    }
+    for (uint32_t i = 0; hosts != NULL && i < snapshot->service_count; i++) {
+        free(hosts[i]);
+    }
+    free(hosts);
+    free(targets);
+    snapshot_drop(snapshot);
+}

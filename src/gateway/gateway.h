@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATEWAY_GATEWAY_H
+#define BECALM_GATEWAY_GATEWAY_H
+
+/* A gateway: workers, a control thread, and what they share. No process globals: a program may run several. These are
+ * its beginning, its orders and its end; what its threads share is in proxy/gateway_shared.h. */
+
+#include "proxy/gateway_shared.h"
+
+struct gateway_options {
+    const char *path; /* of the policy; with `text` its name in diagnostics */
+    const char *text; /* the policy itself, for a program that carries it; NULL: read the file */
+    const struct becalm_load_options *load;
+    struct handed handed;
+    int log_fd;
+    int access_fd;
+};
+
+/* Loads the policy and opens the listeners, but serves nobody yet. 0; BECALM_EPARSE or BECALM_EIO with diagnostics; or
+ * BECALM_ENOMEM. */
+int gateway_make(struct gateway **, const struct gateway_options *, struct becalm_diags *);
+/* Starts its threads. 0, or BECALM_EIO with errno. */
+int gateway_start(struct gateway *);
+void gateway_free(struct gateway *); /* ends everything at once, if it has not ended */
+
+/* From any thread. They return at once; gateway_wait() waits for the end. */
+uint64_t gateway_order_reload(struct gateway *); /* the order's number */
+void gateway_order_drain(struct gateway *);
+void gateway_order_stop(struct gateway *);
+void gateway_wait(struct gateway *);
+int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for who has other things to wait for */
+
+/* Becomes readable when a reload is over, whoever ordered it: every worker serves by the new policy, or it was refused.
+ * gateway_reload_told() makes it unreadable again, writes how the latest went as one line, and returns the number of
+ * the latest order that is answered by it. */
+int gateway_reload_fd(const struct gateway *);
+uint64_t gateway_reload_told(struct gateway *, char *text, size_t size);
+
+/* Have all workers and the control thread come round since this was asked the last time? For a watchdog, which asks
+ * again and again, from one thread. */
+bool gateway_moves(struct gateway *);
+
+/* Loads the policy again and publishes it, or keeps the old one and says why. The control thread's. */
+int gateway_reload_now(struct gateway *, struct becalm_diags *, becalm_ns now);
+/* Does every worker serve by what was published last? And: it does, or it was refused, so the orders up to this one are
+ * answered. The control thread's. */
+bool gateway_in_force(const struct gateway *);
+void gateway_reload_over(struct gateway *, uint64_t ordered);
+/* The same config with other addresses of its names. */
+int gateway_readdress(struct gateway *, becalm_ns now);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATEWAY_NOTIFY_H
+#define BECALM_GATEWAY_NOTIFY_H
+
+/* What systemd wants to know (sd_notify), and the sockets that it hands over (LISTEN_FDS), without its library. */
+
+#include <becalm/ns.h>
+
+/* "READY=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=..."; nothing happens where nobody listens. */
+void notify(const char *state);
+void notify_reloading(void);
+
+/* A quarter of the watchdog's time, or BECALM_NEVER: how often to look whether all threads move, and to say
+ * "WATCHDOG=1".
+ */
+becalm_ns notify_watchdog(void);
+
+/* Descriptors that were handed over: the first one's number and how many. They are this process's, or 0 are. */
+uint32_t notify_descriptors(int *first);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATEWAY_RESOLVE_H
+#define BECALM_GATEWAY_RESOLVE_H
+
+/* Names into addresses, again and again. A name that was started is resolved at once, then whenever its records expire
+ * (between 1 s and 5 min, whatever they say), A and AAAA, with /etc/hosts and the search list of /etc/resolv.conf.
+ *
+ * When that fails, the addresses of before stay, and it is tried again after the engine's backoff with full jitter: a
+ * name server in trouble is the last thing that should take the hosts away, or get a storm of its own. Addresses that
+ * this machine has no route to (IPv6, mostly) are left out, unless there are no others.
+ *
+ * Belongs to one thread, blocks nowhere, and calls back only from resolver_run(). c-ares does the asking. */
+
+#include <becalm/backoff.h>
+
+#include "loop/address.h"
+
+#define RESOLVE_ADDRESSES_MAX 256u /* of one name; more are left out */
+#define RESOLVE_TTL_MIN       BECALM_S
+#define RESOLVE_TTL_MAX       (300 * BECALM_S)
+
+struct resolver;
+struct resolve; /* one name that is being resolved, until it is stopped */
+
+/* How one question ended. */
+struct resolve_result {
+    const char *name;
+    const union address_socket *addresses; /* each once, sorted: a name server that turns its list changes nothing */
+    uint32_t count;                        /* after a failure these are the addresses of before; there may be none */
+    bool changed;                          /* against the result before */
+    const char *why;                       /* it failed: a constant sentence; NULL: it did not */
+    becalm_ns wait;                        /* until it is asked again */
+};
+
+typedef void resolve_fn(const struct resolve_result *, void *data);
+
+struct resolver_options {
+    uint64_t seed;       /* of the backoff's jitter */
+    const char *servers; /* for tests: "127.0.0.1:5353"; NULL: those of the system */
+    uint32_t timeout_ms; /* for tests: of one question; 0: the system's, usually 5 s with 4 tries */
+};
+
+/* NULL: no memory, or the system refused a descriptor. */
+struct resolver *resolver_make(const struct resolver_options *);
+void resolver_free(struct resolver *);
+
+/* Becomes readable when there is something to do: an epoll descriptor, to be watched for reading. */
+int resolver_fd(const struct resolver *);
+
+/* When resolver_run() is to be called if the descriptor stays silent. Ask again after every start, stop and run. */
+becalm_ns resolver_wake_at(const struct resolver *);
+
+/* Does what there is to do, and calls back. */
+void resolver_run(struct resolver *, becalm_ns now);
+
+struct resolve_request {
+    const char *name; /* at most ADDRESS_NAME_MAX bytes */
+    uint16_t port;
+    resolve_fn *each; /* hears of every result until resolve_stop(), which may also be called from inside of it */
+    void *data;
+};
+
+/* NULL: no memory. */
+struct resolve *resolve_start(struct resolver *, const struct resolve_request *, becalm_ns now);
+void resolve_stop(struct resolver *, struct resolve *);
+
+#endif

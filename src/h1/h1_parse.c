@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+#include "h1_internal.h"
+
+#include <stddef.h>
+
+/* Every byte of a head belongs to its first line, or to a field: name, colon, blanks around a value, CR LF. Nothing is
+ * skipped and nothing repaired, so that no loophole needs a name. The fuzz targets ask llhttp, too: what it refuses is
+ * refused here, and what is taken here has the same fields there. */
+
+struct parse {
+    const char *bytes;
+    struct h1_head *head;
+    uint64_t repeated; /* bit n: there is a second field with id n */
+    uint32_t at;       /* where the next line begins */
+    uint32_t fields_max;
+};
+
+/* ---- bytes ---- */
+
+/* What a byte may be part of: a text, which is a value or a phrase; or a name, too (tchar of RFC 9110, 5.6.2). */
+#define T 1
+#define N 3
+/* clang-format off */
+static const uint8_t part_of[256] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, T, 0, 0, 0, 0, 0, 0, /* tab */
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    T, N, T, N, N, N, N, N, T, T, N, N, T, N, N, T, /*  !"#$%&'()*+,-./ */
+    N, N, N, N, N, N, N, N, N, N, T, T, T, T, T, T, /* 0123456789:;<=>? */
+    T, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, /* @ABCDEFGHIJKLMNO */
+    N, N, N, N, N, N, N, N, N, N, N, T, T, T, N, N, /* PQRSTUVWXYZ[\]^_ */
+    N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, /* `abcdefghijklmno */
+    N, N, N, N, N, N, N, N, N, N, N, T, N, T, N, 0, /* pqrstuvwxyz{|}~  */
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+    T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T, T,
+};
+/* clang-format on */
+
+/* Both stop at every line feed at the latest. */
+
+static const char *name_end(const char *at)
+{
+    while (part_of[(unsigned char)*at] == N) {
+        at++;
+    }
+    return at;
+}
+
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Which of eight bytes are below a space, or 0x7f? The highest bit of each of them; those of bytes of more weight than
+ * one that is may be set, too. */
+static uint64_t controls(const char *eight)
+{
+    uint64_t word;
+    memcpy(&word, eight, sizeof word);
+    uint64_t delete = word ^ EACH_BYTE(0x7f);
+    return (((word - EACH_BYTE(' ')) & ~word) | ((delete - EACH_BYTE(1)) & ~delete)) & EACH_BYTE(0x80);
+}
+
+/* Eight bytes at a time as long as there are eight; a control byte may still be a tab. */
+static const char *text_end(const char *at, const char *end)
+{
+    for (; end - at >= 8; at += 8) {
+        uint64_t found = controls(at);
+        if (found != 0) {
+            at += __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(found) / 8 : 0;
+            break;
+        }
+    }
+    while (part_of[(unsigned char)*at] != 0) {
+        at++;
+    }
+    return at;
+}
+
+/* ---- the first line ---- */
+
+static bool line_ends(const char *at)
+{
+    return at[0] == '\r' && at[1] == '\n';
+}
+
+/* HTTP/1.0 or HTTP/1.1, and the end of the line. The line feed that ends every head keeps this from reading too far. */
+static struct h1_verdict read_version(struct parse *p, const char *at)
+{
+    if (memcmp(at, "HTTP/", 5) != 0 || !is_digit(at[5]) || at[6] != '.' || !is_digit(at[7])) {
+        return h1__bad(400, "the request line is malformed");
+    }
+    if (at[5] != '1' || at[7] > '1') {
+        return h1__bad(505, "the version is neither HTTP/1.1 nor HTTP/1.0");
+    }
+    p->head->minor = (uint32_t)(at[7] - '0');
+    p->at = (uint32_t)(at + 10 - p->bytes);
+    return line_ends(at + 8) ? h1__ok() : h1__bad(400, "the request line is malformed");
+}
+
+/* Visible ASCII. */
+static bool is_target(const char *at, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (at[i] <= ' ' || at[i] > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* method SP target SP version: single spaces. A method is any token: whether it is known is for the host to say. */
+static struct h1_verdict read_request_line(struct parse *p, size_t length)
+{
+    struct h1_head *head = p->head;
+    const char *end = p->bytes + length;
+    const char *at = name_end(p->bytes);
+    head->method_length = (uint32_t)(at - p->bytes);
+    if (head->method_length == 0 || *at != ' ') {
+        return h1__bad(400, "the request line is malformed");
+    }
+    at++;
+    const char *space = memchr(at, ' ', (size_t)(end - at));
+    if (space == NULL || end - space < (ptrdiff_t)sizeof " HTTP/1.1\r\n" - 1) {
+        return h1__bad(400, "the request line is malformed");
+    }
+    head->target = (uint32_t)(at - p->bytes);
+    head->target_length = (uint32_t)(space - at);
+    if (head->target_length == 0) {
+        return h1__bad(400, "the request line is malformed");
+    }
+    struct h1_verdict verdict = read_version(p, space + 1);
+    if (verdict.kind != H1_OK) {
+        return verdict;
+    }
+    return is_target(at, head->target_length) ? h1__ok() : h1__bad(400, "the target is malformed");
+}
+
+/* HTTP/1.x SP status [SP phrase]. The space before an empty phrase is often forgotten, and says nothing. */
+static struct h1_verdict read_status_line(struct parse *p, size_t length)
+{
+    const char *at = p->bytes;
+    const char *lf = memchr(at, '\n', length);
+    size_t line = lf == NULL ? 0 : (size_t)(lf - at); /* with its CR */
+    if (line < sizeof "HTTP/1.1 200\r" - 1 || memcmp(at, "HTTP/1.", 7) != 0 || (at[7] != '0' && at[7] != '1') ||
+        at[8] != ' ' || at[line - 1] != '\r') {
+        return h1__bad(502, "the status line is malformed");
+    }
+    if (!is_digit(at[9]) || !is_digit(at[10]) || !is_digit(at[11]) || at[9] == '0') {
+        return h1__bad(502, "the status is not a number from 100 to 999");
+    }
+    struct becalm_text phrase = {at + 12, line - 13};
+    if (!text_ended(phrase) && (!text_take(&phrase, ' ') || text_end(phrase.at, at + line - 1) != at + line - 1)) {
+        return h1__bad(502, "the status line is malformed");
+    }
+    p->head->phrase = (uint32_t)(phrase.at - at);
+    p->head->phrase_length = (uint32_t)phrase.length;
+    p->head->status = (uint32_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
+    p->head->minor = (uint32_t)(at[7] - '0');
+    p->at = (uint32_t)line + 1;
+    return h1__ok();
+}
+
+/* ---- fields ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* One line: name, colon, value with blanks around it. A line that begins with a blank goes on with the one before it
+ * (obs-fold), and has no name either. */
+static struct h1_verdict read_field(struct parse *p, const char *end)
+{
+    const char *name = p->bytes + p->at;
+    const char *colon = name_end(name);
+    if (*colon != ':' || colon == name) {
+        return h1__bad(400, is_blank(*name) ? "a field goes over several lines" : "a field has no proper name");
+    }
+    if (colon - name > UINT16_MAX) {
+        return h1__bad(431, "a field's name is too long");
+    }
+    const char *value = colon + 1;
+    while (is_blank(*value)) {
+        value++;
+    }
+    const char *line_end = text_end(value, end);
+    if (!line_ends(line_end)) {
+        return h1__bad(400, "a field has forbidden bytes");
+    }
+    const char *value_end = line_end;
+    while (value_end > value && is_blank(value_end[-1])) {
+        value_end--;
+    }
+    if (p->head->field_count == p->fields_max) {
+        return h1__bad(431, "there are too many fields");
+    }
+    enum h1_name id = h1__name_find(name, (size_t)(colon - name));
+    p->head->field[p->head->field_count++] = (struct h1_field){
+        .name = p->at,
+        .name_length = (uint16_t)(colon - name),
+        .value = (uint32_t)(value - p->bytes),
+        .value_length = (uint32_t)(value_end - value),
+        .id = (uint8_t)id,
+        .hop = (H1__HOP & H1_BIT(id)) != 0,
+    };
+    p->repeated |= p->head->seen & H1_BIT(id);
+    p->head->seen |= H1_BIT(id);
+    p->at = (uint32_t)(line_end + 2 - p->bytes);
+    return h1__ok();
+}
+
+/* All lines up to the empty one, which must be the last. */
+static struct h1_verdict read_fields(struct parse *p, size_t length)
+{
+    while (p->at < length && !line_ends(p->bytes + p->at)) {
+        struct h1_verdict verdict = read_field(p, p->bytes + length);
+        if (verdict.kind != H1_OK) {
+            return verdict;
+        }
+    }
+    return p->at + 2 == length ? h1__ok() : h1__bad(400, "the fields do not end in an empty line");
+}
+
+/* ---- a whole head ---- */
+
+static void begin(struct parse *p, const char *bytes, struct h1_head *head, uint32_t fields_max)
+{
+    memset(head, 0, offsetof(struct h1_head, field)); /* not the fields: they are 4 KiB */
+    *p = (struct parse){.bytes = bytes, .head = head, .fields_max = fields_max};
+}
+
+/* Every function here may read up to the last line feed. */
+static bool ends_in_line_feed(const char *bytes, size_t length)
+{
+    return length >= 2 && bytes[length - 1] == '\n';
+}
+
+struct h1_verdict h1_too_large(const char *bytes, size_t length)
+{
+    return memchr(bytes, '\n', length) == NULL ? h1__bad(414, "the request line is too long")
+                                               : h1__bad(431, "the head is too large");
+}
+
+struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struct h1_limits *limits,
+                                   struct h1_head *head)
+{
+    struct parse p;
+    if (length > limits->head_bytes) {
+        return h1_too_large(bytes, limits->head_bytes);
+    }
+    begin(&p, bytes, head, H1_REQUEST_FIELDS_MAX);
+    if (!ends_in_line_feed(bytes, length)) {
+        return h1__bad(400, "the request line is malformed");
+    }
+    struct h1_verdict verdict = read_request_line(&p, length);
+    if (verdict.kind == H1_OK) {
+        verdict = read_fields(&p, length);
+    }
+    if (verdict.kind == H1_OK) {
+        head->length = (uint32_t)length;
+        verdict = h1__settle_request(bytes, head, p.repeated);
+    }
+    return verdict;
+}
+
+static enum h1__body body_of(uint32_t status, bool to_head, bool to_connect)
+{
+    if (status < 200 || status == 204 || (to_connect && status < 300)) {
+        return H1__NEVER;
+    }
+    return to_head || status == 304 ? H1__DESCRIBED : H1__FRAMED;
+}
+
+struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct h1_limits *limits, bool to_head,
+                                  bool to_connect, struct h1_head *head)
+{
+    struct parse p;
+    if (length > limits->head_bytes) {
+        return h1__bad(502, "the answer's head is too large");
+    }
+    begin(&p, bytes, head, H1_FIELDS_MAX);
+    if (!ends_in_line_feed(bytes, length)) {
+        return h1__bad(502, "the status line is malformed");
+    }
+    struct h1_verdict verdict = read_status_line(&p, length);
+    if (verdict.kind == H1_OK) {
+        verdict = read_fields(&p, length);
+    }
+    if (verdict.kind == H1_OK) {
+        head->length = (uint32_t)length;
+        verdict = h1__settle_answer(bytes, head, p.repeated, body_of(head->status, to_head, to_connect));
+    }
+    if (verdict.kind == H1_BAD) {
+        verdict.status = 502; /* whatever a client would have been told: it is the host's fault */
+    }
+    return verdict;
+}
+
+/* ---- trailers ---- */
+
+/* What a reader that puts trailers among the fields of the head could be led astray by: fields for one connection,
+ * ways, credentials, how a body is read, and what only we or a trusted peer may say. Framing and Host are refused. */
+#define NEVER_TRAILS                                                                                           \
+    (H1__HOP | H1_BIT(H1_EXPECT) | H1_BIT(H1_VIA) | H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_COOKIE) |             \
+     H1_BIT(H1_CONTENT_TYPE) | H1_BIT(H1_IDEMPOTENCY_KEY) | H1_BIT(H1_DEADLINE_MS) | H1_BIT(H1_GRPC_TIMEOUT) | \
+     H1_BIT(H1_ENVOY_EXPECTED_MS) | H1_BIT(H1_BAGGAGE) | H1_BIT(H1_ENVOY_ATTEMPT_COUNT) |                      \
+     H1_BIT(H1_GRPC_PREVIOUS_ATTEMPTS) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_ENVOY_OVERLOADED) |               \
+     H1_BIT(H1_BECALM_EXPLAIN))
+
+static bool may_trail(const struct h1_field *field, struct becalm_text name)
+{
+    static const char *const never[] = {
+        "set-cookie",    "set-cookie2",      "www-authenticate",     "proxy-authentication-info",
+        "x-api-key",     "x-auth-token",     "x-amz-security-token", "content-encoding",
+        "content-range", "content-location", "max-forwards",         "forwarded",
+        "x-real-ip",
+    };
+    if ((NEVER_TRAILS >> field->id & 1) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        if (text_is_word(name, never[i])) {
+            return false;
+        }
+    }
+    return !text_take_word(&name, "x-forwarded-");
+}
+
+static void keep_trailing(const char *bytes, struct h1_head *head)
+{
+    uint32_t kept = 0;
+    head->seen = 0;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        if (may_trail(&head->field[i], h1_name(bytes, &head->field[i]))) {
+            head->seen |= H1_BIT(head->field[i].id);
+            head->field[kept++] = head->field[i];
+        }
+    }
+    head->field_count = kept;
+}
+
+struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_head *head)
+{
+    struct parse p;
+    begin(&p, bytes, head, H1_REQUEST_FIELDS_MAX);
+    if (!ends_in_line_feed(bytes, length) || length > H1_TRAILER_BYTES) {
+        return h1__bad(400, "the trailers are malformed or too large");
+    }
+    struct h1_verdict verdict = read_fields(&p, length);
+    if (verdict.kind != H1_OK) {
+        return verdict;
+    }
+    if (h1_has(head, H1_CONTENT_LENGTH) || h1_has(head, H1_TRANSFER_ENCODING) || h1_has(head, H1_TRAILER) ||
+        h1_has(head, H1_HOST)) {
+        return h1__bad(400, "the trailers have a field of framing or routing");
+    }
+    head->length = (uint32_t)length;
+    keep_trailing(bytes, head);
+    return h1__ok();
+}
+
+/* ---- where a head begins and ends ---- */
+
+size_t h1_head_end(const char *bytes, size_t length, size_t seen)
+{
+    const char *end = bytes + length;
+    const char *at = bytes + (seen < 2 ? 0 : seen - 2); /* a line feed there may have waited for what came now */
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        at++;
+        if (at < end && (unsigned char)at[0] <= '\r') { /* else a field begins here */
+            size_t blank = at[0] == '\r';               /* an empty line may have one */
+            if (at + blank < end && at[blank] == '\n') {
+                return (size_t)(at + blank + 1 - bytes);
+            }
+        }
+    }
+    return 0;
+}
+
+size_t h1_leading_blank(const char *bytes, size_t length)
+{
+    size_t blank = 0;
+    while (blank < 4 && length - blank >= 2 && line_ends(bytes + blank)) {
+        blank += 2;
+    }
+    return blank;
+}

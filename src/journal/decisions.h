@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_JOURNAL_DECISIONS_H
+#define BECALM_JOURNAL_DECISIONS_H
+
+/* The latest decisions of one worker, for whoever asks why: every call that was retried, refused or failed, and one of
+ * sixty-four of the others. Bounded; the oldest are overwritten. The worker writes, the admin thread reads. */
+
+#include <becalm/http.h>
+
+#include <pthread.h>
+
+#define DECISIONS 256u
+
+struct decision {
+    uint64_t number;   /* counts up, 0: none */
+    uint64_t wall;     /* of its beginning, ns since 1970 */
+    uint64_t snapshot; /* whose hosts the record numbers */
+    uint32_t status;   /* what the client was told */
+    char service[129]; /* as long as the policy lets names be */
+    char endpoint[129];
+    char method[16];
+    char path[128];
+    char request_id[64];
+    struct becalm_record record;
+};
+
+struct decisions {
+    pthread_mutex_t lock;
+    uint64_t count; /* ever kept */
+    uint64_t calls; /* ever seen */
+    struct decision *ring;
+};
+
+int decisions_init(struct decisions *); /* 0 or BECALM_ENOMEM */
+void decisions_free(struct decisions *);
+
+/* Is this call to be kept? */
+bool decisions_want(struct decisions *, const struct becalm_record *);
+void decisions_keep(struct decisions *, const struct decision *);
+
+/* Copies the latest, newest first; returns how many. */
+uint32_t decisions_read(struct decisions *, struct decision *list, uint32_t size);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_JOURNAL_LOG_H
+#define BECALM_JOURNAL_LOG_H
+
+/* Lines for people and machines. Workers never wait for a disk: each has a ring of bytes of its own, one thread writes
+ * them out, and what does not fit is dropped and counted. Text ("2026-01-02T03:04:05.678Z info  message key=value") or
+ * JSON, one object a line; values are escaped, so that nobody's header can forge a line. Only whole lines are written,
+ * each in one piece, at most LOG_LINE_MAX bytes: longer values are cut and end with "...".
+ *
+ * A file that can't be written (a full disk, a closed pipe) stops nothing: lines are dropped and counted, each new line
+ * tries again, and when one gets through, another says how many were lost. docs/log.md has the keys. */
+
+#include <becalm/call.h>
+#include <becalm/config.h>
+
+#define LOG_LINE_MAX 4096u /* what a pipe takes in one piece (PIPE_BUF), also when several processes write to it */
+
+struct log;        /* the gateway's: one writer thread, one or two files */
+struct log_source; /* one thread's rings */
+
+struct log_settings {
+    enum becalm_log_level level;
+    enum becalm_log_format format;
+    enum becalm_log_access access;
+    int fd;        /* where lines go: usually 2 */
+    int access_fd; /* where access lines go: usually 1 */
+};
+
+/* NULL: no memory or thread. The descriptors stay the caller's, and open until log_free(). */
+struct log *log_make(const struct log_settings *, uint32_t sources);
+void log_free(struct log *); /* writes what is left, within a second; the sources are silent by then */
+struct log_source *log_source_of(struct log *, uint32_t index);
+/* Settings may change at a reload; any thread. Lines that wait go where the new ones say. */
+void log_change(struct log *, const struct log_settings *);
+/* Lines that were dropped, of both kinds. */
+uint64_t log_dropped(const struct log *);
+
+/* One key and its value, for a line. */
+enum log_type { LOG_TEXT, LOG_NUMBER, LOG_MS, LOG_BOOL };
+struct log_pair {
+    const char *key;
+    enum log_type type;
+    struct becalm_text text; /* LOG_TEXT; absent: the pair is left out */
+    uint64_t number;         /* LOG_NUMBER, LOG_BOOL; LOG_MS: nanoseconds, written in ms with three decimals */
+};
+
+bool log_wants(const struct log_source *, enum becalm_log_level);
+bool log_wants_access(const struct log_source *);
+
+/* `wall` is nanoseconds since 1970. The message is a constant. Never blocks. A level that nobody wants is not written.
+ */
+void log_line(struct log_source *, enum becalm_log_level, uint64_t wall, const char *message,
+              const struct log_pair *pairs, size_t count);
+
+/* One retry, logged at level info when it is sent, for only then it is known how long it slept. */
+struct log_retry {
+    uint64_t wall;
+    struct becalm_text method; /* these three are the operation: "POST payment/charge" */
+    struct becalm_text service;
+    struct becalm_text endpoint;
+    struct becalm_text host; /* of the attempt before, that is sent again: "10.0.0.2:9001" */
+    struct becalm_text to;   /* the host that it is sent to now */
+    uint32_t retry;          /* 1 is the first ... */
+    uint32_t of;             /* ... of so many that the policy allows */
+    struct becalm_wait wait; /* as the action had it */
+    becalm_ns slept;
+    enum becalm_outcome_kind outcome; /* of the attempt before: why there is a retry */
+    uint32_t status;                  /* its answer's; 0: there was none */
+    uint32_t grpc_status;             /* BECALM_GRPC_NONE: there was none */
+    struct becalm_text retry_after;   /* the answer's header, as it came; absent: none */
+    struct becalm_text request_id;
+    enum becalm_reason reason; /* backoff or hint */
+};
+void log_retry(struct log_source *, const struct log_retry *);
+
+/* One request, in the form that the settings say: JSON, or Apache's "combined". */
+struct log_access {
+    uint64_t wall; /* of its beginning */
+    struct becalm_text peer;
+    struct becalm_text method;
+    struct becalm_text target;
+    struct becalm_text host;
+    struct becalm_text referer;
+    struct becalm_text user_agent;
+    struct becalm_text request_id;
+    struct becalm_text service;
+    struct becalm_text endpoint;
+    uint32_t minor;
+    uint32_t status;
+    uint64_t body_bytes; /* sent to the client */
+    uint64_t took;       /* ns */
+    uint32_t attempts;
+    const char *reason; /* NULL: there was no call */
+    const char *detail; /* of a refusal: which rule; NULL: none */
+};
+void log_access_line(struct log_source *, const struct log_access *);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_LOOP_ADDRESS_H
+#define BECALM_LOOP_ADDRESS_H
+
+/* Addresses of listeners and hosts: "127.0.0.1:80", "[::1]:80", "name:80", "unix:/path". */
+
+#include <becalm/base.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* Where a socket is bound or connected to. `any` is what the system calls take. */
+union address_socket {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un local;
+};
+
+enum address_kind {
+    ADDRESS_IP,
+    ADDRESS_LOCAL, /* a Unix socket */
+    ADDRESS_NAME   /* a DNS name, which resolve.h turns into sockets */
+};
+
+#define ADDRESS_NAME_MAX 253u
+#define ADDRESS_TEXT_MAX 128u /* of an address_write(), with its zero */
+
+struct address {
+    enum address_kind kind;
+    uint16_t port;                   /* IP, NAME */
+    union address_socket socket;     /* IP, LOCAL */
+    char name[ADDRESS_NAME_MAX + 1]; /* NAME */
+};
+
+/* Accepts what the loader accepts (value_address() of the policy); false for anything else. */
+bool address_parse(const char *text, struct address *);
+
+/* How long it is, for the system calls. */
+socklen_t address_length(const union address_socket *);
+
+/* Zeroed, so that equal addresses are equal bytes. */
+bool address_equal(const union address_socket *, const union address_socket *);
+
+/* The text that address_parse() takes; an IPv4 address inside of an IPv6 one (::ffff:10.0.0.1) as IPv4; "unix:" alone
+ * for a socket without a path, as clients have: zero the memory before accept() fills a part of it. Cut at `size`;
+ * returns the length. */
+size_t address_write(const union address_socket *, char *text, size_t size);
+
+/* The IP address alone, without brackets and port, as access logs have it. */
+size_t address_write_ip(const union address_socket *, char *text, size_t size);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "gateway_shared.h"
+
+#include <string.h>
+
+struct snapshot *gateway_snapshot(struct gateway *gateway)
+{
+    pthread_mutex_lock(&gateway->lock);
+    struct snapshot *snapshot = gateway->snapshot;
+    snapshot_use(snapshot);
+    pthread_mutex_unlock(&gateway->lock);
+    return snapshot;
+}
+
+void gateway_wake(struct gateway *gateway, uint64_t workers)
+{
+    for (; workers != 0; workers &= workers - 1) {
+        worker_order(&gateway->worker[__builtin_ctzll(workers)], WORKER_SERVE);
+    }
+}
+
+void gateway_order_all(struct gateway *gateway, unsigned orders)
+{
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        worker_order(&gateway->worker[i], orders);
+    }
+}
+
+void gateway_count_refusal(struct gateway *gateway, uint32_t status)
+{
+    uint32_t hundreds = status / 100 < 6 ? status / 100 : 5;
+    atomic_fetch_add_explicit(&gateway->refused[hundreds], 1, memory_order_relaxed);
+}
+
+void gateway_count_bound(struct gateway *gateway, enum metrics_bound bound)
+{
+    atomic_fetch_add_explicit(&gateway->bounds[bound], 1, memory_order_relaxed);
+}
+
+void gateway_breaker_moved(struct worker *worker, const struct snapshot_target *target, enum becalm_breaker_state from,
+                           enum becalm_breaker_state to)
+{
+    const char *endpoint = target->endpoint == NULL ? NULL : target->endpoint->name;
+    struct log_pair pairs[] = {
+        {.key = "service", .type = LOG_TEXT, .text = {target->service->name, strlen(target->service->name)}},
+        {.key = "endpoint", .type = LOG_TEXT, .text = {endpoint, endpoint == NULL ? 0 : strlen(endpoint)}},
+        {.key = "from", .type = LOG_TEXT, .text = {becalm_breaker_word(from), strlen(becalm_breaker_word(from))}},
+        {.key = "to", .type = LOG_TEXT, .text = {becalm_breaker_word(to), strlen(becalm_breaker_word(to))}},
+    };
+    log_line(worker->log, to == BECALM_BREAKER_OPEN ? BECALM_LOG_WARN : BECALM_LOG_INFO, worker->loop.wall,
+             "breaker moved", pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+enum becalm_mark_kind gateway_mark(const struct becalm_settings *settings, enum becalm_mark_kind mark)
+{
+    bool sidecar = settings->role == BECALM_ROLE_SIDECAR;
+    return mark == BECALM_MARK_OVERLOADED && sidecar ? BECALM_MARK_OVERLOADED_HOST : mark;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_GATEWAY_SHARED_H
+#define BECALM_PROXY_GATEWAY_SHARED_H
+
+/* What the threads of one gateway share: struct gateway, and the functions that workers, the admin address and the
+ * control thread call on it. A gateway is made, reloaded and ended in gateway/gateway.h. */
+
+#include "listener.h"
+#include "peer.h"
+#include "snapshot.h"
+#include "store.h"
+#include "tally.h"
+#include "worker.h"
+
+#include "journal/log.h"
+#include "meter/metrics.h"
+
+#include <pthread.h>
+
+#define GATEWAY_REQUEST_HEAD (64u * 1024) /* the most that maxHeaderBytes can ask for */
+#define GATEWAY_ANSWER_HEAD  (64u * 1024)
+
+struct control;
+
+/* How the latest reload went. */
+struct gateway_reload {
+    bool successful;
+    uint64_t wall;      /* ns since 1970 */
+    uint64_t good_wall; /* of the latest that was successful; the start at first */
+    uint64_t count;     /* of all */
+    uint64_t ordered;   /* the orders that it answered: see gateway_order_reload() */
+    char why[1024];     /* the first diagnostic of one that failed */
+};
+
+struct gateway {
+    char id[17]; /* in Via, against loops */
+    struct peer_key peer_key;
+    char *path;
+    char *text; /* NULL: the policy is in the file */
+    char **set; /* overrides; ends with NULL */
+    bool allow_unknown;
+    int log_fd;
+    int access_fd;
+    int *handed_fd;
+    struct handed handed;
+    pthread_mutex_t lock; /* snapshot, listening, reload */
+    struct snapshot *snapshot;
+    struct listening *listening;
+    struct gateway_reload reload;
+    struct log *log;
+    struct store *store;
+    struct worker *worker;
+    uint32_t worker_count;
+    struct control *control;
+    uint64_t started_wall;
+    BECALM_ATOMIC(uint64_t) reload_orders;          /* ever */
+    BECALM_ATOMIC(uint32_t) connections;            /* of clients, at most maxConnections */
+    BECALM_ATOMIC(uint32_t) waiting;                /* and those that wait for a place */
+    BECALM_ATOMIC(uint32_t) tunnels;                /* open, or being opened */
+    struct tally host_tunnels;                      /* the same by the host's address */
+    struct tally clients;                           /* connections by client */
+    BECALM_ATOMIC(uint64_t) bounds[METRICS_BOUNDS]; /* how often each was reached */
+    BECALM_ATOMIC(uint64_t) replay_bytes;
+    BECALM_ATOMIC(uint64_t) buffered; /* see buffered.h */
+    BECALM_ATOMIC(uint64_t) max_buffered;
+    BECALM_ATOMIC(bool) tight;          /* small pieces are read */
+    BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
+    BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
+    BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
+    BECALM_ATOMIC(bool) draining;
+};
+
+struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
+void gateway_wake(struct gateway *, uint64_t workers); /* bit n: worker n has somebody to serve */
+void gateway_order_all(struct gateway *, unsigned orders);
+void gateway_count_refusal(struct gateway *, uint32_t status);
+void gateway_count_bound(struct gateway *, enum metrics_bound);
+void gateway_breaker_moved(struct worker *, const struct snapshot_target *, enum becalm_breaker_state from,
+                           enum becalm_breaker_state to);
+/* A gate in role sidecar speaks for its host alone. */
+enum becalm_mark_kind gateway_mark(const struct becalm_settings *, enum becalm_mark_kind);
+
+#endif
