@@ -80,6 +80,9 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_object_end(json);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
         json_integer(json, "queue_max", measure->service[i].queue_most);
+        if (scenario_streams(&plan->services[i])) {
+            json_integer(json, "answers_max", run->result->service[i].answers_most);
+        }
         if (measure_is_bounded(plan)) {
             json_integer(json, "attempts", measure->service[i].attempts);
         }
@@ -277,7 +280,7 @@ static void json_limits(struct json *json, const uint64_t *by_second, uint32_t s
     json_array_end(json);
 }
 
-static void json_service_series(struct json *json, const struct world_service *service, uint32_t seconds)
+static void json_service_series(struct json *json, const struct world_service *service, uint32_t seconds, bool streams)
 {
     json_counts(json, "arrivals", service->arrivals, seconds);
     json_counts(json, "retries", service->retried, seconds);
@@ -289,6 +292,9 @@ static void json_service_series(struct json *json, const struct world_service *s
     json_limits(json, service->limit, seconds);
     if (service->shared.instances > 0) {
         json_counts(json, "degraded", service->degraded, seconds);
+    }
+    if (streams) {
+        json_counts(json, "answers", service->answers, seconds);
     }
 }
 
@@ -312,7 +318,7 @@ static void json_series(struct json *json, const struct scenario *plan, const st
     json_object(json, "services");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
-        json_service_series(json, &result->service[i], result->seconds);
+        json_service_series(json, &result->service[i], result->seconds, scenario_streams(&plan->services[i]));
         json_object_end(json);
     }
     json_object_end(json);

@@ -285,7 +285,7 @@ static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
     return last->outcome == BECALM_OUTCOME_REFUSED ? BECALM_OUTCOME_BROKEN : last->outcome;
 }
 
-/* A client's call has ended. */
+/* A client's call has ended, or the head of its answer has come: what comes after that is no wait. */
 static void root_count(struct world *w, const struct op *op, bool good)
 {
     struct world_client *counts = &w->result->client[op->client];
@@ -302,11 +302,42 @@ static void root_count(struct world *w, const struct op *op, bool good)
     }
 }
 
+/* An answer that was counted as good at its head broke off. */
+static void root_cut(struct world *w, const struct op *op)
+{
+    struct world_client *counts = &w->result->client[op->client];
+    counts->good[second_of(w, op->root_at)]--;
+    counts->phase[phase_of(w, op->root_at)].good--;
+}
+
+/* The head of an answer is here, and its body is on its way. */
+static void op_answered(struct world *w, uint32_t id)
+{
+    struct op *op = op_at(w, id);
+    op->answered = true;
+    if (op->job == NOTHING) {
+        root_count(w, op, true); /* errors come whole */
+    } else if (w->hop[op->hop].is_gate) {
+        job_pass(w, op->job);
+    }
+}
+
+static void root_end(struct world *w, const struct op *op, bool good)
+{
+    if (!op->answered) {
+        root_count(w, op, good);
+    } else if (!good) {
+        root_cut(w, op);
+    }
+    effect_end(w, op->client, op->caller, &op->operation, good);
+}
+
 static void op_end(struct world *w, uint32_t id, const struct becalm_action *action)
 {
     struct op *op = op_at(w, id);
     bool good = action->why == BECALM_WHY_OK;
     enum becalm_outcome_kind kind = good                      ? BECALM_OUTCOME_OK
+                                    : op->answered            ? BECALM_OUTCOME_BROKEN /* it was cut */
                                     : w->hop[op->hop].is_gate ? gate_answer(&op->call.record)
                                                               : BECALM_OUTCOME_REJECTED;
     uint32_t job = op->job;
@@ -315,8 +346,7 @@ static void op_end(struct world *w, uint32_t id, const struct becalm_action *act
     struct world_service *counts = &w->result->service[w->hop[op->hop].to];
     (w->hop[op->hop].is_gate ? counts->gate_ended : counts->ended)[action->why]++;
     if (job == NOTHING) {
-        root_count(w, op, good);
-        effect_end(w, op->client, op->caller, &op->operation, good);
+        root_end(w, op, good);
     }
     op->generation++;
     pool_give(&w->ops, id);
@@ -373,6 +403,9 @@ static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becal
     if ((action.flags & BECALM_DO_SEND) != 0) {
         job_send(w, id, &action);
     }
+    if ((action.flags & (BECALM_DO_ANSWER | BECALM_DO_FINISH)) == BECALM_DO_ANSWER) {
+        op_answered(w, id);
+    }
     if ((action.flags & BECALM_DO_FINISH) != 0) {
         op_end(w, id, &action);
     } else if (action.wake_at != op->wake_at) {
@@ -413,6 +446,7 @@ void op_begin(struct world *w, const struct op_origin *origin)
     op->job = origin->job;
     op->root_at = parent == NULL ? w->clock.now : parent->root_at;
     op->wake_at = BECALM_NEVER;
+    op->answered = false;
     op->operation = parent == NULL ? effect_begin(w, origin->client, origin->caller) : parent->operation;
     struct becalm_request request = {
         .idempotent = !w->service[hop->to].has_effect,
@@ -442,6 +476,18 @@ void op_left(struct world *w, uint32_t id)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_LEFT};
     op_step(w, id, 0, &event);
+}
+
+void op_cancel(struct world *w, uint32_t id)
+{
+    struct becalm_event event = {.kind = BECALM_EVENT_CANCEL};
+    op_step(w, id, 0, &event);
+}
+
+void op_head(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)
+{
+    struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = slot, .outcome = *outcome};
+    op_step(w, id, attempt, &event);
 }
 
 void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)

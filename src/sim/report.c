@@ -572,6 +572,20 @@ static void put_faults(const struct page *page, const struct bins *bins)
     }
 }
 
+/* Answers whose bodies take time. */
+static void put_answers(const struct page *page, const struct world_result *result)
+{
+    for (uint32_t i = 0; i < page->plan->service_count; i++) {
+        if (scenario_streams(&page->plan->services[i])) {
+            char most[CHART_FIGURE_MAX];
+            chart_count(result->service[i].answers_most, most, sizeof most);
+            fputs("Answers in progress of ", page->out);
+            report_plain(page->out, page->plan->services[i].name);
+            fprintf(page->out, ", at once: at most %s.\n", most);
+        }
+    }
+}
+
 static void put_charts(const struct page *page, const struct report_run *run)
 {
     const struct scenario *plan = page->plan;
@@ -603,6 +617,7 @@ void report_summary(FILE *out, const struct report_style *style, const struct sc
     put_effects(&page, run->measure);
     put_recoveries(&page, run->result);
     put_load(&page, run->measure);
+    put_answers(&page, run->result);
     put_clients(&page, run);
     put_timeouts(&page, run->policy, run->options);
     put_refusals(&page, run);

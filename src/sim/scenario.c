@@ -42,10 +42,23 @@ const struct yaml_node *named(struct loader *l, const struct yaml_node *root, co
     return node;
 }
 
+/* `time` and `body` of a service or endpoint, where they are written. */
+static void times_load(struct reading *r, const struct yaml_node *node, struct dist *time, struct dist *body)
+{
+    const struct yaml_node *written = value_of(node, "time");
+    if (written != NULL) {
+        dist_load(r, "time", written, time);
+    }
+    written = value_of(node, "body");
+    if (written != NULL) {
+        dist_load(r, "body", written, body);
+    }
+}
+
 /* The endpoints of a service have what it has itself, where they do not say otherwise. */
 static bool endpoints_load(struct reading *r, struct scenario_service *service, const struct yaml_node *endpoints)
 {
-    static const char *const beside[] = {"time", NULL};
+    static const char *const beside[] = {"time", "body", NULL};
     struct scenario_endpoint *made = arena_take(r->l.arena, (endpoints->count + 1) * sizeof *made);
     uint64_t sum = 0;
     if (made == NULL) {
@@ -53,10 +66,10 @@ static bool endpoints_load(struct reading *r, struct scenario_service *service, 
     }
     for (uint32_t i = 0; i < endpoints->count; i++) {
         const struct yaml_node *key = endpoints->key[i];
-        const struct yaml_node *time = value_of(endpoints->item[i], "time");
         made[i] = (struct scenario_endpoint){
             .name = arena_text(r->l.arena, key->text),
             .time = service->time,
+            .body = service->body,
             .error_ppm = service->error_ppm,
             .hang_ppm = service->hang_ppm,
             .hang_first = service->hang_first,
@@ -69,9 +82,7 @@ static bool endpoints_load(struct reading *r, struct scenario_service *service, 
         struct place place = {.spaces = spaces, .space_count = 1, .what = "an endpoint", .beside = beside};
         (void)name_is_fine(&r->l, key, "endpoint");
         (void)apply_mapping(&r->l, &place, endpoints->item[i]);
-        if (time != NULL) {
-            dist_load(r, "time", time, &made[i].time);
-        }
+        times_load(r, endpoints->item[i], &made[i].time, &made[i].body);
         sum += made[i].share_ppm;
     }
     if (sum > 1000000) {
@@ -85,7 +96,7 @@ static bool endpoints_load(struct reading *r, struct scenario_service *service, 
 
 static bool service_load(struct reading *r, struct scenario_service *service, uint32_t i)
 {
-    static const char *const beside[] = {"time", "endpoints", NULL};
+    static const char *const beside[] = {"time", "body", "endpoints", NULL};
     const struct yaml_node *key = r->services->key[i];
     const struct yaml_node *value = r->services->item[i];
     *service = (struct scenario_service){
@@ -107,10 +118,7 @@ static bool service_load(struct reading *r, struct scenario_service *service, ui
     (void)name_is_fine(&r->l, key, "service");
     (void)apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "time", "time: {exponential: 10ms}");
-    const struct yaml_node *time = value_of(value, "time");
-    if (time != NULL) {
-        dist_load(r, "time", time, &service->time);
-    }
+    times_load(r, value, &service->time, &service->body);
     const struct yaml_node *endpoints = named(&r->l, value, "endpoints", ENDPOINTS_MAX);
     if (endpoints != NULL && !endpoints_load(r, service, endpoints)) {
         return false;
@@ -138,6 +146,15 @@ static bool link_load(struct reading *r, struct scenario_link *link, uint32_t i)
 }
 
 /* What is right by itself and must fit the rest. */
+
+bool scenario_streams(const struct scenario_service *service)
+{
+    bool streams = !dist_is_zero(&service->body);
+    for (uint32_t i = 0; i < service->endpoint_count; i++) {
+        streams |= !dist_is_zero(&service->endpoints[i].body);
+    }
+    return streams;
+}
 
 uint32_t scenario_find(const struct scenario *plan, const char *service)
 {

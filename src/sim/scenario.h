@@ -25,6 +25,7 @@ struct scenario_endpoint {
     const char *name;
     uint32_t share_ppm; /* of the requests to its service */
     struct dist time;
+    struct dist body; /* how long its answers go on after their head; always 0: they come whole */
     uint32_t error_ppm;
     uint32_t hang_ppm;
     bool hang_first;
@@ -44,6 +45,7 @@ struct scenario_service {
     uint32_t instances;      /* as a caller: each with an engine state of its own */
     enum scenario_role role; /* of these */
     struct dist time;
+    struct dist body;   /* how long its answers go on after their head; always 0: they come whole */
     uint32_t error_ppm; /* of its own answers */
     uint32_t hang_ppm;  /* of the attempts that reach it: `hang` is added */
     bool hang_first;    /* only first attempts hang */
@@ -163,6 +165,9 @@ int scenario_load(struct scenario_file **, const char *path, const struct becalm
 int scenario_parse(struct scenario_file **, const char *name, const char *text, size_t length,
                    const struct becalm_load_options *, struct becalm_diags *);
 void scenario_free(struct scenario_file *);
+
+/* Do some answers of the service, or of an endpoint of it, go on after their head? */
+bool scenario_streams(const struct scenario_service *);
 
 /* The number of a service; SCENARIO_NONE: there is none of that name. */
 uint32_t scenario_find(const struct scenario *, const char *service);

@@ -10,9 +10,9 @@
 /* All series of a service are one block, in this order. */
 static bool service_series(struct world_service *service, uint32_t seconds)
 {
-    uint64_t **each[] = {&service->arrivals,         &service->retried, &service->good,
-                         &service->failed,           &service->queue,   &service->budget_ppm,
-                         &service->breaker_open_ppm, &service->limit,   &service->degraded};
+    uint64_t **each[] = {
+        &service->arrivals,   &service->retried,          &service->good,  &service->failed,   &service->queue,
+        &service->budget_ppm, &service->breaker_open_ppm, &service->limit, &service->degraded, &service->answers};
     size_t count = sizeof each / sizeof *each;
     uint64_t *block = calloc(count * seconds, sizeof *block);
     for (size_t i = 0; block != NULL && i < count; i++) {
@@ -124,7 +124,11 @@ static void target_look(const struct world *w, const struct becalm_target *targe
     look->fill_ppm +=
         target->budget == NULL ? MILLION : becalm_budget_fill_ppm(target->budget, &policy->budget, w->clock.now);
     look->open += target->breaker != NULL && !becalm_breaker_closed(target->breaker);
-    look->limit += target->limit == NULL ? UINT32_MAX : becalm_limit_now(target->limit, &policy->limit);
+}
+
+static uint64_t limit_look(const struct state *state, const struct becalm_policy *policy)
+{
+    return state->target.limit == NULL ? UINT32_MAX : becalm_limit_now(state->target.limit, &policy->limit);
 }
 
 /* Of many callers a part, of each of these all kinds. */
@@ -136,7 +140,10 @@ static void hop_look(const struct world *w, const struct hop *hop, struct look *
         for (uint32_t kind = 0; kind < hop->kinds; kind++) {
             const struct state *state = hop->state[(size_t)caller * hop->kinds + kind];
             if (state != NULL && state->used) { /* who has not called yet has lost nothing yet */
-                target_look(w, &state->target, &hop->rules[kind].policy, look);
+                const struct becalm_policy *policy = &hop->rules[kind].policy;
+                target_look(w, &state->target, policy, look);
+                /* Of callers the mean is taken. A gate's is added up, and what endpoints share is there once. */
+                look->limit += hop->is_gate && state->limited != state ? 0 : limit_look(state, policy);
             }
         }
     }
@@ -163,6 +170,7 @@ void series_second(struct world *w, uint32_t second)
             }
         }
         counts->queue[second] = waiting(w, &w->service[i]);
+        counts->answers[second] = w->service[i].answers;
         counts->budget_ppm[second] = look.callers == 0 ? MILLION : look.fill_ppm / look.callers;
         counts->breaker_open_ppm[second] = look.callers == 0 ? 0 : look.open * MILLION / look.callers;
         counts->limit[second] = gate.callers > 0   ? gate.limit

@@ -56,6 +56,35 @@ static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind ki
                                          .generation = job->generation});
 }
 
+/* The service's own answer, which may go on for a while after its head. */
+static void job_succeed(struct world *w, uint32_t id, enum becalm_mark_kind mark)
+{
+    struct job *job = job_at(w, id);
+    const struct scenario_endpoint *endpoint = &w->service[job->service].endpoint[job->endpoint];
+    job->body = becalm_ns_min(dist_draw(&w->tables, &endpoint->body, &w->service_state), TIME_MAX);
+    job_answer(w, id, BECALM_OUTCOME_OK, mark);
+}
+
+static void end_plan(struct world *w, uint32_t id, becalm_ns after)
+{
+    clock_plan(&w->clock, (struct event){.at = becalm_ns_after(w->clock.now, after),
+                                         .kind = JOB_ENDED,
+                                         .id = id,
+                                         .generation = job_at(w, id)->generation});
+}
+
+/* The rest of an answer is here, or lost: it ends as soon as that is known to its caller, but not before its head. */
+static void answer_end(struct world *w, uint32_t id, bool cut)
+{
+    struct job *job = job_at(w, id);
+    job->cut |= cut;
+    job->body = 1;
+    if (job->stage == JOB_STREAMS) {
+        job->generation++; /* it ends now and not when it was planned */
+        end_plan(w, id, link_takes(w, &w->hop[job->hop].link));
+    }
+}
+
 /* One more attempt is sent, or, with -1, one less. */
 static void job_count(struct world *w, const struct op *op, uint32_t attempt, uint64_t more)
 {
@@ -236,6 +265,12 @@ static bool is_at_host(const struct job *job)
     return job->stage == JOB_WAITS || job->stage == JOB_SERVED_NOW || job->stage == JOB_CALLS;
 }
 
+/* Its host has begun to answer, and is not through. */
+static bool is_answering(const struct job *job)
+{
+    return (job->stage == JOB_RETURNS || job->stage == JOB_STREAMS) && job->body > 0 && job->body != BECALM_NEVER;
+}
+
 void host_killed(struct world *w, uint32_t service, uint32_t host)
 {
     struct host *killed = &w->service[service].host[host];
@@ -243,9 +278,14 @@ void host_killed(struct world *w, uint32_t service, uint32_t host)
     killed->queue.count = 0;
     for (uint32_t id = 0; id < w->jobs.used; id++) {
         struct job *job = job_at(w, id);
-        if (job->service == service && job->host == host && is_at_host(job)) {
+        if (job->service != service || job->host != host) {
+            continue;
+        }
+        if (is_at_host(job)) {
             job->generation++; /* it is not served any more */
             job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+        } else if (is_answering(job)) {
+            answer_end(w, id, true);
         }
     }
 }
@@ -331,6 +371,22 @@ void job_arrives(struct world *w, uint32_t id)
     }
 }
 
+/* Is it the service itself that answers, and not the gate in front of it? */
+static bool is_from_service(const struct world *w, const struct job *job)
+{
+    return w->service[job->service].gate == NOTHING || job->through_gate;
+}
+
+static void answers_count(struct world *w, const struct job *job, uint64_t more)
+{
+    struct service *service = &w->service[job->service];
+    struct world_service *counts = &w->result->service[job->service];
+    if (is_from_service(w, job)) {
+        service->answers += more;
+        counts->answers_most = service->answers > counts->answers_most ? service->answers : counts->answers_most;
+    }
+}
+
 void job_give_up(struct world *w, uint32_t id)
 {
     struct job *job = job_at(w, id);
@@ -338,6 +394,11 @@ void job_give_up(struct world *w, uint32_t id)
     const struct link *link = &w->hop[job->hop].link;
     bool on_its_way = job->stage == JOB_TRAVELS || job->stage == JOB_AT_GATE;
     job->op = NOTHING;
+    if (job->stage == JOB_STREAMS) {
+        answers_count(w, job, UINT64_MAX);
+        job_give(w, id);
+        return;
+    }
     if (service->gate != NOTHING && service->plan->gate_retries && on_its_way && !job->through_gate && !link->cut) {
         clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, link),
                                              .kind = JOB_LEFT,
@@ -406,7 +467,7 @@ void job_served(struct world *w, uint32_t id)
         return;
     }
     if (service->hop_count == 0) {
-        job_answer(w, id, BECALM_OUTCOME_OK, BECALM_MARK_NONE);
+        job_succeed(w, id, BECALM_MARK_NONE);
         return;
     }
     job_calls(w, id);
@@ -420,6 +481,14 @@ void job_child_done(struct world *w, uint32_t id, enum becalm_outcome_kind kind,
         job_answer(w, id, kind, mark);
         return;
     }
+    if (job->body == BECALM_NEVER) { /* the gate has passed the head on */
+        if (job->stage == JOB_FORGOTTEN) {
+            job_give(w, id);
+        } else {
+            answer_end(w, id, !good);
+        }
+        return;
+    }
     job->failed |= !good;
     job->mark = good ? job->mark : mark;
     job->pending--;
@@ -428,8 +497,10 @@ void job_child_done(struct world *w, uint32_t id, enum becalm_outcome_kind kind,
     }
     if (job->stage == JOB_FORGOTTEN) {
         job_give(w, id);
+    } else if (job->failed) {
+        job_answer(w, id, BECALM_OUTCOME_REJECTED, job->mark);
     } else {
-        job_answer(w, id, job->failed ? BECALM_OUTCOME_REJECTED : BECALM_OUTCOME_OK, job->mark);
+        job_succeed(w, id, job->mark);
     }
 }
 
@@ -439,6 +510,49 @@ static void answer_count(struct world *w, const struct job *job)
     if (w->clock.now < w->plan->length && !job->through_gate) {
         bool good = job->outcome.kind == BECALM_OUTCOME_OK;
         (good ? counts->good : counts->failed)[second_of(w, w->clock.now)]++;
+    }
+}
+
+/* The head of an answer that goes on has come. */
+static void head_comes(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    struct becalm_outcome outcome = job->outcome;
+    job->stage = JOB_STREAMS;
+    answers_count(w, job, 1);
+    if (job->body != BECALM_NEVER) {
+        end_plan(w, id, job->body);
+    }
+    op_head(w, job->op, job->slot, job->attempt, &outcome);
+}
+
+/* Nobody reads the answer that a gate passes on: it reads no further either. */
+static void gate_stops(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    job->op = NOTHING;
+    job->stage = JOB_FORGOTTEN;
+    op_cancel(w, job->call);
+}
+
+void job_pass(struct world *w, uint32_t id)
+{
+    job_at(w, id)->body = BECALM_NEVER;
+    job_answer(w, id, BECALM_OUTCOME_OK, BECALM_MARK_NONE);
+}
+
+void job_ended(struct world *w, uint32_t id)
+{
+    const struct job *job = job_at(w, id);
+    bool cut = job->cut || w->hop[job->hop].link.cut;
+    struct becalm_outcome outcome = {.kind = cut ? BECALM_OUTCOME_BROKEN : BECALM_OUTCOME_OK, .delivered = true};
+    uint32_t op = job->op;
+    uint32_t slot = job->slot;
+    uint32_t attempt = job->attempt;
+    answers_count(w, job, UINT64_MAX);
+    job_give(w, id);
+    if (op != NOTHING) {
+        op_done(w, op, slot, attempt, &outcome);
     }
 }
 
@@ -454,6 +568,14 @@ void job_answered(struct world *w, uint32_t id)
         op_at(w, op)->flight[slot] = NOTHING;
     } else if (!lost) {
         answer_count(w, job);
+    }
+    if (job->body > 0 && !lost && op != NOTHING) {
+        head_comes(w, id);
+        return;
+    }
+    if (job->body == BECALM_NEVER) {
+        gate_stops(w, id);
+        return;
     }
     if (job->pending > 0) { /* its host was killed while it called others */
         job->op = NOTHING;
@@ -492,6 +614,7 @@ static bool endpoints_make(struct service *service)
     }
     service->endpoint[0] = (struct scenario_endpoint){
         .time = plan->time,
+        .body = plan->body,
         .error_ppm = plan->error_ppm,
         .hang_ppm = plan->hang_ppm,
         .hang_first = plan->hang_first,

@@ -10,7 +10,7 @@
 static bool is_of_job(const struct event *event)
 {
     return event->kind == JOB_ARRIVES || event->kind == JOB_SERVED || event->kind == JOB_ANSWERED ||
-           event->kind == JOB_LEFT || event->kind == JOB_ACCEPTED;
+           event->kind == JOB_ENDED || event->kind == JOB_LEFT || event->kind == JOB_ACCEPTED;
 }
 
 static void happen(struct world *w, const struct event *event)
@@ -33,6 +33,9 @@ static void happen(struct world *w, const struct event *event)
         break;
     case JOB_ANSWERED:
         job_answered(w, event->id);
+        break;
+    case JOB_ENDED:
+        job_ended(w, event->id);
         break;
     case JOB_LEFT:
         job_left(w, event->id);
@@ -94,6 +97,7 @@ static bool ends_a_call(enum event_kind kind)
     case JOB_ARRIVES:
     case JOB_SERVED:
     case JOB_ANSWERED:
+    case JOB_ENDED:
     case JOB_LEFT:
     case JOB_ACCEPTED:
     case LINE_WAKES:

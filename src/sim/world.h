@@ -50,12 +50,14 @@ struct world_service {
     uint64_t *breaker_open_ppm; /* the share of its callers whose breaker lets not everything through */
     uint64_t *limit;            /* the gate's, or else the mean of its callers'; UINT32_MAX: none */
     uint64_t *degraded;         /* instances without a lease of its shared budget */
+    uint64_t *answers;          /* answers in progress: their heads have come, their bodies not yet to the end */
     uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
                                 all calls */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
     struct world_sent *endpoint;              /* the same for each of its endpoints, then for what belongs to none */
     uint64_t ended[BECALM_REASON_COUNT];      /* calls to it, by reason */
+    uint64_t answers_most;                    /* the most that were in progress at once */
     uint64_t gate_ended[BECALM_REASON_COUNT]; /* the same of the gate in front of it, whose calls are parts of those */
     struct world_shared shared;
     struct world_effects effects;    /* all 0 if it has none */

@@ -21,6 +21,7 @@ enum event_kind {
     JOB_ARRIVES,
     JOB_SERVED,
     JOB_ANSWERED,
+    JOB_ENDED,
     JOB_LEFT,
     JOB_ACCEPTED,
     LINE_WAKES,
@@ -187,6 +188,7 @@ struct op {
     uint32_t endpoint; /* 0: the service itself */
     becalm_ns root_at; /* when the client's call began */
     becalm_ns wake_at;
+    bool answered; /* an answer's head has come, and its body is on its way */
     struct operation operation;
     uint32_t flight[BECALM_SLOTS]; /* jobs; NOTHING: lost */
 };
@@ -237,6 +239,11 @@ void line_wakes(struct world *, uint32_t hop, uint32_t state);
 /* The caller of a gate has gone. */
 void op_left(struct world *, uint32_t id);
 
+/* The head of an answer to a job's attempt has come, and its body will take time. */
+void op_head(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
+/* Whoever waited for the answer has gone while it was on its way. */
+void op_cancel(struct world *, uint32_t id);
+
 /* The attempt of a job is over. */
 void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
 
@@ -250,6 +257,7 @@ enum job_stage {
     JOB_SERVED_NOW,
     JOB_CALLS,
     JOB_RETURNS,
+    JOB_STREAMS,  /* its head is there, its body on its way */
     JOB_FORGOTTEN /* answered when its host was killed, while its calls go on */
 };
 
@@ -266,6 +274,7 @@ struct job {
     uint32_t pending; /* calls of its own */
     uint32_t call;    /* AT_GATE: the gate's */
     bool left;        /* its caller has given it up, and the gate knows */
+    bool cut;         /* its answer ends before its body does */
     enum job_stage stage;
     bool failed;
     bool through_gate;
@@ -277,6 +286,7 @@ struct job {
     becalm_ns root_at;
     becalm_ns deadline_at;
     becalm_ns queued_at;
+    becalm_ns body; /* from the answer's head to its end; 0: it comes whole; BECALM_NEVER: as the gate's call says */
     struct becalm_outcome outcome;
 };
 
@@ -319,6 +329,7 @@ struct service {
     uint32_t falls;
     uint32_t accepted; /* so far, in the 100 ms that are being counted */
     uint64_t accept_bin;
+    uint64_t answers;       /* in progress */
     uint64_t version;       /* of a row: how often it was written */
     bool has_effect;        /* itself, or a service that it calls */
     uint32_t *executed;     /* by operation, so often; only where plan->effect */
@@ -345,6 +356,9 @@ void job_send(struct world *, uint32_t op, const struct becalm_action *);
 void job_arrives(struct world *, uint32_t id);
 void job_served(struct world *, uint32_t id);
 void job_answered(struct world *, uint32_t id);
+void job_ended(struct world *, uint32_t id);
+/* The gate's call has an answer that goes on: so goes the answer to this job. */
+void job_pass(struct world *, uint32_t id);
 /* Its caller gives it up; and the gate in front of the service hears of that, as of a connection that was closed. */
 void job_give_up(struct world *, uint32_t id);
 void job_left(struct world *, uint32_t id);

@@ -409,7 +409,7 @@ static void test_scenario__endpoints_have_what_their_service_has(void **state)
                   "clients:\n"
                   "  users: {to: api, rate: 1/s, endpoints: {c: 1%, a: 60%, b: 50%}}\n"
                   "  batch: {to: api, rate: 1/s, endpoints: {a: many}}\n",
-                  "test.yaml:5:50: error: an endpoint has no key \"colour\"; write share, errors, hangs or time "
+                  "test.yaml:5:50: error: an endpoint has no key \"colour\"; write share, errors, hangs, time or body "
                   "[unknown-key]\n"
                   "test.yaml:5:16: error: the shares of the endpoints of api are above 100% [conflict]\n"
                   "test.yaml:7:43: error: api has no endpoint \"c\" [unknown-endpoint]\n"

@@ -287,6 +287,19 @@ static void test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load(vo
     }
 }
 
+/* streams */
+
+static void test_sim_streams__thousands_of_streams_hold_no_slot_of_a_limit_that_was_cut(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS(2); seed++) {
+        struct shown shown = show((struct run){"streams", .policy = "becalm", .seed = seed});
+        check_eq_u64(shown.measure.success_before_ppm, 1000000);
+        check_between_u64(shown.measure.success_after_ppm, 999000, 1000000);
+        check_between_u64(shown.measure.recovered_after_s, 0, 1);
+    }
+}
+
 /* queue: the mean of the means of several seeds. A seed of an hour is off by 0.3, 0.6, 1.1 and 0.3 % (one sigma). */
 
 static void check_queue(struct run run, uint64_t seeds, uint64_t mean_us)
@@ -542,6 +555,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_chain__naive_retries_make_512_of_one),
              cmocka_unit_test(test_sim_heavy_endpoint__a_shared_budget_of_what_is_active_pays_for_the_sick_one),
              cmocka_unit_test(test_sim_heavy_endpoint__a_budget_of_its_own_that_counts_holds),
              cmocka_unit_test(test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load),
+             cmocka_unit_test(test_sim_streams__thousands_of_streams_hold_no_slot_of_a_limit_that_was_cut),
              cmocka_unit_test(test_sim_queue__one_worker_takes_as_long_as_mathematics_says),
              cmocka_unit_test(test_sim_queue__ten_workers_take_as_long_as_erlang_says),
              cmocka_unit_test(test_sim_cut_off__one_caller_that_is_cut_off_costs_nobody_a_call),
