@@ -389,19 +389,23 @@ static bool permit_refuse(struct becalm_permit *permit)
     return false;
 }
 
-/* A place among the probes of this episode, if one is left. */
+/* A place among the probes of this episode, if one is left. When the episode ends meanwhile, what comes after it
+ * decides: a call must not be refused by a breaker that was half open with places left, and is closed. */
 static bool probe_take(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                        const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     uint32_t generation = becalm__breaker_word_generation(word);
-    while (becalm__breaker_word_generation(word) == generation && word_left(word) > 0) {
+    while (becalm__breaker_word_generation(word) == generation) {
+        if (word_left(word) == 0) {
+            return permit_refuse(permit);
+        }
         /* acq_rel on success keeps the release of breaker_enter alive for whoever reads this word next. */
         if (atomic_compare_exchange_weak_explicit(&b->word, &word, word - ONE_PROBE, memory_order_acq_rel,
                                                   memory_order_acquire)) {
             return becalm__permit_give(permit, word, retest_settle(b, policy, at, word));
         }
     }
-    return permit_refuse(permit);
+    return becalm__breaker_admit_any(b, policy, at, word, permit);
 }
 
 /* The place of a probe that said nothing goes to the next. In its own generation only: later there is no such place. */
@@ -557,17 +561,20 @@ static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_p
 
 /* The functions on permits. */
 
-/* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. Who loses the race to get there is refused this
- * once. */
+/* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. Who loses the race to get there is one of the
+ * next, if the probes suffice. */
 BECALM__APART static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                                      const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
+    bool due = at->now >= retest_settle(b, policy, at, word);
+    uint64_t seen = word;
     /* With the first place taken: who opens the door goes through it. */
     uint64_t next = word_next(policy, word, BECALM_BREAKER_HALF_OPEN) - ONE_PROBE;
-    if (at->now >= retest_settle(b, policy, at, word) && permit_enter(b, policy, at, &word, permit, next)) {
+    if (due && permit_enter(b, policy, at, &word, permit, next)) {
         return becalm__permit_give(permit, word, retest_settle(b, policy, at, word));
     }
-    return permit_refuse(permit);
+    word = becalm__breaker_word(b);
+    return word == seen ? permit_refuse(permit) : becalm__breaker_admit_any(b, policy, at, word, permit);
 }
 
 /* Entry: HALF_OPEN. Exit: the same, with a probe less if one was left; or, when the lease is over, OPEN or CLOSED. */
@@ -618,9 +625,8 @@ static becalm_ns retest_peek(const struct becalm_breaker *b, uint64_t word)
     return retest_is_of(retest, word) ? retest_time(retest) : BECALM_NEVER;
 }
 
-bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
+static bool word_passes(const struct becalm_breaker *b, uint64_t word, becalm_ns now)
 {
-    uint64_t word = becalm__breaker_word(b);
     switch (becalm__breaker_word_state(word)) {
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
@@ -634,6 +640,21 @@ bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
         return false;
     }
     BECALM_UNREACHABLE();
+}
+
+/* What refuses is looked at again: another thread may have let itself and others in meanwhile. */
+bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
+{
+    uint64_t word = becalm__breaker_word(b);
+    uint64_t seen;
+    do {
+        if (word_passes(b, word, now)) {
+            return true;
+        }
+        seen = word;
+        word = becalm__breaker_word(b);
+    } while (word != seen);
+    return false;
 }
 
 bool becalm_breaker_closed(const struct becalm_breaker *b)

@@ -247,10 +247,30 @@ static bool may_enter(struct becalm_queue *queue, const struct becalm_gate_polic
     if (waiting < room && held < policy->min_queue) {
         return true;
     }
-    if (room == 0 || held >= share_of(queue->gate, policy, room, held)) {
+    if (held >= share_of(queue->gate, policy, room, held)) {
         return false;
     }
     return waiting < room || room_made(queue, policy, held);
+}
+
+/* Counts one more in line. Of two that find the last place taken by each other, the later one to give it back sees it
+ * free and tries again, as in place_take of limit.c. Where nobody may wait nothing is counted, not even for an instant:
+ * others would think that somebody waits, and not try for a slot. */
+static bool line_admits(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t number,
+                        uint32_t room)
+{
+    struct becalm_gate *gate = queue->gate;
+    while (room > 0) {
+        uint64_t before = atomic_fetch_add_explicit(&gate->waiting, 1, memory_order_relaxed);
+        if (may_enter(queue, policy, number, room, before)) {
+            return true;
+        }
+        uint64_t had = atomic_fetch_sub_explicit(&gate->waiting, 1, memory_order_relaxed);
+        if (before < room || had > room) {
+            return false;
+        }
+    }
+    return false;
 }
 
 /* How long it waits before it is asked whether it stays on. */
@@ -279,8 +299,7 @@ bool becalm_queue_enter(struct becalm_queue *queue, const struct becalm_gate_pol
     struct becalm_gate *gate = queue->gate;
     uint32_t number = becalm__flow_claim(gate->flow, ticket->flow, now, is_idle);
     uint32_t room = is_calm(queue, policy, ticket->timeout, now) ? policy->calm_queue : policy->max_queue;
-    if (!may_enter(queue, policy, number, room, atomic_fetch_add_explicit(&gate->waiting, 1, memory_order_relaxed))) {
-        atomic_fetch_sub_explicit(&gate->waiting, 1, memory_order_relaxed);
+    if (!line_admits(queue, policy, number, room)) {
         return false;
     }
     ticket->patience /= stands(queue, policy, ticket, now) ? 2 : 1;

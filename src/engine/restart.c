@@ -187,11 +187,13 @@ bool becalm_parking_enter(struct becalm_parking *line, uint64_t room, becalm_ns 
 {
     BECALM_ASSERT(berth->parking == NULL);
     bool again = berth->parked_at != 0;
-    uint64_t others = atomic_fetch_add_explicit(&line->restart->parked, 1, memory_order_relaxed);
-    if (others >= room && !again) {
-        atomic_fetch_sub_explicit(&line->restart->parked, 1, memory_order_relaxed);
-        return false;
-    }
+    uint64_t others = word_get(&line->restart->parked);
+    do { /* counted only if there is room: nobody is refused for one that is refused itself */
+        if (others >= room && !again) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&line->restart->parked, &others, others + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
     berth->verdict = BECALM_BERTH_WAITS;
     berth->parked_at = becalm_ns_max(1, now);
     /* From the end: new calls belong there, and who was refused comes back in the order in which it was let go. */
