@@ -80,6 +80,9 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_object_end(json);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
         json_integer(json, "queue_max", measure->service[i].queue_most);
+        if (plan->services[i].quota_milli > 0) {
+            json_integer(json, "rate_limited", run->result->service[i].limited);
+        }
         if (scenario_streams(&plan->services[i])) {
             json_integer(json, "answers_max", run->result->service[i].answers_most);
         }

@@ -340,6 +340,7 @@ static void op_end(struct world *w, uint32_t id, const struct becalm_action *act
                                     : op->answered            ? BECALM_OUTCOME_BROKEN /* it was cut */
                                     : w->hop[op->hop].is_gate ? gate_answer(&op->call.record)
                                                               : BECALM_OUTCOME_REJECTED;
+    struct child_end end = {kind, action->mark, kind == BECALM_OUTCOME_RATE_LIMITED ? op->hint : 0};
     uint32_t job = op->job;
     uint32_t client = op->client;
     uint32_t caller = op->caller;
@@ -351,7 +352,7 @@ static void op_end(struct world *w, uint32_t id, const struct becalm_action *act
     op->generation++;
     pool_give(&w->ops, id);
     if (job != NOTHING) {
-        job_child_done(w, job, kind, action->mark);
+        job_child_done(w, job, &end);
     } else {
         caller_answered(w, client, caller);
     }
@@ -442,6 +443,8 @@ void op_begin(struct world *w, const struct op_origin *origin)
     op->hop = origin->hop;
     op->caller = origin->caller;
     op->client = origin->client;
+    op->tenant = parent == NULL ? origin->client : parent->tenant;
+    op->hint = 0;
     op->endpoint = origin->endpoint;
     op->job = origin->job;
     op->root_at = parent == NULL ? w->clock.now : parent->root_at;
@@ -493,8 +496,9 @@ void op_head(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, cons
 void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = *outcome};
+    struct op *op = op_at(w, id);
+    op->hint = outcome->hint;
     if (outcome->no_listener) {
-        const struct op *op = op_at(w, id);
         w->hop[op->hop].state[(size_t)op->caller * w->hop[op->hop].kinds]->refused = true;
     }
     op_step(w, id, attempt, &event);

@@ -106,6 +106,7 @@ static bool service_load(struct reading *r, struct scenario_service *service, ui
         .gate_retries = true,
         .instances = 1,
         .hang = 10 * BECALM_S,
+        .quota_burst = 10,
         .accept_max = SCENARIO_NONE,
         .restart = 5 * BECALM_S,
         .fan_out = 1,
@@ -119,6 +120,10 @@ static bool service_load(struct reading *r, struct scenario_service *service, ui
     (void)apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "time", "time: {exponential: 10ms}");
     times_load(r, value, &service->time, &service->body);
+    const struct yaml_node *quota = value_of(value, "quota");
+    if (quota != NULL && quota->kind == YAML_MAPPING) {
+        need(&r->l, key, quota, "rate", "quota: {rate: 10/s}");
+    }
     const struct yaml_node *endpoints = named(&r->l, value, "endpoints", ENDPOINTS_MAX);
     if (endpoints != NULL && !endpoints_load(r, service, endpoints)) {
         return false;

@@ -50,6 +50,9 @@ struct scenario_service {
     uint32_t hang_ppm;  /* of the attempts that reach it: `hang` is added */
     bool hang_first;    /* only first attempts hang */
     becalm_ns hang;
+    uint64_t quota_milli;     /* requests per second that it takes of each client, in thousandths; 0: any number */
+    uint32_t quota_burst;     /* and so many at once */
+    becalm_ns quota_after;    /* what it asks those to wait whom it answers with 429; 0: it does not say */
     bool row;                 /* one versioned row: an attempt reads it, then writes with the version that it saw */
     uint32_t accept_max;      /* connections that it takes in 100 ms; more, and it falls over; SCENARIO_NONE: any */
     becalm_ns restart;        /* how long it is down then */

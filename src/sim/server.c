@@ -31,11 +31,12 @@ static void job_lost(struct world *w, uint32_t id)
 
 static uint32_t status_of(enum becalm_outcome_kind kind)
 {
-    return kind == BECALM_OUTCOME_OK         ? 200
-           : kind == BECALM_OUTCOME_REFUSED  ? 0
-           : kind == BECALM_OUTCOME_CONFLICT ? 409
-           : kind == BECALM_OUTCOME_LATE     ? 504
-                                             : 503;
+    return kind == BECALM_OUTCOME_OK             ? 200
+           : kind == BECALM_OUTCOME_REFUSED      ? 0
+           : kind == BECALM_OUTCOME_CONFLICT     ? 409
+           : kind == BECALM_OUTCOME_RATE_LIMITED ? 429
+           : kind == BECALM_OUTCOME_LATE         ? 504
+                                                 : 503;
 }
 
 static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
@@ -54,6 +55,15 @@ static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind ki
                                          .kind = JOB_ANSWERED,
                                          .id = id,
                                          .generation = job->generation});
+}
+
+/* The client has used up its quota: 429, with Retry-After if the service says how long to wait. */
+static void job_limit(struct world *w, uint32_t id, becalm_ns retry_after)
+{
+    struct job *job = job_at(w, id);
+    job_answer(w, id, BECALM_OUTCOME_RATE_LIMITED, BECALM_MARK_NONE);
+    job->outcome.has_hint = job->outcome.own_hint = retry_after > 0;
+    job->outcome.hint = retry_after;
 }
 
 /* The service's own answer, which may go on for a while after its head. */
@@ -133,6 +143,7 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
         .endpoint = op->endpoint,
         .service = hop->to,
         .host = action->host == BECALM_NO_HOST ? 0 : action->host,
+        .tenant = op->tenant,
         .root = op->root,
         .root_at = op->root_at,
         .deadline_at = action->timeout_at,
@@ -319,6 +330,25 @@ static bool row_write(struct service *service, const struct job *job)
     return current;
 }
 
+/* Takes a request of this client's from its quota. False: it is used up. The quota is whole again at `quota_at`; each
+ * request moves that by what it takes to earn one, and never beyond what a burst takes. */
+static bool quota_take(const struct world *w, struct service *service, uint32_t tenant)
+{
+    const struct scenario_service *plan = service->plan;
+    becalm_ns each = 1000 * BECALM_S / plan->quota_milli;
+    becalm_ns next = becalm_ns_max(service->quota_at[tenant], w->clock.now) + each;
+    if (next > w->clock.now + each * plan->quota_burst) {
+        return false;
+    }
+    service->quota_at[tenant] = next;
+    return true;
+}
+
+static becalm_ns whole_seconds(becalm_ns time)
+{
+    return (time + BECALM_S - 1) / BECALM_S * BECALM_S;
+}
+
 void job_arrives(struct world *w, uint32_t id)
 {
     struct job *job = job_at(w, id);
@@ -362,6 +392,9 @@ void job_arrives(struct world *w, uint32_t id)
     }
     if (service_is_down(service)) {
         job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+    } else if (service->quota_at != NULL && !quota_take(w, service, job->tenant)) {
+        counts->limited++;
+        job_limit(w, id, whole_seconds(service->plan->quota_after));
     } else if (host->busy < host_workers(service)) {
         job_start(w, service, id);
     } else if (host->queue.count < service->plan->queue_max) {
@@ -473,12 +506,17 @@ void job_served(struct world *w, uint32_t id)
     job_calls(w, id);
 }
 
-void job_child_done(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
+void job_child_done(struct world *w, uint32_t id, const struct child_end *end)
 {
     struct job *job = job_at(w, id);
-    bool good = kind == BECALM_OUTCOME_OK;
+    bool good = end->kind == BECALM_OUTCOME_OK;
+    if (job->stage == JOB_AT_GATE && end->kind == BECALM_OUTCOME_RATE_LIMITED) {
+        job_limit(w, id, end->hint);
+        job->outcome.mark = w->options->carries_marks ? end->mark : BECALM_MARK_NONE;
+        return;
+    }
     if (job->stage == JOB_AT_GATE) {
-        job_answer(w, id, kind, mark);
+        job_answer(w, id, end->kind, end->mark);
         return;
     }
     if (job->body == BECALM_NEVER) { /* the gate has passed the head on */
@@ -490,7 +528,7 @@ void job_child_done(struct world *w, uint32_t id, enum becalm_outcome_kind kind,
         return;
     }
     job->failed |= !good;
-    job->mark = good ? job->mark : mark;
+    job->mark = good ? job->mark : end->mark;
     job->pending--;
     if (job->pending > 0 || job->stage == JOB_RETURNS) {
         return; /* it waits for more, or its host was killed meanwhile */
@@ -638,7 +676,9 @@ bool services_make(struct world *w)
         service->rolling_host = NOTHING;
         service->gate = NOTHING;
         service->host = calloc(service->plan->hosts, sizeof *service->host);
-        if (service->host == NULL || !endpoints_make(service)) {
+        bool quota = service->plan->quota_milli > 0;
+        service->quota_at = quota ? calloc(w->plan->client_count + 1, sizeof *service->quota_at) : NULL;
+        if (service->host == NULL || !endpoints_make(service) || (quota && service->quota_at == NULL)) {
             return false;
         }
     }
@@ -653,6 +693,7 @@ void services_free(struct world *w)
         }
         free(w->service[i].host);
         free(w->service[i].endpoint);
+        free(w->service[i].quota_at);
     }
     free(w->service);
 }

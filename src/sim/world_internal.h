@@ -185,7 +185,9 @@ struct op {
     uint32_t caller;
     uint32_t job; /* whose work it is part of; NOTHING: a client's */
     uint32_t client;
+    uint32_t tenant;   /* the client whose call it is part of */
     uint32_t endpoint; /* 0: the service itself */
+    becalm_ns hint;    /* of a gate: what the latest answer asked its caller to wait; 0: nothing */
     becalm_ns root_at; /* when the client's call began */
     becalm_ns wake_at;
     bool answered; /* an answer's head has come, and its body is on its way */
@@ -271,6 +273,7 @@ struct job {
     uint32_t service;
     uint32_t endpoint;
     uint32_t host;
+    uint32_t tenant;  /* the client whose call it is part of */
     uint32_t pending; /* calls of its own */
     uint32_t call;    /* AT_GATE: the gate's */
     bool left;        /* its caller has given it up, and the gate knows */
@@ -330,6 +333,7 @@ struct service {
     uint32_t accepted; /* so far, in the 100 ms that are being counted */
     uint64_t accept_bin;
     uint64_t answers;       /* in progress */
+    becalm_ns *quota_at;    /* by client: when its quota is whole again; NULL: there is none */
     uint64_t version;       /* of a row: how often it was written */
     bool has_effect;        /* itself, or a service that it calls */
     uint32_t *executed;     /* by operation, so often; only where plan->effect */
@@ -365,7 +369,12 @@ void job_left(struct world *, uint32_t id);
 void job_accepted(struct world *, uint32_t id);
 
 /* A call that this job made has ended so; or the gate's, which is what the job is answered. */
-void job_child_done(struct world *, uint32_t id, enum becalm_outcome_kind, enum becalm_mark_kind);
+struct child_end {
+    enum becalm_outcome_kind kind;
+    enum becalm_mark_kind mark;
+    becalm_ns hint; /* of a 429 that a gate passes on; 0: none */
+};
+void job_child_done(struct world *, uint32_t id, const struct child_end *);
 
 /* ---- effect.c ---- */
 

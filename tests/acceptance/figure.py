@@ -81,6 +81,15 @@ def latency(quantile):
     return latency_at
 
 
+def client(name):
+    """Success of one client's calls, in the whole run."""
+
+    def success_of_client(run):
+        return run["by_client"][name]["success"]
+
+    return success_of_client
+
+
 def client_in_fault(name):
     """Of one client's calls."""
 

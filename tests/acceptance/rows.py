@@ -583,6 +583,10 @@ def small(wanted, today=None):
     return least("small in fault", figure.client_in_fault("small"), wanted, today)
 
 
+def tenant(name, wanted, today=None):
+    return least(f"tenant {name}", figure.client(name), wanted, today)
+
+
 WORLDS = [
     world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98, 0.886)),
     world("1b", "batches of 20, the service hangs", "01b-batch-hang", after(0.98, 0.922)),
@@ -593,6 +597,7 @@ WORLDS = [
     world("3c", "gate, healthy 25 s", "03c-25s-gate", whole(0.98)),
     world("4", "3000 calls at once", "04-batch-3000", whole(0.98)),
     world("4b", "1800 long polls", "04b-long-poll", whole(0.98)),
+    world("6", "gate, one tenant is over its quota, the other meets errors", "06-tenants", tenant("b", 0.99)),
     world("7", "gate, healthy bursts of 120", "07-burst-gate", whole(0.96, 0.911)),
     world("8", "gate, one caller's surge x10: the small callers in it", "08-neighbour-surge", small(0.75)),
     world("9", "gate, latency steps to .4 of the timeout", "09-latency-step-gate", whole(0.98)),

@@ -417,6 +417,21 @@ static void test_scenario__endpoints_have_what_their_service_has(void **state)
                   "test.yaml:8:46: error: a: write a share of the calls, like 30% [wrong-type]\n");
 }
 
+static void test_scenario__a_quota_has_a_rate(void **state)
+{
+    (void)state;
+    struct scenario_file *file = parse("length: 10s\n"
+                                       "services: {api: {time: {constant: 10ms}, quota: {rate: 90/m}}}\n"
+                                       "clients: {users: {to: api, rate: 1/s}}\n");
+    check_eq_u64(scenario_of(file)->services[0].quota_milli, 1500);
+    check_eq_u64(scenario_of(file)->services[0].quota_burst, 10);
+    check_eq_u64(scenario_of(file)->services[0].quota_after, 0);
+    scenario_free(file);
+    check_refused("length: 10s\nservices: {api: {time: {constant: 10ms}, quota: {burst: 3}}}\n"
+                  "clients: {users: {to: api, rate: 1/s}}\n",
+                  "test.yaml:2:12: error: api has no rate; write quota: {rate: 10/s} [missing]\n");
+}
+
 static void test_scenario__a_client_has_a_rate_or_a_loop(void **state)
 {
     (void)state;
@@ -978,6 +993,7 @@ BECALM_TESTS(cmocka_unit_test(test_scenario__one_slip_is_one_error),
              cmocka_unit_test(test_scenario__a_mixture_has_parts_with_weights),
              cmocka_unit_test(test_scenario__samples_come_from_a_file_beside_it),
              cmocka_unit_test(test_scenario__endpoints_have_what_their_service_has),
+             cmocka_unit_test(test_scenario__a_quota_has_a_rate),
              cmocka_unit_test(test_scenario__a_client_has_a_rate_or_a_loop),
              cmocka_unit_test(test_scenario__rows_connections_and_effects_have_keys),
              cmocka_unit_test(test_scenario__whoever_keeps_connections_does_not_call),
