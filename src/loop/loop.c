@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BATCH 256
+#define BATCH   256
+#define BATCHES 16              /* heard before timers have their turn */
+#define LATE    (5 * BECALM_MS) /* more than any sleep is rounded by: somebody kept us from our work */
 
 static becalm_ns clock_read(clockid_t clock)
 {
@@ -178,28 +180,40 @@ static void free_dead(struct loop *loop)
     }
 }
 
-/* How long epoll may sleep: rounded up, since timers are never early. */
-static int sleep_ms(struct loop *loop)
+/* How long epoll may sleep until something is due: rounded up, since timers are never early. */
+static int sleep_ms(const struct loop *loop, becalm_ns due)
 {
-    becalm_ns next = loop->first_task != NULL ? loop->now : wheel_next(&loop->wheel);
-    if (next == BECALM_NEVER) {
+    if (due == BECALM_NEVER) {
         return -1;
     }
-    becalm_ns left = becalm_ns_left(loop->now, next);
+    becalm_ns left = becalm_ns_left(loop->now, due);
     return left > 3600 * BECALM_S ? 3600 * 1000 : (int)((left + BECALM_MS - 1) / BECALM_MS);
 }
 
-void loop_run(struct loop *loop)
+/* One batch of what has happened. True: there may be more. */
+static bool hear(struct loop *loop, int sleep)
 {
     struct epoll_event event[BATCH];
+    int count = epoll_wait(loop->epoll_fd, event, BATCH, sleep);
+    loop_read_clock(loop);
+    for (int i = 0; i < count; i++) {
+        struct source *source = event[i].data.ptr;
+        if (source->fd >= 0) { /* else it was buried by an event before it in this batch */
+            source->ready(source, event[i].events);
+        }
+    }
+    return count == BATCH || count < 0; /* below 0: a signal came, or the whole process stood still */
+}
+
+/* Timers come after whatever has happened by then: a process that was kept from its work for a while would else take
+ * for late what lies in its sockets. But they come, however much happens. */
+void loop_run(struct loop *loop)
+{
     while (!loop->stop) {
-        int count = epoll_wait(loop->epoll_fd, event, BATCH, sleep_ms(loop));
-        loop_read_clock(loop);
-        for (int i = 0; i < count; i++) {
-            struct source *source = event[i].data.ptr;
-            if (source->fd >= 0) { /* else it was buried by an event before it in this batch */
-                source->ready(source, event[i].events);
-            }
+        becalm_ns due = loop->first_task != NULL ? loop->now : wheel_next(&loop->wheel);
+        bool more = hear(loop, sleep_ms(loop, due)) || becalm_ns_since(loop->now, due) > LATE;
+        for (int i = 1; more && !loop->stop && i < BATCHES; i++) {
+            more = hear(loop, 0);
         }
         wheel_run(&loop->wheel, loop->now);
         run_tasks(loop);

@@ -2,6 +2,7 @@
 """What the gateway does not take: ambiguous framing from either side, and more than its caps."""
 
 import json
+import signal
 import threading
 import time
 
@@ -330,6 +331,27 @@ def test_a_head_that_does_not_come_gets_408(pair):
         assert wire.ask().status == 200
         answer = wire.send(b"GET / HT").answer()
         assert answer.status == 408, "on a connection that was used before, too"
+
+
+def test_heads_that_came_while_the_process_stood_still_are_in_time(gateway, host):
+    """More of them than are heard at once: timers come after whatever has happened."""
+    there = host()
+    for seconds in (2, 8, 32, 50):  # until all are connected before the first one's time is over
+        made = gateway(policy_of([there], f"headerTimeout: {seconds}s"))
+        begin = time.monotonic()
+        wires = [made.wire() for _ in range(600)]
+        wait_until(lambda: made.metric("becalm_connections") >= 600)
+        made.signal(signal.SIGSTOP)
+        if all(wire.says_nothing(0) for wire in wires):
+            break
+        made.signal(signal.SIGCONT)
+    for wire in wires:
+        wire.send(request())
+    time.sleep(max(0, begin + seconds + 1 - time.monotonic()))
+    made.signal(signal.SIGCONT)
+    assert {wire.answer().status for wire in wires} == {200}
+    for wire in wires:
+        wire.close()
 
 
 def test_a_head_that_drips_gets_408_as_well(pair):
