@@ -17,8 +17,8 @@ import { chromium } from "playwright-core";
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-const PATIENCE = 30; // seconds, for anything: the machine may be busy with other tests
-const WHOLE = 140; // seconds, for all tests of a file
+const PATIENCE = 60; // seconds, for anything: the machine may be busy with other tests
+const WHOLE = 800; // seconds, for all tests of a file: a guard, idle it takes a twentieth of it
 
 export const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 

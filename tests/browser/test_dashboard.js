@@ -364,14 +364,14 @@ test("every view is accessible, fits, and looks right: light and dark, phone and
   assert.ok(hosts[0].seen > 0);
 });
 
-/** How long, of so many milliseconds, the page was busy with tasks over 50 ms. */
-async function busyFor(page, milliseconds) {
-  await page.evaluate(() => {
-    globalThis.busy = 0;
-    new PerformanceObserver((list) => list.getEntries().forEach((entry) => (globalThis.busy += entry.duration))).observe({ entryTypes: ["longtask"] });
-  });
+/** How many milliseconds the page has worked while so many passed: its own time, however busy the machine is. */
+async function workedFor(page, milliseconds) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const worked = async () => (await session.send("Performance.getMetrics")).metrics.find((each) => each.name === "TaskDuration").value;
+  const before = await worked();
   await sleep(milliseconds);
-  return page.evaluate(() => globalThis.busy);
+  return ((await worked()) - before) * 1000;
 }
 
 test("two hundred services: the list is whole, filtered at a key, and the page has time to spare", async (t) => {
@@ -384,10 +384,10 @@ test("two hundred services: the list is whole, filtered at a key, and the page h
   await live(page);
   await page.getByText("200 services", { exact: true }).waitFor();
   assert.equal(await page.locator(".services tbody tr").count(), 200);
-  const busy = await busyFor(page, 3000);
+  const busy = await workedFor(page, 3000);
   const bytes = (await (await fetch(`${gateway.admin}/api/sample`)).text()).length;
-  t.diagnostic(`200 services: ${bytes} bytes a second, ${Math.round(busy / 3)} ms a second in tasks over 50 ms`);
-  assert.ok(busy < 1000, `${busy} ms of 3000 in long tasks`);
+  t.diagnostic(`200 services: ${bytes} bytes a second, ${Math.round(busy / 3)} ms of work a second`);
+  assert.ok(busy > 0 && busy < 1500, `${busy} ms of work in 3000`);
   await page.getByLabel("Filter").fill("-19");
   await page.getByText("10 of 200 services").waitFor();
   assert.equal(await page.locator(".services tbody tr").count(), 10);

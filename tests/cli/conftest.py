@@ -10,6 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BECALM", str(ROOT / "build/dev/becalm"))
+GUARD = 600  # seconds, against what never ends: no claim, for a sanitized program on a busy machine may need minutes
 
 
 def environment(**more):
@@ -54,7 +55,7 @@ def section(text, title):
 def becalm(tmp_path):
     """becalm("check", "policy.yaml"): runs it in an empty folder, and gives what it said and how it ended."""
 
-    def run(*args, stdin=None, env=None, cwd=tmp_path, timeout=60):
+    def run(*args, stdin=None, env=None, cwd=tmp_path, timeout=GUARD):
         return subprocess.run(
             [PROGRAM, *map(str, args)],
             input=stdin,

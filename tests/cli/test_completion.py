@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import environment
+from conftest import GUARD, environment
 
 BASH = """
 source "$1"
@@ -102,7 +102,7 @@ def zsh(script, tmp_path):
             ["zsh", "-f", "-c", ZSH_OUTER],
             check=True,
             cwd=tmp_path,
-            timeout=60,
+            timeout=GUARD,
             env=environment(
                 SCRIPT="" if installed else str(path),
                 INSTALLED=str(tmp_path / "site-functions"),

@@ -19,7 +19,7 @@ import time
 
 import pytest
 
-from conftest import PROGRAM, environment
+from conftest import GUARD, PROGRAM, environment
 
 FAST = ["--delay", "1ms", "--jitter", "none"]
 
@@ -54,7 +54,17 @@ def start(run, *args, **more):
     )
 
 
-def until(claim, seconds=20):
+def in_time(runs, *claims):
+    """runs("500ms") runs something with that timeout, in which a command must have come so far that the claims about
+    its end hold. How far it comes in which time is the machine's business: a busy one gets more. The last end."""
+    for timeout in ("500ms", "2s", "8s", "32s"):
+        done = runs(timeout)
+        if all(claim(done) for claim in claims):
+            break
+    return done
+
+
+def until(claim, seconds=GUARD):
     """Waits until it holds; generous, because sanitizers and a busy machine are slow."""
     end = time.monotonic() + seconds
     while not claim():
@@ -167,7 +177,7 @@ def test_exec__what_is_not_there_is_retried_if_asked(run, tmp_path):
     script.with_suffix(".new").write_text("#!/bin/sh\necho there\n")
     script.with_suffix(".new").chmod(0o755)
     script.with_suffix(".new").rename(script)
-    assert waiter.communicate(timeout=60)[0] == "there\n" and waiter.returncode == 0
+    assert waiter.communicate(timeout=GUARD)[0] == "there\n" and waiter.returncode == 0
 
 
 @pytest.mark.parametrize("args", [[], ["--"], ["--nonsense", "--", "true"], ["--retries", "x", "--", "true"]])
@@ -202,7 +212,7 @@ def test_exec__waits_are_told_in_few_digits(run, wait, said):
     child = start(run, "--delay", wait, "--max-delay", "1h", "--jitter", "none", "--", "false")
     assert child.stderr.readline() == f"becalm exec: false exited with 1; retry 1 of 2 in {said}\n"
     child.terminate()
-    child.communicate(timeout=60)
+    child.communicate(timeout=GUARD)
 
 
 def test_exec__no_wait_is_longer_than_max_delay_although_the_first_would_be(run):
@@ -232,7 +242,7 @@ def test_exec__a_code_above_128_alone_is_not_called_a_signal(run):
 def test_exec__whose_reader_has_gone_is_not_retried(run, tmp_path):
     out = tmp_path / "codes"
     subprocess.run(
-        ["sh", "-c", f"{{ {PROGRAM} exec -- yes; echo $? >{out}; }} | head -1"], env=run.environment, timeout=60, check=True,
+        ["sh", "-c", f"{{ {PROGRAM} exec -- yes; echo $? >{out}; }} | head -1"], env=run.environment, timeout=GUARD, check=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
     )
     assert out.read_text() == "141\n"
@@ -279,7 +289,9 @@ def test_exec__unlimited_retries_go_beyond_what_a_policy_may_say(run):
 
 
 def test_exec__an_attempt_that_takes_too_long_is_stopped_and_retried(run):
-    done = run(*FAST, "--timeout", "1s", "-r", "1", *sh('echo $BECALM_ATTEMPT; test "$BECALM_ATTEMPT" = 1 || sleep 100'))
+    script = 'echo $BECALM_ATTEMPT; test "$BECALM_ATTEMPT" = 1 || exec sleep 100'
+    done = in_time(lambda timeout: run(*FAST, "--timeout", timeout, "-r", "1", *sh(script)),
+                   lambda done: (done.returncode, done.stdout) == (0, "0\n1\n"))  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "0\n1\n")
     assert "sh took too long and was stopped; retry 1 of 1" in done.stderr
 
@@ -289,9 +301,12 @@ def test_exec__when_the_last_attempt_took_too_long_it_is_124(run):
 
 
 def test_exec__timeouts_are_not_retried_when_only_other_codes_are(run):
-    done = run(*FAST, "--timeout", "500ms", "--retry-on", "1", *sh("echo x; exec sleep 100"))
+    def hangs(timeout, *args):
+        return run(*FAST, "--timeout", timeout, *args, *sh("echo x; exec sleep 100"))
+
+    done = in_time(lambda timeout: hangs(timeout, "--retry-on", "1"), lambda done: done.stdout == "x\n")
     assert (done.returncode, done.stdout) == (124, "x\n")
-    done = run(*FAST, "--timeout", "500ms", "--retry-on", "124", "-r", "1", *sh("echo x; exec sleep 100"))
+    done = in_time(lambda timeout: hangs(timeout, "--retry-on", "124", "-r", "1"), lambda done: done.stdout == "x\nx\n")
     assert (done.returncode, done.stdout) == (124, "x\nx\n")
 
 
@@ -337,22 +352,26 @@ def alive(pid):
 def test_exec__a_timeout_ends_grandchildren_too_even_deaf_ones(run, tmp_path):
     note = tmp_path / "pid"
     script = f'sh -c \'trap "" TERM; echo $$ >{note}; while :; do sleep 0.05; done\' & wait'
-    done = run("-q", "-r", "0", "--timeout", "300ms", "--kill-after", "50ms", *sh(script))
+    done = in_time(lambda timeout: run("-q", "-r", "0", "--timeout", timeout, "--kill-after", "50ms", *sh(script)),
+                   lambda _: note.exists() and note.read_text())  # fmt: skip
     assert done.returncode == 124
     until(lambda: not alive(int(note.read_text())))
 
 
 def test_exec__a_grandchild_gets_its_time_between_term_and_kill(run, tmp_path):
     note = tmp_path / "note"
-    tidy = f'trap "echo tidied >>{note}; exit" TERM; sleep 30 >/dev/null 2>&1 & echo ready >>{note}; wait'
-    done = run("-q", "-r", "0", "--timeout", "500ms", "--kill-after", "30s", "--", "sh", "-c", f"sh -c '{tidy}' & wait")
+    tidy = f'trap "echo tidied >>{note}; exit" TERM; sleep 30 >/dev/null 2>&1 & echo ready >{note}; wait'
+    done = in_time(lambda timeout: run("-q", "-r", "0", "--timeout", timeout, "--kill-after", "5m", "--", "sh", "-c",
+                                       f"sh -c '{tidy}' & wait"),
+                   lambda _: note.exists() and "ready" in note.read_text())  # fmt: skip
     assert done.returncode == 124 and note.read_text() == "ready\ntidied\n"
 
 
 def test_exec__a_stopped_command_hears_the_term_of_its_timeout(run, tmp_path):
     note = tmp_path / "note"
     script = f'trap "echo tidied >{note}; exit" TERM; kill -STOP $$; while :; do sleep 0.02; done'
-    done = run("-q", "-r", "0", "--timeout", "300ms", "--kill-after", "30s", *sh(script))
+    done = in_time(lambda timeout: run("-q", "-r", "0", "--timeout", timeout, "--kill-after", "5m", *sh(script)),
+                   lambda _: note.exists())  # fmt: skip
     assert done.returncode == 124 and note.read_text() == "tidied\n"
 
 
@@ -409,7 +428,7 @@ def test_exec__the_cap_of_input_is_the_one_that_was_asked_for(run):
 def test_exec__a_file_is_rewound_whatever_its_size(run, tmp_path):
     (tmp_path / "file").write_text("skip\n" + "y" * 300_000)
     script = f"{{ read skipped; {PROGRAM} exec -q --delay 1ms --stdin-max 10 -- sh -c 'cat | wc -c; exit 1'; }} <{tmp_path}/file"
-    done = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, encoding="utf-8", env=run.environment, timeout=60)
+    done = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, encoding="utf-8", env=run.environment, timeout=GUARD)
     assert done.stdout.split() == ["300000"] * 3
 
 
@@ -425,7 +444,7 @@ def test_exec__a_command_that_closes_its_input_is_not_disturbed(run):
 
 def test_exec__closed_descriptors_harm_nothing(run):
     script = f"{PROGRAM} exec -- sh -c 'exit 5' <&- >&- 2>&-"
-    assert subprocess.run(["sh", "-c", script], env=run.environment, timeout=60).returncode == 5
+    assert subprocess.run(["sh", "-c", script], env=run.environment, timeout=GUARD).returncode == 5
 
 
 # ---- output ----
@@ -452,7 +471,7 @@ def test_exec__two_streams_that_go_to_one_place_stay_in_order(run, args):
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         env=run.environment,
-        timeout=60,
+        timeout=GUARD,
         check=True,
     )
     assert done.stdout == "".join(f"out {i}\nerr {i}\n" for i in range(500))
@@ -467,7 +486,7 @@ def test_exec__what_is_too_much_to_keep_is_shown_and_not_retried(run):
 def test_exec__a_reader_that_goes_away_ends_the_command_also_through_us(run):
     script = f"{PROGRAM} exec -q --output last --output-max 1kB -- yes | head -1"
     done = subprocess.run(
-        ["sh", "-c", script], stdout=subprocess.PIPE, encoding="utf-8", env=run.environment, timeout=60,
+        ["sh", "-c", script], stdout=subprocess.PIPE, encoding="utf-8", env=run.environment, timeout=GUARD,
         preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
     )
     assert done.stdout == "y\n"
@@ -478,14 +497,14 @@ def test_exec__without_a_reader_the_code_is_still_the_command_s(run):
     process.stdout.close()
     process.stderr.close()
     process.stdin.close()
-    assert process.wait(timeout=60) == 6
+    assert process.wait(timeout=GUARD) == 6
 
 
 @pytest.mark.parametrize("args", [["--output", "last"], ["--output", "once"], ["--fail-if", "never"]])
 def test_exec__output_that_can_t_be_written_is_a_failure_of_ours(run, args):
     with open("/dev/full", "w") as full:
         done = subprocess.run([PROGRAM, "exec", "-q", *args, "--", "echo", "hi"], stdout=full, stderr=subprocess.PIPE,
-                              encoding="utf-8", env=run.environment, timeout=60)
+                              encoding="utf-8", env=run.environment, timeout=GUARD)
     assert (done.returncode, done.stderr) == (
         125, "becalm exec: the output of echo can't be written: No space left on device\n",
     )
@@ -503,8 +522,14 @@ def test_exec__a_grandchild_that_keeps_the_pipe_open_holds_nobody_up(run, tmp_pa
 
 
 def test_exec__what_a_grandchild_prints_right_after_is_taken_too(run):
-    done = run("--output", "last", *sh("(sleep 0.02; echo late) & echo early"))
-    assert done.stdout == "early\nlate\n"
+    """Within a moment, which a busy machine may need for less: it is taken when it comes in time."""
+    script = "(sleep 0.02; echo late) & echo early"
+    for _ in range(20):
+        done = run("--output", "last", *sh(script))
+        assert done.stdout in ("early\nlate\n", "early\n")
+        if done.stdout != "early\n":
+            return
+    raise AssertionError("it is never taken")
 
 
 # ---- patterns ----
@@ -539,14 +564,14 @@ def test_exec__output_may_forbid_retries(run):
 def test_exec__output_passes_as_it_comes_while_it_is_searched(run):
     process = start(run, "--fail-if", "never", *sh("echo first; read x; echo $x"), stdin=subprocess.PIPE)
     assert process.stdout.readline() == "first\n"  # it waits for us, so this was not kept back
-    assert process.communicate("second\n", timeout=60)[0] == "second\n"
+    assert process.communicate("second\n", timeout=GUARD)[0] == "second\n"
 
 
 def test_exec__lines_without_end_and_bytes_of_any_kind_are_fine(run):
     script = "head -c 1000000 /dev/zero; printf '\\377\\n'; head -c 5000 /dev/zero | tr '\\0' a; printf needle"
     done = subprocess.run(
         [PROGRAM, "exec", "-q", "--delay", "1ms", "-r", "1", "--fail-if", "needle", *sh(script)],
-        stdout=subprocess.PIPE, env=run.environment, timeout=60,
+        stdout=subprocess.PIPE, env=run.environment, timeout=GUARD,
     )
     assert done.returncode == 1 and done.stdout == 2 * (b"\0" * 1_000_000 + b"\xff\n" + b"a" * 5000 + b"needle")
 
@@ -568,7 +593,7 @@ def test_exec__a_line_has_one_beginning_and_one_end_however_long_it_is(run):
 def test_exec__a_dot_matches_any_byte(run):
     for locale in ("C.UTF-8", "C"):
         done = subprocess.run([PROGRAM, "exec", "-q", "-r", "0", "--fail-if", "^x.y$", *sh("printf 'x\\377y\\n'")],
-                              stdout=subprocess.DEVNULL, env={**run.environment, "LC_ALL": locale}, timeout=60)
+                              stdout=subprocess.DEVNULL, env={**run.environment, "LC_ALL": locale}, timeout=GUARD)
         assert done.returncode == 1
     assert run("-q", "-r", "0", "--fail-if", "f\u00fcr", *sh("echo f\u00fcr")).returncode == 1
 
@@ -586,7 +611,7 @@ def test_exec__a_signal_ends_the_waiting_at_once(run, number):
     process = start(run, "--delay", "1h", "--jitter", "none", "--", "false")
     assert "retry 1 of 2 in 1h" in process.stderr.readline()
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=GUARD)
     assert process.returncode == 128 + number and err == ""
 
 
@@ -596,7 +621,7 @@ def test_exec__a_signal_is_passed_on_to_the_whole_group(run, number, tmp_path):
     process = start(run, *FAST, *sh(script))
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=GUARD)
     assert process.returncode == 128 + number and out == ""
     until(lambda: not alive(int((tmp_path / "pid").read_text())))
 
@@ -605,7 +630,7 @@ def test_exec__a_command_that_ends_tidily_when_told_keeps_its_own_code(run):
     process = start(run, *FAST, *sh('trap "echo bye; exit 3" TERM; sleep 30 >/dev/null 2>&1 & echo ready; wait'))
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    assert process.communicate(timeout=60)[0] == "bye\n" and process.returncode == 3
+    assert process.communicate(timeout=GUARD)[0] == "bye\n" and process.returncode == 3
 
 
 DEAF = 'trap "" INT TERM HUP QUIT; '
@@ -618,7 +643,7 @@ def test_exec__who_does_not_hear_that_signal_is_killed_with_its_group(run, numbe
     process = start(run, *FAST, "--kill-after", "50ms", *sh(DEAF + script))
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=GUARD)
     assert (process.returncode, out, err) == (128 + signal.SIGKILL, "", "")
     until(lambda: not alive(int((tmp_path / "pid").read_text())))
 
@@ -627,7 +652,7 @@ def test_exec__who_is_told_to_end_may_take_longer_than_at_a_timeout(run):
     process = start(run, *FAST, *sh('trap "sleep 6; exit 3" TERM; echo ready; while :; do sleep 0.05; done'))
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    process.communicate(timeout=60)
+    process.communicate(timeout=GUARD)
     assert process.returncode == 3
 
 
@@ -635,7 +660,7 @@ def test_exec__who_is_killed_after_a_signal_has_not_timed_out(run):
     process = start(run, *FAST, "--kill-after", "50ms", "--timeout", "1m", "--json", *sh(DEAF + "echo ready; sleep 1000"))
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    report = json.loads(process.communicate(timeout=50)[1])
+    report = json.loads(process.communicate(timeout=GUARD)[1])
     assert (report["reason"], report["exit_code"], report["last_code"]) == ("cancelled", 137, 137)
 
 
@@ -643,7 +668,7 @@ def test_exec__other_signals_are_passed_on_and_end_nothing(run):
     process = start(run, *FAST, *sh('trap "echo usr1; exit 0" USR1; sleep 30 >/dev/null 2>&1 & echo ready; wait'))
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGUSR1)
-    assert process.communicate(timeout=60)[0] == "usr1\n" and process.returncode == 0
+    assert process.communicate(timeout=GUARD)[0] == "usr1\n" and process.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
@@ -653,7 +678,7 @@ def test_exec__an_ignored_signal_stays_ignored_as_nohup_wants(run, number):
                     preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    out = process.communicate("x\n", timeout=60)[0]
+    out = process.communicate("x\n", timeout=GUARD)[0]
     assert (process.returncode, out) == (0, "went on\nready\nwent on\n")
 
 
@@ -662,7 +687,7 @@ def test_exec__an_ignored_signal_does_not_end_a_wait(run):
                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     assert "retry 1 of 1" in process.stderr.readline()
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=60)
+    process.communicate(timeout=GUARD)
     assert process.returncode == 0
 
 
@@ -711,7 +736,7 @@ def test_exec__a_reader_that_sleeps_keeps_nobody_from_ending_us(run, tmp_path, a
         until(lambda: not pathlib.Path(f"/proc/{pids.read_text().strip()}").exists())
     time.sleep(0.1)  # until it waits for the reader, if it does
     going.terminate()
-    assert going.wait(30) == 143
+    assert going.wait(GUARD) == 143
     assert json.loads(report.read_text())["attempt_count"] == 1  # none began after the signal
     os.close(reader)
 
@@ -722,7 +747,7 @@ def test_exec__a_reader_that_sleeps_does_not_stop_the_clock(run, tmp_path):
     going = start(run, *args, *sh(f"echo $$ >{pids}; exec yes"))
     until(lambda: pids.exists() and pids.read_text())
     until(lambda: not pathlib.Path(f"/proc/{pids.read_text().strip()}").exists())
-    out = going.communicate(timeout=60)[0]
+    out = going.communicate(timeout=GUARD)[0]
     assert going.returncode == 124 and len(out) > 100 << 10 and set(out) == set("y\n")
 
 
@@ -740,9 +765,9 @@ class Terminal:
             os.execvpe(command[0], [str(word) for word in command], {**run.environment, "PS1": "@ ", "TERM": "dumb"})
 
     def expect(self, text):
-        end = time.monotonic() + 30
+        end = time.monotonic() + GUARD
         while text not in self.seen:
-            assert time.monotonic() < end and select.select([self.fd], [], [], 30)[0], self.seen
+            assert time.monotonic() < end and select.select([self.fd], [], [], GUARD)[0], self.seen
             try:
                 self.seen += os.read(self.fd, 4096).decode()
             except OSError:  # the other side has closed it
@@ -780,9 +805,10 @@ def test_exec__ctrl_c_ends_everything_whether_the_command_has_the_terminal_or_no
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_exec__ctrl_z_stops_it_and_fg_goes_on(run, tmp_path, reads):
-    script = tmp_path / "job.py"
+    script, go = tmp_path / "job.py", tmp_path / "go"
+    os.mkfifo(go)
     ask = "input()" if reads else "0"
-    script.write_text(f"import time; {ask}; print('ready', flush=True); time.sleep(0.3); {ask}; print('end')")
+    script.write_text(f"{ask}; print('ready', flush=True); open('{go}').read(); {ask}; print('end')")
     shell = Terminal(run, "bash", "--norc", "--noediting", "-i")
     shell.expect("@ ")
     shell.type(f"{PROGRAM} exec -- {sys.executable} {script}\n")
@@ -794,6 +820,7 @@ def test_exec__ctrl_z_stops_it_and_fg_goes_on(run, tmp_path, reads):
     shell.expect("@ ")
     shell.type("fg\n")
     shell.expect("job.py\r\n")  # now the job has the terminal, and not the shell
+    go.write_text("on")
     if reads:
         shell.type("y\n")
     shell.expect("end\r\n")
@@ -921,7 +948,7 @@ def test_exec__a_budget_may_come_back_slower_than_one_a_second(run):
 def test_exec__a_hundred_processes_at_once_stay_within_one_budget(run):
     args = [*FAST, "-q", "-r", "3", "--budget", "b", "--set", "budget.capacity=40", "--set", "budget.refillPerSecond=0"]
     processes = [start(run, *args, *sh("echo $BECALM_ATTEMPT; exit 1")) for _ in range(100)]
-    attempts = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    attempts = "".join(process.communicate(timeout=GUARD)[0] for process in processes).split()
     assert attempts.count("0") == 100
     assert len(attempts) == 140  # exactly: what was there was spent, and nothing more
 
@@ -945,7 +972,7 @@ def test_exec__a_token_of_a_retry_that_was_never_sent_comes_back(run):
     process = start(run, "--delay", "1h", "--jitter", "none", *BUDGET, "--", "false")
     process.stderr.readline()
     process.terminate()
-    process.communicate(timeout=60)
+    process.communicate(timeout=GUARD)
     assert run("-q", *FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1")).stdout == "x\n" * 4
 
 
@@ -1119,7 +1146,7 @@ def test_exec__processes_that_come_with_other_numbers_stay_within_one_budget(run
                 "--set", "budget.refillPerSecond=0"]
 
     processes = [start(run, *args(5 + i % 2), *sh("echo $BECALM_ATTEMPT; exit 1")) for i in range(20)]
-    attempts = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    attempts = "".join(process.communicate(timeout=GUARD)[0] for process in processes).split()
     assert attempts.count("0") == 20
     assert 1 <= len(attempts) - 20 <= 6
 
@@ -1133,7 +1160,7 @@ def test_exec__a_file_that_is_removed_while_in_use_is_followed_by_all(run):
         assert process.stdout.readline() == "0\n"
     (run.shared / "b.budget").unlink()
     go.touch()
-    retries = "".join(process.communicate(timeout=120)[0] for process in processes).split()
+    retries = "".join(process.communicate(timeout=GUARD)[0] for process in processes).split()
     assert len(retries) == 5  # of the new one; nobody spends from the old one, or from one of their own
 
 
@@ -1156,7 +1183,7 @@ def test_exec__users_of_one_group_share_a_directory_of_it(run):
     def run_as(user, *command):
         return subprocess.run(
             ["setpriv", f"--reuid={user}", "--regid=4242", "--clear-groups", *command], stdin=subprocess.DEVNULL, cwd="/",
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, env=run.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=GUARD, env=run.environment,
         )
 
     if run_as(4001, "test", "-x", PROGRAM).returncode != 0:
@@ -1184,7 +1211,7 @@ def test_exec__a_directory_that_another_user_made_first_takes_no_retries_away(ru
     def run_as(*command):
         return subprocess.run(
             ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command], stdin=subprocess.DEVNULL,
-            cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, env=environ,
+            cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=GUARD, env=environ,
         )
 
     try:
@@ -1261,9 +1288,10 @@ def test_exec__options_win_over_the_policy(run, policy):
 
 
 def test_exec__timeouts_are_retried_as_the_policy_says(run, policy):
-    args = ["-q", "-p", policy, "--timeout", "500ms", "-r", "1"]
-    assert run(*args, "-s", "db", *sh("echo x; exec sleep 100")).stdout == "x\nx\n"
-    assert run(*args, "-s", "db/migrate", *sh("echo x; exec sleep 100")).stdout == "x\n"
+    args = ["-q", "-p", policy, "-r", "1"]
+    for where, out in (("db", "x\nx\n"), ("db/migrate", "x\n")):
+        hangs = lambda timeout: run(*args, "--timeout", timeout, "-s", where, *sh("echo x; exec sleep 100"))  # noqa: E731
+        assert in_time(hangs, lambda done: done.stdout == out).stdout == out
 
 
 @pytest.mark.parametrize(

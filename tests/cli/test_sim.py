@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import environment
+from conftest import GUARD, environment
 
 SHORT = """\
 name: short
@@ -422,7 +422,7 @@ def test_stopped__leaves_nothing_behind(becalm, tmp_path):
         time.sleep(0.01)
     assert list(tmp_path.iterdir()), "it has begun"
     run.send_signal(signal.SIGINT)
-    assert (run.communicate(timeout=60)[0], run.returncode) == (b"", -signal.SIGINT)
+    assert (run.communicate(timeout=GUARD)[0], run.returncode) == (b"", -signal.SIGINT)
     assert not list(tmp_path.iterdir())
 
 

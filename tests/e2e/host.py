@@ -11,6 +11,7 @@ import time
 from message import Message, signed
 
 PIECE = 256 * 1024
+GUARD = 60  # seconds for what must come: not a claim, a busy machine may need most of them
 
 
 @dataclasses.dataclass
@@ -99,7 +100,7 @@ class Host:
     def forget(self):
         self.requests = []
 
-    def wait(self, count, path=None, seconds=20):
+    def wait(self, count, path=None, seconds=GUARD):
         """Until so many requests have come."""
         wait_until(lambda: self.count(path) >= count, seconds)
 
@@ -257,7 +258,7 @@ def _reset(writer):
     writer.transport.abort()
 
 
-def wait_until(true, seconds=20, what=lambda: ""):
+def wait_until(true, seconds=GUARD, what=lambda: ""):
     """Looks again and again; a test that waits for ever is worse than one that fails. `what` tells what was seen."""
     until = time.monotonic() + seconds
     while not true():

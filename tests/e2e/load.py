@@ -41,6 +41,7 @@ class Load(threading.Thread):
         self.results = []
         self.sent = 0
         self.broken = None
+        self.held = False  # True: nothing is sent now; at a rate, what was left out comes afterwards
         self._free = []
         self._stopping = False
 
@@ -88,6 +89,8 @@ class Load(threading.Thread):
             ahead = begin + self.sent / self.rate - time.monotonic()
             if ahead > 0:
                 await asyncio.sleep(ahead)
+            while self.held and not self._over():
+                await asyncio.sleep(0.001)
             task = asyncio.ensure_future(self._one(self._number()))
             open_ones.add(task)
             task.add_done_callback(open_ones.discard)

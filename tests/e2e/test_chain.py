@@ -29,21 +29,27 @@ def chain(gateway, leaf, text=TRUST, rules="", layers=LAYERS):
     return made
 
 
+# So that no attempt ends by the clock, however busy the machine is.
+PATIENT = "attemptTimeout: 30s\ndeadline: 60s"
+
+
 def test_a_dead_leaf_behind_ten_gateways_sees_at_most_a_tenth_more(gateway, host):
     leaf = host()
-    first = chain(gateway, leaf)
-    load = Load(first.port, rate=200, seconds=2 + FAULT_SECONDS, make=lambda n: ("GET", request(path="/")))
+    first = chain(gateway, leaf, rules=PATIENT)
+    load = Load(first.port, rate=200, seconds=60 + FAULT_SECONDS, make=lambda n: ("GET", request(path="/")))
     load.start()
-    time.sleep(2)
+    wait_until(lambda: len(load.results) > 200)
     leaf.on("/", Reply(503, b"dead"))
     died = time.monotonic()
-    results = load.finish()
+    time.sleep(FAULT_SECONDS)
+    wait_until(lambda: sum(result.at >= died for result in list(load.results)) > 100)
+    results = load.stop()
     before = [result for result in results if result.at + result.took < died]
-    assert statuses(before) == {200: len(before)} and len(before) > 50
+    assert statuses(before) == {200: len(before)}
     sent = sum(result.at >= died for result in results)
+    flying = sum(result.at < died <= result.at + result.took for result in results)
     seen = sum(got.at >= died for got in leaf.requests)
-    assert sent > 100
-    assert seen <= 1.1 * sent + 20, f"{seen} at the leaf for {sent} calls: {seen / sent:.2f}x"  # 20 were in flight
+    assert seen <= 1.1 * (sent + flying), f"{seen} at the leaf for {sent} calls and {flying} in flight: {seen / sent:.2f}x"
     assert leaf.count() <= 1.1 * len(results)
     print(f"{seen} calls at the dead leaf for {sent} at the top: {seen / sent:.3f}x")
 
@@ -77,7 +83,7 @@ def test_the_chain_recovers_with_its_leaf(gateway, host):
     back = time.monotonic()
     load = Load(first.port, rate=50, seconds=60, make=lambda n: ("GET", request(path="/")))
     load.start()
-    wait_until(lambda: [result.status for result in load.results[-20:]] == [200] * 20, 40)
+    wait_until(lambda: [result.status for result in load.results[-20:]] == [200] * 20)
     print(f"all ten served again after {time.monotonic() - back:.1f} s")
     calls = len(load.results)
     time.sleep(1)

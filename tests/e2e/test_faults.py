@@ -361,7 +361,7 @@ def test_clients_that_come_and_go_leave_nothing_behind(pair):
         thread.start()
     for thread in threads:
         thread.join(60)
-    wait_until(lambda: gateway.open_fds() <= before + host.open, 30)
+    wait_until(lambda: gateway.open_fds() <= before + host.open)
     assert gateway.ask().status == 200
 
 

@@ -169,7 +169,7 @@ def test_everything_that_is_counted_is_counted_back(pair, wires):
         wire.reset() if turn % 2 else wire.close()
     wires.clear()
     wait_until(lambda: gateway.metric("becalm_connections") == 0)
-    wait_until(lambda: buffered(gateway) == 0, 40)
+    wait_until(lambda: buffered(gateway) == 0)
 
 
 def test_the_default_is_written_on_the_page(pair):
