@@ -67,6 +67,19 @@ static void json_recoveries(struct json *json, const struct scenario_service *se
     json_array_end(json);
 }
 
+/* Only of services that refused some. */
+static void json_refused(struct json *json, const struct measure_service *service)
+{
+    if (service->refused_1s_ppm == 0) {
+        return;
+    }
+    json_object(json, "connections_refused");
+    json_share(json, "mean", service->refused_ppm);
+    json_ppm(json, "peak_1s", service->refused_1s_ppm);
+    json_ppm(json, "peak_5s", service->refused_5s_ppm);
+    json_object_end(json);
+}
+
 static void json_services(struct json *json, const struct scenario *plan, const struct report_run *run)
 {
     const struct measure *measure = run->measure;
@@ -78,6 +91,7 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_ppm(json, "peak_1s", measure->service[i].peak_1s_ppm);
         json_ppm(json, "peak_5s", measure->service[i].peak_5s_ppm);
         json_object_end(json);
+        json_refused(json, &measure->service[i]);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
         json_integer(json, "queue_max", measure->service[i].queue_most);
         if (plan->services[i].quota_milli > 0) {
@@ -283,7 +297,8 @@ static void json_limits(struct json *json, const uint64_t *by_second, uint32_t s
     json_array_end(json);
 }
 
-static void json_service_series(struct json *json, const struct world_service *service, uint32_t seconds, bool streams)
+static void json_service_series(struct json *json, const struct world_service *service, uint32_t seconds, bool streams,
+                                bool refused)
 {
     json_counts(json, "arrivals", service->arrivals, seconds);
     json_counts(json, "retries", service->retried, seconds);
@@ -293,6 +308,9 @@ static void json_service_series(struct json *json, const struct world_service *s
     json_shares(json, "budget", service->budget_ppm, seconds);
     json_shares(json, "breaker_open", service->breaker_open_ppm, seconds);
     json_limits(json, service->limit, seconds);
+    if (refused) {
+        json_counts(json, "connections_refused", service->refused, seconds);
+    }
     if (service->shared.instances > 0) {
         json_counts(json, "degraded", service->degraded, seconds);
     }
@@ -301,8 +319,9 @@ static void json_service_series(struct json *json, const struct world_service *s
     }
 }
 
-static void json_series(struct json *json, const struct scenario *plan, const struct world_result *result)
+static void json_series(struct json *json, const struct scenario *plan, const struct report_run *run)
 {
+    const struct world_result *result = run->result;
     json_object(json, "series");
     json_object(json, "clients");
     json_client_series(json, "calls", plan, result, false);
@@ -321,7 +340,9 @@ static void json_series(struct json *json, const struct scenario *plan, const st
     json_object(json, "services");
     for (uint32_t i = 0; i < plan->service_count; i++) {
         json_object(json, plan->services[i].name);
-        json_service_series(json, &result->service[i], result->seconds, scenario_streams(&plan->services[i]));
+        bool refused = run->measure->service[i].refused_1s_ppm > 0;
+        bool streams = scenario_streams(&plan->services[i]);
+        json_service_series(json, &result->service[i], result->seconds, streams, refused);
         json_object_end(json);
     }
     json_object_end(json);
@@ -345,7 +366,7 @@ void sim_json_run(struct json *json, const struct scenario *plan, const struct r
     json_each_client(json, plan, run);
     json_targets(json, plan, run);
     if (series) {
-        json_series(json, plan, run->result);
+        json_series(json, plan, run);
     }
     json_object_end(json);
 }

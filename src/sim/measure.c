@@ -293,24 +293,21 @@ uint64_t measure_offered_milli(const struct measure *measure, uint32_t service, 
     return sum;
 }
 
-static uint64_t arrivals(const struct world_result *result, uint32_t service)
+static uint64_t sum_of(const uint64_t *by_second, uint32_t seconds)
 {
     uint64_t sum = 0;
-    for (uint32_t s = 0; s < result->seconds; s++) {
-        sum += result->service[service].arrivals[s];
+    for (uint32_t s = 0; s < seconds; s++) {
+        sum += by_second[s];
     }
     return sum;
 }
 
 /* The worst of all bins of so many whole seconds. */
-static uint64_t peak(const struct world_result *result, uint32_t service, uint32_t bin, uint64_t offered)
+static uint64_t peak(const uint64_t *by_second, uint32_t seconds, uint32_t bin, uint64_t offered)
 {
     uint64_t worst = 0;
-    for (uint32_t s = 0; s + bin <= result->seconds; s += bin) {
-        uint64_t sum = 0;
-        for (uint32_t i = 0; i < bin; i++) {
-            sum += result->service[service].arrivals[s + i];
-        }
+    for (uint32_t s = 0; s + bin <= seconds; s += bin) {
+        uint64_t sum = sum_of(by_second + s, bin);
         worst = sum > worst ? sum : worst;
     }
     return offered == 0 ? 0 : worst * 1000 * PPM / (offered * bin);
@@ -414,17 +411,22 @@ static void services_take(struct graph *graph, const struct world_result *result
     measure->failed_locally_ppm = share(local, in_window);
     offer_window(graph, result);
     for (uint32_t i = 0; i < plan->service_count; i++) {
-        uint64_t reached = plan->fault_count > 0 ? result->service[i].arrivals_fault : arrivals(result, i);
+        const struct world_service *counts = &result->service[i];
+        uint64_t reached = plan->fault_count > 0 ? counts->arrivals_fault : sum_of(counts->arrivals, result->seconds);
+        uint64_t refused = plan->fault_count > 0 ? counts->refused_fault : 0; /* without a fault, everybody listens */
         uint64_t offered = graph->offered_milli[i];
         measure->service[i].mean_ppm = offered == 0 ? MEASURE_NO_MEAN : share(reached * 1000, offered);
+        measure->service[i].refused_ppm = offered == 0 ? MEASURE_NO_MEAN : share(refused * 1000, offered);
     }
     offer(graph, result, 0, 0);
     for (uint32_t i = 0; i < plan->service_count; i++) {
         struct measure_service *service = &measure->service[i];
         uint64_t offered = graph->offered_milli[i];
         service->offered_milli = offered;
-        service->peak_1s_ppm = peak(result, i, 1, offered);
-        service->peak_5s_ppm = peak(result, i, 5, offered);
+        service->peak_1s_ppm = peak(result->service[i].arrivals, result->seconds, 1, offered);
+        service->peak_5s_ppm = peak(result->service[i].arrivals, result->seconds, 5, offered);
+        service->refused_1s_ppm = peak(result->service[i].refused, result->seconds, 1, offered);
+        service->refused_5s_ppm = peak(result->service[i].refused, result->seconds, 5, offered);
         service->effects = result->service[i].effects;
         recoveries(&result->service[i], service);
         service->queue_most = queue_most(result, i);

@@ -29,6 +29,9 @@ struct measure_service {
     uint64_t mean_ppm;       /* or MEASURE_NO_MEAN */
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
+    uint64_t refused_ppm; /* the same three of attempts whose connection was refused, which are no load */
+    uint64_t refused_1s_ppm;
+    uint64_t refused_5s_ppm;
     uint64_t queue_most;         /* requests that waited at the end of some second */
     uint64_t retry_ratio_ppm;    /* retries per first attempt sent to it */
     uint64_t endpoint_ratio_ppm; /* the same of its endpoint with the most; 0 without any */

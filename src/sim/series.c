@@ -10,9 +10,9 @@
 /* All series of a service are one block, in this order. */
 static bool service_series(struct world_service *service, uint32_t seconds)
 {
-    uint64_t **each[] = {
-        &service->arrivals,   &service->retried,          &service->good,  &service->failed,   &service->queue,
-        &service->budget_ppm, &service->breaker_open_ppm, &service->limit, &service->degraded, &service->answers};
+    uint64_t **each[] = {&service->arrivals, &service->refused,  &service->retried,    &service->good,
+                         &service->failed,   &service->queue,    &service->budget_ppm, &service->breaker_open_ppm,
+                         &service->limit,    &service->degraded, &service->answers};
     size_t count = sizeof each / sizeof *each;
     uint64_t *block = calloc(count * seconds, sizeof *block);
     for (size_t i = 0; block != NULL && i < count; i++) {

@@ -349,6 +349,11 @@ static becalm_ns whole_seconds(becalm_ns time)
     return (time + BECALM_S - 1) / BECALM_S * BECALM_S;
 }
 
+static bool nobody_listens(const struct service *service, uint32_t host)
+{
+    return service->refuses || host < service->killed_hosts || host == service->rolling_host;
+}
+
 void job_arrives(struct world *w, uint32_t id)
 {
     struct job *job = job_at(w, id);
@@ -370,16 +375,17 @@ void job_arrives(struct world *w, uint32_t id)
         job_give(w, id);
         return;
     }
-    if (w->clock.now < w->plan->length) {
-        counts->arrivals[second_of(w, w->clock.now)]++;
-    }
-    counts->arrivals_fault += in_fault(w, job->root_at);
     struct host *host = &service->host[job->host];
+    bool refused = !service->swallows && nobody_listens(service, job->host);
+    if (w->clock.now < w->plan->length) {
+        (refused ? counts->refused : counts->arrivals)[second_of(w, w->clock.now)]++;
+    }
+    *(refused ? &counts->refused_fault : &counts->arrivals_fault) += in_fault(w, job->root_at);
     if (service->swallows) {
         job_lost(w, id);
         return;
     }
-    if (service->refuses || job->host < service->killed_hosts || job->host == service->rolling_host) {
+    if (refused) {
         job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
         job->outcome.no_listener = true;
         return;

@@ -40,7 +40,8 @@ struct world_sent {
 
 /* What happened, by the second. */
 struct world_service {
-    uint64_t *arrivals; /* attempts that reached it */
+    uint64_t *arrivals; /* attempts that a host took */
+    uint64_t *refused;  /* attempts whose connection was refused: nobody listened, and no request was sent */
     uint64_t *retried;  /* retries sent to it */
     uint64_t *good;     /* attempts whose callers got their answer, by its time; and those that got a failure */
     uint64_t *failed;
@@ -53,6 +54,7 @@ struct world_service {
     uint64_t *answers;          /* answers in progress: their heads have come, their bodies not yet to the end */
     uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
                                 all calls */
+    uint64_t refused_fault;  /* the same of those that were refused */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
     struct world_sent *endpoint;              /* the same for each of its endpoints, then for what belongs to none */

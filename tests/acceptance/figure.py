@@ -24,6 +24,14 @@ def worst(run):
     return run["services"][focus(run)]["amplification"]["peak_1s"]
 
 
+def worst_tried(run):
+    """The worst second, with connections that were refused: those are no load, and not free either."""
+    service = focus(run)
+    series = run["series"]["services"][service]
+    tried = [a + b for a, b in zip(series["arrivals"], series["connections_refused"])]
+    return max(tried) / run["services"][service]["offered"]
+
+
 def success(run):
     return run["clients"]["success"]
 

@@ -13,7 +13,7 @@ struct lab {
     struct scenario_client client;
     struct scenario_fault fault;
     struct scenario plan;
-    uint64_t arrivals[SECONDS], retried[SECONDS], queue[SECONDS], begun[SECONDS], good[SECONDS];
+    uint64_t arrivals[SECONDS], refused[SECONDS], retried[SECONDS], queue[SECONDS], begun[SECONDS], good[SECONDS];
     struct world_service of_service;
     struct world_client of_client;
     struct world_result result;
@@ -39,6 +39,7 @@ static void lab_begin(struct lab *lab)
         lab->arrivals[s] = lab->begun[s] = lab->good[s] = 100;
     }
     lab->of_service.arrivals = lab->arrivals;
+    lab->of_service.refused = lab->refused;
     lab->of_service.retried = lab->retried;
     lab->of_service.queue = lab->queue;
     lab->of_client.begun = lab->begun;

@@ -321,6 +321,35 @@ static void test_sim_world__a_service_that_refuses_answers_at_once(void **state)
     lab_close(&lab);
 }
 
+/* A connection that is refused is no request: no host had anything to do. It is counted apart, whoever tried it. */
+static void test_sim_world__a_refused_connection_is_no_load(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"none", "naive", "becalm"};
+    static const char *const harm[] = {"refuse: true", "killHosts: 2"};
+    for (unsigned i = 0; i < 6; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "length: 20s\ntimeout: 1s\nservices: {api: {time: {constant: 5ms}, hosts: 2}}\n"
+                       "clients: {users: {to: api, rate: 200/s, callers: 10}}\n"
+                       "faults: {closed: {at: 5s, for: 4s, service: api, %s}}\n",
+                       harm[i % 2]);
+        struct lab lab = lab_of(text, policies[i / 2]);
+        const struct world_service *api = &lab.result.service[0];
+        for (uint32_t s = 6; s < 9; s++) {
+            check_eq_u64(api->arrivals[s], 0);
+            assert_true(api->refused[s] > 0);
+        }
+        check_eq_u64(api->refused[4] + api->refused[10], 0);
+        check_between_u64(api->arrivals_fault, 0, 5); /* of the last moment before it is over */
+        check_between_u64(lab.measure.service[0].mean_ppm, 0, 10000);
+        if (i < 2) { /* without a policy every call tries once */
+            check_between_u64(lab.measure.service[0].refused_ppm, 990000, 1000000);
+        }
+        lab_close(&lab);
+    }
+}
+
 static void test_sim_world__a_flapping_fault_comes_and_goes(void **state)
 {
     (void)state;
@@ -727,9 +756,8 @@ static void test_sim_world__callers_wait_out_a_restart(void **state)
         check_eq_u64(failed_calls(&lab), 0);
         check_eq_u64(lab.result.service[0].first, lab.measure.calls); /* what no host took is no attempt */
         check_eq_u64(lab.result.service[0].retries, 0);
-        /* All calls of the second come in it, and beside them the first refusal and a probe each 100 ms. */
-        check_between_u64(lab.result.service[0].arrivals[10], lab.result.client[0].begun[10] + 5,
-                          lab.result.client[0].begun[10] + 10);
+        check_eq_u64(lab.result.service[0].arrivals[10], lab.result.client[0].begun[10]);
+        check_between_u64(lab.result.service[0].refused[10], 5, 10); /* the first one, and a probe each 100 ms */
         lab_close(&lab);
     }
     restart_run(&lab, "600ms", "", "none"); /* nobody else waits */
@@ -908,6 +936,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__a_killed_host_leaves_the_calls_that_it_made),
              cmocka_unit_test(test_sim_world__a_rolling_restart_loses_nothing_with_retries),
              cmocka_unit_test(test_sim_world__a_service_that_refuses_answers_at_once),
+             cmocka_unit_test(test_sim_world__a_refused_connection_is_no_load),
              cmocka_unit_test(test_sim_world__a_flapping_fault_comes_and_goes),
              cmocka_unit_test(test_sim_world__a_surge_makes_so_many_times_as_many_calls),
              cmocka_unit_test(test_sim_world__the_gate_chooses_the_host_and_not_its_callers),
