@@ -111,7 +111,7 @@ struct becalm_record {
     enum becalm_reason reason; /* why the call ended */
     enum becalm_reason would;  /* shadow: what the policy would have said; NONE: the same as happened */
     /* The numbers behind the reason: there was `have`, it would have taken `need`. budget_empty: millionths of a retry;
-     * deadline, breaker_open, no_host: ns; attempts_spent, answers: a count; throttled: ppm; limit, shed: ns if it
+     * deadline, breaker_open, no_host, no_connection: ns; attempts_spent, answers: a count; throttled: ppm; limit, shed: ns if it
      * waited (`gated`), else attempts in flight, or calls that wait. Both 0 where there is nothing to say. */
     uint64_t have;
     uint64_t need;
@@ -137,6 +137,7 @@ struct becalm_live {
     bool hedge;
     bool judged;  /* its head has arrived and was counted; only its end is missing */
     bool streams; /* the request is not through yet */
+    bool unsent;  /* it waits for a connection in a line of the host's own */
     struct becalm_slot slot;
     becalm_ns sent_at;
     becalm_ns timeout_at;
@@ -220,6 +221,15 @@ BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm
 /* The attempt in this slot goes to this host of the target and not to the one that the action named, say because it
  * needs a connection that leads there. It counts for this one from now on. */
 BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
+
+/* The attempt in this slot waits in a line of the program's own, for a connection that others have or are making:
+ * nothing of it has reached its host, nor is about to. At `leave_at`, or at the deadline if that comes before, the call
+ * ends with NO_CONNECTION, or goes on without it if others fly; nobody counts it as the callee's timeout. */
+BECALM_API void becalm_call_unsent(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
+
+/* Its turn has come: the attempt's own time begins now, within the deadline. Returns when that will be over, as the
+ * action did; for one that did not wait nothing changes. */
+BECALM_API becalm_ns becalm_call_goes(struct becalm_call *, uint32_t slot, becalm_ns now);
 
 BECALM_API bool becalm_call_ended(const struct becalm_call *);
 

@@ -103,7 +103,7 @@ struct becalm_settings {
     enum becalm_paths paths;       /* how paths are compared with rules */
     uint32_t max_tunnels;          /* 0: half of max_connections */
     uint32_t max_tunnels_per_host; /* 0: pool_max_per_host */
-    uint32_t pool_max_per_host;
+    uint32_t pool_max_per_host;    /* 0: as many as attempts and answers in progress are allowed */
     becalm_ns pool_idle;
     becalm_ns store_ttl;
     uint32_t store_max_entries;

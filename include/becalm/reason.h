@@ -35,7 +35,8 @@ BECALM_BEGIN_DECLS
     X(BECALM_WHY_STOPPED,          "stopped",          "the server said not to retry") \
     X(BECALM_WHY_CANCELLED,        "cancelled",        "the caller gave up") \
     X(BECALM_WHY_RETRIES_OFF,      "retries_off",      "the policy does not retry") \
-    X(BECALM_WHY_NO_HOST,          "no_host",          "no host accepts connections: the call waits for one, or did in vain")
+    X(BECALM_WHY_NO_HOST,          "no_host",          "no host accepts connections: the call waits for one, or did in vain") \
+    X(BECALM_WHY_NO_CONNECTION,    "no_connection",    "it waited for one of our own connections to the host until its time was over")
 /* clang-format on */
 
 enum becalm_reason {

@@ -381,6 +381,7 @@ bool attempt_send(struct attempt *attempt)
     struct transfer *transfer = attempt->transfer;
     attempt->state = ATTEMPT_FLYING;
     attempt->judged = false;
+    attempt->unsent = false;
     attempt->ended = false;
     attempt->uploaded = 0;
     attempt->status = 0;

@@ -43,6 +43,7 @@ struct attempt {
     bool added;                 /* it is in the multi handle */
     bool busy;                  /* and libcurl has not said that it is over */
     bool counted;               /* among those in flight */
+    bool unsent;                /* when it was looked at last, it had no connection yet, nor did libcurl make one */
     bool paused;                /* it is kept, and no more of it fits */
     bool held;                  /* the caller has paused before it took what was kept: `body` still has it */
     bool refused;               /* the caller did not take what was given to it */

@@ -59,7 +59,7 @@ static void count_end(struct meter *meter, struct attempt *attempt, bool waits)
 {
     if (waits) {
         meter_add(&meter->probes, 1);
-    } else if (attempt->added) {
+    } else if (attempt->added && !attempt->unsent) {
         meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
     }
     meter_add(&meter->in_flight, UINT64_MAX);

@@ -118,6 +118,17 @@ bool outcome_connected(CURL *easy)
     return info_count(easy, CURLINFO_PRETRANSFER_TIME_T) > 0;
 }
 
+bool outcome_in_line(CURL *easy)
+{
+    return info_count(easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 && !outcome_connected(easy) &&
+           info_long(easy, CURLINFO_REQUEST_SIZE) == 0 && info_long(easy, CURLINFO_REDIRECT_COUNT) == 0;
+}
+
+becalm_ns outcome_began(CURL *easy)
+{
+    return (becalm_ns)info_count(easy, CURLINFO_STARTTRANSFER_TIME_T) * BECALM_US;
+}
+
 static uint32_t status_of(CURL *easy)
 {
     return (uint32_t)info_long(easy, CURLINFO_RESPONSE_CODE);

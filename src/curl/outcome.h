@@ -47,6 +47,12 @@ bool outcome_sent_body(CURL *);
 bool outcome_fresh(CURL *);
 
 /* Was there a connection, so that libcurl may have begun to read a body? */
+/* Has libcurl not even looked for its host yet? It waits in libcurl's own line for a connection, or for the name. */
+bool outcome_in_line(CURL *);
+
+/* How long it is in libcurl's own hands, once it is out of that line: until its first byte, if that has come. */
+becalm_ns outcome_began(CURL *);
+
 bool outcome_connected(CURL *);
 
 #endif

@@ -58,7 +58,8 @@ static CURLcode code_without_answer(const struct transfer *transfer)
     if (record->attempts > 0) {
         return transfer->code;
     }
-    return record->reason == BECALM_WHY_DEADLINE ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_CONNECT;
+    bool late = record->reason == BECALM_WHY_DEADLINE || record->reason == BECALM_WHY_NO_CONNECTION;
+    return late ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_CONNECT;
 }
 
 /* Nobody wants this attempt any more: it is removed when the transfer is settled. */
@@ -254,10 +255,21 @@ static BECALM__SELDOM bool lines_do(struct transfer *transfer, const struct beca
     return false;
 }
 
+/* It has left libcurl's own line since it was looked at: its time began then. */
+static BECALM__SELDOM void line_left(struct attempt *attempt)
+{
+    becalm_ns sent_at = becalm_ns_since(becalm_run_now(), outcome_began(attempt->easy));
+    attempt->unsent = false;
+    (void)becalm_call_goes(&attempt->transfer->call, attempt->slot, sent_at);
+}
+
 /* The end of an attempt or of its head, of whatever kind: did it get a connection while nobody was known to accept any?
  * Then whoever waits for its host goes on. */
-static inline void host_note(struct transfer *transfer, const struct attempt *attempt)
+static inline void host_note(struct transfer *transfer, struct attempt *attempt)
 {
+    if (attempt->unsent) {
+        line_left(attempt);
+    }
     if (!host_is_up(transfer) && transfer->seen.outcome.kind != BECALM_OUTCOME_REFUSED) {
         line_host_back(transfer, attempt);
     }
@@ -575,6 +587,19 @@ static bool never_sent(const struct attempt *attempt, becalm_ns now, struct seen
     return seen->outcome.kind == BECALM_OUTCOME_REFUSED;
 }
 
+/* Does it still wait for a connection that libcurl may not make yet (CURLMOPT_MAX_HOST_CONNECTIONS and the like)? */
+static bool line_waits(struct attempt *attempt, becalm_ns now)
+{
+    struct becalm_call *call = &attempt->transfer->call;
+    attempt->unsent = outcome_in_line(attempt->easy);
+    if (attempt->unsent) {
+        becalm_call_unsent(call, attempt->slot, BECALM_NEVER);
+        return true;
+    }
+    attempt->timeout_at = becalm_call_goes(call, attempt->slot, now);
+    return false;
+}
+
 /* How far is an attempt of which nobody tells? True: the engine was told something, and nothing else is to be done. Its
  * head is not looked for before it matters: more lines of it may be on their way. */
 static bool attempt_look(struct attempt *attempt, becalm_ns now)
@@ -584,6 +609,9 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
     if (!transfer->takes_head && now >= transfer->engine_at && outcome_headed(attempt->easy)) {
         judge(attempt);
         return true;
+    }
+    if (line_waits(attempt, now)) {
+        return false; /* in libcurl's own line: if its time is over, it was never sent */
     }
     if (!host_is_up(transfer) && outcome_connected(attempt->easy)) {
         line_host_back(transfer, attempt);

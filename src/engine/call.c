@@ -86,6 +86,24 @@ void becalm_call_sent_to(struct becalm_call *call, uint32_t slot, uint32_t host,
     }
 }
 
+void becalm_call_unsent(struct becalm_call *call, uint32_t slot, becalm_ns leave_at)
+{
+    if (slot < BECALM_SLOTS && (call->live & 1u << slot) != 0) {
+        becalm__attempt_waits(call, slot, leave_at);
+    }
+}
+
+becalm_ns becalm_call_goes(struct becalm_call *call, uint32_t slot, becalm_ns now)
+{
+    if (slot >= BECALM_SLOTS || (call->live & 1u << slot) == 0) {
+        return BECALM_NEVER;
+    }
+    if (call->slot[slot].unsent) {
+        becalm__attempt_goes(call, slot, now);
+    }
+    return call->slot[slot].timeout_at;
+}
+
 bool becalm_call_ended(const struct becalm_call *call)
 {
     return call->phase == BECALM_PHASE_ENDED;
@@ -383,6 +401,28 @@ static inline void head_event(struct step *s, const struct becalm_event *event)
     head_any(s, event->slot, &event->outcome);
 }
 
+/* FLYING: this attempt's time is over, and it is still in the host's line for a connection. It was none; what it would
+ * have cost comes back. */
+BECALM__SELDOM static void unsent_out(struct step *s, uint32_t slot)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_live *live = &call->slot[slot];
+    becalm_ns may_wait = becalm_ns_since(live->timeout_at, live->sent_at);
+    bool alone = call->live == 1u << slot;
+    if (alone && live->number + 1 == call->record.attempts) {
+        slot_cancel(s, slot);
+        becalm__attempt_unsend(s, slot);
+    } else { /* others were sent beside it, and its number is among theirs */
+        becalm__attempt_abandon(s, 1u << slot);
+    }
+    if (!alone) {
+        return;
+    }
+    becalm__call_explain(s, becalm_ns_since(s->now, live->sent_at), may_wait);
+    call->retry_after = call->policy->gate.retry_after;
+    becalm__call_finish(s, BECALM_WHY_NO_CONNECTION);
+}
+
 /* FLYING: attempts whose time is over. Cut by the deadline before its own timeout, an attempt proves nothing about the
  * callee. */
 static void time_out(struct step *s)
@@ -391,6 +431,10 @@ static void time_out(struct step *s)
     for (uint32_t slot = 0; slot < BECALM_SLOTS && call->phase == BECALM_PHASE_FLYING; slot++) {
         const struct becalm_live *live = &call->slot[slot];
         if ((call->live & 1u << slot) == 0 || s->now < live->timeout_at) {
+            continue;
+        }
+        if (live->unsent) {
+            unsent_out(s, slot);
             continue;
         }
         s->cut = is_clipped(s, live);
@@ -412,7 +456,7 @@ static void slow_down(struct step *s)
     }
     for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
         struct becalm_live *live = &call->slot[slot];
-        if ((call->live & 1u << slot) == 0 || !live->permit.held) {
+        if ((call->live & 1u << slot) == 0 || !live->permit.held || live->unsent) {
             continue;
         }
         becalm_ns at = becalm_ns_after(live->sent_at, policy->slow_after);

@@ -94,12 +94,18 @@ static inline void record_open(struct step *s, uint32_t number, const struct bec
 }
 
 /* The attempt's time begins now. While its request still streams, only the caller's deadline ends it. */
-static void attempt_time(struct step *s, struct becalm_live *live)
+static void attempt_time(const struct becalm_call *call, struct becalm_live *live, becalm_ns now)
 {
-    const struct becalm_call *call = s->call;
-    becalm_ns own = becalm_deadline_clip(s->now, call->deadline_at, call->policy->attempt_timeout);
-    live->sent_at = s->now;
-    live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(s->now, own);
+    becalm_ns own = becalm_deadline_clip(now, call->deadline_at, call->policy->attempt_timeout);
+    live->sent_at = now;
+    live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(now, own);
+}
+
+/* The first of the attempts that fly now: the call's own time in flight begins. */
+static inline void flight_begin(struct becalm_call *call, becalm_ns now)
+{
+    call->flying_since = now;
+    call->slow_at = slow_at(call, now);
 }
 
 void becalm__attempt_streams(struct becalm_call *call, uint32_t slot)
@@ -122,12 +128,37 @@ void becalm__attempt_sent(struct step *s, uint32_t slot)
     }
     live->streams = false;
     call->deadline_at = becalm_deadline_at(s->now, call->policy->deadline, call->deadline_at);
-    call->flying_since = s->now;
-    call->slow_at = slow_at(call, s->now);
+    flight_begin(call, s->now);
     if (live->slot.held) {
         becalm_limit_sent(call->target->limit, &live->slot, s->now);
     }
-    attempt_time(s, live);
+    attempt_time(call, live, s->now);
+}
+
+BECALM__SELDOM void becalm__attempt_waits(struct becalm_call *call, uint32_t slot, becalm_ns leave_at)
+{
+    struct becalm_live *live = &call->slot[slot];
+    if (live->judged) {
+        return;
+    }
+    live->unsent = true;
+    live->timeout_at = becalm_ns_min(leave_at, call->deadline_at);
+    if (call->live == 1u << slot) {
+        call->slow_at = BECALM_NEVER; /* nobody who could be slow has it */
+    }
+}
+
+BECALM__SELDOM void becalm__attempt_goes(struct becalm_call *call, uint32_t slot, becalm_ns now)
+{
+    struct becalm_live *live = &call->slot[slot];
+    live->unsent = false;
+    if (call->live == 1u << slot) {
+        flight_begin(call, now);
+    }
+    if (live->slot.held) {
+        becalm_limit_sent(call->target->limit, &live->slot, now);
+    }
+    attempt_time(call, live, now);
 }
 
 /* Does the breaker try the callee with this attempt: under its own permit, or the first one under the call's? */
@@ -156,14 +187,6 @@ BECALM__APART static void host_choose(struct step *s, struct becalm_live *live)
     becalm_hosts_sent(s->call->target->hosts, live->host, s->now);
 }
 
-/* The first of the attempts that fly now: the call's own time in flight begins. */
-static inline void flight_begin(struct step *s)
-{
-    struct becalm_call *call = s->call;
-    call->flying_since = s->now;
-    call->slow_at = slow_at(call, s->now);
-}
-
 /* What every attempt does. Inlined with what is known of a first one, which is nearly each. */
 static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hedge)
 {
@@ -177,7 +200,8 @@ static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hed
     live->hedge = hedge;
     live->judged = false;
     live->streams = call->request.streams;
-    attempt_time(s, live);
+    live->unsent = false;
+    attempt_time(call, live, s->now);
     record_open(s, number, live);
     call->live |= 1u << slot;
     call->phase = BECALM_PHASE_FLYING;
@@ -199,14 +223,14 @@ void becalm__attempt_send_first(struct step *s)
     if (!s->call->begun) { /* else it was refused, and waited for a host that is back */
         budgets_begin(s);
     }
-    flight_begin(s);
+    flight_begin(s->call, s->now);
     send(s, BECALM__FIRST_SLOT, 0, false);
 }
 
 void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge)
 {
     if (s->call->live == 0) {
-        flight_begin(s);
+        flight_begin(s->call, s->now);
     }
     send(s, slot, s->call->record.attempts, hedge);
 }
@@ -348,12 +372,12 @@ static inline bool is_lost(const struct becalm_call *call, enum becalm_outcome_k
     return kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
 }
 
-/* Who gives up a request that is through says how long it waited in vain; the loser of a hedge and an upload that is
- * cut say nothing. */
+/* Who gives up a request that is through says how long it waited in vain; the loser of a hedge, an upload that is cut
+ * and what was never sent say nothing. */
 static inline enum becalm_evidence evidence_of(const struct becalm_call *call, const struct becalm_live *live,
                                                enum becalm_outcome_kind kind)
 {
-    if (kind == BECALM_OUTCOME_CANCELLED && !is_lost(call, kind) && !live->streams) {
+    if (kind == BECALM_OUTCOME_CANCELLED && !is_lost(call, kind) && !live->streams && !live->unsent) {
         return BECALM_EVIDENCE_GIVEN_UP;
     }
     return becalm_outcome_traits(kind)->evidence;
@@ -383,7 +407,7 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
         becalm_mark_note(target->mark, outcome);
     }
     budgets_note(s, live, outcome, traits->earns);
-    sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || is_lost(call, kind));
+    sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || (is_lost(call, kind) && !live->unsent));
     if (target->hedge != NULL && traits->earns) {
         hedge_note(s, live);
     }

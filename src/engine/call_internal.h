@@ -156,6 +156,10 @@ void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 /* A request that streams is through to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);
 
+/* An attempt waits for a connection of the host's own; and its turn has come. */
+void becalm__attempt_waits(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
+void becalm__attempt_goes(struct becalm_call *, uint32_t slot, becalm_ns now);
+
 /* A failed answer has begun, and the host keeps it back: its place in flight is free. */
 void becalm__attempt_held(struct step *, uint32_t slot, const struct becalm_outcome *);
 

@@ -110,6 +110,7 @@ uint32_t becalm_grpc_status_for(enum becalm_reason reason)
     case BECALM_WHY_THROTTLED: /* ours to bear: the caller sends more than may go to this service now */
     case BECALM_WHY_LIMIT:
     case BECALM_WHY_ANSWERS:
+    case BECALM_WHY_NO_CONNECTION:
     case BECALM_WHY_RATE:
         return BECALM_GRPC_RESOURCE_EXHAUSTED;
     case BECALM_WHY_SHED: /* another instance may well have room; a gate that is overloaded says so by its mark */

@@ -57,6 +57,7 @@ static struct status_and_error by_reason(enum becalm_reason reason, enum becalm_
     case BECALM_WHY_SHED:
     case BECALM_WHY_LIMIT:
     case BECALM_WHY_ANSWERS:
+    case BECALM_WHY_NO_CONNECTION:
         return (struct status_and_error){503, "connection_limit_reached"};
     case BECALM_WHY_RATE: /* the service asked this caller to send less, and so do we */
         return (struct status_and_error){429, "proxy_internal_response"};

@@ -54,6 +54,7 @@ static struct figures figures_of(const struct becalm_record *r)
     case BECALM_WHY_BREAKER_OPEN:
     case BECALM_WHY_RATE:
     case BECALM_WHY_NO_HOST:
+    case BECALM_WHY_NO_CONNECTION:
         return figures_in_ms(r);
     case BECALM_WHY_SHED: /* what waited is judged by its time; what found no place, by how many waited */
         return r->gated > 0 || r->need > BECALM_QUEUE_MAX ? figures_in_ms(r) : figures_in(r, "calls");
@@ -217,6 +218,9 @@ static const char *change_by_numbers(const struct becalm_record *r, const struct
                "a larger limit.maxAnswers.";
     case BECALM_WHY_NO_HOST:
         return "It waited {have} ms for a host that accepts connections, of the {need} ms that it may wait.";
+    case BECALM_WHY_NO_CONNECTION:
+        return "It waited {have} ms of {need} ms for a connection to its host; a larger pool.maxPerHost, or calls that "
+               "end sooner.";
     case BECALM_WHY_THROTTLED:
         return "{have} % of the calls are rejected here, because the service rejects most; accepted calls lower that.";
     case BECALM_WHY_NONE:
@@ -279,6 +283,8 @@ static const char *change_by_reason(const struct becalm_record *r)
         return "A caller that waits longer, or a faster answer.";
     case BECALM_WHY_NO_HOST:
         return "A host that accepts connections; a retry of a layer above, or one call too many, does not wait for it.";
+    case BECALM_WHY_NO_CONNECTION:
+        return "A larger pool.maxPerHost, or calls that end sooner.";
     case BECALM_WHY_RETRIES_OFF:
         return r->would == BECALM_WHY_NONE ? "A maxRetries above 0." : "mode: enforce; see `would`.";
     case BECALM_WHY_NONE:

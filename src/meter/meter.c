@@ -117,6 +117,7 @@ static bool is_overflow(const struct becalm_record *record)
     case BECALM_WHY_CANCELLED:
     case BECALM_WHY_RETRIES_OFF:
     case BECALM_WHY_NO_HOST:
+    case BECALM_WHY_NO_CONNECTION:
         return false;
     }
     BECALM_UNREACHABLE();

@@ -77,7 +77,6 @@ static void settings_defaults(struct becalm_settings *settings)
         .replay_per_request = 64 * 1024,
         .replay_total = 64 * 1024 * 1024,
         .upgrades = upgrades,
-        .pool_max_per_host = 1024,
         .pool_idle = 60 * BECALM_S,
         .store_ttl = 24 * 3600 * BECALM_S,
         .store_max_entries = 100000,

@@ -261,6 +261,17 @@ bool attempt_has_no_host(const struct attempt *attempt)
                                attempt->exchange->worker->loop.now) == BECALM_RESTART_DOWN;
 }
 
+void attempt_waits(struct attempt *attempt)
+{
+    becalm_call_unsent(&attempt->exchange->call, attempt->slot, attempt->timeout_at);
+}
+
+void attempt_goes(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    attempt->timeout_at = becalm_call_goes(&exchange->call, attempt->slot, exchange->worker->loop.now);
+}
+
 /* The connection is a new one: its host is there, and whoever waits for that may go. */
 void attempt_accepted(struct attempt *attempt)
 {

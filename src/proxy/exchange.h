@@ -265,6 +265,8 @@ void attempt_got(struct attempt *, enum upstream_result); /* what was asked of u
 void attempt_accepted(struct attempt *);                  /* by a connection of its own, and then it is connected */
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, int error); /* an errno */
+void attempt_waits(struct attempt *); /* in our own line for a connection: its host has not seen it */
+void attempt_goes(struct attempt *);  /* its turn has come */
 bool attempt_has_no_host(const struct attempt *);        /* its service refuses everybody: it need not even try */
 void attempt_ready(struct attempt *, uint32_t events);
 void attempt_stalled(struct attempt *); /* nothing moves any more, of its answer or of the upload before it */

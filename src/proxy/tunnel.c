@@ -59,7 +59,8 @@ bool tunnel_host_take(struct attempt *attempt)
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
     struct gateway *gateway = exchange->worker->gateway;
     const union address_socket *address = &attempt->host->address;
-    uint32_t max = settings->max_tunnels_per_host > 0 ? settings->max_tunnels_per_host : settings->pool_max_per_host;
+    uint32_t pool = settings->pool_max_per_host > 0 ? settings->pool_max_per_host : UPSTREAM_USUAL;
+    uint32_t max = settings->max_tunnels_per_host > 0 ? settings->max_tunnels_per_host : pool;
     uint64_t key = peer_hash(&gateway->peer_key, address, address_length(address));
     if (!tally_take(&gateway->host_tunnels, key, max)) {
         gateway_count_bound(gateway, METRICS_HOST_TUNNELS_REFUSED);

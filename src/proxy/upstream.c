@@ -32,8 +32,8 @@ static void serve_later(struct upstream_host *host)
     }
 }
 
-struct upstream_host *upstream_host_use(struct worker *worker, const union address_socket *address, uint32_t max,
-                                        becalm_ns idle)
+struct upstream_host *upstream_host_use(struct worker *worker, const union address_socket *address,
+                                        const struct upstream_pool *pool)
 {
     struct upstream_host *host = worker->hosts;
     while (host != NULL && !address_equal(&host->address, address)) {
@@ -52,8 +52,7 @@ struct upstream_host *upstream_host_use(struct worker *worker, const union addre
         host->next = worker->hosts;
         worker->hosts = host;
     }
-    host->max = max;
-    host->idle_limit = idle;
+    host->pool = *pool;
     host->users++;
     serve_later(host); /* there may be more room */
     return host;
@@ -109,11 +108,13 @@ static void idle_add(struct upstream *upstream)
 {
     upstream->state = UPSTREAM_IDLE;
     list_add(&upstream->host->idle, upstream);
+    upstream->host->idle_count++;
 }
 
 static void idle_remove(struct upstream *upstream)
 {
     list_remove(&upstream->host->idle, upstream);
+    upstream->host->idle_count--;
 }
 
 static void owned_add(struct upstream *upstream)
@@ -159,7 +160,7 @@ static void dialing_remove(struct upstream *upstream)
 /* How long this one may be idle: as the policy says, and no longer than its host likes. */
 static becalm_ns idle_limit(const struct upstream *upstream)
 {
-    becalm_ns limit = upstream->host->idle_limit;
+    becalm_ns limit = upstream->host->pool.idle;
     return upstream->keep_for > 0 && upstream->keep_for < limit ? upstream->keep_for : limit;
 }
 
@@ -268,7 +269,7 @@ static void ready(struct source *source, uint32_t events)
         }
         dialing_remove(upstream);
         upstream->state = UPSTREAM_BUSY;
-        wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->idle_limit));
+        wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->pool.idle));
         host->users++; /* stay until the end of this */
         if (attempt == NULL) {
             upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
@@ -354,7 +355,7 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
  * way to whoever waits. */
 static bool has_spare(const struct upstream_host *host)
 {
-    return host->idle.latest != NULL || host->owned_count > host->max / 2;
+    return host->idle.latest != NULL || host->owned_count > host->pool.max / 2;
 }
 
 /* The longest idle one of the client that has the most. It has to log in again, if it comes back. */
@@ -379,6 +380,7 @@ static void make_room(struct upstream_host *host)
 
 static void line_up(struct upstream_host *host, struct attempt *attempt)
 {
+    attempt_waits(attempt);
     attempt->next = NULL;
     attempt->link = host->last_waiting;
     *host->last_waiting = attempt;
@@ -429,10 +431,10 @@ static enum upstream_result get(struct upstream_host *host, struct attempt *atte
         attempt->upstream = upstream;
         return UPSTREAM_READY;
     }
-    if (host->count >= host->max) {
+    if (host->count >= host->pool.max) {
         make_room(host);
     }
-    if (host->count >= host->max || host->connecting >= UPSTREAM_CONNECTING) {
+    if (host->count >= host->pool.max || host->connecting >= UPSTREAM_CONNECTING) {
         line_up(host, attempt);
         return UPSTREAM_LATER;
     }
@@ -460,7 +462,7 @@ enum upstream_result upstream_get(struct upstream_host *host, struct attempt *at
  * those behind it wait for the next that is connected, or is not. */
 static bool can_serve(const struct upstream_host *host, const struct attempt *attempt)
 {
-    bool can_connect = host->connecting < UPSTREAM_CONNECTING && (host->count < host->max || has_spare(host)) &&
+    bool can_connect = host->connecting < UPSTREAM_CONNECTING && (host->count < host->pool.max || has_spare(host)) &&
                        !timer_armed(&host->busy);
     return can_connect || (host->idle.latest != NULL && !attempt->fresh);
 }
@@ -472,6 +474,7 @@ static void serve_line(struct task *task)
     while (host->waiting != NULL && can_serve(host, host->waiting)) {
         struct attempt *attempt = host->waiting;
         upstream_leave(attempt);
+        attempt_goes(attempt);
         if (host->idle.latest == NULL && attempt_has_no_host(attempt)) {
             attempt_not_connected(attempt, ECONNREFUSED); /* as those before it were told */
             continue;
@@ -492,7 +495,7 @@ void upstream_put(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
     upstream->attempt = NULL;
-    if (upstream->ended || host->users == 0 || host->worker->closing) {
+    if (upstream->ended || host->users == 0 || host->worker->closing || host->idle_count >= host->pool.max_idle) {
         upstream_close(upstream);
         return;
     }

@@ -10,6 +10,7 @@
 #include "loop/loop.h"
 
 #define UPSTREAM_CONNECTING 16u
+#define UPSTREAM_USUAL      1024u /* idle ones that are kept where the policy does not say how many there may be */
 
 struct worker;
 struct attempt;
@@ -45,6 +46,13 @@ struct upstream_list {
     struct upstream *oldest;
 };
 
+/* How many there may be, and for how long. */
+struct upstream_pool {
+    uint32_t max;      /* UINT32_MAX: as many as are wanted at once */
+    uint32_t max_idle; /* no more are kept */
+    becalm_ns idle;
+};
+
 /* One address. */
 struct upstream_host {
     struct upstream_host *next;
@@ -53,9 +61,9 @@ struct upstream_host {
     uint32_t users; /* views that name it; without any it goes with its last connection */
     uint32_t count; /* connections */
     uint32_t connecting;
-    uint32_t max;
-    becalm_ns idle_limit;
+    struct upstream_pool pool;
     struct upstream_list idle;
+    uint32_t idle_count;
     struct upstream_list owned; /* idle, and somebody's own */
     uint32_t owned_count;
     struct upstream *dialing; /* being connected */
@@ -67,7 +75,7 @@ struct upstream_host {
     becalm_ns rule_at;
 };
 
-struct upstream_host *upstream_host_use(struct worker *, const union address_socket *, uint32_t max, becalm_ns idle);
+struct upstream_host *upstream_host_use(struct worker *, const union address_socket *, const struct upstream_pool *);
 void upstream_host_drop(struct upstream_host *);
 
 enum upstream_result {

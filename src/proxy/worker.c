@@ -39,10 +39,21 @@ static uint32_t share(uint32_t whole, uint32_t workers)
     return (whole + workers - 1) / workers;
 }
 
+static struct upstream_pool pool_of(const struct worker *worker, const struct becalm_settings *settings)
+{
+    uint32_t workers = worker->gateway->worker_count;
+    uint32_t max = settings->pool_max_per_host;
+    return (struct upstream_pool){
+        .max = max == 0 ? UINT32_MAX : share(max, workers),
+        .max_idle = share(max == 0 ? UPSTREAM_USUAL : max, workers),
+        .idle = settings->pool_idle,
+    };
+}
+
 /* Takes over one use of the snapshot. NULL: no memory. */
 static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
 {
-    const struct becalm_settings *settings = snapshot->settings;
+    const struct upstream_pool pool = pool_of(worker, snapshot->settings);
     struct view *view = calloc(1, sizeof *view);
     if (view == NULL) {
         snapshot_drop(snapshot);
@@ -66,9 +77,7 @@ static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
         view->first_host[i] = hosts;
         for (uint32_t h = 0; h < service->host_count; h++, hosts++) {
             if (service->host[h].known) {
-                view->host[hosts] = upstream_host_use(worker, &service->host[h].address,
-                                                      share(settings->pool_max_per_host, worker->gateway->worker_count),
-                                                      settings->pool_idle);
+                view->host[hosts] = upstream_host_use(worker, &service->host[h].address, &pool);
             }
         }
     }

@@ -338,6 +338,7 @@ bool figures_is_refusal(enum becalm_reason why)
     case BECALM_WHY_ANSWERS:
     case BECALM_WHY_STOPPED:
     case BECALM_WHY_NO_HOST:
+    case BECALM_WHY_NO_CONNECTION:
         return true;
     }
     BECALM_UNREACHABLE();

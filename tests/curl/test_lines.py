@@ -104,6 +104,33 @@ def test_lines__pages_are_whole_again_when_a_service_that_hung_is_back(host, lab
     assert sum(lost[back + 1 :]) == 0, lost  # one page may find all slots with those that hung
 
 
+# ---- for one of libcurl's connections ----
+
+
+@pytest.mark.parametrize("way, plain", [("multi", 0), ("socket", 1)])
+def test_lines__time_in_libcurls_own_line_is_no_time_of_the_attempt(host, lab, way, plain):
+    """Through one connection the last of them waits for longer than an attempt may take."""
+    host.on("/", Reply(200, b"fine", delay=0.3))
+    policy = service(attemptTimeout="2400ms", connectTimeout="60s", deadline="100s", maxRetries=0)
+    result = lab(policy, f"http://{host.address}/", interface=way, at_once=12, connections=1, plain=plain)
+    assert [call["reason"] for call in result.calls] == ["ok"] * 12
+
+
+@pytest.mark.parametrize("way, plain", [("multi", 1), ("socket", 0)])
+def test_lines__who_waits_in_vain_for_a_connection_was_never_sent_and_blames_nobody(host, lab, way, plain):
+    host.on("/", Reply(cut=0, end="hang"))
+    policy = service(
+        attemptTimeout="60s", connectTimeout="60s", deadline="1s", breaker="{minimumNumberOfCalls: 2}", maxRetries=0
+    )
+    result = lab(policy, f"http://{host.address}/", interface=way, at_once=12, connections=1, plain=plain)
+    waited = [call for call in result.calls if call["reason"] != "deadline"]
+    assert len(waited) == 11 and {call["reason"] for call in waited} == {"no_connection"}
+    assert all(call["code"] == 28 and call["attempts"] == [] for call in waited)
+    assert host.count() == 1 and result.others == []
+    assert result.count("becalm_shed_total", reason="no_connection") == 11
+    assert result.count("http_client_requests_total") == 1
+
+
 # ---- for a host ----
 
 

@@ -122,8 +122,9 @@ static void check_action(struct chaos *c, struct actor *actor, const struct beca
     const struct becalm_call *call = &actor->call;
     BECALM_ASSERT((action->cancel & ~actor->flying) == 0);
     BECALM_ASSERT(((action->flags & BECALM_DO_CANCEL) != 0) == (action->cancel != 0));
-    bool no_host = action->why == BECALM_WHY_NO_HOST || action->why == BECALM_WHY_DEADLINE;
-    if (no_host && call->record.attempts + 1 == actor->sends) {
+    bool unsent = action->why == BECALM_WHY_NO_HOST || action->why == BECALM_WHY_DEADLINE ||
+                  action->why == BECALM_WHY_NO_CONNECTION;
+    if (unsent && call->record.attempts + 1 == actor->sends) {
         actor->sends--; /* it was never sent, and the next one has its number */
     }
     actor->flying &= ~action->cancel;
@@ -275,6 +276,13 @@ static void attempt(struct chaos *c, struct actor *actor)
     }
     if (bits % 8 == 5 && actor->used && c->target.hosts != NULL) { /* by another way than the chosen one */
         becalm_call_sent_to(&actor->call, event.slot, bits % c->target.hosts->count, c->now);
+    }
+    if (bits % 16 == 9 && actor->used) { /* it waits for a connection of ours, or does no more */
+        becalm_call_unsent(&actor->call, event.slot, becalm_ns_after(c->now, duration(c)));
+        return;
+    }
+    if (bits % 16 == 11 && actor->used) {
+        (void)becalm_call_goes(&actor->call, event.slot, c->now);
     }
     feed(c, actor, &event);
 }

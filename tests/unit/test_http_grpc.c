@@ -157,6 +157,7 @@ static void test_grpc__each_reason_has_its_status(void **state)
         {BECALM_WHY_THROTTLED, 8},
         {BECALM_WHY_LIMIT, 8},
         {BECALM_WHY_ANSWERS, 8},
+        {BECALM_WHY_NO_CONNECTION, 8},
         {BECALM_WHY_RATE, 8},
         {BECALM_WHY_SHED, 14},
         {BECALM_WHY_ATTEMPTS_SPENT, 14},

@@ -26,6 +26,7 @@ static void test_own_answer__a_refusal_goes_by_its_reason(void **state)
         {BECALM_WHY_SHED, 503, "connection_limit_reached"},
         {BECALM_WHY_LIMIT, 503, "connection_limit_reached"},
         {BECALM_WHY_ANSWERS, 503, "connection_limit_reached"},
+        {BECALM_WHY_NO_CONNECTION, 503, "connection_limit_reached"},
         {BECALM_WHY_RATE, 429, "proxy_internal_response"},
         {BECALM_WHY_OK, 500, "proxy_internal_error"},
         {BECALM_WHY_NONE, 500, "proxy_internal_error"},

@@ -164,6 +164,7 @@ static void test_mark__every_reason_sets_the_mark_of_the_table(void **state)
         [BECALM_WHY_ANSWERS] = SPENT,
         [BECALM_WHY_STOPPED] = SPENT,
         [BECALM_WHY_NO_HOST] = SPENT,
+        [BECALM_WHY_NO_CONNECTION] = SPENT,
 #undef SPENT
         [BECALM_WHY_SHED] = {BECALM_MARK_NONE, BECALM_MARK_OVERLOADED},
         [BECALM_WHY_RETRIES_OFF] = {BECALM_MARK_NONE, BECALM_MARK_OVERLOADED},
