@@ -4,6 +4,7 @@
 
 #include "admin_internal.h"
 
+#include "container.h"
 #include "policy/file.h"
 
 #include <errno.h>
@@ -80,7 +81,7 @@ static void take_by_reserve(struct admin_listener *listener)
 
 static void listener_ready(struct source *source, uint32_t events)
 {
-    struct admin_listener *listener = (struct admin_listener *)source;
+    struct admin_listener *listener = CONTAINER_OF(source, struct admin_listener, source);
     struct admin *admin = listener->admin;
     (void)events;
     for (int i = 0; i < TURN; i++) {
@@ -131,7 +132,7 @@ static void resume(struct admin *admin)
 
 static void pause_over(struct timer *timer)
 {
-    struct admin *admin = (struct admin *)((char *)timer - offsetof(struct admin, pause));
+    struct admin *admin = CONTAINER_OF(timer, struct admin, pause);
     struct admin_conn *idle = admin->reserve_fd < 0 ? admin_conns_idle(admin) : NULL;
     if (idle != NULL) {
         admin_conn_close(idle);

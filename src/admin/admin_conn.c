@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "admin_internal.h"
 
-#include <errno.h>
+#include "container.h"
+#include "wire/wire.h"
+
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ enum conn_state {
 };
 
 struct admin_conn {
-    struct source source; /* first */
+    struct wire wire; /* first */
     struct timer timer;
     struct task task; /* goes on, after others had their turn */
     struct admin *admin;
@@ -78,7 +80,7 @@ void admin_conn_close(struct admin_conn *conn)
     }
     admin->conn_count--;
     admin->stream_count -= conn->answer.streams;
-    loop_bury(admin->place.loop, &conn->source);
+    loop_bury(admin->place.loop, &conn->wire.source);
     admin_conn_gone(admin, reserved);
 }
 
@@ -122,7 +124,7 @@ static void keep_unsent_short(const struct admin_conn *conn)
 {
     int bytes = STREAM_UNSENT;
     if (conn->local.any.sa_family != AF_UNIX) {
-        setsockopt(conn->source.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+        setsockopt(conn->wire.source.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
     }
 }
 
@@ -214,8 +216,8 @@ static void head_done(struct admin_conn *conn)
     } else {
         enter(conn, CONN_BODY, HEAD_TIME);
         if (conn->head.expects_continue && !conn->body.ended) {
-            ssize_t sent = send(conn->source.fd, go_on, sizeof go_on - 1, MSG_NOSIGNAL);
-            (void)sent; /* a socket that can't take it now is broken, and reading will say so */
+            struct iovec part = {(char *)(uintptr_t)go_on, sizeof go_on - 1};
+            wire_send(&conn->wire, &part, 1); /* a socket that can't take it now is broken, and reading will say so */
         }
     }
 }
@@ -310,15 +312,11 @@ static bool flush(struct admin_conn *conn)
             {conn->out_head + head, conn->out_head_length - head},
             {conn->answer.page.length == 0 ? NULL : conn->answer.page.at + page, conn->answer.page.length - page},
         };
-        struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
-        ssize_t sent = sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) {
-            continue;
+        ssize_t sent = wire_send(&conn->wire, part, 2);
+        if (sent == WIRE_BROKEN) {
+            admin_conn_close(conn);
         }
-        if (sent < 0) {
-            if (errno != EAGAIN && errno != EWOULDBLOCK) {
-                admin_conn_close(conn);
-            }
+        if (sent <= 0) {
             return false;
         }
         conn->sent += (size_t)sent;
@@ -340,7 +338,7 @@ static void answer_done(struct admin_conn *conn)
     }
     if (!conn->keep) {
         buffer_free(in);
-        shutdown(conn->source.fd, SHUT_WR);
+        wire_shut(&conn->wire);
         enter(conn, CONN_LINGER, LINGER);
         return;
     }
@@ -356,14 +354,11 @@ static void answer_done(struct admin_conn *conn)
 static bool receive(struct admin_conn *conn)
 {
     char bytes[READ];
-    ssize_t got;
-    do {
-        got = recv(conn->source.fd, bytes, sizeof bytes, 0);
-    } while (got < 0 && errno == EINTR);
+    ssize_t got = wire_read(&conn->wire, bytes, sizeof bytes);
     if (got > 0 && conn->state != CONN_LINGER && conn->state != CONN_STREAM) {
         buffer_bytes(&conn->in, bytes, (size_t)got);
     }
-    if (got == 0 || conn->in.full || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) {
+    if (got == WIRE_END || got == WIRE_BROKEN || conn->in.full) {
         admin_conn_close(conn);
         return false;
     }
@@ -407,18 +402,18 @@ static void go_on(struct admin_conn *conn)
 
 static void goes_on(struct task *task)
 {
-    go_on((struct admin_conn *)((char *)task - offsetof(struct admin_conn, task)));
+    go_on(CONTAINER_OF(task, struct admin_conn, task));
 }
 
 static void ready(struct source *source, uint32_t events)
 {
     (void)events; /* whatever it is, reading or writing will say it */
-    go_on((struct admin_conn *)source);
+    go_on(CONTAINER_OF(source, struct admin_conn, wire.source));
 }
 
 static void timer_fires(struct timer *timer)
 {
-    struct admin_conn *conn = (struct admin_conn *)((char *)timer - offsetof(struct admin_conn, timer));
+    struct admin_conn *conn = CONTAINER_OF(timer, struct admin_conn, timer);
     if ((conn->state == CONN_HEAD && conn->in.length > 0) || conn->state == CONN_BODY) {
         conn->head.length = (uint32_t)conn->in.length;
         conn->answer = (struct admin_answer){.page = {.bytes_max = ADMIN_PAGE_MAX}};
@@ -441,7 +436,7 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
         admin_conn_gone(admin, reserved);
         return;
     }
-    conn->source = (struct source){.ready = ready, .fd = fd};
+    conn->wire.source = (struct source){.ready = ready, .fd = fd};
     conn->timer.fire = timer_fires;
     conn->task.run = goes_on;
     conn->admin = admin;
@@ -456,7 +451,7 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
     }
     admin->conns = conn;
     admin->conn_count++;
-    if (getsockname(fd, &conn->local.any, &length) != 0 || loop_watch(admin->place.loop, &conn->source) != 0) {
+    if (getsockname(fd, &conn->local.any, &length) != 0 || loop_watch(admin->place.loop, &conn->wire.source) != 0) {
         admin_conn_close(conn);
         return;
     }

@@ -3,6 +3,7 @@
 
 #include "multi.h"
 
+#include "container.h"
 #include "engine/apart_internal.h"
 
 #include <becalm/run.h>
@@ -19,7 +20,7 @@ BECALM__SELDOM void line_serve(struct transfer *transfer, unsigned flags, const 
  * another's meanwhile. release: who takes it finds what the verdict says. */
 static void wake(struct line_owner *owner, const void *from)
 {
-    struct transfer *transfer = (struct transfer *)(void *)((char *)owner - offsetof(struct transfer, owner));
+    struct transfer *transfer = CONTAINER_OF(owner, struct transfer, owner);
     struct becalm_curl_multi *multi = transfer->multi;
     struct transfer *first = atomic_load_explicit(&multi->called, memory_order_relaxed);
     do {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "site.h"
 
+#include "container.h"
+
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,6 @@ struct meter *site_take(struct site *site, uint32_t hint)
 
 void site_give(struct meter *meter)
 {
-    struct site_lane *lane = (struct site_lane *)((char *)meter - offsetof(struct site_lane, meter));
+    struct site_lane *lane = CONTAINER_OF(meter, struct site_lane, meter);
     atomic_store_explicit(&lane->taken, false, memory_order_release);
 }

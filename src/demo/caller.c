@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "caller.h"
 
+#include "container.h"
 #include "h1/h1.h"
 
 #include <errno.h>
@@ -136,7 +137,7 @@ static enum look look(struct caller_conn *conn)
 
 static void ready(struct source *source, uint32_t events)
 {
-    struct caller_conn *conn = (struct caller_conn *)source;
+    struct caller_conn *conn = CONTAINER_OF(source, struct caller_conn, source);
     if (conn->call == NULL) {
         if ((events & ~(uint32_t)EPOLLOUT) != 0) { /* nobody asked, so it can only be the end */
             conn_close(conn);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "demo.h"
 
+#include "container.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +101,7 @@ static void pause_look(struct demo *demo)
 
 static void script_go_on(struct timer *timer)
 {
-    struct demo *demo = (struct demo *)((char *)timer - offsetof(struct demo, script));
+    struct demo *demo = CONTAINER_OF(timer, struct demo, script);
     const struct demo_script *script = &demo->options.script;
     if (demo->paused) { /* longer than usual: the next fault would have nobody to hurt */
         arm_in(demo, timer, BECALM_S);
@@ -154,7 +156,7 @@ static void storm_look(struct demo *demo, uint32_t kind)
 
 static void tick(struct timer *timer)
 {
-    struct demo *demo = (struct demo *)((char *)timer - offsetof(struct demo, tick));
+    struct demo *demo = CONTAINER_OF(timer, struct demo, tick);
     demo->ticks++;
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         lane_tick(&demo->lane[i]);
@@ -274,14 +276,14 @@ static void woken(struct loop *loop)
 
 static void stop_now(struct source *source, uint32_t events)
 {
-    struct demo *demo = (struct demo *)((char *)source - offsetof(struct demo, stop));
+    struct demo *demo = CONTAINER_OF(source, struct demo, stop);
     (void)events;
     demo->loop.stop = true;
 }
 
 static void end_now(struct timer *timer)
 {
-    struct demo *demo = (struct demo *)((char *)timer - offsetof(struct demo, end));
+    struct demo *demo = CONTAINER_OF(timer, struct demo, end);
     demo->loop.stop = true;
 }
 

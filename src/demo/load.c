@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "load.h"
 
+#include "container.h"
+
 #include <stdlib.h>
 
 struct load_call {
@@ -28,12 +30,12 @@ static void call_end(struct load_call *call, bool good)
 
 static void answered(struct caller_call *at, const struct caller_answer *answer)
 {
-    call_end((struct load_call *)((char *)at - offsetof(struct load_call, call)), answer->status == 200);
+    call_end(CONTAINER_OF(at, struct load_call, call), answer->status == 200);
 }
 
 static void patience_over(struct timer *timer)
 {
-    call_end((struct load_call *)((char *)timer - offsetof(struct load_call, timer)), false);
+    call_end(CONTAINER_OF(timer, struct load_call, timer), false);
 }
 
 static void call_begin(struct load *load)
@@ -70,7 +72,7 @@ static void schedule(struct load *load)
 /* Catches up with the time that has passed; after a long sleep of the machine it does not. */
 static void due(struct timer *timer)
 {
-    struct load *load = (struct load *)((char *)timer - offsetof(struct load, timer));
+    struct load *load = CONTAINER_OF(timer, struct load, timer);
     if (becalm_ns_since(load->loop->now, load->next_at) > BECALM_S) {
         load->next_at = load->loop->now;
     }

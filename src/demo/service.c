@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "service.h"
 
+#include "container.h"
 #include "h1/h1.h"
 #include "proxy/listener.h"
 
@@ -151,7 +152,7 @@ static void work_done(struct service_work *work, const struct caller_answer *ans
 /* The next service has answered, or its gateway for it. */
 static void answered(struct caller_call *call, const struct caller_answer *answer)
 {
-    struct service_work *work = (struct service_work *)((char *)call - offsetof(struct service_work, call));
+    struct service_work *work = CONTAINER_OF(call, struct service_work, call);
     struct caller_answer own = *answer;
     own.status = answer->status == 0 ? 502 : answer->status;
     work_done(work, &own);
@@ -159,7 +160,7 @@ static void answered(struct caller_call *call, const struct caller_answer *answe
 
 static void worked(struct timer *timer)
 {
-    struct service_work *work = (struct service_work *)((char *)timer - offsetof(struct service_work, timer));
+    struct service_work *work = CONTAINER_OF(timer, struct service_work, timer);
     struct service *service = work->service;
     if (service->stuck) {
         wheel_arm(&service->loop->wheel, timer, becalm_ns_after(service->loop->now, STUCK_LOOK));
@@ -233,7 +234,7 @@ static void arrive(struct service_conn *conn, const struct h1_head *head)
 
 static void flap(struct timer *timer)
 {
-    struct service *service = (struct service *)((char *)timer - offsetof(struct service, flap));
+    struct service *service = CONTAINER_OF(timer, struct service, flap);
     service->stuck = !service->stuck;
     wheel_arm(&service->loop->wheel, timer, becalm_ns_after(service->loop->now, SERVICE_FLAP));
     next_work(service);
@@ -277,7 +278,7 @@ static bool take_request(struct service_conn *conn)
 
 static void conn_ready(struct source *source, uint32_t events)
 {
-    struct service_conn *conn = (struct service_conn *)source;
+    struct service_conn *conn = CONTAINER_OF(source, struct service_conn, source);
     (void)events;
     for (;;) {
         ssize_t got = recv(conn->source.fd, conn->in + conn->in_length, IN_MAX - conn->in_length, 0);
@@ -323,7 +324,7 @@ static void conn_open(struct service *service, int fd)
 /* Who finds no descriptor waits in the backlog; the level wakes us again. */
 static void listener_ready(struct source *source, uint32_t events)
 {
-    struct service *service = (struct service *)source;
+    struct service *service = CONTAINER_OF(source, struct service, source);
     int fd;
     (void)events;
     while ((fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {

@@ -8,6 +8,7 @@
 
 #include "admin/admin.h"
 #include "admin/history.h"
+#include "container.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,12 +99,12 @@ static void resolver_go_on(struct control *control)
 static void resolver_ready(struct source *source, uint32_t events)
 {
     (void)events;
-    resolver_go_on((struct control *)((char *)source - offsetof(struct control, resolver_source)));
+    resolver_go_on(CONTAINER_OF(source, struct control, resolver_source));
 }
 
 static void resolver_timer_fires(struct timer *timer)
 {
-    resolver_go_on((struct control *)((char *)timer - offsetof(struct control, resolver_timer)));
+    resolver_go_on(CONTAINER_OF(timer, struct control, resolver_timer));
 }
 
 static struct name *name_start(struct control *control, const char *text, uint16_t port)
@@ -178,7 +179,7 @@ static void names_forget_unused(struct control *control)
 /* It is over when no worker takes in calls by the policy before. That is the matter of a wake-up. */
 static void reload_look(struct timer *timer)
 {
-    struct control *control = (struct control *)((char *)timer - offsetof(struct control, in_force));
+    struct control *control = CONTAINER_OF(timer, struct control, in_force);
     uint64_t one = 1;
     if (!gateway_in_force(control->gateway)) {
         wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, BECALM_MS));
@@ -243,7 +244,7 @@ static void stop(struct control *control)
 
 static void drain_go_on(struct timer *timer)
 {
-    struct control *control = (struct control *)((char *)timer - offsetof(struct control, drain_timer));
+    struct control *control = CONTAINER_OF(timer, struct control, drain_timer);
     struct gateway *gateway = control->gateway;
     if (!control->closed) {
         control->closed = true;
@@ -281,7 +282,7 @@ static void drain(struct control *control)
 /* Once a second. */
 static void every_second(struct timer *timer)
 {
-    struct control *control = (struct control *)((char *)timer - offsetof(struct control, second));
+    struct control *control = CONTAINER_OF(timer, struct control, second);
     struct snapshot *snapshot = control->gateway->snapshot;
     uint32_t share;
     if (cpu_share(&control->cpu, control->loop.now, &share)) {
@@ -296,7 +297,7 @@ static void every_second(struct timer *timer)
 
 static void woken(struct loop *loop)
 {
-    struct control *control = (struct control *)loop;
+    struct control *control = CONTAINER_OF(loop, struct control, loop);
     uint32_t orders = atomic_exchange_explicit(&control->orders, 0, memory_order_acquire);
     if ((orders & CONTROL_RELOAD) != 0) {
         reload(control);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "loop.h"
 
+#include "container.h"
 #include "run/entropy.h"
 
 #include <becalm/rand.h>
@@ -27,6 +28,9 @@ static becalm_ns clock_read(clockid_t clock)
 /* The wall clock is looked at once a second: it is for dates and logs. */
 static void loop_read_clock(struct loop *loop)
 {
+    if (loop->stands) {
+        return;
+    }
     loop->now = clock_read(CLOCK_MONOTONIC);
     if (loop->now - loop->wall_read_at >= BECALM_S || loop->wall_read_at == 0) {
         loop->wall_read_at = loop->now;
@@ -37,7 +41,7 @@ static void loop_read_clock(struct loop *loop)
 
 static void wake_ready(struct source *source, uint32_t events)
 {
-    struct loop *loop = (struct loop *)((char *)source - offsetof(struct loop, wake));
+    struct loop *loop = CONTAINER_OF(source, struct loop, wake);
     uint64_t count;
     (void)events;
     while (read(source->fd, &count, sizeof count) < 0 && errno == EINTR) {
@@ -207,17 +211,22 @@ static bool hear(struct loop *loop, int sleep)
 
 /* Timers come after whatever has happened by then: a process that was kept from its work for a while would else take
  * for late what lies in its sockets. But they come, however much happens. */
+void loop_turn(struct loop *loop, bool sleeps)
+{
+    becalm_ns due = loop->first_task != NULL ? loop->now : wheel_next(&loop->wheel);
+    bool more = hear(loop, sleeps ? sleep_ms(loop, due) : 0) || becalm_ns_since(loop->now, due) > LATE;
+    for (int i = 1; more && !loop->stop && i < BATCHES; i++) {
+        more = hear(loop, 0);
+    }
+    wheel_run(&loop->wheel, loop->now);
+    run_tasks(loop);
+    free_dead(loop);
+}
+
 void loop_run(struct loop *loop)
 {
     while (!loop->stop) {
-        becalm_ns due = loop->first_task != NULL ? loop->now : wheel_next(&loop->wheel);
-        bool more = hear(loop, sleep_ms(loop, due)) || becalm_ns_since(loop->now, due) > LATE;
-        for (int i = 1; more && !loop->stop && i < BATCHES; i++) {
-            more = hear(loop, 0);
-        }
-        wheel_run(&loop->wheel, loop->now);
-        run_tasks(loop);
-        free_dead(loop);
+        loop_turn(loop, true);
     }
     free_dead(loop);
 }

@@ -15,7 +15,9 @@
 struct source {
     void (*ready)(struct source *, uint32_t events); /* EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP, EPOLLERR */
     int fd;
-    bool shared; /* other descriptors may stand for the same socket, here or in another process: see loop_bury() */
+    bool shared;   /* other descriptors may stand for the same socket, here or in another process: see loop_bury() */
+    bool readable; /* of a wire: there may be more to read */
+    bool ended;    /* of a wire: the peer will send no more */
 };
 
 /* Something to be done after the events of this wake-up: when nobody is in the middle of anything. */
@@ -42,6 +44,7 @@ struct loop {
     BECALM_ATOMIC(uint32_t) wakes; /* that were seen to */
     uint32_t wakes_seen;           /* by loop_moves() */
     bool stop;
+    bool stands; /* the clock: `now` and `wall` are what a test made them */
 };
 
 /* 0, or BECALM_EIO with errno. */
@@ -50,6 +53,9 @@ void loop_close(struct loop *);
 
 /* Runs until loop->stop. */
 void loop_run(struct loop *);
+/* One wake-up: what the sockets, timers and tasks have to do now. If there is nothing it sleeps, or returns at once:
+ * that is for tests in virtual time. */
+void loop_turn(struct loop *, bool sleeps);
 
 /* From any thread. Never blocks; many wakes may become one. */
 void loop_wake(struct loop *);

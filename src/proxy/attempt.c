@@ -6,16 +6,14 @@
 #include "login.h"
 #include "tunnel.h"
 
+#include "container.h"
 #include "http/keep_alive.h"
 #include "unfilled.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#define TURN_READS   2  /* then others have their turn */
 #define INTERIM_READ 64 /* 1xx of one attempt: a host that sends more is not about to answer */
 
 static void attempt_write(struct attempt *);
@@ -28,7 +26,6 @@ void attempt_free(struct attempt *attempt)
     upstream_leave(attempt);
     tunnel_host_give(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->task);
-    buffered_free(exchange->worker, &attempt->unsent);
     buffered_free(exchange->worker, &attempt->got);
     bytes_free(&attempt->trailers);
     exchange->attempt[attempt->slot] = NULL;
@@ -130,7 +127,6 @@ static bool redo(struct attempt *attempt)
     attempt->unread = false;
     attempt->fin_at = 0;
     attempt->state = ATTEMPT_CONNECTING;
-    buffered_free(exchange->worker, &attempt->unsent);
     release(attempt, false);
     meter_add(&exchange->meter->redone, 1);
     attempt_got(attempt, upstream_get(attempt->host, attempt, attempt->connect_timeout, true, false));
@@ -151,7 +147,7 @@ static void broken(struct attempt *attempt)
 
 static void go_on_reading(struct task *task)
 {
-    struct attempt *attempt = (struct attempt *)((char *)task - offsetof(struct attempt, task));
+    struct attempt *attempt = CONTAINER_OF(task, struct attempt, task);
     attempt_read(attempt);
 }
 
@@ -310,43 +306,23 @@ void attempt_got(struct attempt *attempt, enum upstream_result result)
 
 /* Writing the request. */
 
-static bool keep_unsent(struct attempt *attempt, const struct iovec *part, int count, size_t written)
+bool attempt_blocked(const struct attempt *attempt)
 {
-    for (int i = 0; i < count; i++) {
-        size_t skip = written < part[i].iov_len ? written : part[i].iov_len;
-        written -= skip;
-        if (!buffered_add(attempt->exchange->worker, &attempt->unsent, (const char *)part[i].iov_base + skip,
-                          part[i].iov_len - skip)) {
-            return false;
-        }
-    }
-    return true;
+    return attempt->upstream != NULL && wire_blocked(&attempt->upstream->wire);
+}
+
+uint64_t attempt_held(const struct attempt *attempt)
+{
+    return (attempt->upstream == NULL ? 0 : (uint64_t)attempt->upstream->wire.out.size) + attempt->got.size;
 }
 
 /* Writes all, or keeps the rest for later. False: the connection is broken, or there is no memory for the rest. */
 static bool attempt_put(struct attempt *attempt, struct iovec *part, int count)
 {
-    size_t total = 0;
-    for (int i = 0; i < count; i++) {
-        total += part[i].iov_len;
-    }
-    if (total == 0) {
-        return true;
-    }
-    ssize_t written = 0;
-    if (bytes_left(&attempt->unsent) == 0) {
-        struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
-        do {
-            written = sendmsg(attempt->upstream->source.fd, &message, MSG_NOSIGNAL);
-        } while (written < 0 && errno == EINTR);
-        if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-            return false;
-        }
-        written = written < 0 ? 0 : written;
-        attempt->wrote |= written > 0;
-        attempt->written += (size_t)written;
-    }
-    return (size_t)written == total || keep_unsent(attempt, part, count, (size_t)written);
+    ssize_t sent = buffered_write(attempt->exchange->worker, &attempt->upstream->wire, part, count);
+    attempt->wrote |= sent > 0 || sent == WIRE_FULL;
+    attempt->written += sent > 0 ? (size_t)sent : 0;
+    return sent >= 0;
 }
 
 /* The collected body: as it is, or as a chunk where its length was not known beforehand. */
@@ -393,7 +369,7 @@ static void attempt_write(struct attempt *attempt)
         broken(attempt);
         return;
     }
-    attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
+    attempt->through = exchange->body_in.ended && !attempt_blocked(attempt);
     if (exchange->body_streams) {
         expect_sent(exchange);
         /* What streams is here once. Even if the socket took nothing of it, no other connection could have it. */
@@ -422,60 +398,51 @@ void attempt_body(struct attempt *attempt)
     int count = body_parts(exchange, chunk_head, part);
     if (!attempt_put(attempt, part, count)) {
         /* A host that has heard enough answers and closes: reading tells whether there is an answer. */
-        attempt->upstream->readable = true;
+        wire_again(&attempt->upstream->wire);
         loop_later(&exchange->worker->loop, &attempt->task);
         return;
     }
     exchange_drop_body(exchange);
-    attempt->through = exchange->body_in.ended && bytes_left(&attempt->unsent) == 0;
+    attempt->through = exchange->body_in.ended && !attempt_blocked(attempt);
     tell_through(attempt);
 }
 
-/* True: all is written. */
-static bool flush_unsent(struct attempt *attempt)
+/* Writes what waited. True: all of it is gone. */
+static bool flush_rest(struct attempt *attempt)
 {
-    struct bytes *unsent = &attempt->unsent;
-    while (bytes_left(unsent) > 0) {
-        ssize_t written =
-            send(attempt->upstream->source.fd, unsent->at + unsent->from, bytes_left(unsent), MSG_NOSIGNAL);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written < 0) {
-            if (errno != EAGAIN && errno != EWOULDBLOCK) {
-                attempt->upstream->readable = true; /* reading tells what happened, and whether there was an answer */
-            }
-            return false;
-        }
-        attempt->wrote = true;
-        attempt->written += (size_t)written;
-        unsent->from += (uint32_t)written;
-        if (attempt->exchange->client != NULL) {
-            attempt->exchange->client->since = attempt->exchange->worker->loop.now; /* it moves */
-        }
+    struct exchange *exchange = attempt->exchange;
+    size_t before = attempt->written;
+    if (!attempt_put(attempt, NULL, 0)) {
+        wire_again(&attempt->upstream->wire); /* reading tells what happened, and whether there was an answer */
+        return false;
     }
-    buffered_free(attempt->exchange->worker, unsent);
-    attempt->through = attempt->exchange->body_in.ended;
+    if (attempt->written > before && exchange->client != NULL) {
+        exchange->client->since = exchange->worker->loop.now; /* it moves */
+    }
+    if (attempt_blocked(attempt)) {
+        return false;
+    }
+    attempt->through = exchange->body_in.ended;
     return true;
 }
 
 void attempt_ready(struct attempt *attempt, uint32_t events)
 {
     struct exchange *exchange = attempt->exchange;
-    if ((events & EPOLLOUT) != 0 && bytes_left(&attempt->unsent) > 0 && flush_unsent(attempt)) {
+    if ((events & EPOLLOUT) != 0 && attempt_blocked(attempt) && flush_rest(attempt)) {
         exchange_feed(exchange);
         if (!tell_through(attempt)) {
             return;
         }
     }
-    if (attempt->upstream != NULL && attempt->upstream->readable) {
+    if (attempt->upstream != NULL && wire_readable(&attempt->upstream->wire)) {
         attempt_read(attempt);
     }
 }
 
 void attempt_resume(struct attempt *attempt)
 {
-    if (attempt->upstream != NULL && attempt->upstream->readable) {
+    if (attempt->upstream != NULL && wire_readable(&attempt->upstream->wire)) {
         attempt_read(attempt);
     }
 }
@@ -809,7 +776,7 @@ static __attribute__((noinline)) bool unread_wait(struct attempt *attempt)
     if (becalm_ns_since(now, attempt->fin_at) >= RESET_WAIT) {
         return false;
     }
-    upstream->readable = false;
+    wire_wait(&upstream->wire);
     upstream_look_again(upstream);
     return true;
 }
@@ -843,12 +810,12 @@ static bool attempt_read(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     struct worker *worker = exchange->worker;
-    for (int turn = 0; attempt->upstream != NULL && attempt->upstream->readable; turn++) {
+    for (int turn = 0; attempt->upstream != NULL && wire_readable(&attempt->upstream->wire); turn++) {
         struct upstream *upstream = attempt->upstream;
         if (attempt->state == ATTEMPT_PASSING && exchange->client != NULL && client_blocked(exchange->client)) {
             return true; /* attempt_resume() */
         }
-        if (turn == TURN_READS) {
+        if (turn == WIRE_TURN) {
             loop_later(&worker->loop, &attempt->task);
             return true;
         }
@@ -858,24 +825,18 @@ static bool attempt_read(struct attempt *attempt)
         }
         size_t piece = buffered_piece(worker);
         size_t room = piece < WORKER_IN - had ? piece : WORKER_IN - had;
-        ssize_t got = recv(upstream->source.fd, worker->in + had, room, 0);
-        if (got < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            if (errno == EAGAIN || errno == EWOULDBLOCK) {
-                upstream->readable = false;
-                return true;
-            }
+        ssize_t got = wire_read(&upstream->wire, worker->in + had, room);
+        if (got == WIRE_LATER) {
+            return true;
+        }
+        if (got == WIRE_BROKEN) {
             broken(attempt);
             return false;
         }
-        if (got == 0) {
-            upstream->ended = true;
+        if (got == WIRE_END) {
             ended(attempt);
             return false;
         }
-        upstream->readable = upstream->ended || (size_t)got == room;
         size_t length = had + (size_t)got;
         bool more = attempt->state == ATTEMPT_SENT ? take_head(attempt, worker->in, length)
                                                    : take_body(attempt, worker->in, length);

@@ -5,6 +5,8 @@
 #include "gateway_shared.h"
 #include "tunnel.h"
 
+#include "container.h"
+
 #include <string.h>
 
 #define VICTIMS 64u             /* of one search */
@@ -47,14 +49,21 @@ void buffered__changed(struct worker *worker, size_t before, size_t after)
     }
 }
 
-bool buffered_add(struct worker *worker, struct bytes *bytes, const char *at, size_t length)
+void buffered__resized(struct worker *worker, size_t before, const struct bytes *bytes)
 {
-    size_t before = bytes->size;
-    bool added = bytes_add(bytes, at, length);
     if (bytes->size > atomic_load_explicit(&worker->largest, memory_order_relaxed)) {
         atomic_store_explicit(&worker->largest, bytes->size, memory_order_relaxed);
     }
     buffered_changed(worker, before, bytes->size);
+}
+
+bool buffered_add(struct worker *worker, struct bytes *bytes, const char *at, size_t length)
+{
+    size_t before = bytes->size;
+    bool added = bytes_add(bytes, at, length);
+    if (bytes->size != before) {
+        buffered__resized(worker, before, bytes);
+    }
     return added;
 }
 
@@ -137,7 +146,7 @@ void buffered_shrink(struct worker *worker)
     }
     for (uint32_t i = 0; i < count && now_of(worker) > goal; i++) {
         struct client *client = holder[i].client;
-        if (client->source.fd >= 0 && client_held(client) > 0) { /* the end of one may be the end of others */
+        if (client->wire.source.fd >= 0 && client_held(client) > 0) { /* the end of one may be the end of others */
             tell(worker, &holder[i]);
             gateway_count_bound(worker->gateway, METRICS_BUFFERED_CUT);
             client_displace(client, "buffered", "more is waiting in this gateway than maxBuffered allows");
@@ -150,5 +159,5 @@ void buffered_shrink(struct worker *worker)
 
 void buffered_task(struct task *task)
 {
-    buffered_shrink((struct worker *)((char *)task - offsetof(struct worker, shrink)));
+    buffered_shrink(CONTAINER_OF(task, struct worker, shrink));
 }

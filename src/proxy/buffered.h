@@ -24,6 +24,17 @@ static inline void buffered_free(struct worker *worker, struct bytes *bytes)
         buffered__free(worker, bytes);
     }
 }
+/* As wire_write(), and counted. */
+void buffered__resized(struct worker *, size_t before, const struct bytes *);
+static inline ssize_t buffered_write(struct worker *worker, struct wire *wire, struct iovec *part, int count)
+{
+    size_t before = wire->out.size;
+    ssize_t sent = wire_write(wire, part, count);
+    if (wire->out.size != before) { /* seldom: most sockets take all of it */
+        buffered__resized(worker, before, &wire->out);
+    }
+    return sent;
+}
 /* A buffer that was filled elsewhere has another size now. */
 void buffered__changed(struct worker *, size_t before, size_t after);
 static inline void buffered_changed(struct worker *worker, size_t before, size_t after)

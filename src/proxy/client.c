@@ -9,7 +9,8 @@
 #include "room.h"
 #include "tunnel.h"
 
-#include <errno.h>
+#include "container.h"
+
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -18,9 +19,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TURN_READS  2     /* then others have their turn */
 #define TURN_HEADS  16    /* or then: requests that are answered at once, many to a read */
-#define ROUND       4096u /* sizes of large buffers */
+#define HEAD_MORE   4096u /* is read of a head that is too large already */
 #define LINGER      (2 * BECALM_S)
 #define GRACE       (1 * BECALM_S)      /* to say something, for who connected a moment before the end */
 #define STREAM_IDLE (5 * 60 * BECALM_S) /* as Envoy's streams; servers send a comment every 15 s or so */
@@ -28,40 +28,6 @@
 #define STUCK       (5 * BECALM_S) /* reads nothing of its answer for so long: it may be given up for another one */
 
 static void client_read(struct client *);
-
-bool bytes_add(struct bytes *bytes, const char *at, size_t length)
-{
-    if (length == 0) {
-        return true;
-    }
-    if (bytes->from == bytes->length) {
-        bytes->from = bytes->length = 0;
-    }
-    if (bytes->size - bytes->length < length) {
-        size_t need = bytes->length + length;
-        size_t size = bytes->size == 0 ? 512 : (size_t)bytes->size * 2;
-        if (size < need) { /* the first of it is often all of it */
-            size = (need + ROUND - 1) / ROUND * ROUND;
-        }
-        char *larger = realloc(bytes->at, size);
-        if (larger == NULL) {
-            return false;
-        }
-        bytes->at = larger;
-        bytes->size = (uint32_t)size; /* the largest that is kept is replay.perRequest and one read: 2 GiB */
-    }
-    memcpy(bytes->at + bytes->length, at, length);
-    bytes->length += (uint32_t)length;
-    return true;
-}
-
-void bytes_free(struct bytes *bytes)
-{
-    if (bytes->at != NULL) { /* most have nothing */
-        free(bytes->at);
-        *bytes = (struct bytes){0};
-    }
-}
 
 /* Coming and going. */
 
@@ -193,7 +159,7 @@ static void nothing_moves(struct client *client)
 static void note_reading(struct client *client)
 {
     int left = 0;
-    if (client_blocked(client) && ioctl(client->source.fd, SIOCOUTQ, &left) == 0) {
+    if (client_blocked(client) && ioctl(client->wire.source.fd, SIOCOUTQ, &left) == 0) {
         if ((uint32_t)left != client->unread) {
             client->since = client->worker->loop.now;
         }
@@ -203,7 +169,7 @@ static void note_reading(struct client *client)
 
 static void timer_fires(struct timer *timer)
 {
-    struct client *client = (struct client *)((char *)timer - offsetof(struct client, timer));
+    struct client *client = CONTAINER_OF(timer, struct client, timer);
     struct loop *loop = &client->worker->loop;
     note_reading(client);
     becalm_ns limit = patience(client);
@@ -251,10 +217,9 @@ static void unblock(struct client *client)
 
 static void ready(struct source *source, uint32_t events)
 {
-    struct client *client = (struct client *)source;
-    client->readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    bool ends = (events & EPOLLRDHUP) != 0 && !client->ended;
-    client->ended |= ends;
+    struct client *client = CONTAINER_OF(source, struct client, wire.source);
+    bool ends = (events & EPOLLRDHUP) != 0 && !wire_ended(&client->wire);
+    wire_note(&client->wire, events);
     if ((events & (EPOLLERR | EPOLLHUP)) != 0 && client->state != CLIENT_LINGER && client->state != CLIENT_TUNNEL) {
         client_close(client); /* reset: nobody will read an answer */
         return;
@@ -266,10 +231,10 @@ static void ready(struct source *source, uint32_t events)
     if ((events & EPOLLOUT) != 0 && client_blocked(client)) {
         unblock(client);
     }
-    if (ends && client->source.fd >= 0 && client->exchange != NULL) {
+    if (ends && client->wire.source.fd >= 0 && client->exchange != NULL) {
         exchange_left(client->exchange);
     }
-    if (client->source.fd >= 0 && client->readable) {
+    if (client->wire.source.fd >= 0 && wire_readable(&client->wire)) {
         client_read(client);
     }
 }
@@ -287,7 +252,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     if (peer->any.sa_family != AF_UNIX) {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    client->source = (struct source){.ready = ready, .fd = fd};
+    client->wire.source = (struct source){.ready = ready, .fd = fd};
     client->timer.fire = timer_fires;
     client->task.run = next_request;
     client->worker = worker;
@@ -303,7 +268,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     worker->clients = client;
     atomic_fetch_add_explicit(&worker->gateway->accepted, 1, memory_order_relaxed);
     uint64_t identity = peer_of_socket(&worker->gateway->peer_key, fd, peer);
-    if (loop_watch(&worker->loop, &client->source) != 0 || !crowd_join(&worker->crowd, client, identity)) {
+    if (loop_watch(&worker->loop, &client->wire.source) != 0 || !crowd_join(&worker->crowd, client, identity)) {
         client_close(client);
         return;
     }
@@ -314,8 +279,8 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
 void client_admit(struct client *client)
 {
     client->since = client->worker->loop.now;
-    client->state = CLIENT_HEAD; /* who connects says something soon */
-    if (client->readable) {      /* it has done so while it waited */
+    client->state = CLIENT_HEAD;        /* who connects says something soon */
+    if (wire_readable(&client->wire)) { /* it has done so while it waited */
         loop_later(&client->worker->loop, &client->task);
     }
 }
@@ -337,7 +302,7 @@ void client_close(struct client *client)
     timer_disarm(&client->timer);
     loop_not_later(&worker->loop, &client->task);
     buffered_free(worker, &client->in);
-    buffered_free(worker, &client->out);
+    buffered_free(worker, &client->wire.out);
     *client->link = client->next;
     if (client->next != NULL) {
         client->next->link = client->link;
@@ -346,21 +311,13 @@ void client_close(struct client *client)
     if (client->group != NULL) {
         crowd_leave(&worker->crowd, client);
     }
-    loop_bury(&worker->loop, &client->source);
+    loop_bury(&worker->loop, &client->wire.source);
 }
 
 void client_abort(struct client *client)
 {
-    struct linger now = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(client->source.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    wire_reset(&client->wire);
     client_close(client);
-}
-
-/* Has it sent something that was not read yet? */
-static bool says_something(const struct client *client)
-{
-    char byte;
-    return recv(client->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 static bool stuck(struct client *client)
@@ -380,7 +337,7 @@ enum price client_price(struct client *client)
     case CLIENT_IDLE:
     case CLIENT_HEAD:
         /* One that has just sent its first bytes of a request is at work. */
-        return bytes_left(&client->in) == 0 && says_something(client) ? PRICE_BUSY : PRICE_IDLE;
+        return bytes_left(&client->in) == 0 && wire_peek(&client->wire) == WIRE_SPEAKS ? PRICE_BUSY : PRICE_IDLE;
     case CLIENT_BUSY:
         return stuck(client) || (client->exchange != NULL && exchange_body_slow(client->exchange)) ? PRICE_SLOW
                                                                                                    : PRICE_BUSY;
@@ -413,12 +370,12 @@ void client_displace(struct client *client, const char *reason, const char *what
 void client_quiet(struct client *client)
 {
     if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
-        client->readable = true; /* a request may have come a moment ago: it is still answered */
+        wire_again(&client->wire); /* a request may have come a moment ago: it is still answered */
         client_read(client);
     }
-    if (client->source.fd >= 0 && client->state == CLIENT_IDLE) {
+    if (client->wire.source.fd >= 0 && client->state == CLIENT_IDLE) {
         client_close(client);
-    } else if (client->source.fd >= 0 && client->state == CLIENT_HEAD) {
+    } else if (client->wire.source.fd >= 0 && client->state == CLIENT_HEAD) {
         client->since = client->worker->loop.now;
         wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, GRACE));
     }
@@ -432,14 +389,14 @@ bool client_trusted(struct client *client)
         socklen_t length = sizeof peer;
         client->trusted_in = (uint32_t)snapshot->number;
         client->trusted =
-            getpeername(client->source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);
+            getpeername(client->wire.source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);
     }
     return client->trusted;
 }
 
 uint64_t client_held(const struct client *client)
 {
-    uint64_t held = (uint64_t)client->in.size + client->out.size;
+    uint64_t held = (uint64_t)client->in.size + client->wire.out.size;
     held += client->exchange == NULL ? 0 : exchange_held(client->exchange);
     return held + (client->state != CLIENT_TUNNEL || client->tunnel == NULL ? 0 : tunnel_held(client->tunnel));
 }
@@ -448,7 +405,7 @@ struct becalm_text client_peer(const struct client *client, char *text, size_t s
 {
     union address_socket peer = {0};
     socklen_t length = sizeof peer;
-    if (getpeername(client->source.fd, &peer.any, &length) != 0) {
+    if (getpeername(client->wire.source.fd, &peer.any, &length) != 0) {
         return (struct becalm_text){0};
     }
     return (struct becalm_text){text, address_write_ip(&peer, text, size)};
@@ -458,71 +415,25 @@ struct becalm_text client_peer(const struct client *client, char *text, size_t s
 
 bool client_blocked(const struct client *client)
 {
-    return bytes_left(&client->out) > 0;
-}
-
-static ssize_t put(const struct client *client, struct iovec *part, int count)
-{
-    struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
-    ssize_t written;
-    do {
-        written = sendmsg(client->source.fd, &message, MSG_NOSIGNAL);
-    } while (written < 0 && errno == EINTR);
-    return written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : written;
-}
-
-static bool flush(struct client *client)
-{
-    struct bytes *out = &client->out;
-    struct iovec rest = {out->at + out->from, bytes_left(out)};
-    ssize_t written = put(client, &rest, 1);
-    if (written < 0) {
-        return false;
-    }
-    out->from += (uint32_t)written;
-    if (written > 0) {
-        client->since = client->worker->loop.now;
-    }
-    if (bytes_left(out) == 0) {
-        buffered_free(client->worker, out);
-    }
-    return true;
+    return wire_blocked(&client->wire);
 }
 
 bool client_write(struct client *client, struct iovec *part, int count)
 {
-    if (client_blocked(client) && !flush(client)) {
-        return false;
+    ssize_t sent = buffered_write(client->worker, &client->wire, part, count);
+    if (sent > 0 || count > 0) {
+        client->since = client->worker->loop.now;
     }
-    if (count == 0) {
-        return true;
-    }
-    ssize_t written = 0;
-    if (!client_blocked(client)) {
-        written = put(client, part, count);
-        if (written < 0) {
-            return false;
-        }
-    }
-    for (int i = 0; i < count; i++) {
-        size_t skip = (size_t)written < part[i].iov_len ? (size_t)written : part[i].iov_len;
-        written -= (ssize_t)skip;
-        if (skip < part[i].iov_len && !buffered_add(client->worker, &client->out, (const char *)part[i].iov_base + skip,
-                                                    part[i].iov_len - skip)) {
-            return false;
-        }
-    }
-    client->since = client->worker->loop.now;
-    return true;
+    return sent >= 0;
 }
 
 /* Reading. */
 
 static void next_request(struct task *task)
 {
-    struct client *client = (struct client *)((char *)task - offsetof(struct client, task));
-    if (bytes_left(&client->in) > 0 || client->readable) {
-        client->readable = true;
+    struct client *client = CONTAINER_OF(task, struct client, task);
+    if (bytes_left(&client->in) > 0 || wire_readable(&client->wire)) {
+        wire_again(&client->wire);
         client_read(client);
     }
 }
@@ -532,8 +443,8 @@ static void linger(struct client *client)
     client->state = CLIENT_LINGER;
     client->since = client->worker->loop.now;
     wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, LINGER));
-    shutdown(client->source.fd, SHUT_WR);
-    if (client->ended) {
+    wire_shut(&client->wire);
+    if (wire_ended(&client->wire)) {
         client_close(client);
     }
 }
@@ -552,8 +463,8 @@ void client_done(struct client *client, bool keep)
         return;
     }
     client->state = CLIENT_IDLE;
-    if (bytes_left(&client->in) > 0 || client->readable || client->ended) {
-        client->readable = true;
+    if (bytes_left(&client->in) > 0 || wire_readable(&client->wire) || wire_ended(&client->wire)) {
+        wire_again(&client->wire);
         loop_later(&client->worker->loop, &client->task);
     }
 }
@@ -599,7 +510,7 @@ static bool take_head(struct client *client, const char **at, const char *end)
 static const char *take(struct client *client, const char *at, const char *end, int *heads)
 {
     struct loop *loop = &client->worker->loop;
-    int fd = client->source.fd;
+    int fd = client->wire.source.fd;
     while (at < end) {
         switch (client->state) {
         case CLIENT_IDLE:
@@ -630,7 +541,7 @@ static const char *take(struct client *client, const char *at, const char *end, 
         case CLIENT_LINGER:
             return end;
         }
-        if (client->source.fd != fd) {
+        if (client->wire.source.fd != fd) {
             return NULL; /* it was closed on the way */
         }
     }
@@ -657,8 +568,6 @@ static bool wants_bytes(const struct client *client)
 /* The peer has sent its last byte. */
 static void read_ended(struct client *client)
 {
-    client->ended = true;
-    client->readable = false;
     if (client->state == CLIENT_BODY || (client->state == CLIENT_BUSY && wants_bytes(client))) {
         client_close(client); /* in the middle of a body */
     } else if (client->state != CLIENT_BUSY) {
@@ -679,7 +588,7 @@ static size_t read_room(const struct client *client, size_t had)
 {
     const struct worker *worker = client->worker;
     if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
-        return had < worker->head_room ? worker->head_room - had : ROUND;
+        return had < worker->head_room ? worker->head_room - had : HEAD_MORE;
     }
     size_t piece = buffered_piece(worker);
     return piece < WORKER_IN - had ? piece : WORKER_IN - had;
@@ -700,22 +609,15 @@ static bool arrive(struct client *client, struct arrival *arrival)
         memcpy(worker->in, client->in.at + client->in.from, had);
     }
     size_t room = read_room(client, had);
-    ssize_t got;
-    do {
-        got = recv(client->source.fd, worker->in + had, room, 0);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) {
-        client->readable = false;
-        if (errno != EAGAIN && errno != EWOULDBLOCK) {
-            client_close(client);
-        }
-        return false;
-    }
-    if (got == 0) {
+    ssize_t got = wire_read(&client->wire, worker->in + had, room);
+    if (got == WIRE_BROKEN) {
+        client_close(client);
+    } else if (got == WIRE_END) {
         read_ended(client);
+    }
+    if (got <= 0) {
         return false;
     }
-    client->readable = client->ended || (size_t)got == room;
     buffered_free(worker, &client->in);
     *arrival = (struct arrival){.at = worker->in, .end = worker->in + had + got};
     return true;
@@ -739,11 +641,11 @@ static bool keep_rest(struct client *client, struct arrival *arrival)
 static void client_read(struct client *client)
 {
     struct worker *worker = client->worker;
-    int fd = client->source.fd;
+    int fd = client->wire.source.fd;
     int heads = TURN_HEADS;
-    for (int turn = 0; client->readable && wants_bytes(client); turn++) {
+    for (int turn = 0; wire_readable(&client->wire) && wants_bytes(client); turn++) {
         struct arrival arrival;
-        if (turn == TURN_READS || heads == 0) {
+        if (turn == WIRE_TURN || heads == 0) {
             loop_later(&worker->loop, &client->task); /* others have their turn */
             return;
         }
@@ -751,7 +653,7 @@ static void client_read(struct client *client)
             return;
         }
         arrival.at = take(client, arrival.at, arrival.end, &heads);
-        if (arrival.at == NULL || client->source.fd != fd) {
+        if (arrival.at == NULL || client->wire.source.fd != fd) {
             buffered_free(worker, &arrival.owned);
             return;
         }
@@ -759,15 +661,17 @@ static void client_read(struct client *client)
             client_close(client);
             return;
         }
-        client->readable |= heads == 0 && bytes_left(&client->in) > 0;
+        if (heads == 0 && bytes_left(&client->in) > 0) {
+            wire_again(&client->wire);
+        }
     }
 }
 
 void client_resume(struct client *client)
 {
     exchange_body_resumes(client->exchange);
-    if (client->readable || bytes_left(&client->in) > 0) {
-        client->readable = true;
+    if (wire_readable(&client->wire) || bytes_left(&client->in) > 0) {
+        wire_again(&client->wire);
         loop_later(&client->worker->loop, &client->task);
     }
 }

@@ -9,6 +9,8 @@
 
 #include "loop/address.h"
 #include "loop/loop.h"
+#include "wire/wire.h"
+
 #include <becalm/http.h>
 
 #include <sys/uio.h>
@@ -27,25 +29,10 @@ enum client_state {
     CLIENT_LINGER   /* answered for the last time: waits for the peer to close, so that it can read the answer */
 };
 
-/* Bytes that wait. */
-struct bytes {
-    char *at;
-    uint32_t from; /* what is before it has gone */
-    uint32_t length;
-    uint32_t size;
-};
-
-bool bytes_add(struct bytes *, const char *, size_t); /* false: no memory */
-void bytes_free(struct bytes *);
-static inline size_t bytes_left(const struct bytes *bytes)
-{
-    return bytes->length - bytes->from;
-}
-
 struct client {
-    struct source source; /* first */
-    struct timer timer;   /* left armed: when it fires, `since` says what is due */
-    struct task task;     /* look for the next request */
+    struct wire wire;   /* first */
+    struct timer timer; /* left armed: when it fires, `since` says what is due */
+    struct task task;   /* look for the next request */
     struct worker *worker;
     struct client *next;
     struct client **link;
@@ -58,15 +45,12 @@ struct client {
         struct upstream *login; /* else: the connection to a host that is its own, see login.h; NULL: none */
     };
     struct bytes in;  /* part of a head, or requests that came early */
-    struct bytes out; /* what the socket did not take yet */
     becalm_ns since;  /* the latest progress of what it waits for */
     uint32_t scanned; /* bytes of `in` that hold no head's end */
     enum client_state state;
     uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
     uint32_t trusted_in; /* the number of the snapshot that `trusted` is about, modulo 2^32 */
     bool trusted;
-    bool readable;    /* there may be more to read */
-    bool ended;       /* it will send no more */
     bool close_after; /* when all is written */
     bool placed;      /* it is one of maxConnections */
     bool tallied;     /* it is one of its client's maxConnectionsPerClient */
@@ -84,7 +68,7 @@ static inline uint64_t client_identity(const struct client *client)
 /* Takes over a connected descriptor. */
 void client_accept(struct worker *, int fd, const union address_socket *peer);
 
-/* Writes; what the socket does not take waits in `out`. False: the connection is broken, and the caller must not touch
+/* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
  * the exchange's client any more than to cancel. */
 bool client_write(struct client *, struct iovec *, int count);
 bool client_blocked(const struct client *);

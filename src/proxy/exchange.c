@@ -7,6 +7,7 @@
 #include "own.h"
 #include "tunnel.h"
 
+#include "container.h"
 #include "meter/buffer.h"
 #include "unfilled.h"
 
@@ -24,7 +25,7 @@
 
 static void timer_fires(struct timer *timer)
 {
-    struct exchange *exchange = (struct exchange *)((char *)timer - offsetof(struct exchange, timer));
+    struct exchange *exchange = CONTAINER_OF(timer, struct exchange, timer);
     exchange_event(exchange, BECALM_EVENT_TIMER, 0, NULL);
 }
 
@@ -68,7 +69,7 @@ static void silence_arm(struct exchange *exchange)
 
 static void silence_fires(struct timer *timer)
 {
-    struct exchange *exchange = (struct exchange *)((char *)timer - offsetof(struct exchange, silence));
+    struct exchange *exchange = CONTAINER_OF(timer, struct exchange, silence);
     if (exchange->passing != NULL) { /* else the engine times it */
         attempt_stalled(exchange->passing);
     }
@@ -637,7 +638,7 @@ static void exchange_begin(struct exchange *exchange)
     meter_add(&exchange->meter->active, 1);
     exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
     /* It may have been put in line, been served at once, and be over: the client knows. */
-    if (client->exchange == exchange && client->ended) {
+    if (client->exchange == exchange && wire_ended(&client->wire)) {
         exchange_left(exchange);
     }
 }
@@ -723,7 +724,7 @@ uint64_t exchange_held(const struct exchange *exchange)
     uint64_t held = exchange->body_buffered + exchange->kept.bytes.size + exchange->stored.size;
     for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
         const struct attempt *attempt = exchange->attempt[i];
-        held += attempt == NULL ? 0 : (uint64_t)attempt->unsent.size + attempt->got.size;
+        held += attempt == NULL ? 0 : attempt_held(attempt);
     }
     return held;
 }
@@ -790,7 +791,7 @@ bool exchange_wants_body(const struct exchange *exchange)
     }
     const struct attempt *attempt = exchange->attempt[0];
     return exchange->body_streams && exchange->expect == NULL && attempt != NULL && attempt->state >= ATTEMPT_SENT &&
-           bytes_left(&attempt->unsent) == 0 && bytes_left(&exchange->body) == 0;
+           !attempt_blocked(attempt) && bytes_left(&exchange->body) == 0;
 }
 
 enum upload exchange_upload(const struct exchange *exchange)

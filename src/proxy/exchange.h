@@ -52,7 +52,6 @@ struct attempt {
     bool answers;          /* its answer has begun: counted as one in progress */
     size_t written;        /* bytes of the request, on this connection */
     becalm_ns fin_at;      /* when the host closed before it answered; 0: it did not */
-    struct bytes unsent;   /* of the request */
     struct bytes got;      /* part of the answer's head; HOLDING: the answer's phrase, fields and body */
     size_t scanned;        /* bytes of `got` that hold no head's end */
     struct bytes trailers; /* of the answer, as they came */
@@ -269,9 +268,11 @@ void attempt_waits(struct attempt *); /* in our own line for a connection: its h
 void attempt_goes(struct attempt *);  /* its turn has come */
 bool attempt_has_no_host(const struct attempt *);        /* its service refuses everybody: it need not even try */
 void attempt_ready(struct attempt *, uint32_t events);
-void attempt_stalled(struct attempt *); /* nothing moves any more, of its answer or of the upload before it */
-void attempt_resume(struct attempt *);  /* the client takes bytes again */
-void attempt_body(struct attempt *);    /* there is more of the request's body */
+void attempt_stalled(struct attempt *);        /* nothing moves any more, of its answer or of the upload before it */
+void attempt_resume(struct attempt *);         /* the client takes bytes again */
+void attempt_body(struct attempt *);           /* there is more of the request's body */
+bool attempt_blocked(const struct attempt *);  /* its host does not take what was written already */
+uint64_t attempt_held(const struct attempt *); /* bytes of its buffers */
 
 /* exchange_key.c: begins the key that an endpoint requires; all but KEY_GO and KEY_ANSWERED are to be refused. */
 enum key_verdict { KEY_GO, KEY_ANSWERED, KEY_IN_FLIGHT, KEY_MISMATCH, KEY_FULL };

@@ -2,6 +2,8 @@
 #include "exchange.h"
 #include "gateway_shared.h"
 
+#include "container.h"
+
 #include <stdlib.h>
 
 /* Expect: 100-continue of a request whose body streams goes to the host, and nothing of the body is read before the
@@ -24,7 +26,7 @@ static bool say_continue(const struct exchange *exchange)
 
 static void waited(struct timer *timer)
 {
-    struct expect *expect = (struct expect *)((char *)timer - offsetof(struct expect, timer));
+    struct expect *expect = CONTAINER_OF(timer, struct expect, timer);
     expect_met(expect->exchange);
 }
 

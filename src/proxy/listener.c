@@ -6,6 +6,8 @@
 #include "gateway_shared.h"
 #include "worker.h"
 
+#include "container.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -247,12 +249,12 @@ static void take_in(struct listener *listener, int most)
 static void ready(struct source *source, uint32_t events)
 {
     (void)events;
-    take_in((struct listener *)source, TURN);
+    take_in(CONTAINER_OF(source, struct listener, source), TURN);
 }
 
 static void pause_over(struct timer *timer)
 {
-    struct listener *listener = (struct listener *)((char *)timer - offsetof(struct listener, pause));
+    struct listener *listener = CONTAINER_OF(timer, struct listener, pause);
     struct loop *loop = &listener->worker->loop;
     if (loop_watch_level(loop, &listener->source, true) != 0) { /* for want of memory: again later */
         wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, PAUSE));

@@ -7,22 +7,16 @@
 #include "gateway_shared.h"
 #include "websocket.h"
 
-#include <errno.h>
+#include "container.h"
+
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#define TURN_READS 2 /* of each direction, then others have their turn */
 
 struct tunnel {
-    struct source far; /* first */
-    struct task task;  /* goes on, after others had their turn */
+    struct wire far;  /* first */
+    struct task task; /* goes on, after others had their turn */
     struct client *client;
-    struct bytes unsent; /* to the far end */
-    bool far_readable;
-    bool far_ended; /* it will send no more */
-    bool far_shut;  /* we told it that we won't */
+    bool far_shut; /* we told it that we won't */
     bool client_shut;
     uint64_t host_key; /* whose place it has */
     bool websocket;
@@ -83,62 +77,37 @@ void tunnel_free(struct tunnel *tunnel)
 {
     loop_not_later(&tunnel->client->worker->loop, &tunnel->task);
     struct gateway *gateway = tunnel->client->worker->gateway;
-    buffered_free(tunnel->client->worker, &tunnel->unsent);
+    buffered_free(tunnel->client->worker, &tunnel->far.out);
     atomic_fetch_sub_explicit(&gateway->tunnels, 1, memory_order_relaxed);
     tally_give(&gateway->host_tunnels, tunnel->host_key);
-    loop_bury(&tunnel->client->worker->loop, &tunnel->far);
+    loop_bury(&tunnel->client->worker->loop, &tunnel->far.source);
 }
 
 bool tunnel_lopsided(const struct tunnel *tunnel)
 {
-    return bytes_left(&tunnel->unsent) > 0 || tunnel->far_ended || tunnel->client->ended;
+    return wire_blocked(&tunnel->far) || wire_over(&tunnel->far) || wire_ended(&tunnel->client->wire);
 }
 
 uint64_t tunnel_held(const struct tunnel *tunnel)
 {
-    return tunnel->unsent.size;
-}
-
-/* One read of a socket. >0: bytes; 0: the end; -1: nothing now; -2: broken. */
-static ssize_t read_some(int fd, char *at, size_t size)
-{
-    ssize_t got;
-    do {
-        got = recv(fd, at, size, 0);
-    } while (got < 0 && errno == EINTR);
-    return got >= 0 ? got : errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -2;
+    return tunnel->far.out.size;
 }
 
 /* False: broken. */
 static bool send_far(struct tunnel *tunnel, const char *at, size_t length)
 {
-    ssize_t sent = 0;
-    if (bytes_left(&tunnel->unsent) > 0) {
-        return buffered_add(tunnel->client->worker, &tunnel->unsent, at, length);
-    }
-    do {
-        sent = send(tunnel->far.fd, at, length, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-        return false;
-    }
-    sent = sent < 0 ? 0 : sent;
-    return buffered_add(tunnel->client->worker, &tunnel->unsent, at + sent, length - (size_t)sent);
+    struct iovec part = {(char *)(uintptr_t)at, length};
+    return length == 0 || buffered_write(tunnel->client->worker, &tunnel->far, &part, 1) >= 0;
 }
 
 static bool flush_far(struct tunnel *tunnel)
 {
-    struct bytes rest = tunnel->unsent;
-    if (bytes_left(&rest) == 0) {
-        return true;
+    struct worker *worker = tunnel->client->worker;
+    ssize_t sent = wire_blocked(&tunnel->far) ? buffered_write(worker, &tunnel->far, NULL, 0) : 0;
+    if (sent > 0) {
+        tunnel->client->since = worker->loop.now;
     }
-    tunnel->unsent = (struct bytes){0};
-    bool fine = send_far(tunnel, rest.at + rest.from, bytes_left(&rest));
-    if (bytes_left(&tunnel->unsent) < bytes_left(&rest)) {
-        tunnel->client->since = tunnel->client->worker->loop.now;
-    }
-    buffered_free(tunnel->client->worker, &rest);
-    return fine;
+    return sent >= 0;
 }
 
 static bool pass_out(struct tunnel *tunnel, const char *at, size_t length)
@@ -170,7 +139,7 @@ static bool say_goodbye(struct tunnel *tunnel)
             return false;
         }
     }
-    if (!tunnel->far_told && bytes_left(&tunnel->unsent) == 0 && !tunnel->far_shut && websocket_between(&tunnel->out)) {
+    if (!tunnel->far_told && !wire_blocked(&tunnel->far) && !tunnel->far_shut && websocket_between(&tunnel->out)) {
         uint32_t mask = (uint32_t)becalm_rand_next(&client->worker->loop.random);
         tunnel->far_told = true;
         return send_far(tunnel, frame, websocket_write_close(frame, WEBSOCKET_GOING_AWAY, &mask));
@@ -183,26 +152,24 @@ static bool pump_out(struct tunnel *tunnel)
 {
     struct client *client = tunnel->client;
     struct worker *worker = client->worker;
-    for (int turn = 0; client->readable && bytes_left(&tunnel->unsent) == 0; turn++) {
-        if (turn == TURN_READS) {
+    for (int turn = 0; wire_readable(&client->wire) && !wire_blocked(&tunnel->far); turn++) {
+        if (turn == WIRE_TURN) {
             loop_later(&worker->loop, &tunnel->task);
             return true;
         }
-        ssize_t got = read_some(client->source.fd, worker->in, buffered_piece(worker));
-        if (got == -2) {
+        ssize_t got = wire_read(&client->wire, worker->in, buffered_piece(worker));
+        if (got == WIRE_BROKEN) {
             return false;
         }
-        client->readable = got > 0;
-        client->ended |= got == 0;
         client->since = worker->loop.now;
         if (got > 0 && !pass_out(tunnel, worker->in, (size_t)got)) {
             return false;
         }
     }
-    bool ended = tunnel->far_told || (client->ended && !client->readable);
-    if (ended && bytes_left(&tunnel->unsent) == 0 && !tunnel->far_shut) {
+    bool ended = tunnel->far_told || wire_over(&client->wire);
+    if (ended && !wire_blocked(&tunnel->far) && !tunnel->far_shut) {
         tunnel->far_shut = true;
-        shutdown(tunnel->far.fd, SHUT_WR);
+        wire_shut(&tunnel->far);
     }
     return true;
 }
@@ -212,25 +179,23 @@ static bool pump_in(struct tunnel *tunnel)
 {
     struct client *client = tunnel->client;
     struct worker *worker = client->worker;
-    for (int turn = 0; tunnel->far_readable && !client_blocked(client); turn++) {
-        if (turn == TURN_READS) {
+    for (int turn = 0; wire_readable(&tunnel->far) && !client_blocked(client); turn++) {
+        if (turn == WIRE_TURN) {
             loop_later(&worker->loop, &tunnel->task);
             return true;
         }
-        ssize_t got = read_some(tunnel->far.fd, worker->in, buffered_piece(worker));
-        if (got == -2) {
+        ssize_t got = wire_read(&tunnel->far, worker->in, buffered_piece(worker));
+        if (got == WIRE_BROKEN) {
             return false;
         }
-        tunnel->far_readable = got > 0;
-        tunnel->far_ended |= got == 0;
         client->since = worker->loop.now;
         if (got > 0 && !pass_in(tunnel, worker->in, (size_t)got)) {
             return false;
         }
     }
-    if ((tunnel->far_ended || tunnel->client_told) && !client_blocked(client) && !tunnel->client_shut) {
+    if ((wire_over(&tunnel->far) || tunnel->client_told) && !client_blocked(client) && !tunnel->client_shut) {
         tunnel->client_shut = true;
-        shutdown(client->source.fd, SHUT_WR);
+        wire_shut(&client->wire);
     }
     return true;
 }
@@ -244,7 +209,8 @@ static void pump(struct tunnel *tunnel)
         fine = say_goodbye(tunnel) && pump_out(tunnel) && pump_in(tunnel);
     }
     bool told = tunnel->far_told || tunnel->client_told; /* then both are heard to their end, so that none is reset */
-    if (!fine || (tunnel->far_shut && tunnel->client_shut && (!told || (client->ended && tunnel->far_ended)))) {
+    if (!fine || (tunnel->far_shut && tunnel->client_shut &&
+                  (!told || (wire_ended(&client->wire) && wire_over(&tunnel->far))))) {
         client_close(client);
     }
 }
@@ -256,7 +222,7 @@ void tunnel_leave(struct tunnel *tunnel)
 
 static void go_on(struct task *task)
 {
-    pump((struct tunnel *)((char *)task - offsetof(struct tunnel, task)));
+    pump(CONTAINER_OF(task, struct tunnel, task));
 }
 
 void tunnel_ready(struct tunnel *tunnel, uint32_t events)
@@ -267,8 +233,8 @@ void tunnel_ready(struct tunnel *tunnel, uint32_t events)
 
 static void far_ready(struct source *source, uint32_t events)
 {
-    struct tunnel *tunnel = (struct tunnel *)source;
-    tunnel->far_readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    struct tunnel *tunnel = CONTAINER_OF(source, struct tunnel, far.source);
+    wire_note(&tunnel->far, events);
     pump(tunnel);
 }
 
@@ -310,14 +276,15 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     bool fine = tunnel != NULL;
     size_t head_length = bytes == NULL ? 0 : exchange->worker->head.length;
     BECALM_ASSERT(client != NULL); /* only a call that holds a key outlives its client, and a tunnel holds none */
-    loop_forget(loop, &upstream->source);
+    loop_forget(loop, &upstream->wire.source);
     if (fine) {
-        *tunnel = (struct tunnel){.far = {.ready = far_ready, .fd = upstream->source.fd}, .client = client};
+        *tunnel = (struct tunnel){.far = upstream->wire, .client = client}; /* with what the host did not take yet */
+        tunnel->far.source.ready = far_ready;
         tunnel->task.run = go_on;
         tunnel->host_key = attempt->tunnel_key; /* both places are the tunnel's from now on */
         exchange->tunnel_place = attempt->tunnel_place = false;
-        tunnel->far_readable = true;
-        upstream->source.fd = -1;
+        wire_again(&tunnel->far);
+        upstream->wire = (struct wire){.source = {.ready = upstream->wire.source.ready, .fd = -1}};
         tunnel->websocket = bytes != NULL && is_websocket(h1_find(bytes, &exchange->worker->head, H1_UPGRADE));
         if (tunnel->websocket) {
             websocket_follow(&tunnel->in, bytes + head_length, length - head_length);
@@ -336,10 +303,10 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     fine = fine && pass_out(tunnel, client->in.at + client->in.from, bytes_left(&client->in));
     buffered_free(client->worker, &client->in);
     exchange_done(exchange, attempt->slot, &outcome);
-    if (!fine || loop_watch(loop, &tunnel->far) != 0) {
+    if (!fine || loop_watch(loop, &tunnel->far.source) != 0) {
         client_close(client);
         return;
     }
-    client->readable = true;
+    wire_again(&client->wire);
     pump(tunnel);
 }

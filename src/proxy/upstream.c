@@ -2,7 +2,10 @@
 #define _GNU_SOURCE
 #include "upstream.h"
 
+#include "buffered.h"
 #include "exchange.h"
+
+#include "container.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -191,15 +194,16 @@ static void destroy(struct upstream *upstream)
         upstream->owner->login = NULL;
     }
     timer_disarm(&upstream->timer);
+    buffered_free(host->worker, &upstream->wire.out);
     host->count--;
-    loop_bury(loop_of(host), &upstream->source);
+    loop_bury(loop_of(host), &upstream->wire.source);
 }
 
 /* One timer per connection: while connecting it is the timeout; later it is left armed and looks, when it fires,
  * whether the connection has been idle for long enough. */
 static void timer_fires(struct timer *timer)
 {
-    struct upstream *upstream = (struct upstream *)((char *)timer - offsetof(struct upstream, timer));
+    struct upstream *upstream = CONTAINER_OF(timer, struct upstream, timer);
     struct upstream_host *host = upstream->host;
     struct loop *loop = loop_of(host);
     struct attempt *attempt = upstream->attempt;
@@ -222,8 +226,8 @@ static void timer_fires(struct timer *timer)
         break;
     case UPSTREAM_BUSY:
         wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, idle_limit(upstream)));
-        if (upstream->ended && attempt != NULL) {
-            upstream->readable = true;
+        if (wire_ended(&upstream->wire) && attempt != NULL) {
+            wire_again(&upstream->wire);
             attempt_ready(attempt, 0);
         }
         break;
@@ -240,22 +244,19 @@ static __attribute__((noinline)) int socket_error(int fd)
 
 static void ready(struct source *source, uint32_t events)
 {
-    struct upstream *upstream = (struct upstream *)source;
+    struct upstream *upstream = CONTAINER_OF(source, struct upstream, wire.source);
     struct upstream_host *host = upstream->host;
     struct attempt *attempt = upstream->attempt;
-    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-        upstream->readable = true;
-    }
-    upstream->ended |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    wire_note(&upstream->wire, events);
     if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_OWNED) {
-        if (upstream->readable) { /* closed by its peer, or saying what nobody asked */
+        if (wire_readable(&upstream->wire)) { /* closed by its peer, or saying what nobody asked */
             upstream_close(upstream);
         }
         return;
     }
     if (upstream->state == UPSTREAM_CONNECTING_NOW) {
         if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-            int error = socket_error(upstream->source.fd);
+            int error = socket_error(upstream->wire.source.fd);
             upstream->attempt = NULL;
             upstream_close(upstream);
             if (attempt != NULL) {
@@ -296,21 +297,21 @@ static __attribute__((noinline)) struct upstream *upstream_connect(struct upstre
         return NULL;
     }
     int on = 1;
-    upstream->source.ready = ready;
-    upstream->source.fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    upstream->wire.source.ready = ready;
+    upstream->wire.source.fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     upstream->host = host;
     upstream->state = UPSTREAM_CONNECTING_NOW;
     upstream->timer.fire = timer_fires;
-    if (upstream->source.fd < 0) {
+    if (upstream->wire.source.fd < 0) {
         goto fail;
     }
     if (address->any.sa_family != AF_UNIX) {
-        setsockopt(upstream->source.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        setsockopt(upstream->wire.source.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    if (connect(upstream->source.fd, &address->any, address_length(address)) != 0 && errno != EINPROGRESS) {
+    if (connect(upstream->wire.source.fd, &address->any, address_length(address)) != 0 && errno != EINPROGRESS) {
         goto fail;
     }
-    if (loop_watch(loop, &upstream->source) != 0) {
+    if (loop_watch(loop, &upstream->wire.source) != 0) {
         goto fail;
     }
     dialing_add(upstream);
@@ -318,8 +319,8 @@ static __attribute__((noinline)) struct upstream *upstream_connect(struct upstre
     return upstream;
 fail:;
     int error = errno;
-    if (upstream->source.fd >= 0) {
-        close(upstream->source.fd);
+    if (upstream->wire.source.fd >= 0) {
+        close(upstream->wire.source.fd);
     }
     free(upstream);
     errno = error;
@@ -329,9 +330,7 @@ fail:;
 /* A pooled connection may have been closed by its peer a moment ago, with the event still to come. */
 static bool alive(const struct upstream *upstream)
 {
-    char byte;
-    return recv(upstream->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
-           (errno == EAGAIN || errno == EWOULDBLOCK);
+    return wire_peek(&upstream->wire) == WIRE_QUIET;
 }
 
 static struct upstream *take_idle(struct upstream_host *host, bool careful)
@@ -469,7 +468,7 @@ static bool can_serve(const struct upstream_host *host, const struct attempt *at
 
 static void serve_line(struct task *task)
 {
-    struct upstream_host *host = (struct upstream_host *)((char *)task - offsetof(struct upstream_host, serve));
+    struct upstream_host *host = CONTAINER_OF(task, struct upstream_host, serve);
     host->users++; /* stay until the end of this */
     while (host->waiting != NULL && can_serve(host, host->waiting)) {
         struct attempt *attempt = host->waiting;
@@ -487,7 +486,7 @@ static void serve_line(struct task *task)
 
 static void busy_fires(struct timer *timer)
 {
-    struct upstream_host *host = (struct upstream_host *)((char *)timer - offsetof(struct upstream_host, busy));
+    struct upstream_host *host = CONTAINER_OF(timer, struct upstream_host, busy);
     serve_later(host);
 }
 
@@ -495,11 +494,12 @@ void upstream_put(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
     upstream->attempt = NULL;
-    if (upstream->ended || host->users == 0 || host->worker->closing || host->idle_count >= host->pool.max_idle) {
+    if (wire_ended(&upstream->wire) || host->users == 0 || host->worker->closing ||
+        host->idle_count >= host->pool.max_idle) {
         upstream_close(upstream);
         return;
     }
-    upstream->readable = false;
+    wire_wait(&upstream->wire);
     idle_add(upstream);
     if (upstream->keep_for > 0) {
         becalm_ns close_at = becalm_ns_after(upstream->idle_since, idle_limit(upstream));
@@ -512,7 +512,7 @@ void upstream_put(struct upstream *upstream)
 
 enum upstream_fate upstream_fate(const struct upstream *upstream, size_t written)
 {
-    int fd = upstream->source.fd;
+    int fd = upstream->wire.source.fd;
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
     int waiting = 0; /* bytes that are not acknowledged, or not even sent */
@@ -535,7 +535,7 @@ void upstream_own(struct upstream *upstream, struct client *client)
 {
     struct upstream_host *host = upstream->host;
     upstream->attempt = NULL;
-    if (upstream->ended || host->users == 0 || host->worker->closing) {
+    if (wire_ended(&upstream->wire) || host->users == 0 || host->worker->closing) {
         upstream_close(upstream);
         return;
     }
@@ -544,7 +544,7 @@ void upstream_own(struct upstream *upstream, struct client *client)
     }
     upstream->owner = client;
     client->login = upstream;
-    upstream->readable = false;
+    wire_wait(&upstream->wire);
     owned_add(upstream);
     serve_later(host); /* it may be one too many */
 }

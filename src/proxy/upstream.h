@@ -8,6 +8,7 @@
 
 #include "loop/address.h"
 #include "loop/loop.h"
+#include "wire/wire.h"
 
 #define UPSTREAM_CONNECTING 16u
 #define UPSTREAM_USUAL      1024u /* idle ones that are kept where the policy does not say how many there may be */
@@ -25,8 +26,8 @@ enum upstream_state {
 
 /* One connection. */
 struct upstream {
-    struct source source; /* first */
-    struct timer timer;   /* connecting: its timeout; idle: when it is closed */
+    struct wire wire;   /* first */
+    struct timer timer; /* connecting: its timeout; idle: when it is closed */
     struct upstream_host *host;
     struct attempt *attempt; /* whose it is; NULL while idle or nobody's */
     struct client *owner;    /* who has logged in by it, or may have; NULL: nobody, or a client that has gone */
@@ -36,9 +37,7 @@ struct upstream {
     becalm_ns keep_for; /* idle, before its host may close it; 0: the host has not said */
     enum upstream_state state;
     bool reused;
-    bool login;    /* never for anybody but its owner: see login.h */
-    bool readable; /* there may be more to read */
-    bool ended;    /* the peer will send no more */
+    bool login; /* never for anybody but its owner: see login.h */
 };
 
 struct upstream_list {

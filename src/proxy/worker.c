@@ -9,6 +9,8 @@
 #include "listener.h"
 #include "tunnel.h"
 
+#include "container.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +226,7 @@ static becalm_ns line_serve(struct worker *worker, struct view *view, uint32_t t
 
 static void serve_lines(struct task *task)
 {
-    struct worker *worker = (struct worker *)((char *)task - offsetof(struct worker, lines));
+    struct worker *worker = CONTAINER_OF(task, struct worker, lines);
     becalm_ns wake_at = BECALM_NEVER;
     uint32_t turn = LINE_TURN;
     for (struct view *view = worker->view, *next; view != NULL; view = next) {
@@ -244,7 +246,7 @@ static void serve_lines(struct task *task)
 
 static void lines_due(struct timer *timer)
 {
-    worker_serve_lines((struct worker *)((char *)timer - offsetof(struct worker, lines_timer)));
+    worker_serve_lines(CONTAINER_OF(timer, struct worker, lines_timer));
 }
 
 /* Orders. */
@@ -280,7 +282,7 @@ static void leave_all(struct worker *worker)
 
 static void woken(struct loop *loop)
 {
-    struct worker *worker = (struct worker *)loop;
+    struct worker *worker = CONTAINER_OF(loop, struct worker, loop);
     uint32_t orders = atomic_exchange_explicit(&worker->orders, 0, memory_order_acquire);
     if ((orders & WORKER_SNAPSHOT) != 0) {
         take_snapshot(worker);

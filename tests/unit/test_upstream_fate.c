@@ -29,18 +29,18 @@ static void lab_make(struct lab *lab)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof at;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
-    *lab = (struct lab){.upstream.source.fd = socket(AF_INET, SOCK_STREAM, 0)};
+    *lab = (struct lab){.upstream.wire.source.fd = socket(AF_INET, SOCK_STREAM, 0)};
     lab->address.address.any.sa_family = AF_INET;
     lab->upstream.host = &lab->address;
     assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &length), 0);
-    assert_int_equal(connect(lab->upstream.source.fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(connect(lab->upstream.wire.source.fd, (struct sockaddr *)&at, sizeof at), 0);
     lab->host = accept(listener, NULL, NULL);
     assert_true(lab->host >= 0);
     close(listener);
-    say(lab->upstream.source.fd, lab->host, 50);
-    say(lab->host, lab->upstream.source.fd, 60);
+    say(lab->upstream.wire.source.fd, lab->host, 50);
+    say(lab->host, lab->upstream.wire.source.fd, 60);
 }
 
 static void lab_free(struct lab *lab)
@@ -48,7 +48,7 @@ static void lab_free(struct lab *lab)
     if (lab->host >= 0) {
         close(lab->host);
     }
-    close(lab->upstream.source.fd);
+    close(lab->upstream.wire.source.fd);
 }
 
 static void host_close(struct lab *lab, bool abort)
@@ -62,7 +62,7 @@ static void host_close(struct lab *lab, bool abort)
 static void ask(struct lab *lab)
 {
     char bytes[REQUEST] = {0};
-    check_eq_u64((uint64_t)send(lab->upstream.source.fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+    check_eq_u64((uint64_t)send(lab->upstream.wire.source.fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
 }
 
 static void host_reads(struct lab *lab)
@@ -75,9 +75,9 @@ static void host_reads(struct lab *lab)
 static void check_fate(struct lab *lab, ssize_t read, enum upstream_fate fate)
 {
     char byte;
-    struct pollfd wait = {lab->upstream.source.fd, POLLIN, 0};
+    struct pollfd wait = {lab->upstream.wire.source.fd, POLLIN, 0};
     assert_int_equal(poll(&wait, 1, 10000), 1);
-    assert_int_equal(recv(lab->upstream.source.fd, &byte, 1, 0), read);
+    assert_int_equal(recv(lab->upstream.wire.source.fd, &byte, 1, 0), read);
     enum upstream_fate found = upstream_fate(&lab->upstream, REQUEST);
     for (int i = 0; i < 500 && found != fate; i++) {
         assert_int_equal(found, UPSTREAM_FATE_OPEN); /* never the wrong one in between */
@@ -137,10 +137,10 @@ static void test_fate__a_request_that_is_partly_acknowledged_is_not_unread(void 
     struct lab lab;
     char bytes[10] = {0};
     lab_make(&lab);
-    say(lab.upstream.source.fd, lab.host, 10);
-    say(lab.host, lab.upstream.source.fd, 1); /* and acknowledges the ten */
+    say(lab.upstream.wire.source.fd, lab.host, 10);
+    say(lab.host, lab.upstream.wire.source.fd, 1); /* and acknowledges the ten */
     host_close(&lab, false);
-    check_eq_u64((uint64_t)send(lab.upstream.source.fd, bytes, REQUEST - 67, MSG_NOSIGNAL), 10);
+    check_eq_u64((uint64_t)send(lab.upstream.wire.source.fd, bytes, REQUEST - 67, MSG_NOSIGNAL), 10);
     check_fate(&lab, 0, UPSTREAM_FATE_UNKNOWN);
 }
 
@@ -150,7 +150,7 @@ static void test_fate__of_a_unix_socket_is_unknown(void **state)
     struct lab lab = {.address.address.any.sa_family = AF_UNIX};
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    lab.upstream.source.fd = pair[0];
+    lab.upstream.wire.source.fd = pair[0];
     lab.upstream.host = &lab.address;
     lab.host = pair[1];
     assert_int_equal(shutdown(lab.host, SHUT_WR), 0);

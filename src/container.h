@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_CONTAINER_H
+#define BECALM_CONTAINER_H
+
+#include <stddef.h>
+
+/* The struct that a member is embedded in, by a pointer to the member. A pointer of another type than the member's is a
+ * warning of the compiler: that is what the comparison is for, which is never evaluated. */
+#define CONTAINER_OF(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member) + 0 * sizeof((pointer) == &((type *)0)->member)))
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_LOOP_BYTES_H
+#define BECALM_LOOP_BYTES_H
+
+/* Bytes that wait: a buffer that grows at its end and is used up from its beginning. All zeroes is an empty one. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bytes {
+    char *at;
+    uint32_t from; /* bytes before it have been used */
+    uint32_t length;
+    uint32_t size;
+};
+
+bool bytes_add(struct bytes *, const char *, size_t); /* false: no memory */
+void bytes_free(struct bytes *);
+
+static inline size_t bytes_left(const struct bytes *bytes)
+{
+    return bytes->length - bytes->from;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "wire.h"
+
+#include <errno.h>
+
+static bool later(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK;
+}
+
+/* The first try got nothing. */
+ssize_t wire__read_again(struct wire *wire, char *into, size_t size, ssize_t got)
+{
+    if (got < 0 && errno == EINTR) {
+        return wire_read(wire, into, size);
+    }
+    wire->source.readable = false;
+    wire->source.ended |= got == 0;
+    return got == 0 ? WIRE_END : later() ? WIRE_LATER : WIRE_BROKEN;
+}
+
+ssize_t wire_send(struct wire *wire, struct iovec *part, int count)
+{
+    struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
+    ssize_t sent;
+    do {
+        sent = sendmsg(wire->source.fd, &message, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent >= 0 ? sent : later() ? 0 : WIRE_BROKEN;
+}
+
+/* Sends what waits. */
+static ssize_t flush(struct wire *wire)
+{
+    struct bytes *out = &wire->out;
+    ssize_t sent = wire_send(wire, &(struct iovec){out->at + out->from, bytes_left(out)}, 1);
+    if (sent > 0) {
+        out->from += (uint32_t)sent;
+    }
+    if (!wire_blocked(wire)) {
+        bytes_free(out);
+    }
+    return sent;
+}
+
+/* Keeps the parts for later, from `skip` bytes of the first one on. False: no memory. */
+static bool keep(struct wire *wire, const struct iovec *part, int count, size_t skip)
+{
+    for (int i = 0; i < count; i++, skip = 0) {
+        if (!bytes_add(&wire->out, (const char *)part[i].iov_base + skip, part[i].iov_len - skip)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+ssize_t wire_write(struct wire *wire, struct iovec *part, int count)
+{
+    ssize_t flushed = 0;
+    ssize_t sent = 0;
+    if (wire_blocked(wire)) {
+        flushed = flush(wire);
+        if (flushed < 0) {
+            return flushed;
+        }
+    }
+    if (count > 0 && !wire_blocked(wire)) {
+        sent = wire_send(wire, part, count);
+        if (sent < 0) {
+            return sent;
+        }
+    }
+    size_t gone = (size_t)sent;
+    for (int i = 0; i < count; i++) {
+        if (gone < part[i].iov_len) {
+            return keep(wire, part + i, count - i, gone) ? flushed + sent : WIRE_FULL;
+        }
+        gone -= part[i].iov_len;
+    }
+    return flushed + sent;
+}
+
+enum wire_sight wire_peek(const struct wire *wire)
+{
+    char byte;
+    ssize_t got = recv(wire->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got > 0 ? WIRE_SPEAKS : got < 0 && later() ? WIRE_QUIET : WIRE_GONE;
+}
+
+void wire_shut(struct wire *wire)
+{
+    shutdown(wire->source.fd, SHUT_WR);
+}
+
+void wire_reset(struct wire *wire)
+{
+    struct linger now = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(wire->source.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
