@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "exchange_lab.h"
+
+#include "proxy/client.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BEGAN    (1000 * BECALM_S) /* what its clock says at first */
+#define WALL     (1700000000 * BECALM_S)
+#define TURNS    1000 /* of one settling: more would be a gateway that never rests */
+#define HEAR_MAX (256u * 1024)
+
+__attribute__((format(printf, 2, 3))) static void note(struct lab *lab, const char *format, ...)
+{
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    unsigned ms = (unsigned)(becalm_ns_since(lab->worker->loop.now, lab->began_at) / BECALM_MS);
+    int length = snprintf(lab->trace + lab->length, sizeof lab->trace - lab->length, "[%3ums] %s\n", ms, line);
+    if (length > 0 && (size_t)length < sizeof lab->trace - lab->length) {
+        lab->length += (size_t)length;
+    }
+}
+
+/* ---- ends ---- */
+
+static struct lab_end *end_add(struct lab *lab, int fd, char host)
+{
+    if (lab->ends == LAB_ENDS_MAX) {
+        close(fd);
+        return NULL;
+    }
+    struct lab_end *end = &lab->end[lab->ends++];
+    *end = (struct lab_end){.fd = fd, .host = host};
+    end->number = host == 0 ? ++lab->clients : ++lab->hosts;
+    return end;
+}
+
+static struct lab_end *end_find(struct lab *lab, bool is_client, uint32_t number)
+{
+    for (uint32_t i = 0; i < lab->ends; i++) {
+        if ((lab->end[i].host == 0) == is_client && lab->end[i].number == number && lab->end[i].fd >= 0) {
+            return &lab->end[i];
+        }
+    }
+    return NULL;
+}
+
+static void end_close(struct lab_end *end)
+{
+    close(end->fd);
+    end->fd = -1;
+}
+
+static const char *name_of(const struct lab_end *end)
+{
+    static char name[32];
+    if (end->host == 0) {
+        snprintf(name, sizeof name, "client %u", end->number);
+    } else {
+        snprintf(name, sizeof name, "host %c%u", end->host, end->number);
+    }
+    return name;
+}
+
+/* "GET /a" of a request's head, "200" of an answer's; the head's length, or 0 if this is no head. */
+static size_t read_title(const char *text, size_t length, char *title, size_t size)
+{
+    const char *head_end = memmem(text, length, "\r\n\r\n", 4);
+    const char *line_end = memmem(text, length, "\r\n", 2);
+    if (head_end == NULL) {
+        return 0;
+    }
+    size_t line = (size_t)(line_end - text);
+    if (line >= 12 && memcmp(text, "HTTP/1.", 7) == 0) {
+        snprintf(title, size, "%.3s", text + 9);
+        return (size_t)(head_end - text) + 4;
+    }
+    if (line > 9 && memcmp(line_end - 9, " HTTP/1.", 8) == 0) {
+        snprintf(title, size, "%.*s", (int)(line - 9), text);
+        return (size_t)(head_end - text) + 4;
+    }
+    return 0;
+}
+
+/* One message, or part of one. Returns how much of the text it is. */
+static size_t note_message(struct lab *lab, const struct lab_end *end, const char *verb, const char *text,
+                           size_t length)
+{
+    char title[64];
+    size_t head = read_title(text, length, title, sizeof title);
+    const char *next = head == 0 ? NULL : memmem(text + head, length - head, "HTTP/1.", 7);
+    size_t all = next != NULL && memcmp(next - 2, "\r\n", 2) == 0 && end->host == 0 ? (size_t)(next - text) : length;
+    if (head == 0) {
+        note(lab, "%s %s %zu bytes", name_of(end), verb, all);
+    } else if (all == head) {
+        note(lab, "%s %s %s", name_of(end), verb, title);
+    } else {
+        note(lab, "%s %s %s and %zu bytes", name_of(end), verb, title, all - head);
+    }
+    return all;
+}
+
+static void note_text(struct lab *lab, const struct lab_end *end, const char *verb, const char *text, size_t length)
+{
+    while (length > 0) {
+        size_t done = note_message(lab, end, verb, text, length);
+        text += done;
+        length -= done;
+    }
+}
+
+/* Reads what has come. True: there was something. */
+static bool end_hear(struct lab *lab, struct lab_end *end)
+{
+    static char text[HEAR_MAX];
+    size_t length = 0;
+    ssize_t got;
+    while (length < sizeof text && (got = read(end->fd, text + length, sizeof text - length)) > 0) {
+        length += (size_t)got;
+    }
+    bool ended = length < sizeof text && (got == 0 || (got < 0 && errno != EAGAIN));
+    note_text(lab, end, "hears", text, length);
+    if (ended) {
+        note(lab, "%s hears %s", name_of(end), got == 0 ? "the end" : "a reset");
+        end->deaf = true;
+    }
+    return length > 0 || ended;
+}
+
+/* Hosts take in whoever comes. */
+static bool hosts_accept(struct lab *lab)
+{
+    bool any = false;
+    for (int i = 0; i < 2; i++) {
+        int fd = accept4(lab->listen_fd[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            end_add(lab, fd, (char)('a' + i));
+            any = true;
+        }
+    }
+    return any;
+}
+
+void lab_settle(struct lab *lab)
+{
+    for (int turn = 0; turn < TURNS; turn++) {
+        loop_turn(&lab->worker->loop, false);
+        bool moved = hosts_accept(lab) || lab->worker->loop.first_task != NULL;
+        for (uint32_t i = 0; i < lab->ends; i++) {
+            moved |= lab->end[i].fd >= 0 && !lab->end[i].deaf && end_hear(lab, &lab->end[i]);
+        }
+        if (!moved) {
+            return;
+        }
+    }
+    fprintf(stderr, "exchange_lab: the gateway never rests\n%s", lab->trace);
+    abort();
+}
+
+void lab_pass(struct lab *lab, becalm_ns time)
+{
+    struct loop *loop = &lab->worker->loop;
+    becalm_ns until = becalm_ns_after(loop->now, time);
+    while (loop->now < until) {
+        becalm_ns next = becalm_ns_max(wheel_next(&loop->wheel), loop->now + BECALM_MS);
+        becalm_ns step = becalm_ns_min(next, until);
+        loop->wall += step - loop->now;
+        loop->now = step;
+        lab_settle(lab);
+    }
+}
+
+static void end_says(struct lab *lab, struct lab_end *end, const char *text, size_t length)
+{
+    if (end == NULL || end->shut || length == 0) {
+        return;
+    }
+    note_text(lab, end, "says", text, length);
+    ssize_t sent = send(end->fd, text, length, MSG_NOSIGNAL);
+    (void)sent; /* what does not fit is lost: the gateway has to live with that, too */
+    lab_settle(lab);
+}
+
+static void end_leaves(struct lab *lab, struct lab_end *end)
+{
+    if (end == NULL || end->shut) {
+        return;
+    }
+    note(lab, "%s ends", name_of(end));
+    end->shut = true;
+    shutdown(end->fd, SHUT_WR);
+    lab_settle(lab);
+}
+
+static void end_goes(struct lab *lab, struct lab_end *end)
+{
+    if (end == NULL) {
+        return;
+    }
+    note(lab, "%s goes", name_of(end));
+    end_close(end);
+    lab_settle(lab);
+}
+
+void lab_client_says_bytes(struct lab *lab, uint32_t client, const char *text, size_t length)
+{
+    end_says(lab, end_find(lab, true, client), text, length);
+}
+
+void lab_host_says_bytes(struct lab *lab, uint32_t host, const char *text, size_t length)
+{
+    end_says(lab, end_find(lab, false, host), text, length);
+}
+
+void lab_client_says(struct lab *lab, uint32_t client, const char *text)
+{
+    lab_client_says_bytes(lab, client, text, strlen(text));
+}
+
+void lab_host_says(struct lab *lab, uint32_t host, const char *text)
+{
+    lab_host_says_bytes(lab, host, text, strlen(text));
+}
+
+void lab_client_leaves(struct lab *lab, uint32_t client)
+{
+    end_leaves(lab, end_find(lab, true, client));
+}
+
+void lab_host_leaves(struct lab *lab, uint32_t host)
+{
+    end_leaves(lab, end_find(lab, false, host));
+}
+
+void lab_client_goes(struct lab *lab, uint32_t client)
+{
+    end_goes(lab, end_find(lab, true, client));
+}
+
+void lab_host_goes(struct lab *lab, uint32_t host)
+{
+    end_goes(lab, end_find(lab, false, host));
+}
+
+uint32_t lab_client(struct lab *lab)
+{
+    int fd[2];
+    union address_socket peer = {.any = {.sa_family = AF_UNIX}};
+    if (lab->ends == LAB_ENDS_MAX || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) != 0) {
+        return 0;
+    }
+    struct lab_end *end = end_add(lab, fd[1], 0);
+    client_accept(lab->worker, fd[0], &peer);
+    lab_settle(lab);
+    return end->number;
+}
+
+/* ---- beginning and end ---- */
+
+static int host_listen(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 64) != 0) {
+        return -1;
+    }
+    return fd;
+}
+
+/* The policy with addresses in place of %s. Before it stands what this gateway alone needs, and what calls may do by
+ * default: written out, so that other defaults tell no other story. */
+static char *write_policy(const struct lab *lab, const char *policy)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (out == NULL) {
+        return NULL;
+    }
+    fprintf(out, "listen: unix:%s/in\nadmin: none\nworkers: 1\n", lab->folder);
+    fputs("defaults: {maxRetries: 1, initialDelay: 100ms, jitter: none, attemptTimeout: 10s, budget: {kind: none}}\n",
+          out);
+    char host = 'a';
+    for (const char *at = policy; *at != '\0'; at++) {
+        if (at[0] == '%' && at[1] == 's') {
+            fprintf(out, "unix:%s/%c", lab->folder, host++);
+            at++;
+        } else {
+            fputc(*at, out);
+        }
+    }
+    return fclose(out) == 0 ? text : NULL;
+}
+
+bool lab_reload(struct lab *lab, const char *policy)
+{
+    static struct becalm_diags diags;
+    struct gateway *gateway = lab->gateway;
+    char *text = write_policy(lab, policy);
+    if (text == NULL) {
+        return false;
+    }
+    free(gateway->text);
+    gateway->text = text;
+    diags = (struct becalm_diags){0};
+    int rc = gateway_reload_now(gateway, &diags, lab->worker->loop.now);
+    note(lab, "reload %s", rc == 0 ? "works" : "fails");
+    lab_settle(lab);
+    return rc == 0;
+}
+
+bool lab_open(struct lab *lab, const char *policy)
+{
+    static struct becalm_diags diags;
+    *lab = (struct lab){.listen_fd = {-1, -1}};
+    snprintf(lab->folder, sizeof lab->folder, "%s", "/tmp/becalm-lab-XXXXXX");
+    if (mkdtemp(lab->folder) == NULL) {
+        perror("exchange_lab");
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        char path[80];
+        snprintf(path, sizeof path, "%s/%c", lab->folder, 'a' + i);
+        lab->listen_fd[i] = host_listen(path);
+    }
+    char *text = write_policy(lab, policy);
+    diags = (struct becalm_diags){0};
+    struct gateway_options options = {.path = "policy.yaml", .text = text, .log_fd = -1, .access_fd = -1};
+    int rc = text == NULL ? BECALM_ENOMEM : gateway_make(&lab->gateway, &options, &diags);
+    free(text);
+    if (rc != 0) {
+        fprintf(stderr, "exchange_lab: no gateway: %s\n", diags.count > 0 ? diags.diag[0].message : "no memory");
+        lab_close(lab);
+        return false;
+    }
+    lab->worker = &lab->gateway->worker[0];
+    struct loop *loop = &lab->worker->loop;
+    loop->stands = true;
+    loop->random = 1;
+    loop->now = lab->began_at = BEGAN;
+    loop->wall = WALL;
+    wheel_init(&loop->wheel, loop->now); /* nothing is armed yet */
+    return true;
+}
+
+void lab_close(struct lab *lab)
+{
+    gateway_free(lab->gateway);
+    for (uint32_t i = 0; i < lab->ends; i++) {
+        if (lab->end[i].fd >= 0) {
+            close(lab->end[i].fd);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        char path[80];
+        snprintf(path, sizeof path, "%s/%c", lab->folder, 'a' + i);
+        unlink(path);
+        if (lab->listen_fd[i] >= 0) {
+            close(lab->listen_fd[i]);
+        }
+    }
+    char path[80];
+    snprintf(path, sizeof path, "%s/in", lab->folder);
+    unlink(path);
+    rmdir(lab->folder);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* Golden timelines of exchanges: what clients and hosts say and hear, with one worker of a gateway between them, in
+ * virtual time. docs/exchange.md has the machine that they walk. */
+#include "exchange_lab.h"
+
+#include "check.h"
+
+#define MS BECALM_MS
+
+#define ONE    "services: {a: {hosts: ['%s'], match: {prefix: /}}}\n"
+#define GET    "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+#define HELLO  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+#define BUSY   "HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\nsorry"
+#define CHARGE "POST /charge HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n5e"
+#define KEYS            \
+    "idleTimeout: 1s\n" \
+    "services: {a: {hosts: ['%s'], match: {prefix: /}, idempotencyKey: required, limit: {kind: fixed, max: 1}}}\n"
+
+static void lab_expect(struct lab *lab, const char *trace)
+{
+    check_eq_str(lab->trace, trace);
+    lab_close(lab);
+}
+
+/* A gateway, and a client that has said something. */
+static void lab_begin(struct lab *lab, const char *policy, const char *request)
+{
+    check_true(lab_open(lab, policy));
+    lab_client(lab);
+    lab_client_says(lab, 1, request);
+}
+
+static void test_exchange__a_healthy_request(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_pass(&lab, 40 * MS);
+    lab_host_says(&lab, 1, HELLO);
+    lab_client_says(&lab, 1, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n"); /* by the same two connections */
+    lab_host_says(&lab, 1, "HTTP/1.1 204 No Content\r\n\r\n");
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[ 40ms] host a1 says 200 and 5 bytes\n"
+                     "[ 40ms] client 1 hears 200 and 5 bytes\n"
+                     "[ 40ms] client 1 says GET /b\n"
+                     "[ 40ms] host a1 hears GET /b\n"
+                     "[ 40ms] host a1 says 204\n"
+                     "[ 40ms] client 1 hears 204\n");
+}
+
+static void test_exchange__a_retry(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_pass(&lab, 40 * MS);
+    lab_host_says(&lab, 1, BUSY);
+    lab_pass(&lab, 500 * MS);
+    lab_host_says(&lab, 1, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[ 40ms] host a1 says 503 and 5 bytes\n"
+                     "[140ms] host a1 hears GET /a\n"
+                     "[540ms] host a1 says 200 and 5 bytes\n"
+                     "[540ms] client 1 hears 200 and 5 bytes\n");
+}
+
+static void test_exchange__a_hedge_and_its_loser(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab,
+              "services: {a: {hosts: ['%s'], match: {prefix: /},"
+              " hedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}}}\n",
+              GET);
+    lab_pass(&lab, 60 * MS);
+    lab_host_says(&lab, 2, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[ 50ms] host a2 hears GET /a\n"
+                     "[ 60ms] host a2 says 200 and 5 bytes\n"
+                     "[ 60ms] client 1 hears 200 and 5 bytes\n"
+                     "[ 60ms] host a1 hears the end\n");
+}
+
+static void test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_one_comes(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_host_says(&lab, 1, "HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\nso");
+    lab_pass(&lab, 10 * MS);
+    lab_host_says(&lab, 1, "rry");
+    lab_pass(&lab, 500 * MS);
+    lab_host_goes(&lab, 1); /* a pooled connection that was dead: once more, on a fresh one */
+    lab_host_goes(&lab, 2);
+    lab_pass(&lab, 500 * MS);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] host a1 says 503 and 2 bytes\n"
+                     "[ 10ms] host a1 says 3 bytes\n"
+                     "[110ms] host a1 hears GET /a\n"
+                     "[510ms] host a1 goes\n"
+                     "[510ms] host a2 hears GET /a\n"
+                     "[510ms] host a2 goes\n"
+                     "[510ms] client 1 hears 503 and 5 bytes\n");
+}
+
+static void test_exchange__an_answer_that_is_cut_is_cut_for_the_client(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_host_says(&lab, 1, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhell");
+    lab_host_goes(&lab, 1);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] host a1 says 200 and 4 bytes\n"
+                     "[  0ms] client 1 hears 200 and 4 bytes\n"
+                     "[  0ms] host a1 goes\n"
+                     "[  0ms] client 1 hears the end\n");
+}
+
+static void test_exchange__a_silent_answer_is_cut_after_idle_timeout(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, "idleTimeout: 1s\n" ONE, GET);
+    lab_host_says(&lab, 1, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhell");
+    lab_pass(&lab, 3 * BECALM_S);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] host a1 says 200 and 4 bytes\n"
+                     "[  0ms] client 1 hears 200 and 4 bytes\n"
+                     "[1000ms] client 1 hears the end\n"
+                     "[1000ms] host a1 hears the end\n");
+}
+
+static void test_exchange__a_host_that_hangs_is_given_up(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, "services: {a: {hosts: ['%s'], match: {prefix: /}, attemptTimeout: 100ms}}\n", GET);
+    lab_pass(&lab, BECALM_S);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[100ms] host a1 hears the end\n"
+                     "[200ms] host a2 hears GET /a\n"
+                     "[300ms] client 1 hears 504 and 150 bytes\n"
+                     "[300ms] host a2 hears the end\n");
+}
+
+static void test_exchange__an_upload_that_streams(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, "services: {a: {hosts: ['%s'], match: {prefix: /}, replay: false}}\n",
+              "POST /up HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhello");
+    lab_pass(&lab, 10 * MS);
+    lab_client_says(&lab, 1, "world");
+    lab_host_says(&lab, 1, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says POST /up and 5 bytes\n"
+                     "[  0ms] host a1 hears POST /up and 5 bytes\n"
+                     "[ 10ms] client 1 says 5 bytes\n"
+                     "[ 10ms] host a1 hears 5 bytes\n"
+                     "[ 10ms] host a1 says 200 and 5 bytes\n"
+                     "[ 10ms] client 1 hears 200 and 5 bytes\n");
+}
+
+static void test_exchange__an_upload_that_is_collected(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, "POST /up HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhello");
+    lab_pass(&lab, 10 * MS);
+    lab_client_says(&lab, 1, "world");
+    lab_host_says(&lab, 1, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says POST /up and 5 bytes\n"
+                     "[ 10ms] client 1 says 5 bytes\n"
+                     "[ 10ms] host a1 hears POST /up and 10 bytes\n"
+                     "[ 10ms] host a1 says 200 and 5 bytes\n"
+                     "[ 10ms] client 1 hears 200 and 5 bytes\n");
+}
+
+static void test_exchange__an_answer_before_the_upload_has_ended(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, "services: {a: {hosts: ['%s'], match: {prefix: /}, replay: false}}\n",
+              "POST /up HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhello");
+    lab_host_says(&lab, 1, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+    lab_client_says(&lab, 1, "world");
+    lab_client_goes(&lab, 1);
+    lab_expect(&lab, "[  0ms] client 1 says POST /up and 5 bytes\n"
+                     "[  0ms] host a1 hears POST /up and 5 bytes\n"
+                     "[  0ms] host a1 says 413\n"
+                     "[  0ms] client 1 hears 413\n"
+                     "[  0ms] client 1 hears the end\n"
+                     "[  0ms] host a1 hears the end\n"
+                     "[  0ms] client 1 says 5 bytes\n"
+                     "[  0ms] client 1 goes\n");
+}
+
+static void test_exchange__without_a_key_the_call_ends_with_its_client(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_client_goes(&lab, 1);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] client 1 goes\n"
+                     "[  0ms] host a1 hears the end\n");
+}
+
+static void test_exchange__a_client_that_has_left_gets_its_answer_but_no_retry(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_client_leaves(&lab, 1);
+    lab_pass(&lab, 10 * MS);
+    lab_host_says(&lab, 1, BUSY);
+    lab_pass(&lab, 500 * MS);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] client 1 ends\n"
+                     "[ 10ms] host a1 says 503 and 5 bytes\n"
+                     "[ 10ms] client 1 hears 503 and 5 bytes\n"
+                     "[ 10ms] client 1 hears the end\n");
+}
+
+static void test_exchange__with_a_key_the_call_goes_on_and_its_answer_is_replayed(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, KEYS, CHARGE);
+    lab_client_goes(&lab, 1);
+    lab_client(&lab);
+    lab_client_says(&lab, 2, CHARGE); /* while the first is in flight */
+    lab_pass(&lab, 10 * MS);
+    lab_host_says(&lab, 1, HELLO);
+    lab_client_says(&lab, 2, CHARGE);
+    lab_expect(&lab, "[  0ms] client 1 says POST /charge and 2 bytes\n"
+                     "[  0ms] host a1 hears POST /charge and 2 bytes\n"
+                     "[  0ms] client 1 goes\n"
+                     "[  0ms] client 2 says POST /charge and 2 bytes\n"
+                     "[  0ms] client 2 hears 409 and 176 bytes\n"
+                     "[ 10ms] host a1 says 200 and 5 bytes\n"
+                     "[ 10ms] client 2 says POST /charge and 2 bytes\n"
+                     "[ 10ms] client 2 hears 200 and 5 bytes\n");
+}
+
+static void test_exchange__a_key_and_its_slot_are_free_again_when_the_host_falls_silent(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, KEYS, CHARGE);
+    lab_client_goes(&lab, 1);
+    lab_host_says(&lab, 1, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhell");
+    lab_pass(&lab, 1500 * MS);
+    lab_client(&lab);
+    lab_client_says(&lab, 2, CHARGE);
+    lab_host_says(&lab, 2, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says POST /charge and 2 bytes\n"
+                     "[  0ms] host a1 hears POST /charge and 2 bytes\n"
+                     "[  0ms] client 1 goes\n"
+                     "[  0ms] host a1 says 200 and 4 bytes\n"
+                     "[1000ms] host a1 hears the end\n"
+                     "[1500ms] client 2 says POST /charge and 2 bytes\n"
+                     "[1500ms] host a2 hears POST /charge and 2 bytes\n"
+                     "[1500ms] host a2 says 200 and 5 bytes\n"
+                     "[1500ms] client 2 hears 200 and 5 bytes\n");
+}
+
+static void test_exchange__an_upgrade_with_a_key_ends_with_its_client(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, KEYS,
+              "GET /chat HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+              "Idempotency-Key: k\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n"
+              "Sec-WebSocket-Version: 13\r\n\r\n");
+    lab_client_goes(&lab, 1);
+    lab_host_says(&lab, 1, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    lab_expect(&lab, "[  0ms] client 1 says GET /chat\n"
+                     "[  0ms] host a1 hears GET /chat\n"
+                     "[  0ms] client 1 goes\n"
+                     "[  0ms] host a1 hears the end\n"
+                     "[  0ms] host a1 says 101\n");
+}
+
+static void test_exchange__a_connect_with_a_key_holds_no_key(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, "connect: on\nservices: {x: {hosts: ['%s'], idempotencyKey: required}}\n",
+              "CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\nIdempotency-Key: k\r\n\r\n");
+    lab_client_goes(&lab, 1);
+    lab_client(&lab);
+    lab_client_says(&lab, 2, "CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\nIdempotency-Key: k\r\n\r\n");
+    lab_host_says(&lab, 2, "hello");
+    lab_host_goes(&lab, 2);
+    lab_expect(&lab, "[  0ms] client 1 says CONNECT x:80\n"
+                     "[  0ms] client 1 hears 200\n"
+                     "[  0ms] client 1 goes\n"
+                     "[  0ms] host a1 hears the end\n"
+                     "[  0ms] client 2 says CONNECT x:80\n"
+                     "[  0ms] client 2 hears 200\n"
+                     "[  0ms] host a2 says 5 bytes\n"
+                     "[  0ms] client 2 hears 5 bytes\n"
+                     "[  0ms] host a2 goes\n"
+                     "[  0ms] client 2 hears the end\n");
+}
+
+static void test_exchange__a_tunnel(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE,
+              "GET /chat HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+              "Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n\r\n");
+    lab_host_says(&lab, 1, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    lab_client_says(&lab, 1, "to the host");
+    lab_host_says(&lab, 1, "back");
+    lab_client_leaves(&lab, 1);
+    lab_host_says(&lab, 1, "bye");
+    lab_host_leaves(&lab, 1);
+    lab_expect(&lab, "[  0ms] client 1 says GET /chat\n"
+                     "[  0ms] host a1 hears GET /chat\n"
+                     "[  0ms] host a1 says 101\n"
+                     "[  0ms] client 1 hears 101\n"
+                     "[  0ms] client 1 says 11 bytes\n"
+                     "[  0ms] host a1 hears 11 bytes\n"
+                     "[  0ms] host a1 says 4 bytes\n"
+                     "[  0ms] client 1 hears 4 bytes\n"
+                     "[  0ms] client 1 ends\n"
+                     "[  0ms] host a1 hears the end\n"
+                     "[  0ms] host a1 says 3 bytes\n"
+                     "[  0ms] client 1 hears 3 bytes\n"
+                     "[  0ms] host a1 ends\n"
+                     "[  0ms] client 1 hears the end\n");
+}
+
+static void test_exchange__an_interim_answer_is_passed_on(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_host_says(&lab, 1, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
+    lab_pass(&lab, 10 * MS);
+    lab_host_says(&lab, 1, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] host a1 says 103\n"
+                     "[  0ms] client 1 hears 103\n"
+                     "[ 10ms] host a1 says 200 and 5 bytes\n"
+                     "[ 10ms] client 1 hears 200 and 5 bytes\n");
+}
+
+static void test_exchange__a_gateway_that_drains_closes_after_the_answer(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    gateway_order_all(lab.gateway, WORKER_DRAIN);
+    lab_pass(&lab, 10 * MS);
+    lab_host_says(&lab, 1, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[ 10ms] host a1 says 200 and 5 bytes\n"
+                     "[ 10ms] client 1 hears 200 and 5 bytes\n"
+                     "[ 10ms] client 1 hears the end\n");
+}
+
+static void test_exchange__a_reload_in_flight(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, "services: {a: {hosts: ['%s'], match: {prefix: /}}, b: {hosts: ['%s'], match: {prefix: /b}}}\n",
+              GET);
+    check_true(lab_reload(
+        &lab, "services: {b: {hosts: ['%s'], match: {prefix: /b}}, a: {hosts: ['%s'], match: {prefix: /}}}\n"));
+    lab_host_says(&lab, 1, BUSY); /* its retry still goes where the policy of its beginning says */
+    lab_pass(&lab, 500 * MS);
+    lab_host_says(&lab, 1, HELLO);
+    lab_client_says(&lab, 1, GET);
+    lab_host_says(&lab, 2, HELLO);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] reload works\n"
+                     "[  0ms] host a1 says 503 and 5 bytes\n"
+                     "[100ms] host a1 hears GET /a\n"
+                     "[500ms] host a1 says 200 and 5 bytes\n"
+                     "[500ms] client 1 hears 200 and 5 bytes\n"
+                     "[500ms] client 1 says GET /a\n"
+                     "[500ms] host b2 hears GET /a\n"
+                     "[500ms] host b2 says 200 and 5 bytes\n"
+                     "[500ms] client 1 hears 200 and 5 bytes\n");
+}
+
+static void test_exchange__two_endpoints_of_one_gate_are_served_in_turn(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, "services: {a: {hosts: ['%s'], match: {prefix: /}, limit: {kind: fixed, max: 1},"
+                              " gate: {targetQueueTime: 10s, maxQueueTime: 60s},"
+                              " endpoints: {x: {match: {path: /x}}, y: {match: {path: /y}}}}}\n"));
+    for (uint32_t i = 1; i <= 6; i++) {
+        lab_client(&lab);
+        lab_client_says(&lab, i,
+                        i % 2 == 1 ? "GET /x HTTP/1.1\r\nHost: x\r\n\r\n" : "GET /y HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    for (uint32_t i = 1; i <= 6; i++) {
+        lab_pass(&lab, 10 * MS);
+        lab_host_says(&lab, 1, HELLO);
+    }
+    lab_expect(&lab, "[  0ms] client 1 says GET /x\n"
+                     "[  0ms] host a1 hears GET /x\n"
+                     "[  0ms] client 2 says GET /y\n"
+                     "[  0ms] client 3 says GET /x\n"
+                     "[  0ms] client 4 says GET /y\n"
+                     "[  0ms] client 5 says GET /x\n"
+                     "[  0ms] client 6 says GET /y\n"
+                     "[ 10ms] host a1 says 200 and 5 bytes\n"
+                     "[ 10ms] client 1 hears 200 and 5 bytes\n"
+                     "[ 10ms] host a1 hears GET /y\n"
+                     "[ 20ms] host a1 says 200 and 5 bytes\n"
+                     "[ 20ms] host a1 hears GET /x\n"
+                     "[ 20ms] client 2 hears 200 and 5 bytes\n"
+                     "[ 30ms] host a1 says 200 and 5 bytes\n"
+                     "[ 30ms] host a1 hears GET /y\n"
+                     "[ 30ms] client 3 hears 200 and 5 bytes\n"
+                     "[ 40ms] host a1 says 200 and 5 bytes\n"
+                     "[ 40ms] host a1 hears GET /x\n"
+                     "[ 40ms] client 4 hears 200 and 5 bytes\n"
+                     "[ 50ms] host a1 says 200 and 5 bytes\n"
+                     "[ 50ms] host a1 hears GET /y\n"
+                     "[ 50ms] client 5 hears 200 and 5 bytes\n"
+                     "[ 60ms] host a1 says 200 and 5 bytes\n"
+                     "[ 60ms] client 6 hears 200 and 5 bytes\n");
+}
+
+BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_test(test_exchange__a_retry),
+             cmocka_unit_test(test_exchange__a_hedge_and_its_loser),
+             cmocka_unit_test(test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_one_comes),
+             cmocka_unit_test(test_exchange__an_answer_that_is_cut_is_cut_for_the_client),
+             cmocka_unit_test(test_exchange__a_silent_answer_is_cut_after_idle_timeout),
+             cmocka_unit_test(test_exchange__a_host_that_hangs_is_given_up),
+             cmocka_unit_test(test_exchange__an_upload_that_streams),
+             cmocka_unit_test(test_exchange__an_upload_that_is_collected),
+             cmocka_unit_test(test_exchange__an_answer_before_the_upload_has_ended),
+             cmocka_unit_test(test_exchange__without_a_key_the_call_ends_with_its_client),
+             cmocka_unit_test(test_exchange__a_client_that_has_left_gets_its_answer_but_no_retry),
+             cmocka_unit_test(test_exchange__with_a_key_the_call_goes_on_and_its_answer_is_replayed),
+             cmocka_unit_test(test_exchange__a_key_and_its_slot_are_free_again_when_the_host_falls_silent),
+             cmocka_unit_test(test_exchange__an_upgrade_with_a_key_ends_with_its_client),
+             cmocka_unit_test(test_exchange__a_connect_with_a_key_holds_no_key),
+             cmocka_unit_test(test_exchange__a_tunnel), cmocka_unit_test(test_exchange__an_interim_answer_is_passed_on),
+             cmocka_unit_test(test_exchange__a_gateway_that_drains_closes_after_the_answer),
+             cmocka_unit_test(test_exchange__a_reload_in_flight),
+             cmocka_unit_test(test_exchange__two_endpoints_of_one_gate_are_served_in_turn))
