@@ -422,6 +422,20 @@ static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becal
     }
 }
 
+/* Until when a call may take. A service tells its own proxy what is left of its time: less than it was given, however
+ * quick it is, and in whole milliseconds. So in a chain of one timeout it is the lowest hop that gives up first. A
+ * library knows the instant. */
+static becalm_ns deadline_of(const struct world *w, const struct hop *hop, const struct job *parent)
+{
+    if (parent == NULL || !w->options->carries_deadlines) {
+        return BECALM_NEVER;
+    }
+    if (!hop->is_told || parent->deadline_at == BECALM_NEVER) {
+        return parent->deadline_at;
+    }
+    return becalm_ns_after(w->clock.now, deadline_written(w, parent->deadline_at - 1));
+}
+
 void op_begin(struct world *w, const struct op_origin *origin)
 {
     struct hop *hop = &w->hop[origin->hop];
@@ -454,7 +468,7 @@ void op_begin(struct world *w, const struct op_origin *origin)
     struct becalm_request request = {
         .idempotent = !w->service[hop->to].has_effect,
         .keyed = op->operation.keyed,
-        .deadline_at = parent == NULL || !w->options->carries_deadlines ? BECALM_NEVER : parent->deadline_at,
+        .deadline_at = deadline_of(w, hop, parent),
         .retry_from_above = parent != NULL && parent->attempt > 0,
         .queue = queue_of(w, state->limited, &hop->rules[kind].policy),
         .parking = state->target.restart == NULL ? NULL : &state->line,
@@ -673,6 +687,7 @@ static bool service_hops_make(struct world *w, uint32_t i)
             return false;
         }
         rules_fill(w, hop, plan->role, true);
+        hop->is_told = plan->role != ROLE_LIBRARY;
     }
     return true;
 }

