@@ -593,12 +593,21 @@ static void rules_fill(const struct world *w, struct hop *hop, enum scenario_rol
     }
 }
 
-static bool may_refuse(const struct scenario *plan, uint32_t service)
+/* Which faults make a connection be refused: of hosts; and of callers that are cut off, also from a gate. */
+static bool refuses_at_host(const struct scenario_fault *fault)
+{
+    return fault->kind == FAULT_REFUSE || fault->kind == FAULT_KILL_HOSTS || fault->kind == FAULT_ROLLING;
+}
+
+static bool refuses_to_caller(const struct scenario_fault *fault)
+{
+    return fault->kind == FAULT_CUT_CALLERS && !fault->silent;
+}
+
+static bool has_fault(const struct scenario *plan, uint32_t service, bool (*is)(const struct scenario_fault *))
 {
     for (uint32_t i = 0; i < plan->fault_count; i++) {
-        enum fault_kind kind = plan->faults[i].kind;
-        bool refuses = kind == FAULT_REFUSE || kind == FAULT_KILL_HOSTS || kind == FAULT_ROLLING;
-        if (refuses && scenario_find(plan, plan->faults[i].service) == service) {
+        if (is(&plan->faults[i]) && scenario_find(plan, plan->faults[i].service) == service) {
             return true;
         }
     }
@@ -614,7 +623,8 @@ static struct hop *hop_make(struct world *w, const char *from, uint32_t to, uint
     hop->to = to;
     hop->callers = callers;
     hop->kinds = kinds;
-    hop->may_refuse = !service->gate && may_refuse(w->plan, to); /* a gate itself never refuses connections */
+    hop->may_refuse = has_fault(w->plan, to, refuses_to_caller) || /* a gate itself never refuses connections */
+                      (!service->gate && has_fault(w->plan, to, refuses_at_host));
     hop->link = link_between(w->plan, from, service->name);
     hop->hosts = service->hosts > 1 && !service->gate ? service->hosts : 0;
     hop->rules = calloc(kinds, sizeof *hop->rules);
@@ -631,7 +641,7 @@ static bool gate_make(struct world *w, uint32_t to)
         return false;
     }
     hop->is_gate = true;
-    hop->may_refuse = may_refuse(w->plan, to);
+    hop->may_refuse = has_fault(w->plan, to, refuses_at_host);
     hop->hosts = service->hosts > 1 ? service->hosts : 0;
     uint32_t first = world_target(w->plan, to, 0);
     for (uint32_t kind = 0; kind < hop->kinds; kind++) {

@@ -57,6 +57,13 @@ static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind ki
                                          .generation = job->generation});
 }
 
+/* Nobody listens, or the way there says so. */
+static void job_refuse(struct world *w, uint32_t id)
+{
+    job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
+    job_at(w, id)->outcome.no_listener = true;
+}
+
 /* The client has used up its quota: 429, with Retry-After if the service says how long to wait. */
 static void job_limit(struct world *w, uint32_t id, becalm_ns retry_after)
 {
@@ -163,7 +170,7 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
     }
     bool cut = !hop->is_gate && (uint64_t)op->caller * 1000000 < (uint64_t)service->cut_ppm * hop->callers;
     if (cut && !service->cut_silent) {
-        job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
+        job_refuse(w, id);
         return;
     }
     if (cut || link_loses(w, &hop->link)) {
@@ -362,6 +369,18 @@ static bool nobody_listens(const struct service *service, uint32_t host)
     return service->refuses || host < service->killed_hosts || host == service->rolling_host;
 }
 
+/* Somebody has taken the connection: whoever was refused before wants to know. */
+static void tell_accepted(struct world *w, uint32_t id)
+{
+    const struct job *job = job_at(w, id);
+    if (job->op != NOTHING && op_wants_accepted(w, job->op)) {
+        clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
+                                             .kind = JOB_ACCEPTED,
+                                             .id = id,
+                                             .generation = job->generation});
+    }
+}
+
 void job_arrives(struct world *w, uint32_t id)
 {
     struct job *job = job_at(w, id);
@@ -369,6 +388,7 @@ void job_arrives(struct world *w, uint32_t id)
     struct world_service *counts = &w->result->service[job->service];
     if (service->gate != NOTHING && !job->through_gate) { /* our gateway: its own call goes on from here */
         job->stage = JOB_AT_GATE;
+        tell_accepted(w, id);
         op_begin(w, &(struct op_origin){.hop = service->gate, .job = id, .client = NOTHING, .endpoint = job->endpoint});
         if (job->left && job->stage == JOB_AT_GATE) {
             op_left(w, job->call);
@@ -394,16 +414,10 @@ void job_arrives(struct world *w, uint32_t id)
         return;
     }
     if (refused) {
-        job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
-        job->outcome.no_listener = true;
+        job_refuse(w, id);
         return;
     }
-    if (job->op != NOTHING && op_wants_accepted(w, job->op)) {
-        clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
-                                             .kind = JOB_ACCEPTED,
-                                             .id = id,
-                                             .generation = job->generation});
-    }
+    tell_accepted(w, id);
     if (service_is_down(service)) {
         job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
     } else if (service->quota_at != NULL && !quota_take(w, service, job->tenant)) {

@@ -797,6 +797,26 @@ static void test_sim_world__callers_wait_out_a_restart(void **state)
     lab_close(&lab);
 }
 
+/* Half of the callers are refused for a moment, by their way to the service or to its gate: to them it restarts. */
+static void test_sim_world__callers_that_are_cut_off_wait_as_in_a_restart(void **state)
+{
+    (void)state;
+    static const char *const gate[] = {"false", "true"};
+    for (unsigned i = 0; i < 2; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "length: 20s\nservices: {api: {time: {constant: 5ms}, gate: %s}}\n"
+                       "clients: {users: {to: api, rate: 200/s, callers: 2}}\n"
+                       "faults: {cut: {at: 10s, for: 600ms, service: api, cutCallers: 50%%}}\n",
+                       gate[i]);
+        struct lab lab = lab_of(text, "becalm");
+        check_eq_u64(failed_calls(&lab), 0);
+        check_eq_u64(lab.result.service[0].retries, 0);
+        check_between_u64(world_latency_us(&lab.result.latency, 999000), 300000, 610000); /* so long they waited */
+        lab_close(&lab);
+    }
+}
+
 /* Refused for longer than the timeout it does not restart: it is gone. Who was parked is told so, and others fail. */
 static void test_sim_world__a_service_that_is_gone_is_not_waited_for(void **state)
 {
@@ -988,6 +1008,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__a_client_may_have_a_timeout_of_its_own),
              cmocka_unit_test(test_sim_world__fairness_is_the_part_that_a_fair_division_would_give),
              cmocka_unit_test(test_sim_world__callers_wait_out_a_restart),
+             cmocka_unit_test(test_sim_world__callers_that_are_cut_off_wait_as_in_a_restart),
              cmocka_unit_test(test_sim_world__a_service_that_is_gone_is_not_waited_for),
              cmocka_unit_test(test_sim_world__one_host_of_two_that_restarts_parks_nobody),
              cmocka_unit_test(test_sim_world__a_listener_that_swallows_is_heard_of_only_by_the_timeout),
