@@ -76,10 +76,45 @@ static void job_free(struct job *job)
     free(job);
 }
 
+/* The request is through: whoever waits gets the rest of its answer. */
+static void job_end(struct job *job, const char *text, int length)
+{
+    const struct service *service = job->host->service;
+    struct host_conn *conn = job->conn;
+    job_free(job);
+    if (conn == NULL || service->cut) {
+        return;
+    }
+    if (socket_send(conn->source.fd, text, (size_t)length) != length || service->refuses) {
+        conn_close(conn);
+    }
+}
+
+static void body_ends(struct timer *timer)
+{
+    job_end((struct job *)timer, "\n", 1);
+}
+
+/* The head goes now, and the last byte when the body is over. */
+static void job_stream(struct job *job, const char *text, int length, becalm_ns body)
+{
+    if (job->conn == NULL || job->host->service->cut) {
+        job_free(job);
+        return;
+    }
+    if (socket_send(job->conn->source.fd, text, (size_t)length - 1) != length - 1) {
+        conn_close(job->conn);
+        job_free(job);
+        return;
+    }
+    job->timer.fire = body_ends;
+    loop_arm(loop_of(job->host), &job->timer, becalm_ns_after(loop_of(job->host)->now, body));
+}
+
 static void job_answer(struct job *job, unsigned status)
 {
     struct service *service = job->host->service;
-    struct host_conn *conn = job->conn;
+    struct loop *loop = loop_of(job->host);
     uint32_t second = stage_second(service->stage);
     bool marked = job->mark[0] != '\0';
     char text[512];
@@ -89,12 +124,11 @@ static void job_answer(struct job *job, unsigned status)
     if (second != UINT32_MAX) {
         (status == 200 ? service->good : service->failed)[second]++;
     }
-    job_free(job);
-    if (conn == NULL || service->cut) {
-        return;
-    }
-    if (socket_send(conn->source.fd, text, (size_t)length) != length || service->refuses) {
-        conn_close(conn);
+    becalm_ns body = status == 200 ? dist_draw(stage_tables(service->stage), &service->plan->body, &loop->random) : 0;
+    if (body > 0) {
+        job_stream(job, text, length, body);
+    } else {
+        job_end(job, text, length);
     }
 }
 

@@ -235,8 +235,9 @@ static void plan_check(const struct scenario *plan)
     for (uint32_t i = 0; i < plan->service_count; i++) {
         const struct scenario_service *service = &plan->services[i];
         bool calls = service->calls != NULL && service->calls[0] != NULL;
-        if (service->endpoint_count > 0 || service->row || service->lifo || service->codel || service->effect) {
-            give_up("endpoints, rows, effects and queues other than fifo can't be staged", service->name);
+        if (service->endpoint_count > 0 || service->row || service->lifo || service->codel || service->effect ||
+            service->quota_milli > 0) {
+            give_up("endpoints, rows, effects, quotas and queues other than fifo can't be staged", service->name);
         }
         if (calls && service->role == ROLE_LIBRARY) {
             give_up("whoever calls others needs a role that is a proxy: sidecar or gateway", service->name);
