@@ -124,6 +124,12 @@ static inline uint32_t becalm_record_kept(const struct becalm_record *record)
     return record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
 }
 
+/* Where the record has the attempt of this number. Beyond its room all have the last place, which is the latest's. */
+static inline uint32_t becalm_record_place(uint32_t number)
+{
+    return number < BECALM_RECORD_MAX ? number : BECALM_RECORD_MAX - 1;
+}
+
 /* The latest attempt; NULL: none was sent. */
 static inline const struct becalm_record_attempt *becalm_record_last(const struct becalm_record *record)
 {

@@ -12,8 +12,7 @@
 
 static struct becalm_record_attempt *record_of(struct becalm_call *call, uint32_t number)
 {
-    uint32_t last = BECALM_RECORD_MAX - 1;
-    return &call->record.attempt[number < last ? number : last];
+    return &call->record.attempt[becalm_record_place(number)];
 }
 
 /* The hosts that this call has tried, as far as the record remembers. */

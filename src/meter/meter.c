@@ -56,12 +56,6 @@ void meter_breaker(struct meter *meter, enum becalm_breaker_state from, enum bec
     }
 }
 
-static const struct becalm_record_attempt *last_attempt(const struct becalm_record *record)
-{
-    uint32_t kept = becalm_record_kept(record);
-    return kept == 0 ? NULL : &record->attempt[kept - 1];
-}
-
 /* An attempt that the service answered for good: with success, or with an error that is the caller's. */
 static bool is_answered(const struct becalm_record_attempt *attempt)
 {
@@ -77,7 +71,7 @@ static enum meter_result result_of(const struct becalm_record *record)
     if (is_answered(&record->attempt[0])) {
         return METER_FIRST_ATTEMPT; /* also where a hedge was sent in vain */
     }
-    const struct becalm_record_attempt *last = last_attempt(record);
+    const struct becalm_record_attempt *last = becalm_record_last(record);
     bool tls = record->reason == BECALM_WHY_PERMANENT && !is_answered(last); /* permanent, but nobody answered */
     return tls ? METER_FAILED : METER_AFTER_RETRY;
 }
@@ -85,7 +79,7 @@ static enum meter_result result_of(const struct becalm_record *record)
 /* Was there a retry to be made that what is left did not allow? */
 static bool is_overflow(const struct becalm_record *record)
 {
-    const struct becalm_record_attempt *last = record->reason == BECALM_WHY_OK ? NULL : last_attempt(record);
+    const struct becalm_record_attempt *last = record->reason == BECALM_WHY_OK ? NULL : becalm_record_last(record);
     if (last == NULL || last->open) {
         return false;
     }

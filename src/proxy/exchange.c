@@ -329,10 +329,7 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
     }
     const struct becalm_record *record = &exchange->call.record;
     const struct becalm_policy *policy = &exchange->target->state->policy;
-    /* The record has the new attempt already; beyond its room the latest one is overwritten. */
-    uint32_t before = action->attempt - 1;
-    const struct becalm_record_attempt *attempt =
-        &record->attempt[before < BECALM_RECORD_MAX - 1 ? before : BECALM_RECORD_MAX - 1];
+    const struct becalm_record_attempt *attempt = &record->attempt[becalm_record_place(action->attempt - 1)];
     const struct snapshot_service *service = &exchange->view->snapshot->service[exchange->target->service_index];
     log_retry(worker->log, &(struct log_retry){
                                .wall = worker->loop.wall,
