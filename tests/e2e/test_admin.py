@@ -48,7 +48,7 @@ def target(gateway, service="a", endpoint="default"):
 
 
 def test_health_and_readiness(pair):
-    gateway, _ = pair(delay="2s")
+    gateway, _ = pair(delay="30s")
     assert admin(gateway, path="/healthz").body == b"ok\n"
     assert admin(gateway, path="/readyz").body == b"ready\n"
     gateway.signal(signal.SIGTERM)

@@ -69,13 +69,13 @@ def test_a_slow_upload_that_keeps_the_rate_goes_through(pair):
 
 def test_what_a_slow_host_takes_its_time_for_is_not_the_clients(pair):
     """The upload waits for the host far longer than bodyTimeout."""
-    gateway, host = pair("bodyTimeout: 500ms", rules="attemptTimeout: 20s\ndeadline: 30s")
+    gateway, host = pair("bodyTimeout: 1s", rules="attemptTimeout: 60s\ndeadline: 90s")
     stopped = threading.Event()
 
     def reply(_):
         if not stopped.is_set():
             stopped.set()
-            time.sleep(2)  # the host's only thread: it reads nothing in this time
+            time.sleep(2.5)  # the host's only thread: it reads nothing in this time
         return Reply()
 
     host.on("/", reply)
@@ -88,7 +88,7 @@ def test_what_a_slow_host_takes_its_time_for_is_not_the_clients(pair):
 
 
 def test_none_lets_a_body_take_as_long_as_it_likes(pair):
-    gateway, host = pair("bodyTimeout: none\nheaderTimeout: 300ms")
+    gateway, host = pair("bodyTimeout: none\nheaderTimeout: 1s")
     with gateway.wire() as wire:
         wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 20\r\n\r\n")
         for _ in range(20):

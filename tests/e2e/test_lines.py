@@ -20,7 +20,7 @@ def upload(wire, sent, length=1_000_000):
 
 
 def test_an_upload_that_stops_is_the_clients_fault(pair):
-    gateway, host = pair(text="idleTimeout: 500ms", rules="attemptTimeout: 300ms\nbreaker: {minimumNumberOfCalls: 1}")
+    gateway, host = pair(text="idleTimeout: 3s", rules="attemptTimeout: 2s\nbreaker: {minimumNumberOfCalls: 1}")
     with gateway.wire() as wire:
         upload(wire, 100_000)
         assert wire.answer("POST").status == 408

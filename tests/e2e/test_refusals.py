@@ -323,7 +323,7 @@ def test_an_answer_with_bad_trailers_is_none(pair, what):
 
 
 def test_a_head_that_does_not_come_gets_408(pair):
-    gateway, host = pair("headerTimeout: 300ms")
+    gateway, host = pair("headerTimeout: 1s")
     with gateway.wire() as wire:
         answer = wire.send(b"GET / HTTP/1.1\r\nhos").answer()
         assert answer.status == 408 and wire.at_end()

@@ -119,9 +119,9 @@ def test_a_call_keeps_its_policy_to_its_end(pair, host):
 
 
 def test_term_under_load_loses_nothing(pair):
-    gateway, host = pair(workers=2, delay="1500ms")
+    gateway, host = pair(workers=2, delay="4s")
     host.on("*", lambda got: Reply(body=signed(got.target.encode()), delay=0.05))
-    host.on("/slow", Reply(body=signed(b"slow"), delay=2.5))
+    host.on("/slow", Reply(body=signed(b"slow"), delay=4.5))
     load = Load(gateway.port, rate=100, seconds=60, make=lambda n: ("GET", request(path=f"/{n}")))
     load.start()
     time.sleep(0.5)
@@ -139,13 +139,12 @@ def test_term_under_load_loses_nothing(pair):
 
 
 def test_readyz_says_503_while_draining(pair):
-    gateway, host = pair(delay="2s")
+    gateway, host = pair(delay="30s")
     with Wire(gateway.admin) as wire:
         assert wire.ask(path="/readyz", host=f"127.0.0.1:{gateway.admin}").status == 200
     gateway.signal(signal.SIGTERM)
-    time.sleep(0.3)
     with Wire(gateway.admin) as wire:
-        assert wire.ask(path="/readyz", host=f"127.0.0.1:{gateway.admin}").status == 503
+        wait_until(lambda: wire.ask(path="/readyz", host=f"127.0.0.1:{gateway.admin}").status == 503)
     assert gateway.ask().status == 200, "and goes on accepting for a while"
 
 
@@ -161,18 +160,16 @@ def test_idle_connections_do_not_hold_the_end_up(pair):
 
 
 def test_a_second_term_ends_at_once(pair):
-    gateway, host = pair(delay="20s")
+    gateway, host = pair(delay="60s")
     host.on("/slow", Reply(cut=0, end="hang"))
     with gateway.wire() as wire:
         wire.send(request(path="/slow"))
         host.wait(1)
         gateway.signal(signal.SIGTERM)
-        time.sleep(0.3)
+        wait_until(lambda: gateway.log_lines("draining"))
         assert gateway.process.poll() is None
-        begin = time.monotonic()
         gateway.signal(signal.SIGTERM)
-        gateway.process.wait(15)
-        assert time.monotonic() - begin < 10
+        gateway.process.wait(40)
     gateway.end()
 
 

@@ -58,7 +58,7 @@ def test_an_event_stream_has_a_time_of_its_own(pair):
 
 
 def test_events_begin_the_time_anew(pair):
-    gateway, host = pair(SHORT + "streamIdleTimeout: 2s\n")
+    gateway, host = pair(SHORT + "streamIdleTimeout: 3s\n")
     host.on("/events", Reply(body=b"event", fields={"Content-Type": "text/event-stream"}, pace=0.8))
     assert gateway.ask(path="/events").body == b"event"
 

@@ -59,9 +59,9 @@ def test_the_first_attempt_that_ends_by_the_default_is_told_with_the_key_to_set(
 
 
 WRITTEN = {
-    "service": ("", "attemptTimeout: 500ms\n", []),
-    "defaults": ("defaults: {attemptTimeout: 500ms}\n", "", []),
-    "command line": ("", "", ["defaults.attemptTimeout=500ms"]),
+    "service": ("", "attemptTimeout: 2s\n", []),
+    "defaults": ("defaults: {attemptTimeout: 2s}\n", "", []),
+    "command line": ("", "", ["defaults.attemptTimeout=2s"]),
 }
 
 
