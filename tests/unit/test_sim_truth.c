@@ -8,23 +8,6 @@
 
 #include "check.h"
 
-/* Who looks for other faults than these need not see every seed, nor whole hours: tests/CMakeLists.txt. */
-#if defined(BECALM_FEW_SEEDS)
-#define SEEDS(n)     ((n) > 0u ? 1u : 0u)
-#define QUEUE_LENGTH "length=300s"
-#define QUEUE_SLACK  12u /* percent: three sigma of one such seed */
-#define NEVER_LENGTH "length=150s"
-#define CUT_LENGTH   "length=60s"
-#define HEDGE_LENGTH "length=100s"
-#else
-#define SEEDS(n)     (n)
-#define QUEUE_LENGTH "length=1h"
-#define QUEUE_SLACK  1u
-#define NEVER_LENGTH "length=600s"
-#define CUT_LENGTH   "length=120s"
-#define HEDGE_LENGTH "length=300s"
-#endif
-
 /* One run: a built-in scenario, changed a little, with a named policy. */
 struct run {
     const char *scenario;
@@ -97,7 +80,7 @@ static void test_sim_chain__naive_retries_make_512_of_one(void **state)
 static void test_sim_chain__budgets_of_five_percent_make_1_05_to_the_ninth(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(5); seed++) {
+    for (uint64_t seed = 1; seed <= 5; seed++) {
         struct shown shown = show((struct run){"chain", .policy = "five-percent", .seed = seed});
         check_between_u64(shown.last.mean_ppm, 1551328 / 100 * 97, 1551328);
     }
@@ -106,7 +89,7 @@ static void test_sim_chain__budgets_of_five_percent_make_1_05_to_the_ninth(void 
 static void test_sim_chain__the_default_policy_sends_no_more_than_was_offered(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(5); seed++) {
+    for (uint64_t seed = 1; seed <= 5; seed++) {
         struct shown shown = show((struct run){"chain", .policy = "becalm", .seed = seed});
         check_between_u64(shown.last.mean_ppm, 0, 1010000);
         check_between_u64(shown.last.peak_1s_ppm, 1000000, 2000000);
@@ -142,7 +125,7 @@ static void test_sim_layers__a_tenth_of_all_attempts_makes_1_372(void **state)
 static void test_sim_metastable__without_retries_the_queue_is_gone_after_80_to_140_s(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(3); seed++) {
+    for (uint64_t seed = 1; seed <= 3; seed++) {
         struct shown shown = show((struct run){"metastable", {"length=300s"}, .policy = "none", .seed = seed});
         check_between_u64(shown.measure.recovered_after_s, 80, 140);
         check_eq_u64(shown.last.mean_ppm, 1000000);
@@ -154,7 +137,7 @@ static void test_sim_metastable__what_people_use_never_recovers(void **state)
     (void)state;
     static const char *const policies[] = {"naive", "jitter", "envoy", "finagle"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-        struct shown shown = show((struct run){"metastable", {NEVER_LENGTH}, .policy = policies[i]});
+        struct shown shown = show((struct run){"metastable", {"length=600s"}, .policy = policies[i]});
         check_eq_u64(shown.measure.recovered_after_s, MEASURE_NEVER);
         check_eq_u64(shown.measure.success_before_ppm, 1000000);
         check_eq_u64(shown.measure.success_after_ppm, 0);
@@ -164,7 +147,7 @@ static void test_sim_metastable__what_people_use_never_recovers(void **state)
 static void test_sim_metastable__the_default_policy_is_back_within_two_seconds(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(5); seed++) {
+    for (uint64_t seed = 1; seed <= 5; seed++) {
         struct shown shown = show((struct run){"metastable", .policy = "becalm", .set = {"length=200s"}, .seed = seed});
         check_between_u64(shown.measure.recovered_after_s, 0, 2);
         check_between_u64(shown.last.peak_5s_ppm, 1000000, 1150000);
@@ -174,7 +157,7 @@ static void test_sim_metastable__the_default_policy_is_back_within_two_seconds(v
 static void test_sim_metastable_crowd__the_gate_keeps_the_service_as_busy_as_it_can_be(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(5); seed++) {
+    for (uint64_t seed = 1; seed <= 5; seed++) {
         struct run run = {"metastable-crowd", .policy = "becalm", .set = {"length=200s"}, .seed = seed};
         struct shown shown = show(run);
         check_between_u64(shown.last.peak_5s_ppm, 1000000, 1100000);
@@ -228,7 +211,7 @@ static void test_sim_benign__n_attempts_succeed_as_often_as_the_closed_form_says
 static void test_sim_benign__the_default_policy_does_not_stand_in_the_way(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(5); seed++) {
+    for (uint64_t seed = 1; seed <= 5; seed++) {
         struct shown rare = show((struct run){"benign", .policy = "becalm", .set = {benign[0].set}, .seed = seed});
         check_between_u64(rare.measure.success_ppm, 999900, 1000000);
         check_between_u64(rare.last.mean_ppm, 1000000, 1011000);
@@ -277,9 +260,9 @@ static void test_sim_heavy_endpoint__a_budget_of_its_own_that_counts_holds(void 
 static void test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(3); seed++) {
-        struct shown without = show((struct run){"hedge", {HEDGE_LENGTH}, .policy = "without", .seed = seed});
-        struct shown hedged = show((struct run){"hedge", {HEDGE_LENGTH}, .policy = "hedged", .seed = seed});
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct shown without = show((struct run){"hedge", {"length=300s"}, .policy = "without", .seed = seed});
+        struct shown hedged = show((struct run){"hedge", {"length=300s"}, .policy = "hedged", .seed = seed});
         check_true(without.measure.latency_p999_us >= 10 * hedged.measure.latency_p999_us);
         check_true(without.measure.latency_p99_us >= 10 * hedged.measure.latency_p99_us);
         check_eq_u64(without.last.mean_ppm, 1000000);
@@ -292,7 +275,7 @@ static void test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load(vo
 static void test_sim_streams__thousands_of_streams_hold_no_slot_of_a_limit_that_was_cut(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS(2); seed++) {
+    for (uint64_t seed = 1; seed <= 2; seed++) {
         struct shown shown = show((struct run){"streams", .policy = "becalm", .seed = seed});
         check_eq_u64(shown.measure.success_before_ppm, 1000000);
         check_between_u64(shown.measure.success_after_ppm, 999000, 1000000);
@@ -305,28 +288,28 @@ static void test_sim_streams__thousands_of_streams_hold_no_slot_of_a_limit_that_
 static void check_queue(struct run run, uint64_t seeds, uint64_t mean_us)
 {
     uint64_t sum = 0;
-    for (run.seed = 1; run.seed <= SEEDS(seeds); run.seed++) {
+    for (run.seed = 1; run.seed <= seeds; run.seed++) {
         struct shown shown = show(run);
         check_eq_u64(shown.measure.success_ppm, 1000000);
         sum += shown.measure.latency_mean_us;
     }
-    uint64_t slack = mean_us * QUEUE_SLACK / 100;
-    check_between_u64(sum / SEEDS(seeds), mean_us - slack, mean_us + slack);
+    uint64_t slack = mean_us / 100;
+    check_between_u64(sum / seeds, mean_us - slack, mean_us + slack);
 }
 
 static void test_sim_queue__one_worker_takes_as_long_as_mathematics_says(void **state)
 {
     (void)state;
-    check_queue((struct run){"queue", {QUEUE_LENGTH, "clients.users.rate=500/s"}, .policy = "none"}, 2, 2000);
-    check_queue((struct run){"queue", {QUEUE_LENGTH, "clients.users.rate=800/s"}, .policy = "none"}, 4, 5000);
-    check_queue((struct run){"queue", {QUEUE_LENGTH, "clients.users.rate=900/s"}, .policy = "none"}, 6, 10000);
+    check_queue((struct run){"queue", {"length=1h", "clients.users.rate=500/s"}, .policy = "none"}, 2, 2000);
+    check_queue((struct run){"queue", {"length=1h", "clients.users.rate=800/s"}, .policy = "none"}, 4, 5000);
+    check_queue((struct run){"queue", {"length=1h", "clients.users.rate=900/s"}, .policy = "none"}, 6, 10000);
 }
 
 static void test_sim_queue__ten_workers_take_as_long_as_erlang_says(void **state)
 {
     (void)state;
     struct run run = {"queue",
-                      {QUEUE_LENGTH, "services.server.workers=10", "services.server.time.exponential=10ms"},
+                      {"length=1h", "services.server.workers=10", "services.server.time.exponential=10ms"},
                       .policy = "none"};
     check_queue(run, 2, 12046);
 }
@@ -336,14 +319,14 @@ static void test_sim_queue__ten_workers_take_as_long_as_erlang_says(void **state
 static void test_sim_cut_off__one_caller_that_is_cut_off_costs_nobody_a_call(void **state)
 {
     (void)state;
-    struct shown shown = show((struct run){"cut-off", {CUT_LENGTH}, .policy = "becalm"});
+    struct shown shown = show((struct run){"cut-off", {"length=120s"}, .policy = "becalm"});
     check_between_u64(shown.measure.success_in_fault_ppm, 999000, 1000000);
 }
 
 static void test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth(void **state)
 {
     (void)state;
-    struct shown shown = show((struct run){"cut-off", {CUT_LENGTH}, .policy = "marks-always"});
+    struct shown shown = show((struct run){"cut-off", {"length=120s"}, .policy = "marks-always"});
     check_between_u64(shown.measure.success_in_fault_ppm, 890000, 910000);
 }
 
@@ -454,9 +437,9 @@ static void test_sim_cut_off__nor_does_one_that_is_cut_off_in_silence(void **sta
 {
     (void)state;
     struct run run = {"cut-off",
-                      {CUT_LENGTH, "timeout=1s", "faults.cut-off.silent=true", "clients.users.retries=true"},
+                      {"length=120s", "timeout=1s", "faults.cut-off.silent=true", "clients.users.retries=true"},
                       .policy = "becalm"};
-    for (run.seed = 1; run.seed <= SEEDS(3); run.seed++) {
+    for (run.seed = 1; run.seed <= 3; run.seed++) {
         check_between_u64(show(run).measure.success_in_fault_ppm, 999000, 1000000);
     }
 }
