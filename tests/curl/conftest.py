@@ -16,7 +16,7 @@ ROOT = HERE.parents[1]
 LAB = os.environ.get("BECALM_LAB", str(ROOT / "build/dev/tests/curl_lab"))
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
-from host import Host  # noqa: E402
+from host import Host, fill  # noqa: E402
 
 SECONDS = 300  # a guard
 
@@ -62,10 +62,7 @@ def silent():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
-        crowd = [socket.socket() for _ in range(8)]
-        for one in crowd:
-            one.setblocking(False)
-            one.connect_ex(listener.getsockname())
+        crowd = fill(listener)
         yield listener.getsockname()[1]
         for one in crowd:
             one.close()

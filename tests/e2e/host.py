@@ -3,6 +3,7 @@
 
 import asyncio
 import dataclasses
+import select
 import socket
 import struct
 import threading
@@ -256,6 +257,19 @@ def _reset(writer):
     if sock is not None and sock.fileno() >= 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+def fill(listener):
+    """Connects until its queue, as short as can be, is full, so that the kernel answers nobody any more. Who waits for
+    that; they must be kept for as long as it shall be so."""
+    crowd, unanswered = [], 0
+    while unanswered < 3:
+        each = socket.socket(listener.family)
+        each.setblocking(False)
+        each.connect_ex(listener.getsockname())
+        unanswered = 0 if select.select([], [each], [], 0.1)[1] else unanswered + 1
+        crowd.append(each)
+    return crowd
 
 
 def wait_until(true, seconds=GUARD, what=lambda: ""):

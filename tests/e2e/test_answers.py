@@ -7,7 +7,7 @@ import socket
 
 import pytest
 from conftest import free_port, policy_of
-from host import Reply, wait_until
+from host import Reply, fill, wait_until
 from wire import ask
 
 QUICK = "initialDelay: 1ms\nmaxDelay: 2ms\nbudget: {kind: none}\n"
@@ -62,10 +62,7 @@ def test_a_host_that_does_not_accept_gives_504(gateway):
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        crowd = [socket.socket() for _ in range(3)]
-        for each in crowd:
-            each.setblocking(False)
-            each.connect_ex(full.getsockname())
+        crowd = fill(full)
         made = gateway(
             f"services:\n  a:\n    hosts: ['127.0.0.1:{full.getsockname()[1]}']\n    match: {{prefix: /}}\n"
             "    maxRetries: 0\n    connectTimeout: 200ms\n"

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from conftest import free_port, policy_of
-from host import Reply, Tunnel, wait_until
+from host import Reply, Tunnel, fill, wait_until
 from load import Load, reasons, statuses
 from message import request
 
@@ -333,16 +333,12 @@ def test_a_host_that_swallows_connections_is_not_waited_for(gateway):
     with socket.socket() as there:
         there.bind(("127.0.0.1", 0))
         there.listen(0)
-        fill = [socket.socket() for _ in range(4)]
-        for each in fill:
-            each.setblocking(False)
-            each.connect_ex(there.getsockname())
-        time.sleep(0.1)
+        crowd = fill(there)
         port = there.getsockname()[1]
         rules = "maxRetries: 0\nconnectTimeout: 200ms\n"
         made = gateway(f"services:\n  a:\n    hosts: ['127.0.0.1:{port}']\n    match: {{prefix: /}}\n    " + rules.replace("\n", "\n    ").rstrip() + "\n")
         answer = made.ask()
         assert answer.status == 504, answer.start
         assert made.metric("becalm_parked_total") == 0
-        for each in fill:
+        for each in crowd:
             each.close()
