@@ -65,9 +65,9 @@ def test_gates__429_is_retried(host, lab):
 
 def test_gates__the_time_that_is_left_travels_and_is_no_fresh_timeout(host, lab):
     host.on("/", Reply(503, b"", delay=0.2), Reply(503, b"", delay=0.2), Reply(200, b""))
-    lab(service(deadline="3s", attemptTimeout="3s"), f"http://{host.address}/")
+    lab(service(deadline="60s", attemptTimeout="60s"), f"http://{host.address}/")
     left = [int(request.get("x-request-deadline-ms")) for request in host.requests]
-    assert left[0] <= 3000 and left[1] <= left[0] - 200 and left[2] <= left[1] - 200
+    assert left[0] <= 60000 and left[1] <= left[0] - 200 and left[2] <= left[1] - 200
 
 
 def test_gates__slow_calls_open_the_breaker(host, lab):
@@ -80,8 +80,8 @@ def test_gates__slow_calls_open_the_breaker(host, lab):
 
 def test_gates__the_breaker_closes_when_the_service_is_back(host, lab):
     host.on("/", *[Reply(503, b"")] * 3, Reply(200, b"fine"))
-    policy = service(maxRetries=0, breaker="{minimumNumberOfCalls: 3, waitDurationInOpenState: 100ms}")
-    result = lab(policy, f"http://{host.address}/", threads=1, repeat=20, pause_ms=30)
+    policy = service(maxRetries=0, breaker="{minimumNumberOfCalls: 3, waitDurationInOpenState: 1s}")
+    result = lab(policy, f"http://{host.address}/", threads=1, repeat=20, pause_ms=120)
     reasons = [call["reason"] for call in result.calls]
     assert "breaker_open" in reasons and reasons[-1] == "ok"
     assert result.count("circuit_breaker_transitions_total", to="CLOSED") == 1

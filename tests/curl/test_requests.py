@@ -4,7 +4,7 @@
 import time
 
 import pytest
-from conftest import service
+from conftest import in_time, service
 from host import Reply
 
 HEDGE = "{enabled: true, delay: 50ms, max: 1}"
@@ -49,9 +49,9 @@ def test_requests__a_plain_handle_s_body_is_not_sent_again(host, lab):
 
 def test_requests__each_attempt_says_how_much_time_is_left(host, lab):
     host.on("/", Reply(503, b"", delay=0.1), Reply(200, b"good"))
-    lab(service(attemptTimeout="2s"), f"http://{host.address}/", deadline_ms=1500, header=["x-mine: 1", "Accept:"])
+    lab(service(attemptTimeout="60s"), f"http://{host.address}/", deadline_ms=30000, header=["x-mine: 1", "Accept:"])
     first, second = [int(request.get("x-request-deadline-ms")) for request in host.requests]
-    assert first <= 1500 and second <= first - 100
+    assert first <= 30000 and second <= first - 100
     assert [request.get("x-envoy-attempt-count") for request in host.requests] == ["1", "2"]
     assert [request.get("x-mine") for request in host.requests] == ["1", "1"]
     assert host.requests[0].get("accept") is None
@@ -65,7 +65,8 @@ def test_requests__the_caller_s_own_deadline_header_is_left_alone(host, lab):
 
 def test_requests__a_deadline_that_is_over_ends_the_attempt(host, lab):
     host.on("/", Reply(cut=0, end="hang"))
-    call = lab(service(), f"http://{host.address}/", deadline_ms=200).call
+    call = in_time(lambda factor: lab(service(), f"http://{host.address}/", deadline_ms=200 * factor).call,
+                   lambda call: host.count() == 1)  # fmt: skip
     assert (call["code"], call["reason"]) == (28, "deadline") and host.count() == 1
 
 
