@@ -6,7 +6,7 @@ import signal
 import socket
 
 import pytest
-from host import Reply, Tunnel, wait_until
+from host import GUARD, Reply, Tunnel, fill, wait_until
 from message import is_signed, request, signed
 
 KEY = {"Idempotency-Key": "k"}
@@ -22,17 +22,12 @@ class Backlog:
         self.socket.bind(("127.0.0.1", 0))
         self.socket.listen(0)
         self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
-        self.fillers = []
-        for _ in range(3):
-            filler = socket.socket()
-            filler.setblocking(False)
-            filler.connect_ex(self.socket.getsockname())
-            self.fillers.append(filler)
+        self.fillers = fill(self.socket)
 
     def accept_all(self):
         """Takes everybody in, until somebody has come who is none of ours."""
         ours = {filler.getsockname() for filler in self.fillers}
-        self.socket.settimeout(20)
+        self.socket.settimeout(GUARD)
         while True:
             there, peer = self.socket.accept()
             if peer not in ours:
@@ -79,8 +74,8 @@ def test_a_keyed_connect_whose_client_has_left_opens_no_tunnel(gateway, host):
     other, slow = host(), Backlog()
     made = gateway(
         "connect: true\nservices:\n"
-        f"  slow: {{hosts: ['{slow.address}'], match: {{host: slow.test}}, idempotencyKey: required, connectTimeout: 20s,\n"
-        "    attemptTimeout: 20s, deadline: 20s}\n"
+        f"  slow: {{hosts: ['{slow.address}'], match: {{host: slow.test}}, idempotencyKey: required, connectTimeout: 60s,\n"
+        "    attemptTimeout: 60s, deadline: 60s}\n"
         f"  a: {{hosts: ['{other.address}'], match: {{prefix: /}}}}\n"
     )
     try:
