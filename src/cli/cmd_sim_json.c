@@ -94,6 +94,10 @@ static void json_services(struct json *json, const struct scenario *plan, const 
         json_refused(json, &measure->service[i]);
         json_number(json, "offered", (double)measure->service[i].offered_milli / 1e3, 3);
         json_integer(json, "queue_max", measure->service[i].queue_most);
+        if (plan->pool_max > 0) {
+            json_integer(json, "connections_max", run->result->service[i].connected_most);
+            json_integer(json, "waited_for_connection", run->result->service[i].waited);
+        }
         if (plan->services[i].quota_milli > 0) {
             json_integer(json, "rate_limited", run->result->service[i].limited);
         }

@@ -100,6 +100,9 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
         break;
     case FAULT_REFUSE:
         down_turns(w, index, &service->refuses, on);
+        for (uint32_t host = 0; on && host < service->plan->hosts; host++) {
+            pooled_close(w, index, host);
+        }
         break;
     case FAULT_KILL_HOSTS:
         hosts_kill(w, index, on ? fault->count : 0);

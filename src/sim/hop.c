@@ -489,6 +489,13 @@ void op_wakes(struct world *w, uint32_t id, uint32_t generation)
     }
 }
 
+bool op_has_no_host(const struct world *w, uint32_t id)
+{
+    const struct becalm_call *call = &op_at(w, id)->call;
+    return call->target->restart != NULL && becalm_restart_peek(call->target->restart, call->policy->attempt_timeout,
+                                                                w->clock.now) == BECALM_RESTART_DOWN;
+}
+
 void op_left(struct world *w, uint32_t id)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_LEFT};
@@ -640,7 +647,7 @@ static bool gate_make(struct world *w, uint32_t to)
     if (hop == NULL) {
         return false;
     }
-    hop->is_gate = true;
+    hop->is_gate = hop->is_proxy = true;
     hop->may_refuse = has_fault(w->plan, to, refuses_at_host);
     hop->hosts = service->hosts > 1 ? service->hosts : 0;
     uint32_t first = world_target(w->plan, to, 0);
@@ -677,6 +684,7 @@ static bool client_hops_make(struct world *w)
             return false;
         }
         rules_fill(w, hop, client->role, client->retries);
+        hop->is_proxy = client->role != ROLE_LIBRARY;
         for (uint32_t kind = 0; client->timeout > 0 && kind < hop->kinds; kind++) {
             hop->rules[kind].policy.attempt_timeout = client->timeout;
         }
@@ -697,7 +705,7 @@ static bool service_hops_make(struct world *w, uint32_t i)
             return false;
         }
         rules_fill(w, hop, plan->role, true);
-        hop->is_told = plan->role != ROLE_LIBRARY;
+        hop->is_told = hop->is_proxy = plan->role != ROLE_LIBRARY;
     }
     return true;
 }
@@ -718,6 +726,9 @@ bool hops_make(struct world *w)
         w->service[i].gate = plan->services[i].gate ? w->hop_count : NOTHING;
         made = !plan->services[i].gate || gate_make(w, i);
     }
+    for (uint32_t i = 0; made && i < w->hop_count; i++) {
+        made = pooled_make(w, &w->hop[i]);
+    }
     return made;
 }
 
@@ -726,6 +737,7 @@ void hops_free(struct world *w)
     for (uint32_t i = 0; i < w->hop_count; i++) {
         free(w->hop[i].state);
         free(w->hop[i].rules);
+        free(w->hop[i].pooled);
     }
     free(w->hop);
     slab_free(&w->memory);

@@ -145,6 +145,7 @@ struct scenario {
     becalm_ns link;    /* one way: the mean, and the standard deviation; 0: always the same */
     becalm_ns link_deviation;
     uint32_t loss_ppm; /* of all messages */
+    uint32_t pool_max; /* connections of one proxy to one host; 0: connections are not modelled; UINT32_MAX: any */
     const struct scenario_link *links;
     uint32_t link_count;
     const struct scenario_service *services;

@@ -25,6 +25,8 @@ static const struct schema_key top[] = {
     {"references", FIELD(BOOLEAN, references), .sentence = "whether --compare all has the reference policies beside its own"},
     {"link.latency", FIELD(DURATION, link), RANGE(0, 10 * BECALM_S), .sentence = "of each message, one way"},
     {"link.deviation", FIELD(DURATION, link_deviation), RANGE(0, 10 * BECALM_S), .sentence = "standard deviation of that"},
+    {"pool.maxPerHost", FIELD(INTEGER, pool_max), RANGE(1, MILLION), .word = "any", .stands_for = UINT32_MAX,
+     .sentence = "connections of one proxy to one host; written, connections are part of the world"},
     {"link.loss", FIELD(PERCENT, loss_ppm), RANGE(0, MILLION), .sentence = "of all messages, which vanish"},
 };
 #undef ROW

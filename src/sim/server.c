@@ -11,7 +11,7 @@
 
 #define TIME_MAX (3600 * BECALM_S) /* of one service time: a heavy tail has no end */
 
-static void job_give(struct world *w, uint32_t id)
+void job_give(struct world *w, uint32_t id)
 {
     struct job *job = job_at(w, id);
     job->generation++;
@@ -19,10 +19,15 @@ static void job_give(struct world *w, uint32_t id)
     pool_give(&w->jobs, id);
 }
 
-/* A message of this job's has vanished: its caller will never hear of it. */
+/* A message of this job's has vanished: its caller will never hear of it, and closes the connection when it gives up.
+ */
 static void job_lost(struct world *w, uint32_t id)
 {
-    const struct job *job = job_at(w, id);
+    struct job *job = job_at(w, id);
+    if (job->connected && job->op != NOTHING) {
+        job->stage = JOB_VANISHED;
+        return;
+    }
     if (job->op != NOTHING) {
         op_at(w, job->op)->flight[job->slot] = NOTHING;
     }
@@ -127,10 +132,41 @@ void job_unsent(struct world *w, const struct op *op, uint32_t attempt)
     job_count(w, op, attempt, UINT64_MAX);
 }
 
+/* Is its caller one of those that can't reach the service? */
+static bool is_cut_off(const struct world *w, const struct job *job)
+{
+    const struct hop *hop = &w->hop[job->hop];
+    uint64_t cut_ppm = w->service[job->service].cut_ppm;
+    return !hop->is_gate && (uint64_t)job->caller * 1000000 < cut_ppm * hop->callers;
+}
+
 becalm_ns deadline_written(const struct world *w, becalm_ns at)
 {
     becalm_ns left = at > w->clock.now ? at - w->clock.now : 0;
     return left > 0 && left < BECALM_MS ? BECALM_MS : left / BECALM_MS * BECALM_MS;
+}
+
+void job_travel(struct world *w, uint32_t id)
+{
+    struct job *job = job_at(w, id);
+    const struct link *link = &w->hop[job->hop].link;
+    job->stage = JOB_TRAVELS;
+    if ((job->connected && is_cut_off(w, job)) || link_loses(w, link)) {
+        job_lost(w, id);
+        return;
+    }
+    becalm_ns takes = link_takes(w, link);
+    if (job->deadline_at != BECALM_NEVER) {
+        job->deadline_at = becalm_ns_after(w->clock.now + takes, deadline_written(w, job->deadline_at));
+    }
+    clock_plan(
+        &w->clock,
+        (struct event){.at = w->clock.now + takes, .kind = JOB_ARRIVES, .id = id, .generation = job->generation});
+}
+
+bool job_is_swallowed(struct world *w, const struct job *job)
+{
+    return is_cut_off(w, job) || link_loses(w, &w->hop[job->hop].link);
 }
 
 void job_send(struct world *w, uint32_t op_id, const struct becalm_action *action)
@@ -159,7 +195,10 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
         .tenant = op->tenant,
         .root = op->root,
         .root_at = op->root_at,
+        .timeout_at = action->timeout_at,
         .deadline_at = action->timeout_at,
+        .caller = op->caller,
+        .fresh = action->why == BECALM_WHY_NO_HOST,
         .through_gate = hop->is_gate,
         .operation = op->operation,
     };
@@ -168,21 +207,18 @@ void job_send(struct world *w, uint32_t op_id, const struct becalm_action *actio
     if (w->clock.now < w->plan->length) {
         counts->retried[second_of(w, w->clock.now)] += action->attempt > 0;
     }
-    bool cut = !hop->is_gate && (uint64_t)op->caller * 1000000 < (uint64_t)service->cut_ppm * hop->callers;
+    bool cut = is_cut_off(w, job);
     if (cut && !service->cut_silent) {
         job_refuse(w, id);
         return;
     }
-    if (cut || link_loses(w, &hop->link)) {
+    if (hop->pooled != NULL) {
+        pooled_get(w, id);
+    } else if (cut) {
         job_lost(w, id);
-        return;
+    } else {
+        job_travel(w, id);
     }
-    becalm_ns takes = link_takes(w, &hop->link);
-    if (job->deadline_at != BECALM_NEVER) {
-        job->deadline_at = becalm_ns_after(w->clock.now + takes, deadline_written(w, action->timeout_at));
-    }
-    clock_plan(&w->clock,
-               (struct event){.at = w->clock.now + takes, .kind = JOB_ARRIVES, .id = id, .generation = generation});
 }
 
 static void ring_push(struct world *w, struct ring *ring, uint32_t job)
@@ -302,6 +338,7 @@ void host_killed(struct world *w, uint32_t service, uint32_t host)
     struct host *killed = &w->service[service].host[host];
     killed->busy = 0;
     killed->queue.count = 0;
+    pooled_close(w, service, host);
     for (uint32_t id = 0; id < w->jobs.used; id++) {
         struct job *job = job_at(w, id);
         if (job->service != service || job->host != host) {
@@ -309,6 +346,7 @@ void host_killed(struct world *w, uint32_t service, uint32_t host)
         }
         if (is_at_host(job)) {
             job->generation++; /* it is not served any more */
+            job->cut = true;
             job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
         } else if (is_answering(job)) {
             answer_end(w, id, true);
@@ -364,16 +402,37 @@ static becalm_ns whole_seconds(becalm_ns time)
     return (time + BECALM_S - 1) / BECALM_S * BECALM_S;
 }
 
-static bool nobody_listens(const struct service *service, uint32_t host)
+static bool is_down(const struct service *service, uint32_t host)
 {
-    return service->refuses || host < service->killed_hosts || host == service->rolling_host;
+    return host < service->killed_hosts || host == service->rolling_host;
+}
+
+enum listener job_listener(const struct world *w, const struct job *job)
+{
+    const struct service *service = &w->service[job->service];
+    if (service->gate != NOTHING && !job->through_gate) {
+        return LISTENER_ACCEPTS; /* our gateway */
+    }
+    return service->swallows                                 ? LISTENER_SWALLOWS
+           : service->refuses || is_down(service, job->host) ? LISTENER_REFUSES
+                                                             : LISTENER_ACCEPTS;
+}
+
+void arrival_count(struct world *w, const struct job *job, enum listener listener)
+{
+    struct world_service *counts = &w->result->service[job->service];
+    bool refused = listener == LISTENER_REFUSES;
+    if (w->clock.now < w->plan->length) {
+        (refused ? counts->refused : counts->arrivals)[second_of(w, w->clock.now)]++;
+    }
+    *(refused ? &counts->refused_fault : &counts->arrivals_fault) += in_fault(w, job->root_at);
 }
 
 /* Somebody has taken the connection: whoever was refused before wants to know. */
 static void tell_accepted(struct world *w, uint32_t id)
 {
     const struct job *job = job_at(w, id);
-    if (job->op != NOTHING && op_wants_accepted(w, job->op)) {
+    if (job->op != NOTHING && !job->connected && op_wants_accepted(w, job->op)) {
         clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
                                              .kind = JOB_ACCEPTED,
                                              .id = id,
@@ -404,21 +463,18 @@ void job_arrives(struct world *w, uint32_t id)
         return;
     }
     struct host *host = &service->host[job->host];
-    bool refused = !service->swallows && nobody_listens(service, job->host);
-    if (w->clock.now < w->plan->length) {
-        (refused ? counts->refused : counts->arrivals)[second_of(w, w->clock.now)]++;
-    }
-    *(refused ? &counts->refused_fault : &counts->arrivals_fault) += in_fault(w, job->root_at);
-    if (service->swallows) {
+    enum listener listener = job->connected && !is_down(service, job->host) ? LISTENER_ACCEPTS : job_listener(w, job);
+    arrival_count(w, job, listener);
+    if (listener == LISTENER_SWALLOWS) {
         job_lost(w, id);
         return;
     }
-    if (refused) {
+    if (listener == LISTENER_REFUSES) {
         job_refuse(w, id);
         return;
     }
     tell_accepted(w, id);
-    if (service_is_down(service)) {
+    if (service->dead || service->fallen) {
         job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
     } else if (service->quota_at != NULL && !quota_take(w, service, job->tenant)) {
         counts->limited++;
@@ -455,8 +511,11 @@ void job_give_up(struct world *w, uint32_t id)
     const struct link *link = &w->hop[job->hop].link;
     bool on_its_way = job->stage == JOB_TRAVELS || job->stage == JOB_AT_GATE;
     job->op = NOTHING;
+    pooled_put(w, job, false);
     if (job->stage == JOB_STREAMS) {
         answers_count(w, job, UINT64_MAX);
+    }
+    if (job->stage == JOB_STREAMS || job->stage == JOB_VANISHED) {
         job_give(w, id);
         return;
     }
@@ -609,13 +668,14 @@ void job_pass(struct world *w, uint32_t id)
 
 void job_ended(struct world *w, uint32_t id)
 {
-    const struct job *job = job_at(w, id);
+    struct job *job = job_at(w, id);
     bool cut = job->cut || w->hop[job->hop].link.cut;
     struct becalm_outcome outcome = {.kind = cut ? BECALM_OUTCOME_BROKEN : BECALM_OUTCOME_OK, .delivered = true};
     uint32_t op = job->op;
     uint32_t slot = job->slot;
     uint32_t attempt = job->attempt;
     answers_count(w, job, UINT64_MAX);
+    pooled_put(w, job, !cut);
     job_give(w, id);
     if (op != NOTHING) {
         op_done(w, op, slot, attempt, &outcome);
@@ -630,6 +690,10 @@ void job_answered(struct world *w, uint32_t id)
     uint32_t slot = job->slot;
     uint32_t attempt = job->attempt;
     bool lost = link_loses(w, &w->hop[job->hop].link);
+    if (lost && job->connected && job->pending == 0 && job->body != BECALM_NEVER) {
+        job->stage = JOB_VANISHED; /* until its caller gives it up */
+        return;
+    }
     if (lost && op != NOTHING) {
         op_at(w, op)->flight[slot] = NOTHING;
     } else if (!lost) {
@@ -639,6 +703,7 @@ void job_answered(struct world *w, uint32_t id)
         head_comes(w, id);
         return;
     }
+    pooled_put(w, job, !lost && !job->cut && outcome.kind != BECALM_OUTCOME_REFUSED);
     if (job->body == BECALM_NEVER) {
         gate_stops(w, id);
         return;

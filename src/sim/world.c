@@ -10,7 +10,8 @@
 static bool is_of_job(const struct event *event)
 {
     return event->kind == JOB_ARRIVES || event->kind == JOB_SERVED || event->kind == JOB_ANSWERED ||
-           event->kind == JOB_ENDED || event->kind == JOB_LEFT || event->kind == JOB_ACCEPTED;
+           event->kind == JOB_ENDED || event->kind == JOB_LEFT || event->kind == JOB_DIALS ||
+           event->kind == JOB_CONNECTED || event->kind == JOB_NOT_CONNECTED || event->kind == JOB_ACCEPTED;
 }
 
 static void happen(struct world *w, const struct event *event)
@@ -42,6 +43,18 @@ static void happen(struct world *w, const struct event *event)
         break;
     case JOB_ACCEPTED:
         job_accepted(w, event->id);
+        break;
+    case JOB_DIALS:
+        job_dials(w, event->id);
+        break;
+    case JOB_CONNECTED:
+        job_connected(w, event->id);
+        break;
+    case JOB_NOT_CONNECTED:
+        job_not_connected(w, event->id);
+        break;
+    case POOLED_SERVES:
+        pooled_serves(w, event->id, event->generation);
         break;
     case LINE_WAKES:
         line_wakes(w, event->id, event->generation);
@@ -100,6 +113,10 @@ static bool ends_a_call(enum event_kind kind)
     case JOB_ENDED:
     case JOB_LEFT:
     case JOB_ACCEPTED:
+    case JOB_DIALS:
+    case JOB_CONNECTED:
+    case JOB_NOT_CONNECTED:
+    case POOLED_SERVES:
     case LINE_WAKES:
     case CALL_WAKES:
         return true;

@@ -57,9 +57,11 @@ struct world_service {
     uint64_t refused_fault;  /* the same of those that were refused */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
-    struct world_sent *endpoint;              /* the same for each of its endpoints, then for what belongs to none */
-    uint64_t ended[BECALM_REASON_COUNT];      /* calls to it, by reason */
-    uint64_t limited;                         /* requests that it answered with 429: their client's quota was used up */
+    struct world_sent *endpoint;         /* the same for each of its endpoints, then for what belongs to none */
+    uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
+    uint64_t limited;                    /* requests that it answered with 429: their client's quota was used up */
+    uint64_t connected_most;             /* connections to it at once; and attempts that waited for one */
+    uint64_t waited;
     uint64_t answers_most;                    /* the most that were in progress at once */
     uint64_t gate_ended[BECALM_REASON_COUNT]; /* the same of the gate in front of it, whose calls are parts of those */
     struct world_shared shared;

@@ -5,7 +5,7 @@
 /* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
  * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (who calls), fault.c (what
  * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), store.c (what callers lease
- * of a shared budget), series.c (what is counted), world.c (all of it together). */
+ * of a shared budget), pooled.c (connections of calls), series.c (what is counted), world.c (all of it together). */
 
 #include "world.h"
 
@@ -24,6 +24,10 @@ enum event_kind {
     JOB_ENDED,
     JOB_LEFT,
     JOB_ACCEPTED,
+    JOB_DIALS,
+    JOB_CONNECTED,
+    JOB_NOT_CONNECTED,
+    POOLED_SERVES,
     LINE_WAKES,
     CALL_WAKES,
     FAULT_TURNS,
@@ -162,12 +166,14 @@ struct hop {
     bool is_told;     /* who calls there has a proxy of its own, and tells it by a header what time is left */
     const char *from; /* the client's or service's name */
     struct link link;
-    bool may_refuse;      /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
-    uint32_t hosts;       /* that its callers choose from; 0: they have no choice */
-    uint32_t kinds;       /* of requests: of the service itself, then of its endpoints */
-    struct rules *rules;  /* by kind */
-    struct state **state; /* by caller, then by kind; NULL: not used yet */
-    size_t state_bytes;   /* of a state, what is worth to be asked for before it is used */
+    bool may_refuse;       /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
+    struct pooled *pooled; /* by caller, then by host: its connections; NULL: they are not modelled */
+    bool is_proxy;         /* and these have the bounds and the line of a proxy */
+    uint32_t hosts;        /* that its callers choose from; 0: they have no choice */
+    uint32_t kinds;        /* of requests: of the service itself, then of its endpoints */
+    struct rules *rules;   /* by kind */
+    struct state **state;  /* by caller, then by kind; NULL: not used yet */
+    size_t state_bytes;    /* of a state, what is worth to be asked for before it is used */
 };
 
 /* What a caller wants done once, however many calls and attempts that takes: see effect.c. */
@@ -239,6 +245,9 @@ void op_accepted(struct world *, uint32_t id, uint32_t slot);
 bool op_wants_accepted(const struct world *, uint32_t id);
 void line_wakes(struct world *, uint32_t hop, uint32_t state);
 
+/* Does its target wait for a host that restarts? Then whoever is in line for a connection is not sent. */
+bool op_has_no_host(const struct world *, uint32_t id);
+
 /* The caller of a gate has gone. */
 void op_left(struct world *, uint32_t id);
 
@@ -254,6 +263,9 @@ void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const
 
 enum job_stage {
     JOB_NONE,
+    JOB_IN_LINE,  /* waits for a connection */
+    JOB_CONNECTS, /* one is being made, which goes on when nobody wants it any more */
+    JOB_VANISHED, /* lost on its way, with the connection that it holds */
     JOB_TRAVELS,
     JOB_AT_GATE,
     JOB_WAITS,
@@ -275,9 +287,13 @@ struct job {
     uint32_t endpoint;
     uint32_t host;
     uint32_t tenant;  /* the client whose call it is part of */
+    uint32_t caller;  /* of the hop */
+    uint32_t next;    /* IN_LINE: who is behind it */
     uint32_t pending; /* calls of its own */
     uint32_t call;    /* AT_GATE: the gate's */
     bool left;        /* its caller has given it up, and the gate knows */
+    bool connected;   /* it holds a connection */
+    bool fresh;       /* and wants a new one: it probes */
     bool cut;         /* its answer ends before its body does */
     enum job_stage stage;
     bool failed;
@@ -288,6 +304,7 @@ struct job {
     enum becalm_mark_kind mark;
     uint64_t root;
     becalm_ns root_at;
+    becalm_ns timeout_at; /* of the attempt */
     becalm_ns deadline_at;
     becalm_ns queued_at;
     becalm_ns body; /* from the answer's head to its end; 0: it comes whole; BECALM_NEVER: as the gate's call says */
@@ -333,6 +350,7 @@ struct service {
     uint32_t falls;
     uint32_t accepted; /* so far, in the 100 ms that are being counted */
     uint64_t accept_bin;
+    uint64_t connected;     /* connections to it */
     uint64_t answers;       /* in progress */
     becalm_ns *quota_at;    /* by client: when its quota is whole again; NULL: there is none */
     uint64_t version;       /* of a row: how often it was written */
@@ -379,6 +397,33 @@ struct child_end {
     becalm_ns hint; /* of a 429 that a gate passes on; 0: none */
 };
 void job_child_done(struct world *, uint32_t id, const struct child_end *);
+
+/* It is on its way, on a connection if these are modelled. */
+void job_travel(struct world *, uint32_t id);
+/* Its place is free. */
+void job_give(struct world *, uint32_t id);
+
+/* What becomes of a connection that reaches the job's host, or the gate in front of it. */
+enum listener { LISTENER_ACCEPTS, LISTENER_REFUSES, LISTENER_SWALLOWS };
+enum listener job_listener(const struct world *, const struct job *);
+/* A request has come there, or a connection that was refused. */
+void arrival_count(struct world *, const struct job *, enum listener);
+/* Does nothing of what it sends arrive? */
+bool job_is_swallowed(struct world *, const struct job *);
+
+/* ---- pooled.c ---- */
+
+bool pooled_make(const struct world *, struct hop *);
+/* Finds a connection for a job, makes one, or lines it up for one. */
+void pooled_get(struct world *, uint32_t id);
+/* The job is through with its connection, if it has one: it may be used again, or not. */
+void pooled_put(struct world *, struct job *, bool clean);
+/* A host closes idle connections. */
+void pooled_close(struct world *, uint32_t service, uint32_t host);
+void job_dials(struct world *, uint32_t id);
+void job_connected(struct world *, uint32_t id);
+void job_not_connected(struct world *, uint32_t id);
+void pooled_serves(struct world *, uint32_t hop, uint32_t number);
 
 /* ---- effect.c ---- */
 
