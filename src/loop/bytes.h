@@ -23,4 +23,10 @@ static inline size_t bytes_left(const struct bytes *bytes)
     return bytes->length - bytes->from;
 }
 
+/* Where they begin; never NULL, so that nothing at all is a text, too. */
+static inline const char *bytes_at(const struct bytes *bytes)
+{
+    return bytes->at == NULL ? "" : bytes->at + bytes->from;
+}
+
 #endif

@@ -329,14 +329,13 @@ static bool attempt_put(struct attempt *attempt, struct iovec *part, int count)
 static int body_parts(struct exchange *exchange, char *chunk_head, struct iovec *part)
 {
     size_t length = bytes_left(&exchange->body);
-    char *at = exchange->body.at + exchange->body.from;
     bool chunked = exchange_sends_chunks(exchange);
     int count = 0;
     if (chunked && length > 0) {
         part[count++] = (struct iovec){chunk_head, h1_chunk_head(chunk_head, length)};
     }
     if (length > 0) {
-        part[count++] = (struct iovec){at, length};
+        part[count++] = (struct iovec){(char *)(uintptr_t)bytes_at(&exchange->body), length};
     }
     if (chunked && exchange->body_in.ended) {
         struct h1_out end = {.at = exchange->worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
@@ -821,7 +820,7 @@ static bool attempt_read(struct attempt *attempt)
         }
         size_t had = attempt->state == ATTEMPT_SENT ? bytes_left(&attempt->got) : 0;
         if (had > 0) {
-            memcpy(worker->in, attempt->got.at + attempt->got.from, had);
+            memcpy(worker->in, bytes_at(&attempt->got), had);
         }
         size_t piece = buffered_piece(worker);
         size_t room = piece < WORKER_IN - had ? piece : WORKER_IN - had;

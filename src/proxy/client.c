@@ -600,13 +600,13 @@ static bool arrive(struct client *client, struct arrival *arrival)
     struct worker *worker = client->worker;
     size_t had = bytes_left(&client->in);
     if (had > 0 && client->scanned == 0) { /* there is enough to go on with */
-        const char *at = client->in.at + client->in.from;
+        const char *at = bytes_at(&client->in);
         *arrival = (struct arrival){.owned = client->in, .at = at, .end = at + had};
         client->in = (struct bytes){0};
         return true;
     }
     if (had > 0) {
-        memcpy(worker->in, client->in.at + client->in.from, had);
+        memcpy(worker->in, bytes_at(&client->in), had);
     }
     size_t room = read_room(client, had);
     ssize_t got = wire_read(&client->wire, worker->in + had, room);

@@ -61,7 +61,7 @@ enum key_verdict key_begin(struct exchange *exchange)
         .peer = client_identity(exchange->client),
         .method = exchange_method(exchange),
         .path = exchange->path,
-        .body = {exchange->body.at == NULL ? "" : exchange->body.at + exchange->body.from, bytes_left(&exchange->body)},
+        .body = {bytes_at(&exchange->body), bytes_left(&exchange->body)},
     };
     if (!store_key_make(&exchange->key, &request)) {
         return KEY_FULL;
@@ -120,8 +120,8 @@ void key_end(struct exchange *exchange, bool whole)
     const struct bytes *stored = &exchange->stored;
     struct store_result result = {
         .status = exchange->status,
-        .fields = {stored->at, exchange->stored_fields},
-        .body = {stored->at + exchange->stored_fields, stored->length - exchange->stored_fields},
+        .fields = {bytes_at(stored), exchange->stored_fields},
+        .body = {bytes_at(stored) + exchange->stored_fields, stored->length - exchange->stored_fields},
     };
     exchange->holds_key = false;
     store_end(exchange->worker->gateway->store, &exchange->key, exchange->worker->loop.now,

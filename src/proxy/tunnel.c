@@ -300,7 +300,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     client->tunnel = tunnel;
     client->state = CLIENT_TUNNEL;
     /* What the client sent early goes first. */
-    fine = fine && pass_out(tunnel, client->in.at + client->in.from, bytes_left(&client->in));
+    fine = fine && pass_out(tunnel, bytes_at(&client->in), bytes_left(&client->in));
     buffered_free(client->worker, &client->in);
     exchange_done(exchange, attempt->slot, &outcome);
     if (!fine || loop_watch(loop, &tunnel->far.source) != 0) {

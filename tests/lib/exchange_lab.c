@@ -5,6 +5,7 @@
 #include "proxy/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,7 +159,7 @@ void lab_settle(struct lab *lab)
         loop_turn(&lab->worker->loop, false);
         bool moved = hosts_accept(lab) || lab->worker->loop.first_task != NULL;
         for (uint32_t i = 0; i < lab->ends; i++) {
-            moved |= lab->end[i].fd >= 0 && !lab->end[i].deaf && end_hear(lab, &lab->end[i]);
+            moved |= lab->end[i].fd >= 0 && !lab->end[i].deaf && !lab->end[i].paused && end_hear(lab, &lab->end[i]);
         }
         if (!moved) {
             return;
@@ -253,6 +254,15 @@ void lab_host_goes(struct lab *lab, uint32_t host)
     end_goes(lab, end_find(lab, false, host));
 }
 
+void lab_pause(struct lab *lab, bool is_client, uint32_t number)
+{
+    struct lab_end *end = end_find(lab, is_client, number);
+    if (end != NULL) {
+        end->paused = !end->paused;
+        lab_settle(lab);
+    }
+}
+
 uint32_t lab_client(struct lab *lab)
 {
     int fd[2];
@@ -324,7 +334,7 @@ bool lab_reload(struct lab *lab, const char *policy)
 bool lab_open(struct lab *lab, const char *policy)
 {
     static struct becalm_diags diags;
-    *lab = (struct lab){.listen_fd = {-1, -1}};
+    *lab = (struct lab){.listen_fd = {-1, -1}, .null_fd = -1};
     snprintf(lab->folder, sizeof lab->folder, "%s", "/tmp/becalm-lab-XXXXXX");
     if (mkdtemp(lab->folder) == NULL) {
         perror("exchange_lab");
@@ -337,7 +347,9 @@ bool lab_open(struct lab *lab, const char *policy)
     }
     char *text = write_policy(lab, policy);
     diags = (struct becalm_diags){0};
-    struct gateway_options options = {.path = "policy.yaml", .text = text, .log_fd = -1, .access_fd = -1};
+    lab->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC); /* lines that can't be written would be waited for */
+    struct gateway_options options = {
+        .path = "policy.yaml", .text = text, .log_fd = lab->null_fd, .access_fd = lab->null_fd};
     int rc = text == NULL ? BECALM_ENOMEM : gateway_make(&lab->gateway, &options, &diags);
     free(text);
     if (rc != 0) {
@@ -375,4 +387,7 @@ void lab_close(struct lab *lab)
     snprintf(path, sizeof path, "%s/in", lab->folder);
     unlink(path);
     rmdir(lab->folder);
+    if (lab->null_fd >= 0) {
+        close(lab->null_fd);
+    }
 }

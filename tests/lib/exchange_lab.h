@@ -24,8 +24,9 @@ struct lab_end {
     int fd;    /* -1: closed */
     char host; /* 'a' or 'b'; 0: a client */
     uint32_t number;
-    bool shut; /* it has said that it sends no more */
-    bool deaf; /* it has heard that the gateway sends no more */
+    bool shut;   /* it has said that it sends no more */
+    bool deaf;   /* it has heard that the gateway sends no more */
+    bool paused; /* it does not read for now */
 };
 
 struct lab {
@@ -33,6 +34,7 @@ struct lab {
     struct worker *worker;
     char folder[64]; /* of the hosts' sockets */
     int listen_fd[2];
+    int null_fd; /* where its log goes */
     becalm_ns began_at;
     struct lab_end end[LAB_ENDS_MAX]; /* clients and hosts, in the order in which they came */
     uint32_t ends;
@@ -62,6 +64,9 @@ void lab_host_leaves(struct lab *, uint32_t host);
 /* Closes its connection in the middle of whatever happens. */
 void lab_client_goes(struct lab *, uint32_t client);
 void lab_host_goes(struct lab *, uint32_t host);
+
+/* It stops reading, or goes on. */
+void lab_pause(struct lab *, bool is_client, uint32_t number);
 
 /* The policy is loaded anew. Requests that are being answered keep the one that they began with. */
 bool lab_reload(struct lab *, const char *policy);
