@@ -10,7 +10,7 @@ import time
 
 import pytest
 from conftest import policy_of
-from host import Reply, wait_until
+from host import Reply, fill, wait_until
 from load import Load, reasons, statuses
 from message import is_signed, request, signed
 from test_admin import target
@@ -100,7 +100,7 @@ class Deaf:
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
         self.kept = []
-        self.fill = []
+        self.crowd = []
 
     def answer(self, count):
         for _ in range(count):
@@ -121,14 +121,10 @@ class Deaf:
     def turn_deaf(self):
         """From here on connections to it neither succeed nor fail: its backlog is full."""
         self.socket.listen(0)
-        for _ in range(8):
-            probe = socket.socket()
-            probe.setblocking(False)
-            probe.connect_ex(("127.0.0.1", self.socket.getsockname()[1]))
-            self.fill.append(probe)
+        self.crowd += fill(self.socket)
 
     def close(self):
-        for each in [self.socket, *self.kept, *self.fill]:
+        for each in [self.socket, *self.kept, *self.crowd]:
             each.close()
 
 
