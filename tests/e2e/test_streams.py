@@ -12,7 +12,7 @@ from host import Reply, Tunnel, wait_until
 from message import request
 from test_admin import target
 
-QUICK = "attemptTimeout: 1s\ndeadline: 3s\nmaxRetries: 0\nbreaker: {enabled: false}\n"
+QUICK = "attemptTimeout: 2s\ndeadline: 6s\nmaxRetries: 0\nbreaker: {enabled: false}\n"
 STREAM = Reply(body=b"data: 1\n\n", fields={"Content-Type": "text/event-stream"}, unsized=True, end="hang")
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
@@ -84,7 +84,10 @@ def test_subscribers_of_a_stream_keep_nobody_out_after_a_slowness(pair, role):
     with opened(gateway, 20) as wires:
         wait_until(lambda: limit(gateway)["answers"] == 20)
         host.on("*", SLOWNESS[role]())
-        burst(gateway, 15, 2.5)
+        for _ in range(10):  # a busy machine asks less in the same time
+            burst(gateway, 15, 2.5)
+            if limit(gateway)["now"] < 20:
+                break
         assert limit(gateway)["now"] < 20, "the slowness was seen"
         host.on("*", Reply())
         everybody_is_answered_again(gateway)
