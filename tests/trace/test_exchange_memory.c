@@ -89,7 +89,9 @@ static void test_exchange_memory__survives_the_failure_of_any_allocation(void **
     exchange_script_fail = NULL;
     check_between_u64(failures, 40, 1000); /* it has tried something */
 #else
-    skip();
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) { /* at least the sanitizers look on */
+        exchange_script_run(scripts[i], sizeof scripts[i]);
+    }
 #endif
 }
 
