@@ -97,6 +97,7 @@ struct lab {
 
 /* One handle and what its callbacks have seen. */
 struct call {
+    atomic_bool over; /* for who would cancel it */
     CURL *easy;
     struct lab *lab;
     char body[256];
@@ -535,7 +536,9 @@ static void *cancel_later(void *data)
 {
     struct call *call = data;
     pause_ms(call->lab->cancel_ms);
-    (void)becalm_curl_cancel(call->easy, call->lab->client);
+    while (!becalm_curl_cancel(call->easy, call->lab->client) && !atomic_load(&call->over)) {
+        pause_ms(10); /* it has not begun yet */
+    }
     return NULL;
 }
 
@@ -575,10 +578,12 @@ static void *run_easy(void *data)
         if (i == 0 || !lab->deadline_once) {
             set_deadline(call);
         }
+        atomic_store(&call->over, false);
         if (lab->cancel_ms > 0) {
             (void)pthread_create(&canceller, NULL, cancel_later, call);
         }
         CURLcode code = becalm_curl_perform(call->easy, lab->client);
+        atomic_store(&call->over, true);
         if (lab->cancel_ms > 0) {
             (void)pthread_join(canceller, NULL);
         }
