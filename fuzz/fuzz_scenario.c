@@ -2,7 +2,7 @@
 /* Random bytes as a scenario: it loads, and then a world can be made of it; or it says where it is wrong. */
 #include <string.h>
 
-#include "sim/scenario.h"
+#include "scenario/scenario.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

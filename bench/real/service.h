@@ -7,7 +7,7 @@
  * the machine, not the service. */
 
 #include "caller.h"
-#include "sim/scenario.h"
+#include "scenario/scenario.h"
 
 struct stage;
 struct job;

@@ -6,9 +6,9 @@
 
 #include "policy/diag.h"
 #include "policy/value.h"
-#include "sim/builtin.h"
+#include "report/timeline.h"
+#include "scenario/builtin.h"
 #include "sim/reference.h"
-#include "sim/timeline.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "cli.h"
 #include "json.h"
 
+#include "report/report.h"
 #include "sim/own.h"
-#include "sim/report.h"
 
 #define SIM_SEED_MAX     ((UINT64_C(1) << 53) - 1) /* what every reader of JSON keeps exactly */
 #define SIM_SEEDS_MAX    1000u

@@ -4,10 +4,10 @@
 #include "cmd_sim.h"
 #include "replace.h"
 
-#include "sim/page.h"
-#include "sim/picture.h"
+#include "report/page.h"
+#include "report/picture.h"
+#include "report/timeline.h"
 #include "sim/reference.h"
-#include "sim/timeline.h"
 
 #include <errno.h>
 #include <inttypes.h>

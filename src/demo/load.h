@@ -7,7 +7,7 @@
 
 #include "caller.h"
 
-#include "sim/dist.h"
+#include "scenario/dist.h"
 
 struct load_plan {
     const char *service;

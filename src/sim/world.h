@@ -7,7 +7,7 @@
 
 #include <becalm/call.h>
 
-#include "scenario.h"
+#include "scenario/scenario.h"
 
 /* What a service with effects did: each operation should have been executed once. */
 struct world_effects {

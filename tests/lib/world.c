@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "sim/story.h"
+#include "report/story.h"
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/dist.h"
+#include "scenario/dist.h"
 
 #include <becalm/rand.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
-#include "sim/plot.h"
+#include "report/plot.h"
 
 #define X UINT64_C(1000000) /* a factor of one, and all of a share */
 

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "demo/rehearsal.h"
 
-#include "sim/scenario.h"
+#include "scenario/scenario.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 
-#include "sim/scenario.h"
+#include "scenario/scenario.h"
 
 #include <stdio.h>
 #include <stdlib.h>

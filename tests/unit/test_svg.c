@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-#include "sim/svg.h"
+#include "report/svg.h"
 
 struct sheet {
     FILE *out;

@@ -4,7 +4,7 @@
 
 /* What happened over time, gathered into so many bins of whole seconds as a chart has columns. */
 
-#include "measure.h"
+#include "sim/measure.h"
 
 #define BINS_MAX 400u
 

@@ -8,7 +8,7 @@
  *   [60.0032s] call 1.2 front > back begins -> send 0
  *   [60.0052s] call 1.2 front > back got broken 503 on 0 -> wait 52ms (backoff) */
 
-#include "world.h"
+#include "sim/world.h"
 
 #include <stdio.h>
 

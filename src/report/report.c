@@ -3,7 +3,7 @@
 
 #include "bins.h"
 #include "chart/chart.h"
-#include "reference.h"
+#include "sim/reference.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 /* The figures of a run by which policies are compared, and the columns of every table that compares them. */
 
-#include "measure.h"
+#include "sim/measure.h"
 
 /* Those of a load are of the service that figures_focus() names. */
 struct figures {
