@@ -9,7 +9,7 @@
 
 /* A call of a service that is part of a client's call; they are numbered in the order in which they begin. */
 struct part {
-    uint64_t op;
+    uint64_t call;
     uint32_t number;
 };
 
@@ -59,10 +59,10 @@ bool timeline_empty(const struct timeline *timeline)
 }
 
 /* The number of a part, from 1; 0: no memory. Parts that have ended are looked for no more, so the newest go first. */
-static uint32_t part_number(struct chapter *chapter, uint64_t op)
+static uint32_t part_number(struct chapter *chapter, uint64_t call)
 {
     for (size_t i = chapter->part_count; i > 0; i--) {
-        if (chapter->part[i - 1].op == op) {
+        if (chapter->part[i - 1].call == call) {
             return chapter->part[i - 1].number;
         }
     }
@@ -75,14 +75,14 @@ static uint32_t part_number(struct chapter *chapter, uint64_t op)
         chapter->part = moved;
         chapter->part_size = larger;
     }
-    chapter->part[chapter->part_count++] = (struct part){op, ++chapter->begun};
+    chapter->part[chapter->part_count++] = (struct part){call, ++chapter->begun};
     return chapter->begun;
 }
 
-static void part_forget(struct chapter *chapter, uint64_t op)
+static void part_forget(struct chapter *chapter, uint64_t call)
 {
     for (size_t i = 0; i < chapter->part_count; i++) {
-        if (chapter->part[i].op == op) {
+        if (chapter->part[i].call == call) {
             chapter->part[i] = chapter->part[--chapter->part_count];
             return;
         }
@@ -123,10 +123,10 @@ void timeline_step(void *self, const struct world_trace *trace)
         return;
     }
     struct chapter *chapter = &timeline->chapter[trace->call - timeline->first];
-    uint32_t part = part_number(chapter, trace->op);
+    uint32_t part = part_number(chapter, trace->part);
     timeline->no_memory |= part == 0;
     put_line(timeline->out, trace, trace->call - timeline->first + 1, part);
     if ((trace->action->flags & BECALM_DO_FINISH) != 0) {
-        part_forget(chapter, trace->op);
+        part_forget(chapter, trace->part);
     }
 }

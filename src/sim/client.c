@@ -63,13 +63,13 @@ static void call_begins(struct world *w, uint32_t id, uint32_t caller)
     counts->calls++;
     counts->calls_fault += in_fault(w, now);
     w->client[id].made++;
-    op_begin(
-        w, &(struct op_origin){
+    call_begin(
+        w, &(struct call_origin){
                .hop = id, /* the hops of clients come first */
                .caller = caller,
                .client = id,
                .endpoint = endpoint_draw(&w->service[w->hop[id].to], w->plan->clients[id].share_ppm, &w->arrival_state),
-               .job = NOTHING,
+               .attempt = NOTHING,
            });
 }
 

@@ -200,12 +200,14 @@ uint32_t gate_waiting(const struct hop *hop)
 
 /* Calls. */
 
-static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event);
+static void call_step(struct world *w, uint32_t id, uint32_t number, struct becalm_event *event);
 
 /* Who calls a gate: the caller that sent what came there, which may have given it up since. */
-static uint64_t flow_of(const struct world *w, const struct job *job)
+static uint64_t flow_of(const struct world *w, const struct attempt *attempt)
 {
-    return job == NULL || job->op == NOTHING ? 0 : ((uint64_t)job->hop + 1) << 32 | op_at(w, job->op)->caller;
+    return attempt == NULL || attempt->call == NOTHING
+               ? 0
+               : ((uint64_t)attempt->hop + 1) << 32 | call_at(w, attempt->call)->caller;
 }
 
 /* Calls that are served may end at once and free their slots in turn: they are seen to by the first of these. */
@@ -220,7 +222,7 @@ static void queue_serve(struct world *w, struct becalm_queue *queue, const struc
     w->serving = queue;
     while ((ticket = becalm_queue_next(queue, &policy->gate, &policy->limit, &at)) != NULL) {
         struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
-        op_step(w, (uint32_t)(uintptr_t)ticket->owner, 0, &event);
+        call_step(w, (uint32_t)(uintptr_t)ticket->owner, 0, &event);
     }
     w->serving = before;
 }
@@ -234,7 +236,7 @@ static void line_serve(struct world *w, uint32_t hop, uint32_t number)
     struct becalm_berth *berth;
     while ((berth = becalm_parking_next(&state->line, timeout, w->clock.now)) != NULL) {
         struct becalm_event event = {.kind = BECALM_EVENT_SERVE};
-        op_step(w, (uint32_t)(uintptr_t)berth->owner, 0, &event);
+        call_step(w, (uint32_t)(uintptr_t)berth->owner, 0, &event);
     }
     becalm_ns at = becalm_parking_wake_at(&state->line, timeout, w->clock.now);
     if (at != state->line_at && at != BECALM_NEVER) {
@@ -252,18 +254,18 @@ void line_wakes(struct world *w, uint32_t hop, uint32_t number)
     }
 }
 
-bool op_wants_accepted(const struct world *w, uint32_t id)
+bool call_wants_accepted(const struct world *w, uint32_t id)
 {
-    const struct op *op = op_at(w, id);
-    return w->hop[op->hop].state[(size_t)op->caller * w->hop[op->hop].kinds]->refused;
+    const struct call *call = call_at(w, id);
+    return w->hop[call->hop].state[(size_t)call->caller * w->hop[call->hop].kinds]->refused;
 }
 
-void op_accepted(struct world *w, uint32_t id, uint32_t slot)
+void call_accepted(struct world *w, uint32_t id, uint32_t slot)
 {
-    struct op *op = op_at(w, id);
-    uint32_t hop = op->hop;
-    uint32_t first = op->caller * w->hop[hop].kinds;
-    if (becalm_call_accepted(&op->call, slot, w->clock.now)) {
+    struct call *call = call_at(w, id);
+    uint32_t hop = call->hop;
+    uint32_t first = call->caller * w->hop[hop].kinds;
+    if (becalm_call_accepted(&call->engine, slot, w->clock.now)) {
         for (uint32_t kind = 0; kind < w->hop[hop].kinds; kind++) {
             if (w->hop[hop].state[first + kind] != NULL) {
                 line_serve(w, hop, first + kind);
@@ -286,146 +288,146 @@ static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
 }
 
 /* A client's call has ended, or the head of its answer has come: what comes after that is no wait. */
-static void root_count(struct world *w, const struct op *op, bool good)
+static void root_count(struct world *w, const struct call *call, bool good)
 {
-    struct world_client *counts = &w->result->client[op->client];
-    bool faulty = in_fault(w, op->root_at);
-    counts->good[second_of(w, op->root_at)] += good;
-    counts->phase[phase_of(w, op->root_at)].good += good;
-    counts->local_fault += faulty && !good && op->call.record.attempts == 0;
+    struct world_client *counts = &w->result->client[call->client];
+    bool faulty = in_fault(w, call->root_at);
+    counts->good[second_of(w, call->root_at)] += good;
+    counts->phase[phase_of(w, call->root_at)].good += good;
+    counts->local_fault += faulty && !good && call->engine.record.attempts == 0;
     if (good) {
-        series_latency(&w->result->latency, w->clock.now - op->root_at);
-        series_latency(&counts->latency, w->clock.now - op->root_at);
+        series_latency(&w->result->latency, w->clock.now - call->root_at);
+        series_latency(&counts->latency, w->clock.now - call->root_at);
     }
     if (good && faulty) {
-        series_latency(&w->result->latency_fault, w->clock.now - op->root_at);
+        series_latency(&w->result->latency_fault, w->clock.now - call->root_at);
     }
 }
 
 /* An answer that was counted as good at its head broke off. */
-static void root_cut(struct world *w, const struct op *op)
+static void root_cut(struct world *w, const struct call *call)
 {
-    struct world_client *counts = &w->result->client[op->client];
-    counts->good[second_of(w, op->root_at)]--;
-    counts->phase[phase_of(w, op->root_at)].good--;
+    struct world_client *counts = &w->result->client[call->client];
+    counts->good[second_of(w, call->root_at)]--;
+    counts->phase[phase_of(w, call->root_at)].good--;
 }
 
 /* The head of an answer is here, and its body is on its way. */
-static void op_answered(struct world *w, uint32_t id)
+static void call_answered(struct world *w, uint32_t id)
 {
-    struct op *op = op_at(w, id);
-    op->answered = true;
-    if (op->job == NOTHING) {
-        root_count(w, op, true); /* errors come whole */
-    } else if (w->hop[op->hop].is_gate) {
-        job_pass(w, op->job);
+    struct call *call = call_at(w, id);
+    call->answered = true;
+    if (call->attempt == NOTHING) {
+        root_count(w, call, true); /* errors come whole */
+    } else if (w->hop[call->hop].is_gate) {
+        attempt_pass(w, call->attempt);
     }
 }
 
-static void root_end(struct world *w, const struct op *op, bool good)
+static void root_end(struct world *w, const struct call *call, bool good)
 {
-    if (!op->answered) {
-        root_count(w, op, good);
+    if (!call->answered) {
+        root_count(w, call, good);
     } else if (!good) {
-        root_cut(w, op);
+        root_cut(w, call);
     }
-    effect_end(w, op->client, op->caller, &op->operation, good);
+    effect_end(w, call->client, call->caller, &call->operation, good);
 }
 
-static void op_end(struct world *w, uint32_t id, const struct becalm_action *action)
+static void call_end(struct world *w, uint32_t id, const struct becalm_action *action)
 {
-    struct op *op = op_at(w, id);
+    struct call *call = call_at(w, id);
     bool good = action->why == BECALM_WHY_OK;
-    enum becalm_outcome_kind kind = good                      ? BECALM_OUTCOME_OK
-                                    : op->answered            ? BECALM_OUTCOME_BROKEN /* it was cut */
-                                    : w->hop[op->hop].is_gate ? gate_answer(&op->call.record)
-                                                              : BECALM_OUTCOME_REJECTED;
-    struct child_end end = {kind, action->mark, kind == BECALM_OUTCOME_RATE_LIMITED ? op->hint : 0};
-    uint32_t job = op->job;
-    uint32_t client = op->client;
-    uint32_t caller = op->caller;
-    struct world_service *counts = &w->result->service[w->hop[op->hop].to];
-    (w->hop[op->hop].is_gate ? counts->gate_ended : counts->ended)[action->why]++;
-    if (job == NOTHING) {
-        root_end(w, op, good);
+    enum becalm_outcome_kind kind = good                        ? BECALM_OUTCOME_OK
+                                    : call->answered            ? BECALM_OUTCOME_BROKEN /* it was cut */
+                                    : w->hop[call->hop].is_gate ? gate_answer(&call->engine.record)
+                                                                : BECALM_OUTCOME_REJECTED;
+    struct child_end end = {kind, action->mark, kind == BECALM_OUTCOME_RATE_LIMITED ? call->hint : 0};
+    uint32_t attempt = call->attempt;
+    uint32_t client = call->client;
+    uint32_t caller = call->caller;
+    struct world_service *counts = &w->result->service[w->hop[call->hop].to];
+    (w->hop[call->hop].is_gate ? counts->gate_ended : counts->ended)[action->why]++;
+    if (attempt == NOTHING) {
+        root_end(w, call, good);
     }
-    op->generation++;
-    pool_give(&w->ops, id);
-    if (job != NOTHING) {
-        job_child_done(w, job, &end);
+    call->generation++;
+    pool_give(&w->calls, id);
+    if (attempt != NOTHING) {
+        attempt_child_done(w, attempt, &end);
     } else {
         caller_answered(w, client, caller);
     }
 }
 
-static void op_trace(const struct world *w, const struct op *op, uint32_t attempt, const struct becalm_event *event,
-                     const struct becalm_action *action)
+static void call_trace(const struct world *w, const struct call *call, uint32_t number,
+                       const struct becalm_event *event, const struct becalm_action *action)
 {
-    const struct hop *hop = &w->hop[op->hop];
+    const struct hop *hop = &w->hop[call->hop];
     const struct scenario_service *to = &w->plan->services[hop->to];
     w->options->trace(w->options->trace_self,
                       &(struct world_trace){
-                          .call = op->root,
-                          .op = op->number,
+                          .call = call->root,
+                          .part = call->number,
                           .from = hop->from,
                           .to = to->name,
-                          .endpoint = op->endpoint == 0 ? NULL : to->endpoints[op->endpoint - 1].name,
+                          .endpoint = call->endpoint == 0 ? NULL : to->endpoints[call->endpoint - 1].name,
                           .is_gate = hop->is_gate,
-                          .attempt = attempt,
+                          .attempt = number,
                           .event = event,
                           .action = action,
-                          .record = &op->call.record,
+                          .record = &call->engine.record,
                       });
 }
 
 /* `attempt` is the number of the one that a DONE is about. */
-static void op_step(struct world *w, uint32_t id, uint32_t attempt, struct becalm_event *event)
+static void call_step(struct world *w, uint32_t id, uint32_t number, struct becalm_event *event)
 {
-    struct op *op = op_at(w, id);
-    const struct state *state = ((const struct state *)op->call.target)->limited; /* it is its first member */
-    const struct becalm_policy *policy = op->call.policy;
+    struct call *call = call_at(w, id);
+    const struct state *state = ((const struct state *)call->engine.target)->limited; /* it is its first member */
+    const struct becalm_policy *policy = call->engine.policy;
     struct becalm_action action;
-    uint32_t attempts = op->call.record.attempts;
-    uint32_t hop = op->hop;
-    uint32_t number = op->caller * w->hop[hop].kinds + op->endpoint;
+    uint32_t attempts = call->engine.record.attempts;
+    uint32_t hop = call->hop;
+    uint32_t place = call->caller * w->hop[hop].kinds + call->endpoint;
     event->at = moment(w);
-    becalm_call_step(&op->call, event, &action);
-    if (op->call.record.attempts < attempts) { /* no host took it: it is as if it had not been sent */
-        job_unsent(w, op, op->call.record.attempts);
+    becalm_call_step(&call->engine, event, &action);
+    if (call->engine.record.attempts < attempts) { /* no host took it: it is as if it had not been sent */
+        attempt_unsent(w, call, call->engine.record.attempts);
     }
     if (w->options->trace != NULL) {
-        op_trace(w, op, attempt, event, &action);
+        call_trace(w, call, number, event, &action);
     }
     for (uint32_t slot = 0; action.cancel >> slot != 0; slot++) {
-        if ((action.cancel >> slot & 1) != 0 && op->flight[slot] != NOTHING) {
-            job_give_up(w, op->flight[slot]);
+        if ((action.cancel >> slot & 1) != 0 && call->flight[slot] != NOTHING) {
+            attempt_give_up(w, call->flight[slot]);
         }
     }
     if ((action.flags & BECALM_DO_SEND) != 0) {
-        job_send(w, id, &action);
+        attempt_send(w, id, &action);
     }
     if ((action.flags & (BECALM_DO_ANSWER | BECALM_DO_FINISH)) == BECALM_DO_ANSWER) {
-        op_answered(w, id);
+        call_answered(w, id);
     }
     if ((action.flags & BECALM_DO_FINISH) != 0) {
-        op_end(w, id, &action);
-    } else if (action.wake_at != op->wake_at) {
-        op->wake_at = action.wake_at;
+        call_end(w, id, &action);
+    } else if (action.wake_at != call->wake_at) {
+        call->wake_at = action.wake_at;
         clock_plan(&w->clock,
-                   (struct event){.at = action.wake_at, .kind = CALL_WAKES, .id = id, .generation = op->generation});
+                   (struct event){.at = action.wake_at, .kind = CALL_WAKES, .id = id, .generation = call->generation});
     }
     if ((action.flags & BECALM_DO_SERVE) != 0 && state->queue != NULL) {
         queue_serve(w, state->queue, policy);
     }
     if ((action.flags & BECALM_DO_PARK) != 0) {
-        line_serve(w, hop, number);
+        line_serve(w, hop, place);
     }
 }
 
 /* Until when a call may take. A service tells its own proxy what is left of its time: less than it was given, however
  * quick it is, and in whole milliseconds. So in a chain of one timeout it is the lowest hop that gives up first. A
  * library knows the instant. */
-static becalm_ns deadline_of(const struct world *w, const struct hop *hop, const struct job *parent)
+static becalm_ns deadline_of(const struct world *w, const struct hop *hop, const struct attempt *parent)
 {
     if (parent == NULL || !w->options->carries_deadlines) {
         return BECALM_NEVER;
@@ -436,107 +438,107 @@ static becalm_ns deadline_of(const struct world *w, const struct hop *hop, const
     return becalm_ns_after(w->clock.now, deadline_written(w, parent->deadline_at - 1));
 }
 
-void op_begin(struct world *w, const struct op_origin *origin)
+void call_begin(struct world *w, const struct call_origin *origin)
 {
     struct hop *hop = &w->hop[origin->hop];
     uint32_t kind = origin->endpoint;
     struct state *state = state_of(w, hop, origin->caller, kind);
-    uint32_t id = pool_take(&w->ops);
+    uint32_t id = pool_take(&w->calls);
     if (state == NULL || id == NOTHING) {
         w->no_memory = true;
         return;
     }
-    struct op *op = op_at(w, id);
-    struct job *parent = origin->job == NOTHING ? NULL : job_at(w, origin->job);
+    struct call *call = call_at(w, id);
+    struct attempt *parent = origin->attempt == NOTHING ? NULL : attempt_at(w, origin->attempt);
     if (hop->is_gate && parent != NULL) {
-        parent->call = id;
+        parent->gate_call = id;
     }
     state->used = true;
-    op->number = ++w->op_number;
-    op->root = parent == NULL ? ++w->root_number : parent->root;
-    op->hop = origin->hop;
-    op->caller = origin->caller;
-    op->client = origin->client;
-    op->tenant = parent == NULL ? origin->client : parent->tenant;
-    op->hint = 0;
-    op->endpoint = origin->endpoint;
-    op->job = origin->job;
-    op->root_at = parent == NULL ? w->clock.now : parent->root_at;
-    op->wake_at = BECALM_NEVER;
-    op->answered = false;
-    op->operation = parent == NULL ? effect_begin(w, origin->client, origin->caller) : parent->operation;
+    call->number = ++w->call_number;
+    call->root = parent == NULL ? ++w->root_number : parent->root;
+    call->hop = origin->hop;
+    call->caller = origin->caller;
+    call->client = origin->client;
+    call->tenant = parent == NULL ? origin->client : parent->tenant;
+    call->hint = 0;
+    call->endpoint = origin->endpoint;
+    call->attempt = origin->attempt;
+    call->root_at = parent == NULL ? w->clock.now : parent->root_at;
+    call->wake_at = BECALM_NEVER;
+    call->answered = false;
+    call->operation = parent == NULL ? effect_begin(w, origin->client, origin->caller) : parent->operation;
     struct becalm_request request = {
         .idempotent = !w->service[hop->to].has_effect,
-        .keyed = op->operation.keyed,
+        .keyed = call->operation.keyed,
         .deadline_at = deadline_of(w, hop, parent),
-        .retry_from_above = parent != NULL && parent->attempt > 0,
+        .retry_from_above = parent != NULL && parent->number > 0,
         .queue = queue_of(w, state->limited, &hop->rules[kind].policy),
         .parking = state->target.restart == NULL ? NULL : &state->line,
         .flow = hop->is_gate ? flow_of(w, parent) : 0,
         .owner = (void *)(uintptr_t)id,
     };
-    becalm_call_init(&op->call, &hop->rules[kind].policy, &state->target, &request);
+    becalm_call_init(&call->engine, &hop->rules[kind].policy, &state->target, &request);
     struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
-    op_step(w, id, 0, &event);
+    call_step(w, id, 0, &event);
 }
 
-void op_wakes(struct world *w, uint32_t id, uint32_t generation)
+void call_wakes(struct world *w, uint32_t id, uint32_t generation)
 {
-    struct op *op = op_at(w, id);
-    if (op->generation == generation && op->wake_at == w->clock.now) {
+    struct call *call = call_at(w, id);
+    if (call->generation == generation && call->wake_at == w->clock.now) {
         struct becalm_event timer = {.kind = BECALM_EVENT_TIMER};
-        op_step(w, id, 0, &timer);
+        call_step(w, id, 0, &timer);
     }
 }
 
-bool op_has_no_host(const struct world *w, uint32_t id)
+bool call_has_no_host(const struct world *w, uint32_t id)
 {
-    const struct becalm_call *call = &op_at(w, id)->call;
+    const struct becalm_call *call = &call_at(w, id)->engine;
     return call->target->restart != NULL && becalm_restart_peek(call->target->restart, call->policy->attempt_timeout,
                                                                 w->clock.now) == BECALM_RESTART_DOWN;
 }
 
-void op_left(struct world *w, uint32_t id)
+void call_left(struct world *w, uint32_t id)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_LEFT};
-    op_step(w, id, 0, &event);
+    call_step(w, id, 0, &event);
 }
 
-void op_cancel(struct world *w, uint32_t id)
+void call_cancel(struct world *w, uint32_t id)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_CANCEL};
-    op_step(w, id, 0, &event);
+    call_step(w, id, 0, &event);
 }
 
-void op_head(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)
+void call_head(struct world *w, uint32_t id, uint32_t slot, uint32_t number, const struct becalm_outcome *outcome)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_HEAD, .slot = slot, .outcome = *outcome};
-    op_step(w, id, attempt, &event);
+    call_step(w, id, number, &event);
 }
 
-void op_done(struct world *w, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *outcome)
+void call_done(struct world *w, uint32_t id, uint32_t slot, uint32_t number, const struct becalm_outcome *outcome)
 {
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = *outcome};
-    struct op *op = op_at(w, id);
-    op->hint = outcome->hint;
+    struct call *call = call_at(w, id);
+    call->hint = outcome->hint;
     if (outcome->no_listener) {
-        w->hop[op->hop].state[(size_t)op->caller * w->hop[op->hop].kinds]->refused = true;
+        w->hop[call->hop].state[(size_t)call->caller * w->hop[call->hop].kinds]->refused = true;
     }
-    op_step(w, id, attempt, &event);
+    call_step(w, id, number, &event);
 }
 
-void op_foresee(const struct world *w, uint32_t id)
+void call_foresee(const struct world *w, uint32_t id)
 {
-    const struct op *op = op_at(w, id);
-    fetch(&op->call, offsetof(struct becalm_call, slot[1]));
-    fetch(&op->call.record, offsetof(struct becalm_record, attempt[1]));
-    fetch(&op->number, sizeof *op - offsetof(struct op, number));
+    const struct call *call = call_at(w, id);
+    fetch(&call->engine, offsetof(struct becalm_call, slot[1]));
+    fetch(&call->engine.record, offsetof(struct becalm_record, attempt[1]));
+    fetch(&call->number, sizeof *call - offsetof(struct call, number));
 }
 
-void op_foresee_target(const struct world *w, uint32_t id)
+void call_foresee_target(const struct world *w, uint32_t id)
 {
-    const struct op *op = op_at(w, id);
-    fetch(op->call.target, w->hop[op->hop].state_bytes);
+    const struct call *call = call_at(w, id);
+    fetch(call->engine.target, w->hop[call->hop].state_bytes);
 }
 
 /* Making and unmaking hops. */

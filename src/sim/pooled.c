@@ -23,14 +23,14 @@ static uint32_t hosts_of(const struct hop *hop)
     return hop->hosts > 0 ? hop->hosts : 1;
 }
 
-static uint32_t number_of(const struct world *w, const struct job *job)
+static uint32_t number_of(const struct world *w, const struct attempt *attempt)
 {
-    return job->caller * hosts_of(&w->hop[job->hop]) + job->host;
+    return attempt->caller * hosts_of(&w->hop[attempt->hop]) + attempt->host;
 }
 
-static struct pooled *pooled_of(const struct world *w, const struct job *job)
+static struct pooled *pooled_of(const struct world *w, const struct attempt *attempt)
 {
-    return &w->hop[job->hop].pooled[number_of(w, job)];
+    return &w->hop[attempt->hop].pooled[number_of(w, attempt)];
 }
 
 bool pooled_make(const struct world *w, struct hop *hop)
@@ -46,107 +46,108 @@ bool pooled_make(const struct world *w, struct hop *hop)
     return hop->pooled != NULL;
 }
 
-static void plan_job(struct world *w, enum event_kind kind, becalm_ns after, uint32_t id)
+static void plan_attempt(struct world *w, enum event_kind kind, becalm_ns after, uint32_t id)
 {
     clock_plan(&w->clock, (struct event){.at = becalm_ns_after(w->clock.now, after),
                                          .kind = kind,
                                          .id = id,
-                                         .generation = job_at(w, id)->generation});
+                                         .generation = attempt_at(w, id)->generation});
 }
 
 /* ---- the line ---- */
 
-static void serve_later(struct world *w, const struct job *job)
+static void serve_later(struct world *w, const struct attempt *attempt)
 {
-    struct pooled *pooled = pooled_of(w, job);
+    struct pooled *pooled = pooled_of(w, attempt);
     if (pooled->first != NOTHING && !pooled->serves) {
         pooled->serves = true;
-        clock_plan(
-            &w->clock,
-            (struct event){.at = w->clock.now, .kind = POOLED_SERVES, .id = job->hop, .generation = number_of(w, job)});
+        clock_plan(&w->clock, (struct event){.at = w->clock.now,
+                                             .kind = POOLED_SERVES,
+                                             .id = attempt->hop,
+                                             .generation = number_of(w, attempt)});
     }
 }
 
 static void line_up(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct pooled *pooled = pooled_of(w, job);
-    job->stage = JOB_IN_LINE;
-    job->next = NOTHING;
+    struct attempt *attempt = attempt_at(w, id);
+    struct pooled *pooled = pooled_of(w, attempt);
+    attempt->stage = ATTEMPT_IN_LINE;
+    attempt->next = NOTHING;
     if (pooled->first == NOTHING) {
         pooled->first = id;
     } else {
-        job_at(w, pooled->last)->next = id;
+        attempt_at(w, pooled->last)->next = id;
     }
     pooled->last = id;
-    w->result->service[job->service].waited++;
-    becalm_call_unsent(&op_at(w, job->op)->call, job->slot, job->timeout_at);
+    w->result->service[attempt->service].waited++;
+    becalm_call_unsent(&call_at(w, attempt->call)->engine, attempt->slot, attempt->timeout_at);
 }
 
 /* Who has given up leaves the line when its turn comes. */
 static uint32_t line_take(const struct world *w, struct pooled *pooled)
 {
     uint32_t id = pooled->first;
-    pooled->first = job_at(w, id)->next;
+    pooled->first = attempt_at(w, id)->next;
     return id;
 }
 
 /* ---- connections ---- */
 
-static bool is_bounded(const struct world *w, const struct job *job)
+static bool is_bounded(const struct world *w, const struct attempt *attempt)
 {
-    return w->hop[job->hop].is_proxy;
+    return w->hop[attempt->hop].is_proxy;
 }
 
-static bool can_connect(const struct world *w, const struct job *job)
+static bool can_connect(const struct world *w, const struct attempt *attempt)
 {
-    const struct pooled *pooled = pooled_of(w, job);
-    bool room = pooled->count < w->plan->pool_max || (job->fresh && pooled->idle > 0);
-    return !is_bounded(w, job) || (room && pooled->connecting < CONNECTING_MAX);
+    const struct pooled *pooled = pooled_of(w, attempt);
+    bool room = pooled->count < w->plan->pool_max || (attempt->fresh && pooled->idle > 0);
+    return !is_bounded(w, attempt) || (room && pooled->connecting < CONNECTING_MAX);
 }
 
-static void count_more(struct world *w, const struct job *job, struct pooled *pooled)
+static void count_more(struct world *w, const struct attempt *attempt, struct pooled *pooled)
 {
-    struct world_service *counts = &w->result->service[job->service];
-    struct service *service = &w->service[job->service];
+    struct world_service *counts = &w->result->service[attempt->service];
+    struct service *service = &w->service[attempt->service];
     pooled->count++;
     service->connected++;
     counts->connected_most = service->connected > counts->connected_most ? service->connected : counts->connected_most;
 }
 
-static void count_less(struct world *w, const struct job *job, uint32_t by)
+static void count_less(struct world *w, const struct attempt *attempt, uint32_t by)
 {
-    pooled_of(w, job)->count -= by;
-    w->service[job->service].connected -= by;
+    pooled_of(w, attempt)->count -= by;
+    w->service[attempt->service].connected -= by;
 }
 
 static void dial(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct pooled *pooled = pooled_of(w, job);
-    if (is_bounded(w, job) && pooled->count >= w->plan->pool_max) { /* a used one makes room for a fresh one */
+    struct attempt *attempt = attempt_at(w, id);
+    struct pooled *pooled = pooled_of(w, attempt);
+    if (is_bounded(w, attempt) && pooled->count >= w->plan->pool_max) { /* a used one makes room for a fresh one */
         pooled->idle--;
-        count_less(w, job, 1);
+        count_less(w, attempt, 1);
     }
-    count_more(w, job, pooled);
+    count_more(w, attempt, pooled);
     pooled->connecting++;
-    job->stage = JOB_CONNECTS;
-    if (job_is_swallowed(w, job)) {
-        plan_job(w, JOB_NOT_CONNECTED, CONNECT_TIMEOUT, id);
+    attempt->stage = ATTEMPT_CONNECTS;
+    if (attempt_is_swallowed(w, attempt)) {
+        plan_attempt(w, ATTEMPT_NOT_CONNECTED, CONNECT_TIMEOUT, id);
     } else {
-        plan_job(w, JOB_DIALS, link_takes(w, &w->hop[job->hop].link), id);
+        plan_attempt(w, ATTEMPT_DIALS, link_takes(w, &w->hop[attempt->hop].link), id);
     }
 }
 
 /* Sends it on an idle connection, or makes one. */
 static void get(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct pooled *pooled = pooled_of(w, job);
-    if (pooled->idle > 0 && !job->fresh) {
+    struct attempt *attempt = attempt_at(w, id);
+    struct pooled *pooled = pooled_of(w, attempt);
+    if (pooled->idle > 0 && !attempt->fresh) {
         pooled->idle--;
-        job->connected = true;
-        job_travel(w, id);
+        attempt->connected = true;
+        attempt_travel(w, id);
     } else {
         dial(w, id);
     }
@@ -154,10 +155,10 @@ static void get(struct world *w, uint32_t id)
 
 void pooled_get(struct world *w, uint32_t id)
 {
-    const struct job *job = job_at(w, id);
-    const struct pooled *pooled = pooled_of(w, job);
-    bool idle = pooled->idle > 0 && !job->fresh;
-    if (pooled->first != NOTHING || (!idle && !can_connect(w, job))) {
+    const struct attempt *attempt = attempt_at(w, id);
+    const struct pooled *pooled = pooled_of(w, attempt);
+    bool idle = pooled->idle > 0 && !attempt->fresh;
+    if (pooled->first != NOTHING || (!idle && !can_connect(w, attempt))) {
         line_up(w, id);
     } else {
         get(w, id);
@@ -165,18 +166,18 @@ void pooled_get(struct world *w, uint32_t id)
 }
 
 /* The connection is idle again, or gone. */
-void pooled_put(struct world *w, struct job *job, bool clean)
+void pooled_put(struct world *w, struct attempt *attempt, bool clean)
 {
-    if (!job->connected) {
+    if (!attempt->connected) {
         return;
     }
-    job->connected = false;
+    attempt->connected = false;
     if (clean) {
-        pooled_of(w, job)->idle++;
+        pooled_of(w, attempt)->idle++;
     } else {
-        count_less(w, job, 1);
+        count_less(w, attempt, 1);
     }
-    serve_later(w, job);
+    serve_later(w, attempt);
 }
 
 void pooled_close(struct world *w, uint32_t service, uint32_t host)
@@ -195,71 +196,71 @@ void pooled_close(struct world *w, uint32_t service, uint32_t host)
 
 /* ---- what happens ---- */
 
-void job_dials(struct world *w, uint32_t id)
+void attempt_dials(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    becalm_ns back = link_takes(w, &w->hop[job->hop].link);
-    switch (job_listener(w, job)) {
+    struct attempt *attempt = attempt_at(w, id);
+    becalm_ns back = link_takes(w, &w->hop[attempt->hop].link);
+    switch (attempt_listener(w, attempt)) {
     case LISTENER_ACCEPTS:
-        plan_job(w, JOB_CONNECTED, back, id);
+        plan_attempt(w, ATTEMPT_CONNECTED, back, id);
         return;
     case LISTENER_REFUSES:
-        arrival_count(w, job, LISTENER_REFUSES);
-        job->outcome.no_listener = true;
-        plan_job(w, JOB_NOT_CONNECTED, back, id);
+        arrival_count(w, attempt, LISTENER_REFUSES);
+        attempt->outcome.no_listener = true;
+        plan_attempt(w, ATTEMPT_NOT_CONNECTED, back, id);
         return;
     case LISTENER_SWALLOWS:
-        plan_job(w, JOB_NOT_CONNECTED, CONNECT_TIMEOUT, id);
+        plan_attempt(w, ATTEMPT_NOT_CONNECTED, CONNECT_TIMEOUT, id);
         return;
     }
     BECALM_UNREACHABLE();
 }
 
-void job_connected(struct world *w, uint32_t id)
+void attempt_is_connected(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    pooled_of(w, job)->connecting--;
-    job->connected = true;
-    if (job->op == NOTHING) { /* whoever wanted it has gone: it is a fresh one for the next */
-        pooled_put(w, job, true);
-        job_give(w, id);
+    struct attempt *attempt = attempt_at(w, id);
+    pooled_of(w, attempt)->connecting--;
+    attempt->connected = true;
+    if (attempt->call == NOTHING) { /* whoever wanted it has gone: it is a fresh one for the next */
+        pooled_put(w, attempt, true);
+        attempt_give(w, id);
         return;
     }
-    uint32_t op = job->op;
-    uint32_t slot = job->slot;
-    serve_later(w, job); /* one fewer is connecting */
-    job_travel(w, id);
-    if (op_wants_accepted(w, op)) {
-        op_accepted(w, op, slot);
+    uint32_t call = attempt->call;
+    uint32_t slot = attempt->slot;
+    serve_later(w, attempt); /* one fewer is connecting */
+    attempt_travel(w, id);
+    if (call_wants_accepted(w, call)) {
+        call_accepted(w, call, slot);
     }
 }
 
-void job_not_connected(struct world *w, uint32_t id)
+void attempt_is_not_connected(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_REFUSED, .no_listener = job->outcome.no_listener};
-    uint32_t op = job->op;
-    uint32_t slot = job->slot;
-    uint32_t attempt = job->attempt;
-    pooled_of(w, job)->connecting--;
-    count_less(w, job, 1);
-    serve_later(w, job);
-    job_give(w, id);
-    if (op != NOTHING) {
-        op_done(w, op, slot, attempt, &outcome);
+    struct attempt *attempt = attempt_at(w, id);
+    struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_REFUSED, .no_listener = attempt->outcome.no_listener};
+    uint32_t call = attempt->call;
+    uint32_t slot = attempt->slot;
+    uint32_t number = attempt->number;
+    pooled_of(w, attempt)->connecting--;
+    count_less(w, attempt, 1);
+    serve_later(w, attempt);
+    attempt_give(w, id);
+    if (call != NOTHING) {
+        call_done(w, call, slot, number, &outcome);
     }
 }
 
 /* The host refuses, as those before it in line were told. */
 static void told_with_the_others(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
+    struct attempt *attempt = attempt_at(w, id);
     struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_REFUSED, .no_listener = true};
-    uint32_t op = job->op;
-    uint32_t slot = job->slot;
-    uint32_t attempt = job->attempt;
-    job_give(w, id);
-    op_done(w, op, slot, attempt, &outcome);
+    uint32_t call = attempt->call;
+    uint32_t slot = attempt->slot;
+    uint32_t number = attempt->number;
+    attempt_give(w, id);
+    call_done(w, call, slot, number, &outcome);
 }
 
 void pooled_serves(struct world *w, uint32_t hop, uint32_t number)
@@ -267,18 +268,18 @@ void pooled_serves(struct world *w, uint32_t hop, uint32_t number)
     struct pooled *pooled = &w->hop[hop].pooled[number];
     pooled->serves = false;
     while (pooled->first != NOTHING) {
-        struct job *job = job_at(w, pooled->first);
+        struct attempt *attempt = attempt_at(w, pooled->first);
         bool idle = pooled->idle > 0;
-        if (job->op == NOTHING) {
-            job_give(w, line_take(w, pooled));
+        if (attempt->call == NOTHING) {
+            attempt_give(w, line_take(w, pooled));
             continue;
         }
-        if (!(idle && !job->fresh) && !can_connect(w, job)) {
+        if (!(idle && !attempt->fresh) && !can_connect(w, attempt)) {
             return;
         }
         uint32_t id = line_take(w, pooled);
-        job->deadline_at = becalm_call_goes(&op_at(w, job->op)->call, job->slot, w->clock.now);
-        if (!idle && !job->fresh && op_has_no_host(w, job->op)) {
+        attempt->deadline_at = becalm_call_goes(&call_at(w, attempt->call)->engine, attempt->slot, w->clock.now);
+        if (!idle && !attempt->fresh && call_has_no_host(w, attempt->call)) {
             told_with_the_others(w, id);
         } else {
             get(w, id);

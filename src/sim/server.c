@@ -11,27 +11,26 @@
 
 #define TIME_MAX (3600 * BECALM_S) /* of one service time: a heavy tail has no end */
 
-void job_give(struct world *w, uint32_t id)
+void attempt_give(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    job->generation++;
-    job->stage = JOB_NONE;
-    pool_give(&w->jobs, id);
+    struct attempt *attempt = attempt_at(w, id);
+    attempt->generation++;
+    attempt->stage = ATTEMPT_NONE;
+    pool_give(&w->attempts, id);
 }
 
-/* A message of this job's has vanished: its caller will never hear of it, and closes the connection when it gives up.
- */
-static void job_lost(struct world *w, uint32_t id)
+/* A message of this attempt's has vanished: its caller never hears of it, and closes the connection at its timeout. */
+static void attempt_lost(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    if (job->connected && job->op != NOTHING) {
-        job->stage = JOB_VANISHED;
+    struct attempt *attempt = attempt_at(w, id);
+    if (attempt->connected && attempt->call != NOTHING) {
+        attempt->stage = ATTEMPT_VANISHED;
         return;
     }
-    if (job->op != NOTHING) {
-        op_at(w, job->op)->flight[job->slot] = NOTHING;
+    if (attempt->call != NOTHING) {
+        call_at(w, attempt->call)->flight[attempt->slot] = NOTHING;
     }
-    job_give(w, id);
+    attempt_give(w, id);
 }
 
 static uint32_t status_of(enum becalm_outcome_kind kind)
@@ -44,78 +43,78 @@ static uint32_t status_of(enum becalm_outcome_kind kind)
                                                  : 503;
 }
 
-static void job_answer(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
+static void attempt_answer(struct world *w, uint32_t id, enum becalm_outcome_kind kind, enum becalm_mark_kind mark)
 {
-    struct job *job = job_at(w, id);
+    struct attempt *attempt = attempt_at(w, id);
     if (w->options->marks_always && (mark == BECALM_MARK_SPENT || mark == BECALM_MARK_UNASKED)) {
         mark = BECALM_MARK_OVERLOADED;
     }
-    job->outcome = (struct becalm_outcome){
+    attempt->outcome = (struct becalm_outcome){
         .kind = kind,
         .mark = w->options->carries_marks ? mark : BECALM_MARK_NONE,
         .status = status_of(kind),
     };
-    job->stage = JOB_RETURNS;
-    clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
-                                         .kind = JOB_ANSWERED,
+    attempt->stage = ATTEMPT_RETURNS;
+    clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[attempt->hop].link),
+                                         .kind = ATTEMPT_ANSWERED,
                                          .id = id,
-                                         .generation = job->generation});
+                                         .generation = attempt->generation});
 }
 
 /* Nobody listens, or the way there says so. */
-static void job_refuse(struct world *w, uint32_t id)
+static void attempt_refuse(struct world *w, uint32_t id)
 {
-    job_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
-    job_at(w, id)->outcome.no_listener = true;
+    attempt_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
+    attempt_at(w, id)->outcome.no_listener = true;
 }
 
 /* The client has used up its quota: 429, with Retry-After if the service says how long to wait. */
-static void job_limit(struct world *w, uint32_t id, becalm_ns retry_after)
+static void attempt_limit(struct world *w, uint32_t id, becalm_ns retry_after)
 {
-    struct job *job = job_at(w, id);
-    job_answer(w, id, BECALM_OUTCOME_RATE_LIMITED, BECALM_MARK_NONE);
-    job->outcome.has_hint = job->outcome.own_hint = retry_after > 0;
-    job->outcome.hint = retry_after;
+    struct attempt *attempt = attempt_at(w, id);
+    attempt_answer(w, id, BECALM_OUTCOME_RATE_LIMITED, BECALM_MARK_NONE);
+    attempt->outcome.has_hint = attempt->outcome.own_hint = retry_after > 0;
+    attempt->outcome.hint = retry_after;
 }
 
 /* The service's own answer, which may go on for a while after its head. */
-static void job_succeed(struct world *w, uint32_t id, enum becalm_mark_kind mark)
+static void attempt_succeed(struct world *w, uint32_t id, enum becalm_mark_kind mark)
 {
-    struct job *job = job_at(w, id);
-    const struct scenario_endpoint *endpoint = &w->service[job->service].endpoint[job->endpoint];
-    job->body = becalm_ns_min(dist_draw(&w->tables, &endpoint->body, &w->service_state), TIME_MAX);
-    job_answer(w, id, BECALM_OUTCOME_OK, mark);
+    struct attempt *attempt = attempt_at(w, id);
+    const struct scenario_endpoint *endpoint = &w->service[attempt->service].endpoint[attempt->endpoint];
+    attempt->body = becalm_ns_min(dist_draw(&w->tables, &endpoint->body, &w->service_state), TIME_MAX);
+    attempt_answer(w, id, BECALM_OUTCOME_OK, mark);
 }
 
 static void end_plan(struct world *w, uint32_t id, becalm_ns after)
 {
     clock_plan(&w->clock, (struct event){.at = becalm_ns_after(w->clock.now, after),
-                                         .kind = JOB_ENDED,
+                                         .kind = ATTEMPT_ENDED,
                                          .id = id,
-                                         .generation = job_at(w, id)->generation});
+                                         .generation = attempt_at(w, id)->generation});
 }
 
 /* The rest of an answer is here, or lost: it ends as soon as that is known to its caller, but not before its head. */
 static void answer_end(struct world *w, uint32_t id, bool cut)
 {
-    struct job *job = job_at(w, id);
-    job->cut |= cut;
-    job->body = 1;
-    if (job->stage == JOB_STREAMS) {
-        job->generation++; /* it ends now and not when it was planned */
-        end_plan(w, id, link_takes(w, &w->hop[job->hop].link));
+    struct attempt *attempt = attempt_at(w, id);
+    attempt->cut |= cut;
+    attempt->body = 1;
+    if (attempt->stage == ATTEMPT_STREAMS) {
+        attempt->generation++; /* it ends now and not when it was planned */
+        end_plan(w, id, link_takes(w, &w->hop[attempt->hop].link));
     }
 }
 
 /* One more attempt is sent, or, with -1, one less. */
-static void job_count(struct world *w, const struct op *op, uint32_t attempt, uint64_t more)
+static void attempt_count(struct world *w, const struct call *call, uint32_t number, uint64_t more)
 {
-    const struct hop *hop = &w->hop[op->hop];
+    const struct hop *hop = &w->hop[call->hop];
     struct world_service *counts = &w->result->service[hop->to];
     uint32_t endpoints = w->plan->services[hop->to].endpoint_count;
-    struct world_sent *sent = &counts->endpoint[op->endpoint == 0 ? endpoints : op->endpoint - 1];
-    struct world_sent *of_client = op->job == NOTHING ? &w->result->client[op->client].sent : NULL;
-    if (attempt == 0) {
+    struct world_sent *sent = &counts->endpoint[call->endpoint == 0 ? endpoints : call->endpoint - 1];
+    struct world_sent *of_client = call->attempt == NOTHING ? &w->result->client[call->client].sent : NULL;
+    if (number == 0) {
         counts->first += hop->is_gate ? 0 : more;
         sent->first += hop->is_gate ? 0 : more;
     } else {
@@ -123,21 +122,21 @@ static void job_count(struct world *w, const struct op *op, uint32_t attempt, ui
         sent->retries += hop->is_gate ? 0 : more;
     }
     if (of_client != NULL) {
-        *(attempt == 0 ? &of_client->first : &of_client->retries) += more;
+        *(number == 0 ? &of_client->first : &of_client->retries) += more;
     }
 }
 
-void job_unsent(struct world *w, const struct op *op, uint32_t attempt)
+void attempt_unsent(struct world *w, const struct call *call, uint32_t number)
 {
-    job_count(w, op, attempt, UINT64_MAX);
+    attempt_count(w, call, number, UINT64_MAX);
 }
 
 /* Is its caller one of those that can't reach the service? */
-static bool is_cut_off(const struct world *w, const struct job *job)
+static bool is_cut_off(const struct world *w, const struct attempt *attempt)
 {
-    const struct hop *hop = &w->hop[job->hop];
-    uint64_t cut_ppm = w->service[job->service].cut_ppm;
-    return !hop->is_gate && (uint64_t)job->caller * 1000000 < cut_ppm * hop->callers;
+    const struct hop *hop = &w->hop[attempt->hop];
+    uint64_t cut_ppm = w->service[attempt->service].cut_ppm;
+    return !hop->is_gate && (uint64_t)attempt->caller * 1000000 < cut_ppm * hop->callers;
 }
 
 becalm_ns deadline_written(const struct world *w, becalm_ns at)
@@ -146,82 +145,82 @@ becalm_ns deadline_written(const struct world *w, becalm_ns at)
     return left > 0 && left < BECALM_MS ? BECALM_MS : left / BECALM_MS * BECALM_MS;
 }
 
-void job_travel(struct world *w, uint32_t id)
+void attempt_travel(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    const struct link *link = &w->hop[job->hop].link;
-    job->stage = JOB_TRAVELS;
-    if ((job->connected && is_cut_off(w, job)) || link_loses(w, link)) {
-        job_lost(w, id);
+    struct attempt *attempt = attempt_at(w, id);
+    const struct link *link = &w->hop[attempt->hop].link;
+    attempt->stage = ATTEMPT_TRAVELS;
+    if ((attempt->connected && is_cut_off(w, attempt)) || link_loses(w, link)) {
+        attempt_lost(w, id);
         return;
     }
     becalm_ns takes = link_takes(w, link);
-    if (job->deadline_at != BECALM_NEVER) {
-        job->deadline_at = becalm_ns_after(w->clock.now + takes, deadline_written(w, job->deadline_at));
+    if (attempt->deadline_at != BECALM_NEVER) {
+        attempt->deadline_at = becalm_ns_after(w->clock.now + takes, deadline_written(w, attempt->deadline_at));
     }
-    clock_plan(
-        &w->clock,
-        (struct event){.at = w->clock.now + takes, .kind = JOB_ARRIVES, .id = id, .generation = job->generation});
+    clock_plan(&w->clock,
+               (struct event){
+                   .at = w->clock.now + takes, .kind = ATTEMPT_ARRIVES, .id = id, .generation = attempt->generation});
 }
 
-bool job_is_swallowed(struct world *w, const struct job *job)
+bool attempt_is_swallowed(struct world *w, const struct attempt *attempt)
 {
-    return is_cut_off(w, job) || link_loses(w, &w->hop[job->hop].link);
+    return is_cut_off(w, attempt) || link_loses(w, &w->hop[attempt->hop].link);
 }
 
-void job_send(struct world *w, uint32_t op_id, const struct becalm_action *action)
+void attempt_send(struct world *w, uint32_t call_id, const struct becalm_action *action)
 {
-    struct op *op = op_at(w, op_id);
-    const struct hop *hop = &w->hop[op->hop];
+    struct call *call = call_at(w, call_id);
+    const struct hop *hop = &w->hop[call->hop];
     const struct service *service = &w->service[hop->to];
     struct world_service *counts = &w->result->service[hop->to];
-    uint32_t id = pool_take(&w->jobs);
+    uint32_t id = pool_take(&w->attempts);
     if (id == NOTHING) {
         w->no_memory = true;
         return;
     }
-    struct job *job = job_at(w, id);
-    uint32_t generation = job->generation;
-    *job = (struct job){
+    struct attempt *attempt = attempt_at(w, id);
+    uint32_t generation = attempt->generation;
+    *attempt = (struct attempt){
         .generation = generation,
-        .op = op_id,
+        .call = call_id,
         .slot = action->slot,
-        .attempt = action->attempt,
-        .stage = JOB_TRAVELS,
-        .hop = op->hop,
-        .endpoint = op->endpoint,
+        .number = action->attempt,
+        .stage = ATTEMPT_TRAVELS,
+        .hop = call->hop,
+        .endpoint = call->endpoint,
         .service = hop->to,
         .host = action->host == BECALM_NO_HOST ? 0 : action->host,
-        .tenant = op->tenant,
-        .root = op->root,
-        .root_at = op->root_at,
+        .tenant = call->tenant,
+        .root = call->root,
+        .root_at = call->root_at,
         .timeout_at = action->timeout_at,
         .deadline_at = action->timeout_at,
-        .caller = op->caller,
+        .caller = call->caller,
         .fresh = action->why == BECALM_WHY_NO_HOST,
         .through_gate = hop->is_gate,
-        .operation = op->operation,
+        .operation = call->operation,
     };
-    op->flight[action->slot] = id;
-    job_count(w, op, action->attempt, 1);
+    call->flight[action->slot] = id;
+    attempt_count(w, call, action->attempt, 1);
     if (w->clock.now < w->plan->length) {
         counts->retried[second_of(w, w->clock.now)] += action->attempt > 0;
     }
-    bool cut = is_cut_off(w, job);
+    bool cut = is_cut_off(w, attempt);
     if (cut && !service->cut_silent) {
-        job_refuse(w, id);
+        attempt_refuse(w, id);
         return;
     }
     if (hop->pooled != NULL) {
         pooled_get(w, id);
     } else if (cut) {
-        job_lost(w, id);
+        attempt_lost(w, id);
     } else {
-        job_travel(w, id);
+        attempt_travel(w, id);
     }
 }
 
-static void ring_push(struct world *w, struct ring *ring, uint32_t job)
+static void ring_push(struct world *w, struct ring *ring, uint32_t attempt)
 {
     if (ring->count == ring->size) {
         uint32_t larger = ring->size == 0 ? 64 : ring->size * 2;
@@ -231,35 +230,35 @@ static void ring_push(struct world *w, struct ring *ring, uint32_t job)
             return;
         }
         for (uint32_t i = 0; i < ring->count; i++) {
-            moved[i] = ring->job[(ring->first + i) & (ring->size - 1)];
+            moved[i] = ring->attempt[(ring->first + i) & (ring->size - 1)];
         }
-        free(ring->job);
-        *ring = (struct ring){.job = moved, .size = larger, .count = ring->count};
+        free(ring->attempt);
+        *ring = (struct ring){.attempt = moved, .size = larger, .count = ring->count};
     }
-    ring->job[(ring->first + ring->count++) & (ring->size - 1)] = job;
+    ring->attempt[(ring->first + ring->count++) & (ring->size - 1)] = attempt;
 }
 
 static uint32_t ring_pop_last(struct ring *ring)
 {
-    return ring->job[(ring->first + --ring->count) & (ring->size - 1)];
+    return ring->attempt[(ring->first + --ring->count) & (ring->size - 1)];
 }
 
 static uint32_t ring_pop(struct ring *ring)
 {
-    uint32_t job = ring->job[ring->first];
+    uint32_t attempt = ring->attempt[ring->first];
     ring->first = (ring->first + 1) & (ring->size - 1);
     ring->count--;
-    return job;
+    return attempt;
 }
 
-/* Three tenths of ten workers are three; of one worker, one that takes 3.33 times as long (job_time). */
+/* Three tenths of ten workers are three; of one worker, one that takes 3.33 times as long (attempt_time). */
 static uint32_t host_workers(const struct service *service)
 {
     uint32_t workers = service->plan->workers;
     return workers == 0 ? UINT32_MAX : (uint32_t)(((uint64_t)workers * service->capacity_ppm + 999999) / 1000000);
 }
 
-static becalm_ns job_time(struct world *w, const struct service *service, const struct scenario_endpoint *endpoint)
+static becalm_ns attempt_time(struct world *w, const struct service *service, const struct scenario_endpoint *endpoint)
 {
     becalm_ns time = dist_draw(&w->tables, &endpoint->time, &w->service_state);
     uint64_t left = (uint64_t)service->plan->workers * service->capacity_ppm; /* millionths of a worker */
@@ -271,28 +270,29 @@ static becalm_ns job_time(struct world *w, const struct service *service, const 
     return becalm_ns_min(time, TIME_MAX) + service->latency;
 }
 
-static void job_start(struct world *w, struct service *service, uint32_t id)
+static void attempt_start(struct world *w, struct service *service, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    const struct scenario_endpoint *endpoint = &service->endpoint[job->endpoint];
-    becalm_ns time = job_time(w, service, endpoint);
-    bool bad = job->host < service->bad_hosts;
+    struct attempt *attempt = attempt_at(w, id);
+    const struct scenario_endpoint *endpoint = &service->endpoint[attempt->endpoint];
+    becalm_ns time = attempt_time(w, service, endpoint);
+    bool bad = attempt->host < service->bad_hosts;
     uint32_t hang_ppm = service->hang_ppm == NOTHING ? endpoint->hang_ppm : service->hang_ppm;
-    if (hang_ppm > 0 && (job->attempt == 0 || !endpoint->hang_first) && (service->bad_hosts == 0 || bad) &&
+    if (hang_ppm > 0 && (attempt->number == 0 || !endpoint->hang_first) && (service->bad_hosts == 0 || bad) &&
         becalm_rand_chance(becalm_rand_next(&w->service_state), hang_ppm)) {
         time += endpoint->hang;
     }
-    job->stage = JOB_SERVED_NOW;
-    service->host[job->host].busy++;
-    clock_plan(&w->clock,
-               (struct event){.at = w->clock.now + time, .kind = JOB_SERVED, .id = id, .generation = job->generation});
+    attempt->stage = ATTEMPT_SERVED_NOW;
+    service->host[attempt->host].busy++;
+    clock_plan(
+        &w->clock,
+        (struct event){.at = w->clock.now + time, .kind = ATTEMPT_SERVED, .id = id, .generation = attempt->generation});
 }
 
 /* CoDel as services have it: a queue that lasts is made short. */
-static bool waited_too_long(const struct world *w, const struct host *host, const struct job *job)
+static bool waited_too_long(const struct world *w, const struct host *host, const struct attempt *attempt)
 {
     becalm_ns bound = w->clock.now - host->waited_since > CODEL_INTERVAL ? CODEL_TARGET : CODEL_MAX;
-    return w->clock.now - job->queued_at > bound;
+    return w->clock.now - attempt->queued_at > bound;
 }
 
 /* Free workers take the next requests. */
@@ -301,36 +301,37 @@ static void host_work(struct world *w, struct service *service, struct host *hos
     const struct scenario_service *plan = service->plan;
     while (host->queue.count > 0 && host->busy < host_workers(service)) {
         uint32_t id = plan->lifo ? ring_pop_last(&host->queue) : ring_pop(&host->queue);
-        if (plan->expiry && job_at(w, id)->op == NOTHING) {
-            job_give(w, id);
-        } else if (plan->codel && waited_too_long(w, host, job_at(w, id))) {
-            job_answer(w, id, BECALM_OUTCOME_REJECTED, BECALM_MARK_NONE);
+        if (plan->expiry && attempt_at(w, id)->call == NOTHING) {
+            attempt_give(w, id);
+        } else if (plan->codel && waited_too_long(w, host, attempt_at(w, id))) {
+            attempt_answer(w, id, BECALM_OUTCOME_REJECTED, BECALM_MARK_NONE);
         } else {
-            job_start(w, service, id);
+            attempt_start(w, service, id);
         }
     }
 }
 
 static void host_queue(struct world *w, struct host *host, uint32_t id)
 {
-    struct job *job = job_at(w, id);
+    struct attempt *attempt = attempt_at(w, id);
     if (host->queue.count == 0) {
         host->waited_since = w->clock.now;
     }
-    job->stage = JOB_WAITS;
-    job->queued_at = w->clock.now;
+    attempt->stage = ATTEMPT_WAITS;
+    attempt->queued_at = w->clock.now;
     ring_push(w, &host->queue, id);
 }
 
-static bool is_at_host(const struct job *job)
+static bool is_at_host(const struct attempt *attempt)
 {
-    return job->stage == JOB_WAITS || job->stage == JOB_SERVED_NOW || job->stage == JOB_CALLS;
+    return attempt->stage == ATTEMPT_WAITS || attempt->stage == ATTEMPT_SERVED_NOW || attempt->stage == ATTEMPT_CALLS;
 }
 
 /* Its host has begun to answer, and is not through. */
-static bool is_answering(const struct job *job)
+static bool is_answering(const struct attempt *attempt)
 {
-    return (job->stage == JOB_RETURNS || job->stage == JOB_STREAMS) && job->body > 0 && job->body != BECALM_NEVER;
+    return (attempt->stage == ATTEMPT_RETURNS || attempt->stage == ATTEMPT_STREAMS) && attempt->body > 0 &&
+           attempt->body != BECALM_NEVER;
 }
 
 void host_killed(struct world *w, uint32_t service, uint32_t host)
@@ -339,16 +340,16 @@ void host_killed(struct world *w, uint32_t service, uint32_t host)
     killed->busy = 0;
     killed->queue.count = 0;
     pooled_close(w, service, host);
-    for (uint32_t id = 0; id < w->jobs.used; id++) {
-        struct job *job = job_at(w, id);
-        if (job->service != service || job->host != host) {
+    for (uint32_t id = 0; id < w->attempts.used; id++) {
+        struct attempt *attempt = attempt_at(w, id);
+        if (attempt->service != service || attempt->host != host) {
             continue;
         }
-        if (is_at_host(job)) {
-            job->generation++; /* it is not served any more */
-            job->cut = true;
-            job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
-        } else if (is_answering(job)) {
+        if (is_at_host(attempt)) {
+            attempt->generation++; /* it is not served any more */
+            attempt->cut = true;
+            attempt_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+        } else if (is_answering(attempt)) {
             answer_end(w, id, true);
         }
     }
@@ -364,21 +365,22 @@ void service_work(struct world *w, struct service *service)
 /* An attempt at a row reads it first; what the caller read is on its way to it and comes back as a write. */
 static void row_read(struct world *w, const struct service *service, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    const struct link *link = &w->hop[job->hop].link;
+    struct attempt *attempt = attempt_at(w, id);
+    const struct link *link = &w->hop[attempt->hop].link;
     becalm_ns back = link_takes(w, link);
     becalm_ns again = link_takes(w, link);
-    job->has_read = true;
-    job->version = service->version;
-    clock_plan(&w->clock,
-               (struct event){
-                   .at = w->clock.now + back + again, .kind = JOB_ARRIVES, .id = id, .generation = job->generation});
+    attempt->has_read = true;
+    attempt->version = service->version;
+    clock_plan(&w->clock, (struct event){.at = w->clock.now + back + again,
+                                         .kind = ATTEMPT_ARRIVES,
+                                         .id = id,
+                                         .generation = attempt->generation});
 }
 
 /* Whoever writes first after a read wins; the others have seen a version that is no more. */
-static bool row_write(struct service *service, const struct job *job)
+static bool row_write(struct service *service, const struct attempt *attempt)
 {
-    bool current = job->version == service->version;
+    bool current = attempt->version == service->version;
     service->version += current;
     return current;
 }
@@ -407,233 +409,236 @@ static bool is_down(const struct service *service, uint32_t host)
     return host < service->killed_hosts || host == service->rolling_host;
 }
 
-enum listener job_listener(const struct world *w, const struct job *job)
+enum listener attempt_listener(const struct world *w, const struct attempt *attempt)
 {
-    const struct service *service = &w->service[job->service];
-    if (service->gate != NOTHING && !job->through_gate) {
+    const struct service *service = &w->service[attempt->service];
+    if (service->gate != NOTHING && !attempt->through_gate) {
         return LISTENER_ACCEPTS; /* our gateway */
     }
-    return service->swallows                                 ? LISTENER_SWALLOWS
-           : service->refuses || is_down(service, job->host) ? LISTENER_REFUSES
-                                                             : LISTENER_ACCEPTS;
+    return service->swallows                                     ? LISTENER_SWALLOWS
+           : service->refuses || is_down(service, attempt->host) ? LISTENER_REFUSES
+                                                                 : LISTENER_ACCEPTS;
 }
 
-void arrival_count(struct world *w, const struct job *job, enum listener listener)
+void arrival_count(struct world *w, const struct attempt *attempt, enum listener listener)
 {
-    struct world_service *counts = &w->result->service[job->service];
+    struct world_service *counts = &w->result->service[attempt->service];
     bool refused = listener == LISTENER_REFUSES;
     if (w->clock.now < w->plan->length) {
         (refused ? counts->refused : counts->arrivals)[second_of(w, w->clock.now)]++;
     }
-    *(refused ? &counts->refused_fault : &counts->arrivals_fault) += in_fault(w, job->root_at);
+    *(refused ? &counts->refused_fault : &counts->arrivals_fault) += in_fault(w, attempt->root_at);
 }
 
 /* Somebody has taken the connection: whoever was refused before wants to know. */
 static void tell_accepted(struct world *w, uint32_t id)
 {
-    const struct job *job = job_at(w, id);
-    if (job->op != NOTHING && !job->connected && op_wants_accepted(w, job->op)) {
-        clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[job->hop].link),
-                                             .kind = JOB_ACCEPTED,
+    const struct attempt *attempt = attempt_at(w, id);
+    if (attempt->call != NOTHING && !attempt->connected && call_wants_accepted(w, attempt->call)) {
+        clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[attempt->hop].link),
+                                             .kind = ATTEMPT_ACCEPTED,
                                              .id = id,
-                                             .generation = job->generation});
+                                             .generation = attempt->generation});
     }
 }
 
-void job_arrives(struct world *w, uint32_t id)
+void attempt_arrives(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct service *service = &w->service[job->service];
-    struct world_service *counts = &w->result->service[job->service];
-    if (service->gate != NOTHING && !job->through_gate) { /* our gateway: its own call goes on from here */
-        job->stage = JOB_AT_GATE;
+    struct attempt *attempt = attempt_at(w, id);
+    struct service *service = &w->service[attempt->service];
+    struct world_service *counts = &w->result->service[attempt->service];
+    if (service->gate != NOTHING && !attempt->through_gate) { /* our gateway: its own call goes on from here */
+        attempt->stage = ATTEMPT_AT_GATE;
         tell_accepted(w, id);
-        op_begin(w, &(struct op_origin){.hop = service->gate, .job = id, .client = NOTHING, .endpoint = job->endpoint});
-        if (job->left && job->stage == JOB_AT_GATE) {
-            op_left(w, job->call);
+        call_begin(w, &(struct call_origin){
+                          .hop = service->gate, .attempt = id, .client = NOTHING, .endpoint = attempt->endpoint});
+        if (attempt->left && attempt->stage == ATTEMPT_AT_GATE) {
+            call_left(w, attempt->gate_call);
         }
         return;
     }
-    if (service->plan->row && !job->has_read && !service_is_down(service)) {
+    if (service->plan->row && !attempt->has_read && !service_is_down(service)) {
         row_read(w, service, id);
         return;
     }
-    if (job->has_read && job->op == NOTHING) { /* whoever has given up meanwhile does not write */
-        job_give(w, id);
+    if (attempt->has_read && attempt->call == NOTHING) { /* whoever has given up meanwhile does not write */
+        attempt_give(w, id);
         return;
     }
-    struct host *host = &service->host[job->host];
-    enum listener listener = job->connected && !is_down(service, job->host) ? LISTENER_ACCEPTS : job_listener(w, job);
-    arrival_count(w, job, listener);
+    struct host *host = &service->host[attempt->host];
+    enum listener listener =
+        attempt->connected && !is_down(service, attempt->host) ? LISTENER_ACCEPTS : attempt_listener(w, attempt);
+    arrival_count(w, attempt, listener);
     if (listener == LISTENER_SWALLOWS) {
-        job_lost(w, id);
+        attempt_lost(w, id);
         return;
     }
     if (listener == LISTENER_REFUSES) {
-        job_refuse(w, id);
+        attempt_refuse(w, id);
         return;
     }
     tell_accepted(w, id);
     if (service->dead || service->fallen) {
-        job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
-    } else if (service->quota_at != NULL && !quota_take(w, service, job->tenant)) {
+        attempt_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+    } else if (service->quota_at != NULL && !quota_take(w, service, attempt->tenant)) {
         counts->limited++;
-        job_limit(w, id, whole_seconds(service->plan->quota_after));
+        attempt_limit(w, id, whole_seconds(service->plan->quota_after));
     } else if (host->busy < host_workers(service)) {
-        job_start(w, service, id);
+        attempt_start(w, service, id);
     } else if (host->queue.count < service->plan->queue_max) {
         host_queue(w, host, id);
     } else {
-        job_answer(w, id, BECALM_OUTCOME_REJECTED, BECALM_MARK_NONE);
+        attempt_answer(w, id, BECALM_OUTCOME_REJECTED, BECALM_MARK_NONE);
     }
 }
 
 /* Is it the service itself that answers, and not the gate in front of it? */
-static bool is_from_service(const struct world *w, const struct job *job)
+static bool is_from_service(const struct world *w, const struct attempt *attempt)
 {
-    return w->service[job->service].gate == NOTHING || job->through_gate;
+    return w->service[attempt->service].gate == NOTHING || attempt->through_gate;
 }
 
-static void answers_count(struct world *w, const struct job *job, uint64_t more)
+static void answers_count(struct world *w, const struct attempt *attempt, uint64_t more)
 {
-    struct service *service = &w->service[job->service];
-    struct world_service *counts = &w->result->service[job->service];
-    if (is_from_service(w, job)) {
+    struct service *service = &w->service[attempt->service];
+    struct world_service *counts = &w->result->service[attempt->service];
+    if (is_from_service(w, attempt)) {
         service->answers += more;
         counts->answers_most = service->answers > counts->answers_most ? service->answers : counts->answers_most;
     }
 }
 
-void job_give_up(struct world *w, uint32_t id)
+void attempt_give_up(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    const struct service *service = &w->service[job->service];
-    const struct link *link = &w->hop[job->hop].link;
-    bool on_its_way = job->stage == JOB_TRAVELS || job->stage == JOB_AT_GATE;
-    job->op = NOTHING;
-    pooled_put(w, job, false);
-    if (job->stage == JOB_STREAMS) {
-        answers_count(w, job, UINT64_MAX);
+    struct attempt *attempt = attempt_at(w, id);
+    const struct service *service = &w->service[attempt->service];
+    const struct link *link = &w->hop[attempt->hop].link;
+    bool on_its_way = attempt->stage == ATTEMPT_TRAVELS || attempt->stage == ATTEMPT_AT_GATE;
+    attempt->call = NOTHING;
+    pooled_put(w, attempt, false);
+    if (attempt->stage == ATTEMPT_STREAMS) {
+        answers_count(w, attempt, UINT64_MAX);
     }
-    if (job->stage == JOB_STREAMS || job->stage == JOB_VANISHED) {
-        job_give(w, id);
+    if (attempt->stage == ATTEMPT_STREAMS || attempt->stage == ATTEMPT_VANISHED) {
+        attempt_give(w, id);
         return;
     }
-    if (service->gate != NOTHING && service->plan->gate_retries && on_its_way && !job->through_gate && !link->cut) {
+    if (service->gate != NOTHING && service->plan->gate_retries && on_its_way && !attempt->through_gate && !link->cut) {
         clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, link),
-                                             .kind = JOB_LEFT,
+                                             .kind = ATTEMPT_LEFT,
                                              .id = id,
-                                             .generation = job->generation});
+                                             .generation = attempt->generation});
     }
 }
 
-void job_left(struct world *w, uint32_t id)
+void attempt_left(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    job->left = true; /* it may have been faster than the request */
-    if (job->stage == JOB_AT_GATE) {
-        op_left(w, job->call);
+    struct attempt *attempt = attempt_at(w, id);
+    attempt->left = true; /* it may have been faster than the request */
+    if (attempt->stage == ATTEMPT_AT_GATE) {
+        call_left(w, attempt->gate_call);
     }
 }
 
-void job_accepted(struct world *w, uint32_t id)
+void attempt_hears_accepted(struct world *w, uint32_t id)
 {
-    const struct job *job = job_at(w, id);
-    if (job->op != NOTHING) {
-        op_accepted(w, job->op, job->slot);
+    const struct attempt *attempt = attempt_at(w, id);
+    if (attempt->call != NOTHING) {
+        call_accepted(w, attempt->call, attempt->slot);
     }
 }
 
 /* All calls of a request, at once. */
-static void job_calls(struct world *w, uint32_t id)
+static void attempt_calls(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    const struct service *service = &w->service[job->service];
+    struct attempt *attempt = attempt_at(w, id);
+    const struct service *service = &w->service[attempt->service];
     uint32_t calls = service->hop_count * service->plan->fan_out;
-    job->stage = JOB_CALLS;
-    job->pending = calls;
+    attempt->stage = ATTEMPT_CALLS;
+    attempt->pending = calls;
     for (uint32_t i = 0; i < calls; i++) {
         uint32_t hop = service->first_hop + i % service->hop_count;
-        op_begin(w, &(struct op_origin){
-                        .hop = hop,
-                        .caller = (uint32_t)becalm_rand_below(becalm_rand_next(&w->service_state), w->hop[hop].callers),
-                        .endpoint = endpoint_draw(&w->service[w->hop[hop].to], NULL, &w->service_state),
-                        .job = id,
-                        .client = NOTHING,
-                    });
+        call_begin(w,
+                   &(struct call_origin){
+                       .hop = hop,
+                       .caller = (uint32_t)becalm_rand_below(becalm_rand_next(&w->service_state), w->hop[hop].callers),
+                       .endpoint = endpoint_draw(&w->service[w->hop[hop].to], NULL, &w->service_state),
+                       .attempt = id,
+                       .client = NOTHING,
+                   });
     }
 }
 
-void job_served(struct world *w, uint32_t id)
+void attempt_served(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct service *service = &w->service[job->service];
-    struct host *host = &service->host[job->host];
+    struct attempt *attempt = attempt_at(w, id);
+    struct service *service = &w->service[attempt->service];
+    struct host *host = &service->host[attempt->host];
     host->busy--;
     host_work(w, service, host);
     if (service->plan->effect) { /* first the effect, then what may go wrong: that is how things are done twice */
-        effect_happens(w, job->service, &job->operation);
+        effect_happens(w, attempt->service, &attempt->operation);
     }
-    const struct scenario_endpoint *endpoint = &service->endpoint[job->endpoint];
+    const struct scenario_endpoint *endpoint = &service->endpoint[attempt->endpoint];
     uint32_t hang_ppm = service->hang_ppm == NOTHING ? endpoint->hang_ppm : service->hang_ppm;
     uint32_t error_ppm = service->error_ppm == NOTHING ? endpoint->error_ppm : service->error_ppm;
-    bool bad = job->host < service->bad_hosts && hang_ppm == 0;
+    bool bad = attempt->host < service->bad_hosts && hang_ppm == 0;
     if (bad || (error_ppm > 0 && becalm_rand_chance(becalm_rand_next(&w->service_state), error_ppm))) {
-        job_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
+        attempt_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
         return;
     }
-    if (service->plan->row && !row_write(service, job)) {
-        job_answer(w, id, BECALM_OUTCOME_CONFLICT, BECALM_MARK_NONE);
+    if (service->plan->row && !row_write(service, attempt)) {
+        attempt_answer(w, id, BECALM_OUTCOME_CONFLICT, BECALM_MARK_NONE);
         return;
     }
     if (service->hop_count == 0) {
-        job_succeed(w, id, BECALM_MARK_NONE);
+        attempt_succeed(w, id, BECALM_MARK_NONE);
         return;
     }
-    job_calls(w, id);
+    attempt_calls(w, id);
 }
 
-void job_child_done(struct world *w, uint32_t id, const struct child_end *end)
+void attempt_child_done(struct world *w, uint32_t id, const struct child_end *end)
 {
-    struct job *job = job_at(w, id);
+    struct attempt *attempt = attempt_at(w, id);
     bool good = end->kind == BECALM_OUTCOME_OK;
-    if (job->stage == JOB_AT_GATE && end->kind == BECALM_OUTCOME_RATE_LIMITED) {
-        job_limit(w, id, end->hint);
-        job->outcome.mark = w->options->carries_marks ? end->mark : BECALM_MARK_NONE;
+    if (attempt->stage == ATTEMPT_AT_GATE && end->kind == BECALM_OUTCOME_RATE_LIMITED) {
+        attempt_limit(w, id, end->hint);
+        attempt->outcome.mark = w->options->carries_marks ? end->mark : BECALM_MARK_NONE;
         return;
     }
-    if (job->stage == JOB_AT_GATE) {
-        job_answer(w, id, end->kind, end->mark);
+    if (attempt->stage == ATTEMPT_AT_GATE) {
+        attempt_answer(w, id, end->kind, end->mark);
         return;
     }
-    if (job->body == BECALM_NEVER) { /* the gate has passed the head on */
-        if (job->stage == JOB_FORGOTTEN) {
-            job_give(w, id);
+    if (attempt->body == BECALM_NEVER) { /* the gate has passed the head on */
+        if (attempt->stage == ATTEMPT_FORGOTTEN) {
+            attempt_give(w, id);
         } else {
             answer_end(w, id, !good);
         }
         return;
     }
-    job->failed |= !good;
-    job->mark = good ? job->mark : end->mark;
-    job->pending--;
-    if (job->pending > 0 || job->stage == JOB_RETURNS) {
+    attempt->failed |= !good;
+    attempt->mark = good ? attempt->mark : end->mark;
+    attempt->pending--;
+    if (attempt->pending > 0 || attempt->stage == ATTEMPT_RETURNS) {
         return; /* it waits for more, or its host was killed meanwhile */
     }
-    if (job->stage == JOB_FORGOTTEN) {
-        job_give(w, id);
-    } else if (job->failed) {
-        job_answer(w, id, BECALM_OUTCOME_REJECTED, job->mark);
+    if (attempt->stage == ATTEMPT_FORGOTTEN) {
+        attempt_give(w, id);
+    } else if (attempt->failed) {
+        attempt_answer(w, id, BECALM_OUTCOME_REJECTED, attempt->mark);
     } else {
-        job_succeed(w, id, job->mark);
+        attempt_succeed(w, id, attempt->mark);
     }
 }
 
-static void answer_count(struct world *w, const struct job *job)
+static void answer_count(struct world *w, const struct attempt *attempt)
 {
-    struct world_service *counts = &w->result->service[job->service];
-    if (w->clock.now < w->plan->length && !job->through_gate) {
-        bool good = job->outcome.kind == BECALM_OUTCOME_OK;
+    struct world_service *counts = &w->result->service[attempt->service];
+    if (w->clock.now < w->plan->length && !attempt->through_gate) {
+        bool good = attempt->outcome.kind == BECALM_OUTCOME_OK;
         (good ? counts->good : counts->failed)[second_of(w, w->clock.now)]++;
     }
 }
@@ -641,81 +646,81 @@ static void answer_count(struct world *w, const struct job *job)
 /* The head of an answer that goes on has come. */
 static void head_comes(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct becalm_outcome outcome = job->outcome;
-    job->stage = JOB_STREAMS;
-    answers_count(w, job, 1);
-    if (job->body != BECALM_NEVER) {
-        end_plan(w, id, job->body);
+    struct attempt *attempt = attempt_at(w, id);
+    struct becalm_outcome outcome = attempt->outcome;
+    attempt->stage = ATTEMPT_STREAMS;
+    answers_count(w, attempt, 1);
+    if (attempt->body != BECALM_NEVER) {
+        end_plan(w, id, attempt->body);
     }
-    op_head(w, job->op, job->slot, job->attempt, &outcome);
+    call_head(w, attempt->call, attempt->slot, attempt->number, &outcome);
 }
 
 /* Nobody reads the answer that a gate passes on: it reads no further either. */
 static void gate_stops(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    job->op = NOTHING;
-    job->stage = JOB_FORGOTTEN;
-    op_cancel(w, job->call);
+    struct attempt *attempt = attempt_at(w, id);
+    attempt->call = NOTHING;
+    attempt->stage = ATTEMPT_FORGOTTEN;
+    call_cancel(w, attempt->gate_call);
 }
 
-void job_pass(struct world *w, uint32_t id)
+void attempt_pass(struct world *w, uint32_t id)
 {
-    job_at(w, id)->body = BECALM_NEVER;
-    job_answer(w, id, BECALM_OUTCOME_OK, BECALM_MARK_NONE);
+    attempt_at(w, id)->body = BECALM_NEVER;
+    attempt_answer(w, id, BECALM_OUTCOME_OK, BECALM_MARK_NONE);
 }
 
-void job_ended(struct world *w, uint32_t id)
+void attempt_ended(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    bool cut = job->cut || w->hop[job->hop].link.cut;
+    struct attempt *attempt = attempt_at(w, id);
+    bool cut = attempt->cut || w->hop[attempt->hop].link.cut;
     struct becalm_outcome outcome = {.kind = cut ? BECALM_OUTCOME_BROKEN : BECALM_OUTCOME_OK, .delivered = true};
-    uint32_t op = job->op;
-    uint32_t slot = job->slot;
-    uint32_t attempt = job->attempt;
-    answers_count(w, job, UINT64_MAX);
-    pooled_put(w, job, !cut);
-    job_give(w, id);
-    if (op != NOTHING) {
-        op_done(w, op, slot, attempt, &outcome);
+    uint32_t call = attempt->call;
+    uint32_t slot = attempt->slot;
+    uint32_t number = attempt->number;
+    answers_count(w, attempt, UINT64_MAX);
+    pooled_put(w, attempt, !cut);
+    attempt_give(w, id);
+    if (call != NOTHING) {
+        call_done(w, call, slot, number, &outcome);
     }
 }
 
-void job_answered(struct world *w, uint32_t id)
+void attempt_answered(struct world *w, uint32_t id)
 {
-    struct job *job = job_at(w, id);
-    struct becalm_outcome outcome = job->outcome;
-    uint32_t op = job->op;
-    uint32_t slot = job->slot;
-    uint32_t attempt = job->attempt;
-    bool lost = link_loses(w, &w->hop[job->hop].link);
-    if (lost && job->connected && job->pending == 0 && job->body != BECALM_NEVER) {
-        job->stage = JOB_VANISHED; /* until its caller gives it up */
+    struct attempt *attempt = attempt_at(w, id);
+    struct becalm_outcome outcome = attempt->outcome;
+    uint32_t call = attempt->call;
+    uint32_t slot = attempt->slot;
+    uint32_t number = attempt->number;
+    bool lost = link_loses(w, &w->hop[attempt->hop].link);
+    if (lost && attempt->connected && attempt->pending == 0 && attempt->body != BECALM_NEVER) {
+        attempt->stage = ATTEMPT_VANISHED; /* until its caller gives it up */
         return;
     }
-    if (lost && op != NOTHING) {
-        op_at(w, op)->flight[slot] = NOTHING;
+    if (lost && call != NOTHING) {
+        call_at(w, call)->flight[slot] = NOTHING;
     } else if (!lost) {
-        answer_count(w, job);
+        answer_count(w, attempt);
     }
-    if (job->body > 0 && !lost && op != NOTHING) {
+    if (attempt->body > 0 && !lost && call != NOTHING) {
         head_comes(w, id);
         return;
     }
-    pooled_put(w, job, !lost && !job->cut && outcome.kind != BECALM_OUTCOME_REFUSED);
-    if (job->body == BECALM_NEVER) {
+    pooled_put(w, attempt, !lost && !attempt->cut && outcome.kind != BECALM_OUTCOME_REFUSED);
+    if (attempt->body == BECALM_NEVER) {
         gate_stops(w, id);
         return;
     }
-    if (job->pending > 0) { /* its host was killed while it called others */
-        job->op = NOTHING;
-        job->stage = JOB_FORGOTTEN;
+    if (attempt->pending > 0) { /* its host was killed while it called others */
+        attempt->call = NOTHING;
+        attempt->stage = ATTEMPT_FORGOTTEN;
     } else {
-        job_give(w, id);
+        attempt_give(w, id);
     }
-    if (op != NOTHING && !lost) {
-        op_done(w, op, slot, attempt, &outcome);
+    if (call != NOTHING && !lost) {
+        call_done(w, call, slot, number, &outcome);
     }
 }
 
@@ -782,7 +787,7 @@ void services_free(struct world *w)
 {
     for (uint32_t i = 0; w->service != NULL && i < w->plan->service_count; i++) {
         for (uint32_t h = 0; w->service[i].host != NULL && h < w->plan->services[i].hosts; h++) {
-            free(w->service[i].host[h].queue.job);
+            free(w->service[i].host[h].queue.attempt);
         }
         free(w->service[i].host);
         free(w->service[i].endpoint);

@@ -3,20 +3,20 @@
 
 /* How far ahead memory is asked for: see world_internal.h. */
 #define FORESEEN_CALLERS 5u /* the next event, and those of which one comes after it */
-#define FORESEEN_JOB     9u /* of the messages that arrive next */
-#define FORESEEN_OP      6u
+#define FORESEEN_ATTEMPT 9u /* of the messages that arrive next */
+#define FORESEEN_CALL    6u
 #define FORESEEN_TARGET  3u
 
-static bool is_of_job(const struct event *event)
+static bool is_of_attempt(const struct event *event)
 {
-    return event->kind == JOB_ARRIVES || event->kind == JOB_SERVED || event->kind == JOB_ANSWERED ||
-           event->kind == JOB_ENDED || event->kind == JOB_LEFT || event->kind == JOB_DIALS ||
-           event->kind == JOB_CONNECTED || event->kind == JOB_NOT_CONNECTED || event->kind == JOB_ACCEPTED;
+    return event->kind == ATTEMPT_ARRIVES || event->kind == ATTEMPT_SERVED || event->kind == ATTEMPT_ANSWERED ||
+           event->kind == ATTEMPT_ENDED || event->kind == ATTEMPT_LEFT || event->kind == ATTEMPT_DIALS ||
+           event->kind == ATTEMPT_CONNECTED || event->kind == ATTEMPT_NOT_CONNECTED || event->kind == ATTEMPT_ACCEPTED;
 }
 
 static void happen(struct world *w, const struct event *event)
 {
-    if (is_of_job(event) && job_at(w, event->id)->generation != event->generation) {
+    if (is_of_attempt(event) && attempt_at(w, event->id)->generation != event->generation) {
         return; /* its host was killed meanwhile */
     }
     switch (event->kind) {
@@ -26,32 +26,32 @@ static void happen(struct world *w, const struct event *event)
     case CALLER_CALLS:
         caller_calls(w, event->generation, event->id);
         break;
-    case JOB_ARRIVES:
-        job_arrives(w, event->id);
+    case ATTEMPT_ARRIVES:
+        attempt_arrives(w, event->id);
         break;
-    case JOB_SERVED:
-        job_served(w, event->id);
+    case ATTEMPT_SERVED:
+        attempt_served(w, event->id);
         break;
-    case JOB_ANSWERED:
-        job_answered(w, event->id);
+    case ATTEMPT_ANSWERED:
+        attempt_answered(w, event->id);
         break;
-    case JOB_ENDED:
-        job_ended(w, event->id);
+    case ATTEMPT_ENDED:
+        attempt_ended(w, event->id);
         break;
-    case JOB_LEFT:
-        job_left(w, event->id);
+    case ATTEMPT_LEFT:
+        attempt_left(w, event->id);
         break;
-    case JOB_ACCEPTED:
-        job_accepted(w, event->id);
+    case ATTEMPT_ACCEPTED:
+        attempt_hears_accepted(w, event->id);
         break;
-    case JOB_DIALS:
-        job_dials(w, event->id);
+    case ATTEMPT_DIALS:
+        attempt_dials(w, event->id);
         break;
-    case JOB_CONNECTED:
-        job_connected(w, event->id);
+    case ATTEMPT_CONNECTED:
+        attempt_is_connected(w, event->id);
         break;
-    case JOB_NOT_CONNECTED:
-        job_not_connected(w, event->id);
+    case ATTEMPT_NOT_CONNECTED:
+        attempt_is_not_connected(w, event->id);
         break;
     case POOLED_SERVES:
         pooled_serves(w, event->id, event->generation);
@@ -60,7 +60,7 @@ static void happen(struct world *w, const struct event *event)
         line_wakes(w, event->id, event->generation);
         break;
     case CALL_WAKES:
-        op_wakes(w, event->id, event->generation);
+        call_wakes(w, event->id, event->generation);
         break;
     case FAULT_TURNS:
         fault_turns(w, event->id);
@@ -107,15 +107,15 @@ static void seconds_pass(struct world *w, uint32_t *done, becalm_ns until)
 static bool ends_a_call(enum event_kind kind)
 {
     switch (kind) {
-    case JOB_ARRIVES:
-    case JOB_SERVED:
-    case JOB_ANSWERED:
-    case JOB_ENDED:
-    case JOB_LEFT:
-    case JOB_ACCEPTED:
-    case JOB_DIALS:
-    case JOB_CONNECTED:
-    case JOB_NOT_CONNECTED:
+    case ATTEMPT_ARRIVES:
+    case ATTEMPT_SERVED:
+    case ATTEMPT_ANSWERED:
+    case ATTEMPT_ENDED:
+    case ATTEMPT_LEFT:
+    case ATTEMPT_ACCEPTED:
+    case ATTEMPT_DIALS:
+    case ATTEMPT_CONNECTED:
+    case ATTEMPT_NOT_CONNECTED:
     case POOLED_SERVES:
     case LINE_WAKES:
     case CALL_WAKES:
@@ -136,25 +136,25 @@ static bool ends_a_call(enum event_kind kind)
 }
 
 /* The call that the answer is for; NOTHING: the event is no answer, or nobody waits for it. */
-static uint32_t op_of(const struct world *w, const struct event *event)
+static uint32_t call_of(const struct world *w, const struct event *event)
 {
-    return event != NULL && event->kind == JOB_ANSWERED ? job_at(w, event->id)->op : NOTHING;
+    return event != NULL && event->kind == ATTEMPT_ANSWERED ? attempt_at(w, event->id)->call : NOTHING;
 }
 
 /* Messages on their way: of those that come next, what each step of them says is where the next one is. */
 static void messages_foresee(const struct world *w)
 {
-    const struct event *message = clock_peek(&w->clock, FORESEEN_JOB);
-    if (message != NULL && is_of_job(message)) {
-        fetch(job_at(w, message->id), sizeof(struct job));
+    const struct event *message = clock_peek(&w->clock, FORESEEN_ATTEMPT);
+    if (message != NULL && is_of_attempt(message)) {
+        fetch(attempt_at(w, message->id), sizeof(struct attempt));
     }
-    uint32_t op = op_of(w, clock_peek(&w->clock, FORESEEN_OP));
-    if (op != NOTHING) {
-        op_foresee(w, op);
+    uint32_t call = call_of(w, clock_peek(&w->clock, FORESEEN_CALL));
+    if (call != NOTHING) {
+        call_foresee(w, call);
     }
-    op = op_of(w, clock_peek(&w->clock, FORESEEN_TARGET));
-    if (op != NOTHING) {
-        op_foresee_target(w, op);
+    call = call_of(w, clock_peek(&w->clock, FORESEEN_TARGET));
+    if (call != NOTHING) {
+        call_foresee_target(w, call);
     }
 }
 
@@ -237,8 +237,8 @@ uint32_t world_target(const struct scenario *plan, uint32_t service, uint32_t en
 int world_run(const struct scenario *plan, const struct world_options *options, struct world_result *result)
 {
     struct world w = {.plan = plan, .options = options, .result = result};
-    w.ops.item = sizeof(struct op);
-    w.jobs.item = sizeof(struct job);
+    w.calls.item = sizeof(struct call);
+    w.attempts.item = sizeof(struct attempt);
     w.arrival_state = options->seed * 3 + 1;
     w.service_state = options->seed * 3 + 2;
     w.policy_state = options->seed * 3 + 3;
@@ -266,7 +266,7 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     clients_free(&w);
     services_free(&w);
     clock_free(&w.clock);
-    pool_free(&w.ops);
-    pool_free(&w.jobs);
+    pool_free(&w.calls);
+    pool_free(&w.attempts);
     return rc;
 }

@@ -116,7 +116,7 @@ struct world_result {
 /* One step of one call: what came, and what the engine said. Pointers last until the callback returns. */
 struct world_trace {
     uint64_t call;                    /* the client's call that it is part of, the n-th of the run */
-    uint64_t op;                      /* the call itself, the n-th on all hops */
+    uint64_t part;                    /* the call itself, the n-th on all hops */
     const char *from;                 /* a client or a service */
     const char *to;                   /* a service */
     const char *endpoint;             /* NULL: the service itself */

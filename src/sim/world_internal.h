@@ -18,15 +18,15 @@
 enum event_kind {
     CLIENT_CALLS,
     CALLER_CALLS,
-    JOB_ARRIVES,
-    JOB_SERVED,
-    JOB_ANSWERED,
-    JOB_ENDED,
-    JOB_LEFT,
-    JOB_ACCEPTED,
-    JOB_DIALS,
-    JOB_CONNECTED,
-    JOB_NOT_CONNECTED,
+    ATTEMPT_ARRIVES,
+    ATTEMPT_SERVED,
+    ATTEMPT_ANSWERED,
+    ATTEMPT_ENDED,
+    ATTEMPT_LEFT,
+    ATTEMPT_ACCEPTED,
+    ATTEMPT_DIALS,
+    ATTEMPT_CONNECTED,
+    ATTEMPT_NOT_CONNECTED,
     POOLED_SERVES,
     LINE_WAKES,
     CALL_WAKES,
@@ -183,14 +183,14 @@ struct operation {
 };
 
 /* One logical call on one hop. */
-struct op {
-    struct becalm_call call;
+struct call {
+    struct becalm_call engine;
     uint64_t number; /* the n-th of the run, from 1 */
     uint64_t root;   /* the client's call that it is part of, from 1 */
     uint32_t generation;
     uint32_t hop;
     uint32_t caller;
-    uint32_t job; /* whose work it is part of; NOTHING: a client's */
+    uint32_t attempt; /* whose work it is part of; NOTHING: a client's */
     uint32_t client;
     uint32_t tenant;   /* the client whose call it is part of */
     uint32_t endpoint; /* 0: the service itself */
@@ -199,15 +199,15 @@ struct op {
     becalm_ns wake_at;
     bool answered; /* an answer's head has come, and its body is on its way */
     struct operation operation;
-    uint32_t flight[BECALM_SLOTS]; /* jobs; NOTHING: lost */
+    uint32_t flight[BECALM_SLOTS]; /* attempts; NOTHING: lost */
 };
 
-struct op_origin {
+struct call_origin {
     uint32_t hop;
     uint32_t caller;
     uint32_t client;
     uint32_t endpoint;
-    uint32_t job; /* NOTHING: a client's call */
+    uint32_t attempt; /* NOTHING: a client's call */
 };
 
 struct world;
@@ -221,10 +221,10 @@ void hops_free(struct world *);
 #define HOP_FORESEEN 2u
 void hop_foresee(const struct hop *, uint32_t caller, uint32_t calls);
 /* An answer to this call is on its way; and a little later: what its caller keeps. */
-void op_foresee(const struct world *, uint32_t id);
-void op_foresee_target(const struct world *, uint32_t id);
-void op_begin(struct world *, const struct op_origin *);
-void op_wakes(struct world *, uint32_t id, uint32_t generation);
+void call_foresee(const struct world *, uint32_t id);
+void call_foresee_target(const struct world *, uint32_t id);
+void call_begin(struct world *, const struct call_origin *);
+void call_wakes(struct world *, uint32_t id, uint32_t generation);
 
 /* How long a message takes on a link of such a latency. */
 struct dist latency_dist(const struct scenario *, becalm_ns mean);
@@ -240,62 +240,62 @@ uint32_t gate_waiting(const struct hop *);
 /* The limit of a caller; NULL: none, or no memory. */
 struct becalm_limit *hop_limit(struct world *, struct hop *, uint32_t caller);
 
-/* A connection for the job's attempt was made; the line of a caller's target is looked at. */
-void op_accepted(struct world *, uint32_t id, uint32_t slot);
-bool op_wants_accepted(const struct world *, uint32_t id);
+/* A connection for the attempt in this slot was made; the line of a caller's target is looked at. */
+void call_accepted(struct world *, uint32_t id, uint32_t slot);
+bool call_wants_accepted(const struct world *, uint32_t id);
 void line_wakes(struct world *, uint32_t hop, uint32_t state);
 
 /* Does its target wait for a host that restarts? Then whoever is in line for a connection is not sent. */
-bool op_has_no_host(const struct world *, uint32_t id);
+bool call_has_no_host(const struct world *, uint32_t id);
 
 /* The caller of a gate has gone. */
-void op_left(struct world *, uint32_t id);
+void call_left(struct world *, uint32_t id);
 
-/* The head of an answer to a job's attempt has come, and its body will take time. */
-void op_head(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
+/* The head of an answer to an attempt has come, and its body will take time. */
+void call_head(struct world *, uint32_t id, uint32_t slot, uint32_t number, const struct becalm_outcome *);
 /* Whoever waited for the answer has gone while it was on its way. */
-void op_cancel(struct world *, uint32_t id);
+void call_cancel(struct world *, uint32_t id);
 
-/* The attempt of a job is over. */
-void op_done(struct world *, uint32_t id, uint32_t slot, uint32_t attempt, const struct becalm_outcome *);
+/* An attempt of it is over. */
+void call_done(struct world *, uint32_t id, uint32_t slot, uint32_t number, const struct becalm_outcome *);
 
 /* ---- server.c ---- */
 
-enum job_stage {
-    JOB_NONE,
-    JOB_IN_LINE,  /* waits for a connection */
-    JOB_CONNECTS, /* one is being made, which goes on when nobody wants it any more */
-    JOB_VANISHED, /* lost on its way, with the connection that it holds */
-    JOB_TRAVELS,
-    JOB_AT_GATE,
-    JOB_WAITS,
-    JOB_SERVED_NOW,
-    JOB_CALLS,
-    JOB_RETURNS,
-    JOB_STREAMS,  /* its head is there, its body on its way */
-    JOB_FORGOTTEN /* answered when its host was killed, while its calls go on */
+enum attempt_stage {
+    ATTEMPT_NONE,
+    ATTEMPT_IN_LINE,  /* waits for a connection */
+    ATTEMPT_CONNECTS, /* one is being made, which goes on when nobody wants it any more */
+    ATTEMPT_VANISHED, /* lost on its way, with the connection that it holds */
+    ATTEMPT_TRAVELS,
+    ATTEMPT_AT_GATE,
+    ATTEMPT_WAITS,
+    ATTEMPT_SERVED_NOW,
+    ATTEMPT_CALLS,
+    ATTEMPT_RETURNS,
+    ATTEMPT_STREAMS,  /* its head is there, its body on its way */
+    ATTEMPT_FORGOTTEN /* answered when its host was killed, while its calls go on */
 };
 
 /* One attempt at a service. */
-struct job {
+struct attempt {
     uint32_t generation;
-    uint32_t op; /* NOTHING: nobody waits for it any more */
+    uint32_t call; /* NOTHING: nobody waits for it any more */
     uint32_t slot;
-    uint32_t attempt;
+    uint32_t number; /* of the call's attempts, from 0 */
     uint32_t hop;
     uint32_t service;
     uint32_t endpoint;
     uint32_t host;
-    uint32_t tenant;  /* the client whose call it is part of */
-    uint32_t caller;  /* of the hop */
-    uint32_t next;    /* IN_LINE: who is behind it */
-    uint32_t pending; /* calls of its own */
-    uint32_t call;    /* AT_GATE: the gate's */
-    bool left;        /* its caller has given it up, and the gate knows */
-    bool connected;   /* it holds a connection */
-    bool fresh;       /* and wants a new one: it probes */
-    bool cut;         /* its answer ends before its body does */
-    enum job_stage stage;
+    uint32_t tenant;    /* the client whose call it is part of */
+    uint32_t caller;    /* of the hop */
+    uint32_t next;      /* IN_LINE: who is behind it */
+    uint32_t pending;   /* calls of its own */
+    uint32_t gate_call; /* AT_GATE: the gate's */
+    bool left;          /* its caller has given it up, and the gate knows */
+    bool connected;     /* it holds a connection */
+    bool fresh;         /* and wants a new one: it probes */
+    bool cut;           /* its answer ends before its body does */
+    enum attempt_stage stage;
     bool failed;
     bool through_gate;
     bool has_read; /* of a row, and the version that it saw */
@@ -312,7 +312,7 @@ struct job {
 };
 
 struct ring {
-    uint32_t *job;
+    uint32_t *attempt;
     uint32_t size; /* a power of two */
     uint32_t first;
     uint32_t count;
@@ -372,57 +372,57 @@ uint32_t endpoint_draw(const struct service *, const uint32_t *share_ppm, uint64
 void host_killed(struct world *, uint32_t service, uint32_t host);
 
 /* An attempt of this number is taken back: no host took it. */
-void job_unsent(struct world *, const struct op *, uint32_t attempt);
+void attempt_unsent(struct world *, const struct call *, uint32_t number);
 
 /* What is left until an instant as the wire has it, which knows milliseconds: cut, but never to nothing. */
 becalm_ns deadline_written(const struct world *, becalm_ns at);
 
 /* Sends an attempt on its way; it may be refused at once. */
-void job_send(struct world *, uint32_t op, const struct becalm_action *);
-void job_arrives(struct world *, uint32_t id);
-void job_served(struct world *, uint32_t id);
-void job_answered(struct world *, uint32_t id);
-void job_ended(struct world *, uint32_t id);
-/* The gate's call has an answer that goes on: so goes the answer to this job. */
-void job_pass(struct world *, uint32_t id);
+void attempt_send(struct world *, uint32_t call, const struct becalm_action *);
+void attempt_arrives(struct world *, uint32_t id);
+void attempt_served(struct world *, uint32_t id);
+void attempt_answered(struct world *, uint32_t id);
+void attempt_ended(struct world *, uint32_t id);
+/* The gate's call has an answer that goes on: so goes the answer to this attempt. */
+void attempt_pass(struct world *, uint32_t id);
 /* Its caller gives it up; and the gate in front of the service hears of that, as of a connection that was closed. */
-void job_give_up(struct world *, uint32_t id);
-void job_left(struct world *, uint32_t id);
-void job_accepted(struct world *, uint32_t id);
+void attempt_give_up(struct world *, uint32_t id);
+void attempt_left(struct world *, uint32_t id);
+void attempt_hears_accepted(struct world *, uint32_t id);
 
-/* A call that this job made has ended so; or the gate's, which is what the job is answered. */
+/* A call that this attempt made has ended so; or the gate's, which is what the attempt is answered. */
 struct child_end {
     enum becalm_outcome_kind kind;
     enum becalm_mark_kind mark;
     becalm_ns hint; /* of a 429 that a gate passes on; 0: none */
 };
-void job_child_done(struct world *, uint32_t id, const struct child_end *);
+void attempt_child_done(struct world *, uint32_t id, const struct child_end *);
 
 /* It is on its way, on a connection if these are modelled. */
-void job_travel(struct world *, uint32_t id);
+void attempt_travel(struct world *, uint32_t id);
 /* Its place is free. */
-void job_give(struct world *, uint32_t id);
+void attempt_give(struct world *, uint32_t id);
 
-/* What becomes of a connection that reaches the job's host, or the gate in front of it. */
+/* What becomes of a connection that reaches the attempt's host, or the gate in front of it. */
 enum listener { LISTENER_ACCEPTS, LISTENER_REFUSES, LISTENER_SWALLOWS };
-enum listener job_listener(const struct world *, const struct job *);
+enum listener attempt_listener(const struct world *, const struct attempt *);
 /* A request has come there, or a connection that was refused. */
-void arrival_count(struct world *, const struct job *, enum listener);
+void arrival_count(struct world *, const struct attempt *, enum listener);
 /* Does nothing of what it sends arrive? */
-bool job_is_swallowed(struct world *, const struct job *);
+bool attempt_is_swallowed(struct world *, const struct attempt *);
 
 /* ---- pooled.c ---- */
 
 bool pooled_make(const struct world *, struct hop *);
-/* Finds a connection for a job, makes one, or lines it up for one. */
+/* Finds a connection for an attempt, makes one, or lines it up for one. */
 void pooled_get(struct world *, uint32_t id);
-/* The job is through with its connection, if it has one: it may be used again, or not. */
-void pooled_put(struct world *, struct job *, bool clean);
+/* The attempt is through with its connection, if it has one: it may be used again, or not. */
+void pooled_put(struct world *, struct attempt *, bool clean);
 /* A host closes idle connections. */
 void pooled_close(struct world *, uint32_t service, uint32_t host);
-void job_dials(struct world *, uint32_t id);
-void job_connected(struct world *, uint32_t id);
-void job_not_connected(struct world *, uint32_t id);
+void attempt_dials(struct world *, uint32_t id);
+void attempt_is_connected(struct world *, uint32_t id);
+void attempt_is_not_connected(struct world *, uint32_t id);
 void pooled_serves(struct world *, uint32_t hop, uint32_t number);
 
 /* ---- effect.c ---- */
@@ -540,10 +540,10 @@ struct world {
     uint64_t arrival_state; /* streams of their own, so that two policies meet the same calls */
     uint64_t service_state;
     uint64_t policy_state;
-    uint64_t op_number;
+    uint64_t call_number;
     uint64_t root_number;
-    struct pool ops;
-    struct pool jobs;
+    struct pool calls;
+    struct pool attempts;
     struct slab memory; /* of the engine's objects */
     struct hop *hop;    /* those of clients first, then those of services, then gates */
     uint32_t hop_count;
@@ -557,14 +557,14 @@ struct world {
     bool stopped;
 };
 
-static inline struct op *op_at(const struct world *w, uint32_t id)
+static inline struct call *call_at(const struct world *w, uint32_t id)
 {
-    return pool_at(&w->ops, id);
+    return pool_at(&w->calls, id);
 }
 
-static inline struct job *job_at(const struct world *w, uint32_t id)
+static inline struct attempt *attempt_at(const struct world *w, uint32_t id)
 {
-    return pool_at(&w->jobs, id);
+    return pool_at(&w->attempts, id);
 }
 
 static inline uint32_t second_of(const struct world *w, becalm_ns at)

@@ -18,7 +18,7 @@ static struct clock clock_new(void)
 
 static void plan(struct clock *clock, becalm_ns at, uint32_t id)
 {
-    clock_plan(clock, (struct event){.at = at, .kind = JOB_SERVED, .id = id});
+    clock_plan(clock, (struct event){.at = at, .kind = ATTEMPT_SERVED, .id = id});
 }
 
 static void check_next(struct clock *clock, becalm_ns at, uint32_t id)

@@ -581,7 +581,7 @@ static void note_trace(void *self, const struct world_trace *trace)
     check_true(trace->event->at.now >= notebook->last);
     notebook->last = trace->event->at.now;
     if (trace->event->kind == BECALM_EVENT_BEGIN) {
-        check_eq_u64(trace->op, notebook->calls + 1);
+        check_eq_u64(trace->part, notebook->calls + 1);
         check_eq_u64(trace->call, notebook->calls / 2 + 1); /* each call of the client makes one more */
         check_eq_str(trace->from, notebook->calls % 2 == 0 ? "users" : "front");
         check_eq_str(trace->to, notebook->calls % 2 == 0 ? "front" : "back");
