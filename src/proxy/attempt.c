@@ -416,7 +416,7 @@ static bool flush_rest(struct attempt *attempt)
         return false;
     }
     if (attempt->written > before && exchange->client != NULL) {
-        exchange->client->since = exchange->worker->loop.now; /* it moves */
+        client_moves(exchange->client); /* it moves */
     }
     if (attempt_blocked(attempt)) {
         return false;

@@ -29,6 +29,11 @@
 
 static void client_read(struct client *);
 
+void client_moves(struct client *client)
+{
+    client->since = client->worker->loop.now;
+}
+
 /* Coming and going. */
 
 static const struct becalm_settings *settings_of(const struct client *client)
@@ -161,7 +166,7 @@ static void note_reading(struct client *client)
     int left = 0;
     if (client_blocked(client) && ioctl(client->wire.source.fd, SIOCOUTQ, &left) == 0) {
         if ((uint32_t)left != client->unread) {
-            client->since = client->worker->loop.now;
+            client_moves(client);
         }
         client->unread = (uint32_t)left;
     }
@@ -256,8 +261,8 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->timer.fire = timer_fires;
     client->task.run = next_request;
     client->worker = worker;
-    client->since = worker->loop.now;
-    client->state = CLIENT_WAITING;
+    client_moves(client);
+    client_enter(client, CLIENT_WAITING);
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
     client->trusted_in = (uint32_t)worker->view->snapshot->number;
     client->next = worker->clients;
@@ -278,8 +283,8 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
 
 void client_admit(struct client *client)
 {
-    client->since = client->worker->loop.now;
-    client->state = CLIENT_HEAD;        /* who connects says something soon */
+    client_moves(client);
+    client_enter(client, CLIENT_HEAD);  /* who connects says something soon */
     if (wire_readable(&client->wire)) { /* it has done so while it waited */
         loop_later(&client->worker->loop, &client->task);
     }
@@ -353,7 +358,7 @@ enum price client_price(struct client *client)
 void client_displace(struct client *client, const char *reason, const char *what)
 {
     struct exchange *exchange = client->exchange;
-    bool answering = client_blocked(client) || (exchange != NULL && exchange->answer_begun);
+    bool answering = client_blocked(client) || (exchange != NULL && exchange->answer != ANSWER_NONE);
     if (answering) {
         client_abort(client);
         return;
@@ -376,7 +381,7 @@ void client_quiet(struct client *client)
     if (client->wire.source.fd >= 0 && client->state == CLIENT_IDLE) {
         client_close(client);
     } else if (client->wire.source.fd >= 0 && client->state == CLIENT_HEAD) {
-        client->since = client->worker->loop.now;
+        client_moves(client);
         wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, GRACE));
     }
 }
@@ -422,7 +427,7 @@ bool client_write(struct client *client, struct iovec *part, int count)
 {
     ssize_t sent = buffered_write(client->worker, &client->wire, part, count);
     if (sent > 0 || count > 0) {
-        client->since = client->worker->loop.now;
+        client_moves(client);
     }
     return sent >= 0;
 }
@@ -440,8 +445,8 @@ static void next_request(struct task *task)
 
 static void linger(struct client *client)
 {
-    client->state = CLIENT_LINGER;
-    client->since = client->worker->loop.now;
+    client_enter(client, CLIENT_LINGER);
+    client_moves(client);
     wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->since, LINGER));
     wire_shut(&client->wire);
     if (wire_ended(&client->wire)) {
@@ -452,17 +457,17 @@ static void linger(struct client *client)
 void client_done(struct client *client, bool keep)
 {
     client->exchange = NULL;
-    client->since = client->worker->loop.now;
+    client_moves(client);
     client->close_after = !keep;
     if (client_blocked(client)) {
-        client->state = CLIENT_BUSY; /* ready() comes back here */
+        client_enter(client, CLIENT_BUSY); /* ready() comes back here */
         return;
     }
     if (!keep || (client->worker->closing && bytes_left(&client->in) == 0)) {
         linger(client);
         return;
     }
-    client->state = CLIENT_IDLE;
+    client_enter(client, CLIENT_IDLE);
     if (bytes_left(&client->in) > 0 || wire_readable(&client->wire) || wire_ended(&client->wire)) {
         wire_again(&client->wire);
         loop_later(&client->worker->loop, &client->task);
@@ -484,8 +489,8 @@ static bool take_head(struct client *client, const char **at, const char *end)
         return false;
     }
     if (client->state == CLIENT_IDLE) {
-        client->state = CLIENT_HEAD;
-        client->since = worker->loop.now;
+        client_enter(client, CLIENT_HEAD);
+        client_moves(client);
     }
     size_t head_length = h1_head_end(*at, length, client->scanned);
     client->scanned = (uint32_t)length;
@@ -509,7 +514,6 @@ static bool take_head(struct client *client, const char **at, const char *end)
 /* Uses the bytes up, as far as the state of things and the turn allow; returns how far. */
 static const char *take(struct client *client, const char *at, const char *end, int *heads)
 {
-    struct loop *loop = &client->worker->loop;
     int fd = client->wire.source.fd;
     while (at < end) {
         switch (client->state) {
@@ -521,7 +525,7 @@ static const char *take(struct client *client, const char *at, const char *end, 
             --*heads;
             break;
         case CLIENT_BODY:
-            client->since = loop->now;
+            client_moves(client);
             if (!exchange_take_body(client->exchange, &at, end)) {
                 return end;
             }
@@ -530,7 +534,7 @@ static const char *take(struct client *client, const char *at, const char *end, 
             if (client->exchange == NULL || !exchange_wants_body(client->exchange)) {
                 return at;
             }
-            client->since = loop->now;
+            client_moves(client);
             if (!exchange_take_body(client->exchange, &at, end)) {
                 return end;
             }

@@ -65,6 +65,15 @@ static inline uint64_t client_identity(const struct client *client)
     return client->group->node.key;
 }
 
+/* The one writer of its state. */
+static inline void client_enter(struct client *client, enum client_state state)
+{
+    client->state = state;
+}
+
+/* Something of what it waits for has happened, on either side: its timer begins anew. */
+void client_moves(struct client *);
+
 /* Takes over a connected descriptor. */
 void client_accept(struct worker *, int fd, const union address_socket *peer);
 

@@ -63,7 +63,7 @@ static void silence_arm(struct exchange *exchange)
 {
     struct loop *loop = &exchange->worker->loop;
     becalm_ns most = exchange->view->snapshot->settings->idle_timeout;
-    exchange->silence_bytes = exchange->answer_begun ? exchange->answer_bytes : NO_ANSWER;
+    exchange->silence_bytes = exchange->answer == ANSWER_NONE ? NO_ANSWER : exchange->answer_bytes;
     wheel_arm(&loop->wheel, &exchange->silence, becalm_ns_after(loop->now, most));
 }
 
@@ -104,7 +104,7 @@ static void orphan_end(struct exchange *exchange)
 
 bool exchange_orphan_moves(struct exchange *exchange)
 {
-    if (!exchange->storing && !exchange->answer_ended) {
+    if (!exchange->storing && exchange->answer < ANSWER_ENDED) {
         return false;
     }
     if (exchange->silence_bytes == NO_ANSWER || exchange->answer_bytes - exchange->silence_bytes >= ORPHAN_STEP) {
@@ -214,7 +214,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
         .status = exchange->status,
         .body_bytes = exchange->answer_bytes,
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
-        .attempts = exchange->begun ? exchange->call.record.attempts : 0,
+        .attempts = exchange->phase == EXCHANGE_OPEN ? 0 : exchange->call.record.attempts,
         .reason = reason,
         .detail = exchange->rule,
     };
@@ -297,9 +297,8 @@ static void exchange_end(struct exchange *exchange)
     }
     exchange_log(exchange, becalm_reason_word(record->reason));
     bool keep = !exchange->wants_close && exchange->body_in.ended;
-    bool cut = exchange->answer_begun && !exchange->answer_ended;
-    bool tunnels = exchange->tunnels;
-    bool broken = exchange->cancelled;
+    enum answer_phase answer = exchange->answer;
+    bool broken = exchange->client_broke;
     exchange_free(exchange);
     if (client == NULL) {
         return;
@@ -307,14 +306,28 @@ static void exchange_end(struct exchange *exchange)
     client->exchange = NULL;
     if (broken) {
         client_close(client);
-    } else if (cut) {
+        return;
+    }
+    switch (answer) {
+    case ANSWER_BEGUN:
         client_abort(client);
-    } else if (!tunnels) {
+        break;
+    case ANSWER_NONE:
+    case ANSWER_ENDED:
         client_done(client, keep);
+        break;
+    case ANSWER_TUNNEL: /* the client is the tunnel's now */
+        break;
     }
 }
 
 /* Steps. */
+
+static void exchange_enter(struct exchange *exchange, enum exchange_phase phase)
+{
+    BECALM_ASSERT(phase > exchange->phase);
+    exchange->phase = phase;
+}
 
 static struct becalm_text host_name(const struct snapshot_service *service, uint32_t host)
 {
@@ -415,10 +428,10 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
         answer_begin(exchange, exchange->offer, action);
     }
     if ((action->flags & BECALM_DO_FINISH) != 0) {
-        if (!exchange->answer_begun && exchange->client != NULL) {
+        if (exchange->answer == ANSWER_NONE && exchange->client != NULL) {
             answer_finish(exchange, action);
         }
-        exchange->over = true;
+        exchange_enter(exchange, EXCHANGE_OVER);
     }
 }
 
@@ -444,7 +457,7 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
         exchange->passing = NULL;
         attempt_free(attempt);
     }
-    if (!exchange->over && action.wake_at != exchange->timer_at) {
+    if (exchange->phase != EXCHANGE_OVER && action.wake_at != exchange->timer_at) {
         exchange->timer_at = action.wake_at;
         wheel_arm(&exchange->worker->loop.wheel, &exchange->timer, action.wake_at);
     }
@@ -465,27 +478,27 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
     if (outcome != NULL) {
         event.outcome = *outcome;
     }
-    BECALM_ASSERT(!exchange->over);
+    BECALM_ASSERT(exchange->phase == EXCHANGE_CALLING);
     if (kind == BECALM_EVENT_TIMER) {
         exchange->timer_at = BECALM_NEVER; /* it has fired */
     }
     exchange->in_step = true;
     step(exchange, &event, &serve);
     exchange->offer = NULL;
-    while (exchange->pending != 0 && !exchange->over) {
+    while (exchange->pending != 0 && exchange->phase != EXCHANGE_OVER) {
         uint32_t failed = (uint32_t)__builtin_ctz(exchange->pending);
         exchange->pending &= exchange->pending - 1;
         event = (struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = failed, .outcome = exchange->end[failed]};
         step(exchange, &event, &serve);
     }
-    if (exchange->cancelled && !exchange->over && !exchange_outlives(exchange)) {
+    if (exchange->client_broke && exchange->phase != EXCHANGE_OVER && !exchange_outlives(exchange)) {
         event = (struct becalm_event){.kind = BECALM_EVENT_CANCEL};
         step(exchange, &event, &serve);
     }
     exchange->in_step = false;
-    bool over = exchange->over;
-    if (exchange->cancelled && !over) {
-        exchange->cancelled = false;
+    bool over = exchange->phase == EXCHANGE_OVER;
+    if (exchange->client_broke && !over) {
+        exchange->client_broke = false;
         client_close(exchange->client); /* the call goes on without it */
     }
     if (serve) {
@@ -525,7 +538,7 @@ void exchange_serve(struct exchange *exchange)
 /* With a key, as long as there will be something to store: what was asked for must not be done twice. */
 bool exchange_outlives(const struct exchange *exchange)
 {
-    return exchange->holds_key && exchange->body_in.ended && (!exchange->answer_begun || exchange->storing);
+    return exchange->holds_key && exchange->body_in.ended && (exchange->answer == ANSWER_NONE || exchange->storing);
 }
 
 void exchange_cancel(struct exchange *exchange)
@@ -537,7 +550,7 @@ void exchange_cancel(struct exchange *exchange)
     BECALM_ASSERT(!exchange->in_step && exchange->orphan_link == NULL);
     if (exchange_outlives(exchange)) {
         orphan_begin(exchange);
-    } else if (exchange->begun) {
+    } else if (exchange->phase == EXCHANGE_CALLING) {
         exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
     } else {
         exchange_free(exchange);
@@ -546,7 +559,8 @@ void exchange_cancel(struct exchange *exchange)
 
 void exchange_left(struct exchange *exchange)
 {
-    if (exchange->begun && !exchange->holds_key) { /* with a key it goes on, also when its client is gone for certain */
+    if (exchange->phase == EXCHANGE_CALLING &&
+        !exchange->holds_key) { /* with a key it goes on, also when its client is gone for certain */
         exchange_event(exchange, BECALM_EVENT_LEFT, 0, NULL);
     }
 }
@@ -628,8 +642,8 @@ static void exchange_begin(struct exchange *exchange)
         .owner = exchange,
     };
     read_deadline(exchange, &request);
-    exchange->begun = true;
-    client->state = CLIENT_BUSY;
+    exchange_enter(exchange, EXCHANGE_CALLING);
+    client_enter(client, CLIENT_BUSY);
     exchange->timer_at = BECALM_NEVER;
     becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
     meter_add(&exchange->meter->active, 1);
@@ -670,7 +684,7 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
     exchange->rule = detail;
     exchange_log(exchange, reason);
     exchange_discard(exchange);
-    client->state = CLIENT_BUSY;
+    client_enter(client, CLIENT_BUSY);
     if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
         client_done(client, keep);
     } else {
@@ -780,10 +794,10 @@ static void body_ended(struct exchange *exchange)
 
 bool exchange_wants_body(const struct exchange *exchange)
 {
-    if (exchange->body_in.ended || exchange->over) {
+    if (exchange->body_in.ended || exchange->phase == EXCHANGE_OVER) {
         return false;
     }
-    if (!exchange->begun) {
+    if (exchange->phase == EXCHANGE_OPEN) {
         return true;
     }
     const struct attempt *attempt = exchange->attempt[0];
@@ -794,7 +808,7 @@ bool exchange_wants_body(const struct exchange *exchange)
 enum upload exchange_upload(const struct exchange *exchange)
 {
     const struct attempt *attempt = exchange->attempt[0];
-    if (!exchange->begun || !exchange->body_streams || attempt == NULL || attempt->through ||
+    if (exchange->phase == EXCHANGE_OPEN || !exchange->body_streams || attempt == NULL || attempt->through ||
         attempt->state < ATTEMPT_SENT) {
         return UPLOAD_NONE;
     }
@@ -804,8 +818,8 @@ enum upload exchange_upload(const struct exchange *exchange)
 /* Awaited from the client: not held up by the host, nor answered before it was read. */
 static bool body_awaited(const struct exchange *exchange)
 {
-    return !exchange->body_in.ended && !exchange->answer_begun &&
-           (!exchange->begun || exchange_upload(exchange) == UPLOAD_CLIENT);
+    return !exchange->body_in.ended && exchange->answer == ANSWER_NONE &&
+           (exchange->phase == EXCHANGE_OPEN || exchange_upload(exchange) == UPLOAD_CLIENT);
 }
 
 becalm_ns exchange_body_due(const struct exchange *exchange)
@@ -842,7 +856,7 @@ static void body_came(struct exchange *exchange, uint64_t bytes)
 static void refuse_malformed(struct exchange *exchange, const char *what)
 {
     exchange->wants_close = true;
-    if (exchange->begun) {
+    if (exchange->phase != EXCHANGE_OPEN) {
         client_abort(exchange->client);
     } else {
         refuse(exchange, 400, "http_request_error", "bad_request", what);
@@ -880,7 +894,7 @@ bool exchange_take_body(struct exchange *exchange, const char **at, const char *
         if (exchange->body_bytes > settings->max_body) {
             *at = end;
             exchange->wants_close = true;
-            if (exchange->begun) {
+            if (exchange->phase != EXCHANGE_OPEN) {
                 client_abort(exchange->client);
             } else {
                 refuse_body(exchange);
@@ -892,7 +906,7 @@ bool exchange_take_body(struct exchange *exchange, const char **at, const char *
             return false;
         }
     }
-    if (exchange->begun) {
+    if (exchange->phase != EXCHANGE_OPEN) {
         if (exchange->attempt[0] != NULL) {
             attempt_body(exchange->attempt[0]); /* may end the exchange */
         }
@@ -1010,7 +1024,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
      * request. */
     exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
     exchange->upgrades = head->one_protocol && allows_upgrade(exchange->view->snapshot->settings, bytes, head);
-    client->state = CLIENT_BODY;
+    client_enter(client, CLIENT_BODY);
     struct route route;
     if (!exchange_route(exchange, &route)) {
         refuse(exchange, 400, "http_request_error", "bad_path", "the request's target is not a proper path");

@@ -96,6 +96,21 @@ struct kept {
     struct bytes bytes; /* as answer_fields() made them, then the body */
 };
 
+/* How far an exchange has come. exchange_enter() alone moves it, forwards. */
+enum exchange_phase {
+    EXCHANGE_OPEN,    /* its request is being read and checked; there is no call yet */
+    EXCHANGE_CALLING, /* the engine has its call */
+    EXCHANGE_OVER     /* the call has finished: the exchange ends with the step that it is in */
+};
+
+/* How far the answer has come. answer_enter() alone moves it, forwards. */
+enum answer_phase {
+    ANSWER_NONE,  /* nothing of it was written; 1xx don't count */
+    ANSWER_BEGUN, /* its head was written: if it ends so, the client's connection is cut */
+    ANSWER_ENDED, /* all of it was written */
+    ANSWER_TUNNEL /* it was 101, or CONNECT's: from now on bytes go both ways, and the exchange ends */
+};
+
 struct exchange {
     struct timer timer; /* the call's */
     struct exchange *next;
@@ -107,9 +122,8 @@ struct exchange {
     struct meter *meter;
     bool in_step;     /* failures that arise while the engine's actions are done wait their turn */
     uint32_t pending; /* bit n: slot n is over, as end[n] says */
-    bool begun;       /* the call is */
-    bool over;
-    bool cancelled; /* the client's connection broke in the middle of a step */
+    enum exchange_phase phase;
+    bool client_broke; /* in the middle of a step, by what was written to it */
     becalm_ns timer_at;
     enum becalm_reason wait_why;      /* before the retry that is sent next: why */
     uint32_t grpc_status;             /* of the latest failed answer; BECALM_GRPC_NONE: none */
@@ -149,12 +163,10 @@ struct exchange {
     /* The answer. */
     uint32_t status;  /* told to the client; 0: not yet */
     uint32_t interim; /* how many 1xx were passed on */
-    bool answer_begun;
-    bool answer_ended;
+    enum answer_phase answer;
     bool answer_chunked;
     bool event_stream; /* it may be silent for longer than others; known once its head has gone */
     uint64_t answer_bytes;
-    bool tunnels; /* the answer was 101, or CONNECT's: from now on bytes go both ways */
     struct attempt *passing;
     const struct offer *offer; /* while the engine is asked about it */
     struct kept kept;
@@ -244,6 +256,7 @@ void exchange_drop_body(struct exchange *);      /* what of it was sent on */
 uint64_t exchange_held(const struct exchange *); /* bytes of the buffers that maxBuffered is about */
 
 /* exchange_answer.c */
+void answer_enter(struct exchange *, enum answer_phase);
 void answer_classify(struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
 void answer_keep(struct exchange *, const struct offer *); /* in case that no better one comes */
 /* A 1xx before the answer. False: the client's connection broke by it, and the exchange is gone. */
@@ -264,9 +277,9 @@ void attempt_got(struct attempt *, enum upstream_result); /* what was asked of u
 void attempt_accepted(struct attempt *);                  /* by a connection of its own, and then it is connected */
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, int error); /* an errno */
-void attempt_waits(struct attempt *); /* in our own line for a connection: its host has not seen it */
-void attempt_goes(struct attempt *);  /* its turn has come */
-bool attempt_has_no_host(const struct attempt *);        /* its service refuses everybody: it need not even try */
+void attempt_waits(struct attempt *);             /* in our own line for a connection: its host has not seen it */
+void attempt_goes(struct attempt *);              /* its turn has come */
+bool attempt_has_no_host(const struct attempt *); /* its service refuses everybody: it need not even try */
 void attempt_ready(struct attempt *, uint32_t events);
 void attempt_stalled(struct attempt *);        /* nothing moves any more, of its answer or of the upload before it */
 void attempt_resume(struct attempt *);         /* the client takes bytes again */

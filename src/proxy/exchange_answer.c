@@ -17,6 +17,12 @@
 #define VIA_BECALM     "via: 1.1 becalm\r\n"
 #define VIA_BECALM_1_0 "via: 1.0 becalm\r\n" /* the host spoke HTTP/1.0 */
 
+void answer_enter(struct exchange *exchange, enum answer_phase phase)
+{
+    BECALM_ASSERT(phase > exchange->answer);
+    exchange->answer = phase;
+}
+
 void answer_classify(struct attempt *attempt, const char *bytes, const struct h1_head *head,
                      struct becalm_outcome *outcome)
 {
@@ -125,8 +131,8 @@ bool answer_interim(struct exchange *exchange, const char *bytes, const struct h
     struct worker *worker = exchange->worker;
     struct client *client = exchange->client;
     struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
-    if (client == NULL || exchange->head->minor == 0 || exchange->answer_begun || exchange->interim == INTERIM_MAX ||
-        client_blocked(client)) {
+    if (client == NULL || exchange->head->minor == 0 || exchange->answer != ANSWER_NONE ||
+        exchange->interim == INTERIM_MAX || client_blocked(client)) {
         return true;
     }
     exchange->interim++;
@@ -272,7 +278,7 @@ static __attribute__((noinline)) void gather_trailers(struct gather *gather, str
 /* The trailers that may be passed on, and the last empty line. */
 static void gather_end(struct gather *gather, struct exchange *exchange, const struct attempt *attempt)
 {
-    exchange->answer_ended = true;
+    answer_enter(exchange, ANSWER_ENDED);
     if (!exchange->answer_chunked) {
         return;
     }
@@ -306,14 +312,14 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     gather.count = 0;
     exchange->status = offer->attempt->status;
     exchange->rule = NULL; /* of an attempt before */
-    exchange->answer_begun = true;
+    answer_enter(exchange, ANSWER_BEGUN);
     if (exchange->holds_key) {
         key_store_begin(exchange, offer);
         key_store_more(exchange, offer->pieces);
     }
     put_head(&out, exchange, offer, action);
     if (out.full) {
-        exchange->cancelled = true; /* a head that large was not let in */
+        exchange->client_broke = true; /* a head that large was not let in */
         key_end(exchange, false);
         return;
     }
@@ -329,7 +335,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     } else {
         exchange->event_stream = is_event_stream(offer);
     }
-    exchange->cancelled = !gather_write(&gather, exchange);
+    exchange->client_broke = !gather_write(&gather, exchange);
 }
 
 bool answer_more(struct exchange *exchange, const struct pieces *pieces, bool ended)
@@ -367,7 +373,7 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     h1_put_chars(&out, exchange->wants_close ? "connection: close\r\n\r\n" : "\r\n");
     struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, exchange->is_head ? 0 : body.length}};
     exchange->answer_bytes += part[1].iov_len;
-    exchange->cancelled = out.full || !client_write(exchange->client, part, 2);
+    exchange->client_broke = out.full || !client_write(exchange->client, part, 2);
 }
 
 /* The wire says more than the engine's outcome: RFC 9209 has a word for each. */
@@ -430,13 +436,13 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     }
     exchange->status = usual.status;
     exchange->answer_bytes += own_write(&out, &own);
-    exchange->cancelled = !client_write(exchange->client, &(struct iovec){out.at, out.length}, 1);
+    exchange->client_broke = !client_write(exchange->client, &(struct iovec){out.at, out.length}, 1);
 }
 
 void answer_finish(struct exchange *exchange, const struct becalm_action *action)
 {
     exchange->wants_close |= exchange->worker->draining || !exchange->body_in.ended;
-    exchange->answer_begun = exchange->answer_ended = true;
+    answer_enter(exchange, ANSWER_ENDED);
     if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
         answer_kept(exchange, action);
     } else {

@@ -27,7 +27,7 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     };
     meter_code(exchange->meter, answer->status);
     bool written = !out.full && client_write(client, part, 2);
-    client->state = CLIENT_BUSY;
+    client_enter(client, CLIENT_BUSY);
     exchange->status = answer->status;
     exchange->answer_bytes = part[1].iov_len;
     exchange_log(exchange, "replayed");

@@ -83,7 +83,7 @@ static void turn_away(struct client *client, enum metrics_bound bound, const cha
         return;
     }
     worker->room.turned_away++;
-    client->state = CLIENT_BUSY;
+    client_enter(client, CLIENT_BUSY);
     client_refuse(client, 503, reason, what);
 }
 

@@ -105,7 +105,7 @@ static bool flush_far(struct tunnel *tunnel)
     struct worker *worker = tunnel->client->worker;
     ssize_t sent = wire_blocked(&tunnel->far) ? buffered_write(worker, &tunnel->far, NULL, 0) : 0;
     if (sent > 0) {
-        tunnel->client->since = worker->loop.now;
+        client_moves(tunnel->client);
     }
     return sent >= 0;
 }
@@ -161,7 +161,7 @@ static bool pump_out(struct tunnel *tunnel)
         if (got == WIRE_BROKEN) {
             return false;
         }
-        client->since = worker->loop.now;
+        client_moves(client);
         if (got > 0 && !pass_out(tunnel, worker->in, (size_t)got)) {
             return false;
         }
@@ -188,7 +188,7 @@ static bool pump_in(struct tunnel *tunnel)
         if (got == WIRE_BROKEN) {
             return false;
         }
-        client->since = worker->loop.now;
+        client_moves(client);
         if (got > 0 && !pass_in(tunnel, worker->in, (size_t)got)) {
             return false;
         }
@@ -296,9 +296,9 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     upstream_close(upstream);
     upstream_disown(client);
     exchange->status = attempt->status;
-    exchange->answer_begun = exchange->answer_ended = exchange->tunnels = true;
+    answer_enter(exchange, ANSWER_TUNNEL);
     client->tunnel = tunnel;
-    client->state = CLIENT_TUNNEL;
+    client_enter(client, CLIENT_TUNNEL);
     /* What the client sent early goes first. */
     fine = fine && pass_out(tunnel, bytes_at(&client->in), bytes_left(&client->in));
     buffered_free(client->worker, &client->in);

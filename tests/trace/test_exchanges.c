@@ -107,6 +107,25 @@ static void test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_on
                      "[510ms] client 1 hears 503 and 5 bytes\n");
 }
 
+static void test_exchange__an_answer_that_comes_in_pieces(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, GET);
+    lab_host_says(&lab, 1, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    lab_pass(&lab, 10 * MS);
+    lab_host_says(&lab, 1, "0\r\n\r\n");
+    lab_client_says(&lab, 1, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n"); /* it has ended, and both connections go on */
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] host a1 says 200 and 10 bytes\n"
+                     "[  0ms] client 1 hears 200 and 10 bytes\n"
+                     "[ 10ms] host a1 says 5 bytes\n"
+                     "[ 10ms] client 1 hears 5 bytes\n"
+                     "[ 10ms] client 1 says GET /b\n"
+                     "[ 10ms] host a1 hears GET /b\n");
+}
+
 static void test_exchange__an_answer_that_is_cut_is_cut_for_the_client(void **state)
 {
     (void)state;
@@ -445,6 +464,7 @@ static void test_exchange__two_endpoints_of_one_gate_are_served_in_turn(void **s
 BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_test(test_exchange__a_retry),
              cmocka_unit_test(test_exchange__a_hedge_and_its_loser),
              cmocka_unit_test(test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_one_comes),
+             cmocka_unit_test(test_exchange__an_answer_that_comes_in_pieces),
              cmocka_unit_test(test_exchange__an_answer_that_is_cut_is_cut_for_the_client),
              cmocka_unit_test(test_exchange__a_silent_answer_is_cut_after_idle_timeout),
              cmocka_unit_test(test_exchange__a_host_that_hangs_is_given_up),
