@@ -660,7 +660,8 @@ def test_it_answers_when_there_are_no_descriptors_left(pair):
     wait_until(lambda: gateway.open_fds() == 64)
     answers = [admin(gateway, path=path) for path in ("/healthz", "/api/state", "/metrics") * 5]
     assert [answer.status for answer in answers] == [200] * len(answers)
-    assert "close" in [answer.get("connection") for answer in answers], "each gets the one that is kept for it"
+    # Each gets the one that is kept for it, once nobody has given another back a moment before.
+    wait_until(lambda: admin(gateway, path="/healthz").get("connection") == "close")
     for wire in crowd:
         wire.close()
     wait_until(lambda: admin(gateway, path="/healthz").get("connection") is None)

@@ -69,6 +69,7 @@ def test_what_waits_in_vain_for_a_connection_is_held_against_nobody(pair, role):
         gateway.expect_metric(30, "becalm_shed_total", reason="no_connection")
     wait_until(lambda: limit(gateway)["answers"] == 0)
     assert gateway.ask().status == 200 and host.count("/") == 1
+    wait_until(lambda: len(gateway.access()) >= 31)  # the log is written behind the answers
     lines = [json.loads(line) for line in gateway.access()]
     assert sum(line["reason"] == "no_connection" and line["status"] == 503 for line in lines) == 30
 

@@ -99,7 +99,7 @@ static void test_exchange_memory__random_scripts_leave_nothing_behind(void **sta
 {
     (void)state;
     uint64_t random = 4711;
-    uint32_t runs = getenv("BECALM_SOAK") == NULL ? 200 : 20000;
+    uint32_t runs = getenv("BECALM_SOAK") == NULL ? 60 : 20000;
     for (uint32_t run = 0; run < runs; run++) {
         uint8_t script[160];
         for (size_t i = 0; i < sizeof script; i++) {
