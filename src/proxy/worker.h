@@ -40,16 +40,16 @@ struct view {
 
 /* What other threads ask of a worker, as bits. */
 enum worker_order {
-    WORKER_SNAPSHOT = 1, /* there is a new one */
-    WORKER_PARKED = 256, /* a host that calls wait for is back */
-    WORKER_SERVE = 2,    /* a slot of some gate came free */
-    WORKER_DRAIN = 16,   /* tell clients with every answer to close */
-    WORKER_CLOSE = 4,    /* stop accepting; close what is idle, and the rest after its answer */
-    WORKER_LEAVE = 512,  /* the end is near: tell websockets */
-    WORKER_STOP = 8,     /* end now */
-    WORKER_ROOM = 32,    /* another worker's client wants the place of an idle connection */
-    WORKER_ROOMED = 64,  /* all others have looked for one */
-    WORKER_SHRINK = 128  /* too much is waiting, and the largest buffer is here */
+    WORKER_SNAPSHOT = 1 << 0, /* there is a new one */
+    WORKER_SERVE = 1 << 1,    /* a slot of some gate came free */
+    WORKER_PARKED = 1 << 2,   /* a host that calls wait for is back */
+    WORKER_DRAIN = 1 << 3,    /* tell clients with every answer to close */
+    WORKER_CLOSE = 1 << 4,    /* stop accepting; close what is idle, and the rest after its answer */
+    WORKER_LEAVE = 1 << 5,    /* the end is near: tell websockets */
+    WORKER_STOP = 1 << 6,     /* end now */
+    WORKER_ROOM = 1 << 7,     /* another worker's client wants the place of an idle connection */
+    WORKER_ROOMED = 1 << 8,   /* all others have looked for one */
+    WORKER_SHRINK = 1 << 9    /* too much is waiting, and the largest buffer is here */
 };
 
 struct worker {
@@ -75,7 +75,6 @@ struct worker {
     BECALM_ATOMIC(uint64_t) largest; /* the bytes of its largest holder, or nearly: for the others */
     becalm_ns shrink_told_at;
     uint32_t head_room; /* maxHeaderBytes */
-    BECALM_ATOMIC(uint32_t) client_count;
     BECALM_ATOMIC(uint32_t) exchange_count;
     struct exchange *orphans; /* calls that go on without their client */
     struct exchange *spare;   /* exchanges to be used again */
