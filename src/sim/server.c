@@ -434,7 +434,8 @@ void arrival_count(struct world *w, const struct attempt *attempt, enum listener
 static void tell_accepted(struct world *w, uint32_t id)
 {
     const struct attempt *attempt = attempt_at(w, id);
-    if (attempt->call != NOTHING && !attempt->connected && call_wants_accepted(w, attempt->call)) {
+    if (w->hop[attempt->hop].may_refuse && attempt->call != NOTHING && !attempt->connected &&
+        call_wants_accepted(w, attempt->call)) {
         clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[attempt->hop].link),
                                              .kind = ATTEMPT_ACCEPTED,
                                              .id = id,
