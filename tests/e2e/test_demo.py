@@ -61,7 +61,7 @@ class Demo:
         status, _, body = self.ask(path, "POST", **{"content-type": "application/json"})
         assert status == 200, body
 
-    def until(self, claim, seconds=60):
+    def until(self, claim, seconds=300):  # a guard: a busy machine needs its time for a storm
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             state = self.state(since=2**31)
@@ -74,10 +74,10 @@ class Demo:
         """It must end with 0, soon, and without a sanitizer's report."""
         self.process.send_signal(how)
         try:
-            out, err = self.process.communicate(timeout=30)
+            out, err = self.process.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.communicate(timeout=30)
+            self.process.communicate(timeout=120)
             raise
         assert err == ""
         assert self.process.returncode == 0
@@ -92,6 +92,7 @@ def demo():
         started.end()
 
 
+@same_in_every_build
 def test_one_lane_storms_and_the_other_is_back_soon(demo):
     """The fault stays until there is a storm. On a quiet machine that is 27 times, and Becalm back after 1 to 4 s; on one
     that has hardly a moment for it beside the storm next door, when others leave it one. More than 3 x 3 x 3 for a call
@@ -99,7 +100,7 @@ def test_one_lane_storms_and_the_other_is_back_soon(demo):
     demo.order("/api/fault/dead")
     demo.until(lambda state: state["lanes"][0]["peakFactor"] > 5)
     demo.order("/api/fault/healthy")
-    demo.until(lambda state: state["lanes"][1]["state"] == "back", 150)
+    demo.until(lambda state: state["lanes"][1]["state"] == "back")
     naive, becalm = demo.until(lambda state: state["lanes"][1]["goodTotal"] > state["lanes"][0]["goodTotal"])["lanes"]
     assert becalm["peakFactor"] < 2 and naive["peakFactor"] < 27.5
     assert naive.get("recoveredTick", 2**31) > becalm["recoveredTick"]
