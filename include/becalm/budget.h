@@ -67,7 +67,7 @@ struct becalm_budget_policy {
 struct becalm_budget {
     BECALM_ATOMIC(uint64_t) word; /* what the kind decides by: tokens left, instant of fullness, or retries and calls */
     BECALM_ATOMIC(uint64_t) cap;  /* earned: the cap, and until when it stands */
-    BECALM_ATOMIC(uint64_t) lost; /* earned: the share of the latest retries that were lost, in ppm */
+    BECALM_ATOMIC(uint64_t) lost; /* earned: how the latest retries ended, and after what */
     /* A window follows, with lanes for first attempts, retries sent, successful attempts, attempts that ended. There is
      * no pointer to it, so that processes can share a budget in memory that each of them maps elsewhere. */
 };
@@ -78,6 +78,7 @@ struct becalm_spend {
     becalm_ns taken_at;
     uint32_t cell;
     bool held;
+    bool hard; /* the attempt before it timed out or was rejected: what overload looks like */
 };
 
 /* How a spend ends. */

@@ -188,21 +188,28 @@ static void stock_drop(struct becalm_budget *b, uint64_t amount)
 
 /* ----------------------------------------------------------------------------------------------------------- earned */
 
-/* The cap is max(1, min(10, W/10), W/50) tokens; in fiftieths of a token it needs no fraction. Summing W takes longer
- * than everything else here, so it is kept in one word {tick:38, fiftieths:26} and done once a tick. A cap never
- * decides whether a retry is allowed, because it is at least the price of one: it only says how much may be banked, and
- * for that a figure that is one tick old will do. */
+/* The cap is max(1, min(10, W/10), W/50) tokens, and 2 at least where retries win; in fiftieths of a token it needs no
+ * fraction. Summing W takes longer than everything else here, so it is kept in one word {tick:42, fiftieths:22} with
+ * the tick until which it stands. A cap never decides whether a retry is allowed, because it is at least the price of
+ * one: it only says how much may be banked. For that a figure that is 67 ms old will do where there is much traffic;
+ * where there is little, a page of fifty calls may begin and be half over in that time, and must be seen. */
 #define FIFTIETH  (BECALM_TOKEN / 50)
-#define CAP_BITS  26u
+#define CAP_BITS  22u
 #define CAP_MASK  ((UINT64_C(1) << CAP_BITS) - 1)
-#define TICK_BITS 26u /* 2^26 ns: 67 ms */
+#define TICK_BITS 22u /* 2^22 ns: 4 ms */
+#define MUCH      500u
+#define MUCH_FOR  16u /* ticks: 67 ms */
+
+static uint64_t earned_floor(const struct becalm_budget *b);
 
 static uint64_t cap_word(const struct becalm_budget *b, becalm_ns now)
 {
     uint64_t w = least(becalm_window_sum(window_of(b), now, FIRST), CAP_MASK);
     uint64_t banked = least(500, 5 * w);
     uint64_t cap = w > banked ? w : banked;
-    return now >> TICK_BITS << CAP_BITS | (cap > 50 ? cap : 50);
+    uint64_t floor = earned_floor(b);
+    uint64_t until = (now >> TICK_BITS) + (w < MUCH ? 0 : MUCH_FOR - 1);
+    return until << CAP_BITS | (cap > floor ? cap : floor);
 }
 
 /* An older now, and the time until a carried cap runs out, find a tick ahead of them and leave the word alone. */
@@ -239,37 +246,85 @@ static uint64_t earned_price(const struct becalm_budget_policy *policy, enum bec
 
 /* Retries that win cost the callee little and are worth a lot; those that lose are the storm. So what a success earns
  * follows how the latest retries ended: LOST as 1, WON as 0, each with a weight of a quarter. It starts at 0, because a
- * quiet caller has few retries to learn from, and the first that loses is paid from the start. */
-#define LOST_WEIGHT 4
-#define LOST_FEW    (MILLION / 5)      /* up to here a success earns five times the share, ... */
-#define LOST_MANY   (MILLION * 2 / 5)  /* ... from here on the share itself, ... */
-#define LOST_MOST   (MILLION * 7 / 10) /* ... and from here on half of it */
+ * quiet caller has few retries to learn from, and the first that loses is paid from the start.
+ *
+ * How many may be lost depends on what they were for. Timeouts and rejections are what overload looks like. Where
+ * nearly all of the latest retries followed another failure, half of them may be lost: a bad host behind one address
+ * fails as often however often it is asked. Both shares are in one word {retries have won:1, hard:20, lost:20}. */
+#define LEARN_WEIGHT 4
+#define SHARE_BITS   20u
+#define SHARE_MASK   ((UINT64_C(1) << SHARE_BITS) - 1)
+#define HAVE_WON     (UINT64_C(1) << 2 * SHARE_BITS)
+#define HARD_FEW     (MILLION / 10)
 
-static uint64_t earned_lost(const struct becalm_budget *b)
+/* Up to `few` a success earns five times the share, from `many` on the share itself, from `most` on half of it. */
+struct earned_rule {
+    uint64_t few, many, most;
+};
+
+static const struct earned_rule rule_hard = {MILLION / 5, MILLION * 2 / 5, MILLION * 7 / 10};
+static const struct earned_rule rule_plain = {MILLION / 2, MILLION * 9 / 10, MILLION * 9 / 10};
+
+static uint64_t learned(const struct becalm_budget *b)
 {
     return atomic_load_explicit(&b->lost, memory_order_relaxed);
 }
 
-static void earned_learn(struct becalm_budget *b, bool lost)
+static uint64_t lost_in(uint64_t word)
 {
-    uint64_t share = earned_lost(b);
+    return word & SHARE_MASK;
+}
+
+static uint64_t hard_in(uint64_t word)
+{
+    return word >> SHARE_BITS & SHARE_MASK;
+}
+
+static bool learned_is_sound(uint64_t word)
+{
+    return lost_in(word) <= MILLION && hard_in(word) <= MILLION && word < 2 * HAVE_WON;
+}
+
+static const struct earned_rule *rule_of(uint64_t word)
+{
+    return hard_in(word) > HARD_FEW ? &rule_hard : &rule_plain;
+}
+
+static uint64_t moved(uint64_t share, bool up)
+{
+    return share - share / LEARN_WEIGHT + (up ? MILLION / LEARN_WEIGHT : 0);
+}
+
+static void earned_learn(struct becalm_budget *b, bool lost, bool hard)
+{
+    uint64_t word = learned(b);
     uint64_t next;
     do {
-        next = share - share / LOST_WEIGHT + (lost ? MILLION / LOST_WEIGHT : 0);
-    } while (
-        !atomic_compare_exchange_weak_explicit(&b->lost, &share, next, memory_order_relaxed, memory_order_relaxed));
+        next = moved(hard_in(word), hard) << SHARE_BITS | moved(lost_in(word), lost);
+        next |= (word & HAVE_WON) | (lost ? 0 : HAVE_WON);
+    } while (!atomic_compare_exchange_weak_explicit(&b->lost, &word, next, memory_order_relaxed, memory_order_relaxed));
+}
+
+/* In fiftieths: a quiet caller may bank a second retry once one has won, while few are lost. */
+static uint64_t earned_floor(const struct becalm_budget *b)
+{
+    uint64_t word = learned(b);
+    return (word & HAVE_WON) != 0 && lost_in(word) <= rule_hard.few ? 100 : 50;
 }
 
 /* What a success earns: never more than a token, for it is one success. */
 static uint64_t earned_by_success(const struct becalm_budget *b, const struct becalm_budget_policy *policy)
 {
-    uint64_t lost = earned_lost(b);
+    uint64_t word = learned(b);
+    const struct earned_rule *rule = rule_of(word);
+    uint64_t lost = lost_in(word);
     uint64_t share = policy->share_ppm;
-    if (lost >= LOST_MANY) {
-        return lost >= LOST_MOST ? share / 2 : share;
+    if (lost >= rule->many) {
+        return lost >= rule->most ? share / 2 : share;
     }
-    uint64_t above = lost > LOST_FEW ? lost - LOST_FEW : 0;
-    uint64_t more = share * (BECALM_EARNED_FAVOUR - 1) * (LOST_MANY - LOST_FEW - above) / (LOST_MANY - LOST_FEW);
+    uint64_t above = lost > rule->few ? lost - rule->few : 0;
+    uint64_t span = rule->many - rule->few;
+    uint64_t more = share * (BECALM_EARNED_FAVOUR - 1) * (span - above) / span;
     return least(share + more, BECALM_TOKEN);
 }
 
@@ -608,6 +663,14 @@ static bool pay(struct becalm_budget *b, const struct becalm_budget_policy *poli
     BECALM_UNREACHABLE();
 }
 
+/* What overload looks like: no answer in time, or turned away. */
+static bool is_hard(enum becalm_outcome_kind cause)
+{
+    unsigned hard = BECALM_OUTCOME_BIT(BECALM_OUTCOME_TIMED_OUT) | BECALM_OUTCOME_BIT(BECALM_OUTCOME_LATE) |
+                    BECALM_OUTCOME_BIT(BECALM_OUTCOME_REJECTED) | BECALM_OUTCOME_BIT(BECALM_OUTCOME_RATE_LIMITED);
+    return (BECALM_OUTCOME_BIT(cause) & hard) != 0;
+}
+
 BECALM__APART static bool take(struct becalm_budget *b, const struct becalm_budget_policy *policy,
                                const struct becalm_moment *at, enum becalm_outcome_kind cause,
                                struct becalm_spend *spend)
@@ -620,7 +683,8 @@ BECALM__APART static bool take(struct becalm_budget *b, const struct becalm_budg
     if (!counted) {
         becalm_window_note(window_of(b), at, LANE(RETRIED));
     }
-    *spend = (struct becalm_spend){.amount = price, .taken_at = at->now, .cell = counted ? 0 : at->cell, .held = true};
+    *spend = (struct becalm_spend){
+        .amount = price, .taken_at = at->now, .cell = counted ? 0 : at->cell, .held = true, .hard = is_hard(cause)};
     return true;
 }
 
@@ -647,7 +711,7 @@ void becalm_budget_give(struct becalm_budget *b, const struct becalm_budget_poli
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
         if (end != BECALM_SPEND_UNUSED) {
-            earned_learn(b, end == BECALM_SPEND_LOST);
+            earned_learn(b, end == BECALM_SPEND_LOST, spend->hard);
         }
         if (end != BECALM_SPEND_LOST) {
             stock_add(b, spend->amount, earned_cap(b, at->now));
@@ -795,7 +859,7 @@ static bool word_is_sound(const struct becalm_budget *b, const struct becalm_bud
     uint64_t cap = atomic_load_explicit(&b->cap, memory_order_relaxed);
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
-        return word <= CAP_MASK * FIFTIETH && earned_lost(b) <= MILLION &&
+        return word <= CAP_MASK * FIFTIETH && learned_is_sound(learned(b)) &&
                cap >> CAP_BITS <= becalm_ns_after(now, SPAN_PLAIN + BECALM_S) >> TICK_BITS;
     case BECALM_BUDGET_TOKENS:
         return tokens_come_back(policy)
@@ -866,7 +930,7 @@ void becalm_budget_carry(struct becalm_budget *to, const struct becalm_budget_po
         /* The new window knows no W yet, so the old cap stands until it has seen as much as the old one had. */
         uint64_t until = becalm_ns_after(now, SPAN_PLAIN) >> TICK_BITS << CAP_BITS;
         atomic_store_explicit(&to->cap, until | full / FIFTIETH, memory_order_relaxed);
-        atomic_store_explicit(&to->lost, earned_lost(from), memory_order_relaxed);
+        atomic_store_explicit(&to->lost, learned(from), memory_order_relaxed);
         word = have;
     } else if (to_policy->kind == BECALM_BUDGET_EARNED) {
         word = in_proportion(have, full, BECALM_TOKEN); /* the cap of an empty window */

@@ -196,12 +196,18 @@ static void test_budget__earned_is_paid_by_answers_that_are_no_failure(void **st
 }
 
 /* Retries that end as `end`, whatever is left of the budget. */
-static void retries_end(struct fixture *f, enum becalm_spend_end end, unsigned times)
+/* After timeouts, unless `plain`. */
+static void retries_end_after(struct fixture *f, enum becalm_spend_end end, unsigned times, bool plain)
 {
     for (unsigned i = 0; i < times; i++) {
-        struct becalm_spend spend = {.held = true};
+        struct becalm_spend spend = {.held = true, .hard = !plain};
         give(f, &spend, end);
     }
+}
+
+static void retries_end(struct fixture *f, enum becalm_spend_end end, unsigned times)
+{
+    retries_end_after(f, end, times, false);
 }
 
 static void test_budget__earned_two_successes_buy_one_retry_while_none_was_lost(void **state)
@@ -219,7 +225,7 @@ static void test_budget__earned_two_successes_buy_one_retry_while_none_was_lost(
 }
 
 /* What one success brings, in millionths, after so many retries were lost and then so many won. */
-static uint64_t brings(uint32_t share_ppm, unsigned lost, unsigned won)
+static uint64_t brings_after(uint32_t share_ppm, unsigned lost, unsigned won, bool plain)
 {
     struct becalm_budget_policy policy = defaults(BECALM_BUDGET_EARNED);
     policy.start = 0;
@@ -227,13 +233,18 @@ static uint64_t brings(uint32_t share_ppm, unsigned lost, unsigned won)
     struct fixture f;
     open_with(&f, &policy);
     begin(&f, 10);
-    retries_end(&f, BECALM_SPEND_LOST, lost);
-    retries_end(&f, BECALM_SPEND_UNUSED, 9); /* these say nothing */
-    retries_end(&f, BECALM_SPEND_WON, won);
+    retries_end_after(&f, BECALM_SPEND_LOST, lost, plain);
+    retries_end_after(&f, BECALM_SPEND_UNUSED, 9, !plain); /* these say nothing */
+    retries_end_after(&f, BECALM_SPEND_WON, won, plain);
     note(&f, BECALM_OUTCOME_OK, 1);
     uint64_t brought = left(&f);
     close_budget(&f);
     return brought;
+}
+
+static uint64_t brings(uint32_t share_ppm, unsigned lost, unsigned won)
+{
+    return brings_after(share_ppm, lost, won, false);
 }
 
 static void test_budget__earned_brings_more_while_retries_win_and_less_while_they_are_lost(void **state)
@@ -261,6 +272,79 @@ static void test_budget__earned_brings_more_while_retries_win_and_less_while_the
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_eq_u64(brings(10 * PERCENT, rows[i].lost, rows[i].won), rows[i].brings);
     }
+}
+
+/* Neither timeouts nor rejections: half of them may be lost. */
+static void test_budget__earned_brings_more_while_half_of_the_retries_win_and_nothing_looks_like_overload(void **state)
+{
+    (void)state;
+    check_eq_u64(brings_after(10 * PERCENT, 0, 0, true), 500000);
+    check_eq_u64(brings_after(10 * PERCENT, 2, 0, true), 500000); /* .44 */
+    check_eq_u64(brings_after(10 * PERCENT, 3, 0, true), 421875); /* .58 */
+    check_eq_u64(brings_after(10 * PERCENT, 5, 0, true), 237304); /* .76 */
+    check_eq_u64(brings_after(10 * PERCENT, 9, 0, true), 50000);  /* .92 */
+    check_eq_u64(brings_after(10 * PERCENT, 50, 0, true), 50000);
+    check_eq_u64(brings_after(10 * PERCENT, 50, 2, true), 437500); /* .56 */
+}
+
+/* Two retries were lost, .44: what that means depends on what they were for. */
+static void test_budget__earned_takes_timeouts_and_rejections_for_overload(void **state)
+{
+    (void)state;
+    static const enum becalm_outcome_kind kinds[] = {
+        BECALM_OUTCOME_TIMED_OUT, BECALM_OUTCOME_LATE,   BECALM_OUTCOME_REJECTED, BECALM_OUTCOME_RATE_LIMITED,
+        BECALM_OUTCOME_BROKEN,    BECALM_OUTCOME_FAILED, BECALM_OUTCOME_CONFLICT};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct fixture f;
+        open_kind(&f, BECALM_BUDGET_EARNED);
+        begin(&f, 100);
+        note(&f, BECALM_OUTCOME_OK, 100);
+        for (unsigned n = 0; n < 2; n++) {
+            struct becalm_spend spend = {0};
+            check_true(take_into(&f, kinds[i], &spend));
+            give(&f, &spend, BECALM_SPEND_LOST);
+        }
+        uint64_t before = left(&f);
+        note(&f, BECALM_OUTCOME_OK, 1);
+        check_eq_u64(left(&f) - before, i < 4 ? 100000 : 500000);
+        close_budget(&f);
+    }
+}
+
+static void test_budget__earned_a_quiet_caller_banks_a_second_retry_once_one_has_won(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_kind(&f, BECALM_BUDGET_EARNED);
+    note(&f, BECALM_OUTCOME_OK, 100);
+    check_eq_u64(left(&f), BECALM_TOKEN); /* nothing is known of retries */
+    retries_end(&f, BECALM_SPEND_WON, 1);
+    f.at.now += 10 * BECALM_MS;
+    note(&f, BECALM_OUTCOME_OK, 100);
+    check_eq_u64(left(&f), 2 * BECALM_TOKEN);
+    retries_end(&f, BECALM_SPEND_LOST, 1);
+    f.at.now += 10 * BECALM_MS;
+    check_eq_u64(left(&f), BECALM_TOKEN); /* one is lost: it may bank no more than one again */
+    retries_end(&f, BECALM_SPEND_WON, 1);
+    f.at.now += 10 * BECALM_MS;
+    note(&f, BECALM_OUTCOME_OK, 100);
+    check_eq_u64(drain(&f), 2); /* in an outage that is all */
+    close_budget(&f);
+}
+
+/* A page begins fifty calls at once: 5 ms later what they earn is banked. */
+static void test_budget__earned_sees_a_burst_of_a_quiet_caller_at_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_kind(&f, BECALM_BUDGET_EARNED);
+    begin(&f, 1);
+    note(&f, BECALM_OUTCOME_OK, 1);
+    begin(&f, 49);
+    f.at.now += 5 * BECALM_MS;
+    note(&f, BECALM_OUTCOME_OK, 20);
+    check_eq_u64(left(&f), 5 * BECALM_TOKEN);
+    close_budget(&f);
 }
 
 static void test_budget__earned_brings_one_token_at_most(void **state)
@@ -1324,56 +1408,61 @@ static void test_budget__is_not_sound_with_a_word_that_it_can_t_have_left(void *
     close_budget(&f);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_budget__is_sound_in_use_and_at_another_address),
-             cmocka_unit_test(test_budget__is_not_sound_with_a_word_that_it_can_t_have_left),
-             cmocka_unit_test(test_budget__earned_starts_with_one_retry_and_no_more),
-             cmocka_unit_test(test_budget__earned_holds_at_most_its_cap),
-             cmocka_unit_test(test_budget__earned_cap_has_fractions_of_a_token),
-             cmocka_unit_test(test_budget__earned_cap_counts_first_attempts_of_the_last_ten_seconds),
-             cmocka_unit_test(test_budget__earned_cap_is_at_most_one_tick_old),
-             cmocka_unit_test(test_budget__earned_is_paid_by_answers_that_are_no_failure),
-             cmocka_unit_test(test_budget__earned_two_successes_buy_one_retry_while_none_was_lost),
-             cmocka_unit_test(test_budget__earned_brings_more_while_retries_win_and_less_while_they_are_lost),
-             cmocka_unit_test(test_budget__earned_brings_one_token_at_most),
-             cmocka_unit_test(test_budget__earned_spends_no_more_in_an_outage_however_well_retries_went_before),
-             cmocka_unit_test(test_budget__earned_refunds_the_retry_that_won),
-             cmocka_unit_test(test_budget__earned_charges_half_after_an_attempt_that_was_never_sent),
-             cmocka_unit_test(test_budget__ratio_of_nothing_is_nothing),
-             cmocka_unit_test(test_budget__ratio_refuses_the_retry_that_would_exceed_its_percent),
-             cmocka_unit_test(test_budget__ratio_adds_its_floor_to_the_share),
-             cmocka_unit_test(test_budget__ratio_forgets_what_is_older_than_its_window),
-             cmocka_unit_test(test_budget__tokens_starts_full_and_refills_one_every_interval),
-             cmocka_unit_test(test_budget__tokens_an_older_now_refills_nothing),
-             cmocka_unit_test(test_budget__tokens_without_refill_is_a_plain_count),
-             cmocka_unit_test(test_budget__tokens_slower_than_one_a_second_are_exact_ten_an_hour),
-             cmocka_unit_test(test_budget__tokens_that_come_back_once_a_day_are_told_in_parts),
-             cmocka_unit_test(test_budget__tokens_survives_the_end_of_time_and_the_largest_numbers),
-             cmocka_unit_test(test_budget__tokens_turns_300_attempts_a_second_into_120),
-             cmocka_unit_test(test_budget__concurrency_is_the_larger_of_share_and_minimum),
-             cmocka_unit_test(test_budget__concurrency_retries_leave_its_denominator_alone),
-             cmocka_unit_test(test_budget__concurrency_ends_without_beginnings_do_no_harm),
-             cmocka_unit_test(test_budget__adaptive_lets_one_retry_through_an_empty_window),
-             cmocka_unit_test(test_budget__adaptive_scales_its_share_by_the_success_rate),
-             cmocka_unit_test(test_budget__grpc_retries_while_more_than_half_is_left),
-             cmocka_unit_test(test_budget__grpc_counts_thousandths_of_a_token),
-             cmocka_unit_test(test_budget__grpc_failure_is_what_would_be_retried_or_was_forbidden),
-             cmocka_unit_test(test_budget__aws_has_a_hundred_retries_or_fifty_after_timeouts),
-             cmocka_unit_test(test_budget__aws_refuses_what_costs_more_than_there_is),
-             cmocka_unit_test(test_budget__aws_success_refunds_its_own_cost_or_gives_one),
-             cmocka_unit_test(test_budget__none_allows_everything_and_counts_it),
-             cmocka_unit_test(test_budget__retry_ratio_is_retries_per_first_attempt),
-             cmocka_unit_test(test_budget__the_cap_is_what_is_left_before_any_retry),
-             cmocka_unit_test(test_budget__fill_is_the_share_of_what_it_may_hold),
-             cmocka_unit_test(test_budget__what_was_not_used_comes_back_exactly_and_once),
-             cmocka_unit_test(test_budget__a_spend_that_is_not_held_changes_nothing),
-             cmocka_unit_test(test_budget__two_levels_take_both_or_none),
-             cmocka_unit_test(test_budget__a_spend_of_another_policy_never_overfills),
-             cmocka_unit_test(test_budget__numbers_may_shrink_in_use),
-             cmocka_unit_test(test_budget__carry_keeps_the_fill_fraction),
-             cmocka_unit_test(test_budget__carry_to_the_same_policy_changes_nothing),
-             cmocka_unit_test(test_budget__carry_keeps_the_earned_cap_until_the_window_is_full_again),
-             cmocka_unit_test(test_budget__carry_keeps_how_retries_ended),
-             cmocka_unit_test(test_budget__defaults_pass_their_check),
-             cmocka_unit_test(test_budget__bad_parameters_are_refused_by_name),
-             cmocka_unit_test(test_budget__the_bounds_themselves_and_fields_of_other_kinds_are_accepted),
-             cmocka_unit_test(test_budget__the_largest_numbers_do_not_overflow))
+BECALM_TESTS(
+    cmocka_unit_test(test_budget__is_sound_in_use_and_at_another_address),
+    cmocka_unit_test(test_budget__is_not_sound_with_a_word_that_it_can_t_have_left),
+    cmocka_unit_test(test_budget__earned_starts_with_one_retry_and_no_more),
+    cmocka_unit_test(test_budget__earned_holds_at_most_its_cap),
+    cmocka_unit_test(test_budget__earned_cap_has_fractions_of_a_token),
+    cmocka_unit_test(test_budget__earned_cap_counts_first_attempts_of_the_last_ten_seconds),
+    cmocka_unit_test(test_budget__earned_cap_is_at_most_one_tick_old),
+    cmocka_unit_test(test_budget__earned_is_paid_by_answers_that_are_no_failure),
+    cmocka_unit_test(test_budget__earned_two_successes_buy_one_retry_while_none_was_lost),
+    cmocka_unit_test(test_budget__earned_brings_more_while_retries_win_and_less_while_they_are_lost),
+    cmocka_unit_test(test_budget__earned_brings_more_while_half_of_the_retries_win_and_nothing_looks_like_overload),
+    cmocka_unit_test(test_budget__earned_takes_timeouts_and_rejections_for_overload),
+    cmocka_unit_test(test_budget__earned_a_quiet_caller_banks_a_second_retry_once_one_has_won),
+    cmocka_unit_test(test_budget__earned_sees_a_burst_of_a_quiet_caller_at_once),
+    cmocka_unit_test(test_budget__earned_brings_one_token_at_most),
+    cmocka_unit_test(test_budget__earned_spends_no_more_in_an_outage_however_well_retries_went_before),
+    cmocka_unit_test(test_budget__earned_refunds_the_retry_that_won),
+    cmocka_unit_test(test_budget__earned_charges_half_after_an_attempt_that_was_never_sent),
+    cmocka_unit_test(test_budget__ratio_of_nothing_is_nothing),
+    cmocka_unit_test(test_budget__ratio_refuses_the_retry_that_would_exceed_its_percent),
+    cmocka_unit_test(test_budget__ratio_adds_its_floor_to_the_share),
+    cmocka_unit_test(test_budget__ratio_forgets_what_is_older_than_its_window),
+    cmocka_unit_test(test_budget__tokens_starts_full_and_refills_one_every_interval),
+    cmocka_unit_test(test_budget__tokens_an_older_now_refills_nothing),
+    cmocka_unit_test(test_budget__tokens_without_refill_is_a_plain_count),
+    cmocka_unit_test(test_budget__tokens_slower_than_one_a_second_are_exact_ten_an_hour),
+    cmocka_unit_test(test_budget__tokens_that_come_back_once_a_day_are_told_in_parts),
+    cmocka_unit_test(test_budget__tokens_survives_the_end_of_time_and_the_largest_numbers),
+    cmocka_unit_test(test_budget__tokens_turns_300_attempts_a_second_into_120),
+    cmocka_unit_test(test_budget__concurrency_is_the_larger_of_share_and_minimum),
+    cmocka_unit_test(test_budget__concurrency_retries_leave_its_denominator_alone),
+    cmocka_unit_test(test_budget__concurrency_ends_without_beginnings_do_no_harm),
+    cmocka_unit_test(test_budget__adaptive_lets_one_retry_through_an_empty_window),
+    cmocka_unit_test(test_budget__adaptive_scales_its_share_by_the_success_rate),
+    cmocka_unit_test(test_budget__grpc_retries_while_more_than_half_is_left),
+    cmocka_unit_test(test_budget__grpc_counts_thousandths_of_a_token),
+    cmocka_unit_test(test_budget__grpc_failure_is_what_would_be_retried_or_was_forbidden),
+    cmocka_unit_test(test_budget__aws_has_a_hundred_retries_or_fifty_after_timeouts),
+    cmocka_unit_test(test_budget__aws_refuses_what_costs_more_than_there_is),
+    cmocka_unit_test(test_budget__aws_success_refunds_its_own_cost_or_gives_one),
+    cmocka_unit_test(test_budget__none_allows_everything_and_counts_it),
+    cmocka_unit_test(test_budget__retry_ratio_is_retries_per_first_attempt),
+    cmocka_unit_test(test_budget__the_cap_is_what_is_left_before_any_retry),
+    cmocka_unit_test(test_budget__fill_is_the_share_of_what_it_may_hold),
+    cmocka_unit_test(test_budget__what_was_not_used_comes_back_exactly_and_once),
+    cmocka_unit_test(test_budget__a_spend_that_is_not_held_changes_nothing),
+    cmocka_unit_test(test_budget__two_levels_take_both_or_none),
+    cmocka_unit_test(test_budget__a_spend_of_another_policy_never_overfills),
+    cmocka_unit_test(test_budget__numbers_may_shrink_in_use),
+    cmocka_unit_test(test_budget__carry_keeps_the_fill_fraction),
+    cmocka_unit_test(test_budget__carry_to_the_same_policy_changes_nothing),
+    cmocka_unit_test(test_budget__carry_keeps_the_earned_cap_until_the_window_is_full_again),
+    cmocka_unit_test(test_budget__carry_keeps_how_retries_ended),
+    cmocka_unit_test(test_budget__defaults_pass_their_check),
+    cmocka_unit_test(test_budget__bad_parameters_are_refused_by_name),
+    cmocka_unit_test(test_budget__the_bounds_themselves_and_fields_of_other_kinds_are_accepted),
+    cmocka_unit_test(test_budget__the_largest_numbers_do_not_overflow))

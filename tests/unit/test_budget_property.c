@@ -34,6 +34,7 @@ struct totals {
     uint64_t price;   /* earned: millionths paid, and neither refunded nor given back */
     uint64_t earned;  /* earned: millionths that successes brought at most */
     uint64_t lost;    /* earned: share of the latest retries that were lost, ppm */
+    uint64_t hard;    /* earned: the same of those that followed a timeout or a rejection */
     uint64_t level;   /* models of tokens, grpc and aws: what is there, in the kind's own unit */
     becalm_ns at;     /* tokens: when the level was brought up to date */
 };
@@ -232,12 +233,14 @@ static void model_note(struct world *w, enum becalm_outcome_kind kind, bool retr
 }
 
 /* What one success brings by the table of docs/budget.md. */
-static uint64_t success_earns(uint64_t share, uint64_t lost)
+static uint64_t success_earns(uint64_t share, uint64_t lost, uint64_t hard)
 {
-    if (lost >= 700000) {
+    bool plain = hard <= 100000;
+    if (lost >= (plain ? 900000u : 700000u)) {
         return share / 2;
     }
-    uint64_t times = lost <= 200000 ? 5000000 : lost >= 400000 ? 1000000 : 5000000 - 20 * (lost - 200000);
+    uint64_t times = 5000000 - (plain ? 10 * becalm_ns_since(lost, 500000) : 20 * becalm_ns_since(lost, 200000));
+    times = plain || lost < 400000 ? times : 1000000;
     return becalm_ns_min(share * times / 1000000 + 1, BECALM_TOKEN);
 }
 
@@ -246,7 +249,7 @@ static void note(struct world *w, enum becalm_outcome_kind kind, bool retried)
     struct becalm_outcome outcome = {.kind = kind};
     becalm_budget_note(w->b, &w->policy, &w->at, &outcome, retried);
     w->sum.good += earns(kind);
-    w->sum.earned += earns(kind) ? success_earns(w->policy.share_ppm, w->sum.lost) : 0;
+    w->sum.earned += earns(kind) ? success_earns(w->policy.share_ppm, w->sum.lost, w->sum.hard) : 0;
     model_note(w, kind, retried);
 }
 
@@ -275,6 +278,7 @@ static void give(struct world *w, struct becalm_spend *spend, enum becalm_spend_
     w->sum.price -= end == BECALM_SPEND_LOST ? 0 : spend->amount;
     if (end != BECALM_SPEND_UNUSED) {
         w->sum.lost = w->sum.lost - w->sum.lost / 4 + (end == BECALM_SPEND_LOST ? 250000 : 0);
+        w->sum.hard = w->sum.hard - w->sum.hard / 4 + (spend->hard ? 250000 : 0);
     }
     if (w->policy.kind == BECALM_BUDGET_AWS && end != BECALM_SPEND_LOST) {
         w->sum.level = becalm_ns_min(w->sum.level + spend->amount, w->policy.capacity);

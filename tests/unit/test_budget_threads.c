@@ -342,11 +342,12 @@ static void *work_learn(void *data)
     struct becalm_outcome ok = {.kind = BECALM_OUTCOME_OK};
     pthread_barrier_wait(&s->start);
     for (unsigned i = 0; i < s->rounds; i++) {
-        struct becalm_spend spend = {.held = true};
+        struct becalm_spend spend = {.held = true, .hard = w->number % 2 == 0};
         becalm_budget_note(s->b, &s->policy, &at, &ok, false);
         becalm_budget_give(s->b, &s->policy, &at, &spend, w->number < 2 ? BECALM_SPEND_WON : BECALM_SPEND_LOST);
-        uint64_t lost = atomic_load_explicit(&s->b->lost, memory_order_relaxed);
-        atomic_fetch_add_explicit(&s->broken, lost > 1000000, memory_order_relaxed);
+        uint64_t word = atomic_load_explicit(&s->b->lost, memory_order_relaxed);
+        bool broken = (word & 0xfffff) > 1000000 || (word >> 20 & 0xfffff) > 1000000 || word >> 41 != 0;
+        atomic_fetch_add_explicit(&s->broken, broken, memory_order_relaxed);
     }
     return NULL;
 }
