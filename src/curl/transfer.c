@@ -662,7 +662,11 @@ BECALM__SELDOM void transfer_timer(struct transfer *transfer)
             return;
         }
     }
-    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_TIMER});
+    /* At the time of the look: were its time over between the two, it would count as sent, whatever the look would say.
+     */
+    struct becalm_event timer = {.kind = BECALM_EVENT_TIMER, .at = moment(transfer)};
+    timer.at.now = now;
+    step_at(transfer, &timer);
 }
 
 BECALM__SELDOM void transfer_called(struct transfer *transfer)
