@@ -112,6 +112,9 @@ BECALM_API bool becalm_breaker_admit(struct becalm_breaker *, const struct becal
 /* Would a call be let through, or is it refused for certain? Takes and moves nothing. */
 BECALM_API bool becalm_breaker_peek(const struct becalm_breaker *, becalm_ns now);
 
+/* Are all probes of a half-open breaker under way, so that the next call would be refused until they are answered? */
+BECALM_API bool becalm_breaker_probes(const struct becalm_breaker *, becalm_ns now);
+
 /* Does it let everything through: CLOSED, DISABLED or METRICS_ONLY? A retry or hedge needs that; probes are first
  * attempts. */
 BECALM_API bool becalm_breaker_closed(const struct becalm_breaker *);

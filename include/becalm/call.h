@@ -154,13 +154,19 @@ struct becalm_live {
 enum becalm_phase { /* the engine's own */
                     BECALM_PHASE_NEW,
                     BECALM_PHASE_GATED,    /* waits in the gate */
-                    BECALM_PHASE_PACED,    /* waits for the client-side rate limit */
+                    BECALM_PHASE_PACED,    /* waits for the client-side rate limit, or for news: becalm_awaits */
                     BECALM_PHASE_PARKED,   /* no host accepts connections: waits for one that does */
                     BECALM_PHASE_OUTSIDE,  /* must wait, and its host has not taken the lock of the lines yet */
                     BECALM_PHASE_FLYING,   /* one or more attempts are in flight */
                     BECALM_PHASE_WAITING,  /* waits to retry */
                     BECALM_PHASE_ANSWERED, /* the answer is on its way to the caller */
                     BECALM_PHASE_ENDED
+};
+
+enum becalm_awaits { /* PACED: what for; the engine's own */
+                     BECALM_AWAITS_NOTHING,
+                     BECALM_AWAITS_PROBE, /* the answer to the breaker's probe */
+                     BECALM_AWAITS_PACE   /* the end of the limit's pacing, by a success of one that it let through */
 };
 
 /* Touch it only through the functions below; `record` may be read at any time. What a call without trouble uses comes
@@ -170,8 +176,9 @@ struct becalm_call {
     const struct becalm_target *target;
     struct becalm_request request;
     enum becalm_phase phase;
-    uint32_t live;                 /* bit n: slot n is in flight */
-    uint32_t retries;              /* retries and hedges decided on */
+    uint32_t live;    /* bit n: slot n is in flight */
+    uint32_t retries; /* retries and hedges decided on */
+    enum becalm_awaits awaits;
     enum becalm_reason verdict;    /* ANSWERED: the reason that the end will have */
     bool unasked;                  /* the latest attempt said that it had been turned away on its way */
     bool begun;                    /* the budgets count this call as in progress */

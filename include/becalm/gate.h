@@ -65,6 +65,7 @@ struct becalm_gate {
     BECALM_ATOMIC(uint64_t) turn;     /* the present one: each flow that waits is served once in it */
     BECALM_ATOMIC(uint64_t) served;   /* calls that waited and were served, ever */
     BECALM_ATOMIC(uint64_t) workers;  /* bit n: somebody waits at worker n */
+    BECALM_ATOMIC(uint64_t) awaiting; /* calls that wait for news of the callee, in no line */
     struct becalm_flow flow[BECALM_FLOWS];
 };
 

@@ -54,7 +54,7 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) last_ok_at; /* to 1 ms, or 1/64 of the timeout if that is less */
     BECALM_ATOMIC(uint64_t) reference;  /* latency of a service that is simply slow, us; 0: none */
     BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
-    BECALM_ATOMIC(uint64_t) quick_at;   /* slots: when an answer last was not slow, to what last_ok_at is kept to */
+    BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, to what last_ok_at is kept to */
     BECALM_ATOMIC(uint64_t) ghosts;     /* slots: given up since then; the service may still work on them */
     /* slots: by how many were in flight when an attempt was sent, in powers of two: {sum of latencies, us:48, slow:8,
      * notes:8}. */

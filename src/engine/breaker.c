@@ -657,6 +657,13 @@ bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
     return false;
 }
 
+bool becalm_breaker_probes(const struct becalm_breaker *b, becalm_ns now)
+{
+    uint64_t word = becalm__breaker_word(b);
+    return becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN && word_left(word) == 0 &&
+           now < retest_peek(b, word);
+}
+
 bool becalm_breaker_closed(const struct becalm_breaker *b)
 {
     switch (becalm__breaker_word_state(becalm__breaker_word(b))) {
@@ -695,6 +702,27 @@ static bool note_is_plain(const struct becalm_breaker *b, const struct becalm_br
            atomic_load_explicit(&b->plain_until, memory_order_relaxed) == 0;
 }
 
+static bool is_slow(const struct becalm_breaker_policy *policy, becalm_ns took)
+{
+    return policy_has_slow_rule(policy) && took >= policy->slow_after;
+}
+
+/* A probe was silent when its lease ended, so that it counted as failed, and now it has succeeded. Where one probe
+ * decides, it decides now: a service that takes longer than the lease would else never be found well. */
+static void late_probe_note(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                            const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+{
+    enum becalm_breaker_state first = permit->from; /* the end of its lease may have been seen in this same step */
+    enum becalm_breaker_state state = becalm__breaker_word_state(word);
+    while (policy_probes(policy) == 1 && (state == BECALM_BREAKER_OPEN || state == BECALM_BREAKER_HALF_OPEN)) {
+        if (permit_enter(b, policy, at, &word, permit, word_next(policy, word, BECALM_BREAKER_CLOSED))) {
+            permit->from = first;
+            return;
+        }
+        first = state = becalm__breaker_word_state(word);
+    }
+}
+
 BECALM__APART static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                                      const struct becalm_moment *at, struct becalm_permit *permit,
                                      enum becalm_verdict verdict, becalm_ns took)
@@ -712,11 +740,14 @@ BECALM__APART static void permit_end(struct becalm_breaker *b, const struct beca
     }
     if (permit->generation != becalm__breaker_word_generation(word)) {
         atomic_fetch_add_explicit(&b->late, 1, memory_order_relaxed); /* relaxed: a counter for display */
+        if (permit->probe && !permit->slow && verdict == BECALM_VERDICT_OK && !is_slow(policy, took)) {
+            late_probe_note(b, policy, at, word, permit);
+        }
         return;
     }
     unsigned lanes = verdict == BECALM_VERDICT_FAILED ? FAILED : 0;
     if (!permit->slow) {
-        lanes |= CALL | (policy_has_slow_rule(policy) && took >= policy->slow_after ? SLOW : 0);
+        lanes |= CALL | (is_slow(policy, took) ? SLOW : 0);
     }
     if (lanes != 0) { /* 0: counted as slow when it became so, and a success since */
         permit_count(b, policy, at, word, permit, lanes);

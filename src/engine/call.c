@@ -15,6 +15,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->phase = BECALM_PHASE_NEW;
     call->live = 0;
     call->retries = 0;
+    call->awaits = BECALM_AWAITS_NOTHING;
     call->verdict = BECALM_WHY_NONE;
     call->unasked = false;
     call->begun = false;
@@ -158,6 +159,7 @@ BECALM__SELDOM static void unsent_give(struct step *s)
 {
     struct becalm_call *call = s->call;
     becalm__attempt_unspend(s);
+    becalm__call_await_end(call);
     if (call->rate_held) {
         becalm_rate_give(call->target->rate, s->now);
         call->rate_held = false;

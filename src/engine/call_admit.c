@@ -64,9 +64,61 @@ BECALM__SELDOM static bool breaker_refuse(struct step *s)
     return refuse(s, BECALM_WHY_BREAKER_OPEN);
 }
 
+/* Waiting for news. A call that would be refused while another one asks whether the callee is well (a probe of the
+ * breaker, or an attempt that the limit's pace let through) may wait for the answer: a page's calls come at once, and
+ * when one of them finds that all is well the others need not be lost. Only a caller's calls wait so, for at most
+ * a quarter of their timeout, and no more than may wait in line. Nobody has to wake them: each looks again by itself
+ * after as long as it has waited, so that it learns it in at most twice the time, with a dozen looks. */
+
+#define FIRST_LOOK BECALM_MS
+
+/* When to look again; NEVER: it has waited long enough, or may not wait. */
+static becalm_ns looks_at(const struct step *s)
+{
+    const struct becalm_call *call = s->call;
+    if (!call->policy->gate.caller || call->request.retry_from_above || call->policy->shadow) {
+        return BECALM_NEVER;
+    }
+    becalm_ns began_at = call->record.began_at;
+    becalm_ns timeout = becalm_deadline_clip(began_at, call->deadline_at, call->policy->attempt_timeout);
+    becalm_ns until = becalm_ns_after(began_at, timeout / 4);
+    becalm_ns waited = becalm_ns_since(s->now, began_at);
+    return s->now < until ? becalm_ns_min(until, becalm_ns_after(s->now, becalm_ns_max(waited, FIRST_LOOK)))
+                          : BECALM_NEVER;
+}
+
+/* PACED until then. False: it does not wait. */
+BECALM__SELDOM static bool await(struct step *s, enum becalm_awaits what)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns at = looks_at(s);
+    if (at == BECALM_NEVER || !becalm__gate_await(call->target->gate, &call->policy->gate)) {
+        return false;
+    }
+    call->awaits = what;
+    call->phase = BECALM_PHASE_PACED;
+    call->next_at = at;
+    s->action->why = BECALM_WHY_QUEUED;
+    return true;
+}
+
+/* The breaker has refused. Is its probe under way, whose answer this call may wait for, or has another thread moved it
+ * since, so that it would not refuse any more? */
+static bool probe_may_tell(const struct step *s)
+{
+    const struct becalm_breaker *breaker = s->call->target->breaker;
+    return becalm_breaker_probes(breaker, s->now) || becalm_breaker_peek(breaker, s->now);
+}
+
+BECALM__SELDOM static bool may_await_probe(const struct step *s)
+{
+    return probe_may_tell(s) && looks_at(s) != BECALM_NEVER;
+}
+
 static bool breaker_passes(struct step *s, const struct becalm_breaker *breaker)
 {
-    return becalm__breaker_plain(breaker) || becalm_breaker_peek(breaker, s->now) || breaker_refuse(s);
+    return becalm__breaker_plain(breaker) || becalm_breaker_peek(breaker, s->now) || may_await_probe(s) ||
+           breaker_refuse(s);
 }
 
 /* True: go on at once. False: PACED until the client-side rate limit lets the call through, or ended. */
@@ -153,6 +205,11 @@ BECALM__SELDOM static bool park(struct step *s, struct becalm_live *live)
     return true;
 }
 
+BECALM__SELDOM static bool await_probe(struct step *s)
+{
+    return probe_may_tell(s) && await(s, BECALM_AWAITS_PROBE);
+}
+
 /* The last question before the first send, with a place in the limit or without one. */
 static BECALM__DIRECT void first_send(struct step *s)
 {
@@ -166,7 +223,7 @@ static BECALM__DIRECT void first_send(struct step *s)
         struct becalm_permit *permit = call->policy->breaker.per_attempt ? &live->permit : &call->permit;
         bool admitted = becalm__breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
         becalm__call_report(s, permit);
-        if (!admitted && !breaker_refuse(s)) {
+        if (!admitted && (await_probe(s) || !breaker_refuse(s))) {
             becalm__call_place_free(s, &live->slot);
             return;
         }
@@ -195,8 +252,8 @@ BECALM__SELDOM static void limit_reached(struct step *s)
 {
     struct becalm_call *call = s->call;
     enum becalm_reason why = becalm__call_place_why(s);
-    /* The limit's pacing said no, and a place in the queue would not help. That the limit is not full now is no proof of
-     * it: another thread may have given its place back since. */
+    /* The limit's pacing said no, and a place in the queue would not help. That the limit is not full now is no proof
+     * of it: another thread may have given its place back since. */
     bool paced = why == BECALM_WHY_LIMIT && call->record.have < call->record.need &&
                  becalm__pace_refuses(call->target->limit, s->at);
     bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
@@ -219,6 +276,10 @@ BECALM__SELDOM static void limit_reached(struct step *s)
             why = BECALM_WHY_SHED;
             becalm__call_explain(s, held, most);
         }
+    }
+    if (paced && await(s, BECALM_AWAITS_PACE)) {
+        becalm__call_explain(s, 0, 0);
+        return;
     }
     call->retry_after = call->policy->gate.retry_after;
     if (call->request.queue != NULL) { /* else nobody was turned away by a gate, and the mark is conditional */
@@ -245,13 +306,32 @@ static BECALM__DIRECT void enter(struct step *s)
     first_send(s);
 }
 
+/* PACED: the pace was not with this call, and it waits for one that was. It goes when the pace is over, and never by
+ * another draw: waiting makes no load. True: it goes on. */
+BECALM__SELDOM static bool pace_is_over(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (!becalm__pace_is_low(call->target->limit)) {
+        return true;
+    }
+    if (!await(s, BECALM_AWAITS_PACE)) {
+        call->retry_after = call->policy->gate.retry_after;
+        becalm__call_finish(s, becalm__call_place_why(s));
+    }
+    return false;
+}
+
 void becalm__call_enter(struct step *s)
 {
+    bool paced = s->call->awaits == BECALM_AWAITS_PACE;
+    becalm__call_await_end(s->call);
     if (becalm_deadline_passed(s->now, s->call->deadline_at)) {
         becalm__call_finish(s, BECALM_WHY_DEADLINE);
         return;
     }
-    enter(s);
+    if (!paced || pace_is_over(s)) {
+        enter(s);
+    }
 }
 
 void becalm__call_admit(struct step *s)

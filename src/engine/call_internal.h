@@ -100,6 +100,15 @@ static inline void becalm__call_queue_leave(struct step *s)
     s->action->flags |= BECALM_DO_SERVE;
 }
 
+/* The call does not wait for news any more, if it did. */
+static inline void becalm__call_await_end(struct becalm_call *call)
+{
+    if (call->awaits != BECALM_AWAITS_NOTHING) {
+        call->awaits = BECALM_AWAITS_NOTHING;
+        becalm__gate_await_end(call->target->gate);
+    }
+}
+
 /* The call must wait in a line. True: threads share that, and the host comes back with its lock. */
 static inline bool becalm__call_outside(struct step *s, bool parks)
 {

@@ -14,4 +14,32 @@ static inline bool becalm__gate_waits(const struct becalm_gate *gate)
     return atomic_load_explicit(&gate->waiting, memory_order_relaxed) > 0;
 }
 
+/* One more call waits for news outside of the lines. False: there is no gate, or as many as may wait do. Of two that
+ * find the last place taken by each other, the later one to give it back tries again, as in place_take of limit.c. */
+static inline bool becalm__gate_await(struct becalm_gate *gate, const struct becalm_gate_policy *policy)
+{
+    if (gate == NULL) {
+        return false;
+    }
+    for (;;) {
+        uint64_t waiting = atomic_load_explicit(&gate->waiting, memory_order_relaxed);
+        if (waiting >= policy->max_queue) {
+            return false;
+        }
+        uint64_t room = policy->max_queue - waiting;
+        if (atomic_fetch_add_explicit(&gate->awaiting, 1, memory_order_relaxed) < room) {
+            return true;
+        }
+        if (atomic_fetch_sub_explicit(&gate->awaiting, 1, memory_order_relaxed) > room) {
+            return false;
+        }
+    }
+}
+
+static inline void becalm__gate_await_end(struct becalm_gate *gate)
+{
+    uint64_t had = atomic_fetch_sub_explicit(&gate->awaiting, 1, memory_order_relaxed);
+    BECALM_ASSERT(had > 0);
+}
+
 #endif

@@ -25,11 +25,40 @@ static uint32_t run_move(struct becalm_limit *limit, enum becalm_evidence kind)
     return run;
 }
 
-/* Kept as exactly as the time of the last success, and for the same reason: it is written once a millisecond. */
-static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot)
+/* A silence has ended: nothing was answered for a timeout, and then this attempt, which was sent after the last cut.
+ * And it had begun abruptly: a service that gets too much to do is slower and slower first, so that the last successes
+ * before are not quick ones. It was away, then, and is back. */
+static bool ends_silence(const struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot)
+{
+    becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
+    return becalm_ns_since(now, ok_at) >= slot->timeout &&
+           becalm_ns_since(ok_at, atomic_load_explicit(&limit->quick_at, memory_order_relaxed)) <= slot->timeout / 2 &&
+           slot->sent_at > atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed);
+}
+
+/* Back to what was in use before the cuts, at once. */
+BECALM__SELDOM static void units_restore(struct becalm_limit *limit)
+{
+    uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
+    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
+    while (well != BECALM__NEVER_CUT && units < well >> WELL_BITS &&
+           !atomic_compare_exchange_weak_explicit(&limit->units, &units, well >> WELL_BITS, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+/* These are kept as exactly as the time of the last success, and for the same reason: they are written once a
+ * millisecond. */
+static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot, bool quick)
 {
     if (!becalm__success_is_news(limit, now, slot->timeout)) {
         return;
+    }
+    if (quick) {
+        if (ends_silence(limit, now, slot)) {
+            units_restore(limit);
+        }
+        atomic_store_explicit(&limit->quick_at, now, memory_order_relaxed);
     }
     atomic_store_explicit(&limit->last_ok_at, now, memory_order_relaxed);
     if (slot->sent_at > atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed)) {
@@ -95,11 +124,12 @@ static void units_grow(struct becalm_limit *limit, const struct becalm_limit_pol
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
                          const struct becalm_slot *slot)
 {
+    bool quick = becalm_ns_since(now, slot->sent_at) <= slot->timeout / 4;
     (void)run_move(limit, BECALM_EVIDENCE_SUCCESS);
-    success_stamp(limit, now, slot);
+    success_stamp(limit, now, slot, quick);
     becalm__pace_end(limit);
     series_answer(limit, slot);
-    units_grow(limit, policy, slot, becalm_ns_since(now, slot->sent_at) <= slot->timeout / 4);
+    units_grow(limit, policy, slot, quick);
 }
 
 static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,

@@ -70,6 +70,12 @@ static inline bool becalm__success_is_news(const struct becalm_limit *limit, bec
     return becalm__is_news(&limit->last_ok_at, now, timeout);
 }
 
+/* Does the limit pace at all? */
+static inline bool becalm__pace_is_low(const struct becalm_limit *limit)
+{
+    return atomic_load_explicit(&limit->pace, memory_order_relaxed) != BECALM__PACE_FULL;
+}
+
 /* Would a success, as far as its latency does not count, change nothing? */
 static inline bool becalm__limit_rests(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint32_t max,
                                        becalm_ns now, const struct becalm_slot *slot)

@@ -176,7 +176,8 @@ struct waiting {
 static struct becalm_queue *queue_of(struct world *w, struct state *state, const struct becalm_policy *policy)
 {
     struct becalm_target *target = &state->target;
-    if (state->queue != NULL || target->limit == NULL || !may_be_full(target->limit, &policy->limit)) {
+    bool probes = target->breaker != NULL && !becalm_breaker_closed(target->breaker); /* and others wait for that */
+    if (state->queue != NULL || target->limit == NULL || !(probes || may_be_full(target->limit, &policy->limit))) {
         return state->queue;
     }
     struct waiting *waiting = part(w, sizeof *waiting);

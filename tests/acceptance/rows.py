@@ -239,7 +239,7 @@ HOSTS = [
         scenario("hosts-hang"),
         {"faults.bad.badHosts": 10},
         (
-            factor("load", figure.load, 0.068, 0.065, 0.070),
+            factor("load", figure.load, 0.068, 0.065, 0.072, note="0010"),
             share("failed locally", figure.local, 0.938, note="0002"),
             seconds(2.6, 2, 3),
         ),
@@ -600,10 +600,10 @@ def tenant(name, wanted, today=None):
 
 
 WORLDS = [
-    world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98, 0.886)),
-    world("1b", "batches of 20, the service hangs", "01b-batch-hang", after(0.98, 0.922)),
-    world("2", "a service of 8 s hangs", "02-slow-service-hang", after(0.98, 0)),
-    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98, 0.892)),
+    world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98)),
+    world("1b", "batches of 20, the service hangs", "01b-batch-hang", after(0.98)),
+    world("2", "a service of 8 s hangs", "02-slow-service-hang", after(0.98, 0.01)),
+    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98, 0.94)),
     world("3", "gate, healthy 20 s", "03-slow-healthy-gate", whole(0.98)),
     world("3b", "gate, healthy, two kinds of answers", "03b-bimodal-gate", whole(0.98)),
     world("3c", "gate, healthy 25 s", "03c-25s-gate", whole(0.98)),
@@ -623,7 +623,7 @@ WORLDS = [
 
 # 5 has some 480 calls, and its ten seeds differ by more than .1: 40 of them have .006, where they had .017 before deadlines
 # were carried in milliseconds. 0.03 is what the first ten need.
-RANDOM_TODAY = {2: 0.176, 3: 0.204, 5: 0.03, 7: 0.096, 8: 0.046, 9: 0.08, 10: 0.034, 11: 0.09, 12: 0.09}
+RANDOM_TODAY = {3: 0.204, 5: 0.03, 7: 0.06, 8: 0.046, 9: 0.08, 10: 0.034, 11: 0.09, 12: 0.09}
 
 RANDOM = [
     Row(

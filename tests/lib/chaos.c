@@ -85,6 +85,9 @@ static void policy_draw(struct chaos *c)
     p->hedge.delay = below(c, 2) == 0 ? 0 : becalm_ns_max(BECALM_MS, duration(c));
     p->hedge.max = 1 + below(c, 4);
     p->restart.enabled = below(c, 8) != 0;
+    if (below(c, 3) == 0) {
+        becalm_gate_for_caller(&p->gate);
+    }
 }
 
 static bool chaos_open(struct chaos *c)
@@ -331,6 +334,7 @@ static void check_nothing_is_held(const struct chaos *c)
     BECALM_ASSERT(becalm_limit_in_flight(c->target.limit) == 0);
     BECALM_ASSERT(becalm_limit_answers(c->target.limit) == 0);
     BECALM_ASSERT(becalm_gate_waiting(c->target.gate) == 0);
+    BECALM_ASSERT(atomic_load_explicit(&c->target.gate->awaiting, memory_order_relaxed) == 0);
     BECALM_ASSERT(c->queue.length == 0 && c->queue.busy == 0 && becalm_gate_flows(c->target.gate) == 0);
     for (uint32_t i = 0; i <= BECALM_FLOWS; i++) {
         BECALM_ASSERT(c->queue.line[i].length == 0 && c->queue.line[i].first == NULL && c->queue.line[i].last == NULL);

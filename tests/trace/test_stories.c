@@ -129,6 +129,131 @@ static void test_story__half_open_probes_close_the_breaker(void **state)
     world_close(&w);
 }
 
+/* A page's calls come together: the first one probes, and the others wait for its answer. They look again after as long
+ * as they have waited. */
+static void test_story__a_callers_other_calls_wait_for_the_answer_to_the_probe(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    becalm_gate_for_caller(&w.policy.gate);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(5 * MS)}});
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 1100 * MS);
+    world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                     "[1030ms] call 3 begins -> queued\n"
+                     "[1031ms] call 3 wakes -> queued\n"
+                     "[1032ms] call 3 wakes -> queued\n"
+                     "[1034ms] call 3 wakes -> queued\n"
+                     "[1035ms] call 2 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n"
+                     "[1038ms] call 3 wakes -> send 0\n"
+                     "[1048ms] call 3 got ok 200 on 0 -> answer, finish (ok)\n");
+    check_eq_u64(w.target.gate->awaiting, 0);
+    world_close(&w);
+}
+
+static void test_story__who_waited_for_a_probe_that_failed_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    becalm_gate_for_caller(&w.policy.gate);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(1500 * BECALM_US, 503)}});
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 1100 * MS);
+    world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                     "[1030ms] call 3 begins -> queued\n"
+                     "[1031ms] call 3 wakes -> queued\n"
+                     "[1032ms] call 2 got rejected 503 on 0 -> answer, finish (probe_failed) marked spent, "
+                     "breaker HALF_OPEN to OPEN\n"
+                     "[1032ms] call 3 wakes -> finish (breaker_open) marked spent, unasked\n");
+    check_eq_u64(w.target.gate->awaiting, 0);
+    world_close(&w);
+}
+
+/* A probe that hangs: nobody waits for longer than a quarter of its timeout, here 40 ms. */
+static void test_story__nobody_waits_for_a_probe_for_longer_than_a_quarter_of_its_timeout(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    becalm_gate_for_caller(&w.policy.gate);
+    w.policy.attempt_timeout = 160 * MS;
+    world_call(&w, &(struct plan){.request = post, .reply = {{.hangs = true}}});
+    unsigned second = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 1069 * MS);
+    assert_false(becalm_call_ended(&w.call[second - 1]->call));
+    world_run(&w, 1071 * MS);
+    assert_true(becalm_call_ended(&w.call[second - 1]->call));
+    assert_int_equal(w.call[second - 1]->call.record.reason, BECALM_WHY_BREAKER_OPEN);
+    assert_int_equal(w.call[second - 1]->call.record.ended_at, 1070 * MS);
+    check_eq_u64(w.target.gate->awaiting, 0);
+    world_close(&w);
+}
+
+static unsigned wait_for_probe(struct world *w, const struct becalm_request *request)
+{
+    return world_call(w, &(struct plan){.request = *request, .reply = {reply_ok(10 * MS)}});
+}
+
+static void test_story__not_everybody_waits_for_a_probe(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    world_call(&w, &(struct plan){.request = get, .reply = {{.hangs = true}}});
+    unsigned at_a_gate = wait_for_probe(&w, &get);
+    assert_true(becalm_call_ended(&w.call[at_a_gate - 1]->call)); /* it has a crowd of callers */
+    w.policy.gate.max_queue = 2;
+    becalm_gate_for_caller(&w.policy.gate);
+    unsigned retry = wait_for_probe(&w, &(struct becalm_request){.idempotent = true, .retry_from_above = true});
+    assert_true(becalm_call_ended(&w.call[retry - 1]->call));
+    unsigned first = wait_for_probe(&w, &get);
+    unsigned second = wait_for_probe(&w, &get);
+    unsigned third = wait_for_probe(&w, &get);
+    assert_false(becalm_call_ended(&w.call[first - 1]->call));
+    assert_false(becalm_call_ended(&w.call[second - 1]->call));
+    assert_true(becalm_call_ended(&w.call[third - 1]->call)); /* no more than may wait in line */
+    check_eq_u64(w.target.gate->awaiting, 2);
+    world_cancel(&w, first);
+    world_cancel(&w, second);
+    check_eq_u64(w.target.gate->awaiting, 0);
+    world_close(&w);
+}
+
+/* At one slot the limit lets a part of the calls through by chance: the others wait for the answer to those, and make
+ * no draw of their own. */
+static void test_story__who_the_pace_turned_away_waits_for_one_that_it_let_through(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    becalm_gate_for_caller(&w.policy.gate);
+    w.policy.limit = (struct becalm_limit_policy){.kind = BECALM_LIMIT_AIMD, .min = 1, .max = 100};
+    world_open(&w, 0);
+    world_run(&w, 1000 * BECALM_S);
+    w.target.limit->units = 20;
+    w.target.limit->pace = w.now >> 20 << 20 | 20000; /* two in a hundred */
+    unsigned paced = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    assert_false(becalm_call_ended(&w.call[paced - 1]->call));
+    assert_int_equal(w.call[paced - 1]->sends, 0);
+    world_run(&w, w.now + 100 * MS);
+    assert_int_equal(w.call[paced - 1]->sends, 0); /* however often it looks */
+    w.target.limit->pace = 1000000;                /* another one has succeeded */
+    world_run(&w, w.now + 300 * MS);
+    assert_int_equal(w.call[paced - 1]->sends, 1);
+    assert_int_equal(w.call[paced - 1]->call.record.reason, BECALM_WHY_OK);
+    w.target.limit->pace = w.now >> 20 << 20 | 20000;
+    unsigned in_vain = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    becalm_ns until = w.now + w.policy.attempt_timeout / 4;
+    world_run(&w, until - MS);
+    assert_false(becalm_call_ended(&w.call[in_vain - 1]->call));
+    world_run(&w, until);
+    assert_int_equal(w.call[in_vain - 1]->call.record.reason, BECALM_WHY_LIMIT);
+    check_eq_u64(w.target.gate->awaiting, 0);
+    world_close(&w);
+}
+
 static void test_story__a_probe_that_fails_is_not_retried(void **state)
 {
     (void)state;
@@ -206,7 +331,7 @@ static void test_story__calls_that_are_turned_away_below_do_not_open_the_breaker
     world_close(&w);
 }
 
-static void test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing(void **state)
+static void test_story__a_lost_probe_does_not_wedge_and_its_late_success_closes(void **state)
 {
     (void)state;
     struct world w;
@@ -221,9 +346,9 @@ static void test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_no
     world_expect(&w,
                  "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
                  "[3035ms] call 3 begins -> finish (breaker_open) marked spent, unasked, breaker HALF_OPEN to OPEN\n"
-                 "[4030ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
-                 "[4050ms] call 4 begins -> send 0, breaker OPEN to HALF_OPEN\n"
-                 "[4060ms] call 4 got ok 200 on 0 -> answer, finish (ok), breaker HALF_OPEN to CLOSED\n");
+                 "[4030ms] call 2 got ok 200 on 0 -> answer, finish (ok), breaker OPEN to CLOSED\n"
+                 "[4050ms] call 4 begins -> send 0\n"
+                 "[4060ms] call 4 got ok 200 on 0 -> answer, finish (ok)\n");
     world_close(&w);
 }
 
@@ -1189,9 +1314,14 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__half_open_probes_close_the_breaker),
              cmocka_unit_test(test_story__a_probe_that_fails_is_not_retried),
              cmocka_unit_test(test_story__a_probe_goes_to_the_host_with_fewer_failures_in_a_row),
+             cmocka_unit_test(test_story__a_callers_other_calls_wait_for_the_answer_to_the_probe),
+             cmocka_unit_test(test_story__who_waited_for_a_probe_that_failed_is_refused),
+             cmocka_unit_test(test_story__nobody_waits_for_a_probe_for_longer_than_a_quarter_of_its_timeout),
+             cmocka_unit_test(test_story__not_everybody_waits_for_a_probe),
+             cmocka_unit_test(test_story__who_the_pace_turned_away_waits_for_one_that_it_let_through),
              cmocka_unit_test(test_story__a_probe_that_is_turned_away_below_gives_its_place_back),
              cmocka_unit_test(test_story__calls_that_are_turned_away_below_do_not_open_the_breaker),
-             cmocka_unit_test(test_story__a_lost_probe_does_not_wedge_and_its_late_result_moves_nothing),
+             cmocka_unit_test(test_story__a_lost_probe_does_not_wedge_and_its_late_success_closes),
              cmocka_unit_test(test_story__the_deadline_leaves_no_time_to_wait),
              cmocka_unit_test(test_story__a_backoff_that_does_not_fit_is_drawn_from_what_does),
              cmocka_unit_test(test_story__what_a_server_asked_for_is_not_shortened),

@@ -717,17 +717,78 @@ static void test_breaker__a_lost_probe_fails_when_the_lease_ends(void **unused)
     check_between_u64(becalm_breaker_retest_at(lab.b) - lab.at.now, 48 * BECALM_S - 64, 60 * BECALM_S);
 }
 
-static void test_breaker__a_probe_that_reports_after_the_lease_is_late(void **unused)
+static void test_breaker__of_several_probes_one_that_reports_after_the_lease_is_late(void **unused)
 {
     (void)unused;
     struct lab lab;
     struct becalm_permit permit;
-    lab_half_open(&lab, 1);
+    lab_half_open(&lab, 2);
     check_true(admit(&lab, &permit));
     lab.at.now = permit.expires_at;
     end(&lab, &permit, OK);
     check_moved(&permit, HALF_OPEN, OPEN);
     check_eq_u64(becalm_breaker_late(lab.b), 1);
+}
+
+/* A service that takes longer than the lease, or an attempt that does: it is well all the same. */
+static void test_breaker__a_single_probe_that_succeeds_after_its_lease_closes(void **unused)
+{
+    (void)unused;
+    struct lab lab;
+    struct becalm_permit first, second, third;
+    lab_half_open(&lab, 1);
+    check_true(admit(&lab, &first));
+    lab.at.now = first.expires_at;
+    end(&lab, &first, OK); /* nobody came by before */
+    check_moved(&first, HALF_OPEN, CLOSED);
+
+    lab_half_open(&lab, 1);
+    check_true(admit(&lab, &first));
+    lab.at.now = first.expires_at;
+    check_true(refused(&lab));
+    check_true(state(&lab) == OPEN);
+    end(&lab, &first, OK);
+    check_moved(&first, OPEN, CLOSED);
+    check_eq_u64(becalm_breaker_late(lab.b), 1);
+
+    lab_half_open(&lab, 1);
+    check_true(admit(&lab, &first));
+    lab.at.now = first.expires_at;
+    check_true(refused(&lab));
+    lab.at.now = becalm_breaker_retest_at(lab.b);
+    check_true(admit(&lab, &second)); /* the next one is under way */
+    end(&lab, &first, OK);
+    check_moved(&first, HALF_OPEN, CLOSED);
+    check_true(admit(&lab, &third));
+    check_true(!third.probe);
+    end(&lab, &second, FAILED); /* late, too, and it moves nothing */
+    check_true(state(&lab) == CLOSED);
+    check_sums(&lab, 0, 0, 0);
+}
+
+static void test_breaker__a_late_failure_or_a_late_call_that_was_no_probe_closes_nothing(void **unused)
+{
+    (void)unused;
+    struct lab lab;
+    struct becalm_permit probe;
+    lab_half_open(&lab, 1);
+    check_true(admit(&lab, &probe));
+    lab.at.now = probe.expires_at;
+    end(&lab, &probe, FAILED);
+    check_true(state(&lab) == OPEN);
+
+    lab_half_open(&lab, 1);
+    check_true(admit(&lab, &probe));
+    probe.probe = false; /* as a call of the time before it opened */
+    lab.at.now = probe.expires_at;
+    end(&lab, &probe, OK);
+    check_true(state(&lab) == OPEN);
+
+    lab_half_open(&lab, 1);
+    check_true(admit(&lab, &probe));
+    (void)becalm_breaker_force(lab.b, &lab.policy, &lab.at, FORCED_OPEN);
+    end(&lab, &probe, OK); /* what a hand has done stands */
+    check_true(state(&lab) == FORCED_OPEN);
 }
 
 static void test_breaker__the_lease_judges_the_probes_handed_out(void **unused)
@@ -1196,7 +1257,9 @@ BECALM_TESTS(cmocka_unit_test(test_breaker__is_sound_in_every_state),
              cmocka_unit_test(test_breaker__a_neutral_probe_gives_its_place_back),
              cmocka_unit_test(test_breaker__a_neutral_probe_of_an_older_episode_gives_nothing),
              cmocka_unit_test(test_breaker__a_lost_probe_fails_when_the_lease_ends),
-             cmocka_unit_test(test_breaker__a_probe_that_reports_after_the_lease_is_late),
+             cmocka_unit_test(test_breaker__of_several_probes_one_that_reports_after_the_lease_is_late),
+             cmocka_unit_test(test_breaker__a_single_probe_that_succeeds_after_its_lease_closes),
+             cmocka_unit_test(test_breaker__a_late_failure_or_a_late_call_that_was_no_probe_closes_nothing),
              cmocka_unit_test(test_breaker__the_lease_judges_the_probes_handed_out),
              cmocka_unit_test(test_breaker__an_episode_without_evidence_gets_a_new_lease),
              cmocka_unit_test(test_breaker__a_tenth_of_a_call_a_second_closes_on_the_evidence_there_is),

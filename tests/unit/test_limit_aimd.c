@@ -73,6 +73,14 @@ static void outage(struct scene *scene, uint32_t count)
     check_eq_u64(limit_of(scene), 1);
     scene->limit.units = 20; /* no fraction of a second slot */
     scene->limit.pace = 1000000;
+    scene->at.now += BECALM_MS; /* what is sent from now on is sent after the last cut */
+}
+
+/* The same, but the service was slower and slower first. */
+static void overload(struct scene *scene, uint32_t count)
+{
+    check_eq_u64(round_of(scene, count, LATE, BECALM_EVIDENCE_SUCCESS), count);
+    outage(scene, count);
 }
 
 static void test_limit_aimd__before_the_first_cut_any_success_is_one_slot_more(void **state)
@@ -149,7 +157,7 @@ static void test_limit_aimd__quick_answers_bring_it_back_to_what_it_was_in_a_few
     struct scene scene;
     scene_init(&scene);
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
-    outage(&scene, 30);
+    overload(&scene, 30);
     static const uint32_t sent[] = {1, 2, 4, 8, 14, 24};
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
         check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), sent[i]);
@@ -162,11 +170,54 @@ static void test_limit_aimd__late_answers_bring_it_back_by_one_over_the_limit(vo
     (void)state;
     struct scene scene;
     scene_init(&scene);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
     outage(&scene, 30);
     static const uint32_t sent[] = {1, 2, 2, 3, 4, 5};
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
         check_eq_u64(round_of(&scene, 30, LATE, BECALM_EVIDENCE_SUCCESS), sent[i]);
     }
+}
+
+/* Answers ended from one moment to the next, and nothing came for a timeout: it was away, and has not too much to do.
+ */
+static void test_limit_aimd__the_first_quick_answer_after_a_silence_brings_it_back_at_once(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
+    outage(&scene, 30);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
+    check_eq_u64(limit_of(&scene), 26); /* so many were in flight at the cut */
+    check_eq_u64(burst(&scene, 30), 26);
+}
+
+static void test_limit_aimd__a_late_answer_after_a_silence_does_not_bring_it_back_at_once(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
+    outage(&scene, 30);
+    check_eq_u64(round_of(&scene, 30, LATE, BECALM_EVIDENCE_SUCCESS), 1);
+    check_eq_u64(limit_of(&scene), 2);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 2); /* the silence is over: round by round */
+    check_eq_u64(limit_of(&scene), 4);
+}
+
+/* Of what was sent before the last cut an answer says nothing about now. */
+static void test_limit_aimd__an_answer_to_what_was_sent_before_the_cut_does_not_bring_it_back(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
+    outage(&scene, 30);
+    check_eq_u64(burst(&scene, 1), 1);
+    scene.limit.last_cut_at = scene.at.now;
+    scene.at.now += QUICK;
+    finish(&scene, 1, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(limit_of(&scene), 2);
 }
 
 /* Cuts without a success between them are one series, however few are in flight at the later ones. */
@@ -236,13 +287,14 @@ static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
     struct scene old;
     scene_init(&old);
     check_eq_u64(round_of(&old, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
-    outage(&old, 30);
+    overload(&old, 30);
     struct scene scene;
     scene_init(&scene);
     becalm_limit_carry(&scene.limit, &scene.policy, &old.limit, &old.policy);
     scene.at.now = old.at.now;
     check_eq_u64(scene.limit.ok_sent_at, old.limit.ok_sent_at);
     check_eq_u64(scene.limit.well, old.limit.well);
+    check_eq_u64(scene.limit.quick_at, old.limit.quick_at);
     scene.limit.pace = 1000000;
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 2);
@@ -255,6 +307,9 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__overtaken_timeouts_do_not_pace),
              cmocka_unit_test(test_limit_aimd__quick_answers_bring_it_back_to_what_it_was_in_a_few_rounds),
              cmocka_unit_test(test_limit_aimd__late_answers_bring_it_back_by_one_over_the_limit),
+             cmocka_unit_test(test_limit_aimd__the_first_quick_answer_after_a_silence_brings_it_back_at_once),
+             cmocka_unit_test(test_limit_aimd__a_late_answer_after_a_silence_does_not_bring_it_back_at_once),
+             cmocka_unit_test(test_limit_aimd__an_answer_to_what_was_sent_before_the_cut_does_not_bring_it_back),
              cmocka_unit_test(test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it),
              cmocka_unit_test(test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series),
              cmocka_unit_test(test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_sent),
