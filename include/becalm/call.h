@@ -111,8 +111,9 @@ struct becalm_record {
     enum becalm_reason reason; /* why the call ended */
     enum becalm_reason would;  /* shadow: what the policy would have said; NONE: the same as happened */
     /* The numbers behind the reason: there was `have`, it would have taken `need`. budget_empty: millionths of a retry;
-     * deadline, breaker_open, no_host, no_connection: ns; attempts_spent, answers: a count; throttled: ppm; limit, shed: ns if it
-     * waited (`gated`), else attempts in flight, or calls that wait. Both 0 where there is nothing to say. */
+     * deadline, breaker_open, no_host, no_connection: ns; attempts_spent, answers: a count; throttled: ppm; limit,
+     * shed: ns if it waited (`gated`), else attempts in flight, or calls that wait. Both 0 where there is nothing to
+     * say. */
     uint64_t have;
     uint64_t need;
     struct becalm_record_attempt attempt[BECALM_RECORD_MAX]; /* from `attempts` on they are not set */

@@ -9,17 +9,17 @@
 
 void (*exchange_script_fail)(uint32_t after);
 
-#define POLICY(more)                                                                                                 \
+#define POLICY(more)                                                                                               \
     "connect: on\nidleTimeout: 2s\nreplay: {perRequest: 8192B, total: 64KiB}\nmaxBuffered: 1MiB\nmaxConnections: " \
-    "8\n" more "services:\n"                                                                                         \
-    "  x:\n"                                                                                                         \
-    "    hosts: ['%s', '%s']\n"                                                                                      \
-    "    match: {prefix: /}\n"                                                                                       \
-    "    limit: {kind: fixed, max: 2}\n"                                                                             \
-    "    gate: {targetQueueTime: 1s, maxQueueTime: 5s}\n"                                                            \
-    "    endpoints:\n"                                                                                               \
-    "      charge: {match: {path: /charge}, idempotencyKey: required}\n"                                             \
-    "      stream: {match: {path: /stream}, replay: false}\n"                                                        \
+    "8\n" more "services:\n"                                                                                       \
+    "  x:\n"                                                                                                       \
+    "    hosts: ['%s', '%s']\n"                                                                                    \
+    "    match: {prefix: /}\n"                                                                                     \
+    "    limit: {kind: fixed, max: 2}\n"                                                                           \
+    "    gate: {targetQueueTime: 1s, maxQueueTime: 5s}\n"                                                          \
+    "    endpoints:\n"                                                                                             \
+    "      charge: {match: {path: /charge}, idempotencyKey: required}\n"                                           \
+    "      stream: {match: {path: /stream}, replay: false}\n"                                                      \
     "      hedge: {match: {path: /hedge}, hedge: {enabled: true, delay: 20ms, percent: 100, cap: 100}}\n"
 
 static const char *const policies[] = {
