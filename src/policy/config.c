@@ -134,6 +134,22 @@ static void unused_warn(struct loader *l, const struct becalm_rules *rules, cons
     }
 }
 
+#define ATTEMPT_LONGEST (24 * 3600 * BECALM_S) /* as the engine takes it */
+
+becalm_ns rules_attempt_timeout(const struct becalm_rules *rules)
+{
+    const struct becalm_policy *policy = &rules->policy;
+    return policy->attempt_timeout == BECALM_NEVER ? becalm_ns_min(policy->deadline, ATTEMPT_LONGEST)
+                                                   : policy->attempt_timeout;
+}
+
+static bool policy_is_fine(const struct becalm_rules *rules, struct becalm_complaint *complaint)
+{
+    struct becalm_policy policy = rules->policy;
+    policy.attempt_timeout = rules_attempt_timeout(rules);
+    return becalm_policy_check(&policy, complaint) == 0;
+}
+
 static void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose, uint32_t line, uint32_t column)
 {
     struct becalm_policy *p = &rules->policy;
@@ -170,7 +186,7 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
         found = contradiction_report(l, rules, whose, &contradictions[i]) || found;
     }
     unused_warn(l, rules, whose);
-    if (!found && becalm_policy_check(p, &complaint) != 0) {
+    if (!found && !policy_is_fine(rules, &complaint)) {
         loader_error(l, line, column, "conflict", "%s: %s.%s", whose, complaint.part, complaint.sentence);
     }
 }
@@ -654,6 +670,7 @@ const struct becalm_service *becalm_config_find(const struct becalm_config *conf
 static void rules_settle(const struct becalm_rules *rules, struct becalm_policy *policy)
 {
     *policy = rules->policy;
+    policy->attempt_timeout = rules_attempt_timeout(rules);
     policy->service_budget = rules->service_budget == NULL ? rules->policy.budget : *rules->service_budget;
     if (rules->level == BECALM_LEVEL_SERVICE) {
         policy->budget = policy->service_budget; /* there is only the one */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph.h"
 
+#include "apply.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,8 +200,9 @@ static void hop_add(struct graph_hop *hop, const struct becalm_rules *rules)
                (struct graph_time){becalm_ns_min(policy->deadline, graph_whole(policy, waits)), attempts, waits});
     time_widen(&hop->once, (struct graph_time){becalm_ns_min(policy->deadline, policy->attempt_timeout), 1, 0});
     if (policy->restart.enabled && !policy->shadow) {
-        becalm_ns timeout = becalm_ns_min(policy->deadline, policy->attempt_timeout);
-        hop->parked = becalm_ns_max(hop->parked, timeout - timeout / 4);
+        becalm_ns timeout = becalm_ns_min(policy->deadline, rules_attempt_timeout(rules));
+        becalm_ns until_gone = becalm_ns_min(timeout - timeout / 4, BECALM_RESTART_MOST);
+        hop->parked = becalm_ns_max(hop->parked, until_gone);
     }
     if (becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
         hop->unwritten = policy->attempt_timeout;

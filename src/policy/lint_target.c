@@ -90,7 +90,7 @@ void lint_no_slow_call_rate(struct lint *l, const struct lint_target *target)
              l->who);
     lint_remedy(finding,
                 "write `slowCallRateThreshold: 80` and a `slowCallDurationThreshold` below the attempt timeout (%s)%s",
-                lint_duration(policy->attempt_timeout).text,
+                lint_duration(rules_attempt_timeout(target->rules)).text,
                 breaker->mode == BECALM_BREAKER_CONSECUTIVE ? ", with `mode: rate`" : "");
 }
 
@@ -143,7 +143,7 @@ void lint_timeouts_exceed_deadline(struct lint *l, const struct lint_target *tar
     becalm_ns waits = graph_waits(policy);
     becalm_ns whole = graph_whole(policy, waits);
     struct lint_finding *finding = NULL;
-    if (whole <= policy->deadline ||
+    if (whole <= policy->deadline || policy->attempt_timeout == BECALM_NEVER ||
         (finding = lint_find(l, target,
                              "maxRetries attemptTimeout deadline maxDelay initialDelay multiplier growth "
                              "jitterFactor jitter")) == NULL) {
@@ -174,6 +174,11 @@ void lint_endless_call(struct lint *l, const struct lint_target *target)
     const struct becalm_policy *policy = &target->rules->policy;
     struct lint_finding *finding = NULL;
     if (!retries(target) || policy->deadline != BECALM_NEVER || (finding = lint_find(l, target, "deadline")) == NULL) {
+        return;
+    }
+    if (policy->attempt_timeout == BECALM_NEVER) {
+        lint_say(finding, "%s: with neither a deadline nor an attemptTimeout nobody ends a call that hangs", l->who);
+        lint_remedy(finding, "write a `deadline`: as long as the slowest answer may take");
         return;
     }
     lint_say(finding, "%s: without a deadline each of %u attempts starts a fresh timeout of %s", l->who,

@@ -313,6 +313,17 @@ def test_check__each_rule_has_a_section_in_the_documentation(becalm):
     assert [code for code in CODES if f".It Cm {code}\n" not in manual] == []
 
 
+def test_check__a_call_that_nothing_ends_is_told(check):
+    said = check("services: {a: {attemptTimeout: none, deadline: none}}\n").stdout
+    assert (
+        "policy.yaml:1:48: warning: a: with neither a deadline nor an attemptTimeout nobody ends a call that hangs "
+        "[fresh-timeout]\n"
+        "    write a `deadline`: as long as the slowest answer may take\n"
+    ) in said
+    assert "While a service restarts, a call to it waits for up to 5s (a)\n" in said
+    assert findings(check("services: {a: {attemptTimeout: none, deadline: 10m}}\n", "--json")) == []
+
+
 def test_check__the_example_of_the_documentation_is_what_it_says(becalm, check):
     page = (becalm.root / "docs/check.md").read_text()
     policy = re.search(r"```yaml\n(.*?)```\n", page, re.S).group(1)

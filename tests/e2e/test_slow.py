@@ -89,3 +89,11 @@ def test_other_failures_are_no_timeouts(gateway, host):
     wait_until(lambda: status_of_upload(made) in (504, None))
     wait_until(lambda: made.metric("becalm_active_requests") == 0)
     assert made.log_lines(LINE) == []
+
+
+def test_an_attempt_without_a_timeout_has_all_the_time_of_its_call(pair):
+    times = "attemptTimeout: 200ms\ndeadline: 20s\nendpoints:\n  report: {match: {path: /report}, attemptTimeout: none}\n"
+    gateway, host = pair("", ONCE + times)
+    host.on("*", Reply(delay=0.6, body=b"late"))
+    assert gateway.ask(path="/").status == 504
+    assert gateway.ask(path="/report").body == b"late"

@@ -442,6 +442,21 @@ static void test_config__an_endpoint_may_need_its_services_budget_too(void **sta
     becalm_config_free(config);
 }
 
+static void test_config__an_attempt_without_a_timeout_may_take_as_long_as_its_call(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_config *config =
+        parse("defaults: {attemptTimeout: 2s, deadline: 300s}\n"
+              "services: {a: {attemptTimeout: none}, b: {attemptTimeout: none, deadline: none}}\n");
+    becalm_rules_policy(config, &becalm_config_find(config, "a")->rules, &policy);
+    check_eq_u64(policy.attempt_timeout, 300 * BECALM_S);
+    becalm_rules_policy(config, &becalm_config_find(config, "b")->rules, &policy);
+    check_eq_u64(policy.attempt_timeout, 24 * 3600 * BECALM_S);
+    check_eq_u64(policy.deadline, BECALM_NEVER);
+    becalm_config_free(config);
+}
+
 static void test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade(void **state)
 {
     (void)state;
@@ -535,6 +550,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__a_key_of_another_kind_is_a_warning),
              cmocka_unit_test(test_config__values_that_another_key_brought_say_which),
              cmocka_unit_test(test_config__an_endpoint_may_need_its_services_budget_too),
+             cmocka_unit_test(test_config__an_attempt_without_a_timeout_may_take_as_long_as_its_call),
              cmocka_unit_test(test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade),
              cmocka_unit_test(test_config__set_overrides_the_file_by_its_own_rules),
              cmocka_unit_test(test_config__a_file_that_is_not_there_is_one_clear_line),
