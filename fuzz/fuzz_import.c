@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random bytes as somebody else's configuration: the first says whose. What comes out must load. */
+/* Random bytes as somebody else's configuration: the first says whose, or that nobody says it. What comes out must
+ * load. */
 #include "policy/import/import.h"
 
 #include <stdlib.h>
@@ -12,6 +13,15 @@ static bool too_large(const struct becalm_diags *diags)
 {
     return diags->count > 0 &&
            (strcmp(diags->diag[0].code, "too-large") == 0 || strcmp(diags->diag[0].code, "too-many") == 0);
+}
+
+static unsigned words(void)
+{
+    unsigned count = 0;
+    while (import_word(count) != NULL) {
+        count++;
+    }
+    return count;
 }
 
 static void check_loads(const char *policy)
@@ -31,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     memset(&diags, 0, offsetof(struct becalm_diags, diag));
-    struct import *import = import_new((enum import_dialect)(data[0] % (IMPORT_GATEWAY_API + 1)), &diags);
+    struct import *import = import_new(import_word(data[0] % (words() + 1)), &diags);
     BECALM_ASSERT(import != NULL);
     bool added = import_add(import, "fuzz.yaml", (const char *)data + 1, size - 1);
     BECALM_ASSERT(added || diags.errors > 0);

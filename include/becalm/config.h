@@ -11,7 +11,8 @@
 
 BECALM_BEGIN_DECLS
 
-enum becalm_severity { BECALM_ERROR, BECALM_WARNING };
+/* A note changes nothing; only `becalm import` makes them. */
+enum becalm_severity { BECALM_ERROR, BECALM_WARNING, BECALM_NOTE };
 
 /* One finding: file:line:column: error: message [code]. */
 struct becalm_diag {
@@ -30,6 +31,7 @@ struct becalm_diags {
     uint32_t count;  /* entries in `diag` */
     uint32_t errors; /* of all, also those that found no place */
     uint32_t warnings;
+    uint32_t notes;
     struct becalm_diag diag[BECALM_DIAGS_MAX];
 };
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool file_add(const struct cli_command *command, struct import *import, const char *path)
 {
@@ -52,7 +53,7 @@ static void diags_print(const struct becalm_diags *diags, bool printed)
         becalm_diag_write(&diags->diag[i], line, sizeof line);
         fprintf(stderr, "%s\n", line);
     }
-    uint32_t all = diags->errors + diags->warnings;
+    uint32_t all = diags->errors + diags->warnings + diags->notes;
     if (all > diags->count) {
         fprintf(stderr, "and %u more%s\n", (unsigned)(all - diags->count),
                 printed ? "; the comments in the policy name them all" : "");
@@ -81,26 +82,40 @@ static void json_print(const char *policy, const struct becalm_diags *diags)
     json_object(&json, "summary");
     json_integer(&json, "errors", diags->errors);
     json_integer(&json, "warnings", diags->warnings);
+    json_integer(&json, "notes", diags->notes);
     json_object_end(&json);
     json_object_end(&json);
     json_end(&json);
 }
 
-static int import_run(const struct cli_command *command, const struct cli_args *args, enum import_dialect dialect)
+/* A first word that is neither a dialect nor a file is most likely a dialect that does not exist. */
+static bool looks_like_a_dialect(const char *word)
+{
+    return strpbrk(word, "./") == NULL && strcmp(word, "-") != 0 && access(word, F_OK) != 0;
+}
+
+static int import_run(const struct cli_command *command, const struct cli_args *args)
 {
     int rc = 1;
     char *policy = NULL;
+    const char *first = args->word_count == 0 ? NULL : args->words[0];
+    const char *dialect = import_knows(first) ? first : NULL;
     struct becalm_diags *diags = calloc(1, sizeof *diags);
     struct import *import = diags == NULL ? NULL : import_new(dialect, diags);
-    if (args->word_count == 0) {
+    uint32_t skip = dialect == NULL ? 0 : 1;
+    if (args->word_count == skip) {
         rc = cli_usage(command, "no FILE is given; write - to read from stdin");
+        goto out;
+    }
+    if (dialect == NULL && looks_like_a_dialect(first)) {
+        rc = cli_usage(command, "'%s' is neither a dialect nor a file", first);
         goto out;
     }
     if (import == NULL) {
         rc = cli_fail(command, "out of memory");
         goto out;
     }
-    for (uint32_t i = 0; i < args->word_count; i++) {
+    for (uint32_t i = skip; i < args->word_count; i++) {
         if (!file_add(command, import, args->words[i])) {
             goto out;
         }
@@ -124,84 +139,30 @@ out:
     return rc;
 }
 
-static int istio_run(const struct cli_command *command, const struct cli_args *args)
-{
-    return import_run(command, args, IMPORT_ISTIO);
-}
-
-static int grpc_run(const struct cli_command *command, const struct cli_args *args)
-{
-    return import_run(command, args, IMPORT_GRPC);
-}
-
-static int envoy_run(const struct cli_command *command, const struct cli_args *args)
-{
-    return import_run(command, args, IMPORT_ENVOY);
-}
-
-static int gateway_api_run(const struct cli_command *command, const struct cli_args *args)
-{
-    return import_run(command, args, IMPORT_GATEWAY_API);
-}
-
 static const struct cli_option options[] = {
-    {.name = "strict", .help = "exit with 1 if anything has no equal in Becalm"},
-    {.name = "json", .help = "print the policy and the warnings as JSON"},
-    {.name = NULL}};
-
-#define HOW                                                                            \
-    "Prints the policy on standard output, each line with a comment that says where\n" \
-    "it came from. What has no equal in Becalm is a warning on standard error and a\n" \
-    "comment in the policy. A file may have many documents; - is standard input."
-
-static const struct cli_command dialects[] = {
-    {.name = "istio",
-     .summary = "VirtualService and DestinationRule",
-     .usage = "import istio [options] FILE...",
-     .purpose = "Translate Istio's VirtualServices and DestinationRules: retries, timeout,\n"
-                "outlierDetection, connectionPool, retryBudget. `attempts: 3` is 3 retries.\n\n" HOW,
-     .options = options,
-     .examples = "  becalm import istio virtualservice.yaml destinationrule.yaml > policy.yaml\n"
-                 "  kubectl get vs,dr -o yaml | becalm import istio -\n",
-     .complete = CLI_FILE,
-     .run = istio_run},
-    {.name = "grpc",
-     .summary = "service config: retryPolicy, hedgingPolicy, retryThrottling",
-     .usage = "import grpc [options] FILE...",
-     .purpose = "Translate a gRPC service config: retryPolicy, hedgingPolicy, retryThrottling,\n"
-                "timeout. `maxAttempts: 3` is 2 retries, or 2 hedges.\n\n" HOW,
-     .options = options,
-     .examples = "  becalm import grpc service_config.json > policy.yaml\n",
-     .complete = CLI_FILE,
-     .run = grpc_run},
-    {.name = "envoy",
-     .summary = "routes and clusters of a bootstrap file, or pieces of one",
-     .usage = "import envoy [options] FILE...",
-     .purpose = "Translate Envoy's configuration: retry_policy and hedge_policy of routes,\n"
-                "circuit_breakers with retry_budget and outlier_detection of clusters.\n"
-                "`num_retries: 3` is 3 retries.\n\n" HOW,
-     .options = options,
-     .examples = "  becalm import envoy envoy.yaml > policy.yaml\n",
-     .complete = CLI_FILE,
-     .run = envoy_run},
-    {.name = "gateway-api",
-     .summary = "HTTPRoute's retry and timeouts, retryConstraint",
-     .usage = "import gateway-api [options] FILE...",
-     .purpose = "Translate Kubernetes' Gateway API: retry and timeouts of HTTPRoutes, and the\n"
-                "retryConstraint of a BackendTrafficPolicy. `attempts: 3` is 3 retries.\n\n" HOW,
-     .options = options,
-     .examples = "  becalm import gateway-api httproute.yaml backendtrafficpolicy.yaml\n",
-     .complete = CLI_FILE,
-     .run = gateway_api_run},
+    {.name = "strict", .help = "exit with 1 if the policy does not do what the source did"},
+    {.name = "json", .help = "print the policy and the findings as JSON"},
     {.name = NULL}};
 
 const struct cli_command cmd_import = {
     .name = "import",
     .summary = "translate the retry configuration of other systems",
-    .usage = "import DIALECT [options] FILE...",
-    .purpose = "Print the policy that the retry configuration of another system means.\n"
+    .usage = "import [DIALECT] [options] FILE...",
+    .purpose = "Print the policy that the retry configuration of another system means, each\n"
+               "line with a comment that says where it came from. Each object of a file is read\n"
+               "by what it is; DIALECT is for pieces that do not say it:\n\n"
+               "  istio         VirtualService, DestinationRule\n"
+               "  gateway-api   HTTPRoute, GRPCRoute, BackendTrafficPolicy\n"
+               "  grpc          a service config\n"
+               "  envoy         a bootstrap file, or pieces of one\n\n"
+               "What has no equal in Becalm is told on standard error and in a comment of the\n"
+               "policy: a warning, if requests go elsewhere or are called in another way, else\n"
+               "a note. A file may have many documents; - is standard input.\n"
                "Exit codes: 0 translated, 1 the input is broken, 2 usage.",
-    .examples = "  becalm import istio virtualservice.yaml destinationrule.yaml > policy.yaml\n"
+    .options = options,
+    .examples = "  becalm import virtualservice.yaml httproute.yaml > policy.yaml\n"
+                "  kubectl get vs,dr,httproute -o yaml | becalm import -\n"
                 "  becalm import grpc service_config.json | becalm check -\n",
-    .subcommands = dialects,
+    .complete = CLI_FILE,
+    .run = import_run,
 };

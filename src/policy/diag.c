@@ -39,6 +39,9 @@ void becalm_diag_add(struct becalm_diags *diags, enum becalm_severity severity, 
     case BECALM_WARNING:
         diags->warnings++;
         break;
+    case BECALM_NOTE:
+        diags->notes++;
+        break;
     }
     if (diags->count >= BECALM_DIAGS_MAX) {
         return;
@@ -69,6 +72,8 @@ const char *diag_severity_word(enum becalm_severity severity)
         return "error";
     case BECALM_WARNING:
         return "warning";
+    case BECALM_NOTE:
+        return "note";
     }
     BECALM_UNREACHABLE();
 }

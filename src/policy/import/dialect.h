@@ -2,23 +2,51 @@
 #ifndef BECALM_IMPORT_DIALECT_H
 #define BECALM_IMPORT_DIALECT_H
 
-/* One function per foreign dialect, each in its file. All documents of all files are given together, because a service
- * may be spread over several of them. */
+/* A foreign dialect is one file that defines one `struct dialect`; import.c lists them. It says which objects are its
+ * own and reads them into the model that all dialects share: services (emit_service), which have hosts, limits and
+ * budgets, and routes to them (route_add), which say which requests go where and how they are called. routes_write()
+ * makes the policy of that. */
 
 #include "source.h"
 
-struct documents {
-    struct yaml_tree *const *tree;
+/* One thing of a file: a document, an item of a Kubernetes List, or an item of a list at the top. */
+struct object {
+    const char *file;
+    const struct yaml_node *node;
+    const char *kind;  /* of a Kubernetes object; "" if it has none */
+    const char *group; /* of its apiVersion, what stands before the slash; "" if there is none */
+};
+
+/* Whatever a dialect recognised, of all files together and in their order: a service may be spread over several. */
+struct objects {
+    const struct object *at;
     uint32_t count;
 };
 
-void istio_read(struct source *, const struct documents *);
-void grpc_read(struct source *, const struct documents *);
-void envoy_read(struct source *, const struct documents *);
-void gateway_api_read(struct source *, const struct documents *);
+/* What a product does where nothing is written, by keys of the policy: each route gets these for what it leaves out. */
+struct unwritten {
+    const char *key; /* NULL ends the table */
+    const char *value;
+    const char *remark;
+};
 
-/* Calls `each` for every Kubernetes object of a document, and for the items of a List. `kind` is "" if it has none. */
-typedef void object_fn(void *data, const struct yaml_node *object, const char *kind);
-void objects_each(struct source *, const struct yaml_node *root, object_fn *each, void *data);
+struct dialect {
+    const char *word;    /* on the command line: "istio" */
+    const char *product; /* whose format it is, for sentences: "Istio" */
+    const struct unwritten *unwritten;
+
+    /* Is it one of mine? Asked in the order of import.c's list, so be exact: by kind and group, or by a key that no
+     * other dialect has. It reports nothing. */
+    bool (*recognises)(const struct object *);
+
+    /* Reads all of them. Also what nobody recognises comes here, if the dialect stands on the command line: pieces. */
+    void (*read)(struct source *, const struct objects *);
+
+    /* For what is not YAML; NULL if it is. Does the text look like mine? And the tree of it: NULL after an error. */
+    bool (*is_text)(const char *text, size_t length);
+    struct yaml_tree *(*parse)(const char *name, const char *text, size_t length, struct becalm_diags *);
+};
+
+extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api;
 
 #endif

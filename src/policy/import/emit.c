@@ -232,6 +232,20 @@ struct emit_target *emit_endpoint(struct emit_target *service, const char *wish,
     return service == NULL ? NULL : child_add(service, wish, "_.", comment);
 }
 
+const char *emit_name(const struct emit_target *target)
+{
+    return target == NULL ? "" : target->name;
+}
+
+struct emit_target *emit_loose(struct emit *e, const char *comment)
+{
+    struct emit_target *loose = emit_take(e, sizeof *loose);
+    if (loose != NULL) {
+        *loose = (struct emit_target){.emit = e, .wish = "", .name = "", .comment = comment};
+    }
+    return loose;
+}
+
 void **emit_slot(struct emit_target *target)
 {
     return &target->slot;
@@ -303,6 +317,44 @@ void emit_note(struct emit *e, struct emit_target *target, const char *text)
         *(at->last_note == NULL ? &at->notes : &at->last_note->next) = note;
         at->last_note = note;
     }
+}
+
+void emit_note_once(struct emit *e, struct emit_target *target, const char *text)
+{
+    const struct note *note = target == NULL ? e->services.notes : target->notes;
+    while (note != NULL && strcmp(note->text, text) != 0) {
+        note = note->next;
+    }
+    if (note == NULL) {
+        emit_note(e, target, text);
+    }
+}
+
+void emit_copy(struct emit_target *to, const struct emit_target *from, emit_clash_fn *clash, void *data)
+{
+    if (to == NULL || from == NULL) {
+        return;
+    }
+    for (const struct value *v = from->values; v != NULL; v = v->next) {
+        const char *had = emit_put(to, v->key->name, v->text, v->comment);
+        if (had != NULL && strcmp(had, v->text) != 0 && clash != NULL) {
+            clash(data, v->key->name, v->text, v->comment, had);
+        }
+    }
+    for (const struct note *note = from->notes; note != NULL; note = note->next) {
+        emit_note(to->emit, to, note->text);
+    }
+}
+
+bool emit_same(const struct emit_target *a, const struct emit_target *b)
+{
+    const struct value *v = a == NULL ? NULL : a->values;
+    const struct value *w = b == NULL ? NULL : b->values;
+    while (v != NULL && w != NULL && v->key == w->key && strcmp(v->text, w->text) == 0) {
+        v = v->next;
+        w = w->next;
+    }
+    return v == NULL && w == NULL;
 }
 
 /* ---- text ---- */

@@ -36,6 +36,20 @@ struct emit_target *emit_next_endpoint(struct emit_target *service, const struct
 /* A new endpoint; its name is the wished one made fit for a name, with a number behind it if it is taken. */
 struct emit_target *emit_endpoint(struct emit_target *service, const char *wish, const char *comment);
 
+/* The name that it is printed by. */
+const char *emit_name(const struct emit_target *);
+
+/* Keys that belong to no target yet. */
+struct emit_target *emit_loose(struct emit *, const char *comment);
+
+/* Puts all keys, comments and notes of one target into another; what that has stays. `clash` is called for a key that
+ * has another value there, with both; it may be NULL. */
+typedef void emit_clash_fn(void *data, const char *key, const char *value, const char *comment, const char *had);
+void emit_copy(struct emit_target *to, const struct emit_target *from, emit_clash_fn *clash, void *data);
+
+/* Have both the same keys with the same values? */
+bool emit_same(const struct emit_target *, const struct emit_target *);
+
 /* A place at the target for whoever reads the source; NULL at first. */
 void **emit_slot(struct emit_target *);
 
@@ -52,6 +66,7 @@ const char *emit_quote(struct emit *, const char *text);
 
 /* A comment under the target's keys, or, for a NULL target, at the top of the file. */
 void emit_note(struct emit *, struct emit_target *, const char *text);
+void emit_note_once(struct emit *, struct emit_target *, const char *text); /* unless it is there */
 
 /* Has nothing been put anywhere? */
 bool emit_is_empty(const struct emit *);

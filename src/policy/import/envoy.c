@@ -17,7 +17,6 @@
 
 struct envoy {
     struct source *s;
-    struct reaches reaches;
 };
 
 /* A virtual host, as far as its routes need it. */
@@ -73,13 +72,13 @@ static const struct field retry_fields[] = {
     {"retriable_status_codes", NULL},
     {"retry_back_off", NULL},
     {"retry_host_predicate", NULL},
-    {"per_try_idle_timeout", "idleTimeout holds for all services"},
+    {"per_try_idle_timeout", NOTE "idleTimeout holds for all services"},
     {"rate_limited_retry_back_off", "Retry-After is always honoured, and no other header is"},
     {"retriable_headers", "no header of an answer decides about retries"},
     {"retriable_request_headers", "no header of a request but Idempotency-Key decides about retries"},
-    {"retry_priority", "hosts have no priorities"},
+    {"retry_priority", NOTE "hosts have no priorities"},
     {"retry_options_predicates", "a retry is sent as the first attempt was"},
-    {"host_selection_retry_max_attempts", "a retry always avoids the hosts that were tried"},
+    {"host_selection_retry_max_attempts", NOTE "a retry always avoids the hosts that were tried"},
     {NULL, NULL}};
 
 /* What Envoy's hedge is made of. */
@@ -162,21 +161,22 @@ static void policies_read(struct source *s, struct emit_target *target, const st
 
 /* ---- routes ---- */
 
-static const struct field action_fields[] = {{"cluster", NULL},
-                                             {"timeout", NULL},
-                                             {"retry_policy", NULL},
-                                             {"hedge_policy", NULL},
-                                             {"weighted_clusters", "a route goes to one service"},
-                                             {"cluster_header", "a route goes to one service"},
-                                             {"idle_timeout", "idleTimeout holds for all services"},
-                                             {"prefix_rewrite", "requests are passed on unchanged"},
-                                             {"regex_rewrite", "requests are passed on unchanged"},
-                                             {"host_rewrite_literal", "requests are passed on unchanged"},
-                                             {"auto_host_rewrite", "requests are passed on unchanged"},
-                                             {"request_mirror_policies", "requests are not copied"},
-                                             {"hash_policy", "of two hosts picked at random the less busy one is used"},
-                                             {"priority", "hosts have no priorities"},
-                                             {NULL, NULL}};
+static const struct field action_fields[] = {
+    {"cluster", NULL},
+    {"timeout", NULL},
+    {"retry_policy", NULL},
+    {"hedge_policy", NULL},
+    {"weighted_clusters", "a route goes to one service"},
+    {"cluster_header", "a route goes to one service"},
+    {"idle_timeout", NOTE "idleTimeout holds for all services"},
+    {"prefix_rewrite", "requests are passed on unchanged"},
+    {"regex_rewrite", "requests are passed on unchanged"},
+    {"host_rewrite_literal", "requests are passed on unchanged"},
+    {"auto_host_rewrite", "requests are passed on unchanged"},
+    {"request_mirror_policies", "requests are not copied"},
+    {"hash_policy", NOTE "of two hosts picked at random the less busy one is used"},
+    {"priority", NOTE "hosts have no priorities"},
+    {NULL, NULL}};
 
 static void action_rules(struct source *s, struct emit_target *target, const struct yaml_node *action,
                          const struct virtual_host *vhost)
@@ -189,13 +189,6 @@ static void action_rules(struct source *s, struct emit_target *target, const str
     source_rest(s, target, action, "route", action_fields);
     mesh_deadline(s, target, &timeout);
     policies_read(s, target, &retry, &hedge, &timeout);
-    if (retry.node == NULL || timeout.node == NULL) {
-        emit_note(s->emit, target,
-                  emit_text(s->emit, "Not written at %s:%u: %s%s%s.", s->file, (unsigned)action->line,
-                            retry.node == NULL ? "retry_policy (Envoy: no retries)" : "",
-                            retry.node == NULL && timeout.node == NULL ? ", " : "",
-                            timeout.node == NULL ? "timeout (Envoy: 15s)" : ""));
-    }
 }
 
 /* A header whose whole value is given: {name, string_match: {exact}}, or the older {name, exact_match}. */
@@ -294,20 +287,11 @@ static void route_read(struct envoy *in, const struct yaml_node *route, const st
         return;
     }
     const struct from from = match.node == NULL ? (struct from){route, "route", NULL} : match;
-    if (!match_is_possible(&m)) {
-        route_left_out(s, service, from.node);
-        return;
-    }
-    reach_note(s, &in->reaches, service, vhost->domain, &m, &from);
-    if (match_is_everything(&m)) {
-        action_rules(s, service, action.node, vhost);
-        return;
-    }
     const struct yaml_node *wish = source_get(route, "name");
-    struct emit_target *endpoint = emit_endpoint(
-        service, wish != NULL && wish->kind == YAML_SCALAR ? wish->text : match_name(s, &m), source_where(s, &from));
-    match_put(s, endpoint, &m, &from);
-    action_rules(s, endpoint, action.node, vhost);
+    struct route *out = route_add(s, service, wish != NULL && wish->kind == YAML_SCALAR ? wish->text : NULL, &from);
+    route_add_host(s, out, vhost->domain, &from);
+    route_add_match(s, out, &m, &from);
+    action_rules(s, route_rules(out), action.node, vhost);
 }
 
 static const char *domains_read(struct source *s, const struct from *domains)
@@ -362,7 +346,7 @@ static void thresholds_read(struct source *s, struct emit_target *target, const 
         {"max_retries", NULL},
         {"retry_budget", NULL},
         {"track_remaining", NULL},
-        {"max_connections", "connections are pooled for all services: pool.maxPerHost"},
+        {"max_connections", NOTE "connections are pooled for all services: pool.maxPerHost"},
         {NULL, NULL}};
     static const struct field budget_fields[] = {
         {"budget_percent", NULL}, {"min_retry_concurrency", NULL}, {"budget_interval", NULL}, {NULL, NULL}};
@@ -410,8 +394,8 @@ static const struct field outlier_fields[] = {
     {"base_ejection_time", NULL},
     {"max_ejection_percent", NULL},
     {"enforcing_consecutive_5xx", NULL},
-    {"max_ejection_time", "a host is out for at most 300s"},
-    {"max_ejection_time_jitter", "the time of an ejection has no jitter"},
+    {"max_ejection_time", NOTE "a host is out for at most 300s"},
+    {"max_ejection_time_jitter", NOTE "the time of an ejection has no jitter"},
     {"consecutive_gateway_failure", "every 5xx, failed connect and timeout counts alike"},
     {"enforcing_consecutive_gateway_failure", "every 5xx, failed connect and timeout counts alike"},
     {"split_external_local_origin_errors", LOCAL_ORIGIN},
@@ -427,7 +411,7 @@ static const struct field outlier_fields[] = {
     {"enforcing_failure_percentage_local_origin", ONE_DEFINITION},
     {"failure_percentage_minimum_hosts", ONE_DEFINITION},
     {"failure_percentage_request_volume", ONE_DEFINITION},
-    {"successful_active_health_check_uneject_host", "there are no active health checks"},
+    {"successful_active_health_check_uneject_host", NOTE "there are no active health checks"},
     {NULL, NULL}};
 
 static void outlier_read(struct source *s, struct emit_target *target, const struct from *block)
@@ -488,8 +472,8 @@ static void assignment_read(struct source *s, struct emit_target *target, const 
 {
     static const struct field fields[] = {{"cluster_name", NULL}, {"endpoints", NULL}, {NULL, NULL}};
     static const struct field group_fields[] = {{"lb_endpoints", NULL},
-                                                {"priority", "hosts have no priorities"},
-                                                {"locality", "hosts are picked by load, not by locality"},
+                                                {"priority", NOTE "hosts have no priorities"},
+                                                {"locality", NOTE "hosts are picked by load, not by locality"},
                                                 {"load_balancing_weight", "hosts have no weights"},
                                                 {NULL, NULL}};
     struct source_list list = {.emit = s->emit};
@@ -508,18 +492,19 @@ static void assignment_read(struct source *s, struct emit_target *target, const 
     }
 }
 
-static const struct field cluster_fields[] = {{"@type", NULL},
-                                              {"name", NULL},
-                                              {"alt_stat_name", NULL},
-                                              {"type", NULL},
-                                              {"connect_timeout", NULL},
-                                              {"circuit_breakers", NULL},
-                                              {"outlier_detection", NULL},
-                                              {"load_assignment", NULL},
-                                              {"lb_policy", "of two hosts picked at random the less busy one is used"},
-                                              {"health_checks", "bad hosts are found by their answers: see outlier"},
-                                              {"transport_socket", "there is no TLS yet"},
-                                              {NULL, NULL}};
+static const struct field cluster_fields[] = {
+    {"@type", NULL},
+    {"name", NULL},
+    {"alt_stat_name", NULL},
+    {"type", NULL},
+    {"connect_timeout", NULL},
+    {"circuit_breakers", NULL},
+    {"outlier_detection", NULL},
+    {"load_assignment", NULL},
+    {"lb_policy", NOTE "of two hosts picked at random the less busy one is used"},
+    {"health_checks", NOTE "bad hosts are found by their answers: see outlier"},
+    {"transport_socket", NOTE "there is no TLS yet"},
+    {NULL, NULL}};
 
 static void cluster_rules(struct source *s, struct emit_target *target, const struct yaml_node *node)
 {
@@ -629,9 +614,9 @@ static const struct field any_fields[] = {{"@type", NULL},
                                           {"connect_timeout", NULL},
                                           {"stat_prefix", NULL},
                                           {"codec_type", NULL},
-                                          {"http_filters", "Becalm has no filters"},
-                                          {"address", "listen says where Becalm listens"},
-                                          {"admin", "admin says where Becalm's own metrics are"},
+                                          {"http_filters", NOTE "Becalm has no filters"},
+                                          {"address", NOTE "listen says where Becalm listens"},
+                                          {"admin", NOTE "admin says where Becalm's own metrics are"},
                                           {NULL, NULL}};
 
 static void anything_read(struct envoy *in, const struct yaml_node *node, unsigned depth)
@@ -681,20 +666,27 @@ static void anything_read(struct envoy *in, const struct yaml_node *node, unsign
     }
 }
 
-static const struct neutral unwritten[] = {{"maxRetries", "0", "without a retry_policy Envoy does not retry"},
-                                           {"attemptTimeout", "5s", "Envoy has none, and this is Becalm's default"},
-                                           {"deadline", "15s", "Envoy's default"},
-                                           {"hedge.enabled", "false", "Envoy's default"},
-                                           {NULL, NULL, NULL}};
+static const struct unwritten unwritten[] = {{"maxRetries", "0", "without a retry_policy Envoy does not retry"},
+                                             {"deadline", "15s", "Envoy's default"},
+                                             {"hedge.enabled", "false", "Envoy's default"},
+                                             {NULL, NULL, NULL}};
 
-void envoy_read(struct source *s, const struct documents *documents)
+static bool envoy_recognises(const struct object *object)
+{
+    static const char *const keys[] = {"static_resources", "virtual_hosts",    "retry_policy",
+                                       "route_config",     "circuit_breakers", NULL};
+    return object->node->kind == YAML_MAPPING && object->kind[0] == '\0' && has_any(object->node, keys);
+}
+
+static void envoy_read(struct source *s, const struct objects *objects)
 {
     struct envoy in = {.s = s};
     mesh_preface(s);
-    for (uint32_t i = 0; i < documents->count; i++) {
-        s->file = documents->tree[i]->name;
-        anything_read(&in, documents->tree[i]->root, DEPTH_MAX);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        s->file = objects->at[i].file;
+        anything_read(&in, objects->at[i].node, DEPTH_MAX);
     }
-    reach_put(s, &in.reaches);
-    routes_stand_alone(s, unwritten, false);
 }
+
+const struct dialect dialect_envoy = {
+    .word = "envoy", .product = "Envoy", .unwritten = unwritten, .recognises = envoy_recognises, .read = envoy_read};

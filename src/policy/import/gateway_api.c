@@ -14,7 +14,6 @@
 
 struct gateway {
     struct source *s;
-    struct reaches reaches;
 };
 
 /* ---- what a rule says about its calls ---- */
@@ -95,10 +94,6 @@ static void rule_calls(struct source *s, struct emit_target *target, const struc
     }
     if (retry.node != NULL) {
         retry_read(s, target, &retry);
-    } else {
-        emit_note(s->emit, target,
-                  emit_text(s->emit, "Not written at %s:%u: retry (each gateway does what it likes).", s->file,
-                            (unsigned)rule->line));
     }
 }
 
@@ -224,26 +219,6 @@ static struct emit_target *backend_read(struct source *s, const struct from *ref
     return service;
 }
 
-static void rule_target(struct gateway *in, struct emit_target *service, const struct yaml_node *rule,
-                        const struct route_match *m, const char *host, const struct from *from)
-{
-    struct source *s = in->s;
-    if (!match_is_possible(m)) {
-        route_left_out(s, service, from->node);
-        return;
-    }
-    reach_note(s, &in->reaches, service, host, m, from);
-    if (match_is_everything(m)) {
-        rule_calls(s, service, rule);
-        return;
-    }
-    const struct yaml_node *name = source_get(rule, "name");
-    struct emit_target *endpoint = emit_endpoint(
-        service, name != NULL && name->kind == YAML_SCALAR ? name->text : match_name(s, m), source_where(s, from));
-    match_put(s, endpoint, m, from);
-    rule_calls(s, endpoint, rule);
-}
-
 static void rule_read(struct gateway *in, const struct yaml_node *rule, const char *host)
 {
     static const struct field fields[] = {
@@ -253,7 +228,7 @@ static void rule_read(struct gateway *in, const struct yaml_node *rule, const ch
         {"timeouts", NULL},
         {"retry", NULL},
         {"filters", "requests are passed on unchanged"},
-        {"sessionPersistence", "of two hosts picked at random the less busy one is used"},
+        {"sessionPersistence", NOTE "of two hosts picked at random the less busy one is used"},
         {NULL, NULL}};
     struct source *s = in->s;
     if (!source_is(s, &(struct from){rule, "rules", NULL}, YAML_MAPPING)) {
@@ -264,21 +239,24 @@ static void rule_read(struct gateway *in, const struct yaml_node *rule, const ch
     source_rest(s, service, rule, "rules", fields);
     if (service == NULL) {
         rule_calls(s, emit_defaults(s->emit), rule); /* a piece of a route: it holds for every service */
-    } else if (matches.node == NULL || (matches.node->kind == YAML_SEQUENCE && matches.node->count == 0)) {
-        rule_target(in, service, rule, &(struct route_match){0}, host, &(struct from){rule, "rules", NULL});
-    } else if (source_is(s, &matches, YAML_SEQUENCE)) {
-        for (uint32_t i = 0; i < matches.node->count; i++) {
-            const struct from from = {matches.node->item[i], "matches", NULL};
-            const struct route_match m = match_read(s, service, from.node);
-            rule_target(in, service, rule, &m, host, &from);
-        }
+        return;
     }
+    const struct yaml_node *name = source_get(rule, "name");
+    struct route *out = route_add(s, service, name != NULL && name->kind == YAML_SCALAR ? name->text : NULL,
+                                  &(struct from){rule, "rules", NULL});
+    route_add_host(s, out, host, &(struct from){rule, "hostnames", NULL});
+    for (uint32_t i = 0; source_is(s, &matches, YAML_SEQUENCE) && i < matches.node->count; i++) {
+        const struct from from = {matches.node->item[i], "matches", NULL};
+        const struct route_match m = match_read(s, service, from.node);
+        route_add_match(s, out, &m, &from);
+    }
+    rule_calls(s, route_rules(out), rule);
 }
 
 static void route_read(struct gateway *in, const struct yaml_node *spec)
 {
     static const struct field fields[] = {
-        {"hostnames", NULL}, {"rules", NULL}, {"parentRefs", "a policy holds where Becalm runs"}, {NULL, NULL}};
+        {"hostnames", NULL}, {"rules", NULL}, {"parentRefs", NOTE "a policy holds where Becalm runs"}, {NULL, NULL}};
     struct source *s = in->s;
     const struct from names = {source_get(spec, "hostnames"), "hostnames", NULL};
     const struct from rules = {source_get(spec, "rules"), "rules", NULL};
@@ -372,7 +350,7 @@ static void traffic_policy(struct source *s, const struct yaml_node *spec)
         {"targetRefs", NULL},
         {"targetRef", NULL},
         {"retryConstraint", NULL},
-        {"sessionPersistence", "of two hosts picked at random the less busy one is used"},
+        {"sessionPersistence", NOTE "of two hosts picked at random the less busy one is used"},
         {NULL, NULL}};
     const struct from constraint = {source_get(spec, "retryConstraint"), "retryConstraint", NULL};
     const struct from refs = {source_get(spec, "targetRefs"), "targetRefs", NULL};
@@ -394,11 +372,12 @@ static void traffic_policy(struct source *s, const struct yaml_node *spec)
 
 /* ---- documents ---- */
 
-static void object_read(void *data, const struct yaml_node *object, const char *kind)
+static void object_read(struct gateway *in, const struct object *from)
 {
     static const struct field fields[] = {{"retry", NULL}, {"timeouts", NULL}, {"retryConstraint", NULL}, {NULL, NULL}};
-    struct gateway *in = data;
     struct source *s = in->s;
+    const struct yaml_node *object = from->node;
+    const char *kind = from->kind;
     const struct from written = {source_get(object, "spec"), "spec", NULL};
     const struct yaml_node *spec = written.node == NULL ? object : written.node;
     if (written.node != NULL && !source_is(s, &written, YAML_MAPPING)) {
@@ -411,8 +390,8 @@ static void object_read(void *data, const struct yaml_node *object, const char *
                (kind[0] == '\0' && source_get(spec, "targetRefs") != NULL)) {
         traffic_policy(s, spec);
     } else if (kind[0] != '\0') {
-        const struct from from = {source_get(object, "kind"), emit_text(s->emit, "kind \"%s\"", kind), NULL};
-        source_no_equal(s, NULL, &from, "only HTTPRoute, GRPCRoute and BackendTrafficPolicy are read");
+        const struct from other = {source_get(object, "kind"), emit_text(s->emit, "kind \"%s\"", kind), NULL};
+        source_no_equal(s, NULL, &other, "only HTTPRoute, GRPCRoute and BackendTrafficPolicy are read");
     } else {
         const struct from constraint = {source_get(spec, "retryConstraint"), "retryConstraint", NULL};
         source_rest(s, emit_defaults(s->emit), spec, "", fields);
@@ -425,23 +404,37 @@ static void object_read(void *data, const struct yaml_node *object, const char *
     }
 }
 
-static const struct neutral unwritten_rules[] = {
-    {"maxRetries", "0", "without `retry` a rule is not retried"},
-    {"attemptTimeout", "5s", "every gateway has its own, and this is Becalm's"},
-    {"deadline", "16s", "every gateway has its own, and this is Becalm's"},
-    {NULL, NULL, NULL}};
+static const struct unwritten unwritten_rules[] = {{"maxRetries", "0", "without `retry` a rule is not retried"},
+                                                   {NULL, NULL, NULL}};
 
-void gateway_api_read(struct source *s, const struct documents *documents)
+static bool gateway_api_recognises(const struct object *object)
+{
+    static const char *const kinds[] = {"HTTPRoute", "GRPCRoute", "XBackendTrafficPolicy", "BackendTrafficPolicy"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(object->kind, kinds[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void gateway_api_read(struct source *s, const struct objects *objects)
 {
     struct gateway in = {.s = s};
     emit_note(
         s->emit, NULL,
         "Becalm repeats POST and PATCH only with an Idempotency-Key, or where a policy says `idempotent: true`. Over "
         "budget it passes the last answer on; the Gateway API asks for a 503.");
-    for (uint32_t i = 0; i < documents->count; i++) {
-        s->file = documents->tree[i]->name;
-        objects_each(s, documents->tree[i]->root, object_read, &in);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        s->file = objects->at[i].file;
+        if (source_is(s, &(struct from){objects->at[i].node, "the document", NULL}, YAML_MAPPING)) {
+            object_read(&in, &objects->at[i]);
+        }
     }
-    reach_put(s, &in.reaches);
-    routes_stand_alone(s, unwritten_rules, false);
 }
+
+const struct dialect dialect_gateway_api = {.word = "gateway-api",
+                                            .product = "the Gateway API",
+                                            .unwritten = unwritten_rules,
+                                            .recognises = gateway_api_recognises,
+                                            .read = gateway_api_read};

@@ -191,8 +191,8 @@ static const struct field method_fields[] = {{"name", NULL},
                                              {"retryPolicy", NULL},
                                              {"hedgingPolicy", NULL},
                                              {"waitForReady", "a call waits in the gate, not for a connection"},
-                                             {"maxRequestMessageBytes", "maxBody holds for all services"},
-                                             {"maxResponseMessageBytes", "answers may have any size"},
+                                             {"maxRequestMessageBytes", NOTE "maxBody holds for all services"},
+                                             {"maxResponseMessageBytes", NOTE "answers may have any size"},
                                              {NULL, NULL}};
 
 static void method_rules(struct source *s, struct emit_target *target, const struct yaml_node *config)
@@ -211,13 +211,6 @@ static void method_rules(struct source *s, struct emit_target *target, const str
     if (hedging.node != NULL) {
         hedging_policy(s, target, &hedging);
     }
-    if (retry.node == NULL && hedging.node == NULL) {
-        emit_note(s->emit, target,
-                  emit_text(s->emit,
-                            "No retryPolicy is written at %s:%u. gRPC does not retry there; for the same write "
-                            "`maxRetries: 0`.",
-                            s->file, (unsigned)config->line));
-    }
 }
 
 static void method_name(struct source *s, const struct yaml_node *config, const struct yaml_node *name)
@@ -230,36 +223,29 @@ static void method_name(struct source *s, const struct yaml_node *config, const 
     const struct from method = {source_get(name, "method"), "name.method", NULL};
     const char *service_text = source_text(s, &service);
     const char *method_text = source_text(s, &method);
-    struct emit_target *target = emit_defaults(s->emit);
     bool named = service_text != NULL && service_text[0] != '\0';
-    if (method_text != NULL && method_text[0] != '\0' && !named) {
+    bool one = method_text != NULL && method_text[0] != '\0';
+    struct from from = named ? service : (struct from){name, "name", NULL};
+    if (one && !named) {
         source_error(s, method.node, "missing", "name.method stands without name.service");
         return;
     }
+    const char *path = emit_text(s->emit, "/%s/%s", named ? service_text : "", one ? method_text : "");
+    if (!value_path(path)) {
+        source_error(s, one ? method.node : service.node, "wrong-type", "%s is no name that a path can have",
+                     one ? "name.method" : "name.service");
+        return;
+    }
+    struct emit_target *target =
+        named ? emit_service(s->emit, service_text, source_where(s, &from)) : emit_defaults(s->emit);
     if (named) {
-        struct from from = {service.node, "name.service", NULL};
-        const char *prefix = emit_text(s->emit, "/%s/", service_text);
-        if (!value_path(prefix)) {
-            source_error(s, service.node, "wrong-type", "name.service is no name that a path can have");
-            return;
-        }
-        target = emit_service(s->emit, service_text, source_where(s, &from));
-        if (emit_get(target, "match.prefix") == NULL) {
-            source_put_text(s, target, "match.prefix", prefix, &from);
-            emit_note(s->emit, target, "A service config does not say where the service is: add `hosts`.");
-        }
+        emit_note_once(s->emit, target, "A service config does not say where the service is: add `hosts`.");
     }
-    if (named && method_text != NULL && method_text[0] != '\0') {
-        const char *path = emit_text(s->emit, "/%s/%s", service_text, method_text);
-        if (!value_path(path)) {
-            source_error(s, method.node, "wrong-type", "name.method is no name that a path can have");
-            return;
-        }
-        target = emit_endpoint(target, method_text, source_where(s, &method));
-        source_put_text(s, target, "match.path", path, &method);
-    }
-    source_rest(s, target, name, "name", fields);
-    method_rules(s, target, config);
+    struct route *route = route_add(s, target, one ? method_text : NULL, one ? &method : &from);
+    struct route_match m = {.path = one ? path : NULL, .prefix = named && !one ? path : NULL};
+    route_add_match(s, route, &m, one ? &method : &from);
+    source_rest(s, route_rules(route), name, "name", fields);
+    method_rules(s, route_rules(route), config);
 }
 
 static void method_config(struct source *s, const struct yaml_node *config)
@@ -281,15 +267,16 @@ static void method_config(struct source *s, const struct yaml_node *config)
 /* A service config, or a piece of one, which holds for every service. */
 static void config_read(struct source *s, const struct yaml_node *config)
 {
-    static const struct field fields[] = {{"methodConfig", NULL},
-                                          {"retryThrottling", NULL},
-                                          {"retryPolicy", NULL},
-                                          {"hedgingPolicy", NULL},
-                                          {"timeout", NULL},
-                                          {"loadBalancingPolicy", "Becalm picks hosts in its own way"},
-                                          {"loadBalancingConfig", "Becalm picks hosts in its own way"},
-                                          {"healthCheckConfig", "bad hosts are found by their answers: see outlier"},
-                                          {NULL, NULL}};
+    static const struct field fields[] = {
+        {"methodConfig", NULL},
+        {"retryThrottling", NULL},
+        {"retryPolicy", NULL},
+        {"hedgingPolicy", NULL},
+        {"timeout", NULL},
+        {"loadBalancingPolicy", NOTE "Becalm picks hosts in its own way"},
+        {"loadBalancingConfig", NOTE "Becalm picks hosts in its own way"},
+        {"healthCheckConfig", NOTE "bad hosts are found by their answers: see outlier"},
+        {NULL, NULL}};
     struct emit_target *defaults = emit_defaults(s->emit);
     const struct from methods = {source_get(config, "methodConfig"), "methodConfig", NULL};
     const struct from throttle = {source_get(config, "retryThrottling"), "retryThrottling", NULL};
@@ -327,13 +314,6 @@ static void choices_read(struct source *s, const struct yaml_node *list)
     }
 }
 
-/* The config of a method takes nothing from that of its service, nor this from the one for everything. */
-static const struct neutral unwritten[] = {{"maxRetries", "0", "without a retryPolicy gRPC does not retry"},
-                                           {"deadline", "none", "gRPC's default"},
-                                           {"idempotent", "false", "nothing is hedged there"},
-                                           {"hedge.enabled", "false", "nothing is hedged there"},
-                                           {NULL, NULL, NULL}};
-
 /* The inside of a retryPolicy or hedgingPolicy alone, as documentation often prints it. */
 static bool bare_block(struct source *s, const struct yaml_node *root)
 {
@@ -346,16 +326,36 @@ static bool bare_block(struct source *s, const struct yaml_node *root)
     return true;
 }
 
-void grpc_read(struct source *s, const struct documents *documents)
+static const struct unwritten unwritten[] = {{"maxRetries", "0", "without a retryPolicy gRPC does not retry"},
+                                             {"deadline", "none", "gRPC's default"},
+                                             {"idempotent", "false", "nothing is hedged there"},
+                                             {"hedge.enabled", "false", "nothing is hedged there"},
+                                             {NULL, NULL, NULL}};
+
+static bool grpc_recognises(const struct object *object)
 {
-    for (uint32_t i = 0; i < documents->count; i++) {
-        const struct yaml_node *root = documents->tree[i]->root;
-        s->file = documents->tree[i]->name;
+    static const char *const keys[] = {"methodConfig", "retryThrottling", "retryPolicy", "hedgingPolicy"};
+    for (size_t i = 0; object->kind[0] == '\0' && i < sizeof keys / sizeof *keys; i++) {
+        if (source_get(object->node, keys[i]) != NULL) {
+            return true;
+        }
+    }
+    return object->node->kind == YAML_SEQUENCE && object->node->count > 0 &&
+           source_get(object->node->item[0], "serviceConfig") != NULL;
+}
+
+static void grpc_read(struct source *s, const struct objects *objects)
+{
+    for (uint32_t i = 0; i < objects->count; i++) {
+        const struct yaml_node *root = objects->at[i].node;
+        s->file = objects->at[i].file;
         if (root->kind == YAML_SEQUENCE) {
             choices_read(s, root);
         } else if (source_is(s, &(struct from){root, "the document", NULL}, YAML_MAPPING) && !bare_block(s, root)) {
             config_read(s, root);
         }
     }
-    routes_stand_alone(s, unwritten, true);
 }
+
+const struct dialect dialect_grpc = {
+    .word = "grpc", .product = "gRPC", .unwritten = unwritten, .recognises = grpc_recognises, .read = grpc_read};

@@ -2,36 +2,57 @@
 #include "import.h"
 
 #include "dialect.h"
+#include "route.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LIST_DEPTH    4
 #define DOCUMENTS_MAX 10000u
-#define DIALECTS      ((enum import_dialect)(sizeof dialects / sizeof *dialects))
 
-static const struct {
-    const char *product;
-    const char *word; /* on the command line */
-    void (*read)(struct source *, const struct documents *);
-} dialects[] = {[IMPORT_ISTIO] = {"Istio", "istio", istio_read},
-                [IMPORT_GRPC] = {"gRPC", "grpc", grpc_read},
-                [IMPORT_ENVOY] = {"Envoy", "envoy", envoy_read},
-                [IMPORT_GATEWAY_API] = {"the Gateway API", "gateway-api", gateway_api_read}};
+/* In the order in which they are asked whether an object is theirs. */
+static const struct dialect *const dialects[] = {&dialect_istio, &dialect_gateway_api, &dialect_grpc, &dialect_envoy};
+
+#define DIALECTS (sizeof dialects / sizeof *dialects)
+
+struct document {
+    struct yaml_tree *tree;
+    const struct dialect *dialect; /* whose text it was, if that was no YAML; else NULL */
+};
 
 struct import {
-    enum import_dialect dialect;
+    const struct dialect *dialect; /* of the command line; NULL: none is named */
     struct becalm_diags *diags;
-    struct yaml_tree **tree;
+    struct document *document;
     uint32_t count;
     uint32_t space;
 };
 
-struct import *import_new(enum import_dialect dialect, struct becalm_diags *diags)
+const char *import_word(size_t index)
+{
+    return index < DIALECTS ? dialects[index]->word : NULL;
+}
+
+static const struct dialect *dialect_named(const char *word)
+{
+    for (size_t i = 0; word != NULL && i < DIALECTS; i++) {
+        if (strcmp(dialects[i]->word, word) == 0) {
+            return dialects[i];
+        }
+    }
+    return NULL;
+}
+
+bool import_knows(const char *word)
+{
+    return dialect_named(word) != NULL;
+}
+
+struct import *import_new(const char *word, struct becalm_diags *diags)
 {
     struct import *import = calloc(1, sizeof *import);
     if (import != NULL) {
-        import->dialect = dialect;
+        import->dialect = dialect_named(word);
         import->diags = diags;
     }
     return import;
@@ -40,10 +61,10 @@ struct import *import_new(enum import_dialect dialect, struct becalm_diags *diag
 void import_free(struct import *import)
 {
     for (uint32_t i = 0; import != NULL && i < import->count; i++) {
-        yaml_free(import->tree[i]);
+        yaml_free(import->document[i].tree);
     }
     if (import != NULL) {
-        free(import->tree);
+        free(import->document);
     }
     free(import);
 }
@@ -53,11 +74,13 @@ void import_make_room(struct becalm_diags *diags)
     if (diags->count < BECALM_DIAGS_MAX) {
         return;
     }
-    for (uint32_t i = diags->count; i-- > 0;) {
-        if (diags->diag[i].severity == BECALM_WARNING) {
-            diags->count--;
-            memmove(&diags->diag[i], &diags->diag[i + 1], (diags->count - i) * sizeof diags->diag[0]);
-            return;
+    for (enum becalm_severity least = BECALM_NOTE; least > BECALM_ERROR; least--) {
+        for (uint32_t i = diags->count; i-- > 0;) {
+            if (diags->diag[i].severity == least) {
+                diags->count--;
+                memmove(&diags->diag[i], &diags->diag[i + 1], (diags->count - i) * sizeof diags->diag[0]);
+                return;
+            }
         }
     }
 }
@@ -69,7 +92,7 @@ static bool no_memory(struct import *import, const char *name)
     return false;
 }
 
-static bool tree_keep(struct import *import, struct yaml_tree *tree)
+static bool tree_keep(struct import *import, struct yaml_tree *tree, const struct dialect *dialect)
 {
     if (import->count == DOCUMENTS_MAX) {
         becalm_diag_add(import->diags, BECALM_ERROR, tree->name, 1, 1, "too-many",
@@ -79,16 +102,16 @@ static bool tree_keep(struct import *import, struct yaml_tree *tree)
     }
     if (import->count == import->space) {
         uint32_t space = import->space == 0 ? 16 : import->space * 2;
-        struct yaml_tree **more = realloc(import->tree, space * sizeof *more);
+        struct document *more = realloc(import->document, space * sizeof *more);
         if (more == NULL) {
             no_memory(import, tree->name);
             yaml_free(tree);
             return false;
         }
-        import->tree = more;
+        import->document = more;
         import->space = space;
     }
-    import->tree[import->count++] = tree;
+    import->document[import->count++] = (struct document){tree, dialect};
     return true;
 }
 
@@ -116,6 +139,20 @@ static bool is_blank_line(const char *line, size_t length)
     return i == length || line[i] == '#';
 }
 
+/* The dialect of a text that is no YAML; NULL: it is. */
+static const struct dialect *text_dialect(const struct import *import, const char *text, size_t length)
+{
+    if (import->dialect != NULL && import->dialect->parse != NULL) {
+        return import->dialect;
+    }
+    for (size_t i = 0; import->dialect == NULL && i < DIALECTS; i++) {
+        if (dialects[i]->is_text != NULL && dialects[i]->is_text(text, length)) {
+            return dialects[i];
+        }
+    }
+    return NULL;
+}
+
 bool import_add(struct import *import, const char *name, const char *text, size_t length)
 {
     bool fine = true;
@@ -124,6 +161,11 @@ bool import_add(struct import *import, const char *name, const char *text, size_
     uint32_t above = 0; /* lines before the document */
     uint32_t lines = 0;
     bool blank = true; /* so far there is nothing in the document */
+    const struct dialect *own = text_dialect(import, text, length);
+    if (own != NULL) {
+        struct yaml_tree *tree = own->parse(name, text, length, import->diags);
+        return tree != NULL && tree_keep(import, tree, own);
+    }
     if (length > YAML_BYTES_MAX) {
         yaml_free(yaml_parse(name, text, length, import->diags)); /* which says that it is too large */
         return false;
@@ -133,7 +175,7 @@ bool import_add(struct import *import, const char *name, const char *text, size_
         if (at == length || is_marker(text + at, line)) {
             if (!blank) {
                 struct yaml_tree *tree = yaml_parse_part(name, text + start, at - start, above, import->diags);
-                fine = tree != NULL && tree_keep(import, tree) && fine;
+                fine = tree != NULL && tree_keep(import, tree, NULL) && fine;
                 found = true;
                 if (import->count == DOCUMENTS_MAX && !fine) {
                     return false;
@@ -153,100 +195,152 @@ bool import_add(struct import *import, const char *name, const char *text, size_
     return fine && found;
 }
 
-static void list_each(struct source *s, const struct yaml_node *node, object_fn *each, void *data, unsigned depth)
+/* ---- objects, and whose they are ---- */
+
+/* All objects of the documents; the arrays grow together. */
+struct pile {
+    struct object *object;
+    const struct dialect **dialect; /* whose it is; NULL: nobody's */
+    uint32_t count;
+    uint32_t space;
+};
+
+static const char *scalar_of(const struct yaml_node *mapping, const char *key)
 {
-    const struct yaml_node *kind = source_get(node, "kind");
-    const char *word = kind != NULL && kind->kind == YAML_SCALAR ? kind->text : "";
+    const struct yaml_node *node = source_get(mapping, key);
+    return node != NULL && node->kind == YAML_SCALAR ? node->text : "";
+}
+
+static const char *group_of(struct source *s, const struct yaml_node *object)
+{
+    const char *version = scalar_of(object, "apiVersion");
+    const char *slash = strchr(version, '/');
+    return slash == NULL ? "" : emit_text(s->emit, "%.*s", (int)(slash - version), version);
+}
+
+static const struct dialect *dialect_of(const struct import *import, const struct object *object)
+{
+    if (import->dialect != NULL && import->dialect->recognises(object)) {
+        return import->dialect;
+    }
+    for (size_t i = 0; i < DIALECTS; i++) {
+        if (dialects[i]->recognises(object)) {
+            return dialects[i];
+        }
+    }
+    return object->kind[0] == '\0' ? import->dialect : NULL;
+}
+
+/* `dialect` is NULL if it must be found. */
+static void pile_add(struct import *import, struct source *s, struct pile *pile, const struct yaml_node *node,
+                     const struct dialect *dialect)
+{
+    if (pile->count == pile->space) { /* the arena keeps the old ones as well: twice the memory at most */
+        uint32_t space = pile->space == 0 ? 64 : pile->space * 2;
+        struct object *objects = emit_take(s->emit, space * sizeof *objects);
+        const struct dialect **owners = emit_take(s->emit, space * sizeof *owners);
+        if (objects == NULL || owners == NULL) {
+            return;
+        }
+        if (pile->count > 0) {
+            memcpy(objects, pile->object, pile->count * sizeof *objects);
+            memcpy(owners, pile->dialect, pile->count * sizeof *owners);
+        }
+        *pile = (struct pile){objects, owners, pile->count, space};
+    }
+    struct object *object = &pile->object[pile->count];
+    *object = (struct object){s->file, node, scalar_of(node, "kind"), group_of(s, node)};
+    pile->dialect[pile->count++] = dialect != NULL ? dialect : dialect_of(import, object);
+}
+
+static void node_pile(struct import *import, struct source *s, struct pile *pile, const struct yaml_node *node,
+                      unsigned depth)
+{
+    const char *kind = scalar_of(node, "kind");
     const struct from items = {source_get(node, "items"), "items", NULL};
-    size_t length = strlen(word);
-    bool list = length >= 4 && strcmp(word + length - 4, "List") == 0 && items.node != NULL;
+    size_t length = strlen(kind);
+    bool list = length >= 4 && strcmp(kind + length - 4, "List") == 0 && items.node != NULL;
     if (!list || depth == 0 || !source_is(s, &items, YAML_SEQUENCE)) {
-        each(data, node, word);
+        pile_add(import, s, pile, node, NULL);
         return;
     }
     for (uint32_t i = 0; i < items.node->count; i++) {
         const struct from item = {items.node->item[i], "items", NULL};
         if (source_is(s, &item, YAML_MAPPING)) {
-            list_each(s, item.node, each, data, depth - 1);
+            node_pile(import, s, pile, item.node, depth - 1);
         }
     }
 }
 
-void objects_each(struct source *s, const struct yaml_node *root, object_fn *each, void *data)
+/* What no dialect takes: another kind of Kubernetes, or something that nobody knows. */
+static void nobodys_tell(struct source *s, const struct pile *pile)
 {
-    if (source_is(s, &(struct from){root, "the document", NULL}, YAML_MAPPING)) {
-        list_each(s, root, each, data, LIST_DEPTH);
+    for (uint32_t i = 0; i < pile->count; i++) {
+        const struct object *object = &pile->object[i];
+        if (pile->dialect[i] == NULL) {
+            const char *path =
+                object->kind[0] == '\0' ? "the document" : emit_text(s->emit, "kind \"%s\"", object->kind);
+            s->file = object->file;
+            source_aside(s, NULL, &(struct from){object->node, path, NULL}, "no dialect that is known here reads it");
+        }
     }
 }
 
-/* What a document looks like, by the words that only one of the dialects has; DIALECTS if nobody can tell. */
-static enum import_dialect dialect_guess(const struct yaml_node *root)
+/* Gives each dialect the objects that are its own. */
+static void pile_read(struct source *s, const struct pile *pile)
 {
-    static const struct {
-        enum import_dialect dialect;
-        const char *kind; /* an object's kind, or */
-        const char *key;  /* a key at the top */
-    } signs[] = {
-        {IMPORT_ISTIO, "VirtualService", NULL},
-        {IMPORT_ISTIO, "DestinationRule", NULL},
-        {IMPORT_GATEWAY_API, "HTTPRoute", NULL},
-        {IMPORT_GATEWAY_API, "GRPCRoute", NULL},
-        {IMPORT_GATEWAY_API, "XBackendTrafficPolicy", NULL},
-        {IMPORT_GATEWAY_API, "BackendTrafficPolicy", NULL},
-        {IMPORT_GRPC, NULL, "methodConfig"},
-        {IMPORT_GRPC, NULL, "retryThrottling"},
-        {IMPORT_GRPC, NULL, "retryPolicy"},
-        {IMPORT_GRPC, NULL, "hedgingPolicy"},
-        {IMPORT_ENVOY, NULL, "static_resources"},
-        {IMPORT_ENVOY, NULL, "virtual_hosts"},
-        {IMPORT_ENVOY, NULL, "retry_policy"},
-        {IMPORT_ENVOY, NULL, "route_config"},
-        {IMPORT_ENVOY, NULL, "circuit_breakers"},
-    };
-    const struct yaml_node *kind = root->kind == YAML_MAPPING ? yaml_get(root, "kind") : NULL;
-    for (size_t i = 0; root->kind == YAML_MAPPING && i < sizeof signs / sizeof *signs; i++) {
-        bool is =
-            signs[i].kind != NULL ? kind != NULL && yaml_is(kind, signs[i].kind) : yaml_get(root, signs[i].key) != NULL;
-        if (is) {
-            return signs[i].dialect;
+    for (size_t i = 0; i < DIALECTS; i++) {
+        struct object *own = pile->count == 0 ? NULL : emit_take(s->emit, pile->count * sizeof *own);
+        struct objects objects = {own, 0};
+        for (uint32_t k = 0; own != NULL && k < pile->count; k++) {
+            if (pile->dialect[k] == dialects[i]) {
+                own[objects.count++] = pile->object[k];
+            }
+        }
+        if (objects.count > 0) {
+            s->dialect = dialects[i];
+            s->product = dialects[i]->product;
+            emit_note(s->emit, NULL,
+                      emit_text(s->emit, "What the configuration of %s means as a Becalm policy.", s->product));
+            dialects[i]->read(s, &objects);
         }
     }
-    return DIALECTS;
 }
 
-/* A file of another system, translated word by word, would give an empty policy and look like success. */
-static void dialects_check(struct import *import)
+static void nothing_found(struct import *import)
 {
-    for (uint32_t i = 0; i < import->count; i++) {
-        const struct yaml_tree *tree = import->tree[i];
-        enum import_dialect guess = dialect_guess(tree->root);
-        if (guess != DIALECTS && guess != import->dialect) {
-            import_make_room(import->diags);
-            becalm_diag_add(import->diags, BECALM_ERROR, tree->name, tree->root->line, tree->root->column, "dialect",
-                            "this is configuration of %s, not of %s; write becalm import %s", dialects[guess].product,
-                            dialects[import->dialect].product, dialects[guess].word);
-        }
-    }
+    const char *product = import->dialect == NULL ? NULL : import->dialect->product;
+    import_make_room(import->diags);
+    becalm_diag_add(import->diags, BECALM_ERROR, import->document[0].tree->name, 1, 1, "nothing",
+                    "there is nothing about retries%s%s in it; give a whole object, or the block that holds them%s",
+                    product == NULL ? "" : " of ", product == NULL ? "" : product,
+                    product == NULL ? " with its dialect: becalm import istio FILE" : "");
 }
 
 char *import_finish(struct import *import)
 {
     char *text = NULL;
-    const char *product = dialects[import->dialect].product;
     struct emit *emit = emit_new();
+    struct pile pile = {0};
     if (emit == NULL) {
         no_memory(import, "import");
         goto out;
     }
-    struct source source = {.emit = emit, .diags = import->diags, .product = product};
-    dialects_check(import);
-    emit_note(emit, NULL, emit_text(emit, "What the configuration of %s means as a Becalm policy.", product));
-    dialects[import->dialect].read(&source, &(struct documents){import->tree, import->count});
+    struct source source = {.emit = emit, .diags = import->diags, .product = "any dialect"};
+    for (uint32_t i = 0; i < import->count; i++) {
+        const struct document *document = &import->document[i];
+        source.file = document->tree->name;
+        if (document->dialect != NULL) {
+            pile_add(import, &source, &pile, document->tree->root, document->dialect);
+        } else {
+            node_pile(import, &source, &pile, document->tree->root, LIST_DEPTH);
+        }
+    }
+    pile_read(&source, &pile);
+    nobodys_tell(&source, &pile);
+    routes_write(&source);
     if (import->diags->errors == 0 && emit_is_empty(emit) && import->count > 0) {
-        import_make_room(import->diags);
-        becalm_diag_add(import->diags, BECALM_ERROR, import->tree[0]->name, 1, 1, "nothing",
-                        "there is nothing about retries of %s in it; give a whole object, or the block that holds them",
-                        product);
+        nothing_found(import);
     }
     if (import->diags->errors > 0) {
         goto out;

@@ -6,12 +6,15 @@
 
 #include <becalm/config.h>
 
-enum import_dialect { IMPORT_ISTIO, IMPORT_GRPC, IMPORT_ENVOY, IMPORT_GATEWAY_API };
+/* The words of the dialects, NULL after the last; and whether there is such a one. */
+const char *import_word(size_t index);
+bool import_knows(const char *word);
 
 struct import;
 
-/* NULL: out of memory. Diagnostics go to *diags, which must live as long. */
-struct import *import_new(enum import_dialect, struct becalm_diags *diags);
+/* NULL: out of memory. Diagnostics go to *diags, which must live as long. The dialect of each object is found by what
+ * it looks like; `word` is that of pieces which look like nothing, and may be NULL. */
+struct import *import_new(const char *word, struct becalm_diags *diags);
 void import_free(struct import *);
 
 /* Adds one file, of one or more YAML documents, or JSON. False: errors are in the diags. */

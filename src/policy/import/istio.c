@@ -108,7 +108,7 @@ static void retries_read(struct source *s, struct emit_target *target, const str
                                           {"retryOn", NULL},
                                           {"backoff", NULL},
                                           {"retryIgnorePreviousHosts", NULL},
-                                          {"retryRemoteLocalities", "hosts are picked by load, not by locality"},
+                                          {"retryRemoteLocalities", NOTE "hosts are picked by load, not by locality"},
                                           {NULL, NULL}};
     const struct yaml_node *node = from->node;
     if (!source_is(s, from, YAML_MAPPING)) {
@@ -139,38 +139,14 @@ static void retries_read(struct source *s, struct emit_target *target, const str
                   from, RETRY_ON_DEFAULT);
 }
 
-/* Says what Istio does where nothing is written, since Becalm does something else there. */
-static void unwritten_note(struct source *s, struct emit_target *target, const struct yaml_node *route, bool retries,
-                           bool timeout, bool per_try)
-{
-    const char *const missing[] = {retries ? NULL : "retries (Istio: 2, on " RETRY_ON_DEFAULT ")",
-                                   timeout ? NULL : "timeout (Istio: none)",
-                                   per_try ? NULL : "perTryTimeout (Istio: the timeout)"};
-    const char *list = "";
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
-        if (missing[i] != NULL) {
-            list = emit_text(s->emit, "%s%s%s", list, list[0] == '\0' ? "" : ", ", missing[i]);
-        }
-    }
-    if (list[0] != '\0') {
-        emit_note(s->emit, target,
-                  emit_text(s->emit, "Not written at %s:%u: %s.", s->file, (unsigned)route->line, list));
-    }
-}
-
 /* What a route says about its calls, wherever they go. */
-static void route_rules(struct source *s, struct emit_target *target, const struct yaml_node *route)
+static void call_rules(struct source *s, struct emit_target *target, const struct yaml_node *route)
 {
     const struct from retries = {source_get(route, "retries"), "retries", NULL};
-    const struct from timeout = {source_get(route, "timeout"), "timeout", NULL};
     if (retries.node != NULL) {
         retries_read(s, target, &retries);
     }
-    mesh_deadline(s, target, &timeout);
-    const char *count = emit_get(target, "maxRetries");
-    bool off = count != NULL && strcmp(count, "0") == 0;
-    unwritten_note(s, target, route, retries.node != NULL, timeout.node != NULL,
-                   off || retries.node == NULL || source_get(retries.node, "perTryTimeout") != NULL);
+    mesh_deadline(s, target, &(struct from){source_get(route, "timeout"), "timeout", NULL});
 }
 
 /* ---- matches ---- */
@@ -247,30 +223,7 @@ static struct route_match match_read(struct istio *in, struct emit_target *servi
 
 /* ---- VirtualService ---- */
 
-static void route_target(struct istio *in, struct emit_target *service, const struct yaml_node *route,
-                         const struct route_match *m, const struct from *from)
-{
-    struct source *s = in->s;
-    if (!match_is_possible(m)) {
-        route_left_out(s, service, from->node);
-        return;
-    }
-    if (match_is_everything(m)) {
-        route_rules(s, service, route);
-        return;
-    }
-    if (service == emit_defaults(s->emit)) {
-        source_no_equal(s, service, from, "a route with a match is an endpoint of a service, and no host is named");
-        return;
-    }
-    const struct yaml_node *name = source_get(route, "name");
-    const char *wish = name != NULL && name->kind == YAML_SCALAR ? name->text : match_name(s, m);
-    struct emit_target *endpoint = emit_endpoint(service, wish, source_where(s, from));
-    match_put(s, endpoint, m, from);
-    route_rules(s, endpoint, route);
-}
-
-static void http_route(struct istio *in, struct emit_target *service, const struct yaml_node *route)
+static void http_route(struct istio *in, struct emit_target *service, const char *host, const struct yaml_node *route)
 {
     static const struct field fields[] = {{"name", NULL},
                                           {"match", NULL},
@@ -292,15 +245,16 @@ static void http_route(struct istio *in, struct emit_target *service, const stru
     }
     source_rest(s, service, route, "http", fields);
     const struct from matches = {source_get(route, "match"), "match", NULL};
-    if (matches.node == NULL || (matches.node->kind == YAML_SEQUENCE && matches.node->count == 0)) {
-        route_target(in, service, route, &(struct route_match){0}, &(struct from){route, "http", NULL});
-    } else if (source_is(s, &matches, YAML_SEQUENCE)) {
-        for (uint32_t i = 0; i < matches.node->count; i++) {
-            const struct from from = {matches.node->item[i], "match", NULL};
-            const struct route_match m = match_read(in, service, from.node);
-            route_target(in, service, route, &m, &from);
-        }
+    const struct yaml_node *name = source_get(route, "name");
+    struct route *out = route_add(s, service, name != NULL && name->kind == YAML_SCALAR ? name->text : NULL,
+                                  &(struct from){route, "http", NULL});
+    route_add_host(s, out, host, &(struct from){route, "hosts", NULL});
+    for (uint32_t i = 0; source_is(s, &matches, YAML_SEQUENCE) && i < matches.node->count; i++) {
+        const struct from from = {matches.node->item[i], "match", NULL};
+        const struct route_match m = match_read(in, service, from.node);
+        route_add_match(s, out, &m, &from);
     }
+    call_rules(s, route_rules(out), route);
 }
 
 /* The hosts of a service are where its first route goes. */
@@ -407,10 +361,10 @@ static void virtual_service(struct istio *in, const struct yaml_node *spec)
 {
     static const struct field fields[] = {{"hosts", NULL},
                                           {"http", NULL},
-                                          {"gateways", "a policy holds where Becalm runs"},
-                                          {"exportTo", "a policy holds where Becalm runs"},
-                                          {"tcp", "only HTTP is retried"},
-                                          {"tls", "only HTTP is retried"},
+                                          {"gateways", NOTE "a policy holds where Becalm runs"},
+                                          {"exportTo", NOTE "a policy holds where Becalm runs"},
+                                          {"tcp", NOTE "only HTTP is retried"},
+                                          {"tls", NOTE "only HTTP is retried"},
                                           {NULL, NULL}};
     struct source *s = in->s;
     const struct from hosts = {source_get(spec, "hosts"), "hosts", NULL};
@@ -423,7 +377,7 @@ static void virtual_service(struct istio *in, const struct yaml_node *spec)
     }
     destinations_read(in, service, host, http.node);
     for (uint32_t i = 0; i < http.node->count; i++) {
-        http_route(in, service, http.node->item[i]);
+        http_route(in, service, service == emit_defaults(s->emit) ? NULL : host, http.node->item[i]);
     }
 }
 
@@ -432,15 +386,16 @@ static void virtual_service(struct istio *in, const struct yaml_node *spec)
 static void pool_rest(struct source *s, struct emit_target *target, const struct yaml_node *pool)
 {
     static const struct field fields[] = {{"tcp", NULL}, {"http", NULL}, {NULL, NULL}};
-    static const struct field tcp[] = {{"connectTimeout", NULL},
-                                       {"maxConnections", "connections are pooled for all services: pool.maxPerHost"},
-                                       {"idleTimeout", "connections are pooled for all services: pool.idle"},
-                                       {NULL, NULL}};
+    static const struct field tcp[] = {
+        {"connectTimeout", NULL},
+        {"maxConnections", NOTE "connections are pooled for all services: pool.maxPerHost"},
+        {"idleTimeout", NOTE "connections are pooled for all services: pool.idle"},
+        {NULL, NULL}};
     static const struct field http[] = {{"http1MaxPendingRequests", NULL},
                                         {"http2MaxRequests", NULL},
                                         {"maxRetries", NULL},
-                                        {"idleTimeout", "connections are pooled for all services: pool.idle"},
-                                        {"maxRequestsPerConnection", "connections are used as long as they last"},
+                                        {"idleTimeout", NOTE "connections are pooled for all services: pool.idle"},
+                                        {"maxRequestsPerConnection", NOTE "connections are used as long as they last"},
                                         {NULL, NULL}};
     source_rest(s, target, pool, "connectionPool", fields);
     source_rest(s, target, source_get(pool, "tcp"), "connectionPool.tcp", tcp);
@@ -512,13 +467,14 @@ static void traffic_rules(struct source *s, struct emit_target *target, const st
 
 static void traffic_policy(struct source *s, struct emit_target *target, const struct from *from)
 {
-    static const struct field fields[] = {{"connectionPool", NULL},
-                                          {"outlierDetection", NULL},
-                                          {"retryBudget", NULL},
-                                          {"loadBalancer", "of two hosts picked at random the less busy one is used"},
-                                          {"tls", "there is no TLS yet"},
-                                          {"portLevelSettings", "a service has one set of rules for all its ports"},
-                                          {NULL, NULL}};
+    static const struct field fields[] = {
+        {"connectionPool", NULL},
+        {"outlierDetection", NULL},
+        {"retryBudget", NULL},
+        {"loadBalancer", NOTE "of two hosts picked at random the less busy one is used"},
+        {"tls", NOTE "there is no TLS yet"},
+        {"portLevelSettings", "a service has one set of rules for all its ports"},
+        {NULL, NULL}};
     if (source_is(s, from, YAML_MAPPING)) {
         source_rest(s, target, from->node, "trafficPolicy", fields);
         traffic_rules(s, target, from->node);
@@ -529,9 +485,9 @@ static void destination_rule(struct istio *in, const struct yaml_node *spec)
 {
     static const struct field fields[] = {{"host", NULL},
                                           {"trafficPolicy", NULL},
-                                          {"subsets", "a service has hosts, not subsets of them"},
-                                          {"exportTo", "a policy holds where Becalm runs"},
-                                          {"workloadSelector", "a policy holds where Becalm runs"},
+                                          {"subsets", NOTE "a service has hosts, not subsets of them"},
+                                          {"exportTo", NOTE "a policy holds where Becalm runs"},
+                                          {"workloadSelector", NOTE "a policy holds where Becalm runs"},
                                           {NULL, NULL}};
     struct source *s = in->s;
     const struct from host = {source_get(spec, "host"), "host", NULL};
@@ -553,15 +509,15 @@ static void fragment(struct istio *in, const struct yaml_node *node)
     struct emit_target *defaults = emit_defaults(in->s->emit);
     source_rest(in->s, defaults, node, "", fields);
     if (source_get(node, "retries") != NULL || source_get(node, "timeout") != NULL) {
-        route_rules(in->s, defaults, node);
+        call_rules(in->s, defaults, node);
     }
     traffic_rules(in->s, defaults, node);
     traffic_policy(in->s, defaults, &(struct from){source_get(node, "trafficPolicy"), "trafficPolicy", NULL});
 }
 
-enum object { VIRTUAL_SERVICE, DESTINATION_RULE, FRAGMENT, OTHER };
+enum piece { VIRTUAL_SERVICE, DESTINATION_RULE, FRAGMENT, OTHER };
 
-static enum object object_kind(const struct yaml_node *object, const struct yaml_node *spec, const char *kind)
+static enum piece object_kind(const struct yaml_node *object, const struct yaml_node *spec, const char *kind)
 {
     if (strcmp(kind, "VirtualService") == 0 || (kind[0] == '\0' && source_get(spec, "http") != NULL)) {
         return VIRTUAL_SERVICE;
@@ -573,16 +529,17 @@ static enum object object_kind(const struct yaml_node *object, const struct yaml
     return kind[0] == '\0' ? FRAGMENT : OTHER;
 }
 
-static void object_read(void *data, const struct yaml_node *object, const char *kind)
+static void object_read(struct istio *in, const struct object *from)
 {
-    struct istio *in = data;
     struct source *s = in->s;
+    const struct yaml_node *object = from->node;
+    const char *kind = from->kind;
     const struct from written = {source_get(object, "spec"), "spec", NULL};
     const struct yaml_node *spec = written.node == NULL && kind[0] == '\0' ? object : written.node;
     const struct yaml_node *metadata = source_get(object, "metadata");
     const struct yaml_node *name = source_get(metadata, "name");
     const struct yaml_node *space = source_get(metadata, "namespace");
-    const enum object what = object_kind(object, spec, kind);
+    const enum piece what = object_kind(object, spec, kind);
     in->name = name != NULL && name->kind == YAML_SCALAR ? name->text : "";
     in->space = space != NULL && space->kind == YAML_SCALAR ? space->text : "";
     if ((what == VIRTUAL_SERVICE) != (in->pass == 0) ||
@@ -607,15 +564,17 @@ static void object_read(void *data, const struct yaml_node *object, const char *
     }
 }
 
-static const struct neutral unwritten[] = {{"maxRetries", "2", "Istio's default"},
-                                           {"initialDelay", "25ms", "Istio's default"},
-                                           {"maxDelay", "250ms", "Istio's default"},
-                                           {"retryOn", "[" RETRY_ON_DEFAULT "]", "Istio's default"},
-                                           {"attemptTimeout", "5s", "Istio has none, and this is Becalm's default"},
-                                           {"deadline", "none", "Istio's default"},
-                                           {NULL, NULL, NULL}};
+static const struct unwritten unwritten[] = {
+    {"maxRetries", "2", "Istio's default"},   {"initialDelay", "25ms", "Istio's default"},
+    {"maxDelay", "250ms", "Istio's default"}, {"retryOn", "[" RETRY_ON_DEFAULT "]", "Istio's default"},
+    {"deadline", "none", "Istio's default"},  {NULL, NULL, NULL}};
 
-void istio_read(struct source *s, const struct documents *documents)
+static bool istio_recognises(const struct object *object)
+{
+    return strcmp(object->kind, "VirtualService") == 0 || strcmp(object->kind, "DestinationRule") == 0;
+}
+
+static void istio_read(struct source *s, const struct objects *objects)
 {
     struct istio *in = emit_take(s->emit, sizeof *in);
     mesh_preface(s);
@@ -624,10 +583,14 @@ void istio_read(struct source *s, const struct documents *documents)
     }
     in->s = s;
     for (in->pass = 0; in->pass < 2; in->pass++) {
-        for (uint32_t i = 0; i < documents->count; i++) {
-            s->file = documents->tree[i]->name;
-            objects_each(s, documents->tree[i]->root, object_read, in);
+        for (uint32_t i = 0; i < objects->count; i++) {
+            s->file = objects->at[i].file;
+            if (source_is(s, &(struct from){objects->at[i].node, "the document", NULL}, YAML_MAPPING)) {
+                object_read(in, &objects->at[i]);
+            }
         }
     }
-    routes_stand_alone(s, unwritten, false);
 }
+
+const struct dialect dialect_istio = {
+    .word = "istio", .product = "Istio", .unwritten = unwritten, .recognises = istio_recognises, .read = istio_read};

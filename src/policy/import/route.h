@@ -2,7 +2,8 @@
 #ifndef BECALM_IMPORT_ROUTE_H
 #define BECALM_IMPORT_ROUTE_H
 
-/* Routes: which requests a rule is about. A route becomes an endpoint of the service that it leads to. */
+/* Routes: which requests go to which service, and how they are called. Dialects add them as the source has them;
+ * routes_write() makes matches of services and endpoints of them. */
 
 #include "source.h"
 
@@ -29,26 +30,24 @@ const char *match_name(struct source *, const struct route_match *);
  * NULL. */
 void match_whole_segments(struct source *, struct emit_target *, const struct from *, const char *prefix);
 
-/* Says under the service's keys that one of its routes could not be said. */
-void route_left_out(struct source *, struct emit_target *service, const struct yaml_node *route);
+/* One rule of the source. */
+struct route;
 
-/* There each route stands for itself, here an endpoint inherits from its service, and a service from the defaults. So
- * what a route does not write must be written, if it would be inherited: with these values. `defaults` counts only if
- * `from_defaults`. */
-struct neutral {
-    const char *key; /* NULL ends the table */
-    const char *value;
-    const char *remark;
-};
-void routes_stand_alone(struct source *, const struct neutral *, bool from_defaults);
+/* A route to a service, which is never NULL but for lack of memory. `name` may be NULL. Every function below accepts
+ * the NULL that is returned then. */
+struct route *route_add(struct source *, struct emit_target *service, const char *name, const struct from *);
 
-/* How the requests of services are told from each other's, where several share a host: its name, and what the paths of
- * all routes to the service begin with. Zero it before use. */
-struct reaches {
-    struct reach *first;
-};
-void reach_note(struct source *, struct reaches *, struct emit_target *service, const char *host,
-                const struct route_match *, const struct from *); /* host is NULL for any */
-void reach_put(struct source *, const struct reaches *);          /* once all routes are known */
+/* A host of the requests, `*.example.com` too; without any it takes every host. */
+void route_add_host(struct source *, struct route *, const char *host, const struct from *);
+
+/* What fits; without any it takes every request. A match with a host of its own has that one instead of the route's. */
+void route_add_match(struct source *, struct route *, const struct route_match *, const struct from *);
+
+/* Where the keys of its calls go: maxRetries, deadline, attemptTimeout, retryOn, ... What the dialect's `unwritten`
+ * names and nobody puts is put in the end. */
+struct emit_target *route_rules(struct route *);
+
+/* All routes into the policy, once everything is read. */
+void routes_write(struct source *);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "source.h"
 
+#include "../diag.h"
 #include "../schema.h"
 #include "import.h"
 
@@ -39,21 +40,44 @@ static bool warned(const struct source *s, const struct yaml_node *node, const c
     return false;
 }
 
+static enum becalm_severity severity_of(enum finding level)
+{
+    switch (level) {
+    case FINDING_WARNING:
+        return BECALM_WARNING;
+    case FINDING_NOTE:
+        return BECALM_NOTE;
+    }
+    BECALM_UNREACHABLE();
+}
+
+static void tell(struct source *s, enum finding level, struct emit_target *target, const struct from *from,
+                 const char *code, const char *sentence)
+{
+    const struct yaml_node *node = from->node;
+    enum becalm_severity severity = severity_of(level);
+    if (!warned(s, node, code, from->path)) {
+        becalm_diag_add(s->diags, severity, s->file, node->line, node->column, code, "%s %s", from->path, sentence);
+    }
+    emit_note(s->emit, target,
+              emit_text(s->emit, "%s: %s:%u %s %s", diag_severity_word(severity), s->file, (unsigned)node->line,
+                        from->path, sentence));
+}
+
 static void warn(struct source *s, struct emit_target *target, const struct from *from, const char *code,
                  const char *sentence)
 {
-    const struct yaml_node *node = from->node;
-    if (!warned(s, node, code, from->path)) {
-        becalm_diag_add(s->diags, BECALM_WARNING, s->file, node->line, node->column, code, "%s %s", from->path,
-                        sentence);
-    }
-    emit_note(s->emit, target,
-              emit_text(s->emit, "warning: %s:%u %s %s", s->file, (unsigned)node->line, from->path, sentence));
+    tell(s, FINDING_WARNING, target, from, code, sentence);
 }
 
 void source_no_equal(struct source *s, struct emit_target *target, const struct from *from, const char *why)
 {
     warn(s, target, from, "no-equal", emit_text(s->emit, "has no equal: %s", why));
+}
+
+void source_aside(struct source *s, struct emit_target *target, const struct from *from, const char *why)
+{
+    tell(s, FINDING_NOTE, target, from, "no-equal", emit_text(s->emit, "has no equal: %s", why));
 }
 
 const char *source_where(struct source *s, const struct from *from)
@@ -136,8 +160,10 @@ bool source_rest(struct source *s, struct emit_target *target, const struct yaml
         }
         char name[PATH_BYTES];
         snprintf(name, sizeof name, "%s%s%s", path, path[0] == '\0' ? "" : ".", mapping->key[i]->text);
-        source_no_equal(s, target, &(struct from){mapping->key[i], name, NULL},
-                        field == NULL ? "it is not about retries, or not known here" : field->why);
+        const char *why = field == NULL ? NOTE "it is not about retries, or not known here" : field->why;
+        bool note = why[0] == NOTE[0];
+        tell(s, note ? FINDING_NOTE : FINDING_WARNING, target, &(struct from){mapping->key[i], name, NULL}, "no-equal",
+             emit_text(s->emit, "has no equal: %s", why + note));
         narrows = narrows || (field != NULL && field->why == source_narrows);
     }
     return narrows;
@@ -255,10 +281,16 @@ static void put(struct source *s, struct emit_target *target, const char *key, c
 {
     const char *had = emit_put(target, key, value, source_where(s, from));
     if (had != NULL && strcmp(had, value) != 0) {
-        warn(s, target, from, "conflict",
-             emit_text(s->emit, "would make %s %s, but it is %s already, from %s", key, value, had,
-                       emit_comment(target, key)));
+        source_conflict(s, target, from, key, value, had);
     }
+}
+
+void source_conflict(struct source *s, struct emit_target *target, const struct from *from, const char *key,
+                     const char *value, const char *had)
+{
+    warn(s, target, from, "conflict",
+         emit_text(s->emit, "would make %s %s, but it is %s already, from %s", key, value, had,
+                   emit_comment(target, key)));
 }
 
 static const struct schema_key *rule(const char *key)
@@ -361,6 +393,11 @@ bool source_list_has(const struct source_list *list, const char *item)
         at = at->next;
     }
     return at != NULL;
+}
+
+const char *source_list_first(const struct source_list *list)
+{
+    return list->first == NULL ? NULL : list->first->text;
 }
 
 void source_list_add(struct source_list *list, const char *item)

@@ -13,8 +13,11 @@
 struct source {
     struct emit *emit;
     struct becalm_diags *diags;
+    const struct dialect *dialect;
     const char *product; /* whose format it is, for sentences: "Istio" */
-    const char *file;    /* the document's */
+    const char *file;    /* the object's; who goes over objects sets it */
+    struct route *first_route;
+    struct route *last_route;
 };
 
 /* One thing in the source: its node, what it is called there ("retries.attempts"), and, if it needs one, a remark for
@@ -29,8 +32,14 @@ struct from {
 void source_error(struct source *, const struct yaml_node *, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* How much a finding matters: requests go elsewhere or are called in another way, or nothing of that changes. */
+enum finding { FINDING_WARNING, FINDING_NOTE };
+
 /* Something has no equal in Becalm: a warning, and a comment under the target's keys (NULL: at the top). */
 void source_no_equal(struct source *, struct emit_target *, const struct from *, const char *why);
+
+/* The same for what changes nothing about where requests go and how they are retried. */
+void source_aside(struct source *, struct emit_target *, const struct from *, const char *why);
 
 /* The comment that says where something came from: "vs.yaml:12 retries.attempts; the remark". */
 const char *source_where(struct source *, const struct from *);
@@ -52,11 +61,15 @@ struct field {
     const char *why;  /* why it has no equal; NULL: it is read, or says nothing about calls */
 };
 
+/* Begins a `why` that is a note: NOTE "hosts have no priorities". Others are warnings. */
+#define NOTE "\x01"
+
 /* Why a condition of a route has no equal; returned by source_rest() as true. */
 extern const char source_narrows[];
 
-/* Warns of every key that has no equal, or is not in the table. True if one of them is a condition of a route that no
- * endpoint can have (`why` is source_narrows): the route must be left out, or it would hold for more than it should. */
+/* Tells every key that has no equal, as its row says; a key that is not in the table is a note. True if one of them
+ * is a condition of a route that no endpoint can have (`why` is source_narrows): the route must be left out, or it
+ * would hold for more than it should. */
 bool source_rest(struct source *, struct emit_target *, const struct yaml_node *mapping, const char *path,
                  const struct field *fields);
 
@@ -77,6 +90,10 @@ void source_put_duration(struct source *, struct emit_target *, const char *key,
 void source_put_word(struct source *, struct emit_target *, const char *key, const char *word, const struct from *);
 void source_put_text(struct source *, struct emit_target *, const char *key, const char *text, const struct from *);
 
+/* A key of the target has another value already, and keeps it. */
+void source_conflict(struct source *, struct emit_target *, const struct from *, const char *key, const char *value,
+                     const char *had);
+
 /* A list in the making: "[5xx, reset]"; each item once. */
 struct source_list {
     struct emit *emit;
@@ -86,6 +103,7 @@ struct source_list {
 };
 void source_list_add(struct source_list *, const char *item);
 bool source_list_has(const struct source_list *, const char *item);
+const char *source_list_first(const struct source_list *); /* NULL: it is empty */
 void source_put_list(struct source *, struct emit_target *, const char *key, const struct source_list *,
                      const struct from *);
 
