@@ -71,6 +71,18 @@ struct becalm_action {
     becalm_ns wake_at;       /* always set: re-arm the call's one timer after every step; BECALM_NEVER for none */
 };
 
+/* Did this step decide on a retry, which now waits? action.wait says how long and why so long. */
+static inline bool becalm_action_delays_retry(const struct becalm_action *action)
+{
+    return action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
+}
+
+/* Did this step change the state of the circuit breaker? */
+static inline bool becalm_action_moves_breaker(const struct becalm_action *action)
+{
+    return action->breaker_from != action->breaker_to;
+}
+
 /* What the engine must know of the request. Zeroed: a request that must not be repeated once sent. */
 struct becalm_request {
     becalm_ns deadline_at;      /* the caller's, absolute; 0 or BECALM_NEVER: none */

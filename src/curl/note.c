@@ -5,7 +5,7 @@
 
 #include "engine/apart_internal.h"
 
-BECALM__SELDOM void note_retry(struct transfer *transfer, const struct becalm_action *action, becalm_ns now)
+BECALM__SELDOM void note_retry(struct transfer *transfer, const struct becalm_action *action)
 {
     const struct becalm_client_options *options = &transfer->client->options;
     char *made = NULL;
@@ -20,15 +20,15 @@ BECALM__SELDOM void note_retry(struct transfer *transfer, const struct becalm_ac
         .url = request_url(transfer, &made),
         .retry = action->attempt,
         .of = transfer->call.policy->max_retries,
-        .wait = transfer->wait,
-        .slept = transfer->why == BECALM_WHY_HEDGE ? 0 : becalm_ns_since(now, transfer->failed_at),
+        .wait = transfer->counted.wait,
+        .slept = transfer->counted.waited,
         .outcome = transfer->seen.outcome.kind,
         .status = transfer->seen.outcome.status,
         .grpc_status = transfer->seen.grpc_status,
         .code = transfer->code,
         .retry_after = {transfer->retry_after, strlen(transfer->retry_after)},
         .request_id = request_header(transfer, "X-Request-Id"),
-        .reason = transfer->why,
+        .reason = transfer->counted.why,
     };
     options->on_retry(&retry, options->data);
     curl_free(made);
@@ -49,18 +49,11 @@ static uint32_t status_told(const struct transfer *transfer)
     return own.status;
 }
 
-static bool changes_breaker(const struct becalm_action *action)
+/* An attempt is over; it counts only if libcurl has sent it, or if no host took it and its call waits for one. */
+static void count_end(struct meter *meter, struct attempt *attempt, const struct becalm_action *action)
 {
-    return action->breaker_from != action->breaker_to;
-}
-
-/* An attempt is over, or it has never come to libcurl; or no host took it, and its call waits for one. */
-static void count_end(struct meter *meter, struct attempt *attempt, bool waits)
-{
-    if (waits) {
-        meter_add(&meter->probes, 1);
-    } else if (attempt->added && !attempt->unsent) {
-        meter_attempt(meter, &(struct becalm_outcome){.status = attempt->status});
+    if ((attempt->added && !attempt->unsent) || action->why == BECALM_WHY_NO_HOST) {
+        meter_attempt_ended(meter, action, attempt->status);
     }
     meter_add(&meter->in_flight, UINT64_MAX);
     attempt->counted = false;
@@ -68,49 +61,25 @@ static void count_end(struct meter *meter, struct attempt *attempt, bool waits)
 
 static BECALM__APART void count_finish(struct meter *meter, const struct transfer *transfer)
 {
-    meter_call(meter, &transfer->call.record);
-    meter_code(meter, status_told(transfer));
-    meter_add(&meter->active, UINT64_MAX);
-    if (transfer->retries) {
-        meter_add(&meter->active_retries, UINT64_MAX);
-    }
+    meter_end(meter, &transfer->counted, &transfer->call.record, status_told(transfer));
 }
 
 static void count_begin(struct meter *meter, struct transfer *transfer, const struct becalm_action *action)
 {
     meter_add(&meter->arrivals, 1);
-    meter_add(&meter->active, 1);
+    meter_begin(meter, &transfer->counted);
     if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_send() counts the others */
         meter_add(&meter->in_flight, 1);
         transfer->attempt[action->slot].counted = true;
     }
 }
 
-static bool retry_waits(const struct becalm_action *action)
-{
-    return action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
-}
-
-static bool sends_again(const struct transfer *transfer, const struct becalm_action *action)
-{
-    return (action->flags & BECALM_DO_SEND) != 0 && action->attempt > transfer->noted;
-}
-
 /* A retry waits or is sent, or the breaker has changed. */
-static BECALM__SELDOM void note_trouble(struct transfer *transfer, const struct becalm_event *event,
-                                        const struct becalm_action *action)
+static BECALM__SELDOM void count_trouble(struct transfer *transfer, const struct becalm_event *event,
+                                         const struct becalm_action *action, unsigned means)
 {
     struct meter *meter = site_take(transfer->site, event->at.cell);
-    meter_breaker(meter, action->breaker_from, action->breaker_to);
-    if (retry_waits(action)) {
-        transfer->waited = action->wait.wait;
-        meter_add(&meter->active_retries, transfer->retries ? 0 : 1);
-        transfer->retries = true;
-    }
-    if (sends_again(transfer, action)) {
-        meter_retry(meter, action->attempt, transfer->waited);
-        transfer->waited = 0;
-    }
+    meter_step(meter, &transfer->counted, means, action, event->at.now);
     site_give(meter);
 }
 
@@ -136,7 +105,7 @@ static void note_counts(struct transfer *transfer, const struct becalm_event *ev
         count_begin(meter, transfer, action);
     }
     if (ends) {
-        count_end(meter, &transfer->attempt[event->slot], action->why == BECALM_WHY_NO_HOST);
+        count_end(meter, &transfer->attempt[event->slot], action);
     }
     if (finishes) {
         count_finish(meter, transfer);
@@ -144,15 +113,17 @@ static void note_counts(struct transfer *transfer, const struct becalm_event *ev
     site_give(meter);
 }
 
-void note_step(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+unsigned note_step(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
-    if (changes_breaker(action) || retry_waits(action) || sends_again(transfer, action)) {
-        note_trouble(transfer, event, action);
-    }
     note_counts(transfer, event, action);
-    if (changes_breaker(action)) {
+    unsigned means = meter_step_means(&transfer->counted, action);
+    if (means != 0) {
+        count_trouble(transfer, event, action, means);
+    }
+    if ((means & METER_STEP_BREAKER) != 0) {
         breaker_tell(transfer, action);
     }
+    return means;
 }
 
 void note_sent(struct attempt *attempt)
@@ -169,7 +140,7 @@ void note_end(struct attempt *attempt)
 {
     if (attempt->counted) {
         struct meter *meter = site_take(attempt->transfer->site, 0);
-        count_end(meter, attempt, false);
+        count_end(meter, attempt, &(struct becalm_action){.why = BECALM_WHY_NONE});
         site_give(meter);
     }
 }

@@ -6,11 +6,12 @@
 
 #include "multi.h"
 
-/* Counts what a step of the engine has done, and tells of a breaker that has changed. */
-void note_step(struct transfer *, const struct becalm_event *, const struct becalm_action *);
+/* Counts what a step of the engine has done, tells of a circuit breaker that has changed, and returns what the step
+ * means: METER_STEP_... */
+unsigned note_step(struct transfer *, const struct becalm_event *, const struct becalm_action *);
 
 /* A retry or a hedge is sent. */
-void note_retry(struct transfer *, const struct becalm_action *, becalm_ns now);
+void note_retry(struct transfer *, const struct becalm_action *);
 
 /* An attempt is in flight, or no more; what a step has counted is not counted again. */
 void note_sent(struct attempt *);

@@ -6,7 +6,7 @@
  * be it, so a site has several meters, and whoever counts takes one that is free for the moment. Gauges go up in one
  * and down in another, and only their sum means something, which is all that is read. */
 
-#include "meter/meter.h"
+#include "meter/step.h"
 
 #define SITE_LANES 8u
 

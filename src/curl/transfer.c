@@ -131,24 +131,13 @@ static BECALM__SELDOM void cancel_marked(struct transfer *transfer, const struct
 }
 
 /* An attempt that is not the first is sent. */
-static BECALM__SELDOM void again(struct transfer *transfer, const struct becalm_event *event,
-                                 const struct becalm_action *action)
+static BECALM__SELDOM void again(struct transfer *transfer, const struct becalm_action *action)
 {
-    note_retry(transfer, action, event->at.now);
+    note_retry(transfer, action);
     struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if (kept != NULL) {
         attempt_drop(kept); /* the next one's answer is what counts */
     }
-}
-
-/* A retry waits, or a hedge is due. */
-static BECALM__SELDOM void wait(struct transfer *transfer, const struct becalm_event *event,
-                                const struct becalm_action *action)
-{
-    transfer->why = action->why;
-    transfer->wait = action->wait;
-    transfer->failed_at = event->at.now;
-    transfer->look_at = action->why == BECALM_WHY_HEDGE ? transfer->look_at : BECALM_NEVER; /* nobody flies */
 }
 
 static bool host_is_up(const struct transfer *transfer)
@@ -166,10 +155,6 @@ static becalm_ns look_in(const struct transfer *transfer)
 static void send_mark(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
 {
     struct attempt *attempt = &transfer->attempt[action->slot];
-    if (action->attempt > transfer->noted) {
-        again(transfer, event, action);
-        transfer->noted = action->attempt;
-    }
     transfer->due |= 1u << action->slot;
     transfer->top = action->slot < transfer->top ? transfer->top : action->slot + 1;
     transfer->look_at = becalm_ns_after(event->at.now, look_in(transfer));
@@ -194,13 +179,17 @@ static void answer(struct transfer *transfer, struct attempt *attempt)
     }
 }
 
-static void act(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action)
+static void act(struct transfer *transfer, const struct becalm_event *event, const struct becalm_action *action,
+                unsigned means)
 {
     if ((action->flags & BECALM_DO_CANCEL) != 0) {
         cancel_marked(transfer, event, action->cancel);
     }
-    if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT || action->why == BECALM_WHY_HEDGE) {
-        wait(transfer, event, action);
+    if ((means & METER_STEP_WAITS) != 0) {
+        transfer->look_at = BECALM_NEVER; /* no attempt is in flight */
+    }
+    if ((means & METER_STEP_SENDS) != 0) {
+        again(transfer, action);
     }
     if ((action->flags & BECALM_DO_SEND) != 0) {
         send_mark(transfer, event, action);
@@ -287,8 +276,7 @@ static void step_at(struct transfer *transfer, const struct becalm_event *event)
     if (locked) {
         lines_unlock(transfer->target->lines);
     }
-    note_step(transfer, event, &action);
-    act(transfer, event, &action);
+    act(transfer, event, &action, note_step(transfer, event, &action));
     if (((action.flags & about_lines) != 0 || transfer->lined) && lines_do(transfer, &action)) {
         return;
     }
@@ -399,14 +387,12 @@ void transfer_begin(struct transfer *transfer)
     transfer->answered = transfer->easy;
     transfer->state = TRANSFER_DECIDING;
     transfer->cut = false;
-    transfer->retries = false;
     transfer->top = 0;
     transfer->gone = 0;
     transfer->due = 0;
     transfer->untold = NULL;
     transfer->retry_after[0] = '\0';
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
-    transfer->noted = 0;
     struct becalm_request request = request_make(transfer, method);
     line_ready(transfer, &request);
     becalm_call_init(&transfer->call,

@@ -51,18 +51,13 @@ struct transfer {
     bool grpc;          /* the request's headers say that it is gRPC */
     struct body body;
     becalm_ns must_end_at; /* the caller's own deadline, which ends even an answer that is on its way */
-    bool retries;          /* counted as one that retries */
     bool cut;              /* its latest attempt was ended by us, not by libcurl */
     CURLcode code;         /* of the call, or of the latest attempt */
     CURL *answered;        /* who has the answer */
-    becalm_ns waited;      /* before the retry that is due */
-    becalm_ns failed_at;   /* when its wait began */
-    struct becalm_wait wait;
-    struct seen seen;     /* how the latest attempt ended */
-    char retry_after[40]; /* its copy: the handle that it lies in goes on */
-    enum becalm_reason why;
-    becalm_ns engine_at; /* when the engine wants to be woken */
-    becalm_ns look_at;   /* when to see how far the attempts in flight are, of which nobody tells */
+    struct seen seen;      /* how the latest attempt ended */
+    char retry_after[40];  /* its copy: the handle that it lies in goes on */
+    becalm_ns engine_at;   /* when the engine wants to be woken */
+    becalm_ns look_at;     /* when to see how far the attempts in flight are, of which nobody tells */
     becalm_ns wake_at;
     uint32_t timer; /* its place among the timers */
     bool dirty;     /* in the list of those to be settled */
@@ -71,7 +66,7 @@ struct transfer {
     struct transfer *next_called; /* of those of its multi that were */
     bool lined;                   /* it waits in a line, and is counted as such */
     bool lined_once;              /* or has waited */
-    uint32_t noted;               /* retries that were told and counted: one that no host took is sent again */
+    struct meter_steps counted;   /* what was counted of its steps */
 };
 
 /* Memory for one call after the other; NULL: there is none. */

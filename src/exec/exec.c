@@ -118,8 +118,7 @@ static void tell_retry(const struct host *host)
 {
     const struct exec_options *options = host->options;
     const struct becalm_action *action = &host->action;
-    bool waits = action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT;
-    if (!waits || options->on_retry == NULL || !may_speak(host)) {
+    if (!becalm_action_delays_retry(action) || options->on_retry == NULL || !may_speak(host)) {
         return;
     }
     struct exec_retry retry = {
@@ -144,7 +143,7 @@ static void step(struct host *host, enum becalm_event_kind kind, const struct be
     uint32_t lost = shared_begin(host, event.at.now);
     becalm_call_step(&host->call, &event, &host->action);
     shared_release(host->options->shared, host->options->shared_count);
-    if (host->action.breaker_from != host->action.breaker_to) {
+    if (becalm_action_moves_breaker(&host->action)) {
         host->report->breaker_from = host->action.breaker_from;
         host->report->breaker_to = host->action.breaker_to;
     }

@@ -285,10 +285,7 @@ static void exchange_end(struct exchange *exchange)
     struct worker *worker = exchange->worker;
     struct client *client = exchange->client;
     const struct becalm_record *record = &exchange->call.record;
-    meter_call(exchange->meter, record);
-    meter_add(&exchange->meter->active, UINT64_MAX);
-    meter_add(&exchange->meter->active_retries, exchange->retries ? UINT64_MAX : 0);
-    meter_code(exchange->meter, exchange->status == 0 ? METER_CLIENT_LEFT : exchange->status);
+    meter_end(exchange->meter, &exchange->steps, record, exchange->status == 0 ? METER_CLIENT_LEFT : exchange->status);
     if (decisions_want(&worker->decisions, record)) {
         keep_decision(exchange);
     }
@@ -353,14 +350,14 @@ static void log_retry_line(struct exchange *exchange, const struct becalm_action
                                .to = host_name(service, action->host),
                                .retry = action->attempt,
                                .of = policy->max_retries,
-                               .wait = exchange->wait,
-                               .slept = becalm_ns_since(worker->loop.now, exchange->wait_since),
+                               .wait = exchange->steps.wait,
+                               .slept = exchange->steps.waited,
                                .outcome = attempt->outcome,
                                .status = attempt->status,
                                .grpc_status = exchange->grpc_status,
                                .retry_after = text_of(exchange->retry_after[0] == '\0' ? NULL : exchange->retry_after),
                                .request_id = request_id(exchange),
-                               .reason = exchange->wait_why,
+                               .reason = exchange->steps.why,
                            });
 }
 
@@ -385,28 +382,21 @@ void exchange_log_broken(const struct exchange *exchange, struct upstream_host *
              sizeof pairs / sizeof pairs[0]);
 }
 
+/* Counts what the step has decided, and logs it. */
 static void note_action(struct exchange *exchange, const struct becalm_action *action)
 {
-    struct meter *meter = exchange->meter;
-    meter_breaker(meter, action->breaker_from, action->breaker_to);
-    if (action->breaker_from != action->breaker_to) {
+    unsigned means = meter_step_means(&exchange->steps, action);
+    if (means == 0) {
+        return;
+    }
+    meter_step(exchange->meter, &exchange->steps, means, action, exchange->worker->loop.now);
+    if ((means & METER_STEP_BREAKER) != 0) {
         gateway_breaker_moved(exchange->worker, exchange->target, action->breaker_from, action->breaker_to);
     }
-    if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
-        exchange->wait = action->wait;
-        exchange->wait_why = action->why;
-        exchange->wait_since = exchange->worker->loop.now;
-        meter_add(&meter->active_retries, exchange->retries ? 0 : 1);
-        exchange->retries = true;
-    }
-    if ((action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0) {
-        bool hedge = exchange->wait_why == BECALM_WHY_NONE;
-        meter_retry(meter, action->attempt,
-                    hedge ? 0 : becalm_ns_since(exchange->worker->loop.now, exchange->wait_since));
-        if (!hedge) {
+    if ((means & METER_STEP_SENDS) != 0) {
+        if (exchange->steps.why != BECALM_WHY_HEDGE) {
             log_retry_line(exchange, action);
         }
-        exchange->wait_why = BECALM_WHY_NONE;
         exchange->retry_after[0] = '\0';
         exchange->grpc_status = BECALM_GRPC_NONE;
     }
@@ -442,10 +432,8 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
     struct attempt *attempt = done ? exchange->attempt[event->slot] : NULL;
     event->at = worker_moment(exchange->worker);
     becalm_call_step(&exchange->call, event, &action);
-    if (done && action.why == BECALM_WHY_NO_HOST) { /* it was never sent, and the call waits for a host */
-        meter_add(&exchange->meter->probes, 1);
-    } else if (done) {
-        meter_attempt(exchange->meter, &event->outcome);
+    if (done) {
+        meter_attempt_ended(exchange->meter, &action, event->outcome.status);
     }
     note_action(exchange, &action);
     if (attempt != NULL && (action.flags & BECALM_DO_ANSWER) == 0) {
@@ -646,7 +634,7 @@ static void exchange_begin(struct exchange *exchange)
     client_enter(client, CLIENT_BUSY);
     exchange->timer_at = BECALM_NEVER;
     becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
-    meter_add(&exchange->meter->active, 1);
+    meter_begin(exchange->meter, &exchange->steps);
     exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
     /* It may have been put in line, been served at once, and be over: the client knows. */
     if (client->exchange == exchange && wire_ended(&client->wire)) {

@@ -15,6 +15,8 @@
 #include "store.h"
 #include "worker.h"
 
+#include "meter/step.h"
+
 #define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
 #define EXCHANGE_BODY_STEP 16384u /* so much of a body comes in each bodyTimeout, or it is too slow */
 #define KEEP_BYTES         4096u  /* of a failed answer's body, while a retry may still bring a better one */
@@ -125,7 +127,6 @@ struct exchange {
     enum exchange_phase phase;
     bool client_broke; /* in the middle of a step, by what was written to it */
     becalm_ns timer_at;
-    enum becalm_reason wait_why;      /* before the retry that is sent next: why */
     uint32_t grpc_status;             /* of the latest failed answer; BECALM_GRPC_NONE: none */
     bool tunnel_place;                /* one of maxTunnels */
     bool host_full;                   /* the host has maxTunnelsPerHost already */
@@ -156,7 +157,6 @@ struct exchange {
     bool is_connect;
     bool upgrades; /* to one protocol, and that is allowed */
     bool login;    /* by the connection: see login.h */
-    bool retries;  /* it has been retried, or is going to be */
     bool keyed;
     bool wants_close; /* the client's wish, or our own: no further request on this connection */
 
@@ -183,9 +183,8 @@ struct exchange {
     /* From here on nothing is zeroed: it is filled before it is read, and there is much of it. */
     struct becalm_call call;
     struct becalm_outcome end[BECALM_SLOTS];
-    struct becalm_wait wait; /* before the retry that is sent next: how it was made, and since when */
-    becalm_ns wait_since;
-    char retry_after[32]; /* of the latest failed answer, as it came; its first byte is zeroed */
+    struct meter_steps steps; /* what was counted of the call's steps */
+    char retry_after[32];     /* of the latest failed answer, as it came; its first byte is zeroed */
     struct store_key key;
     struct timer silence;   /* without a client: nothing more of the answer has come for too long */
     uint64_t silence_bytes; /* of the answer that had come when it was armed */

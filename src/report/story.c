@@ -125,7 +125,7 @@ static void say_action(struct words *words, const struct becalm_action *action)
         if (action->mark != BECALM_MARK_NONE) {
             say(words, " marked %s", mark_word(action->mark));
         }
-    } else if (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT) {
+    } else if (becalm_action_delays_retry(action)) {
         say(words, "%swait %" PRIu64 "ms (%s)", arrow, ms(action->wait.wait), becalm_reason_word(action->why));
     } else if ((action->flags & BECALM_DO_PARK) != 0) {
         say(words, "%sparked", arrow);
@@ -134,7 +134,7 @@ static void say_action(struct words *words, const struct becalm_action *action)
     } else if (action->flags == 0) {
         say(words, "%sgoes on", arrow);
     }
-    if (action->breaker_from != action->breaker_to) {
+    if (becalm_action_moves_breaker(action)) {
         say(words, ", breaker %s to %s", becalm_breaker_word(action->breaker_from),
             becalm_breaker_word(action->breaker_to));
     }

@@ -260,10 +260,10 @@ static void step_once(struct runner *runner, struct becalm_event *event)
     const struct becalm_action *action = &runner->action;
     event->at = moment(guard);
     lines_step(&guard->lines, &runner->call, event, &runner->action);
-    if (options->on_breaker != NULL && action->breaker_from != action->breaker_to) {
+    if (options->on_breaker != NULL && becalm_action_moves_breaker(action)) {
         options->on_breaker(action->breaker_from, action->breaker_to, options->data);
     }
-    if (options->on_retry != NULL && (action->why == BECALM_WHY_BACKOFF || action->why == BECALM_WHY_HINT)) {
+    if (options->on_retry != NULL && becalm_action_delays_retry(action)) {
         struct becalm_retry retry = {
             .retry = runner->call.retries,
             .of = guard->policy.max_retries,

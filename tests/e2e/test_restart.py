@@ -261,6 +261,24 @@ def test_a_keyed_call_waits_and_is_done_once(down):
     assert there.count() == 1
 
 
+def test_a_retry_that_waits_for_its_host_counts_once(gateway, host):
+    """It is sent again each time that the gateway asks whether the host is back, and is still one retry."""
+    there = host()
+    there.on("/", Reply(503, b"", end="close"), Reply(200, b"back"))
+    rules = PATIENT + "\ninitialDelay: 1s\njitter: none"
+    made = gateway(policy_of([there], rules=rules))
+    with made.wire() as wire:
+        wire.send(request())
+        wait_until(lambda: there.count() == 1)
+        there.stop()
+        wait_until(lambda: refusals(made) >= 3)
+        there.start()
+        assert wire.answer().status == 200
+    wait_until(lambda: made.metric("becalm_calls_total", result="after_retry") == 1)
+    assert made.metric("http_client_retry_attempts_total") == 1
+    assert made.metric("becalm_active_retries") == 0
+
+
 def test_an_upgrade_waits_too(gateway, host):
     there = host()
     there.on("/ws", Tunnel())
