@@ -4,6 +4,7 @@
 #include "destination.h"
 
 #include "engine/apart_internal.h"
+#include "http/grpc.h"
 #include "http/text_internal.h"
 
 #include <errno.h>
@@ -138,7 +139,7 @@ static bool is_grpc(CURL *easy)
 {
     char *type = NULL;
     (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
-    return type != NULL && strncmp(type, "application/grpc", 16) == 0;
+    return type != NULL && becalm__grpc_is_type((struct becalm_text){type, strlen(type)});
 }
 
 /* The answer's headers may change what its status means. Not those of a stranger, to whom a redirection led: it can't
@@ -148,11 +149,7 @@ static BECALM__SELDOM void classify(CURL *easy, const struct asked *asked, struc
     bool is_stranger = destination_is_strange(easy, asked->handle);
     struct becalm_http_answer answer = {.status = seen->outcome.status, .grpc_status = BECALM_GRPC_NONE};
     if (seen->grpc) {
-        struct becalm_text code = header(easy, "grpc-status");
-        uint64_t number = 0;
-        if (text_take_number(&code, &number) > 0 && number < BECALM_GRPC_COUNT) {
-            answer.grpc_status = (uint32_t)number;
-        }
+        answer.grpc_status = becalm__grpc_status_read(header(easy, "grpc-status"));
         answer.pushback = is_stranger ? (struct becalm_text){0} : header(easy, "grpc-retry-pushback-ms");
     }
     if (!is_stranger) {

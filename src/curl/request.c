@@ -4,6 +4,7 @@
 #include "copy.h"
 
 #include "engine/apart_internal.h"
+#include "http/grpc.h"
 #include "http/key.h"
 #include "http/text_internal.h"
 #include "run/entropy.h"
@@ -103,8 +104,7 @@ static becalm_ns deadline_of(struct transfer *transfer)
     becalm_ns at = transfer->handle->deadline_at == 0 ? BECALM_NEVER : transfer->handle->deadline_at;
     unsigned dialects;
     transfer->handle->deadline_at = 0;
-    transfer->grpc =
-        transfer->takes_headers && text_begins(request_header(transfer, "Content-Type"), text_from("application/grpc"));
+    transfer->grpc = transfer->takes_headers && becalm__grpc_is_type(request_header(transfer, "Content-Type"));
     if (transfer->grpc) {
         struct becalm_deadline_headers headers = {.grpc_timeout = request_header(transfer, "grpc-timeout")};
         becalm_ns left = becalm_deadline_read(&headers, &dialects);

@@ -4,6 +4,7 @@
 #include "gateway_shared.h"
 #include "own.h"
 
+#include "http/grpc.h"
 #include "http/text_internal.h"
 #include "journal/explain_header.h"
 #include "unfilled.h"
@@ -32,7 +33,6 @@ void answer_classify(struct attempt *attempt, const char *bytes, const struct h1
                            H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_ENVOY_OVERLOADED);
     struct becalm_http_answer answer = {.status = head->status, .grpc_status = BECALM_GRPC_NONE};
     if ((head->seen & hints) != 0) {
-        struct becalm_text code = h1_find(bytes, head, H1_GRPC_STATUS);
         answer.retry_after = h1_find(bytes, head, H1_RETRY_AFTER);
         answer.date = h1_find(bytes, head, H1_DATE);
         if (answer.retry_after.length < sizeof exchange->retry_after) { /* for the log */
@@ -42,12 +42,8 @@ void answer_classify(struct attempt *attempt, const char *bytes, const struct h1
         }
         answer.pushback = h1_find(bytes, head, H1_GRPC_PUSHBACK);
         answer.wall = (int64_t)(exchange->worker->loop.wall / BECALM_S);
-        if (code.length == 1 || code.length == 2) {
-            uint32_t number = 0;
-            for (size_t i = 0; i < code.length; i++) {
-                number = number * 10 + (uint32_t)(unsigned char)(code.at[i] - '0');
-            }
-            answer.grpc_status = number < BECALM_GRPC_COUNT ? number : BECALM_GRPC_UNKNOWN;
+        answer.grpc_status = becalm__grpc_status_read(h1_find(bytes, head, H1_GRPC_STATUS));
+        if (answer.grpc_status != BECALM_GRPC_NONE) {
             exchange->grpc_status = answer.grpc_status; /* for the log */
         }
         if (trust_has(exchange->view->snapshot->trust, &attempt->host->address.any)) {
@@ -412,8 +408,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     } else if (exchange->no_means && action->why == BECALM_WHY_CANCELLED) {
         usual = (struct becalm_own_answer){503, "connection_limit_reached", "the gateway has no means left to connect"};
     }
-    struct becalm_text type = h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE);
-    bool grpc = type.length >= 16 && memcmp(type.at, "application/grpc", 16) == 0;
+    bool grpc = becalm__grpc_is_type(h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE));
     struct own own = {
         .status = usual.status,
         .error = usual.error,

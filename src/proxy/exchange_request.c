@@ -3,6 +3,7 @@
 #include "exchange.h"
 #include "gateway_shared.h"
 
+#include "http/text_internal.h"
 #include "unfilled.h"
 
 #include <stdlib.h>
@@ -18,11 +19,6 @@
 struct becalm_text exchange_method(const struct exchange *exchange)
 {
     return (struct becalm_text){exchange->bytes + exchange->head->method, exchange->head->method_length};
-}
-
-static bool text_is(struct becalm_text text, const char *chars)
-{
-    return text.length == strlen(chars) && memcmp(text.at, chars, text.length) == 0;
 }
 
 /* The head's bytes and its fields, in the exchange itself if they fit. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_lab.h"
 
+#include "http/grpc.h"
+
 #define KIND(name) BECALM_OUTCOME_##name
 
 /* docs/http.md a second time by hand. */
@@ -37,6 +39,29 @@ static struct becalm_outcome grpc(const char *tokens, uint32_t code, const char 
         (struct becalm_http_answer){
             .status = 200, .grpc_status = code, .pushback = text(pushback), .retry_after = text("9"), /* not for gRPC */
         });
+}
+
+static void test_grpc__the_status_field_is_a_number_and_nothing_else(void **state)
+{
+    (void)state;
+    check_eq_u64(becalm__grpc_status_read(text("")), BECALM_GRPC_NONE);
+    check_eq_u64(becalm__grpc_status_read(text("0")), BECALM_GRPC_OK);
+    check_eq_u64(becalm__grpc_status_read(text("14")), BECALM_GRPC_UNAVAILABLE);
+    check_eq_u64(becalm__grpc_status_read(text("014")), BECALM_GRPC_UNAVAILABLE);
+    const char *const wrong[] = {":", "1:", "17", "99", "-1", "14 ", "x", "18446744073709551616"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        check_eq_u64(becalm__grpc_status_read(text(wrong[i])), BECALM_GRPC_UNKNOWN);
+    }
+}
+
+static void test_grpc__a_content_type_is_known_by_how_it_begins(void **state)
+{
+    (void)state;
+    check_true(becalm__grpc_is_type(text("application/grpc")));
+    check_true(becalm__grpc_is_type(text("Application/gRPC+proto; charset=utf-8")));
+    check_true(!becalm__grpc_is_type(text("")));
+    check_true(!becalm__grpc_is_type(text("application/grp")));
+    check_true(!becalm__grpc_is_type(text("text/plain")));
 }
 
 static void test_grpc__ok_is_a_plain_success(void **state)
@@ -185,7 +210,9 @@ static void test_grpc__each_reason_has_its_status(void **state)
     }
 }
 
-BECALM_TESTS(cmocka_unit_test(test_grpc__ok_is_a_plain_success),
+BECALM_TESTS(cmocka_unit_test(test_grpc__the_status_field_is_a_number_and_nothing_else),
+             cmocka_unit_test(test_grpc__a_content_type_is_known_by_how_it_begins),
+             cmocka_unit_test(test_grpc__ok_is_a_plain_success),
              cmocka_unit_test(test_grpc__every_code_has_its_word_and_back),
              cmocka_unit_test(test_grpc__each_row_of_the_table_is_as_documented),
              cmocka_unit_test(test_grpc__by_default_only_unavailable_is_listed),

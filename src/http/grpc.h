@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_HTTP_GRPC_H
+#define BECALM_HTTP_GRPC_H
+
+/* gRPC's own header fields, as text. */
+
+#include <becalm/http.h>
+
+/* Is this the Content-Type of a gRPC call? "application/grpc", also with a suffix such as "+proto". */
+bool becalm__grpc_is_type(struct becalm_text content_type);
+
+/* The code in a grpc-status field. BECALM_GRPC_NONE: the field is not there. What is not the number of a code is
+ * UNKNOWN, as gRPC's own clients read it. */
+uint32_t becalm__grpc_status_read(struct becalm_text field);
+
+#endif
