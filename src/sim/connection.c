@@ -47,11 +47,6 @@ static bool is_anybody_connecting(struct world *w, uint32_t client, uint32_t cal
     return limit != NULL && becalm_limit_in_flight(limit) > 0;
 }
 
-static struct becalm_moment moment(struct world *w)
-{
-    return (struct becalm_moment){.now = w->clock.now, .random = becalm_rand_next(&w->policy_state)};
-}
-
 static void plan_connection(struct world *w, enum event_kind kind, becalm_ns after, uint32_t client, uint32_t id)
 {
     clock_plan(
@@ -96,7 +91,7 @@ static bool connection_sends(struct world *w, uint32_t client, uint32_t id)
     struct connection *connection = connection_at(w, client, id);
     const struct becalm_policy *policy = policy_of(w, client);
     struct becalm_limit *limit = hop_limit(w, hop, caller_of(w, client, id));
-    struct becalm_moment at = moment(w);
+    struct becalm_moment at = world_moment(w);
     if (limit != NULL && !becalm_limit_admit(limit, &policy->limit, &at, policy->attempt_timeout, &connection->slot)) {
         return false;
     }
@@ -250,7 +245,7 @@ void connection_answered(struct world *w, uint32_t client, uint32_t id)
     struct becalm_limit *limit = hop_limit(w, hop, caller);
     bool good = connection->state == ACCEPTED && connection->falls == w->service[hop->to].falls;
     enum becalm_outcome_kind kind = good ? BECALM_OUTCOME_OK : BECALM_OUTCOME_REFUSED;
-    struct becalm_moment at = moment(w);
+    struct becalm_moment at = world_moment(w);
     if (limit != NULL) {
         becalm_limit_note(limit, &policy_of(w, client)->limit, &at, &connection->slot,
                           becalm_outcome_traits(kind)->evidence);

@@ -9,7 +9,7 @@
 
 #define FETCHED_MAX 1024u /* bytes that are asked for at once: more would push out each other */
 
-static struct becalm_moment moment(struct world *w)
+struct becalm_moment world_moment(struct world *w)
 {
     return (struct becalm_moment){.now = w->clock.now, .random = becalm_rand_next(&w->policy_state)};
 }
@@ -217,7 +217,7 @@ static void queue_serve(struct world *w, struct becalm_queue *queue, const struc
     if (queue == w->serving) {
         return;
     }
-    struct becalm_moment at = moment(w);
+    struct becalm_moment at = world_moment(w);
     struct becalm_ticket *ticket;
     const struct becalm_queue *before = w->serving;
     w->serving = queue;
@@ -391,7 +391,7 @@ static void call_step(struct world *w, uint32_t id, uint32_t number, struct beca
     uint32_t attempts = call->engine.record.attempts;
     uint32_t hop = call->hop;
     uint32_t place = call->caller * w->hop[hop].kinds + call->endpoint;
-    event->at = moment(w);
+    event->at = world_moment(w);
     becalm_call_step(&call->engine, event, &action);
     if (call->engine.record.attempts < attempts) { /* no host took it: it is as if it had not been sent */
         attempt_unsent(w, call, call->engine.record.attempts);

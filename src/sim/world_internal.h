@@ -229,6 +229,9 @@ void call_wakes(struct world *, uint32_t id, uint32_t generation);
 /* How long a message takes on a link of such a latency. */
 struct dist latency_dist(const struct scenario *, becalm_ns mean);
 
+/* The time of an event, and random bits for it. */
+struct becalm_moment world_moment(struct world *);
+
 /* A message on a link: does it vanish? */
 bool link_loses(struct world *, const struct link *);
 /* If not: how long is it on its way? */
