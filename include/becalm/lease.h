@@ -6,7 +6,7 @@
  * store that they all reach, such as Redis. What is shared is what may be spent, never a breaker's state, so one sick
  * instance can't silence the others.
  *
- * Nobody asks the store about a retry. Every 100 to 500 ms an instance tells it of its first attempts and asks for a
+ * Nobody asks the store about a retry. Every 200 to 400 ms an instance tells it of its first attempts and asks for a
  * *lease*, as many retries as it may soon need; it spends them on its own. What it does not need it returns. There are
  * two halves, both pure:
  *
@@ -14,8 +14,9 @@
  *                   no answer comes, and before the first, it is *degraded*: it lives on the share of its own traffic,
  *                   and its part of the floor. So all together stay within the same share, whatever the store does, and
  *                   no call ever waits for it.
- *   the store's     becalm_lease_store: what a store does with a request, in steps that a script in Redis can state as
- *                   well: integers below 2^53, and no other clock than the store's own.
+ *   the store's     becalm_lease_store: what a store does with a request. A script in Redis does the same, step by
+ * step: integers of at most 15 digits, no other clock than the store's own, in milliseconds, and as much work for one
+ * instance as for a thousand. docs/shared-budget.md has the rules.
  *
  * Both halves tell each other totals and not differences, and number their requests. So a request or an answer that is
  * lost, late or doubled changes nothing that the next one does not put right, and no token is ever made by it: see
@@ -25,14 +26,16 @@
 
 BECALM_BEGIN_DECLS
 
-#define BECALM_LEASE_INSTANCES_MAX 1024u    /* that one store of this kind remembers */
-#define BECALM_LEASE_LEVEL_MAX     1000000u /* retries that one instance may hold */
-#define BECALM_LEASE_LIVE_MAX      1000000u /* instances that an answer may speak of */
-#define BECALM_LEASE_ASK_MIN       (100 * BECALM_MS)
-#define BECALM_LEASE_ASK_MAX       (500 * BECALM_MS)
+#define BECALM_LEASE_INSTANCES_MAX 4096u             /* that one store of this kind remembers */
+#define BECALM_LEASE_LEVEL_MAX     1000000u          /* retries that one instance may hold */
+#define BECALM_LEASE_LIVE_MAX      1000000u          /* instances that an answer may speak of */
+#define BECALM_LEASE_NEXT_MIN      (100 * BECALM_MS) /* between two requests, on average: what an instance believes */
+#define BECALM_LEASE_NEXT          (300 * BECALM_MS) /* what the store gives to fewer than 600 */
+#define BECALM_LEASE_NEXT_MAX      BECALM_S
 #define BECALM_LEASE_TIMEOUT       BECALM_S        /* a request without an answer is made again */
-#define BECALM_LEASE_TTL           (2 * BECALM_S)  /* what the store gives; then the instance is degraded */
+#define BECALM_LEASE_TTL           BECALM_S        /* what the store gives at least; then the instance is degraded */
 #define BECALM_LEASE_TTL_MAX       (10 * BECALM_S) /* what an instance believes */
+#define BECALM_LEASE_TURN          (10 * BECALM_S) /* while there is not one retry for everybody */
 
 struct becalm_lease_policy {
     bool enabled;       /* false */
@@ -41,21 +44,25 @@ struct becalm_lease_policy {
                        in 10 s); at most 100,000,000 */
 };
 
-/* What first attempts earn, and retries are drawn from: the share of each, and the floor. It holds at most what the
- * busiest of the last ten seconds earned, or two retries: a storm finds no more than that saved up. The store has one
- * for all instances, and a degraded instance one of its own. */
-#define BECALM_LEASE_SLICES 10u
+/* What first attempts earn, and retries are drawn from: the share of each, and the floor. It holds at most half of
+ * what the busiest of the last ten seconds earned, or two retries: a storm finds no more than that saved up, and what
+ * is leased. The store has one for all instances, and a degraded instance one of its own. Times are in milliseconds, so
+ * that a store whose numbers are doubles counts the same. */
 struct becalm_lease_pot {
-    uint64_t stock;     /* millionths of a retry */
-    becalm_ns floor_at; /* until when the floor was paid */
-    uint64_t second[BECALM_LEASE_SLICES];
-    uint64_t first[BECALM_LEASE_SLICES]; /* first attempts that were told in that second */
+    uint64_t stock;       /* millionths of a retry */
+    uint64_t floor_at;    /* until when the floor was paid */
+    uint64_t second;      /* the last one in which something was told */
+    uint64_t told;        /* first attempts in it */
+    uint64_t ten;         /* the ten seconds that it is in */
+    uint64_t peak;        /* the busiest second of these */
+    uint64_t peak_before; /* and of the ten before */
 };
 
 /* What an instance tells the store. Everything but `level` is a total since the instance began. */
 struct becalm_lease_request {
     uint64_t instance; /* who; a random number, never 0 */
     uint64_t number;   /* of the request: the n-th of this instance, from 1 */
+    uint64_t answered; /* the last one whose answer it has heard; 0: none. By it a store sees that it has lost writes */
     uint64_t first;    /* first attempts, without those made while it was degraded */
     uint64_t granted;  /* retries that it has heard to be granted */
     uint64_t spent;
@@ -68,25 +75,34 @@ struct becalm_lease_answer {
     uint64_t number;  /* of the request */
     uint64_t granted; /* in total, as above */
     uint64_t live;    /* instances, this one too */
-    becalm_ns ttl;    /* of the lease, from when the request was sent */
+    uint64_t room;    /* retries that instances which need none now may hold, all together */
+    becalm_ns next;   /* between two requests, on average */
+    becalm_ns ttl;    /* of the lease, from when the answer is heard */
 };
 
 /* The instance's half. Shared; lives in becalm_lease_bytes() of memory, aligned to 64. begin, take, give and the
- * functions for display are safe from any thread; ask, answer and leave belong to one thread at a time. */
+ * functions for display are safe from any thread; tend, ask, answer, lost and leave belong to one thread at a time. */
 struct becalm_lease {
     BECALM_ATOMIC(uint64_t) left;     /* retries that may be made now */
     BECALM_ATOMIC(uint64_t) degraded; /* 1: it lives on its own share */
     BECALM_ATOMIC(uint64_t) live;     /* instances, as the store last said; 0: never heard */
-    /* From here on only ask, answer and leave. */
+    /* From here on only tend, ask, answer, lost and leave. */
     struct becalm_lease_request last; /* as it was last asked; the totals go on from there */
-    uint64_t issued;                  /* retries ever put into `left`, without those taken out again unspent */
-    uint64_t level_max;               /* the most that was asked for since the last answer */
-    uint64_t seen_first;              /* what was counted when it was last asked */
+    uint64_t told_first;              /* first attempts in a request that was made, and retries returned by one */
+    uint64_t told_returned;
+    uint64_t issued;     /* retries ever put into `left`, without those taken out again unspent */
+    uint64_t level_max;  /* the most that was asked for since the last answer */
+    uint64_t seen_first; /* what was counted when it was last asked */
     uint64_t seen_refused;
     uint64_t seen_taken;
+    uint64_t wanted_most; /* retries wanted between two looks, the most of the last two seconds */
+    becalm_ns wanted_at;
+    uint64_t room;        /* as the store last said */
     bool waiting;         /* an answer may still come */
     becalm_ns asked_at;   /* the request that it would answer */
     becalm_ns expires_at; /* the lease */
+    becalm_ns ttl;        /* as it was given */
+    becalm_ns next;       /* as the store last said; 0: never */
     becalm_ns next_at;
     uint32_t cells;
     struct becalm_lease_pot own; /* while degraded */
@@ -114,14 +130,23 @@ BECALM_API void becalm_lease_give(struct becalm_lease *);
 /* When to call ask again. At first: now. */
 BECALM_API becalm_ns becalm_lease_ask_at(const struct becalm_lease *);
 
-/* Looks after the lease; call it at becalm_lease_ask_at(), also if the store can't be reached: a lease that is over
- * ends here, and the share of a degraded instance is counted here. True: send *request. False: an answer may still
- * come, and *request is not set. */
+/* Looks after the lease; call it at becalm_lease_ask_at(): a lease that is over ends here, and the share of a degraded
+ * instance is counted here. `tend` is for a store that can't be reached now. `ask` says as well what to send it. True:
+ * send *request. False: an answer may still come, or there is nothing to tell and nothing to ask; *request is not
+ * set. Several leases of one store are asked together, with one moment: then their next times are the same too. */
+BECALM_API void becalm_lease_tend(struct becalm_lease *, const struct becalm_lease_policy *,
+                                  const struct becalm_moment *);
 BECALM_API bool becalm_lease_ask(struct becalm_lease *, const struct becalm_lease_policy *,
                                  const struct becalm_moment *, struct becalm_lease_request *request);
 
 /* An answer has come. False: it is not one that could be right (late, doubled, or nonsense), and changes nothing. */
 BECALM_API bool becalm_lease_answer(struct becalm_lease *, becalm_ns now, const struct becalm_lease_answer *);
+
+/* The connection to the store is lost: its own share begins at once, and what is left of the lease may be spent. From
+ * now on it has another name: if it was copied (a machine that was stored and started twice), the copy has lost its
+ * connection, too. True: *goodbye is to be sent first when the store is there again; no answer is needed. */
+BECALM_API bool becalm_lease_lost(struct becalm_lease *, const struct becalm_lease_policy *,
+                                  const struct becalm_moment *, struct becalm_lease_request *goodbye);
 
 /* The instance ends, and asks no more: everything unspent is returned with *request, to which no answer is needed. */
 BECALM_API void becalm_lease_leave(struct becalm_lease *, const struct becalm_moment *,
@@ -135,20 +160,32 @@ BECALM_API uint32_t becalm_lease_live(const struct becalm_lease *);
 /* What a store remembers of an instance. One that was silent for longer than its lease is not live any more, but its
  * totals are kept until somebody else needs the place. */
 struct becalm_lease_record {
-    uint64_t instance;    /* 0: nobody's */
-    becalm_ns live_until; /* on the store's clock */
+    uint64_t instance; /* 0: nobody's */
+    uint64_t seen_at;  /* on the store's clock */
     uint64_t number;
     uint64_t first;
     uint64_t granted;
     uint64_t spent;
     uint64_t returned;
-    bool hungry; /* it wanted more than there was */
+    uint64_t window; /* in which it was counted as live, and 1 more; 0: never */
+    bool hungry;     /* it wanted more than there was, and is counted as such in that window */
 };
 
-/* The store's half, of one budget. Belongs to one thread at a time, as a script in Redis does. */
+/* How many there are: whoever asks is counted once in each window of two seconds. This window and the one before. */
+struct becalm_lease_census {
+    uint64_t window;
+    uint64_t live;
+    uint64_t hungry; /* of these: they wanted more than there was */
+    uint64_t live_before;
+    uint64_t hungry_before;
+};
+
+/* The store's half, of one budget and one policy: instances with another percentage have another store. Belongs to one
+ * thread at a time, as a script in Redis does. */
 struct becalm_lease_store {
     struct becalm_lease_pot pot; /* of a store that was never asked: one retry, from the floor */
-    uint32_t size;               /* records that follow */
+    struct becalm_lease_census census;
+    uint32_t size; /* records that follow */
 };
 
 /* Bytes for a store of so many instances, at most BECALM_LEASE_INSTANCES_MAX. */

@@ -147,7 +147,9 @@ static void left_return(struct becalm_lease *lease, uint64_t keep)
     last->returned += cut < last->granted - last->returned ? cut : last->granted - last->returned;
 }
 
-/* What happened since it was last asked. */
+#define WANTED_FOR (2 * BECALM_S) /* one call a second wants its retry a second after it was refused the last */
+
+/* What happened since the last look. */
 struct lately {
     uint64_t first;
     uint64_t wanted; /* retries, paid for or refused */
@@ -160,7 +162,7 @@ static uint64_t moved(uint64_t *seen, uint64_t now)
     return more;
 }
 
-static struct lately lately_count(struct becalm_lease *lease)
+static struct lately lately_count(struct becalm_lease *lease, becalm_ns now)
 {
     uint64_t first = 0;
     uint64_t refused = 0;
@@ -170,31 +172,39 @@ static struct lately lately_count(struct becalm_lease *lease)
     }
     uint64_t left = becalm_lease_left(lease);
     uint64_t taken = lease->issued > left ? lease->issued - left : 0;
-    return (struct lately){
+    struct lately lately = {
         .first = moved(&lease->seen_first, first),
         .wanted = moved(&lease->seen_taken, taken) + moved(&lease->seen_refused, refused),
     };
+    if (lately.wanted >= lease->wanted_most || becalm_ns_since(now, lease->wanted_at) > WANTED_FOR) {
+        lease->wanted_most = lately.wanted;
+        lease->wanted_at = now;
+    }
+    return lately;
+}
+
+/* May it hold a retry that it has no need of now? If there is not one for everybody they take turns. */
+static bool has_turn(const struct becalm_lease *lease, becalm_ns now)
+{
+    uint64_t live = becalm_lease_live(lease);
+    uint64_t state = lease->last.instance ^ now / BECALM_LEASE_TURN;
+    bool alone = becalm_lease_degraded(lease) && lease->last.answered == 0;
+    return alone || live <= lease->room || becalm_rand_below(becalm_rand_next(&state), live) < lease->room;
 }
 
 /* How many retries it should hold until the next answer: what it earns itself in such a time, so that the first
- * failures are not refused; twice of what was wanted lately; and always one. */
-static uint64_t level_of(const struct becalm_lease_policy *policy, const struct lately *lately)
+ * failures are not refused; twice of what was wanted since the last look; what was wanted in one of the last looks;
+ * and one, if there is one for everybody. */
+static uint64_t level_of(const struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
+                         const struct lately *lately)
 {
     uint64_t first = lately->first < UINT32_MAX ? lately->first : UINT32_MAX;
     uint64_t earned = first * policy->share_ppm / PPM;
     uint64_t wanted = lately->wanted < BECALM_LEASE_LEVEL_MAX ? 2 * lately->wanted : BECALM_LEASE_LEVEL_MAX;
     uint64_t level = earned > wanted ? earned : wanted;
+    level = level > lease->wanted_most ? level : lease->wanted_most;
     level = level < BECALM_LEASE_LEVEL_MAX ? level : BECALM_LEASE_LEVEL_MAX;
-    return level > 1 ? level : 1;
-}
-
-/* The lease is over: what is left of it is returned, as soon as somebody hears it, and its own share begins with
- * nothing. So a store that comes and goes gives nobody more. */
-static void degrade(struct becalm_lease *lease, becalm_ns now)
-{
-    left_return(lease, 0);
-    becalm__lease_pot_init(&lease->own, now);
-    atomic_store_explicit(&lease->degraded, 1, memory_order_relaxed);
+    return level > 0 ? level : has_turn(lease, now);
 }
 
 /* Its part of the floor: nobody knows how many others there are before the store has said it. */
@@ -204,13 +214,32 @@ static uint32_t floor_part(const struct becalm_lease *lease, const struct becalm
     return live == 0 ? 0 : policy->floor / live;
 }
 
+static void own_earn(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
+                     uint64_t first)
+{
+    struct becalm__lease_terms terms = {.share_ppm = policy->share_ppm, .floor = floor_part(lease, policy)};
+    becalm__lease_pot_earn(&lease->own, &terms, now / BECALM_MS, first, 0);
+}
+
+/* Without a lease its own share begins. It has nothing yet but what was in no request: those first attempts are not
+ * told any more, so they are earned once, and a store that is back does not hear of all of them in one second. */
+static void degrade(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now)
+{
+    uint64_t untold = lease->last.first - lease->told_first;
+    lease->last.first = lease->told_first;
+    becalm__lease_pot_init(&lease->own, now / BECALM_MS);
+    own_earn(lease, policy, now, untold);
+    atomic_store_explicit(&lease->degraded, 1, memory_order_relaxed);
+}
+
 /* Degraded: the share of its own first attempts, which the store is not told of any more. */
 static void live_alone(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
                        const struct lately *lately)
 {
     uint64_t left = becalm_lease_left(lease);
-    uint64_t level = level_of(policy, lately);
-    becalm__lease_pot_earn(&lease->own, policy->share_ppm, floor_part(lease, policy), now, lately->first);
+    uint64_t level = level_of(lease, policy, now, lately);
+    level = level > 1 ? level : 1; /* nobody else could have it */
+    own_earn(lease, policy, now, lately->first);
     uint64_t there = becalm__lease_pot_whole(&lease->own);
     uint64_t want = level > left ? level - left : 0;
     uint64_t drawn = want < there ? want : there;
@@ -219,17 +248,39 @@ static void live_alone(struct becalm_lease *lease, const struct becalm_lease_pol
 }
 
 /* Leased: the store is told, and gets back what is far more than is needed. */
-static void live_on_lease(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
+static void live_on_lease(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
                           const struct lately *lately)
 {
-    uint64_t level = level_of(policy, lately);
+    uint64_t level = level_of(lease, policy, now, lately);
     lease->last.first += lately->first;
-    if (becalm_lease_left(lease) > 2 * level) {
+    uint64_t enough =
+        lease->wanted_most > 0 ? 2 * level : level + level / 2; /* what is asked for trembles with calls */
+    if (becalm_lease_left(lease) > enough) {
         left_return(lease, level);
     }
 }
 
-/* The totals as they stand. While degraded, what is left was never the store's. */
+/* The lease is over: what is left of it is returned, as soon as somebody hears it. */
+static struct lately look_after(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
+                                const struct becalm_moment *at)
+{
+    struct lately lately = lately_count(lease, at->now);
+    if (!becalm_lease_degraded(lease) && at->now >= lease->expires_at) {
+        left_return(lease, 0);
+        degrade(lease, policy, at->now);
+    }
+    if (becalm_lease_degraded(lease)) {
+        live_alone(lease, policy, at->now, &lately);
+    } else {
+        live_on_lease(lease, policy, at->now, &lately);
+    }
+    becalm_ns next = lease->next == 0 ? BECALM_LEASE_NEXT : lease->next;
+    uint64_t draw = becalm_rand_lane(at->random, BECALM_LANE_ASK);
+    lease->next_at = becalm_ns_after(at->now, becalm_rand_between(draw, next * 2 / 3, next * 4 / 3));
+    return lately;
+}
+
+/* The totals as they stand. While degraded, what is left was never the store's, or counts as spent. */
 static void request_fill(struct becalm_lease *lease, const struct becalm_moment *at)
 {
     struct becalm_lease_request *last = &lease->last;
@@ -240,6 +291,8 @@ static void request_fill(struct becalm_lease *lease, const struct becalm_moment 
     uint64_t kept = last->granted - last->returned;
     last->spent = kept > left ? kept - left : 0;
     last->number++;
+    lease->told_first = last->first;
+    lease->told_returned = last->returned;
 }
 
 becalm_ns becalm_lease_ask_at(const struct becalm_lease *lease)
@@ -247,26 +300,34 @@ becalm_ns becalm_lease_ask_at(const struct becalm_lease *lease)
     return lease->next_at;
 }
 
+void becalm_lease_tend(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
+                       const struct becalm_moment *at)
+{
+    (void)look_after(lease, policy, at);
+}
+
+/* Nothing is to be told or asked, and the lease lasts for a while. */
+static bool is_idle(const struct becalm_lease *lease, uint64_t level, becalm_ns now)
+{
+    return !becalm_lease_degraded(lease) && lease->last.first == lease->told_first &&
+           lease->last.returned == lease->told_returned && lease->wanted_most == 0 &&
+           becalm_lease_left(lease) >= level && becalm_ns_since(lease->expires_at, now) > lease->ttl / 2;
+}
+
 bool becalm_lease_ask(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
                       const struct becalm_moment *at, struct becalm_lease_request *request)
 {
-    struct lately lately = lately_count(lease);
-    if (!becalm_lease_degraded(lease) && at->now >= lease->expires_at) {
-        degrade(lease, at->now);
-    }
-    if (becalm_lease_degraded(lease)) {
-        live_alone(lease, policy, at->now, &lately);
-    } else {
-        live_on_lease(lease, policy, &lately);
-    }
-    uint64_t draw = becalm_rand_lane(at->random, BECALM_LANE_ASK);
-    lease->next_at = becalm_ns_after(at->now, becalm_rand_between(draw, BECALM_LEASE_ASK_MIN, BECALM_LEASE_ASK_MAX));
+    struct lately lately = look_after(lease, policy, at);
     if (lease->waiting && becalm_ns_since(at->now, lease->asked_at) < BECALM_LEASE_TIMEOUT) {
         return false;
     }
+    uint64_t level = level_of(lease, policy, at->now, &lately);
+    if (is_idle(lease, level, at->now)) {
+        return false;
+    }
     request_fill(lease, at);
-    lease->last.level = level_of(policy, &lately);
-    lease->level_max = lease->last.level > lease->level_max ? lease->last.level : lease->level_max;
+    lease->last.level = level;
+    lease->level_max = level > lease->level_max ? level : lease->level_max;
     lease->waiting = true;
     lease->asked_at = at->now;
     *request = lease->last;
@@ -278,8 +339,8 @@ bool becalm_lease_ask(struct becalm_lease *lease, const struct becalm_lease_poli
 static bool is_sane(const struct becalm_lease *lease, const struct becalm_lease_answer *answer)
 {
     return answer->granted >= lease->last.granted && answer->granted - lease->last.granted <= lease->level_max &&
-           answer->live > 0 && answer->live <= BECALM_LEASE_LIVE_MAX && answer->ttl > 0 &&
-           answer->ttl <= BECALM_LEASE_TTL_MAX;
+           answer->live > 0 && answer->live <= BECALM_LEASE_LIVE_MAX && answer->next >= BECALM_LEASE_NEXT_MIN &&
+           answer->next <= BECALM_LEASE_NEXT_MAX && answer->ttl > 0 && answer->ttl <= BECALM_LEASE_TTL_MAX;
 }
 
 bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct becalm_lease_answer *answer)
@@ -287,10 +348,8 @@ bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct
     if (!lease->waiting || answer->number != lease->last.number || !is_sane(lease, answer)) {
         return false;
     }
-    /* The store counts from when it got the request, which was later: here the lease never outlasts its own there. */
-    becalm_ns expires_at = becalm_ns_after(lease->asked_at, answer->ttl);
-    if (expires_at <= now) {
-        return false;
+    if (becalm_ns_since(now, lease->asked_at) >= answer->ttl) {
+        return false; /* too late to be of use */
     }
     if (becalm_lease_degraded(lease)) {
         (void)left_cut(lease, 0); /* what was its own ends with its own share */
@@ -298,24 +357,55 @@ bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct
     }
     left_add(lease, answer->granted - lease->last.granted);
     lease->last.granted = answer->granted;
+    lease->last.answered = answer->number;
     lease->level_max = 0;
     lease->waiting = false;
-    lease->expires_at = expires_at;
+    lease->expires_at = becalm_ns_after(now, answer->ttl); /* the next answer may take as long as this one did */
+    lease->ttl = answer->ttl;
+    lease->next = answer->next;
+    lease->room = answer->room;
     atomic_store_explicit(&lease->live, answer->live, memory_order_relaxed);
     return true;
 }
 
-void becalm_lease_leave(struct becalm_lease *lease, const struct becalm_moment *at,
-                        struct becalm_lease_request *request)
+/* The last request of a name. */
+static void goodbye_fill(struct becalm_lease *lease, const struct becalm_moment *at,
+                         struct becalm_lease_request *request)
 {
-    struct lately lately = lately_count(lease);
-    if (!becalm_lease_degraded(lease)) {
-        lease->last.first += lately.first;
-        degrade(lease, at->now);
-    }
     request_fill(lease, at);
     lease->last.level = 0;
     lease->last.leaving = true;
     lease->waiting = false;
     *request = lease->last;
+}
+
+bool becalm_lease_lost(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
+                       const struct becalm_moment *at, struct becalm_lease_request *goodbye)
+{
+    bool known = lease->last.answered > 0;
+    struct lately lately = lately_count(lease, at->now);
+    if (!becalm_lease_degraded(lease)) {
+        degrade(lease, policy, at->now);
+    }
+    live_alone(lease, policy, at->now, &lately);
+    if (known) {
+        goodbye_fill(lease, at, goodbye);
+    }
+    lease->last = (struct becalm_lease_request){.instance = 0};
+    lease->told_first = lease->told_returned = 0;
+    lease->level_max = 0;
+    lease->waiting = false;
+    return known;
+}
+
+void becalm_lease_leave(struct becalm_lease *lease, const struct becalm_moment *at,
+                        struct becalm_lease_request *request)
+{
+    struct lately lately = lately_count(lease, at->now);
+    if (!becalm_lease_degraded(lease)) {
+        lease->last.first += lately.first;
+        left_return(lease, 0);
+        atomic_store_explicit(&lease->degraded, 1, memory_order_relaxed);
+    }
+    goodbye_fill(lease, at, request);
 }

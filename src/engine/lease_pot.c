@@ -4,64 +4,72 @@
 #include <string.h>
 
 #define FIRST_MAX \
-    UINT64_C(1000000000) /* first attempts that are counted in one second; the share of more is not earned */
+    UINT64_C(1000000000)  /* first attempts that are counted in one second; the share of more is not earned */
+#define FLOOR_TIME 60000u /* more than a minute since the last time is a clock that was set, or a pot that was idle */
 
-void becalm__lease_pot_init(struct becalm_lease_pot *pot, becalm_ns now)
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void becalm__lease_pot_init(struct becalm_lease_pot *pot, uint64_t now_ms)
 {
     memset(pot, 0, sizeof *pot);
-    pot->floor_at = now;
+    pot->floor_at = now_ms;
 }
 
-/* What was told in the busiest of the last ten seconds, this one too. One from ahead of a clock that was set back does
- * not count. */
-static uint64_t first_busiest(const struct becalm_lease_pot *pot, uint64_t second)
+/* A clock that was set back by more than a second begins a new one; one that trembles does not. */
+static void second_move(struct becalm_lease_pot *pot, uint64_t second)
 {
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < BECALM_LEASE_SLICES; i++) {
-        bool counts = pot->second[i] <= second && second - pot->second[i] < BECALM_LEASE_SLICES;
-        most = counts && pot->first[i] > most ? pot->first[i] : most;
+    if (second > pot->second || pot->second - second > 1) {
+        pot->second = second;
+        pot->told = 0;
     }
-    return most;
+    uint64_t ten = pot->second / 10;
+    if (ten != pot->ten) {
+        pot->peak_before = ten == pot->ten + 1 ? pot->peak : 0;
+        pot->peak = 0;
+        pot->ten = ten;
+    }
 }
 
-static void first_note(struct becalm_lease_pot *pot, uint64_t second, uint64_t first)
+uint64_t becalm__lease_pot_cap(const struct becalm_lease_pot *pot, const struct becalm__lease_terms *terms)
 {
-    uint32_t i = (uint32_t)(second % BECALM_LEASE_SLICES);
-    uint64_t before = pot->second[i] == second ? pot->first[i] : 0;
-    pot->second[i] = second;
-    pot->first[i] = first < FIRST_MAX - before ? before + first : FIRST_MAX;
-}
-
-/* What the busiest second earned, and always two retries: what is saved up beyond that would be a storm to come. */
-static uint64_t cap_of(const struct becalm_lease_pot *pot, uint32_t share_ppm, becalm_ns now)
-{
-    uint64_t cap = first_busiest(pot, now / BECALM_S) * share_ppm;
-    return cap > 2 * BECALM__LEASE_TOKEN ? cap : 2 * BECALM__LEASE_TOKEN;
+    uint64_t cap = most(pot->peak, pot->peak_before) * terms->share_ppm / 2;
+    return most(least(cap, BECALM__LEASE_MOST), 2 * BECALM__LEASE_TOKEN);
 }
 
 static void stock_add(struct becalm_lease_pot *pot, uint64_t amount, uint64_t cap)
 {
     if (pot->stock < cap) { /* a cap that has fallen takes nothing away */
-        pot->stock = amount < cap - pot->stock ? pot->stock + amount : cap;
+        pot->stock += least(amount, cap - pot->stock);
     }
 }
 
-/* The floor fills the pot up to one retry and not further: who has that much does not need it. More than a minute since
- * the last time is a clock that was set, or a pot that nobody used. */
-static void floor_pay(struct becalm_lease_pot *pot, uint32_t floor, becalm_ns now)
+/* The floor fills the pot up to one retry and not further: who has that much does not need it. */
+static void floor_pay(struct becalm_lease_pot *pot, uint32_t floor, uint64_t now_ms)
 {
-    becalm_ns elapsed = becalm_ns_min(becalm_ns_since(now, pot->floor_at), 60 * BECALM_S);
-    pot->floor_at = now;
-    stock_add(pot, elapsed / BECALM_US * floor / 1000000, BECALM__LEASE_TOKEN);
+    uint64_t elapsed = now_ms > pot->floor_at ? least(now_ms - pot->floor_at, FLOOR_TIME) : 0;
+    pot->floor_at = now_ms;
+    stock_add(pot, elapsed * floor / 1000, BECALM__LEASE_TOKEN);
 }
 
-void becalm__lease_pot_earn(struct becalm_lease_pot *pot, uint32_t share_ppm, uint32_t floor, becalm_ns now,
-                            uint64_t first)
+void becalm__lease_pot_earn(struct becalm_lease_pot *pot, const struct becalm__lease_terms *terms, uint64_t now_ms,
+                            uint64_t first, uint64_t returned)
 {
-    uint64_t told = first < FIRST_MAX ? first : FIRST_MAX;
-    floor_pay(pot, floor, now);
-    first_note(pot, now / BECALM_S, told);
-    stock_add(pot, told * share_ppm, cap_of(pot, share_ppm, now));
+    uint64_t told = least(first, FIRST_MAX);
+    floor_pay(pot, terms->floor, now_ms);
+    second_move(pot, now_ms / 1000);
+    pot->told = least(pot->told + told, FIRST_MAX);
+    pot->peak = most(pot->peak, pot->told);
+    uint64_t cap = becalm__lease_pot_cap(pot, terms);
+    stock_add(pot, least(returned, BECALM_LEASE_LEVEL_MAX) * BECALM__LEASE_TOKEN, cap);
+    stock_add(pot, told * terms->share_ppm, cap);
 }
 
 uint64_t becalm__lease_pot_whole(const struct becalm_lease_pot *pot)
@@ -73,10 +81,4 @@ void becalm__lease_pot_draw(struct becalm_lease_pot *pot, uint64_t retries)
 {
     BECALM_ASSERT(retries <= becalm__lease_pot_whole(pot));
     pot->stock -= retries * BECALM__LEASE_TOKEN;
-}
-
-void becalm__lease_pot_give(struct becalm_lease_pot *pot, uint32_t share_ppm, becalm_ns now, uint64_t retries)
-{
-    uint64_t bounded = retries < BECALM_LEASE_LEVEL_MAX ? retries : BECALM_LEASE_LEVEL_MAX;
-    stock_add(pot, bounded * BECALM__LEASE_TOKEN, cap_of(pot, share_ppm, now));
 }

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-#define LINE      64u
-#define TOTAL_MAX (UINT64_C(1) << 53) /* of what is counted, so that doubles count the same */
+#define LINE   64u
+#define WINDOW 2000u  /* milliseconds, in which whoever asks is counted once */
+#define SILENT 10000u /* after so many milliseconds a place may be somebody else's */
 
-/* The steps are those of a script: walk over the records once, take what the request tells, give what there is. */
+/* The steps are those of src/redis/store.lua, which must answer the same: tests/unit/test_store_script.c. */
 
 static size_t header_bytes(void)
 {
@@ -33,55 +34,32 @@ struct becalm_lease_store *becalm_lease_store_init(void *memory, uint32_t instan
     return store;
 }
 
-/* A lease that would last longer than any does is from before the clock was set back. */
-static bool is_live(const struct becalm_lease_record *record, becalm_ns now)
+/* Where an instance's record is, or one for it that nobody needs: never used, or of who was silent for the longest
+ * time, and longer than any lease. NULL: there is none. This is memory, and no part of the rules. */
+static struct becalm_lease_record *record_find(struct becalm_lease_store *store, uint64_t instance, uint64_t now_ms)
 {
-    return record->instance != 0 && record->live_until > now && record->live_until - now <= BECALM_LEASE_TTL;
-}
-
-/* What a walk over the records finds. */
-struct census {
-    struct becalm_lease_record *mine;  /* NULL: it is not known */
-    struct becalm_lease_record *place; /* for one that is not; NULL: all are live */
-    uint64_t live;                     /* others */
-    uint64_t hungry;                   /* of these */
-};
-
-static struct census census_take(struct becalm_lease_store *store, becalm_ns now, uint64_t instance)
-{
-    struct census census = {NULL, NULL, 0, 0};
+    struct becalm_lease_record *place = NULL;
     for (uint32_t i = 0; i < store->size; i++) {
         struct becalm_lease_record *record = &records_of(store)[i];
         if (record->instance == instance) {
-            census.mine = record;
-        } else if (is_live(record, now)) {
-            census.live++;
-            census.hungry += record->hungry;
-        } else if (census.place == NULL || record->live_until < census.place->live_until) {
-            census.place = record; /* a place that was never used comes first: it lived until 0 */
+            return record;
+        }
+        bool free = record->instance == 0 || record->seen_at > now_ms || now_ms - record->seen_at > SILENT;
+        if (free && (place == NULL || record->seen_at < place->seen_at)) {
+            place = record;
         }
     }
-    return census;
-}
-
-/* Who is not known begins with what it says of itself, and earns nothing for what was before: the store may have been
- * emptied, and what it had counted then is gone with what it had given. */
-static void record_begin(struct becalm_lease_record *record, const struct becalm_lease_request *request)
-{
-    *record = (struct becalm_lease_record){
-        .instance = request->instance,
-        .first = request->first,
-        .granted = request->granted,
-        .spent = request->spent,
-        .returned = request->returned,
-    };
+    if (place != NULL) {
+        *place = (struct becalm_lease_record){.instance = 0};
+    }
+    return place;
 }
 
 /* A total only grows, and by no more than it may. */
-static uint64_t total_move(uint64_t *total, uint64_t told, uint64_t most)
+static uint64_t total_move(uint64_t *total, uint64_t told, uint64_t may)
 {
     uint64_t grown = told > *total ? told - *total : 0;
-    grown = grown < most ? grown : most;
+    grown = grown < may ? grown : may;
     *total += grown;
     return grown;
 }
@@ -93,67 +71,135 @@ static uint64_t outstanding(const struct becalm_lease_record *record)
     return record->granted > gone ? record->granted - gone : 0;
 }
 
-/* No more than an even part of what is there among those who want more than they got; but one retry that is there is
- * given to who asks for it. */
-static uint64_t grant(const struct becalm_lease_store *store, const struct becalm_lease_record *record,
-                      const struct becalm_lease_request *request, uint64_t hungry)
-{
-    uint64_t level = request->level < BECALM_LEASE_LEVEL_MAX ? request->level : BECALM_LEASE_LEVEL_MAX;
-    uint64_t held = outstanding(record);
-    uint64_t want = level > held ? level - held : 0;
-    uint64_t there = becalm__lease_pot_whole(&store->pot);
-    uint64_t part = (there + hungry) / (hungry + 1);
-    return want < part ? want : part;
-}
-
 static bool is_sane(const struct becalm_lease_request *request)
 {
-    return request->instance != 0 && request->number > 0 && request->number <= TOTAL_MAX &&
-           request->first <= TOTAL_MAX && request->granted <= TOTAL_MAX && request->spent <= request->granted &&
+    return request->instance != 0 && request->number > 0 && request->number <= BECALM__LEASE_MOST &&
+           request->answered < request->number && request->first <= BECALM__LEASE_MOST &&
+           request->granted <= BECALM__LEASE_MOST && request->spent <= request->granted &&
            request->returned <= request->granted - request->spent;
 }
 
-/* A request that was not seen before: counts what it tells, and grants. */
-static void settle(struct becalm_lease_store *store, const struct becalm_lease_policy *policy, becalm_ns now,
-                   const struct becalm_lease_request *request, const struct census *census)
+/* ------------------------------------------------------------------------------------------------------- the rules */
+
+/* Rule 1. The store knows less than the instance has heard from it: it was emptied, or is an older copy of itself. The
+ * instance's word counts, nothing is earned by it, and what is in the pot may have been granted already. */
+static void record_settle(struct becalm_lease_store *store, struct becalm_lease_record *record,
+                          const struct becalm_lease_request *request)
 {
-    struct becalm_lease_record *record = census->mine;
-    uint64_t first = total_move(&record->first, request->first, UINT64_MAX);
+    bool lost = request->answered > record->number || request->granted > record->granted;
+    if (record->instance != 0 && !lost) {
+        return;
+    }
+    *record = (struct becalm_lease_record){
+        .instance = request->instance,
+        .first = request->first,
+        .granted = request->granted,
+        .spent = request->spent,
+        .returned = request->returned,
+    };
+    store->pot.stock = lost ? 0 : store->pot.stock;
+}
+
+/* Rule 2. Windows follow each other; after a gap, or when the clock was set back by more than one, counting begins
+ * anew. */
+static void census_move(struct becalm_lease_census *census, uint64_t window)
+{
+    if (window <= census->window && census->window - window <= 1) {
+        return;
+    }
+    bool follows = window == census->window + 1;
+    *census = (struct becalm_lease_census){
+        .window = window,
+        .live_before = follows ? census->live : 0,
+        .hungry_before = follows ? census->hungry : 0,
+    };
+}
+
+/* Rule 3. No more than an even part of what is there among those who want more than they got; but one retry that is
+ * there is given to who asks for it. */
+static uint64_t grant(const struct becalm_lease_store *store, const struct becalm_lease_record *record, uint64_t level)
+{
+    const struct becalm_lease_census *census = &store->census;
+    uint64_t hungry = census->hungry > census->hungry_before ? census->hungry : census->hungry_before;
+    uint64_t others = hungry > 0 && record->hungry ? hungry - 1 : hungry;
+    uint64_t held = outstanding(record);
+    uint64_t want = level > held ? level - held : 0;
+    uint64_t part = (becalm__lease_pot_whole(&store->pot) + others) / (others + 1);
+    return want < part ? want : part;
+}
+
+/* Rule 4. It is counted once in a window, and as hungry if it is so now. Who leaves is taken out again. */
+static void census_count(struct becalm_lease_census *census, struct becalm_lease_record *record, bool hungry,
+                         bool leaving)
+{
+    bool counted = record->window == census->window + 1;
+    if (counted) {
+        census->live -= census->live > 0;
+        census->hungry -= record->hungry && census->hungry > 0;
+    }
+    if (!leaving) {
+        census->live++;
+        census->hungry += hungry;
+    }
+    record->window = leaving ? 0 : census->window + 1;
+    record->hungry = hungry && !leaving;
+}
+
+/* A request that was not seen before: counts what it tells, and grants. Returns how many first attempts that were. */
+static uint64_t settle(struct becalm_lease_store *store, const struct becalm__lease_terms *terms, uint64_t now_ms,
+                       const struct becalm_lease_request *request, struct becalm_lease_record *record)
+{
+    uint64_t level = request->level < BECALM_LEASE_LEVEL_MAX ? request->level : BECALM_LEASE_LEVEL_MAX;
+    uint64_t first = total_move(&record->first, request->first, BECALM__LEASE_MOST);
     (void)total_move(&record->spent, request->spent, outstanding(record));
     uint64_t returned = total_move(&record->returned, request->returned, outstanding(record));
-    becalm__lease_pot_give(&store->pot, policy->share_ppm, now, returned);
-    becalm__lease_pot_earn(&store->pot, policy->share_ppm, policy->floor, now, first);
-    uint64_t granted = grant(store, record, request, census->hungry);
+    becalm__lease_pot_earn(&store->pot, terms, now_ms, first, returned);
+    uint64_t granted = grant(store, record, level);
     becalm__lease_pot_draw(&store->pot, granted);
     record->granted += granted;
-    record->hungry = outstanding(record) < request->level;
     record->number = request->number;
-    record->live_until = request->leaving ? now : becalm_ns_after(now, BECALM_LEASE_TTL);
+    record->seen_at = now_ms;
+    census_count(&store->census, record, outstanding(record) < level, request->leaving);
+    return first;
+}
+
+/* Rule 5. The more there are, the less often each of them asks. A lease lasts for three requests, and twice as long for
+ * who has nothing to tell. */
+static void answer_fill(const struct becalm_lease_store *store, const struct becalm__lease_terms *terms, bool idle,
+                        struct becalm_lease_answer *answer)
+{
+    const struct becalm_lease_census *census = &store->census;
+    uint64_t live = census->live > census->live_before ? census->live : census->live_before;
+    live = live < 1 ? 1 : live < BECALM_LEASE_LIVE_MAX ? live : BECALM_LEASE_LIVE_MAX;
+    becalm_ns next = live / 2 * BECALM_MS;
+    next = becalm_ns_min(becalm_ns_max(next, BECALM_LEASE_NEXT), BECALM_LEASE_NEXT_MAX);
+    answer->live = live;
+    answer->room = becalm__lease_pot_cap(&store->pot, terms) / BECALM__LEASE_TOKEN;
+    answer->next = next;
+    answer->ttl = becalm_ns_max(3 * next, BECALM_LEASE_TTL) * (idle ? 2 : 1);
 }
 
 bool becalm_lease_store_exchange(struct becalm_lease_store *store, const struct becalm_lease_policy *policy,
                                  becalm_ns now, const struct becalm_lease_request *request,
                                  struct becalm_lease_answer *answer)
 {
+    struct becalm__lease_terms terms = {.share_ppm = policy->share_ppm, .floor = policy->floor};
+    uint64_t now_ms = now / BECALM_MS;
+    uint64_t first = 0;
     if (!is_sane(request)) {
         return false;
     }
-    struct census census = census_take(store, now, request->instance);
-    if (census.mine == NULL) {
-        if (census.place == NULL) {
-            return false;
-        }
-        census.mine = census.place;
-        record_begin(census.mine, request);
+    struct becalm_lease_record *record = record_find(store, request->instance, now_ms);
+    if (record == NULL) {
+        return false;
     }
-    if (request->number > census.mine->number) { /* else it was doubled, or overtaken, and is answered without effect */
-        settle(store, policy, now, request, &census);
+    record_settle(store, record, request);
+    census_move(&store->census, now_ms / WINDOW);
+    if (request->number > record->number) { /* else it was doubled, or overtaken, and is answered without effect */
+        first = settle(store, &terms, now_ms, request, record);
     }
-    *answer = (struct becalm_lease_answer){
-        .number = request->number,
-        .granted = census.mine->granted,
-        .live = census.live + 1,
-        .ttl = BECALM_LEASE_TTL,
-    };
+    answer->number = request->number;
+    answer->granted = record->granted;
+    answer_fill(store, &terms, first == 0 && request->level <= 1, answer);
     return true;
 }

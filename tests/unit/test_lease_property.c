@@ -12,6 +12,7 @@
 #define STEP      (10 * BECALM_MS)
 #define FLEET_MAX 12u
 #define MAIL_MAX  4096u
+#define STORE     1024u
 
 /* A message on its way. */
 struct mail {
@@ -31,9 +32,14 @@ struct world {
     struct becalm_lease *lease[FLEET_MAX];
     becalm_ns cut_until[FLEET_MAX]; /* an instance that can't reach the store */
     uint32_t held[FLEET_MAX];       /* retries that were paid for and wait */
+    uint64_t called[FLEET_MAX];     /* first attempts */
     struct mail mail[MAIL_MAX];
     uint32_t mails;
     bool away;
+    uint32_t rollback_ppm, clone_ppm; /* in each step */
+    void *older;                      /* a copy of the store */
+    uint64_t older_extra;             /* millionths of a retry that are there twice because of copies */
+    uint64_t rollbacks, clones;
     uint32_t loss_ppm, double_ppm, nonsense_ppm, fail_ppm;
     becalm_ns delay_max;
     uint64_t first, sent;
@@ -68,7 +74,7 @@ static void mail_post(struct world *w, const struct mail *mail)
 static void nonsense(struct world *w, struct mail *mail)
 {
     uint64_t *word = mail->is_answer ? &mail->answer.number : &mail->request.instance;
-    size_t words = mail->is_answer ? 4 : 7;
+    size_t words = mail->is_answer ? 6 : 8;
     word[draw(w, words)] = becalm_rand_next(&w->random) | UINT64_C(1) << 60;
 }
 
@@ -107,6 +113,7 @@ static void instance_calls(struct world *w, uint32_t i)
     uint64_t calls = draw(w, 20) * (i % 3); /* some are quiet */
     for (uint64_t n = 0; n < calls; n++) {
         becalm_lease_begin(w->lease[i], &at);
+        w->called[i]++;
         w->first++;
         if (chance(w, w->fail_ppm) && becalm_lease_take(w->lease[i], &at)) {
             w->held[i]++;
@@ -150,6 +157,68 @@ static void instance_ends(struct world *w, uint32_t i)
         mail_post(w, &mail);
     }
     becalm_lease_init(w->lease[i], 1);
+    w->called[i] = 0;
+}
+
+static struct becalm_lease_record *record_of(void *store, uint64_t instance)
+{
+    struct becalm_lease_record *record = (void *)((char *)store + (sizeof(struct becalm_lease_store) + 63) / 64 * 64);
+    for (uint32_t i = 0; i < STORE; i++) {
+        if (record[i].instance == instance) {
+            return &record[i];
+        }
+    }
+    return NULL;
+}
+
+/* The store becomes what it was. What was in its pot then may have been granted since; and first attempts that somebody
+ * has told since then and heard no answer to are earned once more. */
+static void store_rolls_back(struct world *w)
+{
+    struct becalm_lease_store *older = w->older;
+    w->older_extra += older->pot.stock;
+    for (uint32_t i = 0; i < w->fleet; i++) {
+        const struct becalm_lease_request *last = &w->lease[i]->last;
+        const struct becalm_lease_record *now = record_of(w->store, last->instance);
+        const struct becalm_lease_record *then = record_of(w->older, last->instance);
+        if (last->instance != 0 && now != NULL && then != NULL && last->answered <= then->number) {
+            w->older_extra += (now->first - then->first) * w->policy.share_ppm;
+        }
+    }
+    memcpy(w->store, w->older, becalm_lease_store_bytes(STORE));
+    w->rollbacks++;
+}
+
+/* An instance is copied over another one, which ends. The copy has no connection, and so has another name; it spends
+ * again what the first one holds, and earns again what that one has not told yet. */
+static void instance_copies(struct world *w, uint32_t i)
+{
+    struct becalm_moment at = {.now = w->now, .random = becalm_rand_next(&w->random)};
+    struct mail mail = {.instance = i};
+    uint32_t from = (uint32_t)draw(w, w->fleet);
+    if (from == i) {
+        return;
+    }
+    w->sent += w->held[i];
+    w->held[i] = 0;
+    for (uint32_t m = 0; m < w->mails;) { /* answers to who was there before */
+        if (w->mail[m].instance == i && w->mail[m].is_answer) {
+            w->mail[m] = w->mail[--w->mails];
+        } else {
+            m++;
+        }
+    }
+    memcpy(w->lease[i], w->lease[from], becalm_lease_bytes(1));
+    const struct becalm_lease *copy = w->lease[i];
+    uint64_t left = becalm_lease_left(copy);
+    uint64_t counted = w->called[from] - copy->seen_first;
+    uint64_t untold = becalm_lease_degraded(copy) ? 0 : copy->last.first - copy->told_first;
+    w->older_extra += left * 1000000 + (counted + untold) * w->policy.share_ppm + copy->own.stock;
+    w->called[i] = w->called[from];
+    if (becalm_lease_lost(w->lease[i], &w->policy, &at, &mail.request)) {
+        mail_post(w, &mail);
+    }
+    w->clones++;
 }
 
 static void world_open(struct world *w, uint64_t seed)
@@ -162,7 +231,9 @@ static void world_open(struct world *w, uint64_t seed)
     w->policy.share_ppm = (uint32_t)draw(w, 1000001);
     w->policy.floor = 0;
     w->fleet = 1 + (uint32_t)draw(w, FLEET_MAX);
-    w->store = becalm_lease_store_init(memory_of(becalm_lease_store_bytes(1024)), 1024);
+    w->store = becalm_lease_store_init(memory_of(becalm_lease_store_bytes(STORE)), STORE);
+    w->older = memory_of(becalm_lease_store_bytes(STORE));
+    memcpy(w->older, w->store, becalm_lease_store_bytes(STORE));
     for (uint32_t i = 0; i < w->fleet; i++) {
         w->lease[i] = becalm_lease_init(memory_of(becalm_lease_bytes(1)), 1);
     }
@@ -179,15 +250,27 @@ static void world_close(struct world *w)
         free(w->lease[i]);
     }
     free(w->store);
+    free(w->older);
 }
 
 /* `floor` millionths of a retry were there beside the share. */
 static void bound_check(const struct world *w, uint64_t seed, uint64_t floor)
 {
-    if (w->sent * 1000000 > w->first * w->policy.share_ppm + floor) {
+    if (w->sent * 1000000 > w->first * w->policy.share_ppm + floor + w->older_extra) {
         print_error("seed %" PRIu64 ": %" PRIu64 " retries of %" PRIu64 " first attempts at %u ppm\n", seed, w->sent,
                     w->first, w->policy.share_ppm);
         fail();
+    }
+}
+
+/* Now and then a copy is made of it, and now and then it becomes what it was at the last. */
+static void store_is_copied(struct world *w)
+{
+    if (w->rollback_ppm > 0 && chance(w, 2 * w->rollback_ppm)) {
+        memcpy(w->older, w->store, becalm_lease_store_bytes(STORE));
+    }
+    if (w->rollback_ppm > 0 && chance(w, w->rollback_ppm)) {
+        store_rolls_back(w);
     }
 }
 
@@ -198,9 +281,13 @@ static void world_pass(struct world *w, uint64_t seed, uint64_t floor_each)
         w->now += STEP;
         w->away = chance(w, 2000) ? !w->away : w->away;
         mails_deliver(w);
+        store_is_copied(w);
         for (uint32_t i = 0; i < w->fleet; i++) {
             instance_calls(w, i);
             instance_asks(w, i);
+            if (w->clone_ppm > 0 && chance(w, w->clone_ppm)) {
+                instance_copies(w, i);
+            }
             if (chance(w, 500)) {
                 instance_ends(w, i);
                 floor += floor_each;
@@ -233,6 +320,38 @@ static void test_lease__the_floor_adds_no_more_than_it_says(void **state)
         world_pass(w, seed, 1000000); /* a store that was never asked begins with one, and nobody else does */
         world_close(w);
     }
+    free(w);
+}
+
+static void test_lease__a_store_that_is_an_older_copy_gives_no_more_than_one_pot(void **state)
+{
+    (void)state;
+    struct world *w = memory_of((sizeof *w + 63) / 64 * 64);
+    uint64_t rollbacks = 0;
+    for (uint64_t seed = 1; seed <= RUNS; seed++) {
+        world_open(w, seed);
+        w->rollback_ppm = 1000;
+        world_pass(w, seed, 0);
+        rollbacks += w->rollbacks;
+        world_close(w);
+    }
+    check_true(rollbacks > 200);
+    free(w);
+}
+
+static void test_lease__a_copied_instance_spends_no_more_than_its_lease_twice(void **state)
+{
+    (void)state;
+    struct world *w = memory_of((sizeof *w + 63) / 64 * 64);
+    uint64_t clones = 0;
+    for (uint64_t seed = 1; seed <= RUNS; seed++) {
+        world_open(w, seed);
+        w->clone_ppm = 500;
+        world_pass(w, seed, 0);
+        clones += w->clones;
+        world_close(w);
+    }
+    check_true(clones > 500);
     free(w);
 }
 
@@ -273,4 +392,6 @@ static void test_lease__what_is_there_is_used(void **state)
 
 BECALM_TESTS(cmocka_unit_test(test_lease__the_retries_of_all_stay_within_the_share_whatever_happens),
              cmocka_unit_test(test_lease__the_floor_adds_no_more_than_it_says),
+             cmocka_unit_test(test_lease__a_store_that_is_an_older_copy_gives_no_more_than_one_pot),
+             cmocka_unit_test(test_lease__a_copied_instance_spends_no_more_than_its_lease_twice),
              cmocka_unit_test(test_lease__what_is_there_is_used))
