@@ -44,7 +44,7 @@ static void run_end(void *objects, struct worker *w, uint64_t times)
 
 static void run_request(void *objects, struct worker *w, uint64_t times)
 {
-    struct h1_head head;
+    struct head head;
     (void)objects;
     while (times-- > 0) {
         keep(request);
@@ -55,7 +55,7 @@ static void run_request(void *objects, struct worker *w, uint64_t times)
 
 static void run_answer(void *objects, struct worker *w, uint64_t times)
 {
-    struct h1_head head;
+    struct head head;
     (void)objects;
     while (times-- > 0) {
         keep(answer);
@@ -66,14 +66,14 @@ static void run_answer(void *objects, struct worker *w, uint64_t times)
 
 static void run_fields(void *objects, struct worker *w, uint64_t times)
 {
-    struct h1_head head;
+    struct head head;
     char bytes[512];
     (void)objects;
     w->sink += h1_parse_request(request, sizeof request - 1, &limits, &head).kind;
     while (times-- > 0) {
-        struct h1_out out = {.at = bytes, .size = sizeof bytes};
+        struct text_sink out = {.at = bytes, .size = sizeof bytes};
         keep(&head);
-        h1_put_fields(&out, request, &head, 0);
+        h1_put_fields(&out, &head, 0);
         keep(bytes);
     }
 }
@@ -86,18 +86,18 @@ static void *make_chunks(void)
         perror("bench");
         exit(1);
     }
-    struct h1_out out = {.at = bytes, .size = size};
+    struct text_sink out = {.at = bytes, .size = size};
     for (int i = 0; i < CHUNKS; i++) {
         out.length += h1_chunk_head(bytes + out.length, CHUNK) + CHUNK;
-        h1_put_chars(&out, "\r\n");
+        text_put_chars(&out, "\r\n");
     }
-    h1_put_chars(&out, "0\r\n\r\n");
+    text_put_chars(&out, "0\r\n\r\n");
     return bytes;
 }
 
 static void run_chunks(void *objects, struct worker *w, uint64_t times)
 {
-    const struct h1_head head = {.framing = H1_CHUNKED};
+    const struct head head = {.framing = BODY_OPEN};
     const char *bytes = objects;
     while (times-- > 0) {
         struct h1_body body;

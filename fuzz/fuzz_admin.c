@@ -22,28 +22,27 @@ static void check_parameters(struct becalm_text text)
     free(large);
 }
 
-static void check_request(const struct admin *admin, const char *bytes, const struct h1_head *head)
+static void check_request(const struct admin *admin, const struct head *head)
 {
     static const union address_socket local = {.v4 = {.sin_family = AF_INET}};
     struct admin_answer answer = {.page = {.bytes_max = ADMIN_PAGE_MAX}};
     struct admin_request request = {
-        .bytes = bytes,
         .head = head,
-        .method = h1_method(bytes, head),
-        .path = {bytes + head->target, head->target_length},
+        .method = head_method(head),
+        .path = head_target(head),
         .local = &local,
     };
     bool passes = admin_route_check(admin, &request, &answer);
     BECALM_ASSERT(passes ? answer.page.length == 0 : answer.status >= 401 && answer.status <= 415);
     BECALM_ASSERT(answer.ask_token == (!passes && answer.status == 401));
     bool health = request.path.length > 0 && request.path.at[request.path.length - 1] == 'z';
-    BECALM_ASSERT(!passes || health || admin->token == NULL || h1_has(head, H1_AUTHORIZATION));
+    BECALM_ASSERT(!passes || health || admin->token == NULL || head_has(head, FIELD_AUTHORIZATION));
     buffer_free(&answer.page);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct h1_head head;
+    static struct head head;
     static char secret[] = "ab";
     struct admin admin = {.token = size > 0 && (data[0] & 1) != 0 ? secret : NULL};
     struct h1_limits limits = {.head_bytes = ADMIN_HEAD_MAX};
@@ -58,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         size_t end = h1_head_end(bytes, size - 1, 0);
         if (end > 0 && h1_parse_request(bytes, end, &limits, &head).kind == H1_OK) {
-            check_request(&admin, bytes, &head);
+            check_request(&admin, &head);
         }
     }
     free(bytes);

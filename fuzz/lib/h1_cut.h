@@ -54,12 +54,12 @@ static size_t head_end(const char *bytes, size_t length, uint64_t random)
     return end;
 }
 
-static void check_head(const char *bytes, size_t length, const struct h1_head *head)
+static void check_head(const char *bytes, size_t length, const struct head *head)
 {
-    BECALM_ASSERT(head->length == length && head->field_count <= H1_FIELDS_MAX);
+    BECALM_ASSERT(head->length == length && head->field_count <= HEAD_FIELDS_MAX);
     for (uint32_t i = 0; i < head->field_count; i++) {
-        struct becalm_text name = h1_name(bytes, &head->field[i]);
-        struct becalm_text value = h1_value(bytes, &head->field[i]);
+        struct becalm_text name = field_name(head, &head->field[i]);
+        struct becalm_text value = field_value(head, &head->field[i]);
         BECALM_ASSERT(name.length > 0 && name.at + name.length < value.at);
         BECALM_ASSERT(value.at + value.length + 4 <= bytes + length);
         for (size_t j = 0; j < value.length; j++) {
@@ -75,34 +75,33 @@ static bool same_text(struct becalm_text a, struct becalm_text b)
 }
 
 /* Of the fields that are passed on, `copy` has all, in order, and none besides but Transfer-Encoding. */
-static void check_same_fields(const char *bytes, const struct h1_head *head, const char *copy_bytes,
-                              const struct h1_head *copy)
+static void check_same_fields(const struct head *head, const struct head *copy)
 {
     uint32_t next = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (!head->field[i].hop) {
             BECALM_ASSERT(next < copy->field_count);
-            BECALM_ASSERT(same_text(h1_name(bytes, &head->field[i]), h1_name(copy_bytes, &copy->field[next])));
-            BECALM_ASSERT(same_text(h1_value(bytes, &head->field[i]), h1_value(copy_bytes, &copy->field[next])));
+            BECALM_ASSERT(same_text(field_name(head, &head->field[i]), field_name(copy, &copy->field[next])));
+            BECALM_ASSERT(same_text(field_value(head, &head->field[i]), field_value(copy, &copy->field[next])));
             next++;
         }
     }
-    BECALM_ASSERT(copy->field_count == next + (copy->framing == H1_CHUNKED));
+    BECALM_ASSERT(copy->field_count == next + (copy->framing == BODY_OPEN));
 }
 
 /* What is sent on: `line`, the fields, the framing. The bytes are the caller's to free. */
-static char *rebuild(const char *line, const char *bytes, const struct h1_head *head, size_t *length)
+static char *rebuild(const char *line, const struct head *head, size_t *length)
 {
     size_t size = 2 * (size_t)head->length + strlen(line) + 64; /* ": " and CR LF where ":" and CR LF were */
     char *copy = malloc(size);
     BECALM_ASSERT(copy != NULL);
-    struct h1_out out = {.at = copy, .size = size};
-    h1_put_chars(&out, line);
-    h1_put_fields(&out, bytes, head, 0);
-    if (head->framing == H1_CHUNKED) {
+    struct text_sink out = {.at = copy, .size = size};
+    text_put_chars(&out, line);
+    h1_put_fields(&out, head, 0);
+    if (head->framing == BODY_OPEN) {
         h1_put_field(&out, "Transfer-Encoding", (struct becalm_text){"chunked", 7});
     }
-    h1_put_chars(&out, "\r\n");
+    text_put_chars(&out, "\r\n");
     BECALM_ASSERT(!out.full);
     *length = out.length;
     return copy;
@@ -151,7 +150,7 @@ static void decode_read(struct decoded *d, struct h1_body *body, const char *byt
 }
 
 /* All at once if there is no random number. */
-static void decode(struct decoded *d, const struct h1_head *head, const char *bytes, size_t length, uint64_t *random)
+static void decode(struct decoded *d, const struct head *head, const char *bytes, size_t length, uint64_t *random)
 {
     struct h1_body body;
     h1_body_init(&body, head);
@@ -162,11 +161,11 @@ static void decode(struct decoded *d, const struct h1_head *head, const char *by
     }
 }
 
-static void check_body(const struct h1_head *head, const char *bytes, size_t length, uint64_t random)
+static void check_body(const struct head *head, const char *bytes, size_t length, uint64_t random)
 {
     static struct decoded once;
     static struct decoded twice;
-    static struct h1_head trailers;
+    static struct head trailers;
     decode(&once, head, bytes, length, NULL);
     decode(&twice, head, bytes, length, &random);
     BECALM_ASSERT(once.last == twice.last && once.used == twice.used);

@@ -15,8 +15,7 @@
 #endif
 
 struct opinion {
-    const char *bytes;
-    const struct h1_head *head;
+    const struct head *head;
     uint32_t names;  /* fields whose names were compared */
     uint32_t values; /* and those with values; empty ones are not reported by every version */
 };
@@ -25,7 +24,7 @@ static int opinion_name(llhttp_t *parser, const char *at, size_t length)
 {
     struct opinion *o = parser->data;
     BECALM_ASSERT(o->names < o->head->field_count);
-    struct becalm_text name = h1_name(o->bytes, &o->head->field[o->names++]);
+    struct becalm_text name = field_name(o->head, &o->head->field[o->names++]);
     BECALM_ASSERT(name.at == at && name.length == length);
     return 0;
 }
@@ -34,7 +33,7 @@ static int opinion_value(llhttp_t *parser, const char *at, size_t length)
 {
     struct opinion *o = parser->data;
     BECALM_ASSERT(o->names > 0);
-    struct becalm_text value = h1_value(o->bytes, &o->head->field[o->names - 1]);
+    struct becalm_text value = field_value(o->head, &o->head->field[o->names - 1]);
     while (length > 0 && (at[length - 1] == ' ' || at[length - 1] == '\t')) { /* it leaves those behind it */
         length--;
     }
@@ -51,14 +50,14 @@ static int opinion_end(llhttp_t *parser)
 }
 
 /* False: it knows no such method, which is all that it may have against a head that was taken. */
-static bool check_opinion(llhttp_type_t type, const char *bytes, const struct h1_head *head)
+static bool check_opinion(llhttp_type_t type, const struct head *head)
 {
     static const llhttp_settings_t settings = {
         .on_header_field = opinion_name,
         .on_header_value = opinion_value,
         .on_headers_complete = opinion_end,
     };
-    struct opinion opinion = {.bytes = bytes, .head = head};
+    struct opinion opinion = {.head = head};
     llhttp_t parser;
     uint32_t with_value = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
@@ -66,7 +65,7 @@ static bool check_opinion(llhttp_type_t type, const char *bytes, const struct h1
     }
     llhttp_init(&parser, type, &settings);
     parser.data = &opinion;
-    llhttp_errno_t said = llhttp_execute(&parser, bytes, head->length);
+    llhttp_errno_t said = llhttp_execute(&parser, head->bytes, head->length);
     if (type == HTTP_REQUEST && said == HPE_INVALID_METHOD) {
         return false;
     }

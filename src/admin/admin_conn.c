@@ -3,6 +3,7 @@
 #include "admin_internal.h"
 
 #include "container.h"
+#include "message/date.h"
 #include "wire/wire.h"
 
 #include <netinet/tcp.h>
@@ -42,7 +43,7 @@ struct admin_conn {
     union address_socket local;
     struct buffer in; /* the head, then what came behind it */
     size_t scanned;   /* bytes of `in` that hold no head's end */
-    struct h1_head head;
+    struct head head;
     struct h1_body body;
     struct buffer body_bytes;
     struct buffer trailers; /* behind it: looked at, and no use for them */
@@ -88,22 +89,22 @@ void admin_conn_close(struct admin_conn *conn)
 
 /* Pages of the dashboard may load what comes from here, and nothing else; nothing else of ours is shown by a browser.
  */
-static void put_browser_fields(struct h1_out *out, const struct admin_answer *answer)
+static void put_browser_fields(struct text_sink *out, const struct admin_answer *answer)
 {
-    h1_put_chars(out, answer->runs ? "content-security-policy: default-src 'self'; object-src 'none'; "
-                                   : "content-security-policy: default-src 'none'; ");
-    h1_put_chars(out, "frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n"
-                      "x-content-type-options: nosniff\r\n"
-                      "cross-origin-resource-policy: same-origin\r\n"
-                      "referrer-policy: no-referrer\r\n");
-    h1_put_chars(out, answer->runs ? "cache-control: no-cache\r\n" : "cache-control: no-store\r\n");
+    text_put_chars(out, answer->runs ? "content-security-policy: default-src 'self'; object-src 'none'; "
+                                     : "content-security-policy: default-src 'none'; ");
+    text_put_chars(out, "frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n"
+                        "x-content-type-options: nosniff\r\n"
+                        "cross-origin-resource-policy: same-origin\r\n"
+                        "referrer-policy: no-referrer\r\n");
+    text_put_chars(out, answer->runs ? "cache-control: no-cache\r\n" : "cache-control: no-store\r\n");
     if (answer->etag[0] != '\0') {
         h1_put_field(out, "etag", text_of(answer->etag));
-        h1_put_chars(out, "vary: accept\r\n");
+        text_put_chars(out, "vary: accept\r\n");
     }
 }
 
-static void put_fields(struct h1_out *out, const struct admin_answer *answer)
+static void put_fields(struct text_sink *out, const struct admin_answer *answer)
 {
     h1_put_field(out, "content-type", text_of(answer->type));
     if (!answer->streams && answer->status != 304) {
@@ -113,7 +114,7 @@ static void put_fields(struct h1_out *out, const struct admin_answer *answer)
         h1_put_field(out, "allow", text_of(answer->allow));
     }
     if (answer->ask_token) {
-        h1_put_chars(out, "www-authenticate: Bearer realm=\"becalm\"\r\n");
+        text_put_chars(out, "www-authenticate: Bearer realm=\"becalm\"\r\n");
     }
     put_browser_fields(out, answer);
 }
@@ -142,8 +143,8 @@ static void answer_begin(struct admin_conn *conn, bool to_head)
         buffer_free(&answer->page);
         admin_problem(answer, 500, "There is no memory for the page.");
     }
-    struct h1_out out = {.at = conn->out_head, .size = OUT_HEAD};
-    h1_date(date, (int64_t)(loop->wall / BECALM_S));
+    struct text_sink out = {.at = conn->out_head, .size = OUT_HEAD};
+    date_write(date, (int64_t)(loop->wall / BECALM_S));
     conn->keep = conn->keep && !conn->reserved && !conn->quiet && !answer->streams;
     conn->admin->stream_count += answer->streams;
     if (answer->streams) {
@@ -152,7 +153,7 @@ static void answer_begin(struct admin_conn *conn, bool to_head)
     h1_put_status(&out, answer->status);
     h1_put_field(&out, "date", text_of(date));
     put_fields(&out, answer);
-    h1_put_chars(&out, conn->keep ? "\r\n" : "connection: close\r\n\r\n");
+    text_put_chars(&out, conn->keep ? "\r\n" : "connection: close\r\n\r\n");
     BECALM_ASSERT(!out.full);
     conn->out_head_length = out.length;
     conn->sent = 0;
@@ -172,19 +173,18 @@ static void refuse(struct admin_conn *conn, uint32_t status, const char *sentenc
 
 /* Requests. */
 
-static struct admin_request request_of(const struct admin_conn *conn)
+static struct admin_request request_of(struct admin_conn *conn)
 {
     struct h1_target target = {0};
+    conn->head.bytes = conn->in.at; /* which may have moved */
     struct admin_request request = {
-        .bytes = conn->in.at,
         .head = &conn->head,
-        .method = h1_method(conn->in.at, &conn->head),
+        .method = head_method(&conn->head),
         .body = {conn->body_bytes.length == 0 ? "" : conn->body_bytes.at, conn->body_bytes.length},
         .local = &conn->local,
     };
     bool connect = request.method.length == 7 && memcmp(request.method.at, "CONNECT", 7) == 0;
-    struct becalm_text text = {conn->in.at + conn->head.target, conn->head.target_length};
-    if (h1_target_split(text, connect, &target) && target.path.at != NULL) {
+    if (h1_target_split(head_target(&conn->head), connect, &target) && target.path.at != NULL) {
         const char *mark = memchr(target.path.at, '?', target.path.length);
         request.path = target.path;
         if (mark != NULL) {
@@ -208,7 +208,7 @@ static void head_done(struct admin_conn *conn)
     conn->keep = conn->head.keep_alive;
     conn->answer = (struct admin_answer){.page = {.bytes_max = ADMIN_PAGE_MAX}};
     h1_body_init(&conn->body, &conn->head);
-    if (conn->head.framing == H1_LENGTH && conn->head.content_length > ADMIN_BODY_MAX) {
+    if (conn->head.framing == BODY_LENGTH && conn->head.content_length > ADMIN_BODY_MAX) {
         refuse(conn, 413, "A body has at most 64 KiB here.");
     } else if (!admin_route_check(conn->admin, &request, &conn->answer)) {
         conn->keep = conn->keep && conn->body.ended; /* else the body is still to come, and nobody wants it */
@@ -267,7 +267,7 @@ static bool take_head(struct admin_conn *conn)
 /* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
 static const char *trailers_wrong(const struct admin_conn *conn)
 {
-    struct h1_head head;
+    struct head head;
     const struct buffer *trailers = &conn->trailers;
     if (trailers->full) {
         return "there is no memory for the trailers";

@@ -13,7 +13,7 @@ extern const struct embedded embedded_dashboard[];
 
 bool admin_wants_html(const struct admin_request *request)
 {
-    struct becalm_text accept = h1_find(request->bytes, request->head, H1_ACCEPT);
+    struct becalm_text accept = head_find(request->head, FIELD_ACCEPT);
     struct becalm_text html = text_of("text/html");
     for (size_t i = 0; accept.at != NULL && i + html.length <= accept.length; i++) {
         if (memcmp(accept.at + i, html.at, html.length) == 0) {
@@ -56,7 +56,7 @@ static uint64_t hash(const struct embedded *file)
 
 static void answer_with(const struct embedded *file, const struct admin_request *request, struct admin_answer *answer)
 {
-    struct becalm_text known = h1_find_other(request->bytes, request->head, text_of("if-none-match"));
+    struct becalm_text known = head_find_other(request->head, text_of("if-none-match"));
     answer->runs = true;
     answer->type = type_of(file->name);
     snprintf(answer->etag, sizeof answer->etag, "\"%016llx\"", (unsigned long long)hash(file));

@@ -24,7 +24,7 @@ static bool same_secret(struct becalm_text said, const char *token)
 
 static bool has_token(const struct admin *admin, const struct admin_request *request)
 {
-    struct becalm_text value = h1_find(request->bytes, request->head, H1_AUTHORIZATION);
+    struct becalm_text value = head_find(request->head, FIELD_AUTHORIZATION);
     if (admin->token == NULL) {
         return true;
     }
@@ -73,7 +73,7 @@ static bool is_loopback(const struct in6_addr *address)
 /* A name can be made to mean any address, a literal can't. The port is of no interest: it may be forwarded. */
 static bool is_our_name(const struct admin_request *request)
 {
-    struct becalm_text host = h1_authority(request->bytes, request->head);
+    struct becalm_text host = h1_authority(request->head);
     struct in6_addr named;
     struct in6_addr local;
     if (host.length == 0 || request->local->any.sa_family == AF_UNIX) { /* no browser is silent, or asks there */
@@ -94,8 +94,8 @@ static bool is_our_name(const struct admin_request *request)
 
 static bool is_same_origin(const struct admin_request *request)
 {
-    struct becalm_text origin = h1_find(request->bytes, request->head, H1_ORIGIN);
-    struct becalm_text host = h1_authority(request->bytes, request->head);
+    struct becalm_text origin = head_find(request->head, FIELD_ORIGIN);
+    struct becalm_text host = h1_authority(request->head);
     if (origin.at == NULL) {
         return true;
     }
@@ -115,13 +115,13 @@ static bool is_same_origin(const struct admin_request *request)
 
 static bool writes_from_here(const struct admin_request *request, struct admin_answer *answer)
 {
-    struct becalm_text site = h1_find_other(request->bytes, request->head, text_of("sec-fetch-site"));
+    struct becalm_text site = head_find_other(request->head, text_of("sec-fetch-site"));
     if (site.at != NULL && !text_is_word(site, "same-origin") && !text_is_word(site, "none")) {
         admin_problem(answer, 403, "Pages of other sites may not write here.");
         return false;
     }
-    if (h1_has(request->head, H1_ORIGIN) &&
-        !text_is_media_type(h1_find(request->bytes, request->head, H1_CONTENT_TYPE), "application/json")) {
+    if (head_has(request->head, FIELD_ORIGIN) &&
+        !text_is_media_type(head_find(request->head, FIELD_CONTENT_TYPE), "application/json")) {
         admin_problem(answer, 415, "A page in a browser sends Content-Type: application/json.");
         return false;
     }

@@ -41,8 +41,7 @@ struct admin {
 /* ---- a request and its answer ---- */
 
 struct admin_request {
-    const char *bytes; /* of the head */
-    const struct h1_head *head;
+    const struct head *head;
     struct becalm_text method;
     struct becalm_text path;
     struct becalm_text query; /* without the question mark; absent: none */

@@ -103,7 +103,7 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     struct metrics_target *targets = calloc(snapshot->target_count + 1, sizeof *targets);
     char ***hosts = calloc(snapshot->service_count + 1, sizeof *hosts);
     gateway_figures(gateway, &figures, &store);
-    bool open = metrics_accepts_open(h1_find(request->bytes, request->head, H1_ACCEPT));
+    bool open = metrics_accepts_open(head_find(request->head, FIELD_ACCEPT));
     answer->type = metrics_content_type(open);
     if (targets != NULL && hosts != NULL && targets_fill(snapshot, targets, hosts)) {
         metrics_write(&answer->page, &(struct metrics){

@@ -2,6 +2,7 @@
 #include "admin_internal.h"
 
 #include "http/text_internal.h"
+#include "message/phrase.h"
 #include "proxy/gateway_shared.h"
 
 #include <becalm/version.h>
@@ -15,7 +16,7 @@ void admin_problem(struct admin_answer *answer, uint32_t status, const char *sen
     answer->status = status;
     answer->type = "application/problem+json";
     buffer_json_open(&answer->page, NULL, '{');
-    buffer_json_chars(&answer->page, "title", h1_status_phrase(status));
+    buffer_json_chars(&answer->page, "title", status_phrase(status));
     buffer_json_chars(&answer->page, "detail", sentence);
     buffer_json_number(&answer->page, "status", status);
     buffer_json_close(&answer->page, '}');

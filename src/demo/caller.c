@@ -86,9 +86,9 @@ static bool flush(struct caller_conn *conn)
     return true;
 }
 
-static void take_head(struct caller_conn *conn, const struct h1_head *head)
+static void take_head(struct caller_conn *conn, const struct head *head)
 {
-    struct becalm_text mark = h1_find(conn->in, head, H1_BECALM_RETRY);
+    struct becalm_text mark = head_find(head, FIELD_BECALM_RETRY);
     conn->has_head = true;
     conn->status = head->status;
     conn->keep = head->keep_alive;
@@ -107,7 +107,7 @@ enum look { LOOK_MORE, LOOK_WHOLE, LOOK_BAD };
 static enum look look(struct caller_conn *conn)
 {
     if (!conn->has_head) {
-        struct h1_head head;
+        struct head head;
         struct h1_limits limits = {.head_bytes = IN_MAX};
         size_t length = h1_head_end(conn->in, conn->in_length, 0);
         if (length == 0) {

@@ -4,6 +4,7 @@
 
 #include "container.h"
 #include "h1/h1.h"
+#include "message/phrase.h"
 #include "proxy/listener.h"
 
 #include <becalm/rand.h>
@@ -108,11 +109,11 @@ static void conn_answer(struct service_conn *conn, const struct caller_answer *a
     bool marked = answer->mark.at != NULL;
     bool good = answer->status == 200;
     const char *body = good ? "done\n" : "failed\n";
-    int length = snprintf(
-        text, sizeof text, "HTTP/1.1 %u %s\r\ncontent-type: text/plain\r\ncontent-length: %zu\r\n%s%.*s%s%s\r\n%s",
-        answer->status, h1_status_phrase(answer->status), strlen(body), marked ? "becalm-retry: " : "",
-        marked ? (int)answer->mark.length : 0, marked ? answer->mark.at : "", marked ? "\r\n" : "",
-        conn->keep ? "" : "connection: close\r\n", body);
+    int length = snprintf(text, sizeof text,
+                          "HTTP/1.1 %u %s\r\ncontent-type: text/plain\r\ncontent-length: %zu\r\n%s%.*s%s%s\r\n%s",
+                          answer->status, status_phrase(answer->status), strlen(body), marked ? "becalm-retry: " : "",
+                          marked ? (int)answer->mark.length : 0, marked ? answer->mark.at : "", marked ? "\r\n" : "",
+                          conn->keep ? "" : "connection: close\r\n", body);
     conn->work = NULL;
     if (send(conn->source.fd, text, (size_t)length, MSG_NOSIGNAL) != length || !conn->keep) {
         conn_close(conn);
@@ -207,10 +208,10 @@ static struct service_work *work_make(struct service *service, struct service_co
     return work;
 }
 
-static void arrive(struct service_conn *conn, const struct h1_head *head)
+static void arrive(struct service_conn *conn, const struct head *head)
 {
     struct service *service = conn->service;
-    struct becalm_text deadline = h1_find(conn->in, head, H1_DEADLINE_MS);
+    struct becalm_text deadline = head_find(head, FIELD_DEADLINE_MS);
     service->arrivals++;
     conn->keep = head->keep_alive;
     bool idle = !service->stuck && service->busy < service->plan->workers;
@@ -260,14 +261,14 @@ uint32_t service_holds(const struct service *service)
 /* False: the connection is gone. */
 static bool take_request(struct service_conn *conn)
 {
-    struct h1_head head;
+    struct head head;
     struct h1_limits limits = {.head_bytes = IN_MAX};
     size_t length = h1_head_end(conn->in, conn->in_length, 0);
     if (length == 0 && conn->in_length < IN_MAX) {
         return true;
     }
     if (length == 0 || conn->work != NULL || h1_parse_request(conn->in, length, &limits, &head).kind != H1_OK ||
-        head.framing != H1_NO_BODY) {
+        head.framing != BODY_NONE) {
         conn_close(conn); /* not one of our gateways */
         return false;
     }

@@ -25,13 +25,13 @@ enum state {
 
 enum { SIZE_DIGITS_MAX = 16 };
 
-void h1_body_init(struct h1_body *body, const struct h1_head *head)
+void h1_body_init(struct h1_body *body, const struct head *head)
 {
     *body = (struct h1_body){.framing = (uint8_t)head->framing, .state = SIZE_FIRST, .answer = head->status != 0};
-    if (head->framing == H1_LENGTH) {
+    if (head->framing == BODY_LENGTH) {
         body->left = head->content_length;
     }
-    body->ended = head->framing == H1_NO_BODY || (head->framing == H1_LENGTH && body->left == 0);
+    body->ended = head->framing == BODY_NONE || (head->framing == BODY_LENGTH && body->left == 0);
 }
 
 static struct h1_piece piece_bad(const char *what)
@@ -272,14 +272,14 @@ struct h1_piece h1_body_next(struct h1_body *body, const char **at, const char *
     if (*at == end) {
         return (struct h1_piece){.kind = H1_PIECE_NONE};
     }
-    switch ((enum h1_framing)body->framing) {
-    case H1_NO_BODY:
+    switch ((enum body_framing)body->framing) {
+    case BODY_NONE:
         return piece_end(body);
-    case H1_UNTIL_CLOSE:
+    case BODY_UNTIL_CLOSE:
         return piece_data(at, (size_t)(end - *at));
-    case H1_CHUNKED:
+    case BODY_OPEN:
         return next_chunked(body, at, end);
-    case H1_LENGTH: {
+    case BODY_LENGTH: {
         size_t length = room(body, *at, end);
         body->left -= length;
         body->ended = body->left == 0;
@@ -291,6 +291,6 @@ struct h1_piece h1_body_next(struct h1_body *body, const char **at, const char *
 
 bool h1_body_closed(struct h1_body *body)
 {
-    body->ended = body->ended || body->framing == H1_UNTIL_CLOSE;
+    body->ended = body->ended || body->framing == BODY_UNTIL_CLOSE;
     return body->ended;
 }

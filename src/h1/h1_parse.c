@@ -9,7 +9,7 @@
 
 struct parse {
     const char *bytes;
-    struct h1_head *head;
+    struct head *head;
     uint64_t repeated; /* bit n: there is a second field with id n */
     uint32_t at;       /* where the next line begins */
     uint32_t fields_max;
@@ -91,7 +91,7 @@ static struct h1_verdict read_version(struct parse *p, const char *at)
     if (at[5] != '1' || at[7] > '1') {
         return h1__bad(505, "the version is neither HTTP/1.1 nor HTTP/1.0");
     }
-    p->head->minor = (uint32_t)(at[7] - '0');
+    p->head->version = at[7] == '0' ? HTTP_1_0 : HTTP_1_1;
     p->at = (uint32_t)(at + 10 - p->bytes);
     return line_ends(at + 8) ? h1__ok() : h1__bad(400, "the request line is malformed");
 }
@@ -110,7 +110,7 @@ static bool is_target(const char *at, size_t length)
 /* method SP target SP version: single spaces. A method is any token: whether it is known is for the host to say. */
 static struct h1_verdict read_request_line(struct parse *p, size_t length)
 {
-    struct h1_head *head = p->head;
+    struct head *head = p->head;
     const char *end = p->bytes + length;
     const char *at = name_end(p->bytes);
     head->method_length = (uint32_t)(at - p->bytes);
@@ -154,7 +154,7 @@ static struct h1_verdict read_status_line(struct parse *p, size_t length)
     p->head->phrase = (uint32_t)(phrase.at - at);
     p->head->phrase_length = (uint32_t)phrase.length;
     p->head->status = (uint32_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
-    p->head->minor = (uint32_t)(at[7] - '0');
+    p->head->version = at[7] == '0' ? HTTP_1_0 : HTTP_1_1;
     p->at = (uint32_t)line + 1;
     return h1__ok();
 }
@@ -193,17 +193,17 @@ static struct h1_verdict read_field(struct parse *p, const char *end)
     if (p->head->field_count == p->fields_max) {
         return h1__bad(431, "there are too many fields");
     }
-    enum h1_name id = h1__name_find(name, (size_t)(colon - name));
-    p->head->field[p->head->field_count++] = (struct h1_field){
+    enum field_id id = field_find(name, (size_t)(colon - name));
+    p->head->field[p->head->field_count++] = (struct field){
         .name = p->at,
         .name_length = (uint16_t)(colon - name),
         .value = (uint32_t)(value - p->bytes),
         .value_length = (uint32_t)(value_end - value),
         .id = (uint8_t)id,
-        .hop = (H1__HOP & H1_BIT(id)) != 0,
+        .hop = (FIELD_HOP & FIELD_BIT(id)) != 0,
     };
-    p->repeated |= p->head->seen & H1_BIT(id);
-    p->head->seen |= H1_BIT(id);
+    p->repeated |= p->head->seen & FIELD_BIT(id);
+    p->head->seen |= FIELD_BIT(id);
     p->at = (uint32_t)(line_end + 2 - p->bytes);
     return h1__ok();
 }
@@ -222,9 +222,10 @@ static struct h1_verdict read_fields(struct parse *p, size_t length)
 
 /* ---- a whole head ---- */
 
-static void begin(struct parse *p, const char *bytes, struct h1_head *head, uint32_t fields_max)
+static void begin(struct parse *p, const char *bytes, struct head *head, uint32_t fields_max)
 {
-    memset(head, 0, offsetof(struct h1_head, field)); /* not the fields: they are 4 KiB */
+    memset(head, 0, offsetof(struct head, field)); /* not the fields: they are 4 KiB */
+    head->bytes = bytes;
     *p = (struct parse){.bytes = bytes, .head = head, .fields_max = fields_max};
 }
 
@@ -240,14 +241,13 @@ struct h1_verdict h1_too_large(const char *bytes, size_t length)
                                                : h1__bad(431, "the head is too large");
 }
 
-struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struct h1_limits *limits,
-                                   struct h1_head *head)
+struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struct h1_limits *limits, struct head *head)
 {
     struct parse p;
     if (length > limits->head_bytes) {
         return h1_too_large(bytes, limits->head_bytes);
     }
-    begin(&p, bytes, head, H1_REQUEST_FIELDS_MAX);
+    begin(&p, bytes, head, HEAD_REQUEST_FIELDS_MAX);
     if (!ends_in_line_feed(bytes, length)) {
         return h1__bad(400, "the request line is malformed");
     }
@@ -257,7 +257,7 @@ struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struc
     }
     if (verdict.kind == H1_OK) {
         head->length = (uint32_t)length;
-        verdict = h1__settle_request(bytes, head, p.repeated);
+        verdict = h1__settle_request(head, p.repeated);
     }
     return verdict;
 }
@@ -271,13 +271,13 @@ static enum h1__body body_of(uint32_t status, bool to_head, bool to_connect)
 }
 
 struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct h1_limits *limits, bool to_head,
-                                  bool to_connect, struct h1_head *head)
+                                  bool to_connect, struct head *head)
 {
     struct parse p;
     if (length > limits->head_bytes) {
         return h1__bad(502, "the answer's head is too large");
     }
-    begin(&p, bytes, head, H1_FIELDS_MAX);
+    begin(&p, bytes, head, HEAD_FIELDS_MAX);
     if (!ends_in_line_feed(bytes, length)) {
         return h1__bad(502, "the status line is malformed");
     }
@@ -287,7 +287,7 @@ struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct
     }
     if (verdict.kind == H1_OK) {
         head->length = (uint32_t)length;
-        verdict = h1__settle_answer(bytes, head, p.repeated, body_of(head->status, to_head, to_connect));
+        verdict = h1__settle_answer(head, p.repeated, body_of(head->status, to_head, to_connect));
     }
     if (verdict.kind == H1_BAD) {
         verdict.status = 502; /* whatever a client would have been told: it is the host's fault */
@@ -299,14 +299,14 @@ struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct
 
 /* What a reader that puts trailers among the fields of the head could be led astray by: fields for one connection,
  * ways, credentials, how a body is read, and what only we or a trusted peer may say. Framing and Host are refused. */
-#define NEVER_TRAILS                                                                                           \
-    (H1__HOP | H1_BIT(H1_EXPECT) | H1_BIT(H1_VIA) | H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_COOKIE) |             \
-     H1_BIT(H1_CONTENT_TYPE) | H1_BIT(H1_IDEMPOTENCY_KEY) | H1_BIT(H1_DEADLINE_MS) | H1_BIT(H1_GRPC_TIMEOUT) | \
-     H1_BIT(H1_ENVOY_EXPECTED_MS) | H1_BIT(H1_BAGGAGE) | H1_BIT(H1_ENVOY_ATTEMPT_COUNT) |                      \
-     H1_BIT(H1_GRPC_PREVIOUS_ATTEMPTS) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_ENVOY_OVERLOADED) |               \
-     H1_BIT(H1_BECALM_EXPLAIN))
+#define NEVER_TRAILS                                                                                             \
+    (FIELD_HOP | FIELD_BIT(FIELD_EXPECT) | FIELD_BIT(FIELD_VIA) | FIELD_BIT(FIELD_AUTHORIZATION) |               \
+     FIELD_BIT(FIELD_COOKIE) | FIELD_BIT(FIELD_CONTENT_TYPE) | FIELD_BIT(FIELD_IDEMPOTENCY_KEY) |                \
+     FIELD_BIT(FIELD_DEADLINE_MS) | FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) |         \
+     FIELD_BIT(FIELD_BAGGAGE) | FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT) | FIELD_BIT(FIELD_GRPC_PREVIOUS_ATTEMPTS) | \
+     FIELD_BIT(FIELD_BECALM_RETRY) | FIELD_BIT(FIELD_ENVOY_OVERLOADED) | FIELD_BIT(FIELD_BECALM_EXPLAIN))
 
-static bool may_trail(const struct h1_field *field, struct becalm_text name)
+static bool may_trail(const struct field *field, struct becalm_text name)
 {
     static const char *const never[] = {
         "set-cookie",    "set-cookie2",      "www-authenticate",     "proxy-authentication-info",
@@ -325,23 +325,23 @@ static bool may_trail(const struct h1_field *field, struct becalm_text name)
     return !text_take_word(&name, "x-forwarded-");
 }
 
-static void keep_trailing(const char *bytes, struct h1_head *head)
+static void keep_trailing(struct head *head)
 {
     uint32_t kept = 0;
     head->seen = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
-        if (may_trail(&head->field[i], h1_name(bytes, &head->field[i]))) {
-            head->seen |= H1_BIT(head->field[i].id);
+        if (may_trail(&head->field[i], field_name(head, &head->field[i]))) {
+            head->seen |= FIELD_BIT(head->field[i].id);
             head->field[kept++] = head->field[i];
         }
     }
     head->field_count = kept;
 }
 
-struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_head *head)
+struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct head *head)
 {
     struct parse p;
-    begin(&p, bytes, head, H1_REQUEST_FIELDS_MAX);
+    begin(&p, bytes, head, HEAD_REQUEST_FIELDS_MAX);
     if (!ends_in_line_feed(bytes, length) || length > H1_TRAILER_BYTES) {
         return h1__bad(400, "the trailers are malformed or too large");
     }
@@ -349,12 +349,12 @@ struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct h1_
     if (verdict.kind != H1_OK) {
         return verdict;
     }
-    if (h1_has(head, H1_CONTENT_LENGTH) || h1_has(head, H1_TRANSFER_ENCODING) || h1_has(head, H1_TRAILER) ||
-        h1_has(head, H1_HOST)) {
+    if (head_has(head, FIELD_CONTENT_LENGTH) || head_has(head, FIELD_TRANSFER_ENCODING) ||
+        head_has(head, FIELD_TRAILER) || head_has(head, FIELD_HOST)) {
         return h1__bad(400, "the trailers have a field of framing or routing");
     }
     head->length = (uint32_t)length;
-    keep_trailing(bytes, head);
+    keep_trailing(head);
     return h1__ok();
 }
 

@@ -4,10 +4,11 @@
 /* What the fields of a head mean: how long its body is, what becomes of its connection, which fields go no further. */
 
 /* What Connection can't take away: whoever drops these changes who is asked, by whom, for what, or how often. */
-#define END_TO_END                                                                                                 \
-    (H1_BIT(H1_HOST) | H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRANSFER_ENCODING) | H1_BIT(H1_TRAILER) |             \
-     H1_BIT(H1_EXPECT) | H1_BIT(H1_CONTENT_TYPE) | H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_COOKIE) | H1_BIT(H1_VIA) | \
-     H1_BIT(H1_DATE) | H1_BIT(H1_IDEMPOTENCY_KEY))
+#define END_TO_END                                                                                             \
+    (FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_CONTENT_LENGTH) | FIELD_BIT(FIELD_TRANSFER_ENCODING) |            \
+     FIELD_BIT(FIELD_TRAILER) | FIELD_BIT(FIELD_EXPECT) | FIELD_BIT(FIELD_CONTENT_TYPE) |                      \
+     FIELD_BIT(FIELD_AUTHORIZATION) | FIELD_BIT(FIELD_COOKIE) | FIELD_BIT(FIELD_VIA) | FIELD_BIT(FIELD_DATE) | \
+     FIELD_BIT(FIELD_IDEMPOTENCY_KEY))
 
 /* Each option that names a field is compared with all fields, so there is a bound on them. */
 #define OPTIONS_MAX 32u
@@ -26,11 +27,11 @@ struct options {
     bool upgrade;
 };
 
-static void drop_named(const char *bytes, struct h1_head *head, struct becalm_text name)
+static void drop_named(struct head *head, struct becalm_text name)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
-        struct h1_field *field = &head->field[i];
-        if (!has_bit(END_TO_END, field->id) && h1__has_name(bytes, field, name)) {
+        struct field *field = &head->field[i];
+        if (!has_bit(END_TO_END, field->id) && field_is_named(head, field, name)) {
             field->hop = true;
         }
     }
@@ -39,10 +40,10 @@ static void drop_named(const char *bytes, struct h1_head *head, struct becalm_te
 static bool is_option(struct becalm_text option, const char *known)
 {
     size_t length = strlen(known);
-    return option.length == length && h1__is_known(option.at, known, length);
+    return option.length == length && field_same(option.at, known, length);
 }
 
-static void read_option(const char *bytes, struct h1_head *head, struct becalm_text option, struct options *options)
+static void read_option(struct head *head, struct becalm_text option, struct options *options)
 {
     if (is_option(option, "keep-alive")) {
         options->keep_alive = true;
@@ -51,8 +52,8 @@ static void read_option(const char *bytes, struct h1_head *head, struct becalm_t
     } else if (is_option(option, "upgrade")) {
         options->upgrade = true;
     } else if (!text_ended(option) && ++options->named <= OPTIONS_MAX) {
-        head->names_fields = head->names_fields || !has_bit(H1__HOP, h1__name_find(option.at, option.length));
-        drop_named(bytes, head, option);
+        head->names_fields = head->names_fields || !has_bit(FIELD_HOP, field_find(option.at, option.length));
+        drop_named(head, option);
     }
 }
 
@@ -68,19 +69,19 @@ static struct becalm_text take_member(struct becalm_text *list)
     return text_trim(member);
 }
 
-static void read_options(const char *bytes, struct h1_head *head, struct becalm_text list, struct options *options)
+static void read_options(struct head *head, struct becalm_text list, struct options *options)
 {
     while (!text_ended(list)) {
-        read_option(bytes, head, take_member(&list), options);
+        read_option(head, take_member(&list), options);
     }
 }
 
 /* As a member of one of its lines; what else TE says is about codings that nobody here sends. */
-static bool takes_trailers(const char *bytes, const struct h1_head *head)
+static bool takes_trailers(const struct head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
-        struct becalm_text list = h1_value(bytes, &head->field[i]);
-        while (head->field[i].id == H1_TE && !text_ended(list)) {
+        struct becalm_text list = field_value(head, &head->field[i]);
+        while (head->field[i].id == FIELD_TE && !text_ended(list)) {
             if (text_is_word(take_member(&list), "trailers")) {
                 return true;
             }
@@ -97,16 +98,16 @@ static bool is_one_protocol(struct becalm_text value, uint64_t repeated)
             return false;
         }
     }
-    return value.length > 0 && !has_bit(repeated, H1_UPGRADE);
+    return value.length > 0 && !has_bit(repeated, FIELD_UPGRADE);
 }
 
-static struct h1_verdict settle_connection(const char *bytes, struct h1_head *head, uint64_t repeated)
+static struct h1_verdict settle_connection(struct head *head, uint64_t repeated)
 {
     struct options options = {0};
-    if (h1_has(head, H1_CONNECTION)) {
+    if (head_has(head, FIELD_CONNECTION)) {
         for (uint32_t i = 0; i < head->field_count; i++) {
-            if (head->field[i].id == H1_CONNECTION) {
-                read_options(bytes, head, h1_value(bytes, &head->field[i]), &options);
+            if (head->field[i].id == FIELD_CONNECTION) {
+                read_options(head, field_value(head, &head->field[i]), &options);
             }
         }
     }
@@ -114,13 +115,13 @@ static struct h1_verdict settle_connection(const char *bytes, struct h1_head *he
         return h1__bad(400, "Connection names too many fields");
     }
     head->close = options.close;
-    head->keep_alive = !options.close && (head->minor == 1 || options.keep_alive);
-    if (h1_has(head, H1_TE)) {
-        head->te_trailers = head->minor == 1 && takes_trailers(bytes, head);
+    head->keep_alive = !options.close && (head->version == HTTP_1_1 || options.keep_alive);
+    if (head_has(head, FIELD_TE)) {
+        head->te_trailers = head->version == HTTP_1_1 && takes_trailers(head);
     }
-    if (h1_has(head, H1_UPGRADE)) {
-        head->upgrades = options.upgrade && head->minor == 1;
-        struct becalm_text protocol = h1_find(bytes, head, H1_UPGRADE);
+    if (head_has(head, FIELD_UPGRADE)) {
+        head->upgrades = options.upgrade && head->version == HTTP_1_1;
+        struct becalm_text protocol = head_find(head, FIELD_UPGRADE);
         head->one_protocol = head->upgrades && is_one_protocol(protocol, repeated);
         head->websocket = head->one_protocol && text_is_word(protocol, "websocket");
     }
@@ -168,17 +169,16 @@ static bool ends_chunked(struct becalm_text coding)
     return text_is_word(last, "chunked") && strchr(" \t,", last.at[-1]) != NULL;
 }
 
-static __attribute__((noinline)) struct h1_verdict settle_chunked(const char *bytes, struct h1_head *head,
-                                                                  uint64_t repeated)
+static __attribute__((noinline)) struct h1_verdict settle_chunked(struct head *head, uint64_t repeated)
 {
-    struct becalm_text coding = h1_find(bytes, head, H1_TRANSFER_ENCODING);
-    if (h1_has(head, H1_CONTENT_LENGTH)) {
+    struct becalm_text coding = head_find(head, FIELD_TRANSFER_ENCODING);
+    if (head_has(head, FIELD_CONTENT_LENGTH)) {
         return h1__bad(400, "Content-Length and Transfer-Encoding exclude each other");
     }
-    if (head->minor == 0) {
+    if (head->version == HTTP_1_0) {
         return h1__bad(400, "HTTP/1.0 has no Transfer-Encoding");
     }
-    if (has_bit(repeated, H1_TRANSFER_ENCODING)) {
+    if (has_bit(repeated, FIELD_TRANSFER_ENCODING)) {
         return h1__bad(400, "Transfer-Encoding is there twice");
     }
     if (has_tab_beside(coding)) {
@@ -187,17 +187,17 @@ static __attribute__((noinline)) struct h1_verdict settle_chunked(const char *by
     if (!text_is_word(coding, "chunked")) {
         return h1__bad(ends_chunked(coding) ? 501 : 400, "Transfer-Encoding is not chunked");
     }
-    head->framing = H1_CHUNKED;
+    head->framing = BODY_OPEN;
     return h1__ok();
 }
 
 /* Some hosts say the length twice. If both say the same, there is one way to read them; only the first is passed on. */
-static __attribute__((noinline)) bool length_agrees(const char *bytes, struct h1_head *head, struct becalm_text length)
+static __attribute__((noinline)) bool length_agrees(struct head *head, struct becalm_text length)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
-        struct h1_field *field = &head->field[i];
-        struct becalm_text other = h1_value(bytes, field);
-        if (field->id != H1_CONTENT_LENGTH || other.at == length.at) {
+        struct field *field = &head->field[i];
+        struct becalm_text other = field_value(head, field);
+        if (field->id != FIELD_CONTENT_LENGTH || other.at == length.at) {
             continue;
         }
         if (other.length != length.length || memcmp(other.at, length.at, length.length) != 0 || has_tab_beside(other)) {
@@ -208,12 +208,11 @@ static __attribute__((noinline)) bool length_agrees(const char *bytes, struct h1
     return true;
 }
 
-static __attribute__((noinline)) struct h1_verdict settle_length(const char *bytes, struct h1_head *head,
-                                                                 uint64_t repeated)
+static __attribute__((noinline)) struct h1_verdict settle_length(struct head *head, uint64_t repeated)
 {
-    struct becalm_text length = h1_find(bytes, head, H1_CONTENT_LENGTH);
+    struct becalm_text length = head_find(head, FIELD_CONTENT_LENGTH);
     bool answer = head->status != 0;
-    if (has_bit(repeated, H1_CONTENT_LENGTH) && !(answer && length_agrees(bytes, head, length))) {
+    if (has_bit(repeated, FIELD_CONTENT_LENGTH) && !(answer && length_agrees(head, length))) {
         return h1__bad(400, answer ? "Content-Length is there twice, and differs" : "Content-Length is there twice");
     }
     if (has_tab_beside(length)) {
@@ -222,67 +221,67 @@ static __attribute__((noinline)) struct h1_verdict settle_length(const char *byt
     if (!read_length(length, &head->content_length)) {
         return h1__bad(400, "Content-Length is not a number");
     }
-    head->framing = H1_LENGTH;
+    head->framing = BODY_LENGTH;
     return h1__ok();
 }
 
 /* Leaves framing alone if the head says nothing about it. */
-static struct h1_verdict settle_framing(const char *bytes, struct h1_head *head, uint64_t repeated)
+static struct h1_verdict settle_framing(struct head *head, uint64_t repeated)
 {
-    if (h1_has(head, H1_TRANSFER_ENCODING)) {
-        return settle_chunked(bytes, head, repeated);
+    if (head_has(head, FIELD_TRANSFER_ENCODING)) {
+        return settle_chunked(head, repeated);
     }
-    return h1_has(head, H1_CONTENT_LENGTH) ? settle_length(bytes, head, repeated) : h1__ok();
+    return head_has(head, FIELD_CONTENT_LENGTH) ? settle_length(head, repeated) : h1__ok();
 }
 
 /* ---- requests ---- */
 
-static struct h1_verdict settle_host(const char *bytes, const struct h1_head *head, uint64_t repeated)
+static struct h1_verdict settle_host(const struct head *head, uint64_t repeated)
 {
-    if (has_bit(repeated, H1_HOST)) {
+    if (has_bit(repeated, FIELD_HOST)) {
         return h1__bad(400, "Host is there twice");
     }
-    if (!h1_has(head, H1_HOST)) {
-        return head->minor == 0 ? h1__ok() : h1__bad(400, "Host is missing");
+    if (!head_has(head, FIELD_HOST)) {
+        return head->version == HTTP_1_0 ? h1__ok() : h1__bad(400, "Host is missing");
     }
-    struct becalm_text host = h1_find(bytes, head, H1_HOST);
+    struct becalm_text host = head_find(head, FIELD_HOST);
     if (!text_ended(host) && !h1__authority_valid(host)) { /* empty: RFC 9112, 3.2 wants it so where there is none */
         return h1__bad(400, "Host is not the name of a host");
     }
     return h1__ok();
 }
 
-static struct h1_verdict settle_target(const char *bytes, const struct h1_head *head)
+static struct h1_verdict settle_target(const struct head *head)
 {
     struct h1_target target;
-    struct becalm_text method = h1_method(bytes, head);
+    struct becalm_text method = head_method(head);
     bool connect = text_is(method, "CONNECT");
-    if (!h1_target_split((struct becalm_text){bytes + head->target, head->target_length}, connect, &target)) {
+    if (!h1_target_split(head_target(head), connect, &target)) {
         return h1__bad(400,
                        connect ? "the target of CONNECT is not host:port" : "the target is no path and no http URL");
     }
     if (text_is(target.path, "*") && !text_is(method, "OPTIONS")) {
         return h1__bad(400, "the target * is for OPTIONS only");
     }
-    if (connect && (head->framing == H1_CHUNKED || head->content_length > 0)) {
+    if (connect && (head->framing == BODY_OPEN || head->content_length > 0)) {
         return h1__bad(400, "CONNECT has no body");
     }
     return h1__ok();
 }
 
-struct h1_verdict h1__settle_request(const char *bytes, struct h1_head *head, uint64_t repeated)
+struct h1_verdict h1__settle_request(struct head *head, uint64_t repeated)
 {
-    struct h1_verdict verdict = settle_host(bytes, head, repeated);
+    struct h1_verdict verdict = settle_host(head, repeated);
     if (verdict.kind == H1_OK) {
-        verdict = settle_framing(bytes, head, repeated);
+        verdict = settle_framing(head, repeated);
     }
     if (verdict.kind == H1_OK) {
-        verdict = settle_target(bytes, head);
+        verdict = settle_target(head);
     }
     if (verdict.kind == H1_OK) {
-        verdict = settle_connection(bytes, head, repeated);
+        verdict = settle_connection(head, repeated);
     }
-    head->expects_continue = head->minor == 1 && text_is_word(h1_find(bytes, head, H1_EXPECT), "100-continue");
+    head->expects_continue = head->version == HTTP_1_1 && text_is_word(head_find(head, FIELD_EXPECT), "100-continue");
     return verdict;
 }
 
@@ -290,34 +289,34 @@ struct h1_verdict h1__settle_request(const char *bytes, struct h1_head *head, ui
 
 /* If the fields of an answer that can't have a body announce one, then its sender may send it, too: so nothing more is
  * read from there. */
-static void settle_bodiless(struct h1_head *head)
+static void settle_bodiless(struct head *head)
 {
-    if (head->framing == H1_CHUNKED || head->content_length > 0) {
+    if (head->framing == BODY_OPEN || head->content_length > 0) {
         head->keep_alive = false;
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
-        head->field[i].hop = head->field[i].hop || head->field[i].id == H1_CONTENT_LENGTH;
+        head->field[i].hop = head->field[i].hop || head->field[i].id == FIELD_CONTENT_LENGTH;
     }
 }
 
-struct h1_verdict h1__settle_answer(const char *bytes, struct h1_head *head, uint64_t repeated, enum h1__body body)
+struct h1_verdict h1__settle_answer(struct head *head, uint64_t repeated, enum h1__body body)
 {
-    head->framing = H1_UNTIL_CLOSE;
-    struct h1_verdict verdict = settle_framing(bytes, head, repeated);
+    head->framing = BODY_UNTIL_CLOSE;
+    struct h1_verdict verdict = settle_framing(head, repeated);
     if (verdict.kind != H1_OK) {
         return verdict;
     }
-    verdict = settle_connection(bytes, head, repeated);
+    verdict = settle_connection(head, repeated);
     switch (body) {
     case H1__NEVER:
         settle_bodiless(head);
-        head->framing = H1_NO_BODY;
+        head->framing = BODY_NONE;
         break;
     case H1__DESCRIBED:
-        head->framing = H1_NO_BODY;
+        head->framing = BODY_NONE;
         break;
     case H1__FRAMED:
-        head->keep_alive = head->keep_alive && head->framing != H1_UNTIL_CLOSE;
+        head->keep_alive = head->keep_alive && head->framing != BODY_UNTIL_CLOSE;
         break;
     }
     return verdict;

@@ -106,18 +106,13 @@ bool h1_target_split(struct becalm_text text, bool connect, struct h1_target *ta
     return text_take_word(&text, "http://") && split_absolute(text, target);
 }
 
-struct becalm_text h1_method(const char *bytes, const struct h1_head *head)
-{
-    return (struct becalm_text){bytes + head->method, head->method_length};
-}
-
-struct becalm_text h1_authority(const char *bytes, const struct h1_head *head)
+struct becalm_text h1_authority(const struct head *head)
 {
     struct h1_target target;
-    struct becalm_text text = {bytes + head->target, head->target_length};
-    if (text.at[0] == '/' || !h1_target_split(text, text_is(h1_method(bytes, head), "CONNECT"), &target) ||
+    struct becalm_text text = head_target(head);
+    if (text.at[0] == '/' || !h1_target_split(text, text_is(head_method(head), "CONNECT"), &target) ||
         target.authority.at == NULL) {
-        return h1_find(bytes, head, H1_HOST);
+        return head_find(head, FIELD_HOST);
     }
     return target.authority;
 }

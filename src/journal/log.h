@@ -85,7 +85,7 @@ struct log_access {
     struct becalm_text request_id;
     struct becalm_text service;
     struct becalm_text endpoint;
-    uint32_t minor;
+    uint32_t version; /* 0: HTTP/1.0, 1: HTTP/1.1, 2: HTTP/2 */
     uint32_t status;
     uint64_t body_bytes; /* sent to the client */
     uint64_t took;       /* ns */

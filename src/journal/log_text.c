@@ -161,13 +161,18 @@ static struct becalm_text cut(struct becalm_text text, size_t length)
     return (struct becalm_text){text.at, text.length < length ? text.length : length};
 }
 
+static const char *protocol(const struct log_access *access)
+{
+    return access->version == 0 ? "HTTP/1.0" : access->version == 1 ? "HTTP/1.1" : "HTTP/2.0";
+}
+
 /* What is short and needed most comes first, because a line has an end. */
 static size_t access_json(struct buffer *b, const struct log_access *access)
 {
     const struct log_pair pairs[] = {
         {"peer", LOG_TEXT, access->peer, 0},
         {"method", LOG_TEXT, access->method, 0},
-        {"protocol", LOG_TEXT, text_of(access->minor == 0 ? "HTTP/1.0" : "HTTP/1.1"), 0},
+        {"protocol", LOG_TEXT, text_of(protocol(access)), 0},
         {"status", LOG_NUMBER, {0}, access->status},
         {"bytes", LOG_NUMBER, {0}, access->body_bytes},
         {"took_ms", LOG_MS, {0}, access->took},
@@ -240,7 +245,9 @@ static size_t access_combined(struct buffer *b, const struct log_access *access)
     put_apache(b, cut(access->method, 32));
     buffer_chars(b, " ");
     put_apache(b, access->target);
-    buffer_chars(b, access->minor == 0 ? " HTTP/1.0\" " : " HTTP/1.1\" ");
+    buffer_chars(b, " ");
+    buffer_chars(b, protocol(access));
+    buffer_chars(b, "\" ");
     buffer_number(b, access->status);
     buffer_chars(b, " ");
     if (access->body_bytes == 0) {

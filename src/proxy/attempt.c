@@ -284,7 +284,7 @@ void attempt_connected(struct attempt *attempt)
     attempt->state = ATTEMPT_SENT;
     if (exchange->is_connect) {
         attempt->status = 200;
-        tunnel_open(exchange, attempt, NULL, 0);
+        tunnel_open(exchange, attempt, NULL, (struct becalm_text){0});
         return;
     }
     attempt_write(attempt);
@@ -338,10 +338,10 @@ static int body_parts(struct exchange *exchange, char *chunk_head, struct iovec 
         part[count++] = (struct iovec){(char *)(uintptr_t)bytes_at(&exchange->body), length};
     }
     if (chunked && exchange->body_in.ended) {
-        struct h1_out end = {.at = exchange->worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
-        h1_put_chars(&end, length > 0 ? "\r\n0\r\n" : "0\r\n");
+        struct text_sink end = {.at = exchange->worker->out + WORKER_TRAILERS, .size = WORKER_OUT - WORKER_TRAILERS};
+        text_put_chars(&end, length > 0 ? "\r\n0\r\n" : "0\r\n");
         exchange_put_trailers(&end, &exchange->trailers, exchange->head->names_fields);
-        h1_put_chars(&end, "\r\n");
+        text_put_chars(&end, "\r\n");
         part[count++] = (struct iovec){end.at, end.length};
     } else if (chunked && length > 0) {
         part[count++] = (struct iovec){(char *)(uintptr_t) "\r\n", 2};
@@ -353,17 +353,19 @@ static void attempt_write(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     struct worker *worker = exchange->worker;
-    attempt->upstream->login |= login_seen(exchange->bytes, exchange->head, LOGIN_ASKED);
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT / 2};
+    attempt->upstream->login |= login_seen(exchange->head, LOGIN_ASKED);
+    struct text_sink out = {.at = worker->out, .size = WORKER_OUT / 2};
+    UNFILLED struct draft draft;
     UNFILLED struct iovec part[4];
     UNFILLED char chunk_head[20];
-    exchange_write_request(exchange, attempt, &out);
+    exchange_draft_request(exchange, attempt, &draft);
+    h1_put_request(&out, &draft);
     if (out.full) {
         fail(attempt, BECALM_HTTP_RESET_BEFORE_REQUEST);
         return;
     }
     part[0] = (struct iovec){out.at, out.length};
-    int count = exchange->head->framing == H1_NO_BODY ? 1 : 1 + body_parts(exchange, chunk_head, part + 1);
+    int count = exchange->head->framing == BODY_NONE ? 1 : 1 + body_parts(exchange, chunk_head, part + 1);
     if (!attempt_put(attempt, part, count)) {
         broken(attempt);
         return;
@@ -560,13 +562,13 @@ static bool hold(struct attempt *attempt, const struct pieces *pieces, bool ende
 }
 
 /* How long the host keeps this connection when it is idle. */
-static __attribute__((noinline)) void read_keep_alive(struct attempt *attempt, const char *bytes,
-                                                      const struct h1_head *head)
+static __attribute__((noinline)) void read_keep_alive(struct attempt *attempt, const struct head *head)
 {
     struct becalm__keep_alive keep = {0};
     for (uint32_t i = 0; i < head->field_count; i++) {
-        if (head->field[i].id == H1_KEEP_ALIVE) {
-            (void)becalm__keep_alive_read(h1_value(bytes, &head->field[i]), &keep); /* what is malformed says nothing */
+        if (head->field[i].id == FIELD_KEEP_ALIVE) {
+            (void)becalm__keep_alive_read(field_value(head, &head->field[i]),
+                                          &keep); /* what is malformed says nothing */
         }
     }
     if (keep.spent || (keep.has_timeout && keep.timeout == 0)) {
@@ -576,19 +578,18 @@ static __attribute__((noinline)) void read_keep_alive(struct attempt *attempt, c
     }
 }
 
-/* The head is here: `bytes` .. `end`. True: go on reading. */
-static bool take_answer(struct attempt *attempt, const char *bytes, const char *end, const struct h1_head *head)
+/* The head is here, and `at` .. `end` behind it. True: go on reading. */
+static bool take_answer(struct attempt *attempt, const char *at, const char *end, const struct head *head)
 {
     struct exchange *exchange = attempt->exchange;
-    const char *at = bytes + head->length;
     UNFILLED struct pieces pieces;
     const char *wrong;
     attempt->status = head->status;
     attempt->keep_alive = head->keep_alive;
     attempt->names_fields = head->names_fields;
-    attempt->upstream->login |= login_seen(bytes, head, LOGIN_WANTED);
-    if (h1_has(head, H1_KEEP_ALIVE)) {
-        read_keep_alive(attempt, bytes, head);
+    attempt->upstream->login |= login_seen(head, LOGIN_WANTED);
+    if (head_has(head, FIELD_KEEP_ALIVE)) {
+        read_keep_alive(attempt, head);
     }
     attempt->framing = head->framing;
     attempt->content_length = head->content_length;
@@ -601,13 +602,13 @@ static bool take_answer(struct attempt *attempt, const char *bytes, const char *
     }
     bool ended = attempt->body.ended;
     struct becalm_outcome outcome;
-    struct offer offer = {.attempt = attempt, .bytes = bytes, .head = head, .pieces = &pieces, .ended = ended};
-    answer_classify(attempt, bytes, head, &outcome);
+    struct offer offer = {.attempt = attempt, .head = head, .pieces = &pieces, .ended = ended};
+    answer_classify(attempt, head, &outcome);
     bool good = outcome.kind == BECALM_OUTCOME_OK || outcome.kind == BECALM_OUTCOME_PERMANENT;
     if (!good && !(ended && pieces.bytes > KEEP_BYTES)) {
         attempt->state = ATTEMPT_HOLDING;
         attempt->held = outcome;
-        if (!answer_fields(exchange->worker, bytes, head, &attempt->got)) {
+        if (!answer_fields(exchange->worker, head, &attempt->got)) {
             fail(attempt, BECALM_HTTP_CUT);
             return false;
         }
@@ -685,30 +686,31 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
             return true;
         }
         attempt->scanned = 0;
-        struct h1_head *head = &worker->head;
+        struct head *head = &worker->head;
         struct h1_verdict verdict = h1_parse_answer(bytes, head_length, &limits, exchange->is_head, false, head);
         if (verdict.kind != H1_OK) {
             refuse_answer(attempt, verdict.what);
             return false;
         }
         if (head->status == 101) {
-            const char *wrong = exchange_switch_wrong(exchange, bytes, head);
+            const char *wrong = exchange_switch_wrong(exchange, head);
             if (wrong != NULL) {
                 refuse_answer(attempt, wrong);
                 return false;
             }
             attempt->status = 101;
-            tunnel_open(exchange, attempt, bytes, (size_t)(end - bytes));
+            tunnel_open(exchange, attempt, head,
+                        (struct becalm_text){bytes + head_length, (size_t)(end - bytes) - head_length});
             return false;
         }
         if (head->status >= 200) {
-            return take_answer(attempt, bytes, end, head);
+            return take_answer(attempt, bytes + head_length, end, head);
         }
         if (++attempt->interim > INTERIM_READ) {
             refuse_answer(attempt, "too many 1xx answers before the last one");
             return false;
         }
-        if (!(head->status == 100 ? expect_met(exchange) : answer_interim(exchange, bytes, head))) {
+        if (!(head->status == 100 ? expect_met(exchange) : answer_interim(exchange, head))) {
             return false;
         }
         bytes += head_length;

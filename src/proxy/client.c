@@ -5,11 +5,12 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway_shared.h"
-#include "own.h"
 #include "room.h"
 #include "tunnel.h"
 
 #include "container.h"
+#include "message/own.h"
+#include "message/phrase.h"
 
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
@@ -104,30 +105,33 @@ static bool body_late(const struct client *client)
 static bool put_refusal(struct client *client, uint32_t status, const char *reason, const char *what)
 {
     struct worker *worker = client->worker;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
-    size_t body = own_write(&out, &(struct own){
-                                      .status = status,
-                                      .error = status == 503 ? "connection_limit_reached" : "http_request_error",
-                                      .reason = reason,
-                                      .title = h1_status_phrase(status),
-                                      .detail = what,
-                                      .retry_after = BECALM_NEVER,
-                                      .random = becalm_rand_next(&worker->loop.random),
-                                      .grpc_status = BECALM_GRPC_NONE,
-                                      .date = worker_date(worker),
-                                      .close = true,
-                                  });
+    struct draft draft;
+    char room[OWN_ROOM];
+    struct becalm_text body = own_draft(&draft,
+                                        &(struct own){
+                                            .status = status,
+                                            .error = status == 503 ? "connection_limit_reached" : "http_request_error",
+                                            .reason = reason,
+                                            .title = status_phrase(status),
+                                            .detail = what,
+                                            .retry_after = BECALM_NEVER,
+                                            .random = becalm_rand_next(&worker->loop.random),
+                                            .grpc_status = BECALM_GRPC_NONE,
+                                            .date = worker_date(worker),
+                                        },
+                                        room);
+    draft.close = true;
     gateway_count_refusal(worker->gateway, status);
     if (log_wants_access(worker->log)) {
         char peer[ADDRESS_TEXT_MAX];
         log_access_line(worker->log, &(struct log_access){.wall = worker->loop.wall,
                                                           .peer = client_peer(client, peer, sizeof peer),
                                                           .status = status,
-                                                          .body_bytes = body,
+                                                          .body_bytes = body.length,
                                                           .reason = reason,
                                                           .detail = what});
     }
-    return client_write(client, &(struct iovec){out.at, out.length}, 1);
+    return client_answer(client, &draft, HTTP_1_1, body);
 }
 
 void client_refuse(struct client *client, uint32_t status, const char *reason, const char *what)
@@ -432,6 +436,14 @@ bool client_write(struct client *client, struct iovec *part, int count)
     return sent >= 0;
 }
 
+bool client_answer(struct client *client, const struct draft *draft, enum http_version to, struct becalm_text body)
+{
+    struct text_sink out = {.at = client->worker->out, .size = WORKER_OUT};
+    h1_put_answer(&out, draft, to);
+    struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, body.length}};
+    return !out.full && client_write(client, part, body.length > 0 ? 2 : 1);
+}
+
 /* Reading. */
 
 static void next_request(struct task *task)
@@ -505,9 +517,8 @@ static bool take_head(struct client *client, const char **at, const char *end)
         client_refuse(client, verdict.status, "bad_request", verdict.what);
         return false;
     }
-    const char *bytes = *at;
     *at += head_length;
-    exchange_open(client, bytes, &worker->head);
+    exchange_open(client, &worker->head);
     return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "loop/address.h"
 #include "loop/loop.h"
+#include "message/head.h"
 #include "wire/wire.h"
 
 #include <becalm/http.h>
@@ -18,6 +19,7 @@
 struct worker;
 struct exchange;
 struct tunnel;
+struct draft;
 
 enum client_state {
     CLIENT_WAITING, /* has no place among maxConnections yet: see room.h */
@@ -80,6 +82,8 @@ void client_accept(struct worker *, int fd, const union address_socket *peer);
 /* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
  * the exchange's client any more than to cancel. */
 bool client_write(struct client *, struct iovec *, int count);
+/* An answer that is whole, or a 1xx; it speaks this version. */
+bool client_answer(struct client *, const struct draft *, enum http_version, struct becalm_text body);
 bool client_blocked(const struct client *);
 
 /* The request is answered: next one, or goodbye. */

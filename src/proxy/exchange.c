@@ -4,10 +4,11 @@
 #include "buffered.h"
 #include "gateway_shared.h"
 #include "login.h"
-#include "own.h"
 #include "tunnel.h"
 
 #include "container.h"
+#include "message/own.h"
+#include "message/phrase.h"
 #include "meter/buffer.h"
 #include "unfilled.h"
 
@@ -151,7 +152,7 @@ static void exchange_free(struct exchange *exchange)
 
 static struct becalm_text request_id(const struct exchange *exchange)
 {
-    return h1_find(exchange->bytes, exchange->head, H1_REQUEST_ID);
+    return head_find(exchange->head, FIELD_REQUEST_ID);
 }
 
 static const char *endpoint_name(const struct exchange *exchange)
@@ -198,19 +199,18 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
 {
     char peer[ADDRESS_TEXT_MAX];
     const struct snapshot_target *target = exchange->target;
-    const char *bytes = exchange->bytes;
-    const struct h1_head *head = exchange->head;
+    const struct head *head = exchange->head;
     struct log_access line = {
         .wall = exchange->arrived_wall,
         .method = exchange_method(exchange),
-        .target = shown(exchange, (struct becalm_text){bytes + head->target, head->target_length}),
+        .target = shown(exchange, head_target(head)),
         .host = exchange->host_name,
-        .referer = shown(exchange, h1_find(bytes, head, H1_REFERER)),
-        .user_agent = h1_find(bytes, head, H1_USER_AGENT),
+        .referer = shown(exchange, head_find(head, FIELD_REFERER)),
+        .user_agent = head_find(head, FIELD_USER_AGENT),
         .request_id = request_id(exchange),
         .service = text_of(target == NULL ? NULL : target->service->name),
         .endpoint = text_of(target == NULL ? NULL : endpoint_name(exchange)),
-        .minor = head->minor,
+        .version = head->version,
         .status = exchange->status,
         .body_bytes = exchange->answer_bytes,
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
@@ -584,7 +584,7 @@ static struct becalm_parking *parking_of(struct exchange *exchange)
 static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange)
 {
     struct client *client = exchange->client;
-    struct becalm_text name = h1_find_last(exchange->bytes, exchange->head, exchange->view->snapshot->client_field);
+    struct becalm_text name = head_find_last(exchange->head, exchange->view->snapshot->client_field);
     return name.length == 0 || !client_trusted(client) ? client_identity(client)
                                                        : peer_of_name(&exchange->worker->gateway->peer_key, name);
 }
@@ -592,18 +592,18 @@ static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange
 /* What a caller further up says about this call, if it may. */
 static void read_deadline(struct exchange *exchange, struct becalm_request *request)
 {
-    const char *bytes = exchange->bytes;
-    const struct h1_head *head = exchange->head;
-    const uint64_t said = H1_BIT(H1_GRPC_TIMEOUT) | H1_BIT(H1_DEADLINE_MS) | H1_BIT(H1_ENVOY_EXPECTED_MS) |
-                          H1_BIT(H1_BAGGAGE) | H1_BIT(H1_ENVOY_ATTEMPT_COUNT);
+    const struct head *head = exchange->head;
+    const uint64_t said = FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_DEADLINE_MS) |
+                          FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) | FIELD_BIT(FIELD_BAGGAGE) |
+                          FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT);
     if ((head->seen & said) == 0 || !client_trusted(exchange->client)) {
         return;
     }
     struct becalm_deadline_headers headers = {
-        .grpc_timeout = h1_find(bytes, head, H1_GRPC_TIMEOUT),
-        .request_deadline_ms = h1_find(bytes, head, H1_DEADLINE_MS),
-        .envoy_expected_ms = h1_find(bytes, head, H1_ENVOY_EXPECTED_MS),
-        .baggage = h1_find(bytes, head, H1_BAGGAGE),
+        .grpc_timeout = head_find(head, FIELD_GRPC_TIMEOUT),
+        .request_deadline_ms = head_find(head, FIELD_DEADLINE_MS),
+        .envoy_expected_ms = head_find(head, FIELD_ENVOY_EXPECTED_MS),
+        .baggage = head_find(head, FIELD_BAGGAGE),
     };
     becalm_ns left = becalm_deadline_read(&headers, &exchange->dialects);
     if (left != BECALM_NEVER) {
@@ -617,7 +617,7 @@ static void exchange_begin(struct exchange *exchange)
 {
     const struct snapshot_target *target = exchange->target;
     struct client *client = exchange->client;
-    exchange->login = client->login != NULL || login_seen(exchange->bytes, exchange->head, LOGIN_ASKED);
+    exchange->login = client->login != NULL || login_seen(exchange->head, LOGIN_ASKED);
     struct becalm_request request = {
         .deadline_at = BECALM_NEVER,
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
@@ -648,35 +648,39 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
 {
     struct worker *worker = exchange->worker;
     struct client *client = exchange->client;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    struct draft draft;
+    char room[OWN_ROOM];
     bool keep = !exchange->wants_close && exchange->body_in.ended;
-    exchange->answer_bytes = own_write(&out, &(struct own){
-                                                 .status = status,
-                                                 .error = error,
-                                                 .reason = reason,
-                                                 .title = h1_status_phrase(status),
-                                                 .detail = detail,
-                                                 .retry_after = BECALM_NEVER,
-                                                 .random = becalm_rand_next(&worker->loop.random),
-                                                 .grpc_status = BECALM_GRPC_NONE,
-                                                 .date = worker_date(worker),
-                                                 .close = !keep,
-                                                 .head_only = exchange->is_head,
-                                             });
+    struct becalm_text body = own_draft(&draft,
+                                        &(struct own){
+                                            .status = status,
+                                            .error = error,
+                                            .reason = reason,
+                                            .title = status_phrase(status),
+                                            .detail = detail,
+                                            .retry_after = BECALM_NEVER,
+                                            .random = becalm_rand_next(&worker->loop.random),
+                                            .grpc_status = BECALM_GRPC_NONE,
+                                            .date = worker_date(worker),
+                                        },
+                                        room);
+    draft.close = !keep;
     if (exchange->meter != NULL) {
         meter_code(exchange->meter, status);
     } else {
         gateway_count_refusal(worker->gateway, status);
     }
+    client_enter(client, CLIENT_BUSY);
+    exchange_answer(exchange, &draft, body);
+    bool broken = exchange->client_broke;
     exchange->status = status;
     exchange->rule = detail;
     exchange_log(exchange, reason);
     exchange_discard(exchange);
-    client_enter(client, CLIENT_BUSY);
-    if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
-        client_done(client, keep);
-    } else {
+    if (broken) {
         client_close(client);
+    } else {
+        client_done(client, keep);
     }
 }
 
@@ -924,7 +928,7 @@ bool exchange_take_body(struct exchange *exchange, const char **at, const char *
 static bool check_request(struct exchange *exchange)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
-    const struct h1_head *head = exchange->head;
+    const struct head *head = exchange->head;
     if (exchange->is_connect && !settings->connect) {
         refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
         return false;
@@ -937,19 +941,20 @@ static bool check_request(struct exchange *exchange)
         refuse(exchange, 508, "proxy_loop_detected", "loop", "this request has passed here before");
         return false;
     }
-    if (h1_has(head, H1_EXPECT) && !head->expects_continue && head->minor > 0) { /* HTTP/1.0 does not know it */
+    if (head_has(head, FIELD_EXPECT) && !head->expects_continue &&
+        head->version > HTTP_1_0) { /* HTTP/1.0 does not know it */
         exchange->wants_close = true;
         refuse(exchange, 417, "http_request_denied", "expectation", "only Expect: 100-continue is understood");
         return false;
     }
-    if (head->framing == H1_LENGTH && head->content_length > settings->max_body) {
+    if (head->framing == BODY_LENGTH && head->content_length > settings->max_body) {
         exchange->wants_close = true;
         refuse_body(exchange);
         return false;
     }
-    if (exchange->target->rules->key != BECALM_KEY_OFF && h1_has(head, H1_IDEMPOTENCY_KEY)) {
+    if (exchange->target->rules->key != BECALM_KEY_OFF && head_has(head, FIELD_IDEMPOTENCY_KEY)) {
         struct becalm_text key;
-        exchange->keyed = becalm_key_parse(h1_find(exchange->bytes, head, H1_IDEMPOTENCY_KEY), &key);
+        exchange->keyed = becalm_key_parse(head_find(head, FIELD_IDEMPOTENCY_KEY), &key);
     }
     if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !exchange->keyed &&
         !becalm_http_idempotent(exchange_method(exchange))) {
@@ -965,9 +970,9 @@ static bool check_request(struct exchange *exchange)
     return true;
 }
 
-static bool allows_upgrade(const struct becalm_settings *settings, const char *bytes, const struct h1_head *head)
+static bool allows_upgrade(const struct becalm_settings *settings, const struct head *head)
 {
-    struct becalm_text protocol = h1_find(bytes, head, H1_UPGRADE);
+    struct becalm_text protocol = head_find(head, FIELD_UPGRADE);
     for (uint32_t i = 0; settings->upgrades[i] != NULL; i++) {
         if (strlen(settings->upgrades[i]) == protocol.length &&
             strncasecmp(settings->upgrades[i], protocol.at, protocol.length) == 0) {
@@ -982,7 +987,7 @@ static bool allows_upgrade(const struct becalm_settings *settings, const char *b
 static bool streams_at_once(struct exchange *exchange)
 {
     const struct becalm_rules *rules = exchange->target->rules;
-    const struct h1_head *head = exchange->head;
+    const struct head *head = exchange->head;
     uint64_t kept = rules->replay ? exchange->view->snapshot->settings->replay_per_request : 0;
     if (rules->key == BECALM_KEY_REQUIRED) {
         return false; /* its key is looked up by the body */
@@ -990,14 +995,14 @@ static bool streams_at_once(struct exchange *exchange)
     if (!head->expects_continue) {
         return !rules->replay;
     }
-    return (head->framing == H1_CHUNKED || head->content_length > kept) && expect_begin(exchange);
+    return (head->framing == BODY_OPEN || head->content_length > kept) && expect_begin(exchange);
 }
 
-void exchange_open(struct client *client, const char *bytes, const struct h1_head *head)
+void exchange_open(struct client *client, const struct head *head)
 {
     struct worker *worker = client->worker;
     struct exchange *exchange = exchange_make(client);
-    if (exchange == NULL || !exchange_copy_request(exchange, bytes, head)) {
+    if (exchange == NULL || !exchange_copy_request(exchange, head)) {
         if (exchange != NULL) {
             exchange_free(exchange);
         }
@@ -1011,7 +1016,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
     /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
      * request. */
     exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
-    exchange->upgrades = head->one_protocol && allows_upgrade(exchange->view->snapshot->settings, bytes, head);
+    exchange->upgrades = head->one_protocol && allows_upgrade(exchange->view->snapshot->settings, head);
     client_enter(client, CLIENT_BODY);
     struct route route;
     if (!exchange_route(exchange, &route)) {
@@ -1028,7 +1033,7 @@ void exchange_open(struct client *client, const char *bytes, const struct h1_hea
         refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
         return;
     }
-    if (bytes[head->target] != '/' &&
+    if (head_target(head).at[0] != '/' &&
         !exchange_port_fits(exchange, exchange->view->snapshot->service[route.service].service)) {
         atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
         refuse(exchange, 404, "destination_not_found", "other_port", "the hosts of this service have another port");

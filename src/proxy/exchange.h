@@ -15,6 +15,8 @@
 #include "store.h"
 #include "worker.h"
 
+#include "message/draft.h"
+#include "message/pieces.h"
 #include "meter/step.h"
 
 #define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
@@ -68,23 +70,14 @@ struct attempt {
     struct becalm_outcome held; /* HOLDING: what the answer means */
     size_t fields_length;       /* HOLDING: how much of `got` are phrase and fields */
     uint64_t content_length;    /* of the answer */
-    enum h1_framing framing;    /* of the answer */
+    enum body_framing framing;  /* of the answer */
 };
 
-/* A piece list that is written to the client in one go. */
-#define PIECES_MAX 64
-struct pieces {
-    struct becalm_text piece[PIECES_MAX];
-    int count;
-    size_t bytes;
-};
-
-/* An answer that the engine is asked about: its head as parsed or, of one that was held back, as answer_fields() made
+/* An answer that the engine is asked about: its head as it came or, of one that was held back, as answer_fields() made
  * it. */
 struct offer {
     struct attempt *attempt;
-    const char *bytes;
-    const struct h1_head *head; /* NULL: `fields` */
+    const struct head *head; /* NULL: `fields` */
     struct becalm_text fields;
     const struct pieces *pieces;
     bool ended; /* the pieces are all of its body */
@@ -138,8 +131,7 @@ struct exchange {
     uint64_t arrived_wall;
 
     /* The request. */
-    struct h1_head *head; /* as long as its fields */
-    char *bytes;          /* of the head */
+    struct head *head; /* as long as its fields */
     struct becalm_text path;
     struct becalm_text host_name;
     struct bytes body;      /* collected, chunks undone */
@@ -192,8 +184,8 @@ struct exchange {
     char space[];           /* up to EXCHANGE_BYTES in all */
 };
 
-/* A head has been parsed: answers it, or makes an exchange that collects its body and begins. `bytes` is the head. */
-void exchange_open(struct client *, const char *bytes, const struct h1_head *);
+/* A head has been parsed: answers it, or makes an exchange that collects its body and begins. */
+void exchange_open(struct client *, const struct head *);
 
 /* More of the request's body: takes from *at .. end what belongs to it. False: malformed, and answered. */
 bool exchange_take_body(struct exchange *, const char **at, const char *end);
@@ -236,15 +228,16 @@ void exchange_log(const struct exchange *, const char *reason); /* its line in t
 void exchange_log_broken(const struct exchange *, struct upstream_host *, const char *rule);
 
 /* exchange_request.c */
-bool exchange_copy_request(struct exchange *, const char *bytes, const struct h1_head *);
-void exchange_write_request(struct exchange *, const struct attempt *, struct h1_out *);
+bool exchange_copy_request(struct exchange *, const struct head *);
+/* The head for a host; its values are made in the worker's buffer. */
+void exchange_draft_request(struct exchange *, const struct attempt *, struct draft *);
 bool exchange_may_repeat(const struct exchange *);
 bool exchange_sends_chunks(const struct exchange *); /* to hosts */
 /* NULL, or why a host's 101 does not answer this request. */
-const char *exchange_switch_wrong(const struct exchange *, const char *bytes, const struct h1_head *);
+const char *exchange_switch_wrong(const struct exchange *, const struct head *);
 /* Those that may be passed on, of either side. Connection may have named some of them: then none. */
 const char *exchange_trailers_wrong(const struct bytes *trailers); /* NULL: well formed; or which rule they break */
-void exchange_put_trailers(struct h1_out *, const struct bytes *trailers, bool names_fields);
+void exchange_put_trailers(struct text_sink *, const struct bytes *trailers, bool names_fields);
 bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */
 bool exchange_port_fits(const struct exchange *, const struct becalm_service *); /* of a URL, by http_proxy */
@@ -256,17 +249,19 @@ uint64_t exchange_held(const struct exchange *); /* bytes of the buffers that ma
 
 /* exchange_answer.c */
 void answer_enter(struct exchange *, enum answer_phase);
-void answer_classify(struct attempt *, const char *bytes, const struct h1_head *, struct becalm_outcome *);
+void answer_classify(struct attempt *, const struct head *, struct becalm_outcome *);
 void answer_keep(struct exchange *, const struct offer *); /* in case that no better one comes */
 /* A 1xx before the answer. False: the client's connection broke by it, and the exchange is gone. */
-bool answer_interim(struct exchange *, const char *bytes, const struct h1_head *);
+bool answer_interim(struct exchange *, const struct head *);
 /* Writes the head of an answer, and what there is of its body. */
 void answer_begin(struct exchange *, const struct offer *, const struct becalm_action *);
 /* More of its body. False: the client's connection is broken; close it. */
 bool answer_more(struct exchange *, const struct pieces *, bool ended);
+/* Writes an answer that is whole; notes whether the client broke by it. */
+void exchange_answer(struct exchange *, const struct draft *, struct becalm_text body);
 void answer_finish(struct exchange *, const struct becalm_action *); /* without an answer: the kept one, or our own */
-/* Rebuilds the answer's head for keeping or storing: its phrase, a line's end, its fields, Date and Via as lines. */
-bool answer_fields(struct worker *, const char *bytes, const struct h1_head *, struct bytes *);
+/* Packs the answer's head for keeping or storing, with what we add to one that passes: see message/packed.h. */
+bool answer_fields(struct worker *, const struct head *, struct bytes *);
 
 /* attempt.c */
 void attempt_start(struct exchange *, const struct becalm_action *);

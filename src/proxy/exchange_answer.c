@@ -2,21 +2,18 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway_shared.h"
-#include "own.h"
 
 #include "http/grpc.h"
 #include "http/text_internal.h"
 #include "journal/explain_header.h"
+#include "message/answer_head.h"
+#include "message/own.h"
+#include "message/packed.h"
 #include "unfilled.h"
 
 #include <string.h>
 
-/* Of an answer: what we write ourselves, and what was said to us alone. */
-#define OURS \
-    (H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_BECALM_EXPLAIN) | H1_BIT(H1_ENVOY_OVERLOADED))
-
-#define VIA_BECALM     "via: 1.1 becalm\r\n"
-#define VIA_BECALM_1_0 "via: 1.0 becalm\r\n" /* the host spoke HTTP/1.0 */
+#define VALUES_ROOM (512u + EXPLAIN_HEADER_MAX) /* of what is added to an answer that passes */
 
 void answer_enter(struct exchange *exchange, enum answer_phase phase)
 {
@@ -24,80 +21,60 @@ void answer_enter(struct exchange *exchange, enum answer_phase phase)
     exchange->answer = phase;
 }
 
-void answer_classify(struct attempt *attempt, const char *bytes, const struct h1_head *head,
-                     struct becalm_outcome *outcome)
+void answer_classify(struct attempt *attempt, const struct head *head, struct becalm_outcome *outcome)
 {
     struct exchange *exchange = attempt->exchange;
     const struct becalm_retry_on *retry_on = &exchange->target->rules->retry_on;
-    const uint64_t hints = H1_BIT(H1_RETRY_AFTER) | H1_BIT(H1_GRPC_STATUS) | H1_BIT(H1_GRPC_PUSHBACK) |
-                           H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_ENVOY_OVERLOADED);
+    const uint64_t hints = FIELD_BIT(FIELD_RETRY_AFTER) | FIELD_BIT(FIELD_GRPC_STATUS) |
+                           FIELD_BIT(FIELD_GRPC_PUSHBACK) | FIELD_BIT(FIELD_BECALM_RETRY) |
+                           FIELD_BIT(FIELD_ENVOY_OVERLOADED);
     struct becalm_http_answer answer = {.status = head->status, .grpc_status = BECALM_GRPC_NONE};
     if ((head->seen & hints) != 0) {
-        answer.retry_after = h1_find(bytes, head, H1_RETRY_AFTER);
-        answer.date = h1_find(bytes, head, H1_DATE);
+        answer.retry_after = head_find(head, FIELD_RETRY_AFTER);
+        answer.date = head_find(head, FIELD_DATE);
         if (answer.retry_after.length < sizeof exchange->retry_after) { /* for the log */
             memcpy(exchange->retry_after, answer.retry_after.length > 0 ? answer.retry_after.at : "",
                    answer.retry_after.length);
             exchange->retry_after[answer.retry_after.length] = '\0';
         }
-        answer.pushback = h1_find(bytes, head, H1_GRPC_PUSHBACK);
+        answer.pushback = head_find(head, FIELD_GRPC_PUSHBACK);
         answer.wall = (int64_t)(exchange->worker->loop.wall / BECALM_S);
-        answer.grpc_status = becalm__grpc_status_read(h1_find(bytes, head, H1_GRPC_STATUS));
+        answer.grpc_status = becalm__grpc_status_read(head_find(head, FIELD_GRPC_STATUS));
         if (answer.grpc_status != BECALM_GRPC_NONE) {
             exchange->grpc_status = answer.grpc_status; /* for the log */
         }
         if (trust_has(exchange->view->snapshot->trust, &attempt->host->address.any)) {
-            answer.mark = h1_find(bytes, head, H1_BECALM_RETRY);
-            answer.overloaded = h1_find(bytes, head, H1_ENVOY_OVERLOADED);
+            answer.mark = head_find(head, FIELD_BECALM_RETRY);
+            answer.overloaded = head_find(head, FIELD_ENVOY_OVERLOADED);
         }
     }
     becalm_http_classify(retry_on, &answer, outcome);
 }
 
-/* What a proxy adds behind the fields of an answer: itself (RFC 9110, 7.6.3), and when it came, if the host has no
- * clock (6.6.1). */
-static void put_passed(struct h1_out *out, struct worker *worker, const struct h1_head *head)
+/* A host's answer passes, with its date, or when it came if the host has no clock (RFC 9110, 6.6.1). */
+static void draft_passed(struct draft *draft, struct answer_head *ours, struct worker *worker, const struct head *head)
 {
-    if (!h1_has(head, H1_DATE)) {
-        h1_put_field(out, "date", worker_date(worker));
+    draft->status = head->status;
+    draft->phrase = head_phrase(head);
+    draft->passed = head;
+    ours->passes = true;
+    ours->passed = head->version;
+    if (!head_has(head, FIELD_DATE)) {
+        ours->date = worker_date(worker);
     }
-    h1_put_chars(out, head->minor == 0 ? VIA_BECALM_1_0 : VIA_BECALM);
 }
 
-bool answer_fields(struct worker *worker, const char *bytes, const struct h1_head *head, struct bytes *to)
+bool answer_fields(struct worker *worker, const struct head *head, struct bytes *to)
 {
-    UNFILLED char space[4096];
-    struct h1_out added = {.at = space, .size = sizeof space};
-    struct becalm_text phrase = h1_phrase(bytes, head);
-    if (!buffered_add(worker, to, phrase.at, phrase.length) || !buffered_add(worker, to, "\r\n", 2)) {
-        return false;
-    }
-    /* What has no body says how long it would be; of another, whoever writes it says so. */
-    bool bodiless = head->framing == H1_NO_BODY && head->status != 204;
-    uint64_t ours = bodiless ? OURS & ~H1_BIT(H1_CONTENT_LENGTH) : OURS;
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        const struct h1_field *field = &head->field[i];
-        struct becalm_text name = h1_name(bytes, field);
-        struct becalm_text value = h1_value(bytes, field);
-        if (field->hop || (ours >> field->id & 1) != 0) {
-            continue;
-        }
-        size_t length = name.length + value.length + 4;
-        if (length <= sizeof space) {
-            memcpy(space, name.at, name.length);
-            memcpy(space + name.length, ": ", 2);
-            memcpy(space + name.length + 2, value.at, value.length);
-            memcpy(space + length - 2, "\r\n", 2);
-            if (!buffered_add(worker, to, space, length)) {
-                return false;
-            }
-        } else if (!buffered_add(worker, to, name.at, name.length) || !buffered_add(worker, to, ": ", 2) ||
-                   !buffered_add(worker, to, value.at, value.length) || !buffered_add(worker, to, "\r\n", 2)) {
-            return false;
-        }
-    }
-    put_passed(&added, worker, head);
-    return buffered_add(worker, to, added.at, added.length);
+    UNFILLED struct draft draft;
+    struct answer_head ours = {0};
+    struct text_sink out = {.at = worker->out, .size = WORKER_OUT};
+    draft_begin(&draft, NULL, 0);
+    draft_passed(&draft, &ours, worker, head);
+    draft.skip = answer_head_skip(head->framing == BODY_NONE && head->status != 204);
+    answer_head_add(&draft, &ours);
+    packed_put_draft(&out, &draft);
+    return !out.full && buffered_add(worker, to, out.at, out.length);
 }
 
 void answer_keep(struct exchange *exchange, const struct offer *offer)
@@ -108,7 +85,7 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
     kept->whole = offer->ended && offer->pieces->bytes <= KEEP_BYTES;
     bool fields = offer->head == NULL
                       ? buffered_add(exchange->worker, &kept->bytes, offer->fields.at, offer->fields.length)
-                      : answer_fields(exchange->worker, offer->bytes, offer->head, &kept->bytes);
+                      : answer_fields(exchange->worker, offer->head, &kept->bytes);
     kept->fields_length = kept->bytes.length;
     for (int i = 0; fields && kept->whole && i < offer->pieces->count; i++) {
         fields =
@@ -122,20 +99,22 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
 
 #define INTERIM_MAX 16u /* for one call; further ones are left out, and all while a client does not read */
 
-bool answer_interim(struct exchange *exchange, const char *bytes, const struct h1_head *head)
+bool answer_interim(struct exchange *exchange, const struct head *head)
 {
-    struct worker *worker = exchange->worker;
     struct client *client = exchange->client;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
-    if (client == NULL || exchange->head->minor == 0 || exchange->answer != ANSWER_NONE ||
+    UNFILLED struct draft draft;
+    struct answer_head ours = {0};
+    if (client == NULL || exchange->head->version == HTTP_1_0 || exchange->answer != ANSWER_NONE ||
         exchange->interim == INTERIM_MAX || client_blocked(client)) {
         return true;
     }
     exchange->interim++;
-    h1_put_status_line(&out, head->status, h1_phrase(bytes, head));
-    h1_put_fields(&out, bytes, head, OURS);
-    h1_put_chars(&out, head->minor == 0 ? VIA_BECALM_1_0 "\r\n" : VIA_BECALM "\r\n");
-    if (client_write(client, &(struct iovec){out.at, out.length}, 1)) {
+    draft_begin(&draft, NULL, 0);
+    draft_passed(&draft, &ours, exchange->worker, head);
+    draft.skip = answer_head_skip(false);
+    ours.date = (struct becalm_text){0}; /* the answer will have one */
+    answer_head_add(&draft, &ours);
+    if (client_answer(client, &draft, exchange->head->version, (struct becalm_text){0})) {
         return true;
     }
     client_close(client);
@@ -155,83 +134,61 @@ static size_t explain(const struct exchange *exchange, const struct becalm_actio
                           text);
 }
 
-static void put_ours(struct h1_out *out, struct exchange *exchange, const struct becalm_action *action)
+/* What we say about the call. */
+static void add_ours(struct draft *draft, struct answer_head *ours, const struct exchange *exchange,
+                     const struct becalm_action *action)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
-    UNFILLED char value[EXPLAIN_HEADER_MAX];
-    size_t length = becalm_mark_write(gateway_mark(settings, action->mark), action->why, value, sizeof value);
-    if (length > 0) {
-        h1_put_field(out, "becalm-retry", (struct becalm_text){value, length});
-    }
+    ours->mark = gateway_mark(settings, action->mark);
+    ours->mark_reason = action->why;
     if (action->why != BECALM_WHY_OK && action->why != BECALM_WHY_PERMANENT && exchange->status > 0) {
-        h1_put_chars(out, "proxy-status: becalm; received-status=");
-        h1_put_number(out, exchange->status);
-        h1_put_chars(out, "; details=\"");
-        h1_put_chars(out, becalm_reason_word(action->why));
-        h1_put_chars(out, "\"\r\n");
+        ours->note = ANSWER_NOTE_RECEIVED;
+        ours->received = exchange->status;
+        ours->reason = becalm_reason_word(action->why);
     }
     if (settings->explain) {
-        length = explain(exchange, action, value);
-        h1_put_field(out, "becalm-explain", (struct becalm_text){value, length});
+        struct text_sink *values = &draft->values;
+        ours->explain = (struct becalm_text){values->at, explain(exchange, action, values->at)};
+        values->length = ours->explain.length;
     }
+    answer_head_add(draft, ours);
 }
 
-/* What the body's end will be known by. Returns false if only the connection's end can say it. */
-static bool put_framing(struct h1_out *out, struct exchange *exchange, const struct offer *offer)
+/* How long its body is, or how its end will be known. */
+static enum body_framing framing_of(const struct exchange *exchange, const struct offer *offer, uint64_t *length)
 {
     const struct attempt *attempt = offer->attempt;
     uint32_t status = attempt->status;
-    if (exchange->is_head || status == 304) {
-        const struct h1_head *head = offer->head; /* NULL: it is among the fields */
-        struct becalm_text length =
-            head == NULL ? (struct becalm_text){0} : h1_find(offer->bytes, head, H1_CONTENT_LENGTH);
-        if (length.at != NULL) {
-            h1_put_field(out, "content-length", length);
-        }
-        return true;
+    if (exchange->is_head || status == 304 || status == 204 || status < 200) {
+        return BODY_NONE;
     }
-    if (status == 204 || status < 200) {
-        return true;
+    if (attempt->framing == BODY_LENGTH || attempt->framing == BODY_NONE) {
+        *length = attempt->framing == BODY_LENGTH ? attempt->content_length : 0;
+        return BODY_LENGTH;
     }
-    if (attempt->framing == H1_LENGTH || attempt->framing == H1_NO_BODY) {
-        h1_put_number_field(out, "content-length", attempt->framing == H1_LENGTH ? attempt->content_length : 0);
-        return true;
-    }
-    if (offer->ended && bytes_left(&attempt->trailers) == 0) {
-        h1_put_number_field(out, "content-length", offer->pieces->bytes);
-        return true;
-    }
-    if (exchange->head->minor >= 1) {
-        exchange->answer_chunked = true;
-        h1_put_chars(out, "transfer-encoding: chunked\r\n");
-        return true;
-    }
-    return false;
+    *length = offer->pieces->bytes;
+    return offer->ended && bytes_left(&attempt->trailers) == 0 ? BODY_LENGTH : BODY_OPEN;
 }
 
-static void put_head(struct h1_out *out, struct exchange *exchange, const struct offer *offer,
-                     const struct becalm_action *action)
+static void draft_answer(struct draft *draft, struct exchange *exchange, const struct offer *offer,
+                         const struct becalm_action *action)
 {
-    struct worker *worker = exchange->worker;
+    struct answer_head ours = {0};
     if (offer->head != NULL) {
-        h1_put_status_line(out, offer->attempt->status, h1_phrase(offer->bytes, offer->head));
-        uint64_t ours = exchange->head->minor == 0 ? OURS | H1_BIT(H1_TRAILER) : OURS; /* HTTP/1.0 has none */
-        h1_put_fields(out, offer->bytes, offer->head, ours);
-        put_passed(out, worker, offer->head);
+        draft_passed(draft, &ours, exchange->worker, offer->head);
+        draft->skip = answer_head_skip(exchange->is_head || offer->head->status == 304);
     } else {
-        h1_put_status_begin(out, offer->attempt->status);
-        h1_put(out, offer->fields);
+        draft->status = offer->attempt->status;
+        draft->packed = offer->fields;
     }
-    exchange->wants_close |= !put_framing(out, exchange, offer) || worker->draining;
-    exchange->wants_close |= !exchange->body_in.ended; /* answered before all was asked: the rest is not read */
-    put_ours(out, exchange, action);
-    if (exchange->wants_close) {
-        h1_put_chars(out, "connection: close\r\n\r\n");
-    } else if (exchange->head->minor == 0) {
-        h1_put_chars(out, "connection: keep-alive\r\n\r\n");
-    } else {
-        h1_put_chars(out, "\r\n");
-    }
+    draft->framing = framing_of(exchange, offer, &ours.length);
+    ours.length_known = draft->framing == BODY_LENGTH;
+    add_ours(draft, &ours, exchange, action);
+    bool by_close = draft->framing == BODY_OPEN && exchange->head->version == HTTP_1_0;
+    exchange->answer_chunked = draft->framing == BODY_OPEN && !by_close;
+    /* Answered before all was asked: the rest is not read. */
+    exchange->wants_close |= by_close || exchange->worker->draining || !exchange->body_in.ended;
+    draft->close = exchange->wants_close;
 }
 
 /* The body. */
@@ -266,7 +223,7 @@ static void gather_pieces(struct gather *gather, const struct exchange *exchange
 static __attribute__((noinline)) void gather_trailers(struct gather *gather, struct worker *worker,
                                                       const struct attempt *attempt)
 {
-    struct h1_out out = {.at = worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
+    struct text_sink out = {.at = worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
     exchange_put_trailers(&out, &attempt->trailers, attempt->names_fields);
     gather_add(gather, out.at, out.length);
 }
@@ -296,15 +253,16 @@ static bool gather_write(struct gather *gather, struct exchange *exchange)
 
 static __attribute__((noinline)) bool is_event_stream(const struct offer *offer)
 {
-    return offer->head != NULL &&
-           text_is_media_type(h1_find(offer->bytes, offer->head, H1_CONTENT_TYPE), "text/event-stream");
+    return offer->head != NULL && text_is_media_type(head_find(offer->head, FIELD_CONTENT_TYPE), "text/event-stream");
 }
 
 void answer_begin(struct exchange *exchange, const struct offer *offer, const struct becalm_action *action)
 {
     struct worker *worker = exchange->worker;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT / 2};
+    struct text_sink out = {.at = worker->out, .size = WORKER_OUT / 2};
     UNFILLED struct gather gather;
+    UNFILLED struct draft draft;
+    UNFILLED char values[VALUES_ROOM];
     gather.count = 0;
     exchange->status = offer->attempt->status;
     exchange->rule = NULL; /* of an attempt before */
@@ -313,7 +271,9 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
         key_store_begin(exchange, offer);
         key_store_more(exchange, offer->pieces);
     }
-    put_head(&out, exchange, offer, action);
+    draft_begin(&draft, values, sizeof values);
+    draft_answer(&draft, exchange, offer, action);
+    h1_put_answer(&out, &draft, exchange->head->version);
     if (out.full) {
         exchange->client_broke = true; /* a head that large was not let in */
         key_end(exchange, false);
@@ -354,22 +314,27 @@ bool answer_more(struct exchange *exchange, const struct pieces *pieces, bool en
 
 static void answer_kept(struct exchange *exchange, const struct becalm_action *action)
 {
-    struct worker *worker = exchange->worker;
     const struct kept *kept = &exchange->kept;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
-    size_t length = kept->bytes.length - kept->fields_length;
-    const struct becalm_text body = {kept->bytes.at + kept->fields_length, length};
+    struct becalm_text body = {kept->bytes.at + kept->fields_length, kept->bytes.length - kept->fields_length};
+    UNFILLED struct draft draft;
+    UNFILLED char values[VALUES_ROOM];
     exchange->status = kept->status;
-    h1_put_status_begin(&out, kept->status);
-    h1_put(&out, (struct becalm_text){kept->bytes.at, kept->fields_length});
-    if (!exchange->is_head) { /* else it is among its fields */
-        h1_put_number_field(&out, "content-length", length);
-    }
-    put_ours(&out, exchange, action);
-    h1_put_chars(&out, exchange->wants_close ? "connection: close\r\n\r\n" : "\r\n");
-    struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, exchange->is_head ? 0 : body.length}};
-    exchange->answer_bytes += part[1].iov_len;
-    exchange->client_broke = out.full || !client_write(exchange->client, part, 2);
+    draft_begin(&draft, values, sizeof values);
+    draft.status = kept->status;
+    draft.packed = (struct becalm_text){kept->bytes.at, kept->fields_length};
+    draft.close = exchange->wants_close;
+    /* What answers HEAD has its length among its fields. */
+    add_ours(&draft, &(struct answer_head){.length_known = !exchange->is_head, .length = body.length}, exchange,
+             action);
+    exchange_answer(exchange, &draft, body);
+}
+
+/* An answer that is whole. */
+void exchange_answer(struct exchange *exchange, const struct draft *draft, struct becalm_text body)
+{
+    body.length = exchange->is_head ? 0 : body.length;
+    exchange->answer_bytes += body.length;
+    exchange->client_broke = !client_answer(exchange->client, draft, exchange->head->version, body);
 }
 
 /* The wire says more than the engine's outcome: RFC 9209 has a word for each. */
@@ -396,8 +361,9 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     struct worker *worker = exchange->worker;
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
     const struct becalm_record *record = &exchange->call.record;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
     struct becalm_own_answer usual;
+    struct draft draft;
+    char room[OWN_ROOM];
     char told[EXPLAIN_HEADER_MAX];
     bool sent = record->attempts > 0; /* OK stands for: none */
     becalm_own_answer_for(action->why, sent ? exchange->call.last : BECALM_OUTCOME_OK, &usual);
@@ -408,7 +374,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     } else if (exchange->no_means && action->why == BECALM_WHY_CANCELLED) {
         usual = (struct becalm_own_answer){503, "connection_limit_reached", "the gateway has no means left to connect"};
     }
-    bool grpc = becalm__grpc_is_type(h1_find(exchange->bytes, exchange->head, H1_CONTENT_TYPE));
+    bool grpc = becalm__grpc_is_type(head_find(exchange->head, FIELD_CONTENT_TYPE));
     struct own own = {
         .status = usual.status,
         .error = usual.error,
@@ -423,15 +389,14 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         .mark_reason = action->why,
         .grpc_status = grpc ? becalm_grpc_status_for(action->why) : BECALM_GRPC_NONE,
         .date = worker_date(worker),
-        .close = exchange->wants_close,
-        .head_only = exchange->is_head,
     };
     if (settings->explain) {
         own.explain = (struct becalm_text){told, explain(exchange, action, told)};
     }
     exchange->status = usual.status;
-    exchange->answer_bytes += own_write(&out, &own);
-    exchange->client_broke = !client_write(exchange->client, &(struct iovec){out.at, out.length}, 1);
+    struct becalm_text body = own_draft(&draft, &own, room);
+    draft.close = exchange->wants_close;
+    exchange_answer(exchange, &draft, body);
 }
 
 void answer_finish(struct exchange *exchange, const struct becalm_action *action)

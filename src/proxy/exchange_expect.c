@@ -19,9 +19,10 @@ struct expect {
 /* The body may come. False: the client's connection is broken; close it. */
 static bool say_continue(const struct exchange *exchange)
 {
-    static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    struct iovec part = {(char *)(uintptr_t)answer, sizeof answer - 1};
-    return client_write(exchange->client, &part, 1);
+    struct draft draft;
+    draft_begin(&draft, NULL, 0);
+    draft.status = 100;
+    return client_answer(exchange->client, &draft, exchange->head->version, (struct becalm_text){0});
 }
 
 static void waited(struct timer *timer)

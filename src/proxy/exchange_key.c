@@ -4,54 +4,54 @@
 #include "gateway_shared.h"
 #include "key_scope.h"
 
+#include "message/answer_head.h"
+
 #define STORED_MAX (1024u * 1024) /* a longer answer is passed on and not stored: its key is released */
 
 /* A stored answer, as it was, and the word that it was not made anew. */
 static void answer_stored(struct exchange *exchange, const struct store_answer *answer)
 {
-    struct worker *worker = exchange->worker;
     struct client *client = exchange->client;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
+    struct becalm_text body = {answer->bytes + answer->fields_length, answer->body_length};
+    /* Of what has no body the length is among its fields. */
+    bool has_length = !exchange->is_head && answer->status != 204 && answer->status != 304;
+    struct draft draft;
+    char values[512];
     bool keep = !exchange->wants_close;
-    bool is_head = exchange->is_head;
-    h1_put_status_begin(&out, answer->status);
-    h1_put(&out, (struct becalm_text){answer->bytes, answer->fields_length});
-    if (!is_head && answer->status != 204 && answer->status != 304) { /* else it is among its fields */
-        h1_put_number_field(&out, "content-length", answer->body_length);
-    }
-    h1_put_chars(&out, "proxy-status: becalm; details=\"replayed\"\r\n");
-    h1_put_chars(&out, keep ? "\r\n" : "connection: close\r\n\r\n");
-    struct iovec part[2] = {
-        {out.at, out.length},
-        {(char *)(uintptr_t)(answer->bytes + answer->fields_length), is_head ? 0 : answer->body_length},
-    };
+    draft_begin(&draft, values, sizeof values);
+    draft.status = answer->status;
+    draft.packed = (struct becalm_text){answer->bytes, answer->fields_length};
+    draft.close = !keep;
+    answer_head_add(&draft, &(struct answer_head){.length_known = has_length,
+                                                  .length = body.length,
+                                                  .note = ANSWER_NOTE_REPLAYED,
+                                                  .reason = "replayed"});
     meter_code(exchange->meter, answer->status);
-    bool written = !out.full && client_write(client, part, 2);
+    exchange_answer(exchange, &draft, body);
+    bool broken = exchange->client_broke;
     client_enter(client, CLIENT_BUSY);
     exchange->status = answer->status;
-    exchange->answer_bytes = part[1].iov_len;
     exchange_log(exchange, "replayed");
     exchange_discard(exchange);
-    if (written) {
-        client_done(client, keep);
-    } else {
+    if (broken) {
         client_close(client);
+    } else {
+        client_done(client, keep);
     }
 }
 
 enum key_verdict key_begin(struct exchange *exchange)
 {
     struct store *store = exchange->worker->gateway->store;
-    const char *bytes = exchange->bytes;
-    const struct h1_head *head = exchange->head;
+    const struct head *head = exchange->head;
     const struct snapshot_target *target = exchange->target;
     struct store_ask ask;
     struct becalm_text key;
     struct key_scope scope;
-    if (!exchange->keyed || !becalm_key_parse(h1_find(bytes, head, H1_IDEMPOTENCY_KEY), &key)) {
+    if (!exchange->keyed || !becalm_key_parse(head_find(head, FIELD_IDEMPOTENCY_KEY), &key)) {
         return KEY_GO; /* a safe method needs none */
     }
-    key_scope_read(&scope, target->rules->key_scope, exchange->host_name, bytes, head);
+    key_scope_read(&scope, target->rules->key_scope, exchange->host_name, head);
     struct store_request request = {
         .service = text_of(target->service->name),
         .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
@@ -90,10 +90,9 @@ void key_store_begin(struct exchange *exchange, const struct offer *offer)
     uint32_t status = offer->attempt->status;
     exchange->storing = store_keeps(status);
     if (exchange->storing) {
-        exchange->storing =
-            offer->head == NULL
-                ? buffered_add(exchange->worker, &exchange->stored, offer->fields.at, offer->fields.length)
-                : answer_fields(exchange->worker, offer->bytes, offer->head, &exchange->stored);
+        exchange->storing = offer->head == NULL ? buffered_add(exchange->worker, &exchange->stored, offer->fields.at,
+                                                               offer->fields.length)
+                                                : answer_fields(exchange->worker, offer->head, &exchange->stored);
         exchange->stored_fields = exchange->stored.length;
     }
 }

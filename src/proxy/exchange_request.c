@@ -4,6 +4,7 @@
 #include "gateway_shared.h"
 
 #include "http/text_internal.h"
+#include "message/answer_head.h"
 #include "unfilled.h"
 
 #include <stdlib.h>
@@ -11,32 +12,31 @@
 #include <strings.h>
 
 /* Never passed on as they came: what we write ourselves, and what only a trusted peer may say. */
-#define OURS                                                                                                     \
-    (H1_BIT(H1_HOST) | H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_EXPECT) | H1_BIT(H1_VIA) | H1_BIT(H1_DEADLINE_MS) | \
-     H1_BIT(H1_GRPC_TIMEOUT) | H1_BIT(H1_ENVOY_EXPECTED_MS) | H1_BIT(H1_ENVOY_ATTEMPT_COUNT) |                   \
-     H1_BIT(H1_GRPC_PREVIOUS_ATTEMPTS) | H1_BIT(H1_BECALM_RETRY) | H1_BIT(H1_BECALM_EXPLAIN) | H1_BIT(H1_BAGGAGE))
+#define OURS                                                                                                          \
+    (FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_CONTENT_LENGTH) | FIELD_BIT(FIELD_EXPECT) | FIELD_BIT(FIELD_VIA) |       \
+     FIELD_BIT(FIELD_DEADLINE_MS) | FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) |              \
+     FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT) | FIELD_BIT(FIELD_GRPC_PREVIOUS_ATTEMPTS) | FIELD_BIT(FIELD_BECALM_RETRY) | \
+     FIELD_BIT(FIELD_BECALM_EXPLAIN) | FIELD_BIT(FIELD_BAGGAGE))
 
 struct becalm_text exchange_method(const struct exchange *exchange)
 {
-    return (struct becalm_text){exchange->bytes + exchange->head->method, exchange->head->method_length};
+    return head_method(exchange->head);
 }
 
 /* The head's bytes and its fields, in the exchange itself if they fit. */
-bool exchange_copy_request(struct exchange *exchange, const char *bytes, const struct h1_head *head)
+bool exchange_copy_request(struct exchange *exchange, const struct head *head)
 {
-    size_t fields = offsetof(struct h1_head, field) + head->field_count * sizeof head->field[0];
-    size_t total = fields + head->length;
+    size_t total = head_copy_size(head);
     size_t room = EXCHANGE_BYTES - offsetof(struct exchange, space);
     char *at = exchange->space;
-    at += (size_t)(-(uintptr_t)at % _Alignof(struct h1_head));
+    at += (size_t)(-(uintptr_t)at % _Alignof(struct head));
     if (total + (size_t)(at - exchange->space) > room) {
         at = exchange->large = malloc(total);
         if (at == NULL) {
             return false;
         }
     }
-    exchange->head = memcpy(at, head, fields);
-    exchange->bytes = memcpy(at + fields, bytes, head->length);
+    exchange->head = head_copy(at, head);
     exchange->is_head = text_is(exchange_method(exchange), "HEAD");
     exchange->is_connect = text_is(exchange_method(exchange), "CONNECT");
     return true;
@@ -52,19 +52,19 @@ static bool names_host(const struct becalm_match *match)
 static bool has_header(const void *headers, const char *name, struct becalm_text value)
 {
     const struct exchange *exchange = headers;
-    return h1_has_value(exchange->bytes, exchange->head, (struct becalm_text){name, strlen(name)}, value);
+    return head_has_value(exchange->head, (struct becalm_text){name, strlen(name)}, value);
 }
 
 bool exchange_route(struct exchange *exchange, struct route *route)
 {
-    const struct h1_head *head = exchange->head;
-    struct becalm_text target = {exchange->bytes + head->target, head->target_length};
+    const struct head *head = exchange->head;
+    struct becalm_text target = head_target(head);
     struct h1_target parts = {.path = target}; /* as most are */
     if (target.at[0] != '/' && !h1_target_split(target, exchange->is_connect, &parts)) {
         return false;
     }
     exchange->path = parts.path;
-    exchange->host_name = parts.authority.at != NULL ? parts.authority : h1_find(exchange->bytes, head, H1_HOST);
+    exchange->host_name = parts.authority.at != NULL ? parts.authority : head_find(head, FIELD_HOST);
     *route = route_find(exchange->view->snapshot->routes, &(struct route_request){
                                                               .host = exchange->host_name,
                                                               .path = exchange->path,
@@ -104,7 +104,7 @@ bool exchange_port_fits(const struct exchange *exchange, const struct becalm_ser
 {
     const char *host = service->match.host == NULL ? service->name : service->match.host;
     uint32_t port = port_of(exchange->host_name);
-    if (exchange->bytes[exchange->head->target] == '/' || exchange->is_connect || port == 0 || port == 80 ||
+    if (head_target(exchange->head).at[0] == '/' || exchange->is_connect || port == 0 || port == 80 ||
         !names_host(&service->match) || strcmp(host, "*") == 0 ||
         port_of((struct becalm_text){host, strlen(host)}) != 0) {
         return true;
@@ -127,7 +127,7 @@ bool exchange_may_repeat(const struct exchange *exchange)
 
 uint32_t exchange_attempt_from_above(const struct exchange *exchange)
 {
-    struct becalm_text value = h1_find(exchange->bytes, exchange->head, H1_ENVOY_ATTEMPT_COUNT);
+    struct becalm_text value = head_find(exchange->head, FIELD_ENVOY_ATTEMPT_COUNT);
     uint32_t count = 0;
     for (size_t i = 0; i < value.length; i++) {
         if (value.at[i] < '0' || value.at[i] > '9' || count > 100000) {
@@ -142,108 +142,116 @@ uint32_t exchange_attempt_from_above(const struct exchange *exchange)
 bool exchange_loops(const struct exchange *exchange)
 {
     const char *id = exchange->worker->gateway->id;
-    if (!h1_has(exchange->head, H1_VIA)) {
+    if (!head_has(exchange->head, FIELD_VIA)) {
         return false;
     }
     for (uint32_t i = 0; i < exchange->head->field_count; i++) {
-        const struct h1_field *field = &exchange->head->field[i];
-        struct becalm_text value = h1_value(exchange->bytes, field);
-        if (field->id == H1_VIA && memmem(value.at, value.length, id, strlen(id)) != NULL) {
+        const struct field *field = &exchange->head->field[i];
+        struct becalm_text value = field_value(exchange->head, field);
+        if (field->id == FIELD_VIA && memmem(value.at, value.length, id, strlen(id)) != NULL) {
             return true;
         }
     }
     return false;
 }
 
-static void put_via(struct h1_out *out, const struct exchange *exchange)
+static void add_via(struct draft *draft, const struct exchange *exchange)
 {
-    const struct h1_head *head = exchange->head;
-    h1_put_chars(out, "via: ");
-    for (uint32_t i = 0; h1_has(head, H1_VIA) && i < head->field_count; i++) {
-        if (head->field[i].id == H1_VIA) {
-            h1_put(out, h1_value(exchange->bytes, &head->field[i]));
-            h1_put_chars(out, ", ");
+    const struct head *head = exchange->head;
+    struct text_sink *values = &draft->values;
+    size_t from = values->length;
+    for (uint32_t i = 0; head_has(head, FIELD_VIA) && i < head->field_count; i++) {
+        if (head->field[i].id == FIELD_VIA) {
+            text_put(values, field_value(head, &head->field[i]));
+            text_put_chars(values, ", ");
         }
     }
-    h1_put_chars(out, head->minor == 0 ? "1.0 becalm (" : "1.1 becalm (");
-    h1_put_chars(out, exchange->worker->gateway->id);
-    h1_put_chars(out, ")\r\n");
+    text_put_chars(values, answer_head_via(head->version));
+    text_put_chars(values, " (");
+    text_put_chars(values, exchange->worker->gateway->id);
+    text_put_chars(values, ")");
+    draft_add_made(draft, "via", from);
 }
 
-static void put_deadline(struct h1_out *out, const char *name, enum becalm_deadline_dialect dialect, becalm_ns left)
+static void add_deadline(struct draft *draft, const char *name, enum becalm_deadline_dialect dialect, becalm_ns left)
 {
     UNFILLED char value[24];
-    h1_put_field(out, name, (struct becalm_text){value, becalm_deadline_write(dialect, left, value, sizeof value)});
+    size_t from = draft->values.length;
+    text_put(&draft->values, (struct becalm_text){value, becalm_deadline_write(dialect, left, value, sizeof value)});
+    draft_add_made(draft, name, from);
+}
+
+/* Is this member of baggage the deadline, which is made anew? */
+static bool is_deadline_member(struct becalm_text member)
+{
+    return text_take_word(&member, "deadline-ms") && (text_ended(member) || memchr("= \t;", member.at[0], 4) != NULL);
+}
+
+/* The members of one line as they came, but for the deadline. */
+static void put_members(struct text_sink *values, size_t from, struct becalm_text list)
+{
+    while (!text_ended(list)) {
+        const char *comma = memchr(list.at, ',', list.length);
+        struct becalm_text member = {list.at, comma == NULL ? list.length : (size_t)(comma - list.at)};
+        text_skip(&list, member.length);
+        text_take(&list, ',');
+        text_skip_blanks(&member);
+        if (!text_ended(member) && !is_deadline_member(member)) {
+            text_put_chars(values, values->length > from ? "," : "");
+            text_put(values, member);
+        }
+    }
 }
 
 /* The members of baggage as they came, with the deadline made anew if there was one. */
-static void put_baggage(struct h1_out *out, const struct exchange *exchange, becalm_ns left)
+static __attribute__((noinline)) void add_baggage(struct draft *draft, const struct exchange *exchange, becalm_ns left)
 {
-    const struct h1_head *head = exchange->head;
-    static const char member[] = "deadline-ms";
-    for (uint32_t i = 0; h1_has(head, H1_BAGGAGE) && i < head->field_count; i++) {
-        if (head->field[i].id != H1_BAGGAGE) {
-            continue;
+    const struct head *head = exchange->head;
+    struct text_sink *values = &draft->values;
+    size_t from = values->length;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        if (head->field[i].id == FIELD_BAGGAGE) {
+            put_members(values, from, field_value(head, &head->field[i]));
         }
-        struct becalm_text value = h1_value(exchange->bytes, &head->field[i]);
-        const char *at = value.at;
-        const char *end = value.at + value.length;
-        bool any = false;
-        while (at < end) {
-            const char *comma = memchr(at, ',', (size_t)(end - at));
-            const char *stop = comma == NULL ? end : comma;
-            const char *name = at;
-            while (name < stop && (*name == ' ' || *name == '\t')) {
-                name++;
-            }
-            size_t length = (size_t)(stop - name);
-            bool deadline = length >= sizeof member - 1 && memcmp(name, member, sizeof member - 1) == 0 &&
-                            (length == sizeof member - 1 || memchr("= \t;", name[sizeof member - 1], 4) != NULL);
-            if (!deadline && length > 0) {
-                h1_put_chars(out, any ? "," : "baggage: ");
-                h1_put(out, (struct becalm_text){name, length});
-                any = true;
-            }
-            at = comma == NULL ? end : comma + 1;
-        }
-        if ((exchange->dialects & BECALM_DEADLINE_BAGGAGE) != 0) {
-            char text[24];
-            size_t length = becalm_deadline_write(BECALM_DEADLINE_BAGGAGE, left, text, sizeof text);
-            h1_put_chars(out, any ? ",deadline-ms=" : "baggage: deadline-ms=");
-            h1_put(out, (struct becalm_text){text, length});
-            any = true;
-        }
-        if (any) {
-            h1_put_chars(out, "\r\n");
-        }
+    }
+    if ((exchange->dialects & BECALM_DEADLINE_BAGGAGE) != 0) {
+        char text[24];
+        size_t length = becalm_deadline_write(BECALM_DEADLINE_BAGGAGE, left, text, sizeof text);
+        text_put_chars(values, values->length > from ? ",deadline-ms=" : "deadline-ms=");
+        text_put(values, (struct becalm_text){text, length});
+    }
+    if (values->length > from) {
+        draft_add_made(draft, "baggage", from);
     }
 }
 
-static void put_time_left(struct h1_out *out, const struct exchange *exchange, const struct attempt *attempt)
+static void add_time_left(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt)
 {
     becalm_ns left = becalm_ns_left(exchange->worker->loop.now, attempt->timeout_at);
     if (left != BECALM_NEVER) {
-        put_deadline(out, "x-request-deadline-ms", BECALM_DEADLINE_REQUEST, left);
+        add_deadline(draft, "x-request-deadline-ms", BECALM_DEADLINE_REQUEST, left);
         if ((exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
-            put_deadline(out, "grpc-timeout", BECALM_DEADLINE_GRPC, left);
+            add_deadline(draft, "grpc-timeout", BECALM_DEADLINE_GRPC, left);
         }
         if ((exchange->dialects & BECALM_DEADLINE_ENVOY) != 0) {
-            put_deadline(out, "x-envoy-expected-rq-timeout-ms", BECALM_DEADLINE_ENVOY, left);
+            add_deadline(draft, "x-envoy-expected-rq-timeout-ms", BECALM_DEADLINE_ENVOY, left);
         }
     }
-    put_baggage(out, exchange, left);
+    if (head_has(exchange->head, FIELD_BAGGAGE)) {
+        add_baggage(draft, exchange, left);
+    }
 }
 
 /* A length that is not known beforehand, and trailers, need chunks. */
 bool exchange_sends_chunks(const struct exchange *exchange)
 {
-    return exchange->head->framing == H1_CHUNKED && (exchange->body_streams || bytes_left(&exchange->trailers) > 0);
+    return exchange->head->framing == BODY_OPEN && (exchange->body_streams || bytes_left(&exchange->trailers) > 0);
 }
 
-const char *exchange_switch_wrong(const struct exchange *exchange, const char *bytes, const struct h1_head *head)
+const char *exchange_switch_wrong(const struct exchange *exchange, const struct head *head)
 {
-    struct becalm_text asked = h1_find(exchange->bytes, exchange->head, H1_UPGRADE);
-    struct becalm_text given = h1_find(bytes, head, H1_UPGRADE);
+    struct becalm_text asked = head_find(exchange->head, FIELD_UPGRADE);
+    struct becalm_text given = head_find(head, FIELD_UPGRADE);
     if (!exchange->upgrades || !head->one_protocol || asked.length != given.length ||
         strncasecmp(asked.at, given.at, asked.length) != 0) {
         return "101 without a request for this upgrade";
@@ -254,72 +262,57 @@ const char *exchange_switch_wrong(const struct exchange *exchange, const char *b
 /* Most messages have none: only those that do pay for a head on the stack. */
 __attribute__((noinline)) const char *exchange_trailers_wrong(const struct bytes *trailers)
 {
-    UNFILLED struct h1_head head;
+    UNFILLED struct head head;
     return h1_parse_trailers(trailers->at, bytes_left(trailers), &head).what;
 }
 
-void exchange_put_trailers(struct h1_out *out, const struct bytes *trailers, bool names_fields)
+void exchange_put_trailers(struct text_sink *out, const struct bytes *trailers, bool names_fields)
 {
-    struct h1_head head;
+    struct head head;
     size_t length = bytes_left(trailers);
     if (length > 0 && !names_fields && h1_parse_trailers(trailers->at, length, &head).kind == H1_OK) {
-        h1_put_fields(out, trailers->at, &head, 0);
+        h1_put_fields(out, &head, 0);
     }
 }
 
 /* How long the body is. One that was collected is sent with its length, however it came, unless trailers follow it. */
-static void put_framing(struct h1_out *out, const struct exchange *exchange)
+static void add_framing(struct draft *draft, const struct exchange *exchange)
 {
-    const struct h1_head *head = exchange->head;
-    if (head->framing == H1_NO_BODY) {
-        if (h1_has(head, H1_CONTENT_LENGTH)) {
-            h1_put_chars(out, "content-length: 0\r\n");
+    const struct head *head = exchange->head;
+    if (head->framing == BODY_NONE) {
+        if (head_has(head, FIELD_CONTENT_LENGTH)) {
+            draft_add_chars(draft, "content-length", "0");
         }
     } else if (exchange_sends_chunks(exchange)) {
-        h1_put_chars(out, "transfer-encoding: chunked\r\n");
+        draft->framing = BODY_OPEN;
     } else {
-        h1_put_number_field(out, "content-length",
-                            exchange->body_streams ? head->content_length : bytes_left(&exchange->body));
+        draft->framing = BODY_LENGTH;
+        draft_add_number(draft, "content-length",
+                         exchange->body_streams ? head->content_length : bytes_left(&exchange->body));
     }
 }
 
-/* What is for the connection to the host alone, and the head's end. Our own TE says what the client's did: trailers
- * pass through here. */
-static void put_connection(struct h1_out *out, const struct exchange *exchange)
+void exchange_draft_request(struct exchange *exchange, const struct attempt *attempt, struct draft *draft)
 {
-    bool trailers = exchange->head->te_trailers;
+    const struct head *head = exchange->head;
+    draft_begin(draft, exchange->worker->out + WORKER_VALUES, WORKER_TRAILERS - WORKER_VALUES);
+    draft->method = exchange_method(exchange);
+    draft->path = exchange->path;
+    draft->authority = exchange->host_name.length > 0 ? exchange->host_name : text_of(exchange->target->service->name);
+    draft->passed = head;
+    draft->skip = OURS;
+    draft->te_trailers = head->te_trailers; /* our own TE says what the client's did: trailers pass through here */
     if (exchange->upgrades) {
-        h1_put_chars(out, trailers ? "te: trailers\r\nconnection: te, upgrade\r\n" : "connection: upgrade\r\n");
-        h1_put_field(out, "upgrade", h1_find(exchange->bytes, exchange->head, H1_UPGRADE));
-    } else if (trailers) {
-        h1_put_chars(out, "te: trailers\r\nconnection: te\r\n");
+        draft->upgrade = head_find(head, FIELD_UPGRADE);
     }
-    h1_put_chars(out, "\r\n");
-}
-
-void exchange_write_request(struct exchange *exchange, const struct attempt *attempt, struct h1_out *out)
-{
-    const struct h1_head *head = exchange->head;
-    h1_put(out, exchange_method(exchange));
-    h1_put_chars(out, " ");
-    h1_put(out, exchange->path);
-    h1_put_chars(out, " HTTP/1.1\r\nhost: ");
-    if (exchange->host_name.length > 0) {
-        h1_put(out, exchange->host_name);
-    } else {
-        h1_put_chars(out, exchange->target->service->name);
-    }
-    h1_put_chars(out, "\r\n");
-    h1_put_fields(out, exchange->bytes, head, OURS);
-    put_framing(out, exchange);
+    add_framing(draft, exchange);
     if (exchange->expect != NULL) {
-        h1_put_chars(out, "expect: 100-continue\r\n");
+        draft_add_chars(draft, "expect", "100-continue");
     }
-    put_via(out, exchange);
-    put_time_left(out, exchange, attempt);
-    h1_put_number_field(out, "x-envoy-attempt-count", attempt->number + 1);
+    add_via(draft, exchange);
+    add_time_left(draft, exchange, attempt);
+    draft_add_number(draft, "x-envoy-attempt-count", attempt->number + 1);
     if (attempt->number > 0 && (exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
-        h1_put_number_field(out, "grpc-previous-rpc-attempts", attempt->number);
+        draft_add_number(draft, "grpc-previous-rpc-attempts", attempt->number);
     }
-    put_connection(out, exchange);
 }

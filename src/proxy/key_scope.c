@@ -64,17 +64,17 @@ static bool same_name(struct becalm_text name, const char *wanted)
     return true;
 }
 
-static bool counts(const char *bytes, const struct h1_field *field, const char *name)
+static bool counts(const struct head *head, const struct field *field, const char *name)
 {
-    return !field->hop && same_name(h1_name(bytes, field), name);
+    return !field->hop && same_name(field_name(head, field), name);
 }
 
-static void add_lines(struct key_scope *scope, const char *name, const char *bytes, const struct h1_head *head)
+static void add_lines(struct key_scope *scope, const char *name, const struct head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
-        if (counts(bytes, &head->field[i], name)) {
+        if (counts(head, &head->field[i], name)) {
             add(scope, chars(name));
-            add(scope, h1_value(bytes, &head->field[i]));
+            add(scope, field_value(head, &head->field[i]));
         }
     }
 }
@@ -103,35 +103,35 @@ static bool add_cookies(struct key_scope *scope, const char *wanted, struct beca
     }
 }
 
-static void add_cookie(struct key_scope *scope, const char *wanted, const char *bytes, const struct h1_head *head)
+static void add_cookie(struct key_scope *scope, const char *wanted, const struct head *head)
 {
     size_t before = scope->count;
     for (uint32_t i = 0; i < head->field_count; i++) {
-        if (counts(bytes, &head->field[i], "cookie") && !add_cookies(scope, wanted, h1_value(bytes, &head->field[i]))) {
+        if (counts(head, &head->field[i], "cookie") &&
+            !add_cookies(scope, wanted, field_value(head, &head->field[i]))) {
             scope->count = before;
             add(scope, (struct becalm_text){0}); /* no value is absent, so that this list is none of values */
-            add_lines(scope, "cookie", bytes, head);
+            add_lines(scope, "cookie", head);
             return;
         }
     }
 }
 
-void key_scope_read(struct key_scope *scope, const char *word, struct becalm_text host, const char *bytes,
-                    const struct h1_head *head)
+void key_scope_read(struct key_scope *scope, const char *word, struct becalm_text host, const struct head *head)
 {
     struct becalm_text rest = chars(word);
     scope->count = 0;
     add(scope, host_normal(host, scope->host));
     add(scope, rest);
     if (text_take_word(&rest, "header:")) {
-        add_lines(scope, rest.at, bytes, head);
+        add_lines(scope, rest.at, head);
     } else if (text_take_word(&rest, "cookie:")) {
-        add_cookie(scope, rest.at, bytes, head);
+        add_cookie(scope, rest.at, head);
     } else if (text_is(rest, "authorization")) {
-        add_lines(scope, "authorization", bytes, head);
+        add_lines(scope, "authorization", head);
     } else if (text_is(rest, "credentials")) {
-        add_lines(scope, "authorization", bytes, head);
-        add_lines(scope, "cookie", bytes, head);
-        add_lines(scope, "x-api-key", bytes, head);
+        add_lines(scope, "authorization", head);
+        add_lines(scope, "cookie", head);
+        add_lines(scope, "x-api-key", head);
     }
 }

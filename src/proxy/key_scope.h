@@ -11,10 +11,10 @@
  * services behind a gateway interface can't tell them apart. `cookie:NAME` reads cookies strictly, and where that fails
  * all lines of Cookie count as they are. */
 
-#include "h1/h1.h"
+#include "message/head.h"
 
 #define KEY_SCOPE_HOST 512u /* a longer host counts as it came; DNS has none */
-#define KEY_SCOPE_MAX  (3 + 2 * H1_FIELDS_MAX)
+#define KEY_SCOPE_MAX  (3 + 2 * HEAD_FIELDS_MAX)
 
 /* Points into itself, the request and the policy. */
 struct key_scope {
@@ -24,7 +24,6 @@ struct key_scope {
 };
 
 /* `scope` is a keyScope that the loader took. */
-void key_scope_read(struct key_scope *, const char *scope, struct becalm_text host, const char *bytes,
-                    const struct h1_head *);
+void key_scope_read(struct key_scope *, const char *scope, struct becalm_text host, const struct head *);
 
 #endif

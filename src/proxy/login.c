@@ -42,11 +42,11 @@ bool login_named(struct becalm_text value)
     return false;
 }
 
-bool login__seen(const char *bytes, const struct h1_head *head, uint64_t names)
+bool login__seen(const struct head *head, uint64_t names)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
-        const struct h1_field *field = &head->field[i];
-        if ((names >> field->id & 1) != 0 && login_named(h1_value(bytes, field))) {
+        const struct field *field = &head->field[i];
+        if ((names >> field->id & 1) != 0 && login_named(field_value(head, field))) {
             return true;
         }
     }

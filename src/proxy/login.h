@@ -6,16 +6,16 @@
  * request: whoever is sent on it afterwards is taken for the one who logged in. So a connection to a host on which such
  * a login was seen, or only offered, belongs to its client from then on. */
 
-#include "h1/h1.h"
+#include "message/head.h"
 
-#define LOGIN_ASKED  (H1_BIT(H1_AUTHORIZATION) | H1_BIT(H1_PROXY_AUTHORIZATION))   /* by a request */
-#define LOGIN_WANTED (H1_BIT(H1_WWW_AUTHENTICATE) | H1_BIT(H1_PROXY_AUTHENTICATE)) /* by an answer */
+#define LOGIN_ASKED  (FIELD_BIT(FIELD_AUTHORIZATION) | FIELD_BIT(FIELD_PROXY_AUTHORIZATION))   /* by a request */
+#define LOGIN_WANTED (FIELD_BIT(FIELD_WWW_AUTHENTICATE) | FIELD_BIT(FIELD_PROXY_AUTHENTICATE)) /* by an answer */
 
 /* Does one of these fields name such a scheme, in any of its lines and challenges? */
-bool login__seen(const char *bytes, const struct h1_head *, uint64_t names);
-static inline bool login_seen(const char *bytes, const struct h1_head *head, uint64_t names)
+bool login__seen(const struct head *, uint64_t names);
+static inline bool login_seen(const struct head *head, uint64_t names)
 {
-    return (head->seen & names) != 0 && login__seen(bytes, head, names);
+    return (head->seen & names) != 0 && login__seen(head, names);
 }
 
 /* For tests: one value. */

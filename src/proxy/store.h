@@ -48,7 +48,7 @@ static inline bool store_keeps(uint32_t status)
     return status < 500 && status != 429 && status != 401 && status != 403;
 }
 
-/* An answer: its status, its fields rebuilt as "name: value\r\n" lines, its body. */
+/* An answer: its status, its fields as message/packed.h has them, its body. */
 struct store_result {
     uint32_t status;
     struct becalm_text fields;

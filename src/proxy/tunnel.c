@@ -8,6 +8,7 @@
 #include "websocket.h"
 
 #include "container.h"
+#include "message/answer_head.h"
 
 #include <stdlib.h>
 #include <strings.h>
@@ -239,26 +240,19 @@ static void far_ready(struct source *source, uint32_t events)
 }
 
 /* The answer to the client: 101 with the host's fields and the first bytes behind them, or CONNECT's. */
-static bool put_answer(struct exchange *exchange, const char *bytes, size_t length)
+static bool put_answer(struct exchange *exchange, const struct head *head, struct becalm_text behind)
 {
-    struct worker *worker = exchange->worker;
-    struct h1_out out = {.at = worker->out, .size = WORKER_OUT};
-    size_t head_length = 0;
-    if (bytes == NULL) {
-        h1_put_chars(&out, "HTTP/1.1 200 Connection established\r\n\r\n");
-    } else {
-        head_length = worker->head.length;
-        h1_put_status_line(&out, 101, h1_phrase(bytes, &worker->head));
-        h1_put_fields(&out, bytes, &worker->head, 0);
-        h1_put_chars(&out, "via: 1.1 becalm\r\nconnection: upgrade\r\n");
-        h1_put_field(&out, "upgrade", h1_find(bytes, &worker->head, H1_UPGRADE));
-        h1_put_chars(&out, "\r\n");
+    static const char established[] = "Connection established";
+    struct draft draft;
+    draft_begin(&draft, NULL, 0);
+    draft.status = head == NULL ? 200 : 101;
+    draft.phrase = head == NULL ? text_of(established) : head_phrase(head);
+    if (head != NULL) {
+        draft.passed = head;
+        draft.upgrade = head_find(head, FIELD_UPGRADE);
+        answer_head_add(&draft, &(struct answer_head){.passes = true, .passed = head->version});
     }
-    struct iovec part[2] = {
-        {out.at, out.length},
-        {(char *)(uintptr_t)(bytes == NULL ? "" : bytes + head_length), length - head_length},
-    };
-    return client_write(exchange->client, part, 2);
+    return client_answer(exchange->client, &draft, HTTP_1_1, behind);
 }
 
 static bool is_websocket(struct becalm_text protocol)
@@ -266,7 +260,7 @@ static bool is_websocket(struct becalm_text protocol)
     return protocol.length == 9 && strncasecmp(protocol.at, "websocket", 9) == 0;
 }
 
-void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char *bytes, size_t length)
+void tunnel_open(struct exchange *exchange, struct attempt *attempt, const struct head *head, struct becalm_text behind)
 {
     struct client *client = exchange->client;
     struct loop *loop = &exchange->worker->loop;
@@ -274,7 +268,6 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
     struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_OK, .status = attempt->status};
     bool fine = tunnel != NULL;
-    size_t head_length = bytes == NULL ? 0 : exchange->worker->head.length;
     BECALM_ASSERT(client != NULL); /* only a call that holds a key outlives its client, and a tunnel holds none */
     loop_forget(loop, &upstream->wire.source);
     if (fine) {
@@ -285,11 +278,11 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const char 
         exchange->tunnel_place = attempt->tunnel_place = false;
         wire_again(&tunnel->far);
         upstream->wire = (struct wire){.source = {.ready = upstream->wire.source.ready, .fd = -1}};
-        tunnel->websocket = bytes != NULL && is_websocket(h1_find(bytes, &exchange->worker->head, H1_UPGRADE));
+        tunnel->websocket = head != NULL && is_websocket(head_find(head, FIELD_UPGRADE));
         if (tunnel->websocket) {
-            websocket_follow(&tunnel->in, bytes + head_length, length - head_length);
+            websocket_follow(&tunnel->in, behind.at, behind.length);
         }
-        fine = put_answer(exchange, bytes, length);
+        fine = put_answer(exchange, head, behind);
     }
     upstream->attempt = NULL;
     attempt->upstream = NULL;

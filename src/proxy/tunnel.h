@@ -6,6 +6,8 @@
  * waits for the slower side, and holds at most one read of it. The call is over when the tunnel opens: it holds no slot
  * of the limit. */
 
+#include <becalm/http.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,10 +15,11 @@
 struct attempt;
 struct exchange;
 struct tunnel;
+struct head;
 
-/* The attempt's connection becomes the far end; the exchange has a client. `bytes` is a 101 answer's head and what came
- * behind it; NULL: the answer to a CONNECT. */
-void tunnel_open(struct exchange *, struct attempt *, const char *bytes, size_t length);
+/* The attempt's connection becomes the far end; the exchange has a client. `head` is a 101 answer's, and
+ * `behind` came behind it; NULL: the answer to a CONNECT. */
+void tunnel_open(struct exchange *, struct attempt *, const struct head *head, struct becalm_text behind);
 
 /* The client's socket can do something. */
 void tunnel_ready(struct tunnel *, uint32_t events);

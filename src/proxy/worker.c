@@ -10,6 +10,7 @@
 #include "tunnel.h"
 
 #include "container.h"
+#include "message/date.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,7 +331,7 @@ struct becalm_text worker_date(struct worker *worker)
     int64_t second = (int64_t)(worker->loop.wall / BECALM_S);
     if (second != worker->date_second) {
         worker->date_second = second;
-        h1_date(worker->date, second);
+        date_write(worker->date, second);
     }
     return (struct becalm_text){worker->date, 29};
 }

@@ -24,6 +24,10 @@
     (192u * 1024) /* heads that are being written: twice the largest that comes in, and our own fields \
                    */
 
+/* Where in `out` the values of a request's head are made, and its trailers. */
+#define WORKER_VALUES   (WORKER_OUT / 2)
+#define WORKER_TRAILERS (WORKER_OUT - 2 * H1_TRAILER_BYTES)
+
 struct gateway;
 struct client;
 struct listener;
@@ -65,7 +69,7 @@ struct worker {
     struct decisions decisions;
     char *in;
     char *out;
-    struct h1_head head; /* of the message that is being read */
+    struct head head; /* of the message that is being read */
     struct upstream_host *hosts;
     struct listener *listeners;
     struct client *clients;

@@ -51,7 +51,7 @@ static inline void check_text(struct becalm_text actual, const char *expected)
 /* A head as it is after h1_parse_*(), with its bytes. */
 struct lab {
     struct becalm_text bytes;
-    struct h1_head head;
+    struct head head;
     struct h1_verdict verdict;
 };
 

@@ -26,7 +26,7 @@ static void decode_append(struct decoded *d, const struct h1_piece *piece)
 }
 
 /* Feeds bytes in parts of this length, each in memory of its own. */
-static void decode(struct decoded *d, const struct h1_head *head, struct becalm_text bytes, size_t part)
+static void decode(struct decoded *d, const struct head *head, struct becalm_text bytes, size_t part)
 {
     struct h1_body body;
     h1_body_init(&body, head);
@@ -53,7 +53,7 @@ static void decode(struct decoded *d, const struct h1_head *head, struct becalm_
 }
 
 /* At once, and in parts of every length: the same must come of it. */
-static void decode_all_ways(struct decoded *d, const struct h1_head *head, struct becalm_text bytes)
+static void decode_all_ways(struct decoded *d, const struct head *head, struct becalm_text bytes)
 {
     static struct decoded again;
     decode(d, head, bytes, bytes.length + 1);
@@ -70,12 +70,12 @@ static void decode_all_ways(struct decoded *d, const struct h1_head *head, struc
     }
 }
 
-static const struct h1_head chunked = {.framing = H1_CHUNKED};
-static const struct h1_head chunked_answer = {.framing = H1_CHUNKED, .status = 200};
+static const struct head chunked = {.framing = BODY_OPEN};
+static const struct head chunked_answer = {.framing = BODY_OPEN, .status = 200};
 
 static void test_h1_body__none_is_over_at_once(void **state)
 {
-    static const struct h1_head heads[] = {{.framing = H1_NO_BODY}, {.framing = H1_LENGTH, .content_length = 0}};
+    static const struct head heads[] = {{.framing = BODY_NONE}, {.framing = BODY_LENGTH, .content_length = 0}};
     (void)state;
     for (size_t i = 0; i < COUNT(heads); i++) {
         struct h1_body body;
@@ -92,11 +92,11 @@ static void test_h1_body__of_a_length_leaves_the_next_message_alone(void **state
 {
     static struct decoded d;
     (void)state;
-    decode_all_ways(&d, &(struct h1_head){.framing = H1_LENGTH, .content_length = 5}, text("helloGET / HTTP/1.1"));
+    decode_all_ways(&d, &(struct head){.framing = BODY_LENGTH, .content_length = 5}, text("helloGET / HTTP/1.1"));
     check_eq_u64(d.last, H1_PIECE_END);
     check_eq_u64(d.used, 5);
     check_text((struct becalm_text){d.data, d.data_length}, "hello");
-    decode_all_ways(&d, &(struct h1_head){.framing = H1_LENGTH, .content_length = 6}, text("hello"));
+    decode_all_ways(&d, &(struct head){.framing = BODY_LENGTH, .content_length = 6}, text("hello"));
     check_eq_u64(d.last, H1_PIECE_NONE);
     check_eq_u64(d.data_length, 5);
 }
@@ -106,16 +106,16 @@ static void test_h1_body__until_close_ends_with_the_connection_alone(void **stat
     static struct decoded d;
     struct h1_body body;
     (void)state;
-    decode_all_ways(&d, &(struct h1_head){.framing = H1_UNTIL_CLOSE}, text("0\r\n\r\n"));
+    decode_all_ways(&d, &(struct head){.framing = BODY_UNTIL_CLOSE}, text("0\r\n\r\n"));
     check_eq_u64(d.last, H1_PIECE_NONE);
     check_eq_u64(d.data_length, 5);
-    h1_body_init(&body, &(struct h1_head){.framing = H1_UNTIL_CLOSE});
+    h1_body_init(&body, &(struct head){.framing = BODY_UNTIL_CLOSE});
     check_true(!body.ended && h1_body_closed(&body) && body.ended);
 }
 
 static void test_h1_body__cut_short_is_not_whole(void **state)
 {
-    static const struct h1_head heads[] = {{.framing = H1_CHUNKED}, {.framing = H1_LENGTH, .content_length = 6}};
+    static const struct head heads[] = {{.framing = BODY_OPEN}, {.framing = BODY_LENGTH, .content_length = 6}};
     (void)state;
     for (size_t i = 0; i < COUNT(heads); i++) {
         struct h1_body body;

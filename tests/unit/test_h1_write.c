@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "h1_lab.h"
+#include "message/date.h"
+#include "message/phrase.h"
 
 #include <time.h>
 
-static void check_out(const struct h1_out *out, const char *expected)
+static void check_out(const struct text_sink *out, const char *expected)
 {
     check_text((struct becalm_text){out->at, out->length}, expected);
     check_true(!out->full);
@@ -12,17 +14,17 @@ static void check_out(const struct h1_out *out, const char *expected)
 static void test_h1_put__texts_numbers_and_fields(void **state)
 {
     char bytes[128];
-    struct h1_out out = {.at = bytes, .size = sizeof bytes};
+    struct text_sink out = {.at = bytes, .size = sizeof bytes};
     (void)state;
     check_out(&out, "");
-    h1_put(&out, text(NULL));
-    h1_put_chars(&out, "");
+    text_put(&out, text(NULL));
+    text_put_chars(&out, "");
     check_out(&out, "");
-    h1_put(&out, text("a"));
-    h1_put_chars(&out, "bc ");
-    h1_put_number(&out, 0);
-    h1_put_chars(&out, " ");
-    h1_put_number(&out, UINT64_MAX);
+    text_put(&out, text("a"));
+    text_put_chars(&out, "bc ");
+    text_put_number(&out, 0);
+    text_put_chars(&out, " ");
+    text_put_number(&out, UINT64_MAX);
     h1_put_field(&out, "", text(""));
     h1_put_field(&out, "X", text(NULL));
     h1_put_field(&out, "Y", text("z"));
@@ -35,12 +37,12 @@ static void test_h1_put__what_does_not_fit_is_left_out_and_said(void **state)
     for (size_t size = 0; size <= 6; size++) {
         char *bytes = malloc(size + 1);
         assert_non_null(bytes);
-        struct h1_out out = {.at = bytes, .size = size};
+        struct text_sink out = {.at = bytes, .size = size};
         h1_put_field(&out, "X", text("y"));
         check_eq_u64(out.full, size < 6);
         check_eq_u64(out.length, size < 6 ? 0 : 6);
-        out = (struct h1_out){.at = bytes, .size = size};
-        h1_put_chars(&out, "123456");
+        out = (struct text_sink){.at = bytes, .size = size};
+        text_put_chars(&out, "123456");
         check_eq_u64(out.full, size < 6);
         free(bytes);
     }
@@ -52,16 +54,16 @@ static void test_h1_put_status__every_number_from_100_to_999(void **state)
     for (uint32_t status = 100; status <= 999; status++) {
         struct lab lab;
         char bytes[64];
-        struct h1_out out = {.at = bytes, .size = sizeof bytes - 1};
+        struct text_sink out = {.at = bytes, .size = sizeof bytes - 1};
         h1_put_status(&out, status);
-        h1_put_chars(&out, "\r\n");
+        text_put_chars(&out, "\r\n");
         bytes[out.length] = '\0';
         answer_of(&lab, bytes);
         check_eq_u64(lab.head.status, status);
         lab_drop(&lab);
     }
     char bytes[64];
-    struct h1_out out = {.at = bytes, .size = sizeof bytes};
+    struct text_sink out = {.at = bytes, .size = sizeof bytes};
     h1_put_status(&out, 200);
     h1_put_status(&out, 299);
     check_out(&out, "HTTP/1.1 200 OK\r\nHTTP/1.1 299 \r\n");
@@ -70,26 +72,26 @@ static void test_h1_put_status__every_number_from_100_to_999(void **state)
 static void test_h1_status_phrase__is_empty_for_unknown_ones(void **state)
 {
     (void)state;
-    check_eq_str(h1_status_phrase(503), "Service Unavailable");
-    check_eq_str(h1_status_phrase(511), "Network Authentication Required");
-    check_eq_str(h1_status_phrase(100), "Continue");
-    check_eq_str(h1_status_phrase(299), "");
-    check_eq_str(h1_status_phrase(0), "");
-    check_eq_str(h1_status_phrase(99), "");
-    check_eq_str(h1_status_phrase(512), "");
-    check_eq_str(h1_status_phrase(UINT32_MAX), "");
+    check_eq_str(status_phrase(503), "Service Unavailable");
+    check_eq_str(status_phrase(511), "Network Authentication Required");
+    check_eq_str(status_phrase(100), "Continue");
+    check_eq_str(status_phrase(299), "");
+    check_eq_str(status_phrase(0), "");
+    check_eq_str(status_phrase(99), "");
+    check_eq_str(status_phrase(512), "");
+    check_eq_str(status_phrase(UINT32_MAX), "");
 }
 
 static void test_h1_put_fields__rebuilds_what_is_passed_on(void **state)
 {
     struct lab lab;
     char bytes[256];
-    struct h1_out out = {.at = bytes, .size = sizeof bytes};
+    struct text_sink out = {.at = bytes, .size = sizeof bytes};
     (void)state;
     request_of(
         &lab,
         "GET / HTTP/1.1\r\nHost:a\r\nX-A:\t1  \r\nConnection: x-b\r\nX-B: 2\r\nTE: x\r\nx-EMPTY:\r\nVia: v\r\n\r\n");
-    h1_put_fields(&out, lab.bytes.at, &lab.head, UINT64_C(1) << H1_VIA);
+    h1_put_fields(&out, &lab.head, UINT64_C(1) << FIELD_VIA);
     check_out(&out, "Host: a\r\nX-A: 1\r\nx-EMPTY: \r\n");
     lab_drop(&lab);
 }
@@ -115,16 +117,16 @@ static void test_h1_date__agrees_with_the_c_library(void **state)
     char ours[30];
     char theirs[40];
     (void)state;
-    h1_date(ours, 784111777);
+    date_write(ours, 784111777);
     check_eq_str(ours, "Sun, 06 Nov 1994 08:49:37 GMT");
-    h1_date(ours, -1);
+    date_write(ours, -1);
     check_eq_str(ours, "Thu, 01 Jan 1970 00:00:00 GMT");
-    h1_date(ours, INT64_MAX);
+    date_write(ours, INT64_MAX);
     check_eq_str(ours, "Fri, 31 Dec 9999 23:59:59 GMT");
     for (int64_t seconds = 0; seconds < INT64_C(253402300800); seconds += 86399 * 17) {
         time_t when = (time_t)seconds;
         strftime(theirs, sizeof theirs, "%a, %d %b %Y %H:%M:%S GMT", gmtime(&when));
-        h1_date(ours, seconds);
+        date_write(ours, seconds);
         check_eq_str(ours, theirs);
     }
 }

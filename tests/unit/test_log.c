@@ -220,7 +220,7 @@ static void test_log__an_access_line_is_apache_s_combined(void **state)
                                 .target = text_of("/a?b=\"c\"\\\t\xc3\xbc"),
                                 .referer = text_of("http://example.com/"),
                                 .user_agent = text_of("curl/8"),
-                                .minor = 1,
+                                .version = 1,
                                 .status = 200,
                                 .body_bytes = 2326};
     log_access_line(source_in(lab), &access);
@@ -245,7 +245,7 @@ static void test_log__an_access_line_in_json(void **state)
                                 .request_id = text_of("r-1"),
                                 .service = text_of("payment"),
                                 .endpoint = text_of("charge"),
-                                .minor = 1,
+                                .version = 1,
                                 .status = 503,
                                 .body_bytes = 10,
                                 .took = 95120000,

@@ -1,20 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
+#include "h1/h1.h"
 #include "journal/decisions.h"
-#include "proxy/own.h"
+#include "message/own.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static char text[4096];
 
-static const char *write_own(const struct own *own)
+static const char *write_closing(const struct own *own, bool closes)
 {
-    struct h1_out out = {.at = text, .size = sizeof text - 1};
-    own_write(&out, own);
+    struct text_sink out = {.at = text, .size = sizeof text - 1};
+    struct draft draft;
+    char room[OWN_ROOM];
+    struct becalm_text body = own_draft(&draft, own, room);
+    draft.close = closes;
+    h1_put_answer(&out, &draft, HTTP_1_1);
+    text_put(&out, body);
     assert_false(out.full);
     text[out.length] = '\0';
     return text;
+}
+
+static const char *write_own(const struct own *own)
+{
+    return write_closing(own, false);
 }
 
 static struct own own_of(uint32_t status)
@@ -53,10 +64,9 @@ static void test_own__a_503_says_when_to_come_back_and_not_all_at_once(void **st
     struct own own = own_of(503);
     unsigned seen[16] = {0};
     own.retry_after = 4500 * BECALM_MS;
-    own.close = true;
     for (unsigned i = 0; i < 1000; i++) {
         own.random = i * UINT64_C(0x9e3779b97f4a7c15);
-        const char *answer = write_own(&own);
+        const char *answer = write_closing(&own, true);
         unsigned long wait = strtoul(strstr(answer, "retry-after: ") + 13, NULL, 10);
         assert_true(wait >= 5 && wait <= 8);
         seen[wait]++;

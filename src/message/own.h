@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_OWN_H
-#define BECALM_PROXY_OWN_H
+#ifndef BECALM_MESSAGE_OWN_H
+#define BECALM_MESSAGE_OWN_H
 
 /* Answers that the gateway gives by itself: a problem document (RFC 9457) that says why, Proxy-Status (RFC 9209), and a
  * Retry-After on every 503 and 429. For gRPC an answer of trailers only. */
 
-#include "h1/h1.h"
+#include "draft.h"
 
 struct own {
     uint32_t status;
@@ -22,11 +22,11 @@ struct own {
     uint32_t grpc_status;       /* BECALM_GRPC_NONE: not a gRPC call */
     struct becalm_text explain; /* the value of Becalm-Explain; absent: none */
     struct becalm_text date;
-    bool close;
-    bool head_only; /* the request was HEAD */
 };
 
-/* The whole answer. Returns how many bytes of it are its body. */
-size_t own_write(struct h1_out *, const struct own *);
+/* The answer's head, with its values in `room`, and its body, which is made in `room`, too: OWN_ROOM bytes. Whoever
+ * writes it says whether the connection goes on, and leaves the body out of an answer to HEAD. */
+#define OWN_ROOM 2048u
+struct becalm_text own_draft(struct draft *, const struct own *, char *room);
 
 #endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_MESSAGE_HEAD_H
+#define BECALM_MESSAGE_HEAD_H
+
+/* The head of a request or an answer as it came, whichever protocol it came by. A codec fills it: h1_parse_request()
+ * for HTTP/1. The texts of its fields stand anywhere in `bytes`, in any order: HTTP/1 leaves them where they came, a
+ * codec that unpacks them may put one behind the other. What a protocol does not know stays 0. */
+
+#include "field.h"
+
+enum http_version { HTTP_1_0, HTTP_1_1, HTTP_2 };
+
+/* How the end of a body is known. */
+enum body_framing {
+    BODY_NONE,
+    BODY_LENGTH,     /* content_length bytes */
+    BODY_OPEN,       /* its length is not known beforehand, and its end is marked: a last chunk, END_STREAM */
+    BODY_UNTIL_CLOSE /* answers of HTTP/1 only: it ends with the connection */
+};
+
+#define HEAD_FIELDS_MAX         256u /* of an answer */
+#define HEAD_REQUEST_FIELDS_MAX 128u /* of a request, or of trailers */
+
+struct head {
+    const char *bytes; /* all offsets are into these: whoever copies them moves this pointer */
+    uint32_t length;   /* of the bytes */
+    uint32_t method;   /* requests: offsets and lengths */
+    uint32_t method_length;
+    uint32_t target; /* a path with its query; HTTP/1 has other forms, see h1_target_split(). Host has the authority */
+    uint32_t target_length;
+    uint32_t status; /* answers: it, and its phrase, which may be empty */
+    uint32_t phrase;
+    uint32_t phrase_length;
+    enum http_version version;
+    bool keep_alive; /* another message may follow on its connection */
+    bool close;      /* HTTP/1: Connection: close was said */
+    bool expects_continue;
+    bool upgrades;     /* HTTP/1: Connection: upgrade and an Upgrade field */
+    bool websocket;    /* and it is exactly websocket */
+    bool one_protocol; /* or at least one protocol and no list: head_find(FIELD_UPGRADE) */
+    bool te_trailers;  /* its sender reads trailers */
+    bool names_fields; /* HTTP/1: Connection names fields that go no further, and maybe trailers */
+    enum body_framing framing;
+    uint64_t content_length;
+    uint64_t seen; /* bit n: a field with id n is there */
+    uint32_t field_count;
+    struct field field[HEAD_FIELDS_MAX];
+};
+
+/* A field's name and value. */
+static inline struct becalm_text field_name(const struct head *head, const struct field *field)
+{
+    return (struct becalm_text){head->bytes + field->name, field->name_length};
+}
+
+static inline struct becalm_text field_value(const struct head *head, const struct field *field)
+{
+    return (struct becalm_text){head->bytes + field->value, field->value_length};
+}
+
+/* Is this its name, in upper or lower case? */
+bool field_is_named(const struct head *, const struct field *, struct becalm_text name);
+
+static inline bool head_has(const struct head *head, enum field_id id)
+{
+    return (head->seen >> id & 1) != 0;
+}
+
+/* The value of the first field with this id or name, or of the last; absent: there is none. */
+struct becalm_text head_find(const struct head *, enum field_id);
+struct becalm_text head_find_other(const struct head *, struct becalm_text name);
+struct becalm_text head_find_last(const struct head *, struct becalm_text name);
+
+/* Is there a field of this name, in any case, with exactly this value? Either will do, if there are two of the name. */
+bool head_has_value(const struct head *, struct becalm_text name, struct becalm_text value);
+
+static inline struct becalm_text head_method(const struct head *head)
+{
+    return (struct becalm_text){head->bytes + head->method, head->method_length};
+}
+
+static inline struct becalm_text head_target(const struct head *head)
+{
+    return (struct becalm_text){head->bytes + head->target, head->target_length};
+}
+
+static inline struct becalm_text head_phrase(const struct head *head)
+{
+    return (struct becalm_text){head->bytes + head->phrase, head->phrase_length};
+}
+
+/* How many bytes a copy takes, which has no more room for fields than it needs; and makes it, there. */
+static inline size_t head_copy_size(const struct head *head)
+{
+    return offsetof(struct head, field) + head->field_count * sizeof head->field[0] + head->length;
+}
+struct head *head_copy(void *to, const struct head *);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_MESSAGE_PACKED_H
+#define BECALM_MESSAGE_PACKED_H
+
+/* Fields that outlive the message that they came with, one behind the other: the lengths of name and value, then both.
+ * They can be kept in any memory, at any address, and be written by any codec. The answer's phrase comes first, as a
+ * field without a name. */
+
+#include "draft.h"
+
+void packed_put(struct text_sink *, struct becalm_text name, struct becalm_text value);
+
+/* The phrase and all fields of an answer. */
+void packed_put_draft(struct text_sink *, const struct draft *);
+
+/* Takes the next one. False: there is none. */
+bool packed_next(struct becalm_text *rest, struct becalm_text *name, struct becalm_text *value);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_MESSAGE_PIECES_H
+#define BECALM_MESSAGE_PIECES_H
+
+/* Parts of a body that are here at once, and are passed on in one go. */
+
+#include <becalm/http.h>
+
+#define PIECES_MAX 64
+struct pieces {
+    struct becalm_text piece[PIECES_MAX];
+    int count;
+    size_t bytes; /* of all */
+};
+
+#endif

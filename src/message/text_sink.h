@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_MESSAGE_TEXT_SINK_H
+#define BECALM_MESSAGE_TEXT_SINK_H
+
+/* Text that grows in a buffer of fixed size; what does not fit sets `full` and is left out. */
+
+#include <becalm/http.h>
+
+#include <string.h>
+
+struct text_sink {
+    char *at;
+    size_t length;
+    size_t size;
+    bool full;
+};
+
+void text_put(struct text_sink *, struct becalm_text);
+void text_put_number(struct text_sink *, uint64_t);
+
+/* Here, so that the length of a constant is one. */
+static inline void text_put_chars(struct text_sink *out, const char *text)
+{
+    text_put(out, (struct becalm_text){text, strlen(text)});
+}
+
+/* A number in decimal digits, somewhere in the array. */
+#define TEXT_DIGITS_MAX 20u
+struct becalm_text text_digits(char digits[TEXT_DIGITS_MAX], uint64_t number);
+
+#endif
