@@ -128,14 +128,16 @@ BECALM_API const struct becalm_service *becalm_config_find(const struct becalm_c
 enum becalm_budget_level { BECALM_LEVEL_ENDPOINT, BECALM_LEVEL_SERVICE, BECALM_LEVEL_BOTH };
 enum becalm_key_rule { BECALM_KEY_OPTIONAL, BECALM_KEY_REQUIRED, BECALM_KEY_OFF };
 
-/* Which requests belong to a service or endpoint. NULL: any. */
+/* Which requests belong to a service or endpoint. NULL: any. At most one of prefix, start and path is there. */
 struct becalm_match {
     const char *host;
-    const char *prefix;
+    const char *prefix; /* whole segments */
+    const char *start;  /* any first characters */
     const char *path;
     const char *method;
     const char *header_name;
     const char *header_value;
+    const struct becalm_match *next; /* a request may fit this one instead; NULL: there is no other */
 };
 
 /* What is the same for a service and an endpoint. */

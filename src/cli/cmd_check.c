@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_check_route.h"
 #include "json.h"
 #include "policy/diag.h"
 #include "policy/file.h"
@@ -709,6 +710,8 @@ static int check_run(const struct cli_command *command, const struct cli_args *a
         rc = cli_fail(command, "there is not enough memory");
     } else if (target != NULL && c.graph != NULL) {
         rc = explain(&c, target);
+    } else if (cli_has(command, args, "route") && c.graph != NULL) {
+        rc = check_route(command, args, c.configs, c.count);
     } else {
         rc = report(&c);
     }
@@ -730,6 +733,15 @@ static const struct cli_option check_options[] = {
     {.name = "explain",
      .argument = "TARGET",
      .help = "print the effective policy and where it came from; TARGET is SERVICE, SERVICE/ENDPOINT, defaults or all"},
+    {.name = "route",
+     .argument = "REQUEST",
+     .help = "tell which service and endpoint a request comes to, and why: 'POST /pay'; may be repeated",
+     .many = true},
+    {.name = "host", .argument = "HOST", .help = "the host of the --route"},
+    {.name = "header",
+     .argument = "LINE",
+     .help = "a header of the --route: 'x-plan: gold'; may be repeated",
+     .many = true},
     {.name = "allow-unknown", .help = "warn of unknown keys instead of refusing them"},
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the files; may be repeated", .many = true},
     {.name = NULL},
@@ -746,7 +758,8 @@ const struct cli_command cmd_check = {
     .options = check_options,
     .examples = "  becalm check policy.yaml\n"
                 "  becalm check --max-amplification 2 gateway.yaml sidecars/*.yaml\n"
-                "  becalm check --explain payment-service/charge policy.yaml\n",
+                "  becalm check --explain payment-service/charge policy.yaml\n"
+                "  becalm check --route 'POST /pay' --host shop.example policy.yaml\n",
     .complete = CLI_FILE,
     .run = check_run,
 };

@@ -60,4 +60,10 @@ static inline bool becalm__path_under(struct becalm_text path, struct becalm_tex
            memcmp(path.at, rule.at, rule.length) == 0;
 }
 
+/* Does it begin with the rule, wherever that ends? */
+static inline bool becalm__path_starts(struct becalm_text path, struct becalm_text rule)
+{
+    return path.length >= rule.length && memcmp(path.at, rule.at, rule.length) == 0;
+}
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "match.h"
 #include "value.h"
 
 #define NAME_MAX_BYTES 128
@@ -772,11 +773,60 @@ static void not_a_mapping(struct loader *l, const struct place *place, const cha
                  prefix[0] == '\0' ? place->what : prefix, meant);
 }
 
+/* Where the match of a service or an endpoint is. */
+static struct becalm_match *match_of(const struct place *place)
+{
+    for (uint32_t i = 0; i < place->space_count; i++) {
+        const struct schema_key *key = schema_find(place->spaces[i].schema, "match.header");
+        if (key != NULL) {
+            return (struct becalm_match *)(void *)((unsigned char *)place->spaces[i].base + key->offset);
+        }
+    }
+    return NULL;
+}
+
+/* `match` as a list: each item is read as if it stood alone, and all of them are chained. */
+static void matches_apply(struct loader *l, const struct place *place, const struct yaml_node *list)
+{
+    struct becalm_match *match = match_of(place);
+    struct becalm_match first = {0};
+    struct becalm_match *last = &first;
+    if (list->count == 0) {
+        loader_error(l, list->line, list->column, "wrong-type", "match is an empty list; write match: [{prefix: /}]");
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        *match = (struct becalm_match){0};
+        uint32_t errors = l->diags->errors;
+        apply_prefixed(l, place, "match.", list->item[i]);
+        if (match_is_empty(match) && l->diags->errors == errors) {
+            loader_error(l, list->item[i]->line, list->item[i]->column, "wrong-type",
+                         "an item of match says nothing; write {prefix: /} for every request");
+        }
+        if (i == 0) {
+            first = *match;
+            continue;
+        }
+        struct becalm_match *more = arena_take(l->arena, sizeof *more);
+        if (more == NULL) {
+            (void)loader_no_memory(l);
+            break;
+        }
+        *more = *match;
+        last->next = more;
+        last = more;
+    }
+    *match = first;
+}
+
 static void apply_prefixed(struct loader *l, const struct place *place, const char *prefix,
                            const struct yaml_node *node)
 {
     if (yaml_is_null(node)) {
         return; /* a key with nothing below it changes nothing */
+    }
+    if (node->kind == YAML_SEQUENCE && strcmp(prefix, "match.") == 0) {
+        matches_apply(l, place, node);
+        return;
     }
     if (node->kind != YAML_MAPPING) {
         not_a_mapping(l, place, prefix, node);

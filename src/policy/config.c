@@ -10,6 +10,7 @@
 #include "config_internal.h"
 #include "diag.h"
 #include "file.h"
+#include "match.h"
 #include "value.h"
 
 struct arena_block {
@@ -210,11 +211,15 @@ static struct space rules_space(struct becalm_rules *rules)
     return (struct space){&schema_rules, rules, ((struct becalm_origins *)(uintptr_t)rules->origins)->key};
 }
 
-static void match_check(struct loader *l, const struct becalm_match *match, const struct yaml_node *key)
+static void match_check(struct loader *l, const struct becalm_match *first, const struct yaml_node *key)
 {
-    if (match->path != NULL && match->prefix != NULL) {
-        loader_error(l, key->line, key->column, "conflict",
-                     "%s: match.path is the whole path and match.prefix its beginning; write one of them", key->text);
+    for (const struct becalm_match *match = first; match != NULL; match = match->next) {
+        if ((match->path != NULL) + (match->prefix != NULL) + (match->start != NULL) > 1) {
+            loader_error(
+                l, key->line, key->column, "conflict",
+                "%s: match.path is the whole path, match.prefix and match.start its beginning; write one of them",
+                key->text);
+        }
     }
 }
 
@@ -325,12 +330,6 @@ static void hosts_check(struct loader *l, const struct becalm_service *service, 
                          service->hosts[i]);
         }
     }
-}
-
-static bool match_is_empty(const struct becalm_match *match)
-{
-    return match->host == NULL && match->prefix == NULL && match->path == NULL && match->method == NULL &&
-           match->header_name == NULL;
 }
 
 static bool service_load(struct loader *l, struct becalm_service *service, const struct yaml_node *key,

@@ -45,6 +45,8 @@ const struct lint_rule lint_rules[] = {
     {"shared-not-yet", BECALM_WARNING, "a shared budget, which only the simulator runs yet",
      .target = lint_shared_not_yet},
     {"same-match", BECALM_WARNING, "a service or endpoint that another one hides", .target = lint_same_match},
+    {"unreachable-endpoint", BECALM_WARNING, "an endpoint that no request of its service fits",
+     .target = lint_unreachable},
     {"cycle", BECALM_ERROR, "services that call each other in a circle", .graph = lint_cycle},
     {"unknown-callee", BECALM_WARNING, "a call to a service that looks misspelt", .graph = lint_unknown_callee},
     {"unknown-rule", BECALM_WARNING, "a silenced rule that does not exist", .graph = lint_unknown_rule},

@@ -58,6 +58,7 @@ void lint_decorrelated_at_cap(struct lint *, const struct lint_target *);
 void lint_rate_shared(struct lint *, const struct lint_target *);
 void lint_shared_not_yet(struct lint *, const struct lint_target *);
 void lint_same_match(struct lint *, const struct lint_target *);
+void lint_unreachable(struct lint *, const struct lint_target *);
 
 void lint_stacked_retries(struct lint *);
 void lint_fresh_timeout(struct lint *);

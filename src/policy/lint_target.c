@@ -94,20 +94,27 @@ void lint_no_slow_call_rate(struct lint *l, const struct lint_target *target)
                 breaker->mode == BECALM_BREAKER_CONSECUTIVE ? ", with `mode: rate`" : "");
 }
 
+/* Are all its requests of methods that may be repeated? */
+static bool all_idempotent(const struct becalm_match *match)
+{
+    while (match != NULL && match->method != NULL &&
+           becalm_http_idempotent((struct becalm_text){match->method, strlen(match->method)})) {
+        match = match->next;
+    }
+    return match == NULL;
+}
+
 void lint_post_retry(struct lint *l, const struct lint_target *target)
 {
     const struct becalm_rules *rules = target->rules;
-    const char *method = target->endpoint != NULL ? target->endpoint->match.method : NULL;
-    if (method == NULL && target->service != NULL) {
-        method = target->service->match.method; /* what is for GET alone has endpoints for GET alone */
-    }
     struct lint_finding *finding = NULL;
     if (!rules->policy.idempotent || rules->key == BECALM_KEY_REQUIRED ||
         (!retries(target) && !rules->policy.hedge.enabled)) {
         return;
     }
-    if (method != NULL && becalm_http_idempotent((struct becalm_text){method, strlen(method)})) {
-        return;
+    bool safe = target->endpoint != NULL && all_idempotent(&target->endpoint->match);
+    if (safe || (target->service != NULL && all_idempotent(&target->service->match))) {
+        return; /* what is for GET alone has endpoints for GET alone */
     }
     finding = lint_find(l, target, "idempotent");
     if (finding == NULL) {

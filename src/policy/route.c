@@ -25,10 +25,12 @@ struct row {
     char *resolved; /* the path in its resolved form, if that is another one; else NULL */
     size_t resolved_length;
     bool exact; /* the whole path, not its beginning */
+    bool start; /* its beginning, which may end inside of a segment */
     const char *method;
     size_t method_length;
     const char *header_name;
     const char *header_value;
+    const struct becalm_match *match;
     uint32_t index; /* of the service in the config, or of the endpoint in the service */
 };
 
@@ -215,7 +217,8 @@ static bool row_set_path(struct row *row, const struct becalm_match *match, bool
     char memory[BECALM__PATH_NORMAL_MAX];
     struct becalm__path path;
     row->exact = match->path != NULL;
-    const char *text = row->exact ? match->path : match->prefix;
+    row->start = match->start != NULL;
+    const char *text = row->exact ? match->path : row->start ? match->start : match->prefix;
     if (text == NULL) {
         return true;
     }
@@ -246,7 +249,7 @@ static void row_free(struct row *row)
 }
 
 /* Adds a match, unless no request can fit it. False: no memory. */
-static bool rows_add(struct route_table *table, const struct becalm_match *match, uint32_t index)
+static bool row_add(struct route_table *table, const struct becalm_match *match, uint32_t index)
 {
     struct row *row = &table->rows[table->row_count];
     bool no_memory = false;
@@ -254,6 +257,7 @@ static bool rows_add(struct route_table *table, const struct becalm_match *match
                         .method_length = match->method == NULL ? 0 : strlen(match->method),
                         .header_name = match->header_name,
                         .header_value = match->header_value,
+                        .match = match,
                         .index = index};
     if (!row_set_host(row, match->host, &no_memory) || !row_set_path(row, match, &no_memory)) {
         row_free(row);
@@ -265,15 +269,33 @@ static bool rows_add(struct route_table *table, const struct becalm_match *match
     return true;
 }
 
+/* The same for all matches of a service or an endpoint. */
+static bool rows_add(struct route_table *table, const struct becalm_match *match, uint32_t index)
+{
+    while (match != NULL && row_add(table, match, index)) {
+        match = match->next;
+    }
+    return match == NULL;
+}
+
+static size_t rows_of(const struct becalm_match *match)
+{
+    size_t count = 0;
+    for (; match != NULL; match = match->next) {
+        count++;
+    }
+    return count;
+}
+
 static int number_compare(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
 
-/* How much a row says about the path: any, a prefix of some length, all of it. */
+/* How much a row says about the path: any, a beginning of some length, whole segments of it, all of it. */
 static uint64_t path_weight(const struct row *row)
 {
-    return row->path == NULL ? 0 : row->exact ? UINT64_MAX : 1 + (uint64_t)row->path_length;
+    return row->path == NULL ? 0 : row->exact ? UINT64_MAX : 2 * (uint64_t)row->path_length + 1 + !row->start;
 }
 
 /* The most specific first, with the rows of one host side by side. */
@@ -343,9 +365,13 @@ static bool hosts_make(struct route_table *table, struct range services)
 struct route_table *route_table_make(const struct becalm_config *config)
 {
     uint32_t services = becalm_config_services(config);
-    size_t rows = services;
+    size_t rows = 0;
     for (uint32_t i = 0; i < services; i++) {
-        rows += becalm_config_service(config, i)->endpoint_count;
+        const struct becalm_service *service = becalm_config_service(config, i);
+        rows += rows_of(&service->match);
+        for (uint32_t j = 0; j < service->endpoint_count; j++) {
+            rows += rows_of(&service->endpoints[j].match);
+        }
     }
     struct route_table *table = calloc(1, sizeof *table);
     if (table == NULL) {
@@ -418,7 +444,10 @@ static bool path_fits(const struct row *row, const struct seeker *seeker)
     if (seeker->resolved && row->resolved != NULL) {
         rule = (struct becalm_text){row->resolved, row->resolved_length};
     }
-    return row->path == NULL || (row->exact ? becalm__path_is(path, rule) : becalm__path_under(path, rule));
+    if (row->path == NULL || row->exact) {
+        return row->path == NULL || becalm__path_is(path, rule);
+    }
+    return row->start ? becalm__path_starts(path, rule) : becalm__path_under(path, rule);
 }
 
 /* Everything but the name of the host. */
@@ -435,18 +464,18 @@ static bool row_fits(const struct row *row, const struct seeker *seeker)
     return path_fits(row, seeker) && (row->header_name == NULL || header_fits(row, seeker->request));
 }
 
-static uint32_t range_find(const struct route_table *table, struct range range, const struct seeker *seeker)
+static const struct row *range_find(const struct route_table *table, struct range range, const struct seeker *seeker)
 {
     for (uint32_t i = range.first; i < range.first + range.count; i++) {
         if (row_fits(&table->rows[i], seeker)) {
-            return table->rows[i].index;
+            return &table->rows[i];
         }
     }
-    return ROUTE_NONE;
+    return NULL;
 }
 
 /* By the host's own name, then by what it lies below, the longest suffix first, then any. */
-static uint32_t service_find(const struct route_table *table, const struct seeker *seeker)
+static const struct row *service_find(const struct route_table *table, const struct seeker *seeker)
 {
     const struct host *host = &seeker->host;
     UNFILLED struct range below[HOST_MAX / 2 + 1]; /* one for each dot of a real name */
@@ -463,11 +492,11 @@ static uint32_t service_find(const struct route_table *table, const struct seeke
         }
     }
     struct range exact = hosts_find(table, hash, HOST_EXACT, (struct becalm_text){host->text, host->length});
-    uint32_t service = range_find(table, exact, seeker);
-    while (service == ROUTE_NONE && below_count > 0) {
-        service = range_find(table, below[--below_count], seeker);
+    const struct row *row = range_find(table, exact, seeker);
+    while (row == NULL && below_count > 0) {
+        row = range_find(table, below[--below_count], seeker);
     }
-    return service == ROUTE_NONE ? range_find(table, table->any_host, seeker) : service;
+    return row == NULL ? range_find(table, table->any_host, seeker) : row;
 }
 
 static bool host_fits(const struct row *row, const struct host *host)
@@ -484,15 +513,15 @@ static bool host_fits(const struct row *row, const struct host *host)
     BECALM_UNREACHABLE();
 }
 
-static uint32_t endpoint_find(const struct route_table *table, struct range range, const struct seeker *seeker)
+static const struct row *endpoint_find(const struct route_table *table, struct range range, const struct seeker *seeker)
 {
     for (uint32_t i = range.first; i < range.first + range.count; i++) {
         const struct row *row = &table->rows[i];
         if (host_fits(row, &seeker->host) && row_fits(row, seeker)) {
-            return row->index;
+            return row;
         }
     }
-    return ROUTE_NONE;
+    return NULL;
 }
 
 bool route_table_by_method(const struct route_table *table)
@@ -502,9 +531,17 @@ bool route_table_by_method(const struct route_table *table)
 
 static struct route find(const struct route_table *table, const struct seeker *seeker)
 {
-    struct route route = {.service = service_find(table, seeker), .endpoint = ROUTE_NONE};
-    if (route.service != ROUTE_NONE) {
-        route.endpoint = endpoint_find(table, table->endpoints[route.service], seeker);
+    struct route route = {.service = ROUTE_NONE, .endpoint = ROUTE_NONE};
+    const struct row *service = service_find(table, seeker);
+    if (service == NULL) {
+        return route;
+    }
+    const struct row *endpoint = endpoint_find(table, table->endpoints[service->index], seeker);
+    route.service = service->index;
+    route.match = service->match;
+    if (endpoint != NULL) {
+        route.endpoint = endpoint->index;
+        route.endpoint_match = endpoint->match;
     }
     return route;
 }

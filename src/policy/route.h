@@ -7,16 +7,17 @@
  * Host names are compared without case, port and trailing dot. A match.host with a port wants that port too (a request
  * without one means 80); `*.example.com` is every name below example.com, and `*` every host; a service without `match`
  * is found by Host = its name. Paths are compared as http/path.h says: a prefix ends at a path segment, so that /pay
- * matches /pay and /pay/x but not /payment. Query strings never count. Methods are case-sensitive, names of headers are
- * not, their values are; a header that is there twice fits with either line.
+ * matches /pay and /pay/x but not /payment; a start ends anywhere. A match that is a list fits if one of its items
+ * does. Query strings never count. Methods are case-sensitive, names of headers are not, their values are; a header
+ * that is there twice fits with either line.
  *
  * A path that leads elsewhere in its resolved form (http/path.h) is ambiguous: only the service knows which of the two
  * rules it falls under. With `paths: as-is` it is compared as it came, and that is all.
  *
  * Among services that fit, the most specific wins: first the host (as written, then the longest `*.` suffix, then any;
- * with a port before without), then an exact path, then the longest prefix, then who asks for method and header, then
- * the file's order. So a service for any host, with `match: {prefix: /}`, gets what no other wants. The same among the
- * endpoints of the service; who fits none of them gets the service's own rules. */
+ * with a port before without), then an exact path, then the longest prefix or start, then who asks for method and
+ * header, then the file's order. So a service for any host, with `match: {prefix: /}`, gets what no other wants. The
+ * same among the endpoints of the service; who fits none of them gets the service's own rules. */
 
 #include <becalm/config.h>
 
@@ -38,10 +39,12 @@ struct route_request {
 #define ROUTE_NONE UINT32_MAX
 
 struct route {
-    uint32_t service;  /* index in the config, or ROUTE_NONE */
-    uint32_t endpoint; /* index in the service, or ROUTE_NONE: its own rules */
-    bool bad_path;     /* the path has .. segments or bad escapes, so that it belongs to nobody: 400 */
-    bool ambiguous;    /* the path as it came leads here, and its resolved form elsewhere: 400 */
+    uint32_t service;                          /* index in the config, or ROUTE_NONE */
+    uint32_t endpoint;                         /* index in the service, or ROUTE_NONE: its own rules */
+    const struct becalm_match *match;          /* of the service, which the request fits; NULL: there is none */
+    const struct becalm_match *endpoint_match; /* likewise */
+    bool bad_path;  /* the path has .. segments or bad escapes, so that it belongs to nobody: 400 */
+    bool ambiguous; /* the path as it came leads here, and its resolved form elsewhere: 400 */
 };
 
 /* Does it depend on the method whom a request belongs to? */

@@ -209,7 +209,8 @@ static const struct schema_key rules[] = {
 
 #define MATCH_ROWS \
     {"match.host", FIELD(HOST, match.host), .sentence = "the request's host"}, \
-    {"match.prefix", FIELD(PATH, match.prefix), .sentence = "what the path begins with"}, \
+    {"match.prefix", FIELD(PATH, match.prefix), .sentence = "what the path begins with, up to the end of a segment"}, \
+    {"match.start", FIELD(PATH, match.start), .sentence = "what the path begins with, inside of a segment too"}, \
     {"match.path", FIELD(PATH, match.path), .sentence = "the whole path"}, \
     {"match.method", FIELD(METHOD, match.method), .sentence = "the method"}, \
     {"match.header", FIELD(HEADER, match), .sentence = "a header and its value"}

@@ -1033,8 +1033,7 @@ void exchange_open(struct client *client, const struct head *head)
         refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
         return;
     }
-    if (head_target(head).at[0] != '/' &&
-        !exchange_port_fits(exchange, exchange->view->snapshot->service[route.service].service)) {
+    if (head_target(head).at[0] != '/' && !exchange_port_fits(exchange, &route)) {
         atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
         refuse(exchange, 404, "destination_not_found", "other_port", "the hosts of this service have another port");
         return;

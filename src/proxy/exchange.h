@@ -240,7 +240,7 @@ const char *exchange_trailers_wrong(const struct bytes *trailers); /* NULL: well
 void exchange_put_trailers(struct text_sink *, const struct bytes *trailers, bool names_fields);
 bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */
-bool exchange_port_fits(const struct exchange *, const struct becalm_service *); /* of a URL, by http_proxy */
+bool exchange_port_fits(const struct exchange *, const struct route *); /* of a URL, by http_proxy */
 uint32_t exchange_attempt_from_above(const struct exchange *);                   /* x-envoy-attempt-count; 0: none */
 struct becalm_text exchange_method(const struct exchange *);
 void exchange_release_body(struct exchange *);

@@ -45,8 +45,8 @@ bool exchange_copy_request(struct exchange *exchange, const struct head *head)
 /* Is the service found by its host? Without a match it is: by its name. */
 static bool names_host(const struct becalm_match *match)
 {
-    return match->host != NULL ||
-           (match->prefix == NULL && match->path == NULL && match->method == NULL && match->header_name == NULL);
+    return match->host != NULL || (match->prefix == NULL && match->start == NULL && match->path == NULL &&
+                                   match->method == NULL && match->header_name == NULL);
 }
 
 static bool has_header(const void *headers, const char *name, struct becalm_text value)
@@ -73,8 +73,7 @@ bool exchange_route(struct exchange *exchange, struct route *route)
                                                               .headers = exchange,
                                                           });
     /* A tunnel goes where its authority says, or nowhere: a service that takes every path is not meant. */
-    if (exchange->is_connect && route->service != ROUTE_NONE &&
-        !names_host(&exchange->view->snapshot->service[route->service].service->match)) {
+    if (exchange->is_connect && route->service != ROUTE_NONE && !names_host(route->match)) {
         route->service = ROUTE_NONE;
     }
     return !route->bad_path;
@@ -100,13 +99,13 @@ static uint32_t port_of(struct becalm_text address)
 /* A service that is found by its host alone has the ports of its hosts. A URL with a port of its own must mean all of
  * them, or it would be answered by somebody whom it does not name. Who wants another port to lead there writes
  * match.host with that port, which the route has compared then. Without a port a name is what it is said to be. */
-bool exchange_port_fits(const struct exchange *exchange, const struct becalm_service *service)
+bool exchange_port_fits(const struct exchange *exchange, const struct route *route)
 {
-    const char *host = service->match.host == NULL ? service->name : service->match.host;
+    const struct becalm_service *service = exchange->view->snapshot->service[route->service].service;
+    const char *host = route->match->host == NULL ? service->name : route->match->host;
     uint32_t port = port_of(exchange->host_name);
     if (head_target(exchange->head).at[0] == '/' || exchange->is_connect || port == 0 || port == 80 ||
-        !names_host(&service->match) || strcmp(host, "*") == 0 ||
-        port_of((struct becalm_text){host, strlen(host)}) != 0) {
+        !names_host(route->match) || strcmp(host, "*") == 0 || port_of((struct becalm_text){host, strlen(host)}) != 0) {
         return true;
     }
     for (uint32_t i = 0; i < service->host_count; i++) {

@@ -250,6 +250,14 @@ RULES = [
         "services:\n  a: {match: {host: shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /y}}\n",
     ),
     (
+        "unreachable-endpoint",
+        "services:\n  pay:\n    match: {prefix: /pay}\n    endpoints: {health: {match: {prefix: /status}}}\n",
+        "policy.yaml:4:17: warning: no request comes to health: pay gets those for /pay/..., and health is for /status/... "
+        "[unreachable-endpoint]\n"
+        "    an endpoint only gets what its service gets: widen the `match` of pay, or change this one\n",
+        "services:\n  pay:\n    match: [{prefix: /pay}, {path: /status}]\n    endpoints: {health: {match: {prefix: /status}}}\n",
+    ),
+    (
         "cycle",
         """\
         gatewayRetries: false
@@ -684,3 +692,61 @@ def test_check__who_can_t_share_a_budget_yet_refuses_it_in_one_line(becalm, tmp_
         lines = [line for line in done.stderr.splitlines() if "[not-yet]" in line]
         assert len(lines) == 1
         assert f"{policy}:1:65: error: budget.shared.redis: a budget that all instances share" in lines[0]
+
+
+ROUTES = """\
+services:
+  accounts: {hosts: ["a:1"], match: [{prefix: /users/}, {prefix: /login, method: POST}]}
+  shop:
+    hosts: ["s:1", "s:2"]
+    match: {host: shop.example, start: /pay}
+    endpoints: {gold: {match: {header: {X-Plan: gold}}, maxRetries: 1}}
+  web: {hosts: ["w:1"], match: {prefix: /}}
+"""
+
+
+@pytest.mark.parametrize(
+    "args, target, hosts",
+    [
+        (["--route", "/users/1"], ("accounts", None), ["a:1"]),
+        (["--route", "POST /login?next=/"], ("accounts", None), ["a:1"]),
+        (["--route", "GET /login"], ("web", None), ["w:1"]),
+        (["--route", "GET /payment", "--host", "shop.example"], ("shop", None), ["s:1", "s:2"]),
+        (["--route", "GET /pay", "--host", "shop.example", "--header", "x-plan: gold"], ("shop", "gold"), ["s:1", "s:2"]),
+    ],
+)
+def test_check__a_route_is_told_with_its_service_and_endpoint(check, args, target, hosts):
+    done = check(ROUTES, *args)
+    assert done.returncode == 0
+    assert f"comes to {'/'.join(filter(None, target))}\n" in done.stdout
+    route = json.loads(check(ROUTES, "--json", *args).stdout)["routes"][0]
+    assert (route["service"], route["endpoint"]) == target and route["hosts"] == hosts
+    assert route["values"]["maxRetries"] == ("1" if target[1] else "2")
+
+
+def test_check__a_route_names_who_would_have_taken_it_otherwise(check):
+    done = check(ROUTES, "--route", "GET /users/1")
+    assert "service   accounts: it takes /users/... (policy.yaml:2)\n" in done.stdout
+    assert "not       web: it takes every path, which says less, or stands later (policy.yaml:7)\n" in done.stdout
+
+
+def test_check__a_route_to_nobody_fails_and_says_so(check):
+    done = check("services: {a: {}}\n", "--route", "GET /x")
+    assert done.returncode == 1 and "comes to nobody: no service matches it (404)" in done.stdout
+    assert check("services: {a: {match: {prefix: /}}}\n", "--route", "GET /a/../b").returncode == 1
+    assert check("services: {a: {}}\n", "--route", "GET").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "match, error",
+    [
+        ("[]", "match is an empty list"),
+        ("[{}]", "an item of match says nothing"),
+        ("[{prefix: /a, start: /b}]", "write one of them"),
+        ("[{prefix: /a}, {host: 'a b'}]", "match.host"),
+        ("[/a]", "match is a mapping"),
+    ],
+)
+def test_check__a_list_of_matches_is_checked_item_by_item(check, match, error):
+    done = check(f"services: {{a: {{match: {match}}}}}\n")
+    assert done.returncode == 1 and error in done.stdout

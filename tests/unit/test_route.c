@@ -344,6 +344,32 @@ static void test_route__each_of_two_hundred_services_finds_its_own(void **state)
     lab_free(&lab);
 }
 
+static void test_route__a_list_of_matches_takes_what_any_of_them_takes(void **state)
+{
+    (void)state;
+    CHECK_ROWS("services:\n"
+               "  accounts: {match: [{prefix: /users/}, {prefix: /login, method: POST}, {host: a.x}]}\n"
+               "  orders: {match: [{prefix: /orders}, {prefix: /users/old}],\n"
+               "    endpoints: {old: {match: [{path: /users/old/1}, {prefix: /orders/old}]}}}\n"
+               "  web: {match: {prefix: /}}\n",
+               {"GET h /users/1", "accounts"}, {"GET h /users", "web"}, {"POST h /login/x", "accounts"},
+               {"GET h /login/x", "web"}, {"GET a.x /z", "accounts"}, {"GET h /orders/1", "orders"},
+               {"GET h /users/old/2", "orders"}, {"GET h /users/old/1", "orders/old"},
+               {"GET h /orders/old/3", "orders/old"}, {"GET a.x /orders", "accounts"});
+}
+
+static void test_route__a_start_ends_anywhere(void **state)
+{
+    (void)state;
+    CHECK_ROWS("services:\n"
+               "  api: {match: {start: /api}}\n"
+               "  deep: {match: {start: /api/v}}\n"
+               "  whole: {match: {prefix: /apiary}}\n",
+               {"GET h /api", "api"}, {"GET h /apis/x", "api"}, {"GET h /api/v2", "deep"}, {"GET h /api/x", "api"},
+               {"GET h /apiary/1", "whole"}, {"GET h /apiaryx", "api"}, {"GET h /ap", "-"}, {"GET h /%61pix", "api"},
+               {"GET h /x;a/../api", "400"});
+}
+
 BECALM_TESTS(cmocka_unit_test(test_route__nobody_is_found_without_services),
              cmocka_unit_test(test_route__a_service_without_match_is_found_by_its_name),
              cmocka_unit_test(test_route__hosts_are_compared_without_case_port_and_final_dot),
@@ -359,4 +385,6 @@ BECALM_TESTS(cmocka_unit_test(test_route__nobody_is_found_without_services),
              cmocka_unit_test(test_route__an_endpoint_is_chosen_by_the_same_rules),
              cmocka_unit_test(test_route__a_header_is_named_in_any_case_and_its_value_exact),
              cmocka_unit_test(test_route__a_host_of_any_length_and_bytes_is_only_not_found),
+             cmocka_unit_test(test_route__a_list_of_matches_takes_what_any_of_them_takes),
+             cmocka_unit_test(test_route__a_start_ends_anywhere),
              cmocka_unit_test(test_route__each_of_two_hundred_services_finds_its_own))
