@@ -10,6 +10,7 @@ from conftest import in_time, service
 from host import Host, Reply
 
 INTERFACES = ["easy", "multi", "socket"]
+SOAK = os.environ.get("BECALM_SOAK") == "1"
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
@@ -425,21 +426,6 @@ def test_calls__redirections_are_followed_inside_of_an_attempt(host, lab):
     assert lab(service(), f"http://{host.address}/from").call["body"] == "moved"
 
 
-@pytest.mark.parametrize("kind", ["{kind: fixed, max: 1}", "{min: 1, max: 1}"])
-def test_calls__downloads_in_progress_hold_no_slot_of_the_limit(host, lab, kind):
-    host.on("/", Reply(200, b"a" * 200, pace=0.01))
-    result = lab(service(limit=kind), f"http://{host.address}/", threads=6, in_turn=1)
-    assert [(call["code"], call["bytes"], call["reason"]) for call in result.calls] == [(0, 200, "ok")] * 6
-
-
-def test_calls__downloads_in_progress_have_a_bound_of_their_own(host, lab):
-    host.on("/", Reply(200, b"a" * 200, pace=0.02))
-    limit = "{kind: fixed, max: 1, maxAnswers: 3}"
-    result = lab(service(limit=limit, gate="{maxQueue: 0}"), f"http://{host.address}/", threads=4, in_turn=1)
-    assert sorted(call["reason"] for call in result.calls) == ["answers", "ok", "ok", "ok"]
-    assert result.count("becalm_shed_total", reason="answers") == 1
-
-
 WORDS = {
     "Retry-After": ("Retry-After", "3600"),
     "mark": ("Becalm-Retry", "overloaded"),
@@ -553,24 +539,14 @@ def test_calls__connections_are_kept_by_a_handle_that_is_reset(host, lab, plain)
 
 
 @pytest.mark.parametrize("interface", ["multi", "socket"])
-def test_calls__ten_thousand_at_once(host, lab, interface):
-    """Sanitizers look for other faults than what so many cost, and have enough of two thousand."""
-    count = 2000 if "BECALM_SANITIZED" in os.environ else 10000
+def test_calls__thousands_at_once(host, lab, interface):
+    """Two thousand go the same ways; what more of them cost is looked at with full counts."""
+    count = 10000 if SOAK else 2000
     host.on("/", Reply(200, b"fine"))
     result = lab(service(connectTimeout="60s", attemptTimeout="120s", deadline="120s"),
                  f"http://{host.address}/", seconds=140, interface=interface, at_once=count, connections=200)  # fmt: skip
     assert [call["reason"] for call in result.calls] == ["ok"] * count
     assert host.count() == count and host.connections <= 200
-
-
-def test_calls__many_threads_share_a_client(host, lab):
-    host.on("/", *[Reply(503, b""), Reply(200, b"fine"), Reply(200, b"fine")] * 200)
-    result = lab(service(), f"http://{host.address}/", threads=8, repeat=40, operation="many")
-    assert len(result.calls) == 320 and {call["code"] for call in result.calls} == {0}
-    sent = result.count("http_client_requests_total", operation="many")
-    assert sent == host.count() == 320 + result.count("http_client_retry_attempts_total", operation="many")
-    assert result.count("http_client_concurrent_requests") == 0
-    assert result.count("becalm_active_requests") == 0
 
 
 @pytest.mark.parametrize("plain", [0, 1])

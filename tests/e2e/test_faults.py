@@ -318,10 +318,10 @@ def test_a_slow_answer_is_not_cut_while_it_goes_on(pair):
 
 def test_hedges_answer_for_a_slow_host_and_the_loser_is_cancelled(gateway, host):
     slow, quick = host(), host()
-    slow.on("*", Reply(body=b"slow", delay=30))
+    slow.on("*", Reply(cut=0, end="hang"))
     quick.on("*", Reply(body=b"quick"))
     made = gateway(
-        policy_of([slow, quick], "explain: true", "attemptTimeout: 60s\ndeadline: 90s\nhedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}")
+        policy_of([slow, quick], "explain: true", "attemptTimeout: 200s\ndeadline: 300s\nhedge: {enabled: true, delay: 50ms, percent: 100, cap: 100}")
     )
     answers = [made.ask() for _ in range(10)]
     assert {answer.body for answer in answers} == {b"quick"}
