@@ -26,7 +26,7 @@ void attempt_free(struct attempt *attempt)
     upstream_leave(attempt);
     tunnel_host_give(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->task);
-    buffered_free(exchange->worker, &attempt->got);
+    buffered_free(exchange->worker, &attempt->buffer);
     bytes_free(&attempt->trailers);
     exchange->attempt[attempt->slot] = NULL;
     if (attempt->state != ATTEMPT_NONE) {
@@ -90,7 +90,7 @@ static void fail_as(struct attempt *attempt, enum becalm_http_failure failure, s
     becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
     outcome.delivered = attempt->state == ATTEMPT_PASSING;
     outcome.no_listener = why.no_listener;
-    exchange_done(exchange, attempt->slot, &outcome);
+    exchange_attempt_ended(exchange, attempt->slot, &outcome);
 }
 
 static void fail(struct attempt *attempt, enum becalm_http_failure failure)
@@ -129,7 +129,7 @@ static bool redo(struct attempt *attempt)
     attempt->state = ATTEMPT_CONNECTING;
     release(attempt, false);
     meter_add(&exchange->meter->redone, 1);
-    attempt_got(attempt, upstream_get(attempt->host, attempt, attempt->connect_timeout, true, false));
+    attempt_pool_result(attempt, upstream_get(attempt->host, attempt, attempt->connect_timeout, true, false));
     return true;
 }
 
@@ -181,7 +181,7 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     struct attempt *attempt = spare ? &exchange->first : malloc(sizeof *attempt);
     if (attempt == NULL) {
         struct becalm_outcome nothing_sent = {.kind = BECALM_OUTCOME_CANCELLED};
-        exchange_done(exchange, action->slot, &nothing_sent);
+        exchange_attempt_ended(exchange, action->slot, &nothing_sent);
         return;
     }
     memset(attempt, 0, offsetof(struct attempt, connect_timeout));
@@ -209,16 +209,16 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
             attempt->upstream = NULL;
         }
         exchange->host_full = true;
-        exchange_done(exchange, attempt->slot, &ours);
+        exchange_attempt_ended(exchange, attempt->slot, &ours);
         return;
     }
     if (own) {
-        attempt_got(attempt, UPSTREAM_READY);
+        attempt_pool_result(attempt, UPSTREAM_READY);
         return;
     }
     bool fresh = exchange->is_connect || attempt->probe; /* a tunnel has a connection of its own, a probe makes one */
-    attempt_got(attempt,
-                upstream_get(attempt->host, attempt, attempt->connect_timeout, fresh, !exchange_may_repeat(exchange)));
+    attempt_pool_result(
+        attempt, upstream_get(attempt->host, attempt, attempt->connect_timeout, fresh, !exchange_may_repeat(exchange)));
 }
 
 /* Does this error say that nobody listens at the address, so that the request was certainly not sent? ENOENT is a Unix
@@ -240,7 +240,7 @@ static void attempt_refused(struct attempt *attempt)
     }
     struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
     exchange->no_means = true;
-    exchange_done(exchange, attempt->slot, &ours);
+    exchange_attempt_ended(exchange, attempt->slot, &ours);
 }
 
 void attempt_not_connected(struct attempt *attempt, int error)
@@ -290,7 +290,7 @@ void attempt_connected(struct attempt *attempt)
     attempt_write(attempt);
 }
 
-void attempt_got(struct attempt *attempt, enum upstream_result result)
+void attempt_pool_result(struct attempt *attempt, enum upstream_result result)
 {
     switch (result) {
     case UPSTREAM_READY:
@@ -313,7 +313,7 @@ bool attempt_blocked(const struct attempt *attempt)
 
 uint64_t attempt_held(const struct attempt *attempt)
 {
-    return (attempt->upstream == NULL ? 0 : (uint64_t)attempt->upstream->wire.out.size) + attempt->got.size;
+    return (attempt->upstream == NULL ? 0 : (uint64_t)attempt->upstream->wire.out.size) + attempt->buffer.size;
 }
 
 /* Writes all, or keeps the rest for later. False: the connection is broken, or there is no memory for the rest. */
@@ -534,20 +534,20 @@ static bool hold(struct attempt *attempt, const struct pieces *pieces, bool ende
 {
     struct exchange *exchange = attempt->exchange;
     for (int i = 0; i < pieces->count; i++) {
-        if (!buffered_add(exchange->worker, &attempt->got, pieces->piece[i].at, pieces->piece[i].length)) {
+        if (!buffered_add(exchange->worker, &attempt->buffer, pieces->piece[i].at, pieces->piece[i].length)) {
             fail(attempt, BECALM_HTTP_CUT);
             return false;
         }
     }
-    size_t length = bytes_left(&attempt->got) - attempt->fields_length;
+    size_t length = bytes_left(&attempt->buffer) - attempt->fields_length;
     if (!ended && length <= KEEP_BYTES) {
         return true;
     }
     struct pieces all = {.count = length > 0, .bytes = length};
-    all.piece[0] = (struct becalm_text){attempt->got.at + attempt->fields_length, length};
+    all.piece[0] = (struct becalm_text){attempt->buffer.at + attempt->fields_length, length};
     struct offer offer = {
         .attempt = attempt,
-        .fields = {attempt->got.at, attempt->fields_length},
+        .fields = {attempt->buffer.at, attempt->fields_length},
         .pieces = &all,
         .ended = ended,
     };
@@ -594,7 +594,7 @@ static bool take_answer(struct attempt *attempt, const char *at, const char *end
     attempt->framing = head->framing;
     attempt->content_length = head->content_length;
     h1_body_init(&attempt->body, head);
-    buffered_free(exchange->worker, &attempt->got);
+    buffered_free(exchange->worker, &attempt->buffer);
     wrong = collect(attempt, &at, end, &pieces);
     if (wrong != NULL) {
         refuse_answer(attempt, wrong);
@@ -608,11 +608,11 @@ static bool take_answer(struct attempt *attempt, const char *at, const char *end
     if (!good && !(ended && pieces.bytes > KEEP_BYTES)) {
         attempt->state = ATTEMPT_HOLDING;
         attempt->held = outcome;
-        if (!answer_fields(exchange->worker, head, &attempt->got)) {
+        if (!answer_fields(exchange->worker, head, &attempt->buffer)) {
             fail(attempt, BECALM_HTTP_CUT);
             return false;
         }
-        attempt->fields_length = bytes_left(&attempt->got);
+        attempt->fields_length = bytes_left(&attempt->buffer);
         if (!ended) {
             tell(attempt, BECALM_EVENT_HELD, NULL, &outcome); /* which ends nothing */
             begin_answer(attempt);
@@ -678,8 +678,8 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
                 return false;
             }
             attempt->scanned = (size_t)(end - bytes);
-            buffered_free(worker, &attempt->got);
-            if (!buffered_add(worker, &attempt->got, bytes, (size_t)(end - bytes))) {
+            buffered_free(worker, &attempt->buffer);
+            if (!buffered_add(worker, &attempt->buffer, bytes, (size_t)(end - bytes))) {
                 fail(attempt, BECALM_HTTP_RESET);
                 return false;
             }
@@ -715,7 +715,7 @@ static bool take_head(struct attempt *attempt, const char *bytes, size_t length)
         }
         bytes += head_length;
         attempt->blank = false;
-        buffered_free(exchange->worker, &attempt->got);
+        buffered_free(exchange->worker, &attempt->buffer);
     }
 }
 
@@ -820,9 +820,9 @@ static bool attempt_read(struct attempt *attempt)
             loop_later(&worker->loop, &attempt->task);
             return true;
         }
-        size_t had = attempt->state == ATTEMPT_SENT ? bytes_left(&attempt->got) : 0;
+        size_t had = attempt->state == ATTEMPT_SENT ? bytes_left(&attempt->buffer) : 0;
         if (had > 0) {
-            memcpy(worker->in, bytes_at(&attempt->got), had);
+            memcpy(worker->in, bytes_at(&attempt->buffer), had);
         }
         size_t piece = buffered_piece(worker);
         size_t room = piece < WORKER_IN - had ? piece : WORKER_IN - had;

@@ -137,7 +137,7 @@ static bool put_refusal(struct client *client, uint32_t status, const char *reas
 void client_refuse(struct client *client, uint32_t status, const char *reason, const char *what)
 {
     if (put_refusal(client, status, reason, what)) {
-        client_done(client, false);
+        client_answered(client, false);
     } else {
         client_close(client);
     }
@@ -219,7 +219,7 @@ static void unblock(struct client *client)
         if (client->exchange != NULL) {
             exchange_unblocked(client->exchange);
         } else {
-            client_done(client, !client->close_after);
+            client_answered(client, !client->close_after);
         }
     }
 }
@@ -466,7 +466,7 @@ static void linger(struct client *client)
     }
 }
 
-void client_done(struct client *client, bool keep)
+void client_answered(struct client *client, bool keep)
 {
     client->exchange = NULL;
     client_moves(client);

@@ -87,7 +87,7 @@ bool client_answer(struct client *, const struct draft *, enum http_version, str
 bool client_blocked(const struct client *);
 
 /* The request is answered: next one, or goodbye. */
-void client_done(struct client *, bool keep);
+void client_answered(struct client *, bool keep);
 
 /* Resumes reading a body that goes on to the host as it comes. */
 void client_resume(struct client *);

@@ -311,7 +311,7 @@ static void exchange_end(struct exchange *exchange)
         break;
     case ANSWER_NONE:
     case ANSWER_ENDED:
-        client_done(client, keep);
+        client_answered(client, keep);
         break;
     case ANSWER_TUNNEL: /* the client is the tunnel's now */
         break;
@@ -508,7 +508,7 @@ void exchange_discard(struct exchange *exchange)
     exchange_free(exchange);
 }
 
-void exchange_done(struct exchange *exchange, uint32_t slot, const struct becalm_outcome *outcome)
+void exchange_attempt_ended(struct exchange *exchange, uint32_t slot, const struct becalm_outcome *outcome)
 {
     if (exchange->in_step) {
         exchange->end[slot] = *outcome;
@@ -680,7 +680,7 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
     if (broken) {
         client_close(client);
     } else {
-        client_done(client, keep);
+        client_answered(client, keep);
     }
 }
 

@@ -56,7 +56,7 @@ struct attempt {
     bool answers;          /* its answer has begun: counted as one in progress */
     size_t written;        /* bytes of the request, on this connection */
     becalm_ns fin_at;      /* when the host closed before it answered; 0: it did not */
-    struct bytes got;      /* part of the answer's head; HOLDING: the answer's phrase, fields and body */
+    struct bytes buffer;   /* part of the answer's head; HOLDING: the answer's phrase, fields and body */
     size_t scanned;        /* bytes of `got` that hold no head's end */
     struct bytes trailers; /* of the answer, as they came */
     uint32_t status;       /* of the answer */
@@ -222,7 +222,7 @@ bool exchange_event(struct exchange *, enum becalm_event_kind, uint32_t slot, co
 /* An attempt ended without an answer to be passed on. If the exchange is in the middle of a step, it is told
  * afterwards.
  */
-void exchange_done(struct exchange *, uint32_t slot, const struct becalm_outcome *);
+void exchange_attempt_ended(struct exchange *, uint32_t slot, const struct becalm_outcome *);
 void exchange_discard(struct exchange *);                       /* before there is a call: answered, or given up */
 void exchange_log(const struct exchange *, const char *reason); /* its line in the access log */
 void exchange_log_broken(const struct exchange *, struct upstream_host *, const char *rule);
@@ -267,8 +267,8 @@ bool answer_fields(struct worker *, const struct head *, struct bytes *);
 void attempt_start(struct exchange *, const struct becalm_action *);
 void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);
-void attempt_got(struct attempt *, enum upstream_result); /* what was asked of upstream_get() */
-void attempt_accepted(struct attempt *);                  /* by a connection of its own, and then it is connected */
+void attempt_pool_result(struct attempt *, enum upstream_result); /* what was asked of upstream_get() */
+void attempt_accepted(struct attempt *); /* by a connection of its own, and then it is connected */
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, int error); /* an errno */
 void attempt_waits(struct attempt *);             /* in our own line for a connection: its host has not seen it */

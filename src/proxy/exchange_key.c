@@ -36,7 +36,7 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     if (broken) {
         client_close(client);
     } else {
-        client_done(client, keep);
+        client_answered(client, keep);
     }
 }
 

@@ -295,7 +295,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const struc
     /* What the client sent early goes first. */
     fine = fine && pass_out(tunnel, bytes_at(&client->in), bytes_left(&client->in));
     buffered_free(client->worker, &client->in);
-    exchange_done(exchange, attempt->slot, &outcome);
+    exchange_attempt_ended(exchange, attempt->slot, &outcome);
     if (!fine || loop_watch(loop, &tunnel->far.source) != 0) {
         client_close(client);
         return;

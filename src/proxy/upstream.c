@@ -478,7 +478,8 @@ static void serve_line(struct task *task)
             attempt_not_connected(attempt, ECONNREFUSED); /* as those before it were told */
             continue;
         }
-        attempt_got(attempt, get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true));
+        attempt_pool_result(attempt,
+                            get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true));
     }
     host->users--;
     host_free_if_unused(host);
