@@ -94,21 +94,33 @@ static bool looks_like_a_dialect(const char *word)
     return strpbrk(word, "./") == NULL && strcmp(word, "-") != 0 && access(word, F_OK) != 0;
 }
 
+/* "istio, grpc, ...": for who does not know what there is. */
+static void dialects_write(char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; import_word(i) != NULL && used < size; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ", import_word(i));
+    }
+}
+
 static int import_run(const struct cli_command *command, const struct cli_args *args)
 {
     int rc = 1;
     char *policy = NULL;
     const char *first = args->word_count == 0 ? NULL : args->words[0];
     const char *dialect = import_knows(first) ? first : NULL;
+    char words[256];
+    dialects_write(words, sizeof words);
     struct becalm_diags *diags = calloc(1, sizeof *diags);
     struct import *import = diags == NULL ? NULL : import_new(dialect, diags);
     uint32_t skip = dialect == NULL ? 0 : 1;
     if (args->word_count == skip) {
-        rc = cli_usage(command, "no FILE is given; write - to read from stdin");
+        rc = cli_usage(command, "no FILE is given; write - to read from stdin. The dialects are: %s", words);
         goto out;
     }
     if (dialect == NULL && looks_like_a_dialect(first)) {
-        rc = cli_usage(command, "'%s' is neither a dialect nor a file", first);
+        rc = cli_usage(command, "'%s' is neither a dialect nor a file. The dialects are: %s", first, words);
         goto out;
     }
     if (import == NULL) {
@@ -154,7 +166,9 @@ const struct cli_command cmd_import = {
                "  istio         VirtualService, DestinationRule\n"
                "  gateway-api   HTTPRoute, GRPCRoute, BackendTrafficPolicy\n"
                "  grpc          a service config\n"
-               "  envoy         a bootstrap file, or pieces of one\n\n"
+               "  envoy         a bootstrap file, or pieces of one\n"
+               "  nginx         nginx.conf, with the files that it includes\n"
+               "  haproxy       haproxy.cfg\n\n"
                "What has no equal in Becalm is told on standard error and in a comment of the\n"
                "policy: a warning, if requests go elsewhere or are called in another way, else\n"
                "a note. A file may have many documents; - is standard input.\n"

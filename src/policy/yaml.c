@@ -857,6 +857,43 @@ struct yaml_tree *yaml_parse_inner(const struct yaml_tree *outer, const struct y
     return text_parse(outer->name, block->text, block->length, origin, diags);
 }
 
+/* ---- trees of other languages ---- */
+
+struct yaml_tree *yaml_tree_new(const char *name)
+{
+    struct tree *tree = tree_new(name);
+    return tree == NULL ? NULL : &tree->yaml;
+}
+
+struct yaml_node *yaml_tree_scalar(struct yaml_tree *yaml, uint32_t line, uint32_t column, const char *text,
+                                   size_t length)
+{
+    struct node *node = arena_take((struct tree *)yaml, sizeof *node);
+    char *copy = arena_text((struct tree *)yaml, text, length);
+    if (node == NULL || copy == NULL) {
+        return NULL;
+    }
+    node->yaml = (struct yaml_node){.kind = YAML_SCALAR, .line = line, .column = column, .text = copy};
+    node->yaml.length = length;
+    return &node->yaml;
+}
+
+struct yaml_node *yaml_tree_sequence(struct yaml_tree *yaml, uint32_t line, uint32_t column,
+                                     struct yaml_node *const *items, uint32_t count)
+{
+    struct node *node = arena_take((struct tree *)yaml, sizeof *node);
+    struct yaml_node **copy = arena_take((struct tree *)yaml, (count + 1) * sizeof *copy);
+    if (node == NULL || copy == NULL) {
+        return NULL;
+    }
+    if (count > 0) {
+        memcpy(copy, items, count * sizeof *copy);
+    }
+    node->yaml = (struct yaml_node){.kind = YAML_SEQUENCE, .line = line, .column = column, .count = count};
+    node->yaml.item = copy;
+    return &node->yaml;
+}
+
 const struct yaml_node *yaml_get(const struct yaml_node *mapping, const char *key)
 {
     if (mapping == NULL || mapping->kind != YAML_MAPPING) {

@@ -51,6 +51,13 @@ struct yaml_tree *yaml_parse_inner(const struct yaml_tree *outer, const struct y
 #define yaml_free yaml_tree_free
 void yaml_tree_free(struct yaml_tree *tree);
 
+/* For parsers of other languages, which make trees of the same kind: positions are from 1, texts and lists are copied.
+ * NULL: out of memory. */
+struct yaml_tree *yaml_tree_new(const char *name);
+struct yaml_node *yaml_tree_scalar(struct yaml_tree *, uint32_t line, uint32_t column, const char *text, size_t length);
+struct yaml_node *yaml_tree_sequence(struct yaml_tree *, uint32_t line, uint32_t column, struct yaml_node *const *items,
+                                     uint32_t count);
+
 /* The value of a key of a mapping, or NULL. */
 const struct yaml_node *yaml_get(const struct yaml_node *mapping, const char *key);
 bool yaml_is(const struct yaml_node *scalar, const char *text);

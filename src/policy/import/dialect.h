@@ -47,6 +47,7 @@ struct dialect {
     struct yaml_tree *(*parse)(const char *name, const char *text, size_t length, struct becalm_diags *);
 };
 
-extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api;
+extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api, dialect_nginx,
+    dialect_haproxy;
 
 #endif
