@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_H2_H2_H
+#define BECALM_H2_H2_H
+
+/* The HTTP/2 codec: bytes of one connection into heads, bodies and trailers of many streams, and back. It knows no
+ * sockets and no clock. nghttp2 reads and writes the frames; what a head may be is what HTTP/1 says, too: a request is
+ * put into the form of HTTP/1 and parsed by h1_parse_request(), so that nothing passes here that could not be written
+ * to a host. docs/http2.md lists what is refused, and the bounds.
+ *
+ * A session never writes by itself: whatever is said (an answer, a window, a reset) waits until h2_write() is asked for
+ * bytes, so that many streams share one write. */
+
+#include "h1/h1.h"
+
+#include <becalm/ns.h>
+
+struct h2_session;
+struct h2_stream;
+
+enum h2_role { H2_SERVER, H2_CLIENT };
+
+/* Error codes of RFC 9113, 7 that somebody here says or asks for. */
+enum {
+    H2_NO_ERROR = 0,
+    H2_PROTOCOL_ERROR = 1,
+    H2_INTERNAL_ERROR = 2,
+    H2_SETTINGS_TIMEOUT = 4,
+    H2_REFUSED_STREAM = 7,
+    H2_CANCEL = 8,
+    H2_ENHANCE_YOUR_CALM = 11,
+    H2_HTTP_1_1_REQUIRED = 13
+};
+
+/* Why a session was ended by this side. */
+enum h2_end {
+    H2_END_NONE,
+    H2_END_GOAWAY,        /* it was told to */
+    H2_END_PROTOCOL,      /* the peer does not speak HTTP/2 properly */
+    H2_END_MEMORY,        /* there is none */
+    H2_END_RESETS,        /* floods: streams that were reset as soon as they were opened */
+    H2_END_FAULTS,        /* streams that had to be reset because of the peer's faults */
+    H2_END_CONTINUATIONS, /* a head in too many frames */
+    H2_END_HEADS,         /* heads that become far larger than they may be */
+    H2_END_SETTINGS,      /* frames that carry nothing: more than what they stand beside explains */
+    H2_END_PINGS,
+    H2_END_PRIORITIES,
+    H2_END_EMPTY,
+    H2_END_WINDOWS,
+    H2_END_UNKNOWN,
+    H2_END_ACKS, /* the peer asks for answers to its frames and does not read them */
+    H2_END_COUNT
+};
+const char *h2_end_word(enum h2_end); /* "resets"; for logs and metrics */
+
+struct h2_limits {
+    uint32_t streams;    /* that the peer may have open at once */
+    uint32_t window;     /* bytes of one stream that may wait here */
+    uint32_t head_bytes; /* of a head in the form of HTTP/1 */
+};
+
+/* Room in which heads are put together, shared by all sessions of a thread. */
+struct h2_scratch {
+    char *bytes;
+    size_t size; /* twice the largest head, and a line */
+    struct head head;
+};
+
+/* What a session tells its owner, while it is fed or asked for bytes. All may answer streams, reset them and so on, but
+ * neither feed it nor ask it for bytes. */
+struct h2_calls {
+    /* A server's: a request. Returns what the stream belongs to; NULL: the stream is refused. */
+    void *(*request)(void *owner, struct h2_stream *, const struct head *, bool end);
+    /* A server's: a request that is well formed for HTTP/2 and breaks a rule of HTTP/1, or is too large: the verdict
+     * has a status to answer with. Returns what the stream belongs to; NULL: it is refused. */
+    void *(*unfit)(void *owner, struct h2_stream *, struct h1_verdict, bool end);
+    /* A client's: an answer, or a 1xx before it. */
+    void (*answer)(void *stream, const struct head *, bool end);
+    /* A client's: an answer that breaks a rule. The stream is reset behind it. */
+    void (*broken)(void *stream, const char *rule);
+    /* More of the body. It counts against the stream's window until h2_took(). */
+    void (*data)(void *stream, const char *bytes, size_t length);
+    /* The fields behind the body, in the form of HTTP/1 with the empty line: h1_parse_trailers() says which of them may
+     * be passed on to whom. `end` follows. */
+    void (*trailers)(void *stream, const char *bytes, size_t length);
+    void (*end)(void *stream);
+    /* What was to be sent has become little: more is welcome. */
+    void (*drained)(void *stream);
+    /* The stream is over and gone. H2_NO_ERROR: both sides had said all. Not called for streams that were refused. */
+    void (*closed)(void *stream, uint32_t code);
+    /* A client's: the peer's SETTINGS are known, or have changed; it goes away: streams that it will not look at are
+     * closed with H2_REFUSED_STREAM; it has answered a PING. */
+    void (*settings)(void *owner);
+    void (*goaway)(void *owner, uint32_t code);
+    void (*pong)(void *owner);
+};
+
+/* NULL: no memory. */
+struct h2_session *h2_session_new(enum h2_role, const struct h2_limits *, const struct h2_calls *, void *owner,
+                                  struct h2_scratch *);
+/* Streams that are left are not told. May be called from an up-call: then the memory goes when that has returned. */
+void h2_session_free(struct h2_session *);
+
+/* Takes bytes that came. False: the session is over; what h2_write() gives then, maybe a GOAWAY, is the last of it. */
+bool h2_feed(struct h2_session *, const char *bytes, size_t length, becalm_ns now);
+
+/* Bytes for the peer, at most `size`, which is at least H2_WRITE_MIN. 0: nothing waits, or only what has no window. */
+#define H2_WRITE_MIN (16384u + 64u)
+size_t h2_write(struct h2_session *, char *to, size_t size);
+bool h2_wants_write(const struct h2_session *);
+
+/* Is there no more to be done: told or been told to go, and all streams are over? */
+bool h2_over(const struct h2_session *);
+enum h2_end h2_ended(const struct h2_session *);
+uint32_t h2_stream_count(const struct h2_session *);
+/* Streams that the peer lets us open at once; 0: its SETTINGS have not come. */
+uint32_t h2_streams_max(const struct h2_session *);
+/* Bytes of bodies that wait for the peer to take them. */
+size_t h2_held(const struct h2_session *);
+
+/* A client's: opens a stream, which belongs to `owner`. NULL: no memory, or the peer takes no more streams. */
+struct h2_stream *h2_request(struct h2_session *, const struct draft *, bool end, void *owner);
+
+/* A server's: 1xx, or the answer. `end`: there is no body. */
+void h2_interim(struct h2_stream *, const struct draft *);
+void h2_answer(struct h2_stream *, const struct draft *, bool end);
+
+/* More of the body, which is copied. False: no memory. */
+bool h2_data(struct h2_stream *, const char *bytes, size_t length);
+/* Nothing follows but maybe these fields; NULL: none. */
+void h2_end(struct h2_stream *, const struct head *trailers);
+/* Has enough been said for now, so that more should wait for `drained`? */
+bool h2_blocked(const struct h2_stream *);
+size_t h2_stream_held(const struct h2_stream *);
+
+/* So many bytes of the body need no more room here. */
+void h2_took(struct h2_stream *, size_t length);
+
+/* Ends the stream. Its owner hears no more of it: `closed` is not called. */
+void h2_reset(struct h2_stream *, uint32_t code);
+/* The owner has gone, but what was said goes on to be written. */
+void h2_abandon(struct h2_stream *);
+
+/* A server goes away in two steps (RFC 9113, 6.8): first it says so, and takes what is on its way; then it says which
+ * stream was the last. */
+void h2_going(struct h2_session *);
+void h2_goaway(struct h2_session *, uint32_t code);
+/* Ends it now: behind the next h2_write() nothing follows. */
+void h2_terminate(struct h2_session *, uint32_t code);
+void h2_ping(struct h2_session *);
+
+/* Is this the beginning of HTTP/2's preface, as far as it goes? */
+bool h2_preface(const char *bytes, size_t length);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* What is taken as a head by HTTP/2, and what it becomes: docs/http2.md has a row for each of these. */
+#include "h2_lab.h"
+
+#define START ":scheme=http|:authority=a.example|:path=/a|"
+
+/* What the session makes of one request: its notes up, and its frames down. */
+static struct lab *request(const char *fields)
+{
+    struct lab *lab = lab_server();
+    lab_head(lab, 1, LAB_END, fields);
+    lab_feed(lab);
+    return lab;
+}
+
+struct taken {
+    const char *fields;
+    const char *up;
+    const char *head;
+};
+
+static void test_h2_head__becomes_a_head_of_http_1(void **state)
+{
+    static const struct taken rows[] = {
+        {LAB_GET, "GET /a", "host=a.example|"},
+        {":path=/a?b=c|:authority=a.example:81|:scheme=https|:method=GET|", "GET /a?b=c", "host=a.example:81|"},
+        {":method=GET|:scheme=http|:path=/a|host=b.example|", "GET /a", "host=b.example|"},
+        {LAB_GET "host=a.example|", "GET /a", "host=a.example|"},
+        {LAB_GET "host=A.EXAMPLE|x=y|", "GET /a", "host=a.example|x=y|"},
+        {":method=OPTIONS|:scheme=http|:authority=a.example|:path=*|", "OPTIONS *", "host=a.example|"},
+        {":method=CONNECT|:authority=a.example:443|", "CONNECT a.example:443", "host=a.example:443|"},
+        {LAB_GET "cookie=a=1|", "GET /a", "host=a.example|cookie=a=1|"},
+        {LAB_GET "cookie=a=1|cookie=b=2|", "GET /a", "host=a.example|cookie=a=1; b=2|"},
+        {LAB_GET "cookie=a=1|x=y|cookie=b=2|z=w|cookie=c=3|", "GET /a", "host=a.example|cookie=a=1; b=2; c=3|x=y|z=w|"},
+        {LAB_GET "te=trailers|", "GET /a", "host=a.example|te=trailers|"},
+        {LAB_GET "x-empty=|", "GET /a", "host=a.example|x-empty=|"},
+        {":method=QUERY|" START, "QUERY /a", "host=a.example|"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lab *lab = request(rows[i].fields);
+        char up[64];
+        snprintf(up, sizeof up, "request 1 %s end; end 1; ", rows[i].up);
+        check_eq_str(lab->up, up);
+        check_eq_str(lab->head, rows[i].head);
+        lab_free(lab);
+    }
+}
+
+/* Malformed for HTTP/2: the stream is reset, and nobody hears of it. */
+static void test_h2_head__malformed_is_reset(void **state)
+{
+    static const char *const rows[] = {
+        ":method=GET|:scheme=http|:path=/a|", /* neither authority nor Host */
+        ":method=GET|:scheme=http|:authority=a.example|:path=*|",
+        LAB_GET "Upper=x|",                               /* names are in lower case */
+        LAB_GET "a b=x|",                                 /* and tokens */
+        LAB_GET "connection=close|",                      /* for one connection */
+        LAB_GET "transfer-encoding=chunked|",             /* likewise */
+        LAB_GET "keep-alive=1|",                          /* likewise */
+        LAB_GET "proxy-connection=close|",                /* likewise */
+        LAB_GET "upgrade=websocket|",                     /* likewise */
+        LAB_GET "te=gzip|",                               /* only trailers */
+        LAB_GET "x=a\nb|",                                /* line feed */
+        LAB_GET "x=a\rb|",                                /* carriage return */
+        LAB_GET "x= a|",                                  /* blank before */
+        LAB_GET "x=a |",                                  /* blank behind */
+        LAB_GET "x=a\x01|",                               /* control byte */
+        LAB_GET ":path=/b|",                              /* a pseudo field twice */
+        LAB_GET "x=y|:path=/b|",                          /* or behind others */
+        ":method=GET|:method=POST|" START,                /* twice */
+        ":method=GET|:scheme=http|:authority=a.example|", /* no path */
+        ":method=GET|:scheme=http|:authority=a.example|:path=|",
+        ":method=GET|:authority=a.example|:path=/a|", /* no scheme */
+        START,                                        /* no method */
+        LAB_GET ":status=200|",                       /* an answer's */
+        LAB_GET ":protocol=websocket|",               /* was not announced */
+        LAB_GET ":what=x|",                           /* unknown */
+        LAB_GET "content-length=5|",                  /* and no body */
+        LAB_GET "content-length=5|content-length=5|",
+        LAB_GET "content-length=x|",
+        ":method=G T|" START,
+        ":method=GET|:scheme=http|:authority=a.example|:path=http://b.example/|",
+        ":method=GET|:scheme=http|:authority=a.example|:path=a|",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lab *lab = request(rows[i]);
+        if (strcmp(lab->down, "RST:1=1 ") != 0 || lab->up[0] != '\0') {
+            print_error("row %zu: %s: down %s, up %s\n", i, rows[i], lab->down, lab->up);
+            fail();
+        }
+        lab_free(lab);
+    }
+}
+
+/* Well formed for HTTP/2, and could not be written to a host: it is told so. */
+static void test_h2_head__what_http_1_refuses_is_told(void **state)
+{
+    static char many[16384];
+    static char large[16384];
+    static const struct {
+        const char *fields;
+        uint32_t status;
+        const char *what;
+    } rows[] = {
+        {":method=GET|:scheme=http|:authority=u@a.example|:path=/a|", 400, "Host is not the name of a host"},
+        {":method=GET|:scheme=http|:authority=a.example,b|:path=/a|", 400, "Host is not the name of a host"},
+        {":method=GET|:scheme=http|:authority=a.example|:path=/a#b|", 400, "the target is no path and no http URL"},
+        {":method=GET|:scheme=http|:authority=a.example|:path=/\xc3\xa4|", 400, "the target is malformed"},
+        {":method=GET|:scheme=ftp|:authority=a.example|:path=/a|", 400, "the scheme is neither http nor https"},
+        {LAB_GET "host=b.example|", 400, "Host is another than the authority"},
+        {":method=CONNECT|:authority=a.example|", 400, "the target of CONNECT is not host:port"},
+        {many, 431, "there are too many fields"},
+        {large, 431, "the head is too large"},
+    };
+    (void)state;
+    strcpy(many, LAB_GET);
+    for (int i = 0; i < 130; i++) {
+        strcat(many, "x=y|");
+    }
+    strcpy(large, LAB_GET "x=");
+    memset(large + strlen(large), 'y', 9000);
+    strcat(large, "|");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lab *lab = request(rows[i].fields);
+        char up[64];
+        snprintf(up, sizeof up, "unfit 1 %u end; end 1; ", rows[i].status);
+        check_eq_str(lab->up, up);
+        check_eq_str(lab->verdict.what, rows[i].what);
+        lab_free(lab);
+    }
+}
+
+static void test_h2_head__a_length_is_held_against_the_body(void **state)
+{
+    (void)state;
+    for (size_t length = 4; length <= 6; length++) {
+        struct lab *lab = lab_server();
+        lab->takes = true;
+        lab_head(lab, 1, 0, LAB_POST "content-length=5|");
+        lab_frame(lab, LAB_DATA, LAB_END, 1, "abcdef", length);
+        check_true(lab_feed(lab));
+        check_true((strstr(lab->up, "end 1; ") != NULL) == (length == 5));
+        check_true((strcmp(lab->down, "RST:1=1 ") == 0) == (length != 5));
+        lab_free(lab);
+    }
+}
+
+static void test_h2_head__bodies_end_by_their_frames(void **state)
+{
+    static const struct {
+        const char *fields;
+        uint8_t flags;
+        enum body_framing framing;
+    } rows[] = {
+        {LAB_POST, LAB_END, BODY_NONE},
+        {LAB_POST, 0, BODY_OPEN},
+        {LAB_POST "content-length=5|", 0, BODY_LENGTH},
+        {LAB_POST "content-length=0|", LAB_END, BODY_LENGTH},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lab *lab = lab_server();
+        lab_head(lab, 1, rows[i].flags, rows[i].fields);
+        check_true(lab_feed(lab));
+        check_true(lab->framing == rows[i].framing);
+        lab_free(lab);
+    }
+}
+
+BECALM_TESTS(cmocka_unit_test(test_h2_head__becomes_a_head_of_http_1),
+             cmocka_unit_test(test_h2_head__malformed_is_reset),
+             cmocka_unit_test(test_h2_head__what_http_1_refuses_is_told),
+             cmocka_unit_test(test_h2_head__a_length_is_held_against_the_body),
+             cmocka_unit_test(test_h2_head__bodies_end_by_their_frames))
