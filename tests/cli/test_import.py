@@ -117,8 +117,7 @@ def test_import__durations_of_every_dialect_are_read(imported, written, read):
 def test_import__a_timeout_of_zero_is_none(imported):
     assert "deadline: none" in imported("istio", "timeout: 0s").values
     done = imported("envoy", "retry_policy: {per_try_timeout: 0s}")
-    assert "attemptTimeout" not in "".join(done.values)
-    assert "per_try_timeout has no equal: 0 switches it off" in done.stderr
+    assert "attemptTimeout: none" in done.values
 
 
 def test_import__a_cap_below_the_base_means_the_cap(imported):
@@ -171,10 +170,11 @@ def test_import__a_match_that_no_request_can_fit_is_left_out(imported):
     assert "is left out: its match can't be said" in done.stdout
 
 
-def test_import__a_service_is_reached_by_whole_segments(imported):
+def test_import__a_service_gets_each_of_its_routes_and_no_more(imported):
     routes = "".join(f"- match: {{path: {path}}}\n  route: {{cluster: pay}}\n" for path in ("/v1/charge", "/v1/check"))
     done = imported("envoy", "name: x\nvirtual_hosts:\n- name: v\n  domains: ['*']\n  routes:\n  " + routes.replace("\n", "\n  "))
-    assert "prefix: /v1" in done.values
+    assert "- {path: /v1/charge}" in done.values and "- {path: /v1/check}" in done.values
+    assert "endpoints:" not in done.values
 
 
 # ---- whose rules ----
@@ -217,7 +217,8 @@ spec: {host: cart.shop.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: 
 @pytest.mark.parametrize("texts", [(VIRTUAL_SERVICE, DESTINATION_RULE), (DESTINATION_RULE, VIRTUAL_SERVICE)])
 def test_import__a_service_is_one_whatever_it_is_called_and_whichever_comes_first(imported, texts):
     values = imported("istio", "---\n".join(texts)).values
-    assert values[:3] == ["version: 1", "services:", "cart:"] and values.count("connectTimeout: 1s") == 1
+    values = values[values.index("services:") :]
+    assert values[1] == "cart:" and values.count("connectTimeout: 1s") == 1
     assert "deadline: 1s" in values and "endpoints:" not in values
 
 
@@ -242,6 +243,7 @@ http:
 """
     done = imported("istio", text)
     endpoint = done.values[done.values.index("slow:") :]
+    assert "attemptTimeout: none" in endpoint
     for value in ("maxRetries: 2", "deadline: 60s"):
         assert value in endpoint or value.replace("60s", "1m") in endpoint
     assert "retryOn: [connect-failure, refused-stream, unavailable, cancelled]" in endpoint
@@ -283,7 +285,7 @@ def test_import__what_is_not_written_is_what_the_product_does(imported, dialect,
     done = imported(dialect, text)
     for value in values:
         assert value in done.values
-    assert "# not written at <stdin>:" in done.stdout
+    assert "# not written: " in done.stdout
 
 
 def test_import__a_route_that_cannot_be_said_is_left_out_aloud(imported):
@@ -464,3 +466,45 @@ def test_import__a_file_without_a_word_about_retries_is_an_error(becalm, tmp_pat
     assert done.returncode == 1
     assert "error: there is nothing about retries of Istio in it" in done.stderr
     assert done.stdout == ""
+
+
+# ---- where requests go ----
+
+
+@pytest.mark.parametrize(
+    "dialect, text",
+    [
+        (
+            "envoy",
+            "virtual_hosts: [{name: v, domains: ['*'], routes: [{match: {prefix: /}, route: {timeout: 0s, retry_policy: {num_retries: 9},"
+            " weighted_clusters: {clusters: [{name: old, weight: 90}, {name: new, weight: 10}]}}}]}]\n",
+        ),
+        ("istio", "hosts: [shop]\nhttp: [{retries: {attempts: 9}, route: [{destination: {host: old}, weight: 90}, {destination: {host: new}, weight: 10}]}]\n"),
+        ("gateway-api", "rules: [{retry: {attempts: 9}, backendRefs: [{name: old, weight: 90}, {name: new, weight: 10}]}]\n"),
+    ],
+)
+def test_import__shares_are_no_defaults_and_the_heaviest_gets_all(becalm, imported, dialect, text):
+    done = imported(dialect, text)
+    assert "requests are not split (90 of 100 to old, 10 of 100 to new): all of them go to old" in done.stderr
+    assert "maxRetries: 9" in done.values[done.values.index("old:") :]
+    assert "maxRetries: 9" not in done.values[: done.values.index("services:")]
+    assert becalm("import", dialect, "--strict", "-", stdin=text).returncode == 1
+
+
+def test_import__a_share_of_everything_is_no_split(becalm):
+    text = "hosts: [a]\nhttp: [{route: [{destination: {host: a}, weight: 100}, {destination: {host: b}, weight: 0}]}]\n"
+    done = becalm("import", "istio", "--strict", "-", stdin=text)
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_import__a_cluster_that_a_header_names_is_left_out(imported):
+    text = "virtual_hosts: [{name: v, routes: [{match: {prefix: /}, route: {cluster_header: x, timeout: 9s}}, {match: {prefix: /}, route: {cluster: a}}]}]\n"
+    done = imported("envoy", text)
+    assert "no cluster is named; the route is left out" in done.stderr and "deadline: 9s" not in done.values
+
+
+def test_import__a_route_that_an_earlier_one_hides_is_left_out_with_a_note(imported):
+    text = "hosts: [a]\nhttp: [{route: [{destination: {host: b}}]}, {match: [{uri: {prefix: /x}}], route: [{destination: {host: c}}], timeout: 7s}]\n"
+    done = imported("istio", text)
+    assert "note: match has no equal: no request comes to it: the route at line 2 takes them first" in done.stderr
+    assert "deadline: 7s" not in done.values

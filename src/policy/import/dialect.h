@@ -30,10 +30,14 @@ struct unwritten {
     const char *remark;
 };
 
+/* Which of the routes that fit a request is taken: the most specific one, as in Becalm, or the first of its host. */
+enum route_order { ORDER_SPECIFIC, ORDER_FIRST };
+
 struct dialect {
     const char *word;    /* on the command line: "istio" */
     const char *product; /* whose format it is, for sentences: "Istio" */
     const struct unwritten *unwritten;
+    enum route_order order;
 
     /* Is it one of mine? Asked in the order of import.c's list, so be exact: by kind and group, or by a key that no
      * other dialect has. It reports nothing. */

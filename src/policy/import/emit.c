@@ -34,6 +34,7 @@ struct value {
 struct note {
     struct note *next;
     const char *text;
+    const char *comment; /* of an item of a list */
 };
 
 struct emit_target {
@@ -52,6 +53,8 @@ struct emit_target {
     struct value *values;
     struct note *notes;
     struct note *last_note;
+    struct note *matches; /* a list; one match alone is keys */
+    struct note *last_match;
 };
 
 struct emit {
@@ -308,6 +311,17 @@ const char *emit_put(struct emit_target *target, const char *name, const char *t
     return NULL;
 }
 
+void emit_drop(struct emit_target *target, const char *key)
+{
+    struct value **place = &target->values;
+    while (*place != NULL && strcmp((*place)->key->name, key) != 0) {
+        place = &(*place)->next;
+    }
+    if (*place != NULL) {
+        *place = (*place)->next;
+    }
+}
+
 void emit_note(struct emit *e, struct emit_target *target, const char *text)
 {
     struct note *note = emit_take(e, sizeof *note);
@@ -316,6 +330,16 @@ void emit_note(struct emit *e, struct emit_target *target, const char *text)
         note->text = text;
         *(at->last_note == NULL ? &at->notes : &at->last_note->next) = note;
         at->last_note = note;
+    }
+}
+
+void emit_match(struct emit_target *target, const char *text, const char *comment)
+{
+    struct note *item = target == NULL ? NULL : emit_take(target->emit, sizeof *item);
+    if (item != NULL) {
+        *item = (struct note){.text = text, .comment = comment};
+        *(target->last_match == NULL ? &target->matches : &target->last_match->next) = item;
+        target->last_match = item;
     }
 }
 
@@ -509,6 +533,12 @@ static void line_print(FILE *out, unsigned indent, const char *text, const char 
 
 static void values_print(struct emit *e, FILE *out, unsigned indent, const struct emit_target *target)
 {
+    if (target->matches != NULL) {
+        line_print(out, indent, "match:", NULL);
+    }
+    for (const struct note *item = target->matches; item != NULL; item = item->next) {
+        line_print(out, indent + 2, emit_text(e, "- %s", item->text), item->comment);
+    }
     const char *group = "";
     for (const struct value *v = target->values; v != NULL; v = v->next) {
         const char *dot = strchr(v->key->name, '.');
@@ -528,7 +558,7 @@ static void values_print(struct emit *e, FILE *out, unsigned indent, const struc
 static void target_print(struct emit *e, FILE *out, unsigned indent, const struct emit_target *target)
 {
     /* An entry without a value would be nothing; {} says that it is meant. */
-    const char *empty = target->values == NULL && target->first == NULL ? " {}" : "";
+    const char *empty = target->values == NULL && target->first == NULL && target->matches == NULL ? " {}" : "";
     line_print(out, indent, emit_text(e, "%s:%s", target->name, empty), target->comment);
     values_print(e, out, indent + 2, target);
     if (target->first != NULL) {

@@ -57,9 +57,13 @@ void **emit_slot(struct emit_target *);
  * NULL. The key must be one of the schema. */
 const char *emit_put(struct emit_target *, const char *key, const char *value, const char *comment);
 const char *emit_get(const struct emit_target *, const char *key);
+void emit_drop(struct emit_target *, const char *key);
 
 /* The comment of a key, or, for a NULL key, of the target itself; "" if there is none. */
 const char *emit_comment(const struct emit_target *, const char *key);
+
+/* One item of a `match` that is a list, written as YAML wants it: "{prefix: /a}". */
+void emit_match(struct emit_target *, const char *text, const char *comment);
 
 /* A text as YAML wants it: bare where that is safe, else in double quotes. */
 const char *emit_quote(struct emit *, const char *text);

@@ -10,6 +10,7 @@
 
 #define DEPTH_MAX      8u
 #define ROUTE_TIMEOUT  (15 * BECALM_S) /* Envoy's, where none is written */
+#define SHARES_MAX     64u
 #define NUM_RETRIES    1u
 #define HOSTS_TOO_MANY "a service has at most 4096 hosts"
 #define ONE_DEFINITION "bad hosts are ejected after failures in a row, or by their rate of failures"
@@ -21,7 +22,7 @@ struct envoy {
 
 /* A virtual host, as far as its routes need it. */
 struct virtual_host {
-    const char *domain; /* NULL: any */
+    struct from domains;
     const struct yaml_node *retry;
     const struct yaml_node *hedge;
 };
@@ -166,7 +167,7 @@ static const struct field action_fields[] = {
     {"timeout", NULL},
     {"retry_policy", NULL},
     {"hedge_policy", NULL},
-    {"weighted_clusters", "a route goes to one service"},
+    {"weighted_clusters", NULL},
     {"cluster_header", "a route goes to one service"},
     {"idle_timeout", NOTE "idleTimeout holds for all services"},
     {"prefix_rewrite", "requests are passed on unchanged"},
@@ -236,7 +237,7 @@ static struct route_match match_read(struct source *s, struct emit_target *servi
                                           {"runtime_fraction", source_narrows},
                                           {"query_parameters", source_narrows},
                                           {"cookies", source_narrows},
-                                          {"grpc", source_narrows},
+                                          {"grpc", NOTE "gRPC's calls go to their paths, and others do as well"},
                                           {"tls_context", source_narrows},
                                           {"dynamic_metadata", source_narrows},
                                           {"filter_state", source_narrows},
@@ -252,8 +253,7 @@ static struct route_match match_read(struct source *s, struct emit_target *servi
     const struct from prefix = {source_get(from->node, "prefix"), "match.prefix", NULL};
     const struct from headers = {source_get(from->node, "headers"), "match.headers", NULL};
     m.path = source_text(s, &(struct from){source_get(from->node, "path"), "match.path", NULL});
-    m.prefix = source_text(s, &prefix);
-    match_whole_segments(s, service, &prefix, m.prefix);
+    match_begins_with(&m, source_text(s, &prefix));
     if (separated.node != NULL) {
         m.prefix = source_text(s, &separated);
     }
@@ -261,6 +261,34 @@ static struct route_match match_read(struct source *s, struct emit_target *servi
         header_match(s, service, headers.node->item[i], &m);
     }
     return m;
+}
+
+/* The service that a route leads to; of weighted clusters the heaviest. NULL: none is named. */
+static struct emit_target *cluster_of(struct source *s, const struct yaml_node *action)
+{
+    static const struct field fields[] = {{"clusters", NULL}, {"total_weight", NULL}, {NULL, NULL}};
+    const struct from cluster = {source_get(action, "cluster"), "route.cluster", NULL};
+    const struct from weighted = {source_get(action, "weighted_clusters"), "route.weighted_clusters", NULL};
+    const struct from list = {source_get(weighted.node, "clusters"), "weighted_clusters.clusters", NULL};
+    const char *name = source_text(s, &cluster);
+    struct share share[SHARES_MAX];
+    size_t count = 0;
+    if (name != NULL) {
+        return emit_service(s->emit, name, source_where(s, &cluster));
+    }
+    source_rest(s, NULL, weighted.node, "route.weighted_clusters", fields);
+    for (uint32_t i = 0; source_is(s, &list, YAML_SEQUENCE) && i < list.node->count && count < SHARES_MAX; i++) {
+        const struct from one = {source_get(list.node->item[i], "name"), "weighted_clusters.clusters.name", NULL};
+        const struct from weight = {source_get(list.node->item[i], "weight"), "weighted_clusters.clusters.weight",
+                                    NULL};
+        const char *text = source_text(s, &one);
+        if (text != NULL) {
+            share[count] = (struct share){emit_service(s->emit, text, source_where(s, &one)), text, 0};
+            (void)source_integer(s, &weight, &share[count].weight);
+            count++;
+        }
+    }
+    return shares_pick(s, share, count, &weighted);
 }
 
 static void route_read(struct envoy *in, const struct yaml_node *route, const struct virtual_host *vhost)
@@ -273,46 +301,30 @@ static void route_read(struct envoy *in, const struct yaml_node *route, const st
                                           {NULL, NULL}};
     struct source *s = in->s;
     const struct from action = {source_get(route, "route"), "route", NULL};
-    const struct from cluster = {source_get(action.node, "cluster"), "route.cluster", NULL};
     const struct from match = {source_get(route, "match"), "match", NULL};
-    const char *name = source_text(s, &cluster);
-    struct emit_target *service = name == NULL ? NULL : emit_service(s->emit, name, source_where(s, &cluster));
+    struct emit_target *service = cluster_of(s, action.node);
     source_rest(s, service, route, "route", fields);
     if (action.node == NULL || !source_is(s, &action, YAML_MAPPING)) {
         return;
     }
     const struct route_match m = match_read(s, service, &match);
-    if (service == NULL) { /* a piece of a file: it holds for every service */
-        action_rules(s, emit_defaults(s->emit), action.node, vhost);
+    if (service == NULL) {
+        if (source_get(action.node, "cluster_header") != NULL || source_get(action.node, "weighted_clusters") != NULL) {
+            source_no_equal(s, NULL, &action, "no cluster is named; the route is left out");
+        } else { /* a piece of a file: it holds for every service */
+            action_rules(s, emit_defaults(s->emit), action.node, vhost);
+        }
         return;
     }
     const struct from from = match.node == NULL ? (struct from){route, "route", NULL} : match;
     const struct yaml_node *wish = source_get(route, "name");
     struct route *out = route_add(s, service, wish != NULL && wish->kind == YAML_SCALAR ? wish->text : NULL, &from);
-    route_add_host(s, out, vhost->domain, &from);
+    for (uint32_t i = 0; vhost->domains.node != NULL && i < vhost->domains.node->count; i++) {
+        const struct from domain = {vhost->domains.node->item[i], "domains", NULL};
+        route_add_host(s, out, source_text(s, &domain), &domain);
+    }
     route_add_match(s, out, &m, &from);
     action_rules(s, route_rules(out), action.node, vhost);
-}
-
-static const char *domains_read(struct source *s, const struct from *domains)
-{
-    const char *first = NULL;
-    for (uint32_t i = 0; source_is(s, domains, YAML_SEQUENCE) && i < domains->node->count; i++) {
-        const struct from item = {domains->node->item[i], "domains", NULL};
-        const char *text = source_text(s, &item);
-        if (text == NULL || strcmp(text, "*") == 0) {
-            continue;
-        }
-        const struct from named = {item.node, emit_text(s->emit, "domains \"%s\"", text), NULL};
-        if (!value_match_host(text)) {
-            source_no_equal(s, NULL, &named, "a host is matched whole, or by what stands behind *.");
-        } else if (first != NULL) {
-            source_no_equal(s, NULL, &named, "a service matches one host; repeat the service for this one");
-        } else {
-            first = text;
-        }
-    }
-    return first;
 }
 
 static void virtual_host_read(struct envoy *in, const struct yaml_node *node)
@@ -326,7 +338,8 @@ static void virtual_host_read(struct envoy *in, const struct yaml_node *node)
     source_rest(s, NULL, node, "virtual_host", fields);
     const struct from routes = {source_get(node, "routes"), "routes", NULL};
     struct virtual_host vhost = {.retry = source_get(node, "retry_policy"), .hedge = source_get(node, "hedge_policy")};
-    vhost.domain = domains_read(s, &(struct from){source_get(node, "domains"), "domains", NULL});
+    const struct from domains = {source_get(node, "domains"), "domains", NULL};
+    vhost.domains = source_is(s, &domains, YAML_SEQUENCE) ? domains : (struct from){0};
     for (uint32_t i = 0; source_is(s, &routes, YAML_SEQUENCE) && i < routes.node->count; i++) {
         const struct yaml_node *route = routes.node->item[i];
         if (source_is(s, &(struct from){route, "routes", NULL}, YAML_MAPPING)) {
@@ -667,6 +680,7 @@ static void anything_read(struct envoy *in, const struct yaml_node *node, unsign
 }
 
 static const struct unwritten unwritten[] = {{"maxRetries", "0", "without a retry_policy Envoy does not retry"},
+                                             {"attemptTimeout", "none", "Envoy has none"},
                                              {"deadline", "15s", "Envoy's default"},
                                              {"hedge.enabled", "false", "Envoy's default"},
                                              {NULL, NULL, NULL}};
@@ -688,5 +702,9 @@ static void envoy_read(struct source *s, const struct objects *objects)
     }
 }
 
-const struct dialect dialect_envoy = {
-    .word = "envoy", .product = "Envoy", .unwritten = unwritten, .recognises = envoy_recognises, .read = envoy_read};
+const struct dialect dialect_envoy = {.word = "envoy",
+                                      .product = "Envoy",
+                                      .unwritten = unwritten,
+                                      .order = ORDER_FIRST,
+                                      .recognises = envoy_recognises,
+                                      .read = envoy_read};

@@ -11,6 +11,7 @@
 #define BUDGET_INTERVAL (10 * BECALM_S)
 #define RATE_COUNT      10u
 #define RATE_INTERVAL   BECALM_S
+#define SHARES_MAX      64u
 
 struct gateway {
     struct source *s;
@@ -73,10 +74,8 @@ static void timeout_put(struct source *s, struct emit_target *target, const char
     }
     if (value > 0) {
         source_put_duration(s, target, key, value, from);
-    } else if (strcmp(key, "deadline") == 0) {
-        source_put_word(s, target, key, "none", from);
     } else {
-        source_no_equal(s, target, from, "0s switches it off, and an attempt always has an attemptTimeout");
+        source_put_word(s, target, key, "none", from);
     }
 }
 
@@ -178,48 +177,59 @@ static struct route_match match_read(struct source *s, struct emit_target *servi
 
 /* ---- routes ---- */
 
-/* The service of a rule's first backend; NULL if it has none. */
+static void backend_address(struct source *s, struct emit_target *service, const struct yaml_node *ref,
+                            const struct from *name)
+{
+    const struct from space = {source_get(ref, "namespace"), "backendRefs.namespace", NULL};
+    const struct from port = {source_get(ref, "port"), "backendRefs.port", NULL};
+    const char *space_text = source_text(s, &space);
+    uint64_t number;
+    if (source_integer(s, &port, &number)) {
+        const char *address = emit_text(s->emit, "%s%s%s:%llu", name->node->text, space_text == NULL ? "" : ".",
+                                        space_text == NULL ? "" : space_text, (unsigned long long)number);
+        struct source_list hosts = {.emit = s->emit};
+        if (!value_address(address)) {
+            source_no_equal(s, service, name, emit_text(s->emit, "\"%.64s\" is not an address", address));
+            return;
+        }
+        source_list_add(&hosts, address);
+        source_put_list(s, service, "hosts", &hosts, &port);
+    }
+}
+
+/* The service of a rule's heaviest backend; NULL if it has none. */
 static struct emit_target *backend_read(struct source *s, const struct from *refs)
 {
-    static const struct field fields[] = {
-        {"group", NULL},     {"kind", NULL}, {"name", NULL},
-        {"namespace", NULL}, {"port", NULL}, {"weight", "requests are spread evenly over a service's hosts"},
-        {NULL, NULL}};
-    struct emit_target *service = NULL;
-    for (uint32_t i = 0; source_is(s, refs, YAML_SEQUENCE) && i < refs->node->count; i++) {
+    static const struct field fields[] = {{"group", NULL},
+                                          {"kind", NULL},
+                                          {"name", NULL},
+                                          {"namespace", NULL},
+                                          {"port", NULL},
+                                          {"weight", NULL},
+                                          {"filters", "requests are passed on unchanged"},
+                                          {NULL, NULL}};
+    struct share share[SHARES_MAX];
+    size_t count = 0;
+    for (uint32_t i = 0; source_is(s, refs, YAML_SEQUENCE) && i < refs->node->count && count < SHARES_MAX; i++) {
         const struct yaml_node *ref = refs->node->item[i];
         const struct from name = {source_get(ref, "name"), "backendRefs.name", NULL};
-        const struct from space = {source_get(ref, "namespace"), "backendRefs.namespace", NULL};
-        const struct from port = {source_get(ref, "port"), "backendRefs.port", NULL};
+        const struct from weight = {source_get(ref, "weight"), "backendRefs.weight", NULL};
         const char *text = source_text(s, &name);
-        const char *space_text = source_text(s, &space);
-        uint64_t number;
         if (text == NULL) {
             continue;
         }
-        if (service != NULL) {
-            source_no_equal(s, service, &(struct from){name.node, emit_text(s->emit, "backendRefs \"%s\"", text), NULL},
-                            "a rule leads to one service");
-            continue;
-        }
-        service = emit_service(s->emit, text, source_where(s, &name));
+        struct emit_target *service = emit_service(s->emit, text, source_where(s, &name));
         source_rest(s, service, ref, "backendRefs", fields);
-        if (source_integer(s, &port, &number)) {
-            const char *address = emit_text(s->emit, "%s%s%s:%llu", text, space_text == NULL ? "" : ".",
-                                            space_text == NULL ? "" : space_text, (unsigned long long)number);
-            struct source_list hosts = {.emit = s->emit};
-            if (!value_address(address)) {
-                source_error(s, name.node, "bad-value", "backendRefs: \"%.64s\" is not an address", address);
-                continue;
-            }
-            source_list_add(&hosts, address);
-            source_put_list(s, service, "hosts", &hosts, &port);
-        }
+        backend_address(s, service, ref, &name);
+        share[count] = (struct share){service, text, 1};
+        (void)source_integer(s, &weight, &share[count].weight);
+        count++;
     }
-    return service;
+    struct emit_target *most = shares_pick(s, share, count, refs);
+    return most == NULL && count > 0 ? share[0].service : most;
 }
 
-static void rule_read(struct gateway *in, const struct yaml_node *rule, const char *host)
+static void rule_read(struct gateway *in, const struct yaml_node *rule, const struct from *names)
 {
     static const struct field fields[] = {
         {"name", NULL},
@@ -244,7 +254,10 @@ static void rule_read(struct gateway *in, const struct yaml_node *rule, const ch
     const struct yaml_node *name = source_get(rule, "name");
     struct route *out = route_add(s, service, name != NULL && name->kind == YAML_SCALAR ? name->text : NULL,
                                   &(struct from){rule, "rules", NULL});
-    route_add_host(s, out, host, &(struct from){rule, "hostnames", NULL});
+    for (uint32_t i = 0; source_is(s, names, YAML_SEQUENCE) && i < names->node->count; i++) {
+        const struct from name_from = {names->node->item[i], "hostnames", NULL};
+        route_add_host(s, out, source_text(s, &name_from), &name_from);
+    }
     for (uint32_t i = 0; source_is(s, &matches, YAML_SEQUENCE) && i < matches.node->count; i++) {
         const struct from from = {matches.node->item[i], "matches", NULL};
         const struct route_match m = match_read(s, service, from.node);
@@ -260,25 +273,9 @@ static void route_read(struct gateway *in, const struct yaml_node *spec)
     struct source *s = in->s;
     const struct from names = {source_get(spec, "hostnames"), "hostnames", NULL};
     const struct from rules = {source_get(spec, "rules"), "rules", NULL};
-    const char *host = NULL;
     source_rest(s, NULL, spec, "", fields);
-    for (uint32_t i = 0; source_is(s, &names, YAML_SEQUENCE) && i < names.node->count; i++) {
-        struct from item = {names.node->item[i], "hostnames", NULL};
-        const char *text = source_text(s, &item);
-        if (text == NULL) {
-            continue;
-        }
-        item.path = emit_text(s->emit, "hostnames \"%s\"", text);
-        if (!value_match_host(text)) {
-            source_no_equal(s, NULL, &item, "a host is matched whole, or by what stands behind *.");
-        } else if (host != NULL) {
-            source_no_equal(s, NULL, &item, "a service matches one host; repeat the service for this one");
-        } else {
-            host = text;
-        }
-    }
     for (uint32_t i = 0; source_is(s, &rules, YAML_SEQUENCE) && i < rules.node->count; i++) {
-        rule_read(in, rules.node->item[i], host);
+        rule_read(in, rules.node->item[i], &names);
     }
 }
 
@@ -405,6 +402,8 @@ static void object_read(struct gateway *in, const struct object *from)
 }
 
 static const struct unwritten unwritten_rules[] = {{"maxRetries", "0", "without `retry` a rule is not retried"},
+                                                   {"attemptTimeout", "none", "no timeouts.backendRequest"},
+                                                   {"deadline", "none", "no timeouts.request"},
                                                    {NULL, NULL, NULL}};
 
 static bool gateway_api_recognises(const struct object *object)

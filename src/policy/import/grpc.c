@@ -327,6 +327,7 @@ static bool bare_block(struct source *s, const struct yaml_node *root)
 }
 
 static const struct unwritten unwritten[] = {{"maxRetries", "0", "without a retryPolicy gRPC does not retry"},
+                                             {"attemptTimeout", "none", "gRPC has none"},
                                              {"deadline", "none", "gRPC's default"},
                                              {"idempotent", "false", "nothing is hedged there"},
                                              {"hedge.enabled", "false", "nothing is hedged there"},

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define BUCKETS          1024u
+#define SHARES_MAX       64u
 #define RETRY_ON_DEFAULT "connect-failure, refused-stream, unavailable, cancelled"
 
 /* ---- which service a host is ---- */
@@ -19,6 +20,8 @@ struct known {
     struct emit_target *service;
     const char *host;
     const char *space; /* the namespace of the object that named it; "" if not said */
+    const char *file;
+    struct from from;
 };
 
 /* The document's object; every reader below gets it. */
@@ -72,12 +75,12 @@ static struct emit_target *known_find(struct istio *in, const char *host)
     return k == NULL ? NULL : k->service;
 }
 
-static void known_add(struct istio *in, const char *host, struct emit_target *service)
+static void known_add(struct istio *in, const char *host, struct emit_target *service, const struct from *from)
 {
     struct known *k = emit_take(in->s->emit, sizeof *k);
     if (k != NULL) {
         struct known **bucket = bucket_of(in, host);
-        *k = (struct known){*bucket, service, host, in->space};
+        *k = (struct known){*bucket, service, host, in->space, in->s->file, *from};
         *bucket = k;
     }
 }
@@ -94,7 +97,7 @@ static struct emit_target *service_of(struct istio *in, const char *host, const 
             }
         }
         service = emit_service(in->s->emit, host, source_where(in->s, from));
-        known_add(in, host, service);
+        known_add(in, host, service, from);
     }
     return service;
 }
@@ -197,7 +200,7 @@ static struct route_match match_read(struct istio *in, struct emit_target *servi
                                           {"headers", NULL},
                                           {"ignoreUriCase", "paths are compared as they are"},
                                           {"scheme", source_narrows},
-                                          {"port", source_narrows},
+                                          {"port", NOTE "listen says on which port Becalm listens"},
                                           {"sourceLabels", source_narrows},
                                           {"sourceNamespace", source_narrows},
                                           {"gateways", source_narrows},
@@ -212,8 +215,9 @@ static struct route_match match_read(struct istio *in, struct emit_target *servi
     }
     m.impossible = source_rest(in->s, service, node, "match", fields);
     const struct from uri = {source_get(node, "uri"), "match.uri", NULL};
-    string_match(in, service, &uri, &m.path, &m.prefix, &m);
-    match_whole_segments(in->s, service, &uri, m.prefix);
+    const char *prefix = NULL;
+    string_match(in, service, &uri, &m.path, &prefix, &m);
+    match_begins_with(&m, prefix);
     string_match(in, service, &(struct from){source_get(node, "method"), "match.method", NULL}, &m.method, NULL, &m);
     string_match(in, service, &(struct from){source_get(node, "authority"), "match.authority", NULL}, &m.host, NULL,
                  &m);
@@ -223,7 +227,73 @@ static struct route_match match_read(struct istio *in, struct emit_target *servi
 
 /* ---- VirtualService ---- */
 
-static void http_route(struct istio *in, struct emit_target *service, const char *host, const struct yaml_node *route)
+static void address_put(struct istio *in, struct emit_target *service, const struct from *name, const struct from *port)
+{
+    struct source *s = in->s;
+    const char *to = name->node->text;
+    uint64_t number = 80;
+    bool ported = source_integer(s, port, &number);
+    if (!ported && strcmp(emit_name(service), to) == 0) {
+        return; /* its own name, port 80: what a service without hosts has */
+    }
+    const char *address = emit_text(s->emit, "%s:%llu", to, (unsigned long long)number);
+    if (!value_address(address)) {
+        source_no_equal(s, service, name, emit_text(s->emit, "\"%.64s\" is not an address", address));
+        return;
+    }
+    struct source_list hosts = {.emit = s->emit};
+    source_list_add(&hosts, address);
+    source_put_list(s, service, "hosts", &hosts, name);
+}
+
+/* The service of one destination; NULL if it names none. */
+static struct emit_target *destination_read(struct istio *in, const struct yaml_node *item)
+{
+    static const struct field fields[] = {
+        {"destination", NULL}, {"weight", NULL}, {"headers", "requests are passed on unchanged"}, {NULL, NULL}};
+    struct source *s = in->s;
+    const struct yaml_node *destination = source_get(item, "destination");
+    const struct from name = {source_get(destination, "host"), "route.destination.host", NULL};
+    const struct from subset = {source_get(destination, "subset"), "route.destination.subset", NULL};
+    const struct from port = {source_get(source_get(destination, "port"), "number"), "route.destination.port", NULL};
+    const char *to = source_text(s, &name);
+    if (to == NULL || to[0] == '\0') {
+        return NULL;
+    }
+    struct emit_target *service = service_of(in, to, &name);
+    source_rest(s, service, item, "route", fields);
+    const char *part = source_text(s, &subset);
+    if (part != NULL) {
+        source_no_equal(s, service, &subset,
+                        emit_text(s->emit, "requests go to all hosts of %s, not to its subset %s alone", to, part));
+    }
+    address_put(in, service, &name, &port);
+    return service;
+}
+
+/* Where a route's requests go: its heaviest destination, or the service that the object names, if it has none. */
+static struct emit_target *destination_of(struct istio *in, struct emit_target *named, const struct yaml_node *route)
+{
+    struct source *s = in->s;
+    const struct from list = {source_get(route, "route"), "route", NULL};
+    struct share share[SHARES_MAX];
+    size_t count = 0;
+    for (uint32_t i = 0; source_is(s, &list, YAML_SEQUENCE) && i < list.node->count && count < SHARES_MAX; i++) {
+        const struct yaml_node *item = list.node->item[i];
+        const struct from weight = {source_get(item, "weight"), "route.weight", NULL};
+        struct emit_target *service = destination_read(in, item);
+        if (service != NULL) {
+            share[count] = (struct share){service, emit_name(service), list.node->count == 1 ? 100 : 0};
+            (void)source_integer(s, &weight, &share[count].weight);
+            count++;
+        }
+    }
+    struct emit_target *most = shares_pick(s, share, count, &list);
+    return most == NULL ? named : most;
+}
+
+static void http_route(struct istio *in, struct emit_target *named, const struct from *hosts,
+                       const struct yaml_node *route)
 {
     static const struct field fields[] = {{"name", NULL},
                                           {"match", NULL},
@@ -243,12 +313,16 @@ static void http_route(struct istio *in, struct emit_target *service, const char
     if (!source_is(s, &(struct from){route, "http", NULL}, YAML_MAPPING)) {
         return;
     }
+    struct emit_target *service = destination_of(in, named, route);
     source_rest(s, service, route, "http", fields);
     const struct from matches = {source_get(route, "match"), "match", NULL};
     const struct yaml_node *name = source_get(route, "name");
     struct route *out = route_add(s, service, name != NULL && name->kind == YAML_SCALAR ? name->text : NULL,
                                   &(struct from){route, "http", NULL});
-    route_add_host(s, out, host, &(struct from){route, "hosts", NULL});
+    for (uint32_t i = 0; hosts->node != NULL && i < hosts->node->count; i++) {
+        const struct from host = {hosts->node->item[i], "hosts", NULL};
+        route_add_host(s, out, source_text(s, &host), &host);
+    }
     for (uint32_t i = 0; source_is(s, &matches, YAML_SEQUENCE) && i < matches.node->count; i++) {
         const struct from from = {matches.node->item[i], "match", NULL};
         const struct route_match m = match_read(in, service, from.node);
@@ -258,103 +332,26 @@ static void http_route(struct istio *in, struct emit_target *service, const char
 }
 
 /* The hosts of a service are where its first route goes. */
-static void address_put(struct istio *in, struct emit_target *service, const char *host, const struct from *name,
-                        const struct from *port)
+/* The service that the object is named after, for routes that lead nowhere; a fragment holds for every service. */
+static struct emit_target *named_of(struct istio *in, const struct from *hosts)
 {
     struct source *s = in->s;
-    const struct known self = {.host = host, .space = in->space};
-    const char *to = name->node->text;
-    uint64_t number = 80;
-    bool ported = source_integer(s, port, &number);
-    if ((!ported && same_host(&self, to, in->space)) || service == emit_defaults(s->emit)) {
-        return; /* its own name, port 80: what a service without hosts has */
-    }
-    const char *address = emit_text(s->emit, "%s:%llu", to, (unsigned long long)number);
-    if (!value_address(address)) {
-        source_error(s, name->node, "bad-value", "%s: \"%.64s\" is not an address", name->path, address);
-        return;
-    }
-    struct source_list hosts = {.emit = s->emit};
-    source_list_add(&hosts, address);
-    source_put_list(s, service, "hosts", &hosts, name);
-    known_add(in, to, service);
-}
-
-/* An endpoint is served by its service's hosts, so all routes must agree. */
-static void destination_read(struct istio *in, struct emit_target *service, const char *host,
-                             const struct yaml_node *item, const char **first)
-{
-    struct source *s = in->s;
-    const struct yaml_node *destination = source_get(item, "destination");
-    const struct from name = {source_get(destination, "host"), "route.destination.host", NULL};
-    const struct from subset = {source_get(destination, "subset"), "route.destination.subset", NULL};
-    const struct from port = {source_get(source_get(destination, "port"), "number"), "route.destination.port", NULL};
-    const char *to = source_text(s, &name);
-    if (subset.node != NULL) {
-        source_no_equal(s, service, &subset, "a service has hosts, not subsets of them");
-    }
-    if (to == NULL) {
-        return;
-    }
-    if (*first == NULL) {
-        *first = to;
-        address_put(in, service, host, &name, &port);
-    } else if (strcmp(*first, to) != 0) {
-        const char *path = emit_text(s->emit, "%s \"%s\"", name.path, to);
-        source_no_equal(s, service, &(struct from){name.node, path, NULL},
-                        "all routes of a service go to the same hosts; make it a service of its own");
-    }
-}
-
-static void destinations_read(struct istio *in, struct emit_target *service, const char *host,
-                              const struct yaml_node *routes)
-{
-    static const struct field fields[] = {{"destination", NULL},
-                                          {"weight", "requests are spread evenly over a service's hosts"},
-                                          {"headers", "requests are passed on unchanged"},
-                                          {NULL, NULL}};
-    const char *first = NULL;
-    for (uint32_t i = 0; i < routes->count; i++) {
-        const struct from list = {source_get(routes->item[i], "route"), "route", NULL};
-        for (uint32_t k = 0; source_is(in->s, &list, YAML_SEQUENCE) && k < list.node->count; k++) {
-            destination_read(in, service, host, list.node->item[k], &first);
-            source_rest(in->s, service, list.node->item[k], "route", fields);
-        }
-    }
-}
-
-static struct emit_target *hosts_read(struct istio *in, const struct from *hosts, const char **host)
-{
-    struct source *s = in->s;
-    *host = "";
     if (!source_is(s, hosts, YAML_SEQUENCE) || hosts->node->count == 0) {
-        return emit_defaults(s->emit); /* a fragment: it holds for every service */
+        return emit_defaults(s->emit);
     }
     const struct from first = {hosts->node->item[0], "hosts", NULL};
     const char *text = source_text(s, &first);
     if (text == NULL) {
         return emit_defaults(s->emit);
     }
-    *host = text;
-    struct emit_target *service;
-    if (text[0] == '*') {
-        service = service_of(in, in->name[0] != '\0' ? in->name : "any-host", &first);
-        source_put_text(s, service, "match.prefix", "/", &(struct from){first.node, "hosts", "any host"});
-        if (text[1] != '\0') {
-            source_no_equal(s, service, &first, "a host is matched whole; now every host matches");
-        }
-    } else {
-        service = service_of(in, text, &first);
-    }
-    for (uint32_t i = 1; i < hosts->node->count; i++) {
-        const struct from more = {hosts->node->item[i], "hosts", NULL};
-        const char *other = source_text(s, &more);
-        if (other != NULL) {
-            source_no_equal(s, service, &(struct from){more.node, emit_text(s->emit, "hosts \"%s\"", other), NULL},
-                            "a service matches one host; repeat the service under this name");
-        }
-    }
-    return service;
+    return service_of(in, text[0] != '*' ? text : in->name[0] != '\0' ? in->name : "any-host", &first);
+}
+
+static bool leads_somewhere(const struct yaml_node *route)
+{
+    const struct yaml_node *list = source_get(route, "route");
+    return list != NULL && list->kind == YAML_SEQUENCE && list->count > 0 &&
+           source_get(source_get(list->item[0], "destination"), "host") != NULL;
 }
 
 static void virtual_service(struct istio *in, const struct yaml_node *spec)
@@ -369,15 +366,13 @@ static void virtual_service(struct istio *in, const struct yaml_node *spec)
     struct source *s = in->s;
     const struct from hosts = {source_get(spec, "hosts"), "hosts", NULL};
     const struct from http = {source_get(spec, "http"), "http", NULL};
-    const char *host;
-    struct emit_target *service = hosts_read(in, &hosts, &host);
-    source_rest(s, service, spec, "", fields);
+    source_rest(s, NULL, spec, "", fields);
     if (!source_is(s, &http, YAML_SEQUENCE)) {
         return;
     }
-    destinations_read(in, service, host, http.node);
+    const struct from known = hosts.node != NULL && hosts.node->kind == YAML_SEQUENCE ? hosts : (struct from){0};
     for (uint32_t i = 0; i < http.node->count; i++) {
-        http_route(in, service, service == emit_defaults(s->emit) ? NULL : host, http.node->item[i]);
+        http_route(in, leads_somewhere(http.node->item[i]) ? NULL : named_of(in, &hosts), &known, http.node->item[i]);
     }
 }
 
@@ -564,10 +559,27 @@ static void object_read(struct istio *in, const struct object *from)
     }
 }
 
-static const struct unwritten unwritten[] = {
-    {"maxRetries", "2", "Istio's default"},   {"initialDelay", "25ms", "Istio's default"},
-    {"maxDelay", "250ms", "Istio's default"}, {"retryOn", "[" RETRY_ON_DEFAULT "]", "Istio's default"},
-    {"deadline", "none", "Istio's default"},  {NULL, NULL, NULL}};
+static const struct unwritten unwritten[] = {{"maxRetries", "2", "Istio's default"},
+                                             {"initialDelay", "25ms", "Istio's default"},
+                                             {"maxDelay", "250ms", "Istio's default"},
+                                             {"retryOn", "[" RETRY_ON_DEFAULT "]", "Istio's default"},
+                                             {"attemptTimeout", "none", "Istio has none"},
+                                             {"deadline", "none", "Istio's default"},
+                                             {NULL, NULL, NULL}};
+
+/* What no VirtualService is about is called as well, by its name and with what Istio does by itself. */
+static void rest_add(struct istio *in)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (const struct known *k = in->known[i]; k != NULL; k = k->next) {
+            if (k->service != NULL && !route_leads_to(in->s, k->service)) {
+                struct route *route = route_add(in->s, k->service, NULL, &k->from);
+                in->s->file = k->file;
+                route_add_host(in->s, route, emit_name(k->service), &k->from);
+            }
+        }
+    }
+}
 
 static bool istio_recognises(const struct object *object)
 {
@@ -590,7 +602,12 @@ static void istio_read(struct source *s, const struct objects *objects)
             }
         }
     }
+    rest_add(in);
 }
 
-const struct dialect dialect_istio = {
-    .word = "istio", .product = "Istio", .unwritten = unwritten, .recognises = istio_recognises, .read = istio_read};
+const struct dialect dialect_istio = {.word = "istio",
+                                      .product = "Istio",
+                                      .unwritten = unwritten,
+                                      .order = ORDER_FIRST,
+                                      .recognises = istio_recognises,
+                                      .read = istio_read};

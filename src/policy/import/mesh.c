@@ -140,7 +140,7 @@ void mesh_attempt_timeout(struct source *s, struct emit_target *target, const st
         return;
     }
     if (value == 0) {
-        source_no_equal(s, target, from, "0 switches it off, and an attempt always has an attemptTimeout");
+        source_put_word(s, target, "attemptTimeout", "none", from);
     } else {
         source_put_duration(s, target, "attemptTimeout", value, from);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "route.h"
 
+#include "../match.h"
 #include "../value.h"
 #include "dialect.h"
 
@@ -13,14 +14,15 @@ static bool is_absent(const char *text)
 
 bool match_is_possible(const struct route_match *m)
 {
-    const char *path = m->path == NULL ? m->prefix : m->path;
+    const char *path = m->path != NULL ? m->path : m->prefix != NULL ? m->prefix : m->start;
     return !m->impossible && (is_absent(m->host) || value_match_host(m->host)) &&
            (is_absent(path) || value_path(path)) && (is_absent(m->method) || value_method(m->method));
 }
 
 bool match_is_everything(const struct route_match *m)
 {
-    bool any_path = m->path == NULL && (m->prefix == NULL || strcmp(m->prefix, "/") == 0);
+    const char *begin = m->prefix != NULL ? m->prefix : m->start;
+    bool any_path = m->path == NULL && (begin == NULL || strcmp(begin, "/") == 0);
     return any_path && m->method == NULL && m->header == NULL && m->host == NULL && !m->impossible;
 }
 
@@ -28,6 +30,7 @@ void match_put(struct source *s, struct emit_target *target, const struct route_
 {
     const char *const pairs[][2] = {{"match.host", m->host},
                                     {"match.prefix", m->path == NULL ? m->prefix : NULL},
+                                    {"match.start", m->path == NULL && m->prefix == NULL ? m->start : NULL},
                                     {"match.path", m->path},
                                     {"match.method", m->method}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -44,11 +47,18 @@ void match_put(struct source *s, struct emit_target *target, const struct route_
 
 const char *match_name(struct source *s, const struct route_match *m)
 {
-    const char *path = m->path != NULL ? m->path : m->prefix != NULL ? m->prefix : "";
+    const char *begin = m->prefix != NULL ? m->prefix : m->start != NULL ? m->start : "";
+    const char *path = m->path != NULL ? m->path : begin;
     const char *method = m->method != NULL ? m->method : "";
     const char *header = m->header != NULL ? m->header : "";
     return emit_text(s->emit, "%s%s%s%s%s", method, method[0] != '\0' && path[0] != '\0' ? "-" : "",
                      path[0] == '/' ? path + 1 : path, header[0] != '\0' ? "-" : "", header);
+}
+
+void match_begins_with(struct route_match *m, const char *text)
+{
+    size_t length = text == NULL ? 0 : strlen(text);
+    *(length > 0 && text[length - 1] != '/' ? &m->start : &m->prefix) = length == 0 ? NULL : text;
 }
 
 void match_whole_segments(struct source *s, struct emit_target *service, const struct from *from, const char *prefix)
@@ -80,6 +90,7 @@ struct route {
     struct source_list hosts;
     struct place *first;
     struct place *last;
+    bool written; /* it has its endpoint */
 };
 
 struct route *route_add(struct source *s, struct emit_target *service, const char *name, const struct from *from)
@@ -122,96 +133,111 @@ void route_add_match(struct source *s, struct route *route, const struct route_m
     }
 }
 
+bool route_leads_to(const struct source *s, const struct emit_target *service)
+{
+    const struct route *route = s->first_route;
+    while (route != NULL && route->service != service) {
+        route = route->next;
+    }
+    return route != NULL;
+}
+
 struct emit_target *route_rules(struct route *route)
 {
     return route == NULL ? NULL : route->rules;
 }
 
+struct emit_target *shares_pick(struct source *s, const struct share *share, size_t count, const struct from *from)
+{
+    uint64_t all = 0;
+    const struct share *most = NULL;
+    const char *list = "";
+    bool split = false;
+    for (size_t i = 0; i < count; i++) {
+        all += share[i].weight;
+        most = share[i].weight > (most == NULL ? 0 : most->weight) ? &share[i] : most;
+    }
+    for (size_t i = 0; most != NULL && i < count; i++) {
+        if (share[i].weight > 0) {
+            split = split || share[i].service != most->service;
+            list = emit_text(s->emit, "%s%s%llu of %llu to %s", list, list[0] == '\0' ? "" : ", ",
+                             (unsigned long long)share[i].weight, (unsigned long long)all, share[i].name);
+        }
+    }
+    if (split) {
+        source_no_equal(s, most->service, from,
+                        emit_text(s->emit, "requests are not split (%s): all of them go to %s", list, most->name));
+    }
+    return most == NULL ? NULL : most->service;
+}
+
 /* ---- writing them ---- */
 
-struct reach {
-    struct reach *next;
-    struct emit_target *service;
-    const char *file;
+#define UNWRITTEN     "not written: "
+#define ROWS_COMPARED 20000u /* more routes make a policy that is too large anyway */
+
+/* One match of one route for one host: what the policy is made of. */
+struct row {
+    struct route *route;
+    struct becalm_match match;
     struct from from;
-    const char *host; /* NULL: any */
-    const char *prefix;
+    bool dead; /* another row takes all of its requests */
 };
 
-static bool segment_ends(const char *path, size_t at)
-{
-    return path[at] == '\0' || path[at] == '/' || (at > 0 && path[at - 1] == '/');
-}
-
-/* What both lie under. A prefix of ours ends with a segment: of /charge and /check it is /, and not /ch. */
-static const char *common_prefix(struct source *s, const char *a, const char *b)
-{
-    size_t length = 0;
-    while (a[length] != '\0' && a[length] == b[length]) {
-        length++;
-    }
-    if (!segment_ends(a, length) || !segment_ends(b, length)) {
-        while (length > 0 && a[length - 1] != '/') {
-            length--;
-        }
-        length -= length > 1; /* the slash, which belongs to the next segment */
-    }
-    return emit_text(s->emit, "%.*s", (int)length, a);
-}
-
-static bool same_host(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
-struct reaches {
-    struct reach *first;
+struct rows {
+    struct row *at;
+    size_t count;
+    size_t space;
 };
 
-static void reach_note(struct source *s, struct reaches *reaches, struct emit_target *service, const char *host,
-                       const struct route_match *m, const struct from *from)
+static void row_add(struct source *s, struct rows *rows, struct route *route, const struct becalm_match *match,
+                    const struct from *from)
 {
-    const char *prefix = m->path != NULL ? m->path : m->prefix != NULL ? m->prefix : "/";
-    if (service == NULL) {
-        return;
-    }
-    struct reach *reach = *emit_slot(service);
-    if (reach == NULL) {
-        reach = emit_take(s->emit, sizeof *reach);
-        if (reach != NULL) {
-            *reach = (struct reach){reaches->first, service, s->file, *from, host, prefix};
-            reaches->first = reach;
-            *emit_slot(service) = reach;
+    if (rows->count == rows->space) {
+        size_t space = rows->space == 0 ? 256 : rows->space * 2;
+        struct row *more = emit_take(s->emit, space * sizeof *more);
+        if (more == NULL) {
+            return;
         }
-        return;
+        if (rows->count > 0) {
+            memcpy(more, rows->at, rows->count * sizeof *more);
+        }
+        rows->at = more;
+        rows->space = space;
     }
-    reach->prefix = common_prefix(s, reach->prefix, prefix);
-    if (!same_host(host, reach->host)) {
-        source_no_equal(s, service, from,
-                        "it is reached under another host than the routes before it; a service matches one host");
-    }
+    rows->at[rows->count++] = (struct row){route, *match, *from, false};
 }
 
-static void reach_put(struct source *s, const struct reaches *reaches)
+static const char *text_or_null(const char *text)
 {
-    for (const struct reach *reach = reaches->first; reach != NULL; reach = reach->next) {
-        struct route_match m = {.host = reach->host, .prefix = reach->prefix};
-        if (m.prefix[0] == '\0' || (m.host != NULL && strcmp(m.prefix, "/") == 0)) {
-            m.prefix = m.host == NULL ? "/" : NULL;
-        }
-        s->file = reach->file;
-        if (m.prefix == NULL && strcmp(m.host, emit_name(reach->service)) == 0) {
-            continue; /* a service without a match is found by its name */
-        }
-        match_put(s, reach->service, &m, &reach->from);
-    }
+    return is_absent(text) ? NULL : text;
 }
 
-static void left_out(struct source *s, struct emit_target *service, const struct yaml_node *route)
+static void place_rows(struct source *s, struct rows *rows, struct route *route, const struct place *place)
 {
-    emit_note(
-        s->emit, service,
-        emit_text(s->emit, "The route at %s:%u is left out: its match can't be said.", s->file, (unsigned)route->line));
+    const struct route_match *m = &place->match;
+    const char *begin = text_or_null(m->prefix);
+    struct becalm_match match = {.host = text_or_null(m->host),
+                                 .prefix = m->path == NULL ? begin : NULL,
+                                 .start = m->path == NULL && begin == NULL ? text_or_null(m->start) : NULL,
+                                 .path = m->path,
+                                 .method = text_or_null(m->method),
+                                 .header_name = text_or_null(m->header),
+                                 .header_value = m->value};
+    if (!match_is_possible(m)) {
+        emit_note(s->emit, route->service,
+                  emit_text(s->emit, "The route at %s:%u is left out: its match can't be said.", s->file,
+                            (unsigned)place->from.node->line));
+        return;
+    }
+    if (match.host != NULL || route->hosts.first == NULL) {
+        row_add(s, rows, route, &match, &place->from);
+        return;
+    }
+    for (const struct source_item *host = route->hosts.first; host != NULL; host = host->next) {
+        match.host = host->text;
+        row_add(s, rows, route, &match, &place->from);
+    }
 }
 
 /* There each route stands for itself, here an endpoint inherits from its service, and a service from the defaults. So
@@ -219,90 +245,355 @@ static void left_out(struct source *s, struct emit_target *service, const struct
 static void unwritten_put(struct source *s, const struct route *route)
 {
     for (const struct unwritten *u = route->dialect->unwritten; u != NULL && u->key != NULL; u++) {
-        emit_put(route->rules, u->key, u->value,
-                 emit_text(s->emit, "not written at %s: %s", emit_comment(route->rules, NULL), u->remark));
+        emit_put(route->rules, u->key, u->value, emit_text(s->emit, UNWRITTEN "%s", u->remark));
     }
 }
 
 struct clash {
     struct source *s;
+    struct emit_target *target; /* which keeps what it has */
     const struct route *route;
 };
 
 static void route_clash(void *data, const char *key, const char *value, const char *comment, const char *had)
 {
     const struct clash *clash = data;
-    struct source *s = clash->s;
     (void)comment;
-    source_conflict(s, clash->route->service, &clash->route->from, key, value, had);
+    source_conflict(clash->s, clash->target, &clash->route->from, key, value, had);
 }
 
-/* Is the match no more than what all requests to the service have? Then the route's rules are the service's own. */
-static bool is_all_of_service(const struct route *route, const struct route_match *m)
+/* A piece of a file: it holds for every service. */
+static void defaults_write(struct source *s, struct route *route)
 {
-    const struct reach *reach = *emit_slot(route->service);
-    bool prefix_only = m->path == NULL && m->method == NULL && m->header == NULL && m->host == NULL;
-    const char *prefix = m->prefix == NULL ? "/" : m->prefix;
-    return match_is_everything(m) || (prefix_only && reach != NULL && strcmp(prefix, reach->prefix) == 0);
+    for (const struct place *place = route->first; place != NULL; place = place->next) {
+        if (!match_is_everything(&place->match)) {
+            source_no_equal(s, route->service, &place->from,
+                            "a route with a match is an endpoint of a service, and no host is named");
+            return;
+        }
+    }
+    emit_copy(route->service, route->rules, route_clash, &(struct clash){s, route->service, route});
 }
 
-static void place_write(struct source *s, const struct route *route, const struct place *place)
+static struct rows rows_make(struct source *s)
 {
-    const struct route_match *m = &place->match;
-    if (!match_is_possible(m)) {
-        left_out(s, route->service, place->from.node);
-        return;
-    }
-    if (route->service == emit_defaults(s->emit) && !match_is_everything(m)) {
-        source_no_equal(s, route->service, &place->from,
-                        "a route with a match is an endpoint of a service, and no host is named");
-        return;
-    }
-    if (route->service != emit_defaults(s->emit)) {
-        unwritten_put(s, route);
-    }
-    if (is_all_of_service(route, m)) {
-        emit_copy(route->service, route->rules, route_clash, &(struct clash){s, route});
-        return;
-    }
-    struct emit_target *endpoint = emit_endpoint(route->service, route->name != NULL ? route->name : match_name(s, m),
-                                                 source_where(s, &place->from));
-    match_put(s, endpoint, m, &place->from);
-    emit_copy(endpoint, route->rules, NULL, NULL);
-}
-
-typedef void place_fn(struct source *, void *data, const struct route *, const struct place *);
-
-static void places_each(struct source *s, place_fn *each, void *data)
-{
+    struct rows rows = {0};
     for (struct route *route = s->first_route; route != NULL; route = route->next) {
         const struct place everything = {.from = route->from};
         s->file = route->file;
         s->product = route->dialect->product;
+        if (route->service == emit_defaults(s->emit)) {
+            defaults_write(s, route);
+            continue;
+        }
+        unwritten_put(s, route);
         for (const struct place *place = route->first == NULL ? &everything : route->first; place != NULL;
              place = place->next) {
-            each(s, data, route, place);
+            place_rows(s, &rows, route, place);
+        }
+    }
+    return rows;
+}
+
+static bool same_host(const struct becalm_match *a, const struct becalm_match *b)
+{
+    return a->host == NULL || b->host == NULL ? a->host == b->host : strcmp(a->host, b->host) == 0;
+}
+
+/* The later of two routes for requests that both fit, where the first one takes them: it is never asked, or the first
+ * needs a match of its own for what both fit, because Becalm would take the more specific one. */
+static void later_settle(struct source *s, struct rows *rows, size_t first, size_t later)
+{
+    struct row *a = &rows->at[first];
+    struct row *b = &rows->at[later];
+    struct becalm_match common;
+    s->file = b->route->file;
+    if (match_covers(&a->match, &b->match)) {
+        bool twice = match_covers(&b->match, &a->match) &&
+                     (a->route->service != b->route->service || !emit_same(a->route->rules, b->route->rules));
+        b->dead = true;
+        if (twice && a->route->service == b->route->service) {
+            emit_copy(a->route->rules, b->route->rules, route_clash, &(struct clash){s, a->route->rules, b->route});
+        } else if (a->route != b->route) {
+            source_aside(s, b->route->service, &b->from,
+                         emit_text(s->emit, "no request comes to it: the route at line %u takes them first",
+                                   (unsigned)a->from.node->line));
+        }
+    } else if (match_meets(&a->match, &b->match) && match_compare(&b->match, &a->match) <= 0 && a->route != b->route) {
+        if (match_common(&a->match, &b->match, &common)) {
+            struct from from = a->from;
+            row_add(s, rows, a->route, &common, &from);
+        } else {
+            source_no_equal(s, b->route->service, &b->from,
+                            emit_text(s->emit, "the route at line %u takes what both fit, and here this one does",
+                                      (unsigned)a->from.node->line));
         }
     }
 }
 
-static void place_reach(struct source *s, void *data, const struct route *route, const struct place *place)
+/* Where the first route of a host is taken that fits. */
+static void rows_settle(struct source *s, struct rows *rows)
 {
-    if (match_is_possible(&place->match) && route->service != emit_defaults(s->emit)) {
-        reach_note(s, data, route->service, source_list_first(&route->hosts), &place->match, &place->from);
+    size_t count = rows->count > ROWS_COMPARED ? 0 : rows->count;
+    for (size_t later = 0; later < count; later++) {
+        for (size_t first = 0; first < later && !rows->at[later].dead; first++) {
+            const struct row *a = &rows->at[first];
+            const struct row *b = &rows->at[later];
+            if (!a->dead && a->route->dialect == b->route->dialect && a->route->dialect->order == ORDER_FIRST &&
+                same_host(&a->match, &b->match)) {
+                later_settle(s, rows, first, later);
+            }
+        }
     }
 }
 
-static void place_print(struct source *s, void *data, const struct route *route, const struct place *place)
+/* ---- services and endpoints ---- */
+
+/* The rows of one service side by side, in the order of the routes. */
+struct group {
+    struct emit_target *service;
+    struct row **row;
+    size_t count;
+};
+
+static struct group group_make(struct source *s, const struct rows *rows, struct emit_target *service)
 {
-    (void)data;
-    place_write(s, route, place);
+    struct group group = {service, NULL, 0};
+    for (size_t i = 0; i < rows->count; i++) {
+        group.count += rows->at[i].route->service == service && !rows->at[i].dead;
+    }
+    group.row = emit_take(s->emit, (group.count + 1) * sizeof *group.row);
+    group.count = 0;
+    for (size_t i = 0; group.row != NULL && i < rows->count; i++) {
+        if (rows->at[i].route->service == service && !rows->at[i].dead) {
+            group.row[group.count++] = &rows->at[i];
+        }
+    }
+    return group;
+}
+
+/* Does one of the route's rows take all that the row takes? */
+static bool route_covers(const struct group *g, const struct route *route, const struct row *row)
+{
+    size_t i = 0;
+    while (i < g->count && (g->row[i]->route != route || !match_covers(&g->row[i]->match, &row->match))) {
+        i++;
+    }
+    return i < g->count;
+}
+
+/* The route whose rules are the service's own: one that takes all that comes to the service, or any of them, if all
+ * have the same rules; else NULL. */
+static struct route *group_own(const struct group *g)
+{
+    bool same = true;
+    for (size_t i = 1; i < g->count; i++) {
+        same = same && emit_same(g->row[0]->route->rules, g->row[i]->route->rules);
+    }
+    if (same && g->count > 0) {
+        return g->row[0]->route;
+    }
+    for (size_t i = 0; i < g->count; i++) {
+        size_t k = 0;
+        while (k < g->count && route_covers(g, g->row[i]->route, g->row[k])) {
+            k++;
+        }
+        if (k == g->count) {
+            return g->row[i]->route;
+        }
+    }
+    return NULL;
+}
+
+/* Is a match of the service no more than another one of it says already? Not if a third service comes between them. */
+static bool is_spare(const struct rows *rows, const struct group *g, size_t index)
+{
+    const struct row *row = g->row[index];
+    for (size_t i = 0; i < g->count; i++) {
+        const struct row *wide = g->row[i];
+        bool again = match_covers(&row->match, &wide->match) && i > index; /* of equals the first stays */
+        if (i == index || again || !match_covers(&wide->match, &row->match)) {
+            continue;
+        }
+        size_t k = 0;
+        while (k < rows->count &&
+               (rows->at[k].dead || rows->at[k].route->service == g->service ||
+                !match_meets(&rows->at[k].match, &row->match) || match_compare(&wide->match, &rows->at[k].match) < 0)) {
+            k++;
+        }
+        if (k == rows->count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct route_match shown(const struct becalm_match *m)
+{
+    return (struct route_match){.path = m->path,
+                                .prefix = m->prefix,
+                                .start = m->start,
+                                .method = m->method,
+                                .header = m->header_name,
+                                .value = m->header_value,
+                                .host = m->host};
+}
+
+static const char *match_flow(struct source *s, const struct becalm_match *m)
+{
+    const char *const parts[][2] = {
+        {"host", m->host}, {"prefix", m->prefix}, {"start", m->start}, {"path", m->path}, {"method", m->method}};
+    const char *text = "";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i][1] != NULL) {
+            text = emit_text(s->emit, "%s%s%s: %s", text, text[0] == '\0' ? "" : ", ", parts[i][0],
+                             emit_quote(s->emit, parts[i][1]));
+        }
+    }
+    if (m->header_name != NULL) {
+        text = emit_text(s->emit, "%s%sheader: {%s: %s}", text, text[0] == '\0' ? "" : ", ",
+                         emit_quote(s->emit, m->header_name), emit_quote(s->emit, m->header_value));
+    }
+    return emit_text(s->emit, "{%s}", text[0] == '\0' ? "prefix: /" : text);
+}
+
+/* The matches of a service or an endpoint: keys if there is one, else a list. */
+static void matches_put(struct source *s, struct emit_target *target, struct row *const *row, size_t count)
+{
+    if (count == 1) {
+        struct route_match one = shown(&row[0]->match);
+        if (match_is_everything(&one)) {
+            one.prefix = "/";
+        } else if (one.host != NULL && one.prefix != NULL && strcmp(one.prefix, "/") == 0) {
+            one.prefix = NULL;
+        }
+        s->file = row[0]->route->file;
+        match_put(s, target, &one, &row[0]->from);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        s->file = row[i]->route->file;
+        emit_match(target, match_flow(s, &row[i]->match), source_where(s, &row[i]->from));
+    }
+}
+
+static void service_matches(struct source *s, const struct rows *rows, const struct group *g)
+{
+    struct row **kept = emit_take(s->emit, (g->count + 1) * sizeof *kept);
+    size_t count = 0;
+    for (size_t i = 0; kept != NULL && i < g->count; i++) {
+        if (!is_spare(rows, g, i)) {
+            kept[count++] = g->row[i];
+        }
+    }
+    const struct becalm_match by_name = {.host = emit_name(g->service)};
+    bool named = count == 1 && match_covers(&by_name, &kept[0]->match) && match_covers(&kept[0]->match, &by_name);
+    if (kept != NULL && !named) { /* a service without a match is found by its name */
+        matches_put(s, g->service, kept, count);
+    }
+}
+
+/* Does a row with other rules than the service's come in the way of this one? */
+static bool needs_endpoint(const struct group *g, const struct row *row, const struct route *own)
+{
+    if (own == NULL || !emit_same(own->rules, row->route->rules)) {
+        return true;
+    }
+    for (size_t i = 0; i < g->count && row->route != own; i++) {
+        if (!emit_same(own->rules, g->row[i]->route->rules) && match_meets(&g->row[i]->match, &row->match)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void group_write(struct source *s, const struct rows *rows, const struct group *g)
+{
+    struct route *own = group_own(g);
+    struct row **of_route = emit_take(s->emit, (g->count + 1) * sizeof *of_route);
+    service_matches(s, rows, g);
+    if (own != NULL) {
+        emit_copy(g->service, own->rules, route_clash, &(struct clash){s, g->service, own});
+    }
+    for (size_t i = 0; of_route != NULL && i < g->count; i++) {
+        struct route *route = g->row[i]->route;
+        size_t count = 0;
+        if (route->written || !needs_endpoint(g, g->row[i], own)) {
+            continue;
+        }
+        for (size_t k = i; k < g->count; k++) {
+            if (g->row[k]->route == route) {
+                of_route[count++] = g->row[k];
+            }
+        }
+        const struct route_match first = shown(&of_route[0]->match);
+        s->file = route->file;
+        struct emit_target *endpoint = emit_endpoint(
+            g->service, route->name != NULL ? route->name : match_name(s, &first), source_where(s, &of_route[0]->from));
+        route->written = true;
+        matches_put(s, endpoint, of_route, count);
+        emit_copy(endpoint, route->rules, NULL, NULL);
+    }
+}
+
+/* ---- what all routes leave out alike ---- */
+
+static void inherited_drop(struct emit_target *target, const struct emit_target *outer, const struct unwritten *u)
+{
+    const char *value = emit_get(target, u->key);
+    if (value != NULL && strcmp(value, u->value) == 0 && emit_get(outer, u->key) == NULL &&
+        strncmp(emit_comment(target, u->key), UNWRITTEN, strlen(UNWRITTEN)) == 0) {
+        emit_drop(target, u->key);
+    }
+}
+
+/* The dialect of all routes; NULL if there are several, or none. */
+static const struct dialect *only_dialect(const struct source *s)
+{
+    const struct route *route = s->first_route;
+    while (route != NULL && route->dialect == s->first_route->dialect) {
+        route = route->next;
+    }
+    return route == NULL && s->first_route != NULL ? s->first_route->dialect : NULL;
+}
+
+/* Says once, in `defaults:`, what the product does where nothing is written, instead of in each service. Not if the
+ * source itself has something to say about all services. */
+static void unwritten_hoist(struct source *s)
+{
+    struct emit_target *defaults = emit_defaults(s->emit);
+    const struct dialect *dialect = only_dialect(s);
+    const struct unwritten *table = dialect == NULL ? NULL : dialect->unwritten;
+    for (const struct unwritten *u = table; u != NULL && u->key != NULL; u++) {
+        if (emit_get(defaults, u->key) != NULL) {
+            return;
+        }
+    }
+    for (const struct unwritten *u = table; u != NULL && u->key != NULL; u++) {
+        emit_put(defaults, u->key, u->value, emit_text(s->emit, UNWRITTEN "%s", u->remark));
+        for (struct emit_target *service = emit_next(s->emit, NULL); service != NULL;
+             service = emit_next(s->emit, service)) {
+            inherited_drop(service, NULL, u);
+            for (struct emit_target *endpoint = emit_next_endpoint(service, NULL); endpoint != NULL;
+                 endpoint = emit_next_endpoint(service, endpoint)) {
+                inherited_drop(endpoint, service, u);
+            }
+        }
+    }
 }
 
 void routes_write(struct source *s)
 {
-    struct reaches reaches = {NULL};
-    places_each(s, place_reach, &reaches);
-    reach_put(s, &reaches);
-    places_each(s, place_print, NULL);
+    struct rows rows = rows_make(s);
+    rows_settle(s, &rows);
+    for (struct emit_target *service = emit_next(s->emit, NULL); service != NULL;
+         service = emit_next(s->emit, service)) {
+        const struct group group = group_make(s, &rows, service);
+        if (group.row != NULL && group.count > 0) {
+            group_write(s, &rows, &group);
+        }
+    }
+    if (rows.count > 0) {
+        unwritten_hoist(s);
+    }
 }

@@ -9,7 +9,8 @@
 
 struct route_match {
     const char *path;   /* NULL: any */
-    const char *prefix; /* NULL or "/": any */
+    const char *prefix; /* NULL or "/": any; it ends with a segment */
+    const char *start;  /* the same, which ends anywhere, as most products have it */
     const char *method;
     const char *header; /* and its value */
     const char *value;
@@ -26,9 +27,22 @@ void match_put(struct source *, struct emit_target *, const struct route_match *
 /* A name for an endpoint that nobody named. */
 const char *match_name(struct source *, const struct route_match *);
 
-/* There a prefix may end inside a segment, here it can't: a warning, unless it ends with a slash. `prefix` may be
- * NULL. */
+/* A prefix that may end inside of a segment, into `prefix` or `start`; NULL is none. */
+void match_begins_with(struct route_match *, const char *text);
+
+/* For who has put such a one into `prefix` instead: a warning, unless it ends with a slash. `prefix` may be NULL. */
 void match_whole_segments(struct source *, struct emit_target *, const struct from *, const char *prefix);
+
+/* One of several places that a route splits its requests between. */
+struct share {
+    struct emit_target *service;
+    const char *name;
+    uint64_t weight;
+};
+
+/* Requests are not split here: the service with the greatest weight, with a warning that says what went where. NULL if
+ * nothing has a weight. */
+struct emit_target *shares_pick(struct source *, const struct share *, size_t count, const struct from *);
 
 /* One rule of the source. */
 struct route;
@@ -46,6 +60,9 @@ void route_add_match(struct source *, struct route *, const struct route_match *
 /* Where the keys of its calls go: maxRetries, deadline, attemptTimeout, retryOn, ... What the dialect's `unwritten`
  * names and nobody puts is put in the end. */
 struct emit_target *route_rules(struct route *);
+
+/* Is there a route to the service? */
+bool route_leads_to(const struct source *, const struct emit_target *service);
 
 /* All routes into the policy, once everything is read. */
 void routes_write(struct source *);

@@ -381,11 +381,6 @@ void source_put_text(struct source *s, struct emit_target *target, const char *k
     put(s, target, key, emit_quote(s->emit, text), from);
 }
 
-struct source_item {
-    struct source_item *next;
-    const char *text;
-};
-
 bool source_list_has(const struct source_list *list, const char *item)
 {
     const struct source_item *at = list->first;

@@ -95,6 +95,10 @@ void source_conflict(struct source *, struct emit_target *, const struct from *,
                      const char *had);
 
 /* A list in the making: "[5xx, reset]"; each item once. */
+struct source_item {
+    struct source_item *next;
+    const char *text;
+};
 struct source_list {
     struct emit *emit;
     struct source_item *first;
