@@ -133,7 +133,10 @@ class Becalm:
         done = subprocess.run([PROGRAM, "import", dialect, str(peer.source)], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         self.findings = done.stderr
-        policy = done.stdout.replace("services:", "defaults:\n" + "".join(f"  {each}\n" for each in ADDED) + "services:", 1)
+        added = "".join(f"  {each}\n" for each in ADDED)
+        head, _, services = done.stdout.partition("services:")
+        head += "" if "\ndefaults:\n" in head else "defaults:\n"
+        policy = head.replace("\ndefaults:\n", "\ndefaults:\n" + added, 1) + "services:" + services
         self.gateway = gateway(policy, sets=["explain=true", "pool.idle=0s"])
 
     def tries(self, method, path):
