@@ -52,6 +52,6 @@ struct dialect {
 };
 
 extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api, dialect_nginx,
-    dialect_haproxy;
+    dialect_haproxy, dialect_ingress_nginx;
 
 #endif

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L /* fnmatch */
 #include "dialect.h"
 #include "directives.h"
+#include "nginx_on.h"
 #include "route.h"
 
 #include <fnmatch.h>
@@ -215,48 +216,6 @@ static void includes_find(struct nginx *in, const struct yaml_node *block, unsig
 
 /* ---- values ---- */
 
-/* 60, 60s, 1m, 1h30m, 500ms; without a unit seconds. */
-static bool time_read(struct source *s, const struct from *from, const struct yaml_node *word, becalm_ns *out)
-{
-    static const struct {
-        const char *unit;
-        becalm_ns length;
-    } units[] = {
-        {"ms", BECALM_MS},       {"s", BECALM_S},          {"m", 60 * BECALM_S},      {"h", 3600 * BECALM_S},
-        {"d", 86400 * BECALM_S}, {"w", 604800 * BECALM_S}, {"M", 2592000 * BECALM_S}, {"y", 31536000 * BECALM_S},
-        {"", BECALM_S}};
-    const char *text = word == NULL ? "" : word->text;
-    becalm_ns sum = 0;
-    const char *c = text;
-    while (*c != '\0') {
-        uint64_t number = 0;
-        size_t digits = strspn(c, "0123456789");
-        size_t letters = strspn(c + digits, "abcdefghijklmnopqrstuvwxyzM");
-        const char *unit = c + digits;
-        size_t i = 0;
-        for (size_t k = 0; k < digits && number < UINT32_MAX; k++) {
-            number = number * 10 + (uint64_t)(c[k] - '0');
-        }
-        while (i < sizeof units / sizeof *units &&
-               (strlen(units[i].unit) != letters || strncmp(units[i].unit, unit, letters) != 0)) {
-            i++;
-        }
-        if (digits == 0 || i == sizeof units / sizeof *units || number >= UINT32_MAX) {
-            break;
-        }
-        becalm_ns part = number > BECALM_NEVER / 2 / units[i].length ? BECALM_NEVER / 2 : number * units[i].length;
-        sum = sum > BECALM_NEVER / 2 ? sum : sum + part;
-        c = unit + letters + strspn(unit + letters, " ");
-    }
-    if (c == text || *c != '\0') {
-        source_error(s, word == NULL ? from->node : word, "bad-value",
-                     "%s: \"%.64s\" is not a time; write it like 60s or 500ms", from->path, text);
-        return false;
-    }
-    *out = sum;
-    return true;
-}
-
 static bool number_read(struct source *s, const struct from *from, const struct yaml_node *word, uint64_t *out)
 {
     const struct from value = {word == NULL ? from->node : word, from->path, NULL};
@@ -441,7 +400,7 @@ static void fails_put(struct nginx *in, const struct members *m)
         source_aside(s, service, &most, "one failure takes a host out there; here it is half of at least five results");
     }
     struct yaml_node word = {.kind = YAML_SCALAR, .line = m->fails->line, .column = m->fails->column, .text = pause};
-    if (pause != NULL && time_read(s, &time, &word, &wait) && wait > 0) {
+    if (pause != NULL && nginx_time(s, &time, &word, &wait) && wait > 0) {
         source_put_duration(s, service, "outlier.baseEjectionTime", wait, &time);
     }
 }
@@ -568,54 +527,12 @@ static struct from setting_from(struct nginx *in, const struct scope *scope, enu
 /* The conditions of proxy_next_upstream. Returns false if it is off. */
 static bool conditions_put(struct nginx *in, struct emit_target *rules, const struct from *from, uint64_t retries)
 {
-    struct source *s = in->s;
-    struct source_list on = {.emit = s->emit};
-    bool several = false; /* one of them is an error of the application */
-    static const char *const error[] = {"connect-failure", "refused-stream", "reset"};
+    struct nginx_on on = {.list = {.emit = in->s->emit}};
     for (uint32_t i = 1; i < directive_words(from->node); i++) {
-        const struct yaml_node *word = directive_word(from->node, i);
-        const char *text = word->text;
-        if (strcmp(text, "off") == 0) {
-            return false;
-        }
-        if (strcmp(text, "error") == 0) {
-            for (size_t k = 0; k < sizeof error / sizeof *error; k++) {
-                source_list_add(&on, error[k]);
-            }
-        } else if (strcmp(text, "timeout") == 0) {
-            source_list_add(&on, "timeout");
-        } else if (strcmp(text, "invalid_header") == 0) {
-            source_list_add(&on, "reset");
-        } else if (strcmp(text, "non_idempotent") == 0) {
-            source_put_word(s, rules, "idempotent", "true", &(struct from){word, "non_idempotent", NULL});
-        } else if (strncmp(text, "http_", 5) == 0 && strlen(text) == 8 && strspn(text + 5, "0123456789") == 3) {
-            source_list_add(&on, text + 5);
-            several = several || strcmp(text, "http_500") == 0;
-        } else if (strncmp(text, "updating", 8) != 0) {
-            source_error(s, word, "bad-value", "%s: \"%.64s\" is no condition of nginx", from->path, text);
-        }
+        const struct from word = {directive_word(from->node, i), from->path, NULL};
+        nginx_on_add(in->s, &on, rules, &word, directive_text(from->node, i));
     }
-    if (several && retries > 1) {
-        source_no_equal(s, rules, &(struct from){from->node, "http_500", NULL},
-                        "an error of the application is retried once per call, not at every host");
-    }
-    if (on.count > 0) {
-        source_put_list(s, rules, "retryOn", &on, from);
-    }
-    return on.count > 0;
-}
-
-/* proxy_next_upstream_timeout: nothing is passed on after that time, but what runs may go on. */
-static void whole_time_put(struct nginx *in, struct emit_target *rules, const struct from *from, becalm_ns attempt)
-{
-    struct source *s = in->s;
-    becalm_ns time = 0;
-    if (!time_read(s, from, directive_word(from->node, 1), &time) || time == 0) {
-        return;
-    }
-    source_no_equal(s, rules, from,
-                    "it ends the passing on, not the attempt that runs; the deadline is the sum of both times");
-    source_put_duration(s, rules, "deadline", becalm_ns_after(time, attempt), from);
+    return nginx_on_put(in->s, &on, rules, from, retries);
 }
 
 static void rules_put(struct nginx *in, struct emit_target *rules, const struct scope *scope, enum module module,
@@ -651,25 +568,23 @@ static void rules_put(struct nginx *in, struct emit_target *rules, const struct 
         source_put_word(s, rules, "idempotent", "false", &count);
     }
     if (retries > 0) {
-        const struct from at_once = {count.node, count.path, "nginx does not wait between attempts"};
-        const struct from unwritten = {count.node, count.path, "nginx's default: error timeout"};
-        source_put_duration(s, rules, "initialDelay", 0, &at_once);
-        if (from.node == NULL) {
-            source_put_word(s, rules, "retryOn", "[connect-failure, refused-stream, reset, timeout]", &unwritten);
-        }
+        nginx_at_once(s, rules, &count, from.node != NULL);
     }
     from = setting_from(in, scope, module, CONNECT_TIMEOUT);
-    if (from.node != NULL && time_read(s, &from, directive_word(from.node, 1), &time)) {
+    if (from.node != NULL && nginx_time(s, &from, directive_word(from.node, 1), &time)) {
         source_put_duration(s, rules, "connectTimeout", time, &from);
     }
     time = 60 * BECALM_S;
     from = setting_from(in, scope, module, READ_TIMEOUT);
-    if (from.node != NULL && time_read(s, &from, directive_word(from.node, 1), &time)) {
+    if (from.node != NULL && nginx_time(s, &from, directive_word(from.node, 1), &time)) {
         source_put_duration(s, rules, "attemptTimeout", time, &from);
     }
     from = setting_from(in, scope, module, NEXT_TIMEOUT);
     if (from.node != NULL && retries > 0) {
-        whole_time_put(in, rules, &from, time);
+        becalm_ns whole = 0;
+        if (nginx_time(s, &from, directive_word(from.node, 1), &whole) && whole > 0) {
+            nginx_whole_time(s, rules, &from, whole, time);
+        }
     }
     s->file = file;
 }
@@ -1159,9 +1074,7 @@ static void nginx_read(struct source *s, const struct objects *files)
         qsort(in.upstreams.at, in.upstreams.count, sizeof(struct upstream), upstream_order);
     }
     defaults_find(&in);
-    emit_note(s->emit, NULL,
-              "nginx counts proxy_read_timeout from the last byte, Becalm counts attemptTimeout from the start of the "
-              "attempt. An answer that is no HTTP is a `reset`, as if invalid_header stood beside error.");
+    nginx_preface(s);
     for (uint32_t i = 0; i < in.servers.count; i++) {
         server_read(&in, (struct server *)in.servers.at + i);
     }
