@@ -53,6 +53,11 @@ def _rank(match, host, path, method):
         if not fits:
             return None
         longest = max(map(len, fits))
+    if "start" in match:
+        fits = [p for p in _as_list(match["start"]) if path.startswith(p)]
+        if not fits:
+            return None
+        longest = max(longest, *map(len, fits))
     if "method" in match and method not in _as_list(match["method"]):
         return None
     return best, exact, longest, "method" in match

@@ -41,11 +41,7 @@ def requests():
                 yield host, path, method
 
 
-# In these one backend is reached in several ways, and a service has only one match yet.
-SEVERAL = {"shop", "limits", "rough"}
-
-
-@pytest.mark.parametrize("path", [path for path in CORPUS if path.stem not in SEVERAL], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_import_haproxy__the_policy_does_what_the_oracle_says_or_a_warning_does(becalm, path):
     done = becalm("import", path.name, cwd=FOLDER)
     assert done.returncode == 0, done.stderr

@@ -38,11 +38,7 @@ def warned(stderr, line):
     return re.search(rf":{line}:\d+: warning: ", stderr) is not None
 
 
-# In these one upstream is reached in several ways, and a service has only one match yet.
-SEVERAL = {"hosts", "rough"}
-
-
-@pytest.mark.parametrize("name", sorted(CORPUS.keys() - SEVERAL))
+@pytest.mark.parametrize("name", CORPUS)
 def test_import_nginx__the_policy_does_what_the_oracle_says_or_a_warning_does(becalm, name):
     files = [str(path.relative_to(FOLDER)) for path in CORPUS[name]]
     done = becalm("import", "nginx", *files, cwd=FOLDER)

@@ -779,6 +779,15 @@ static bool is_covered(const struct route_match *above, const struct route_match
            same_or_any(above->header, m->header) && same_or_any(above->value, m->value);
 }
 
+/* path_beg may end inside of a segment. */
+static void match_add(struct source *s, struct route *route, const struct route_match *m, const struct from *from)
+{
+    struct route_match written = *m;
+    written.prefix = NULL;
+    match_begins_with(&written, m->prefix);
+    route_add_match(s, route, &written, from);
+}
+
 /* Adds a match, unless a rule above has it: there the first rule wins. A rule above for any host wins also over one for
  * this host, though that is more exact, so it gets this host as well. */
 static bool match_take(struct haproxy *in, struct route *route, const struct route_match *m, const struct from *from)
@@ -794,15 +803,14 @@ static bool match_take(struct haproxy *in, struct route *route, const struct rou
         if (above->match.host == NULL && above->route != route) {
             struct route_match both = above->match;
             both.host = m->host;
-            route_add_match(s, above->route, &both, from);
+            match_add(s, above->route, &both, from);
         }
     }
     if (taken != NULL) {
         *taken = (struct taken){in->taken, *m, route};
         in->taken = taken;
     }
-    match_whole_segments(s, NULL, from, m->prefix);
-    route_add_match(s, route, m, from);
+    match_add(s, route, m, from);
     return true;
 }
 

@@ -230,9 +230,11 @@ static void path_read(struct ingress *in, const struct yaml_node *path, const ch
     if (yaml_is(source_get(path, "pathType"), "Exact")) {
         m.path = text;
     } else {
-        m.prefix = text[0] == '\0' ? "/" : text;
-        if (!yaml_is(source_get(path, "pathType"), "Prefix")) {
-            match_whole_segments(s, service, &written, strcmp(text, "/") == 0 ? NULL : text);
+        const char *prefix = text[0] == '\0' ? "/" : text;
+        if (yaml_is(source_get(path, "pathType"), "Prefix")) {
+            m.prefix = prefix;
+        } else {
+            match_begins_with(&m, prefix);
         }
     }
     struct route *route = route_add(s, service, NULL, &from);

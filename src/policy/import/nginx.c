@@ -689,17 +689,16 @@ static struct route_match location_match(struct nginx *in, const struct yaml_nod
     if (strcmp(how, "=") == 0) {
         m.path = path;
     } else if (how[0] == '~') {
-        m.prefix = strcmp(how, "~") == 0 ? literal_prefix(s, path) : NULL;
-        m.impossible = m.prefix == NULL;
+        const char *prefix = strcmp(how, "~") == 0 ? literal_prefix(s, path) : NULL;
+        m.impossible = prefix == NULL;
         if (m.impossible) {
             source_no_equal(s, NULL, &from,
                             "no match can be a regular expression; its requests go where their path leads without it");
         } else {
-            match_whole_segments(s, NULL, &from, m.prefix);
+            match_begins_with(&m, prefix);
         }
     } else {
-        m.prefix = path;
-        match_whole_segments(s, NULL, &from, m.prefix);
+        match_begins_with(&m, path);
     }
     return m;
 }
@@ -758,7 +757,7 @@ static void route_read(struct nginx *in, const struct inside *around, const stru
         s->file = file;
         return;
     }
-    const char *path = m.path != NULL ? m.path : m.prefix;
+    const char *path = m.path != NULL ? m.path : m.start != NULL ? m.start : m.prefix != NULL ? m.prefix : "/";
     const struct from pass = from_of(c->pass.node, NULL);
     if (to.uri[0] != '\0' && strcmp(to.uri, path) != 0) {
         source_no_equal(

@@ -61,16 +61,6 @@ void match_begins_with(struct route_match *m, const char *text)
     *(length > 0 && text[length - 1] != '/' ? &m->start : &m->prefix) = length == 0 ? NULL : text;
 }
 
-void match_whole_segments(struct source *s, struct emit_target *service, const struct from *from, const char *prefix)
-{
-    size_t length = prefix == NULL ? 0 : strlen(prefix);
-    if (length > 0 && prefix[length - 1] != '/') {
-        source_no_equal(
-            s, service, from,
-            emit_text(s->emit, "a prefix ends with a segment, so that %s does not match %ss", prefix, prefix));
-    }
-}
-
 /* ---- routes ---- */
 
 struct place { /* a match, and where it stood */

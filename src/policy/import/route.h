@@ -30,9 +30,6 @@ const char *match_name(struct source *, const struct route_match *);
 /* A prefix that may end inside of a segment, into `prefix` or `start`; NULL is none. */
 void match_begins_with(struct route_match *, const char *text);
 
-/* For who has put such a one into `prefix` instead: a warning, unless it ends with a slash. `prefix` may be NULL. */
-void match_whole_segments(struct source *, struct emit_target *, const struct from *, const char *prefix);
-
 /* One of several places that a route splits its requests between. */
 struct share {
     struct emit_target *service;
