@@ -53,7 +53,8 @@ static void release(struct attempt *attempt, bool clean)
     if (upstream->state == UPSTREAM_CONNECTING_NOW) {
         return; /* it goes on, for the next one who wants it, or until its timeout */
     }
-    struct client *client = attempt->exchange->client;
+    struct client_stream *stream = attempt->exchange->stream;
+    struct client *client = stream->ops->connection(stream);
     bool good = clean && attempt->keep_alive && attempt->through;
     if (good && !upstream->login) {
         upstream_put(upstream);
@@ -158,7 +159,7 @@ static bool get_own(struct attempt *attempt)
     struct exchange *exchange = attempt->exchange;
     const struct view *view = exchange->view;
     uint32_t service = exchange->target->service_index;
-    struct client *client = exchange->client;
+    struct client *client = exchange->stream->ops->connection(exchange->stream);
     if (client == NULL || client->login == NULL || exchange->is_connect || attempt->probe) {
         return false;
     }
@@ -205,7 +206,7 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     if (exchange->tunnel_place && !tunnel_host_take(attempt)) {
         struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
         if (own) { /* nothing was sent on it: it stays logged in */
-            upstream_own(attempt->upstream, exchange->client);
+            upstream_own(attempt->upstream, exchange->stream->ops->connection(exchange->stream));
             attempt->upstream = NULL;
         }
         exchange->host_full = true;
@@ -337,7 +338,7 @@ static int body_parts(struct exchange *exchange, char *chunk_head, struct iovec 
     if (length > 0) {
         part[count++] = (struct iovec){(char *)(uintptr_t)bytes_at(&exchange->body), length};
     }
-    if (chunked && exchange->body_in.ended) {
+    if (chunked && exchange->request == REQUEST_WHOLE) {
         struct text_sink end = {.at = exchange->worker->out + WORKER_TRAILERS, .size = WORKER_OUT - WORKER_TRAILERS};
         text_put_chars(&end, length > 0 ? "\r\n0\r\n" : "0\r\n");
         exchange_put_trailers(&end, &exchange->trailers, exchange->head->names_fields);
@@ -370,7 +371,7 @@ static void attempt_write(struct attempt *attempt)
         broken(attempt);
         return;
     }
-    attempt->through = exchange->body_in.ended && !attempt_blocked(attempt);
+    attempt->through = exchange->request == REQUEST_WHOLE && !attempt_blocked(attempt);
     if (exchange->body_streams) {
         expect_sent(exchange);
         /* What streams is here once. Even if the socket took nothing of it, no other connection could have it. */
@@ -404,7 +405,7 @@ void attempt_body(struct attempt *attempt)
         return;
     }
     exchange_drop_body(exchange);
-    attempt->through = exchange->body_in.ended && !attempt_blocked(attempt);
+    attempt->through = exchange->request == REQUEST_WHOLE && !attempt_blocked(attempt);
     tell_through(attempt);
 }
 
@@ -417,13 +418,13 @@ static bool flush_rest(struct attempt *attempt)
         wire_again(&attempt->upstream->wire); /* reading tells what happened, and whether there was an answer */
         return false;
     }
-    if (attempt->written > before && exchange->client != NULL) {
-        client_moves(exchange->client); /* it moves */
+    if (attempt->written > before) {
+        exchange->stream->ops->moves(exchange->stream);
     }
     if (attempt_blocked(attempt)) {
         return false;
     }
-    attempt->through = exchange->body_in.ended;
+    attempt->through = exchange->request == REQUEST_WHOLE;
     return true;
 }
 
@@ -519,12 +520,12 @@ static bool pass(struct attempt *attempt, const struct pieces *pieces)
     if (answer_more(exchange, pieces, attempt->body.ended)) {
         return true;
     }
-    if (exchange->client == NULL) {
+    if (exchange->client == CLIENT_GONE) {
         exchange_event(exchange, BECALM_EVENT_CANCEL, 0, NULL);
         return false;
     }
     bool goes_on = exchange_outlives(exchange);
-    client_close(exchange->client);
+    exchange->stream->ops->cut(exchange->stream);
     return goes_on;
 }
 
@@ -813,7 +814,7 @@ static bool attempt_read(struct attempt *attempt)
     struct worker *worker = exchange->worker;
     for (int turn = 0; attempt->upstream != NULL && wire_readable(&attempt->upstream->wire); turn++) {
         struct upstream *upstream = attempt->upstream;
-        if (attempt->state == ATTEMPT_PASSING && exchange->client != NULL && client_blocked(exchange->client)) {
+        if (attempt->state == ATTEMPT_PASSING && exchange->stream->ops->blocked(exchange->stream)) {
             return true; /* attempt_resume() */
         }
         if (turn == WIRE_TURN) {

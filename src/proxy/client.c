@@ -11,6 +11,7 @@
 #include "container.h"
 #include "message/own.h"
 #include "message/phrase.h"
+#include "unfilled.h"
 
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
@@ -23,12 +24,13 @@
 #define TURN_HEADS  16    /* or then: requests that are answered at once, many to a read */
 #define HEAD_MORE   4096u /* is read of a head that is too large already */
 #define LINGER      (2 * BECALM_S)
-#define GRACE       (1 * BECALM_S)      /* to say something, for who connected a moment before the end */
-#define STREAM_IDLE (5 * 60 * BECALM_S) /* as Envoy's streams; servers send a comment every 15 s or so */
-#define TUNNEL_IDLE (3600 * BECALM_S)   /* as Envoy's connections, and HAProxy's manual for tunnels */
-#define STUCK       (5 * BECALM_S) /* reads nothing of its answer for so long: it may be given up for another one */
+#define GRACE       (1 * BECALM_S)    /* to say something, for who connected a moment before the end */
+#define TUNNEL_IDLE (3600 * BECALM_S) /* as Envoy's connections, and HAProxy's manual for tunnels */
+#define STUCK       (5 * BECALM_S)    /* reads nothing of its answer for so long: it may be given up for another one */
 
 static void client_read(struct client *);
+static void client_answered(struct client *, bool keep);
+static const struct client_stream_ops stream_ops;
 
 void client_moves(struct client *client)
 {
@@ -42,24 +44,14 @@ static const struct becalm_settings *settings_of(const struct client *client)
     return client->worker->view->snapshot->settings;
 }
 
-/* Event streams and tunnels are silent by nature: what is usual elsewhere, if nobody wrote it. */
-static becalm_ns silence_or(becalm_ns written, becalm_ns usual, const struct becalm_settings *settings)
-{
-    return written > 0 ? written : becalm_ns_max(usual, settings->idle_timeout);
-}
-
 /* Until the answer's head the engine times the call; after it silence counts, on either side. */
 static becalm_ns patience_with_call(const struct client *client, const struct becalm_settings *settings)
 {
-    const struct exchange *exchange = client->exchange;
+    const struct exchange *exchange = client->stream.exchange;
     if (client_blocked(client) || exchange == NULL) {
         return settings->idle_timeout;
     }
-    if (exchange->passing != NULL && exchange->event_stream) {
-        return silence_or(settings->stream_idle_timeout, STREAM_IDLE, settings);
-    }
-    return exchange->passing != NULL || exchange_upload(exchange) != UPLOAD_NONE ? settings->idle_timeout
-                                                                                 : BECALM_NEVER;
+    return exchange_patience(exchange);
 }
 
 /* How long it may go on without progress. */
@@ -78,7 +70,7 @@ static becalm_ns patience(const struct client *client)
     case CLIENT_TUNNEL:
         return client_blocked(client) || tunnel_lopsided(client->tunnel)
                    ? settings->idle_timeout
-                   : silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings);
+                   : exchange_silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings);
     case CLIENT_IDLE:
     case CLIENT_BODY:
         return settings->idle_timeout;
@@ -91,14 +83,14 @@ static becalm_ns look_after(const struct client *client)
 {
     const struct becalm_settings *settings = settings_of(client);
     becalm_ns least = becalm_ns_min(settings->header_timeout, settings->body_timeout);
-    least = becalm_ns_min(least, silence_or(settings->stream_idle_timeout, STREAM_IDLE, settings));
-    least = becalm_ns_min(least, silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings));
+    least = becalm_ns_min(least, exchange_stream_idle(settings));
+    least = becalm_ns_min(least, exchange_silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings));
     return becalm_ns_min(least, settings->idle_timeout);
 }
 
 static bool body_late(const struct client *client)
 {
-    return client->exchange != NULL && exchange_body_due(client->exchange) <= client->worker->loop.now;
+    return client->stream.exchange != NULL && exchange_body_due(client->stream.exchange) <= client->worker->loop.now;
 }
 
 /* False: the connection is broken. */
@@ -131,7 +123,7 @@ static bool put_refusal(struct client *client, uint32_t status, const char *reas
                                                           .reason = reason,
                                                           .detail = what});
     }
-    return client_answer(client, &draft, HTTP_1_1, body);
+    return client_answer(client, &draft, body);
 }
 
 void client_refuse(struct client *client, uint32_t status, const char *reason, const char *what)
@@ -147,21 +139,8 @@ void client_refuse(struct client *client, uint32_t status, const char *reason, c
 static void body_timed_out(struct client *client)
 {
     gateway_count_bound(client->worker->gateway, METRICS_BODY_CUT);
-    exchange_cancel(client->exchange);
+    exchange_cancel(client->stream.exchange);
     client_refuse(client, 408, "body_timeout", "the request's body did not arrive in time");
-}
-
-/* An answer, or the upload before it, has stopped: on which side? */
-static void nothing_moves(struct client *client)
-{
-    struct exchange *exchange = client->exchange;
-    if (exchange->passing != NULL) {
-        attempt_stalled(exchange->passing);
-    } else if (exchange_upload(exchange) == UPLOAD_HOST) {
-        attempt_stalled(exchange->attempt[0]);
-    } else {
-        body_timed_out(client);
-    }
 }
 
 /* A slow reader takes bytes from the kernel's buffer long before there is room for more of ours. */
@@ -183,8 +162,8 @@ static void timer_fires(struct timer *timer)
     note_reading(client);
     becalm_ns limit = patience(client);
     becalm_ns due = becalm_ns_after(client->since, limit);
-    if (client->exchange != NULL) {
-        due = becalm_ns_min(due, exchange_body_due(client->exchange));
+    if (client->stream.exchange != NULL) {
+        due = becalm_ns_min(due, exchange_body_due(client->stream.exchange));
     }
     if (due > loop->now) {
         /* Nothing is due while the engine times the call, but look again: the state will change. */
@@ -201,8 +180,10 @@ static void timer_fires(struct timer *timer)
         client_refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
     } else if (client->state == CLIENT_BODY || body_late(client)) {
         body_timed_out(client);
-    } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->exchange != NULL) {
-        nothing_moves(client);
+    } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->stream.exchange != NULL) {
+        if (!exchange_stalled(client->stream.exchange)) {
+            body_timed_out(client);
+        }
     } else if (client->state == CLIENT_BUSY || client->state == CLIENT_TUNNEL) {
         client_abort(client);
     } else {
@@ -216,8 +197,8 @@ static void unblock(struct client *client)
     if (!client_write(client, NULL, 0)) {
         client_close(client);
     } else if (!client_blocked(client) && client->state == CLIENT_BUSY) {
-        if (client->exchange != NULL) {
-            exchange_unblocked(client->exchange);
+        if (client->stream.exchange != NULL) {
+            exchange_unblocked(client->stream.exchange);
         } else {
             client_answered(client, !client->close_after);
         }
@@ -240,8 +221,8 @@ static void ready(struct source *source, uint32_t events)
     if ((events & EPOLLOUT) != 0 && client_blocked(client)) {
         unblock(client);
     }
-    if (ends && client->wire.source.fd >= 0 && client->exchange != NULL) {
-        exchange_left(client->exchange);
+    if (ends && client->wire.source.fd >= 0 && client->stream.exchange != NULL) {
+        exchange_left(client->stream.exchange);
     }
     if (client->wire.source.fd >= 0 && wire_readable(&client->wire)) {
         client_read(client);
@@ -264,6 +245,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->wire.source = (struct source){.ready = ready, .fd = fd};
     client->timer.fire = timer_fires;
     client->task.run = next_request;
+    client->stream.ops = &stream_ops;
     client->worker = worker;
     client_moves(client);
     client_enter(client, CLIENT_WAITING);
@@ -297,9 +279,9 @@ void client_admit(struct client *client)
 void client_close(struct client *client)
 {
     struct worker *worker = client->worker;
-    if (client->exchange != NULL) {
-        struct exchange *exchange = client->exchange;
-        client->exchange = NULL;
+    if (client->stream.exchange != NULL) {
+        struct exchange *exchange = client->stream.exchange;
+        client->stream.exchange = NULL;
         exchange_cancel(exchange);
     }
     if (client->state != CLIENT_TUNNEL) {
@@ -348,10 +330,11 @@ enum price client_price(struct client *client)
         /* One that has just sent its first bytes of a request is at work. */
         return bytes_left(&client->in) == 0 && wire_peek(&client->wire) == WIRE_SPEAKS ? PRICE_BUSY : PRICE_IDLE;
     case CLIENT_BUSY:
-        return stuck(client) || (client->exchange != NULL && exchange_body_slow(client->exchange)) ? PRICE_SLOW
-                                                                                                   : PRICE_BUSY;
+        return stuck(client) || (client->stream.exchange != NULL && exchange_body_slow(client->stream.exchange))
+                   ? PRICE_SLOW
+                   : PRICE_BUSY;
     case CLIENT_BODY:
-        return exchange_body_slow(client->exchange) ? PRICE_SLOW : PRICE_BUSY;
+        return exchange_body_slow(client->stream.exchange) ? PRICE_SLOW : PRICE_BUSY;
     case CLIENT_WAITING:
     case CLIENT_TUNNEL:
         return PRICE_BUSY;
@@ -361,7 +344,7 @@ enum price client_price(struct client *client)
 
 void client_displace(struct client *client, const char *reason, const char *what)
 {
-    struct exchange *exchange = client->exchange;
+    struct exchange *exchange = client->stream.exchange;
     bool answering = client_blocked(client) || (exchange != NULL && exchange->answer != ANSWER_NONE);
     if (answering) {
         client_abort(client);
@@ -406,7 +389,7 @@ bool client_trusted(struct client *client)
 uint64_t client_held(const struct client *client)
 {
     uint64_t held = (uint64_t)client->in.size + client->wire.out.size;
-    held += client->exchange == NULL ? 0 : exchange_held(client->exchange);
+    held += client->stream.exchange == NULL ? 0 : exchange_held(client->stream.exchange);
     return held + (client->state != CLIENT_TUNNEL || client->tunnel == NULL ? 0 : tunnel_held(client->tunnel));
 }
 
@@ -436,15 +419,198 @@ bool client_write(struct client *client, struct iovec *part, int count)
     return sent >= 0;
 }
 
-bool client_answer(struct client *client, const struct draft *draft, enum http_version to, struct becalm_text body)
+bool client_answer(struct client *client, const struct draft *draft, struct becalm_text body)
 {
     struct text_sink out = {.at = client->worker->out, .size = WORKER_OUT};
-    h1_put_answer(&out, draft, to);
+    h1_put_answer(&out, draft, HTTP_1_1);
     struct iovec part[2] = {{out.at, out.length}, {(char *)(uintptr_t)body.at, body.length}};
     return !out.full && client_write(client, part, body.length > 0 ? 2 : 1);
 }
 
+/* The side of its exchange. */
+
+struct gather {
+    struct iovec part[3 * PIECES_MAX + 4];
+    int count;
+    char chunk[PIECES_MAX][20];
+};
+
+static void gather_add(struct gather *gather, const char *at, size_t length)
+{
+    if (length > 0) {
+        gather->part[gather->count++] = (struct iovec){(char *)(uintptr_t)at, length};
+    }
+}
+
+static void gather_pieces(struct gather *gather, const struct pieces *pieces, bool chunks)
+{
+    for (int i = 0; i < pieces->count; i++) {
+        const struct becalm_text *piece = &pieces->piece[i];
+        if (chunks) {
+            gather_add(gather, gather->chunk[i], h1_chunk_head(gather->chunk[i], piece->length));
+        }
+        gather_add(gather, piece->at, piece->length);
+        if (chunks) {
+            gather_add(gather, "\r\n", 2);
+        }
+    }
+}
+
+static __attribute__((noinline)) void gather_trailers(struct gather *gather, struct worker *worker,
+                                                      const struct head *trailers)
+{
+    struct text_sink out = {.at = worker->out + WORKER_TRAILERS, .size = WORKER_OUT - WORKER_TRAILERS};
+    h1_put_fields(&out, trailers, 0);
+    gather_add(gather, out.at, out.length);
+}
+
+/* The pieces and, behind the last one, the trailers and the last empty line. */
+static void gather_part(struct gather *gather, struct client *client, const struct stream_part *part)
+{
+    gather_pieces(gather, part->pieces, client->chunks);
+    if (part->ended && client->chunks) {
+        gather_add(gather, "0\r\n", 3);
+        if (part->trailers != NULL) {
+            gather_trailers(gather, client->worker, part->trailers);
+        }
+        gather_add(gather, "\r\n", 2);
+    }
+}
+
+static bool stream_begin(struct client_stream *stream, const struct draft *draft, const struct stream_part *part)
+{
+    struct client *client = CONTAINER_OF(stream, struct client, stream);
+    struct text_sink out = {.at = client->worker->out, .size = WORKER_TRAILERS};
+    UNFILLED struct gather gather;
+    gather.count = 0;
+    h1_put_answer(&out, draft, client->http_1_0 ? HTTP_1_0 : HTTP_1_1);
+    client->chunks = draft->framing == BODY_OPEN && !client->http_1_0;
+    gather_add(&gather, out.at, out.length);
+    gather_part(&gather, client, part);
+    return !out.full && client_write(client, gather.part, gather.count);
+}
+
+static bool stream_more(struct client_stream *stream, const struct stream_part *part)
+{
+    struct client *client = CONTAINER_OF(stream, struct client, stream);
+    UNFILLED struct gather gather;
+    gather.count = 0;
+    gather_part(&gather, client, part);
+    return gather.count == 0 || client_write(client, gather.part, gather.count);
+}
+
+static bool stream_interim(struct client_stream *stream, const struct draft *draft)
+{
+    return client_answer(CONTAINER_OF(stream, struct client, stream), draft, (struct becalm_text){0});
+}
+
+static bool stream_blocked(const struct client_stream *stream)
+{
+    return client_blocked(CONTAINER_OF(stream, struct client, stream));
+}
+
+static void stream_moves(struct client_stream *stream)
+{
+    client_moves(CONTAINER_OF(stream, struct client, stream));
+}
+
+static void stream_began(struct client_stream *stream)
+{
+    client_enter(CONTAINER_OF(stream, struct client, stream), CLIENT_BUSY);
+}
+
+static bool stream_left(const struct client_stream *stream)
+{
+    return wire_ended(&CONTAINER_OF(stream, struct client, stream)->wire);
+}
+
+static void stream_cut(struct client_stream *stream)
+{
+    client_abort(CONTAINER_OF(stream, struct client, stream));
+}
+
+static uint64_t stream_identity(const struct client_stream *stream)
+{
+    return client_identity(CONTAINER_OF(stream, struct client, stream));
+}
+
+static bool stream_trusted(struct client_stream *stream)
+{
+    return client_trusted(CONTAINER_OF(stream, struct client, stream));
+}
+
+static struct becalm_text stream_peer(const struct client_stream *stream, char *text, size_t size)
+{
+    return client_peer(CONTAINER_OF(stream, struct client, stream), text, size);
+}
+
+static struct client *stream_connection(struct client_stream *stream)
+{
+    return CONTAINER_OF(stream, struct client, stream);
+}
+
+static void stream_done(struct client_stream *stream, bool keep)
+{
+    client_answered(CONTAINER_OF(stream, struct client, stream), keep);
+}
+
+static void stream_took(struct client_stream *stream)
+{
+    struct client *client = CONTAINER_OF(stream, struct client, stream);
+    exchange_body_resumes(stream->exchange);
+    if (wire_readable(&client->wire) || bytes_left(&client->in) > 0) {
+        wire_again(&client->wire);
+        loop_later(&client->worker->loop, &client->task);
+    }
+}
+
+static const struct client_stream_ops stream_ops = {
+    .begin = stream_begin,
+    .more = stream_more,
+    .interim = stream_interim,
+    .blocked = stream_blocked,
+    .moves = stream_moves,
+    .took = stream_took,
+    .began = stream_began,
+    .left = stream_left,
+    .done = stream_done,
+    .cut = stream_cut,
+    .identity = stream_identity,
+    .trusted = stream_trusted,
+    .peer = stream_peer,
+    .connection = stream_connection,
+};
+
 /* Reading. */
+
+/* More of the request's body: takes from *at .. end what belongs to it. False: it was refused. */
+static bool take_body(struct client *client, const char **at, const char *end)
+{
+    struct exchange *exchange = client->stream.exchange;
+    for (;;) {
+        struct h1_piece piece = h1_body_next(&exchange->body_in, at, end);
+        struct becalm_text text = {piece.at, piece.length};
+        bool fine = true;
+        switch (piece.kind) {
+        case H1_PIECE_NONE:
+            return exchange_body_came(exchange, exchange->body_in.ended);
+        case H1_PIECE_END:
+            return exchange_body_came(exchange, true);
+        case H1_PIECE_DATA:
+            fine = exchange_body(exchange, text);
+            break;
+        case H1_PIECE_TRAILER:
+            fine = exchange_trailers(exchange, text);
+            break;
+        case H1_PIECE_BAD:
+            exchange_body_wrong(exchange, piece.what);
+            return false;
+        }
+        if (!fine) {
+            return false;
+        }
+    }
+}
 
 static void next_request(struct task *task)
 {
@@ -466,9 +632,9 @@ static void linger(struct client *client)
     }
 }
 
-void client_answered(struct client *client, bool keep)
+static void client_answered(struct client *client, bool keep)
 {
-    client->exchange = NULL;
+    client->stream.exchange = NULL;
     client_moves(client);
     client->close_after = !keep;
     if (client_blocked(client)) {
@@ -518,7 +684,12 @@ static bool take_head(struct client *client, const char **at, const char *end)
         return false;
     }
     *at += head_length;
-    exchange_open(client, &worker->head);
+    client->http_1_0 = worker->head.version == HTTP_1_0;
+    client_enter(client, CLIENT_BODY);
+    exchange_open(worker, &client->stream, &worker->head);
+    if (client->stream.exchange != NULL) {
+        h1_body_init(&client->stream.exchange->body_in, client->stream.exchange->head);
+    }
     return true;
 }
 
@@ -537,16 +708,16 @@ static const char *take(struct client *client, const char *at, const char *end, 
             break;
         case CLIENT_BODY:
             client_moves(client);
-            if (!exchange_take_body(client->exchange, &at, end)) {
+            if (!take_body(client, &at, end)) {
                 return end;
             }
             break;
         case CLIENT_BUSY:
-            if (client->exchange == NULL || !exchange_wants_body(client->exchange)) {
+            if (client->stream.exchange == NULL || !exchange_wants_body(client->stream.exchange)) {
                 return at;
             }
             client_moves(client);
-            if (!exchange_take_body(client->exchange, &at, end)) {
+            if (!take_body(client, &at, end)) {
                 return end;
             }
             break;
@@ -572,7 +743,7 @@ static bool wants_bytes(const struct client *client)
     case CLIENT_LINGER:
         return true;
     case CLIENT_BUSY:
-        return client->exchange != NULL && exchange_wants_body(client->exchange);
+        return client->stream.exchange != NULL && exchange_wants_body(client->stream.exchange);
     case CLIENT_WAITING:
     case CLIENT_TUNNEL:
         return false;
@@ -679,14 +850,5 @@ static void client_read(struct client *client)
         if (heads == 0 && bytes_left(&client->in) > 0) {
             wire_again(&client->wire);
         }
-    }
-}
-
-void client_resume(struct client *client)
-{
-    exchange_body_resumes(client->exchange);
-    if (wire_readable(&client->wire) || bytes_left(&client->in) > 0) {
-        wire_again(&client->wire);
-        loop_later(&client->worker->loop, &client->task);
     }
 }

@@ -6,6 +6,7 @@
  * who sends much waits, and its kernel with it. */
 
 #include "crowd.h"
+#include "stream.h"
 
 #include "loop/address.h"
 #include "loop/loop.h"
@@ -17,9 +18,7 @@
 #include <sys/uio.h>
 
 struct worker;
-struct exchange;
 struct tunnel;
-struct draft;
 
 enum client_state {
     CLIENT_WAITING, /* has no place among maxConnections yet: see room.h */
@@ -41,7 +40,7 @@ struct client {
     struct crowd_group *group; /* of its client, whose others follow */
     struct client *group_next;
     struct client **group_link;
-    struct exchange *exchange;
+    struct client_stream stream; /* its one request at a time */
     union {
         struct tunnel *tunnel;  /* CLIENT_TUNNEL */
         struct upstream *login; /* else: the connection to a host that is its own, see login.h; NULL: none */
@@ -55,11 +54,13 @@ struct client {
     bool trusted;
     bool close_after; /* when all is written */
     bool placed;      /* it is one of maxConnections */
+    bool chunks;      /* the answer that is being written is sent in chunks */
+    bool http_1_0;    /* as its present request says */
     bool tallied;     /* it is one of its client's maxConnectionsPerClient */
 };
 
 /* malloc() has a class for this, and idle connections are mostly this. */
-_Static_assert(sizeof(void *) != 8 || sizeof(struct client) <= 216, "an idle connection costs at most 256 bytes");
+_Static_assert(sizeof(void *) != 8 || sizeof(struct client) <= 232, "an idle connection costs at most 256 bytes");
 
 /* Who it is by its address: see peer.h. */
 static inline uint64_t client_identity(const struct client *client)
@@ -82,15 +83,9 @@ void client_accept(struct worker *, int fd, const union address_socket *peer);
 /* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
  * the exchange's client any more than to cancel. */
 bool client_write(struct client *, struct iovec *, int count);
-/* An answer that is whole, or a 1xx; it speaks this version. */
-bool client_answer(struct client *, const struct draft *, enum http_version, struct becalm_text body);
+/* An answer that is whole, or a 1xx. */
+bool client_answer(struct client *, const struct draft *, struct becalm_text body);
 bool client_blocked(const struct client *);
-
-/* The request is answered: next one, or goodbye. */
-void client_answered(struct client *, bool keep);
-
-/* Resumes reading a body that goes on to the host as it comes. */
-void client_resume(struct client *);
 
 void client_close(struct client *);
 /* Breaks the connection off so that nobody takes what was sent for a whole answer. */

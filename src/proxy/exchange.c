@@ -19,8 +19,9 @@
 #define SPARE_MAX         256u
 #define ORPHAN_STEP       (16u * 1024) /* of an answer for the store alone: as much must come in each idleTimeout */
 #define NO_ANSWER         UINT64_MAX
-#define BODY_GRACE        (500 * BECALM_MS) /* nothing is slow before */
-#define BODY_STEP_LONGEST (60 * BECALM_S)   /* for what is slow, where bodyTimeout is longer or none */
+#define STREAM_IDLE       (5 * 60 * BECALM_S) /* as Envoy's streams; servers send a comment every 15 s or so */
+#define BODY_GRACE        (500 * BECALM_MS)   /* nothing is slow before */
+#define BODY_STEP_LONGEST (60 * BECALM_S)     /* for what is slow, where bodyTimeout is longer or none */
 
 /* Memory: exchanges are all of one size, and used again. */
 
@@ -30,9 +31,8 @@ static void timer_fires(struct timer *timer)
     exchange_event(exchange, BECALM_EVENT_TIMER, 0, NULL);
 }
 
-static struct exchange *exchange_make(struct client *client)
+static struct exchange *exchange_make(struct worker *worker, struct client_stream *stream)
 {
-    struct worker *worker = client->worker;
     struct exchange *exchange = worker->spare;
     if (exchange != NULL) {
         worker->spare = exchange->next;
@@ -47,12 +47,12 @@ static struct exchange *exchange_make(struct client *client)
     exchange->first.state = ATTEMPT_NONE;
     exchange->retry_after[0] = '\0';
     exchange->timer.fire = timer_fires;
-    exchange->client = client;
+    exchange->stream = stream;
     exchange->worker = worker;
     exchange->arrived_at = worker->loop.now;
     exchange->arrived_wall = worker->loop.wall;
     exchange->grpc_status = BECALM_GRPC_NONE;
-    client->exchange = exchange;
+    stream->exchange = exchange;
     atomic_fetch_add_explicit(&worker->exchange_count, 1, memory_order_relaxed);
     return exchange;
 }
@@ -218,9 +218,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
         .reason = reason,
         .detail = exchange->rule,
     };
-    if (exchange->client != NULL) {
-        line.peer = client_peer(exchange->client, peer, sizeof peer);
-    }
+    line.peer = exchange->stream->ops->peer(exchange->stream, peer, sizeof peer);
     log_access_line(exchange->worker->log, &line);
 }
 
@@ -279,11 +277,28 @@ void exchange_log(const struct exchange *exchange, const char *reason)
     }
 }
 
+/* The one writer. */
+static void exchange_client_enter(struct exchange *exchange, enum client_phase phase)
+{
+    BECALM_ASSERT(phase > exchange->client);
+    exchange->client = phase;
+}
+
+/* Takes the client's side and the exchange apart, and returns the side. */
+static struct client_stream *exchange_part(struct exchange *exchange)
+{
+    struct client_stream *stream = exchange->stream;
+    if (stream != &stream_nobody) {
+        stream->exchange = NULL;
+        exchange->stream = &stream_nobody;
+    }
+    return stream;
+}
+
 /* The call and its answer are over: counts, tells, and lets the client go on. */
 static void exchange_end(struct exchange *exchange)
 {
     struct worker *worker = exchange->worker;
-    struct client *client = exchange->client;
     const struct becalm_record *record = &exchange->call.record;
     meter_end(exchange->meter, &exchange->steps, record, exchange->status == 0 ? METER_CLIENT_LEFT : exchange->status);
     if (decisions_want(&worker->decisions, record)) {
@@ -293,25 +308,22 @@ static void exchange_end(struct exchange *exchange)
         look_at_timeouts(exchange);
     }
     exchange_log(exchange, becalm_reason_word(record->reason));
-    bool keep = !exchange->wants_close && exchange->body_in.ended;
+    bool keep = !exchange->wants_close && exchange->request == REQUEST_WHOLE;
     enum answer_phase answer = exchange->answer;
     bool broken = exchange->client_broke;
+    struct client_stream *stream = exchange_part(exchange);
     exchange_free(exchange);
-    if (client == NULL) {
-        return;
-    }
-    client->exchange = NULL;
     if (broken) {
-        client_close(client);
+        stream->ops->cut(stream);
         return;
     }
     switch (answer) {
     case ANSWER_BEGUN:
-        client_abort(client);
+        stream->ops->cut(stream);
         break;
     case ANSWER_NONE:
     case ANSWER_ENDED:
-        client_answered(client, keep);
+        stream->ops->done(stream, keep);
         break;
     case ANSWER_TUNNEL: /* the client is the tunnel's now */
         break;
@@ -418,7 +430,7 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
         answer_begin(exchange, exchange->offer, action);
     }
     if ((action->flags & BECALM_DO_FINISH) != 0) {
-        if (exchange->answer == ANSWER_NONE && exchange->client != NULL) {
+        if (exchange->answer == ANSWER_NONE && exchange->client != CLIENT_GONE) {
             answer_finish(exchange, action);
         }
         exchange_enter(exchange, EXCHANGE_OVER);
@@ -487,7 +499,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
     bool over = exchange->phase == EXCHANGE_OVER;
     if (exchange->client_broke && !over) {
         exchange->client_broke = false;
-        client_close(exchange->client); /* the call goes on without it */
+        exchange->stream->ops->cut(exchange->stream); /* the call goes on without it */
     }
     if (serve) {
         view_enter(view); /* the end of this call must not take the view away */
@@ -502,10 +514,16 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
     return !over;
 }
 
-void exchange_discard(struct exchange *exchange)
+void exchange_discard(struct exchange *exchange, bool keep)
 {
-    exchange->client->exchange = NULL;
+    bool broken = exchange->client_broke;
+    struct client_stream *stream = exchange_part(exchange);
     exchange_free(exchange);
+    if (broken) {
+        stream->ops->cut(stream);
+    } else {
+        stream->ops->done(stream, keep);
+    }
 }
 
 void exchange_attempt_ended(struct exchange *exchange, uint32_t slot, const struct becalm_outcome *outcome)
@@ -526,14 +544,15 @@ void exchange_serve(struct exchange *exchange)
 /* With a key, as long as there will be something to store: what was asked for must not be done twice. */
 bool exchange_outlives(const struct exchange *exchange)
 {
-    return exchange->holds_key && exchange->body_in.ended && (exchange->answer == ANSWER_NONE || exchange->storing);
+    return exchange->holds_key && exchange->request == REQUEST_WHOLE &&
+           (exchange->answer == ANSWER_NONE || exchange->storing);
 }
 
 void exchange_cancel(struct exchange *exchange)
 {
-    if (exchange->client != NULL) {
-        exchange->client->exchange = NULL;
-        exchange->client = NULL;
+    if (exchange->client != CLIENT_GONE) {
+        exchange_part(exchange);
+        exchange_client_enter(exchange, CLIENT_GONE);
     }
     BECALM_ASSERT(!exchange->in_step && exchange->orphan_link == NULL);
     if (exchange_outlives(exchange)) {
@@ -547,6 +566,9 @@ void exchange_cancel(struct exchange *exchange)
 
 void exchange_left(struct exchange *exchange)
 {
+    if (exchange->client == CLIENT_THERE) {
+        exchange_client_enter(exchange, CLIENT_LEFT);
+    }
     if (exchange->phase == EXCHANGE_CALLING &&
         !exchange->holds_key) { /* with a key it goes on, also when its client is gone for certain */
         exchange_event(exchange, BECALM_EVENT_LEFT, 0, NULL);
@@ -555,8 +577,8 @@ void exchange_left(struct exchange *exchange)
 
 void exchange_feed(struct exchange *exchange)
 {
-    if (exchange->client != NULL && exchange->body_streams && exchange_wants_body(exchange)) {
-        client_resume(exchange->client);
+    if (exchange->body_streams && exchange_wants_body(exchange)) {
+        exchange->stream->ops->took(exchange->stream);
     }
 }
 
@@ -583,10 +605,10 @@ static struct becalm_parking *parking_of(struct exchange *exchange)
  * behind what its own client wrote, so the last line counts. */
 static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange)
 {
-    struct client *client = exchange->client;
+    struct client_stream *stream = exchange->stream;
     struct becalm_text name = head_find_last(exchange->head, exchange->view->snapshot->client_field);
-    return name.length == 0 || !client_trusted(client) ? client_identity(client)
-                                                       : peer_of_name(&exchange->worker->gateway->peer_key, name);
+    return name.length == 0 || !stream->ops->trusted(stream) ? stream->ops->identity(stream)
+                                                             : peer_of_name(&exchange->worker->gateway->peer_key, name);
 }
 
 /* What a caller further up says about this call, if it may. */
@@ -596,7 +618,7 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
     const uint64_t said = FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_DEADLINE_MS) |
                           FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) | FIELD_BIT(FIELD_BAGGAGE) |
                           FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT);
-    if ((head->seen & said) == 0 || !client_trusted(exchange->client)) {
+    if ((head->seen & said) == 0 || !exchange->stream->ops->trusted(exchange->stream)) {
         return;
     }
     struct becalm_deadline_headers headers = {
@@ -616,28 +638,30 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
 static void exchange_begin(struct exchange *exchange)
 {
     const struct snapshot_target *target = exchange->target;
-    struct client *client = exchange->client;
-    exchange->login = client->login != NULL || login_seen(exchange->head, LOGIN_ASKED);
+    struct client_stream *stream = exchange->stream;
+    struct client *connection = stream->ops->connection(stream);
+    exchange->login = (connection != NULL && connection->login != NULL) || login_seen(exchange->head, LOGIN_ASKED);
     struct becalm_request request = {
         .deadline_at = BECALM_NEVER,
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
         .keyed = exchange->keyed,
         .not_replayable = exchange->body_streams || exchange->upgrades || exchange->login,
-        .streams = exchange->body_streams && !exchange->body_in.ended,
+        .streams = exchange->body_streams && exchange->request != REQUEST_WHOLE,
         .queue = queue_of(exchange),
         .parking = parking_of(exchange),
-        .flow = exchange->view->snapshot->client_field.length == 0 ? client_identity(client) : client_named(exchange),
+        .flow =
+            exchange->view->snapshot->client_field.length == 0 ? stream->ops->identity(stream) : client_named(exchange),
         .owner = exchange,
     };
     read_deadline(exchange, &request);
     exchange_enter(exchange, EXCHANGE_CALLING);
-    client_enter(client, CLIENT_BUSY);
+    stream->ops->began(stream);
     exchange->timer_at = BECALM_NEVER;
     becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
     meter_begin(exchange->meter, &exchange->steps);
     exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
     /* It may have been put in line, been served at once, and be over: the client knows. */
-    if (client->exchange == exchange && wire_ended(&client->wire)) {
+    if (stream->exchange == exchange && stream->ops->left(stream)) {
         exchange_left(exchange);
     }
 }
@@ -647,10 +671,9 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
                    const char *detail)
 {
     struct worker *worker = exchange->worker;
-    struct client *client = exchange->client;
     struct draft draft;
     char room[OWN_ROOM];
-    bool keep = !exchange->wants_close && exchange->body_in.ended;
+    bool keep = !exchange->wants_close && exchange->request == REQUEST_WHOLE;
     struct becalm_text body = own_draft(&draft,
                                         &(struct own){
                                             .status = status,
@@ -670,18 +693,11 @@ static void refuse(struct exchange *exchange, uint32_t status, const char *error
     } else {
         gateway_count_refusal(worker->gateway, status);
     }
-    client_enter(client, CLIENT_BUSY);
     exchange_answer(exchange, &draft, body);
-    bool broken = exchange->client_broke;
     exchange->status = status;
     exchange->rule = detail;
     exchange_log(exchange, reason);
-    exchange_discard(exchange);
-    if (broken) {
-        client_close(client);
-    } else {
-        client_answered(client, keep);
-    }
+    exchange_discard(exchange, keep);
 }
 
 /* May the body be kept in full? Counts it towards the gateway's total. */
@@ -786,7 +802,7 @@ static void body_ended(struct exchange *exchange)
 
 bool exchange_wants_body(const struct exchange *exchange)
 {
-    if (exchange->body_in.ended || exchange->phase == EXCHANGE_OVER) {
+    if (exchange->request == REQUEST_WHOLE || exchange->phase == EXCHANGE_OVER) {
         return false;
     }
     if (exchange->phase == EXCHANGE_OPEN) {
@@ -810,8 +826,42 @@ enum upload exchange_upload(const struct exchange *exchange)
 /* Awaited from the client: not held up by the host, nor answered before it was read. */
 static bool body_awaited(const struct exchange *exchange)
 {
-    return !exchange->body_in.ended && exchange->answer == ANSWER_NONE &&
+    return exchange->request != REQUEST_WHOLE && exchange->answer == ANSWER_NONE &&
            (exchange->phase == EXCHANGE_OPEN || exchange_upload(exchange) == UPLOAD_CLIENT);
+}
+
+becalm_ns exchange_silence_or(becalm_ns written, becalm_ns usual, const struct becalm_settings *settings)
+{
+    return written > 0 ? written : becalm_ns_max(usual, settings->idle_timeout);
+}
+
+becalm_ns exchange_stream_idle(const struct becalm_settings *settings)
+{
+    return exchange_silence_or(settings->stream_idle_timeout, STREAM_IDLE, settings);
+}
+
+/* Until the answer's head the engine times the call; after it silence counts, on either side. */
+becalm_ns exchange_patience(const struct exchange *exchange)
+{
+    const struct becalm_settings *settings = exchange->worker->view->snapshot->settings;
+    if (exchange->passing != NULL && exchange->event_stream) {
+        return exchange_stream_idle(settings);
+    }
+    return exchange->passing != NULL || exchange_upload(exchange) != UPLOAD_NONE ? settings->idle_timeout
+                                                                                 : BECALM_NEVER;
+}
+
+bool exchange_stalled(struct exchange *exchange)
+{
+    if (exchange->passing != NULL) {
+        attempt_stalled(exchange->passing);
+        return true;
+    }
+    if (exchange_upload(exchange) == UPLOAD_HOST) {
+        attempt_stalled(exchange->attempt[0]);
+        return true;
+    }
+    return false;
 }
 
 becalm_ns exchange_body_due(const struct exchange *exchange)
@@ -849,7 +899,7 @@ static void refuse_malformed(struct exchange *exchange, const char *what)
 {
     exchange->wants_close = true;
     if (exchange->phase != EXCHANGE_OPEN) {
-        client_abort(exchange->client);
+        exchange->stream->ops->cut(exchange->stream);
     } else {
         refuse(exchange, 400, "http_request_error", "bad_request", what);
     }
@@ -861,65 +911,75 @@ static const char *trailers_wrong(const struct exchange *exchange)
     return bytes_left(&exchange->trailers) == 0 ? NULL : exchange_trailers_wrong(&exchange->trailers);
 }
 
-bool exchange_take_body(struct exchange *exchange, const char **at, const char *end)
+void exchange_body_wrong(struct exchange *exchange, const char *what)
 {
-    const struct becalm_settings *settings = exchange->view->snapshot->settings;
-    for (;;) {
-        struct h1_piece piece = h1_body_next(&exchange->body_in, at, end);
-        const char *wrong = piece.kind == H1_PIECE_END ? trailers_wrong(exchange) : piece.what;
-        if (wrong != NULL) {
-            *at = end;
-            refuse_malformed(exchange, wrong);
-            return false;
-        }
-        if (piece.kind == H1_PIECE_NONE || piece.kind == H1_PIECE_END) {
-            break;
-        }
-        if (piece.kind == H1_PIECE_TRAILER) {
-            if (!bytes_add(&exchange->trailers, piece.at, piece.length)) {
-                client_abort(exchange->client);
-                return false;
-            }
-            continue;
-        }
-        body_came(exchange, piece.length);
-        if (exchange->body_bytes > settings->max_body) {
-            *at = end;
-            exchange->wants_close = true;
-            if (exchange->phase != EXCHANGE_OPEN) {
-                client_abort(exchange->client);
-            } else {
-                refuse_body(exchange);
-            }
-            return false;
-        }
-        if (!bytes_add(&exchange->body, piece.at, piece.length)) {
-            client_abort(exchange->client);
-            return false;
-        }
-    }
-    if (exchange->phase != EXCHANGE_OPEN) {
-        if (exchange->attempt[0] != NULL) {
-            attempt_body(exchange->attempt[0]); /* may end the exchange */
-        }
+    refuse_malformed(exchange, what);
+}
+
+bool exchange_trailers(struct exchange *exchange, struct becalm_text piece)
+{
+    if (bytes_add(&exchange->trailers, piece.at, piece.length)) {
         return true;
     }
+    exchange->stream->ops->cut(exchange->stream);
+    return false;
+}
+
+bool exchange_body(struct exchange *exchange, struct becalm_text piece)
+{
+    body_came(exchange, piece.length);
+    if (exchange->body_bytes > exchange->view->snapshot->settings->max_body) {
+        exchange->wants_close = true;
+        if (exchange->phase != EXCHANGE_OPEN) {
+            exchange->stream->ops->cut(exchange->stream);
+        } else {
+            refuse_body(exchange);
+        }
+        return false;
+    }
+    if (bytes_add(&exchange->body, piece.at, piece.length)) {
+        return true;
+    }
+    exchange->stream->ops->cut(exchange->stream);
+    return false;
+}
+
+/* Before the call: is the body collected, does it stream, or is it too large for its key? */
+static bool collect_body(struct exchange *exchange)
+{
     exchange->body_streams = !reserve_body(exchange, bytes_left(&exchange->body));
     if (exchange->body_streams && exchange->target->rules->key == BECALM_KEY_REQUIRED) {
-        *at = end;
         exchange->wants_close = true;
         refuse(exchange, 413, "http_request_error", "body_too_large",
                "the body is too large to be remembered with its idempotency key");
         return false;
     }
     if (exchange->body_streams && !buffer_body(exchange)) {
-        *at = end;
         return false;
     }
-    if (exchange->body_in.ended) {
+    if (exchange->request == REQUEST_WHOLE) {
         body_ended(exchange);
     } else if (exchange->body_streams) {
         exchange_begin(exchange);
+    }
+    return true;
+}
+
+bool exchange_body_came(struct exchange *exchange, bool ended)
+{
+    const char *wrong = ended ? trailers_wrong(exchange) : NULL;
+    if (wrong != NULL) {
+        refuse_malformed(exchange, wrong);
+        return false;
+    }
+    if (ended) {
+        exchange->request = REQUEST_WHOLE;
+    }
+    if (exchange->phase == EXCHANGE_OPEN) {
+        return collect_body(exchange);
+    }
+    if (exchange->attempt[0] != NULL) {
+        attempt_body(exchange->attempt[0]); /* may end the exchange */
     }
     return true;
 }
@@ -929,7 +989,8 @@ static bool check_request(struct exchange *exchange)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
     const struct head *head = exchange->head;
-    if (exchange->is_connect && !settings->connect) {
+    bool alone = exchange->stream->ops->connection(exchange->stream) != NULL; /* else nothing could be tunnelled */
+    if (exchange->is_connect && (!settings->connect || !alone)) {
         refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
         return false;
     }
@@ -998,26 +1059,27 @@ static bool streams_at_once(struct exchange *exchange)
     return (head->framing == BODY_OPEN || head->content_length > kept) && expect_begin(exchange);
 }
 
-void exchange_open(struct client *client, const struct head *head)
+void exchange_open(struct worker *worker, struct client_stream *stream, const struct head *head)
 {
-    struct worker *worker = client->worker;
-    struct exchange *exchange = exchange_make(client);
+    struct exchange *exchange = exchange_make(worker, stream);
     if (exchange == NULL || !exchange_copy_request(exchange, head)) {
         if (exchange != NULL) {
             exchange_free(exchange);
         }
-        client->exchange = NULL;
-        client_abort(client);
+        stream->exchange = NULL;
+        stream->ops->cut(stream);
         return;
     }
     exchange->view = worker->view;
     view_enter(exchange->view);
-    h1_body_init(&exchange->body_in, exchange->head);
+    exchange->request = head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0)
+                            ? REQUEST_WHOLE
+                            : REQUEST_COMING;
     /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
      * request. */
     exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
-    exchange->upgrades = head->one_protocol && allows_upgrade(exchange->view->snapshot->settings, head);
-    client_enter(client, CLIENT_BODY);
+    exchange->upgrades = head->one_protocol && stream->ops->connection(stream) != NULL &&
+                         allows_upgrade(exchange->view->snapshot->settings, head);
     struct route route;
     if (!exchange_route(exchange, &route)) {
         refuse(exchange, 400, "http_request_error", "bad_path", "the request's target is not a proper path");
@@ -1044,7 +1106,7 @@ void exchange_open(struct client *client, const struct head *head)
     if (!check_request(exchange)) {
         return;
     }
-    if (exchange->body_in.ended) {
+    if (exchange->request == REQUEST_WHOLE) {
         body_ended(exchange);
     } else if (streams_at_once(exchange)) {
         exchange->body_streams = true;

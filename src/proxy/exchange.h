@@ -98,6 +98,16 @@ enum exchange_phase {
     EXCHANGE_OVER     /* the call has finished: the exchange ends with the step that it is in */
 };
 
+/* Is anybody there to be answered? exchange_client_enter() alone moves it, forwards. */
+enum client_phase {
+    CLIENT_THERE,
+    CLIENT_LEFT, /* has sent its last byte: nothing is done again for it */
+    CLIENT_GONE  /* the call goes on for the store alone */
+};
+
+/* Has all of the request come? exchange_open() and exchange_body_came() say so. */
+enum request_phase { REQUEST_COMING, REQUEST_WHOLE };
+
 /* How far the answer has come. answer_enter() alone moves it, forwards. */
 enum answer_phase {
     ANSWER_NONE,  /* nothing of it was written; 1xx don't count */
@@ -110,7 +120,7 @@ struct exchange {
     struct timer timer; /* the call's */
     struct exchange *next;
     struct exchange **orphan_link; /* among its worker's calls that go on without their client; NULL: none of them */
-    struct client *client;         /* NULL: gone */
+    struct client_stream *stream;  /* the client's side; stream_nobody: it has gone */
     struct worker *worker;
     struct view *view;
     const struct snapshot_target *target;
@@ -118,6 +128,8 @@ struct exchange {
     bool in_step;     /* failures that arise while the engine's actions are done wait their turn */
     uint32_t pending; /* bit n: slot n is over, as end[n] says */
     enum exchange_phase phase;
+    enum client_phase client;
+    enum request_phase request;
     bool client_broke; /* in the middle of a step, by what was written to it */
     becalm_ns timer_at;
     uint32_t grpc_status;             /* of the latest failed answer; BECALM_GRPC_NONE: none */
@@ -135,7 +147,7 @@ struct exchange {
     struct becalm_text path;
     struct becalm_text host_name;
     struct bytes body;      /* collected, chunks undone */
-    struct h1_body body_in; /* what comes from the client */
+    struct h1_body body_in; /* the side of HTTP/1 reads it by this; nobody else looks */
     struct bytes trailers;  /* behind it, as they came */
     bool body_streams;      /* too large to keep: goes on as it comes */
     struct expect *expect;  /* Expect goes to the host, and its 100 is awaited; NULL: not, or not any more */
@@ -156,7 +168,6 @@ struct exchange {
     uint32_t status;  /* told to the client; 0: not yet */
     uint32_t interim; /* how many 1xx were passed on */
     enum answer_phase answer;
-    bool answer_chunked;
     bool event_stream; /* it may be silent for longer than others; known once its head has gone */
     uint64_t answer_bytes;
     struct attempt *passing;
@@ -185,10 +196,16 @@ struct exchange {
 };
 
 /* A head has been parsed: answers it, or makes an exchange that collects its body and begins. */
-void exchange_open(struct client *, const struct head *);
+void exchange_open(struct worker *, struct client_stream *, const struct head *);
 
-/* More of the request's body: takes from *at .. end what belongs to it. False: malformed, and answered. */
-bool exchange_take_body(struct exchange *, const char **at, const char *end);
+/* A piece of the request's body has come, or a piece of its trailers as HTTP/1 writes them. False: it is refused, and
+ * the stream has no exchange any more. */
+bool exchange_body(struct exchange *, struct becalm_text piece);
+bool exchange_trailers(struct exchange *, struct becalm_text piece);
+/* That was all for now: the exchange goes on with it. `ended`: that was all. False: as above; true says nothing. */
+bool exchange_body_came(struct exchange *, bool ended);
+/* The body is malformed. */
+void exchange_body_wrong(struct exchange *, const char *what);
 /* A body that streams is on its way: whose turn is it? */
 enum upload { UPLOAD_NONE, UPLOAD_CLIENT, UPLOAD_HOST };
 enum upload exchange_upload(const struct exchange *);
@@ -198,6 +215,14 @@ bool exchange_wants_body(const struct exchange *);
 bool exchange_body_slow(const struct exchange *);
 /* When the body will be too late, if no more of it comes; BECALM_NEVER: nothing is awaited from the client. */
 becalm_ns exchange_body_due(const struct exchange *);
+/* How long nothing may move on either side; BECALM_NEVER: the engine times the call. */
+becalm_ns exchange_patience(const struct exchange *);
+/* So long nothing has moved, and nothing waits for the client to read. False: it is the client's body that does not
+ * come, and the exchange is as it was. */
+bool exchange_stalled(struct exchange *);
+/* Event streams and tunnels are silent by nature: what is usual elsewhere, if nobody wrote it. */
+becalm_ns exchange_silence_or(becalm_ns written, becalm_ns usual, const struct becalm_settings *);
+becalm_ns exchange_stream_idle(const struct becalm_settings *);
 /* The host takes more of it: the time that it needed was not the client's. */
 void exchange_body_resumes(struct exchange *);
 
@@ -223,7 +248,7 @@ bool exchange_event(struct exchange *, enum becalm_event_kind, uint32_t slot, co
  * afterwards.
  */
 void exchange_attempt_ended(struct exchange *, uint32_t slot, const struct becalm_outcome *);
-void exchange_discard(struct exchange *);                       /* before there is a call: answered, or given up */
+void exchange_discard(struct exchange *, bool keep);            /* before there is a call: it is answered */
 void exchange_log(const struct exchange *, const char *reason); /* its line in the access log */
 void exchange_log_broken(const struct exchange *, struct upstream_host *, const char *rule);
 
@@ -241,7 +266,7 @@ void exchange_put_trailers(struct text_sink *, const struct bytes *trailers, boo
 bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */
 bool exchange_port_fits(const struct exchange *, const struct route *); /* of a URL, by http_proxy */
-uint32_t exchange_attempt_from_above(const struct exchange *);                   /* x-envoy-attempt-count; 0: none */
+uint32_t exchange_attempt_from_above(const struct exchange *);          /* x-envoy-attempt-count; 0: none */
 struct becalm_text exchange_method(const struct exchange *);
 void exchange_release_body(struct exchange *);
 void exchange_drop_body(struct exchange *);      /* what of it was sent on */

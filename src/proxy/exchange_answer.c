@@ -101,11 +101,11 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
 
 bool answer_interim(struct exchange *exchange, const struct head *head)
 {
-    struct client *client = exchange->client;
+    struct client_stream *stream = exchange->stream;
     UNFILLED struct draft draft;
     struct answer_head ours = {0};
-    if (client == NULL || exchange->head->version == HTTP_1_0 || exchange->answer != ANSWER_NONE ||
-        exchange->interim == INTERIM_MAX || client_blocked(client)) {
+    if (exchange->head->version == HTTP_1_0 || exchange->answer != ANSWER_NONE || exchange->interim == INTERIM_MAX ||
+        stream->ops->blocked(stream)) {
         return true;
     }
     exchange->interim++;
@@ -114,10 +114,10 @@ bool answer_interim(struct exchange *exchange, const struct head *head)
     draft.skip = answer_head_skip(false);
     ours.date = (struct becalm_text){0}; /* the answer will have one */
     answer_head_add(&draft, &ours);
-    if (client_answer(client, &draft, exchange->head->version, (struct becalm_text){0})) {
+    if (stream->ops->interim(stream, &draft)) {
         return true;
     }
-    client_close(client);
+    stream->ops->cut(stream);
     return false;
 }
 
@@ -185,70 +185,41 @@ static void draft_answer(struct draft *draft, struct exchange *exchange, const s
     ours.length_known = draft->framing == BODY_LENGTH;
     add_ours(draft, &ours, exchange, action);
     bool by_close = draft->framing == BODY_OPEN && exchange->head->version == HTTP_1_0;
-    exchange->answer_chunked = draft->framing == BODY_OPEN && !by_close;
     /* Answered before all was asked: the rest is not read. */
-    exchange->wants_close |= by_close || exchange->worker->draining || !exchange->body_in.ended;
+    exchange->wants_close |= by_close || exchange->worker->draining || exchange->request != REQUEST_WHOLE;
     draft->close = exchange->wants_close;
 }
 
 /* The body. */
 
-struct gather {
-    struct iovec part[3 * PIECES_MAX + 4];
-    int count;
-    char chunk[PIECES_MAX][20];
-};
-
-static void gather_add(struct gather *gather, const char *at, size_t length)
+/* Writes to the client; of a call whose client has gone, sees whether it still has a reason to go on. */
+static bool answered(struct exchange *exchange, bool written)
 {
-    if (length > 0) {
-        gather->part[gather->count++] = (struct iovec){(char *)(uintptr_t)at, length};
-    }
+    return exchange->client == CLIENT_GONE ? exchange_orphan_moves(exchange) : written;
 }
 
-static void gather_pieces(struct gather *gather, const struct exchange *exchange, const struct pieces *pieces)
+/* Most answers have no trailers: only those that do pay for a head on the stack. */
+static __attribute__((noinline)) bool more_with_trailers(struct exchange *exchange, struct stream_part *part,
+                                                         const struct draft *draft, const struct bytes *trailers)
 {
-    for (int i = 0; i < pieces->count; i++) {
-        const struct becalm_text *piece = &pieces->piece[i];
-        if (exchange->answer_chunked) {
-            gather_add(gather, gather->chunk[i], h1_chunk_head(gather->chunk[i], piece->length));
-        }
-        gather_add(gather, piece->at, piece->length);
-        if (exchange->answer_chunked) {
-            gather_add(gather, "\r\n", 2);
-        }
+    UNFILLED struct head head;
+    struct client_stream *stream = exchange->stream;
+    if (h1_parse_trailers(trailers->at, bytes_left(trailers), &head).kind == H1_OK) {
+        part->trailers = &head;
     }
+    return draft == NULL ? stream->ops->more(stream, part) : stream->ops->begin(stream, draft, part);
 }
 
-static __attribute__((noinline)) void gather_trailers(struct gather *gather, struct worker *worker,
-                                                      const struct attempt *attempt)
+/* `draft`: NULL, if the head has gone before. */
+static bool write_part(struct exchange *exchange, struct stream_part *part, const struct draft *draft,
+                       const struct attempt *attempt)
 {
-    struct text_sink out = {.at = worker->out + WORKER_OUT / 2, .size = WORKER_OUT / 2};
-    exchange_put_trailers(&out, &attempt->trailers, attempt->names_fields);
-    gather_add(gather, out.at, out.length);
-}
-
-/* The trailers that may be passed on, and the last empty line. */
-static void gather_end(struct gather *gather, struct exchange *exchange, const struct attempt *attempt)
-{
-    answer_enter(exchange, ANSWER_ENDED);
-    if (!exchange->answer_chunked) {
-        return;
+    struct client_stream *stream = exchange->stream;
+    if (part->ended && bytes_left(&attempt->trailers) > 0 && !attempt->names_fields) {
+        return answered(exchange, more_with_trailers(exchange, part, draft, &attempt->trailers));
     }
-    gather_add(gather, "0\r\n", 3);
-    if (bytes_left(&attempt->trailers) > 0) {
-        gather_trailers(gather, exchange->worker, attempt);
-    }
-    gather_add(gather, "\r\n", 2);
-}
-
-/* A call whose client has gone may still go on, for the answer that will be stored. */
-static bool gather_write(struct gather *gather, struct exchange *exchange)
-{
-    if (exchange->client == NULL) {
-        return exchange_orphan_moves(exchange);
-    }
-    return gather->count == 0 || client_write(exchange->client, gather->part, gather->count);
+    return answered(exchange,
+                    draft == NULL ? stream->ops->more(stream, part) : stream->ops->begin(stream, draft, part));
 }
 
 static __attribute__((noinline)) bool is_event_stream(const struct offer *offer)
@@ -256,14 +227,13 @@ static __attribute__((noinline)) bool is_event_stream(const struct offer *offer)
     return offer->head != NULL && text_is_media_type(head_find(offer->head, FIELD_CONTENT_TYPE), "text/event-stream");
 }
 
+static const struct pieces no_pieces;
+
 void answer_begin(struct exchange *exchange, const struct offer *offer, const struct becalm_action *action)
 {
-    struct worker *worker = exchange->worker;
-    struct text_sink out = {.at = worker->out, .size = WORKER_OUT / 2};
-    UNFILLED struct gather gather;
     UNFILLED struct draft draft;
     UNFILLED char values[VALUES_ROOM];
-    gather.count = 0;
+    struct stream_part part = {.pieces = exchange->is_head ? &no_pieces : offer->pieces, .ended = offer->ended};
     exchange->status = offer->attempt->status;
     exchange->rule = NULL; /* of an attempt before */
     answer_enter(exchange, ANSWER_BEGUN);
@@ -273,41 +243,29 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     }
     draft_begin(&draft, values, sizeof values);
     draft_answer(&draft, exchange, offer, action);
-    h1_put_answer(&out, &draft, exchange->head->version);
-    if (out.full) {
-        exchange->client_broke = true; /* a head that large was not let in */
-        key_end(exchange, false);
-        return;
-    }
-    gather_add(&gather, out.at, out.length);
-    if (!exchange->is_head) {
-        gather_pieces(&gather, exchange, offer->pieces);
-        exchange->answer_bytes += offer->pieces->bytes;
-    }
+    exchange->answer_bytes += part.pieces->bytes;
     offer->attempt->state = ATTEMPT_PASSING;
     if (offer->ended) {
-        gather_end(&gather, exchange, offer->attempt);
+        answer_enter(exchange, ANSWER_ENDED);
         key_end(exchange, true);
     } else {
         exchange->event_stream = is_event_stream(offer);
     }
-    exchange->client_broke = !gather_write(&gather, exchange);
+    exchange->client_broke = !write_part(exchange, &part, &draft, offer->attempt);
 }
 
 bool answer_more(struct exchange *exchange, const struct pieces *pieces, bool ended)
 {
-    UNFILLED struct gather gather;
-    gather.count = 0;
-    gather_pieces(&gather, exchange, pieces);
+    struct stream_part part = {.pieces = pieces, .ended = ended};
     exchange->answer_bytes += pieces->bytes;
     if (exchange->holds_key) {
         key_store_more(exchange, pieces);
     }
     if (ended) {
-        gather_end(&gather, exchange, exchange->passing);
+        answer_enter(exchange, ANSWER_ENDED);
         key_end(exchange, true);
     }
-    return gather_write(&gather, exchange);
+    return write_part(exchange, &part, NULL, exchange->passing);
 }
 
 /* Without a new answer. */
@@ -332,9 +290,14 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
 /* An answer that is whole. */
 void exchange_answer(struct exchange *exchange, const struct draft *draft, struct becalm_text body)
 {
-    body.length = exchange->is_head ? 0 : body.length;
-    exchange->answer_bytes += body.length;
-    exchange->client_broke = !client_answer(exchange->client, draft, exchange->head->version, body);
+    struct client_stream *stream = exchange->stream;
+    UNFILLED struct pieces pieces;
+    pieces.count = !exchange->is_head && body.length > 0;
+    pieces.bytes = pieces.count == 0 ? 0 : body.length;
+    pieces.piece[0] = body;
+    exchange->answer_bytes += pieces.bytes;
+    exchange->client_broke =
+        !stream->ops->begin(stream, draft, &(struct stream_part){.pieces = &pieces, .ended = true});
 }
 
 /* The wire says more than the engine's outcome: RFC 9209 has a word for each. */
@@ -401,7 +364,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
 
 void answer_finish(struct exchange *exchange, const struct becalm_action *action)
 {
-    exchange->wants_close |= exchange->worker->draining || !exchange->body_in.ended;
+    exchange->wants_close |= exchange->worker->draining || exchange->request != REQUEST_WHOLE;
     answer_enter(exchange, ANSWER_ENDED);
     if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
         answer_kept(exchange, action);

@@ -22,7 +22,7 @@ static bool say_continue(const struct exchange *exchange)
     struct draft draft;
     draft_begin(&draft, NULL, 0);
     draft.status = 100;
-    return client_answer(exchange->client, &draft, exchange->head->version, (struct becalm_text){0});
+    return exchange->stream->ops->interim(exchange->stream, &draft);
 }
 
 static void waited(struct timer *timer)
@@ -52,21 +52,18 @@ void expect_sent(struct exchange *exchange)
 
 bool expect_met(struct exchange *exchange)
 {
-    struct client *client = exchange->client;
+    struct client_stream *stream = exchange->stream;
     if (exchange->expect == NULL) {
         return true; /* a 100 that nobody asked for is between the host and us */
     }
     expect_drop(exchange);
-    if (client == NULL) {
-        return true;
-    }
     if (!say_continue(exchange)) {
-        client_close(client);
+        stream->ops->cut(stream);
         return false;
     }
     if (exchange_wants_body(exchange)) {
         exchange_body_resumes(exchange);
-        client_resume(client);
+        stream->ops->took(stream);
     }
     return true;
 }
@@ -82,7 +79,7 @@ void expect_drop(struct exchange *exchange)
 
 void expect_answer(const struct exchange *exchange)
 {
-    if (exchange->head->expects_continue && !exchange->body_in.ended) {
+    if (exchange->head->expects_continue && exchange->request != REQUEST_WHOLE) {
         say_continue(exchange); /* a broken connection shows at the next read */
     }
 }

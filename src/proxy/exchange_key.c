@@ -11,7 +11,6 @@
 /* A stored answer, as it was, and the word that it was not made anew. */
 static void answer_stored(struct exchange *exchange, const struct store_answer *answer)
 {
-    struct client *client = exchange->client;
     struct becalm_text body = {answer->bytes + answer->fields_length, answer->body_length};
     /* Of what has no body the length is among its fields. */
     bool has_length = !exchange->is_head && answer->status != 204 && answer->status != 304;
@@ -28,16 +27,9 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
                                                   .reason = "replayed"});
     meter_code(exchange->meter, answer->status);
     exchange_answer(exchange, &draft, body);
-    bool broken = exchange->client_broke;
-    client_enter(client, CLIENT_BUSY);
     exchange->status = answer->status;
     exchange_log(exchange, "replayed");
-    exchange_discard(exchange);
-    if (broken) {
-        client_close(client);
-    } else {
-        client_answered(client, keep);
-    }
+    exchange_discard(exchange, keep);
 }
 
 enum key_verdict key_begin(struct exchange *exchange)
@@ -58,7 +50,7 @@ enum key_verdict key_begin(struct exchange *exchange)
         .key = key,
         .scope = scope.text,
         .scope_count = scope.count,
-        .peer = client_identity(exchange->client),
+        .peer = exchange->stream->ops->identity(exchange->stream),
         .method = exchange_method(exchange),
         .path = exchange->path,
         .body = {bytes_at(&exchange->body), bytes_left(&exchange->body)},

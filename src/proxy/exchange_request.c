@@ -255,7 +255,8 @@ const char *exchange_switch_wrong(const struct exchange *exchange, const struct 
         strncasecmp(asked.at, given.at, asked.length) != 0) {
         return "101 without a request for this upgrade";
     }
-    return exchange->body_in.ended ? NULL : "101 before the request has ended"; /* its rest is not the tunnel's */
+    return exchange->request == REQUEST_WHOLE ? NULL
+                                              : "101 before the request has ended"; /* its rest is not the tunnel's */
 }
 
 /* Most messages have none: only those that do pay for a head on the stack. */

@@ -240,7 +240,7 @@ static void far_ready(struct source *source, uint32_t events)
 }
 
 /* The answer to the client: 101 with the host's fields and the first bytes behind them, or CONNECT's. */
-static bool put_answer(struct exchange *exchange, const struct head *head, struct becalm_text behind)
+static bool put_answer(struct client *client, const struct head *head, struct becalm_text behind)
 {
     static const char established[] = "Connection established";
     struct draft draft;
@@ -252,7 +252,7 @@ static bool put_answer(struct exchange *exchange, const struct head *head, struc
         draft.upgrade = head_find(head, FIELD_UPGRADE);
         answer_head_add(&draft, &(struct answer_head){.passes = true, .passed = head->version});
     }
-    return client_answer(exchange->client, &draft, HTTP_1_1, behind);
+    return client_answer(client, &draft, behind);
 }
 
 static bool is_websocket(struct becalm_text protocol)
@@ -262,7 +262,7 @@ static bool is_websocket(struct becalm_text protocol)
 
 void tunnel_open(struct exchange *exchange, struct attempt *attempt, const struct head *head, struct becalm_text behind)
 {
-    struct client *client = exchange->client;
+    struct client *client = exchange->stream->ops->connection(exchange->stream);
     struct loop *loop = &exchange->worker->loop;
     struct upstream *upstream = attempt->upstream;
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
@@ -282,7 +282,7 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const struc
         if (tunnel->websocket) {
             websocket_follow(&tunnel->in, behind.at, behind.length);
         }
-        fine = put_answer(exchange, head, behind);
+        fine = put_answer(client, head, behind);
     }
     upstream->attempt = NULL;
     attempt->upstream = NULL;

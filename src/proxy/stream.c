@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "stream.h"
+
+static bool begin(struct client_stream *stream, const struct draft *draft, const struct stream_part *part)
+{
+    (void)stream, (void)draft, (void)part;
+    return true;
+}
+
+static bool more(struct client_stream *stream, const struct stream_part *part)
+{
+    (void)stream, (void)part;
+    return true;
+}
+
+static bool interim(struct client_stream *stream, const struct draft *draft)
+{
+    (void)stream, (void)draft;
+    return true;
+}
+
+static bool no(const struct client_stream *stream)
+{
+    (void)stream;
+    return false;
+}
+
+static void nothing(struct client_stream *stream)
+{
+    (void)stream;
+}
+
+static void done(struct client_stream *stream, bool keep)
+{
+    (void)stream, (void)keep;
+}
+
+static uint64_t identity(const struct client_stream *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+static bool trusted(struct client_stream *stream)
+{
+    (void)stream;
+    return false;
+}
+
+static struct becalm_text peer(const struct client_stream *stream, char *text, size_t size)
+{
+    (void)stream, (void)text, (void)size;
+    return (struct becalm_text){0};
+}
+
+static struct client *connection(struct client_stream *stream)
+{
+    (void)stream;
+    return NULL;
+}
+
+static const struct client_stream_ops ops = {
+    .begin = begin,
+    .more = more,
+    .interim = interim,
+    .blocked = no,
+    .moves = nothing,
+    .took = nothing,
+    .began = nothing,
+    .left = no,
+    .done = done,
+    .cut = nothing,
+    .identity = identity,
+    .trusted = trusted,
+    .peer = peer,
+    .connection = connection,
+};
+
+struct client_stream stream_nobody = {.ops = &ops};

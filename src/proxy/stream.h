@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_STREAM_H
+#define BECALM_PROXY_STREAM_H
+
+/* The client's side of an exchange: one request and its answer on a client's connection, in whichever protocol. HTTP/1
+ * has one per connection, which client.c embeds. An exchange knows nothing else of its client; docs/exchange.md says
+ * what a side has to do, and what it may call.
+ *
+ * The side says what has come (exchange_open() and the others of exchange.h), the exchange answers by these functions.
+ * A stream that is told `done` or `cut` has no exchange any more. Its memory stays until the loop's turn is over, since
+ * its caller may look at it once more. */
+
+#include "message/draft.h"
+#include "message/pieces.h"
+
+struct client;
+struct exchange;
+struct client_stream;
+
+/* What comes of an answer's body now. */
+struct stream_part {
+    const struct pieces *pieces;
+    const struct head *trailers; /* behind the last piece; NULL: none */
+    bool ended;                  /* nothing follows */
+};
+
+struct client_stream_ops {
+    /* The answer's head, and what there is of its body. False: the client can't be written to any more. What it does
+     * not take yet waits. */
+    bool (*begin)(struct client_stream *, const struct draft *, const struct stream_part *);
+    /* More of its body. False: likewise. */
+    bool (*more)(struct client_stream *, const struct stream_part *);
+    /* A 1xx before the answer. False: likewise. */
+    bool (*interim)(struct client_stream *, const struct draft *);
+    /* Does part of the answer wait for the client to read? Then nothing more is read from the host, until
+     * exchange_unblocked(). */
+    bool (*blocked)(const struct client_stream *);
+    /* Something moves at the host's side: the client's patience begins anew. */
+    void (*moves)(struct client_stream *);
+    /* There is room for more of the request's body. */
+    void (*took)(struct client_stream *);
+    /* The call has begun: from now on the side reads only a body that streams. */
+    void (*began)(struct client_stream *);
+    /* Has the client said that it sends nothing more? */
+    bool (*left)(const struct client_stream *);
+    /* The exchange is over and its answer written. `keep`: another request may follow on the connection. */
+    void (*done)(struct client_stream *, bool keep);
+    /* The answer ends here, so that nobody takes what was sent for a whole one, or the client can't be written to. If
+     * the stream still has an exchange, the side calls exchange_cancel(). */
+    void (*cut)(struct client_stream *);
+    /* Who asks: a number that others do not have; whether its deadlines and marks count; its address as text. */
+    uint64_t (*identity)(const struct client_stream *);
+    bool (*trusted)(struct client_stream *);
+    struct becalm_text (*peer)(const struct client_stream *, char *text, size_t size);
+    /* The connection, if all of it is this stream's: a tunnel takes it over, a login (login.h) belongs to it. NULL: it
+     * is not. */
+    struct client *(*connection)(struct client_stream *);
+};
+
+struct client_stream {
+    const struct client_stream_ops *ops;
+    struct exchange *exchange; /* NULL: none now */
+};
+
+/* Stands in for a client that has gone, so that no exchange is ever without one: takes everything, wants nothing. */
+extern struct client_stream stream_nobody;
+
+#endif
