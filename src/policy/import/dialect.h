@@ -49,9 +49,10 @@ struct dialect {
     /* For what is not YAML; NULL if it is. Does the text look like mine? And the tree of it: NULL after an error. */
     bool (*is_text)(const char *text, size_t length);
     struct yaml_tree *(*parse)(const char *name, const char *text, size_t length, struct becalm_diags *);
+    bool yaml; /* it may be YAML as well: parse() is only for what is_text() says */
 };
 
 extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api, dialect_nginx,
-    dialect_haproxy, dialect_ingress_nginx;
+    dialect_haproxy, dialect_ingress_nginx, dialect_resilience4j;
 
 #endif

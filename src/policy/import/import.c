@@ -11,9 +11,9 @@
 #define DOCUMENTS_MAX 10000u
 
 /* In the order in which they are asked whether an object is theirs. */
-static const struct dialect *const dialects[] = {&dialect_istio,        &dialect_gateway_api, &dialect_grpc,
-                                                 &dialect_envoy,        &dialect_haproxy,     &dialect_nginx,
-                                                 &dialect_ingress_nginx};
+static const struct dialect *const dialects[] = {&dialect_istio,         &dialect_gateway_api, &dialect_grpc,
+                                                 &dialect_envoy,         &dialect_haproxy,     &dialect_nginx,
+                                                 &dialect_ingress_nginx, &dialect_resilience4j};
 
 #define DIALECTS (sizeof dialects / sizeof *dialects)
 
@@ -144,8 +144,9 @@ static bool is_blank_line(const char *line, size_t length)
 /* The dialect of a text that is no YAML; NULL: it is. */
 static const struct dialect *text_dialect(const struct import *import, const char *text, size_t length)
 {
-    if (import->dialect != NULL && import->dialect->parse != NULL) {
-        return import->dialect;
+    const struct dialect *named = import->dialect;
+    if (named != NULL && named->parse != NULL && (!named->yaml || named->is_text(text, length))) {
+        return named;
     }
     for (size_t i = 0; import->dialect == NULL && i < DIALECTS; i++) {
         if (dialects[i]->is_text != NULL && dialects[i]->is_text(text, length)) {
