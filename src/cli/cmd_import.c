@@ -15,9 +15,14 @@ static bool file_add(const struct cli_command *command, struct import *import, c
 {
     size_t length = 0;
     bool typed = strcmp(path, "-") == 0;
-    char *text = typed ? file_read_open(stdin, &length) : file_read(path, &length);
+    FILE *file = typed ? stdin : fopen(path, "rb");
+    char *text = file == NULL ? NULL : file_read_most(file, IMPORT_BYTES_MAX, &length);
+    int saved = errno;
+    if (file != NULL && !typed) {
+        (void)fclose(file); /* nothing was written to it */
+    }
     if (text == NULL) {
-        cli_fail(command, "%s: %s", path, strerror(errno));
+        cli_fail(command, "%s: %s", path, strerror(saved));
         return false;
     }
     (void)import_add(import, typed ? "<stdin>" : path, text, length); /* the diags tell */
@@ -132,7 +137,7 @@ static int import_run(const struct cli_command *command, const struct cli_args *
             goto out;
         }
     }
-    policy = diags->errors > 0 ? NULL : import_finish(import);
+    policy = import_finish(import);
     if (policy != NULL && !policy_loads(policy, diags)) {
         free(policy);
         policy = NULL;
@@ -143,7 +148,7 @@ static int import_run(const struct cli_command *command, const struct cli_args *
         diags_print(diags, policy != NULL);
         fputs(policy == NULL ? "" : policy, stdout);
     }
-    rc = policy == NULL || (cli_has(command, args, "strict") && diags->warnings > 0) ? 1 : 0;
+    rc = policy == NULL || diags->errors > 0 || (cli_has(command, args, "strict") && diags->warnings > 0) ? 1 : 0;
 out:
     free(policy);
     import_free(import);

@@ -13,13 +13,18 @@
 
 char *file_read_open(FILE *file, size_t *length)
 {
-    char *text = malloc(YAML_BYTES_MAX + 1);
+    return file_read_most(file, YAML_BYTES_MAX, length);
+}
+
+char *file_read_most(FILE *file, size_t most, size_t *length)
+{
+    char *text = malloc(most + 1);
     *length = 0;
     if (text == NULL) {
         return NULL;
     }
     errno = 0;
-    *length = fread(text, 1, YAML_BYTES_MAX + 1, file);
+    *length = fread(text, 1, most + 1, file);
     if (ferror(file) != 0) {
         int saved = errno == 0 ? EIO : errno;
         free(text);

@@ -12,6 +12,9 @@
 char *file_read(const char *path, size_t *length);
 char *file_read_open(FILE *, size_t *length); /* likewise, of standard input */
 
+/* The same with a cap of its own. */
+char *file_read_most(FILE *, size_t most, size_t *length);
+
 /* The same for a program that must not wait: what is no regular file is refused, and opening it never blocks. NULL, and
  * *why says why. */
 char *file_read_regular(const char *path, size_t *length, const char **why);

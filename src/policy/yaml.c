@@ -86,6 +86,7 @@ struct parse {
     size_t child_count;
     size_t child_space;
     uint32_t nodes;
+    uint32_t nodes_max;
     uint32_t documents;
     void *names; /* a tsearch tree of struct name: balanced, so that hostile keys cost no more than others */
 };
@@ -418,9 +419,9 @@ static void names_free(struct parse *p)
 /* Counts `size` more nodes that begin at `place`. */
 static enum progress nodes_count(struct parse *p, struct place place, uint32_t size)
 {
-    if (size > YAML_NODES_MAX - p->nodes) {
+    if (size > p->nodes_max - p->nodes) {
         REPORT(p, place, "too-many", "the file has over %u values, counting each use of an alias; make it smaller",
-               YAML_NODES_MAX);
+               p->nodes_max);
         return FAILED;
     }
     p->nodes += size;
@@ -790,8 +791,17 @@ static enum progress events_read(struct parse *p)
     return progress;
 }
 
+/* How large a text may be, and of how many values. */
+struct bounds {
+    size_t bytes;
+    uint32_t nodes;
+};
+
+static const struct bounds own_bounds = {YAML_BYTES_MAX, YAML_NODES_MAX};
+static const struct bounds foreign_bounds = {YAML_FOREIGN_BYTES_MAX, YAML_FOREIGN_NODES_MAX};
+
 static struct yaml_tree *text_parse(const char *name, const char *text, size_t length, struct origin origin,
-                                    struct becalm_diags *diags)
+                                    const struct bounds *bounds, struct becalm_diags *diags)
 {
     bool done = false;
     const uint32_t errors = diags->errors;
@@ -807,8 +817,10 @@ static struct yaml_tree *text_parse(const char *name, const char *text, size_t l
     p->text = text;
     p->length = length;
     p->origin = origin;
-    if (length > YAML_BYTES_MAX) {
-        REPORT(p, p->origin.whole, "too-large", "the file is larger than 1 MiB; split it");
+    p->nodes_max = bounds->nodes;
+    if (length > bounds->bytes) {
+        REPORT(p, p->origin.whole, "too-large", "the file is larger than %u MiB; split it",
+               (unsigned)(bounds->bytes >> 20));
         goto out;
     }
     if (text_scan(p) != GO_ON || events_read(p) == FAILED) {
@@ -837,13 +849,14 @@ out:
 
 struct yaml_tree *yaml_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags)
 {
-    return text_parse(name, text, length, (struct origin){.whole = {1, 1}}, diags);
+    return text_parse(name, text, length, (struct origin){.whole = {1, 1}}, &own_bounds, diags);
 }
 
 struct yaml_tree *yaml_parse_part(const char *name, const char *text, size_t length, uint32_t lines_above,
                                   struct becalm_diags *diags)
 {
-    return text_parse(name, text, length, (struct origin){.line = lines_above, .whole = {lines_above + 1, 1}}, diags);
+    return text_parse(name, text, length, (struct origin){.line = lines_above, .whole = {lines_above + 1, 1}},
+                      &foreign_bounds, diags);
 }
 
 struct yaml_tree *yaml_parse_inner(const struct yaml_tree *outer, const struct yaml_node *block,
@@ -854,7 +867,7 @@ struct yaml_tree *yaml_parse_inner(const struct yaml_tree *outer, const struct y
         origin.line = block->line;
         origin.column = ((const struct node *)block)->indent;
     }
-    return text_parse(outer->name, block->text, block->length, origin, diags);
+    return text_parse(outer->name, block->text, block->length, origin, &own_bounds, diags);
 }
 
 /* ---- trees of other languages ---- */

@@ -12,6 +12,10 @@
 #define YAML_NODES_MAX 100000u
 #define YAML_BYTES_MAX (1024u * 1024u)
 
+/* The bounds of what other systems write: a dump of a whole mesh. */
+#define YAML_FOREIGN_NODES_MAX 2000000u
+#define YAML_FOREIGN_BYTES_MAX (16u * 1024u * 1024u)
+
 enum yaml_kind { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
 
 struct yaml_node {
@@ -38,7 +42,8 @@ struct yaml_tree {
  * wrong in the same run: only diags->errors says that all is well. The text need not end with a zero. */
 struct yaml_tree *yaml_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags);
 
-/* The same for a part of a file that begins after `lines_above` lines of it: one of several documents. */
+/* The same for a part of a foreign file that begins after `lines_above` lines of it: one of several documents. It has
+ * the wider bounds. */
 struct yaml_tree *yaml_parse_part(const char *name, const char *text, size_t length, uint32_t lines_above,
                                   struct becalm_diags *diags);
 

@@ -333,7 +333,6 @@ def test_import__a_route_that_cannot_be_said_is_left_out_aloud(imported):
 def test_import__a_broken_file_is_an_error_with_its_place(becalm, dialect, text, error):
     done = becalm("import", dialect, "-", stdin=text)
     assert done.returncode == 1
-    assert done.stdout == ""
     assert error in done.stderr.splitlines()
 
 
@@ -508,3 +507,75 @@ def test_import__a_route_that_an_earlier_one_hides_is_left_out_with_a_note(impor
     done = imported("istio", text)
     assert "note: match has no equal: no request comes to it: the route at line 2 takes them first" in done.stderr
     assert "deadline: 7s" not in done.values
+
+
+# ---- whatever the bytes ----
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeff" + VIRTUAL_SERVICE,
+        "%YAML 1.2\n---\n" + VIRTUAL_SERVICE,
+        VIRTUAL_SERVICE.replace("\n", "\r\n"),
+        "---\nnull\n---\n~\n---\n" + VIRTUAL_SERVICE + "---\nnull\n...\n",
+        VIRTUAL_SERVICE + "...\n",
+        "# a comment\n---\n---\n" + VIRTUAL_SERVICE,
+    ],
+)
+def test_import__bytes_that_say_nothing_are_passed_over(becalm, text):
+    done = becalm("import", "-", stdin=text)
+    assert done.returncode == 0 and done.stderr == ""
+    assert "deadline: 1s" in done.stdout
+
+
+@pytest.mark.parametrize("bad", ["b: [1\n", "retries: {attempts: {{ .Values.attempts }}}\n"])
+def test_import__a_broken_document_is_left_out_and_the_rest_is_printed(becalm, bad):
+    done = becalm("import", "istio", "-", stdin=bad + "---\n" + VIRTUAL_SERVICE)
+    assert done.returncode == 1 and done.stderr.count(" error: ") == 1
+    assert "deadline: 1s" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spec:\n{{- if .Values.on }}\n  a: 1\n{{- end }}\n",
+        "{% for host in hosts %}\n- {{ host }}\n{% endfor %}\n",
+        "kind: VirtualService\nspec: {hosts: [a], http: [{retries: {attempts: {{ .Values.n }}}}]}\n",
+    ],
+)
+def test_import__a_template_is_named_and_to_be_rendered_first(becalm, text):
+    done = becalm("import", "-", stdin=text)
+    assert done.returncode == 1
+    assert done.stderr == "<stdin>:1:1: error: this is a template; render it first: helm template . | becalm import - [template]\n"
+
+
+def test_import__one_bad_value_leaves_the_rest(becalm):
+    text = "kind: VirtualService\nspec: {hosts: [a], http: [{timeout: 3s, retries: {attempts: '${N}'}, route: [{destination: {host: a}}]}]}\n"
+    done = becalm("import", "-", stdin=text)
+    assert done.returncode == 1 and "deadline: 3s" in done.stdout
+    assert '"${N}" is not a value but a placeholder; render the template first' in done.stderr
+
+
+def test_import__a_grpc_retry_policy_that_grpc_refuses_retries_nothing(imported):
+    done = imported("grpc", json.dumps({"methodConfig": [{"name": [{"service": "s"}], "timeout": "9s", "retryPolicy": {"initialBackoff": "1s"}}]}))
+    assert "maxAttempts is not written, so that gRPC refuses it: nothing is retried" in done.stderr
+    assert "maxRetries: 0" in done.values and "deadline: 9s" in done.values
+
+
+def test_import__an_address_that_cannot_be_said_ends_nothing(imported):
+    pipe = "{name: a, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: ./x.sock}}}}]}]}}"
+    done = imported("envoy", f"static_resources: {{clusters: [{pipe}, {{name: b, connect_timeout: 2s}}]}}\n")
+    assert "is no address that can be called from here" in done.stderr and "connectTimeout: 2s" in done.values
+
+
+def test_import__a_dump_of_twelve_mebibytes_is_read(becalm, tmp_path):
+    item = "- kind: Pod\n  metadata: {name: p%d, labels: {app: x, tier: y}}\n  spec: {note: " + "z" * 600 + "}\n"
+    dump = tmp_path / "dump.yaml"
+    head = "kind: List\nitems:\n- kind: VirtualService\n  spec: {hosts: [a], http: [{timeout: 1s}]}\n"
+    dump.write_text(head + "".join(item % i for i in range(19000)))
+    assert dump.stat().st_size > 12 << 20
+    done = becalm("import", dump)
+    assert done.returncode == 0, done.stderr
+    assert "deadline: 1s" in done.stdout and len(done.stdout) < 5000
+    assert 'kind "Pod" has no equal: no dialect that is known here reads it (19000 times)' in done.stderr

@@ -473,7 +473,8 @@ static void address_add(struct source *s, struct emit_target *target, const stru
         text = emit_text(s->emit, "%s%s%s:%llu", v6 ? "[" : "", text, v6 ? "]" : "", (unsigned long long)number);
     }
     if (!value_address(text)) {
-        source_error(s, pipe.node != NULL ? pipe.node : host.node, "bad-value", "\"%.64s\" is not an address", text);
+        source_no_equal(s, target, pipe.node != NULL ? &pipe : &host,
+                        emit_text(s->emit, "\"%.64s\" is no address that can be called from here", text));
     } else if (list->count < BECALM_HOSTS_MAX) {
         source_list_add(list, text);
     } else {

@@ -84,6 +84,22 @@ static void attempts_put(struct source *s, struct emit_target *target, const cha
     source_put_integer(s, target, key, (attempts > ATTEMPTS_MAX ? ATTEMPTS_MAX : attempts) - 1, &out);
 }
 
+/* gRPC refuses a retryPolicy that lacks one of these, or has one that is no good: then nothing is retried. */
+static bool retry_policy_complete(struct source *s, struct emit_target *target, const struct from *block)
+{
+    static const char *const keys[] = {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
+                                       "retryableStatusCodes"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (source_get(block->node, keys[i]) == NULL) {
+            source_no_equal(
+                s, target, block,
+                emit_text(s->emit, "%s is not written, so that gRPC refuses it: nothing is retried", keys[i]));
+            return false;
+        }
+    }
+    return true;
+}
+
 /* gRPC refuses a whole config that lacks one of these. */
 static struct from required(struct source *s, const struct from *block, const char *key, const char *path)
 {
@@ -104,6 +120,9 @@ static void retry_policy(struct source *s, struct emit_target *target, const str
                                           {"perAttemptRecvTimeout", NULL},
                                           {NULL, NULL}};
     if (!source_is(s, block, YAML_MAPPING)) {
+        return;
+    }
+    if (!retry_policy_complete(s, target, block)) {
         return;
     }
     source_rest(s, target, block->node, "retryPolicy", fields);

@@ -156,30 +156,70 @@ static const struct dialect *text_dialect(const struct import *import, const cha
     return NULL;
 }
 
-bool import_add(struct import *import, const char *name, const char *text, size_t length)
+/* A template of Helm, Jinja and their like is no YAML before it is rendered. */
+static bool is_template(const char *text, size_t length)
+{
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (text[i] == '{' && (text[i + 1] == '{' || text[i + 1] == '%')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does the text have nothing but `null`, `~`, `...`, comments? */
+static bool is_nothing(const struct becalm_diags *diags, uint32_t errors)
+{
+    return diags->errors == errors + 1 && diags->count > 0 && strcmp(diags->diag[diags->count - 1].code, "empty") == 0;
+}
+
+/* One document, from `text` on. False: an error was added. */
+static bool document_add(struct import *import, const char *name, struct becalm_text text, uint32_t above)
+{
+    struct becalm_diags *diags = import->diags;
+    const uint32_t errors = diags->errors;
+    const uint32_t count = diags->count;
+    struct yaml_tree *tree = yaml_parse_part(name, text.at, text.length, above, diags);
+    if (tree != NULL && diags->errors == errors) {
+        return tree_keep(import, tree, NULL);
+    }
+    if (tree == NULL && is_nothing(diags, errors)) {
+        diags->count = count;
+        diags->errors = errors;
+        return true;
+    }
+    if (is_template(text.at, text.length)) {
+        diags->count = count;
+        diags->errors = errors;
+        becalm_diag_add(diags, BECALM_ERROR, name, above + 1, 1, "template",
+                        "this is a template; render it first: helm template . | becalm import -");
+        yaml_free(tree);
+        return false;
+    }
+    if (tree != NULL) {
+        (void)tree_keep(import, tree, NULL); /* what else is in it is told, and translated, as well */
+    }
+    return false;
+}
+
+/* Directives (%YAML 1.2) stand before a document and say nothing of what is in it. */
+static bool is_directive(const char *line, size_t length)
+{
+    return length > 0 && line[0] == '%';
+}
+
+static bool documents_add(struct import *import, const char *name, const char *text, size_t length)
 {
     bool fine = true;
-    bool found = false;
     size_t start = 0;
     uint32_t above = 0; /* lines before the document */
     uint32_t lines = 0;
     bool blank = true; /* so far there is nothing in the document */
-    const struct dialect *own = text_dialect(import, text, length);
-    if (own != NULL) {
-        struct yaml_tree *tree = own->parse(name, text, length, import->diags);
-        return tree != NULL && tree_keep(import, tree, own);
-    }
-    if (length > YAML_BYTES_MAX) {
-        yaml_free(yaml_parse(name, text, length, import->diags)); /* which says that it is too large */
-        return false;
-    }
     for (size_t at = 0; at <= length;) {
         size_t line = line_length(text + at, length - at);
         if (at == length || is_marker(text + at, line)) {
             if (!blank) {
-                struct yaml_tree *tree = yaml_parse_part(name, text + start, at - start, above, import->diags);
-                fine = tree != NULL && tree_keep(import, tree, NULL) && fine;
-                found = true;
+                fine = document_add(import, name, (struct becalm_text){text + start, at - start}, above) && fine;
                 if (import->count == DOCUMENTS_MAX && !fine) {
                     return false;
                 }
@@ -188,14 +228,41 @@ bool import_add(struct import *import, const char *name, const char *text, size_
             above = lines;
             blank = true;
         }
-        blank = blank && is_blank_line(text + at, line);
+        blank = blank && (is_blank_line(text + at, line) || is_directive(text + at, line));
         lines++;
         at += line > 0 ? line : 1;
+        if (blank && is_directive(text + at - line, line)) {
+            start = at;
+            above = lines;
+        }
     }
-    if (!found) {
+    return fine;
+}
+
+bool import_add(struct import *import, const char *name, const char *text, size_t length)
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark */
+    const uint32_t count = import->count;
+    if (length >= 3 && memcmp(text, mark, 3) == 0) {
+        text += 3;
+        length -= 3;
+    }
+    const struct dialect *own = text_dialect(import, text, length);
+    if (own != NULL) {
+        struct yaml_tree *tree = own->parse(name, text, length, import->diags);
+        return tree != NULL && tree_keep(import, tree, own);
+    }
+    if (length > IMPORT_BYTES_MAX) {
+        becalm_diag_add(import->diags, BECALM_ERROR, name, 1, 1, "too-large",
+                        "the file is larger than %u MiB; import it in parts", IMPORT_BYTES_MAX >> 20);
+        return false;
+    }
+    bool fine = documents_add(import, name, text, length);
+    if (fine && import->count == count) {
         becalm_diag_add(import->diags, BECALM_ERROR, name, 1, 1, "empty", "there is nothing in the file");
+        return false;
     }
-    return fine && found;
+    return fine;
 }
 
 /* ---- objects, and whose they are ---- */
@@ -275,17 +342,25 @@ static void node_pile(struct import *import, struct source *s, struct pile *pile
     }
 }
 
-/* What no dialect takes: another kind of Kubernetes, or something that nobody knows. */
+/* What no dialect takes: another kind of Kubernetes, or something that nobody knows. Each kind is told once. */
 static void nobodys_tell(struct source *s, const struct pile *pile)
 {
+    struct source_list kinds = {.emit = s->emit};
     for (uint32_t i = 0; i < pile->count; i++) {
         const struct object *object = &pile->object[i];
-        if (pile->dialect[i] == NULL) {
-            const char *path =
-                object->kind[0] == '\0' ? "the document" : emit_text(s->emit, "kind \"%s\"", object->kind);
-            s->file = object->file;
-            source_aside(s, NULL, &(struct from){object->node, path, NULL}, "no dialect that is known here reads it");
+        uint32_t times = 0;
+        if (pile->dialect[i] != NULL || (object->kind[0] != '\0' && source_list_has(&kinds, object->kind))) {
+            continue;
         }
+        for (uint32_t k = i; object->kind[0] != '\0' && k < pile->count; k++) {
+            times += pile->dialect[k] == NULL && strcmp(pile->object[k].kind, object->kind) == 0;
+        }
+        source_list_add(&kinds, object->kind);
+        const char *path = object->kind[0] == '\0' ? "the document" : emit_text(s->emit, "kind \"%s\"", object->kind);
+        const char *often = times > 1 ? emit_text(s->emit, " (%u times)", (unsigned)times) : "";
+        s->file = object->file;
+        source_aside(s, NULL, &(struct from){object->node, path, NULL},
+                     emit_text(s->emit, "no dialect that is known here reads it%s", often));
     }
 }
 
@@ -342,10 +417,10 @@ char *import_finish(struct import *import)
     pile_read(&source, &pile);
     nobodys_tell(&source, &pile);
     routes_write(&source);
-    if (import->diags->errors == 0 && emit_is_empty(emit) && import->count > 0) {
-        nothing_found(import);
-    }
-    if (import->diags->errors > 0) {
+    if (emit_is_empty(emit)) {
+        if (import->diags->errors == 0 && import->count > 0) {
+            nothing_found(import);
+        }
         goto out;
     }
     text = emit_print(emit);

@@ -10,6 +10,8 @@
 const char *import_word(size_t index);
 bool import_knows(const char *word);
 
+#define IMPORT_BYTES_MAX (16u * 1024u * 1024u) /* of one file */
+
 struct import;
 
 /* NULL: out of memory. Diagnostics go to *diags, which must live as long. The dialect of each object is found by what
@@ -17,11 +19,13 @@ struct import;
 struct import *import_new(const char *word, struct becalm_diags *diags);
 void import_free(struct import *);
 
-/* Adds one file, of one or more YAML documents, or JSON. False: errors are in the diags. */
+/* Adds one file, of one or more YAML documents, or JSON. False: errors are in the diags, and what is broken is left
+ * out. */
 bool import_add(struct import *, const char *name, const char *text, size_t length);
 
-/* Translates all files together: the policy's text, which the caller frees. NULL: errors are in the diags. What has no
- * equal is a warning there, and a comment in the text. Called once. */
+/* Translates all files together: the policy's text, which the caller frees. NULL: errors are in the diags. One bad
+ * value is a warning, if there is anything else; then it is left out. What has no equal is a warning there, and a
+ * comment in the text. Called once. */
 char *import_finish(struct import *);
 
 /* Takes a warning out of a full list: an error must be seen even if a hundred warnings came before it. */

@@ -24,6 +24,8 @@ void source_error(struct source *s, const struct yaml_node *node, const char *co
     va_end(arguments);
     import_make_room(s->diags);
     becalm_diag_add(s->diags, BECALM_ERROR, s->file, node->line, node->column, code, "%s", message);
+    emit_note(s->emit, NULL,
+              emit_text(s->emit, "error: %s:%u %s; it is left out", s->file, (unsigned)node->line, message));
 }
 
 /* One place of the source may become several endpoints; it is worth one warning. */
@@ -173,6 +175,10 @@ bool source_rest(struct source *s, struct emit_target *target, const struct yaml
 
 static bool bad_value(struct source *s, const struct from *from, const char *should)
 {
+    const char *text = from->node->text;
+    if (strstr(text, "{{") != NULL || strstr(text, "${") != NULL || strstr(text, "{%") != NULL) {
+        should = "a value but a placeholder; render the template first";
+    }
     source_error(s, from->node, "bad-value", "%s: \"%.64s\" is not %s", from->path, from->node->text, should);
     return false;
 }
