@@ -10,6 +10,7 @@ pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)
 pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
+pkg_check_modules(SSL REQUIRED IMPORTED_TARGET libssl>=3)
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 
 set(CMAKE_C_STANDARD 17)

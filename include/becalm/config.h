@@ -52,6 +52,50 @@ enum becalm_log_level { BECALM_LOG_ERROR, BECALM_LOG_WARN, BECALM_LOG_INFO, BECA
 enum becalm_log_format { BECALM_LOG_TEXT, BECALM_LOG_JSON };
 enum becalm_log_access { BECALM_ACCESS_OFF, BECALM_ACCESS_JSON, BECALM_ACCESS_COMBINED };
 
+enum becalm_client_auth { BECALM_CLIENT_AUTH_NONE, BECALM_CLIENT_AUTH_OPTIONAL, BECALM_CLIENT_AUTH_REQUIRED };
+enum becalm_tls_version { BECALM_TLS_1_2, BECALM_TLS_1_3 };
+enum becalm_tls_verify { BECALM_TLS_VERIFY_FULL, BECALM_TLS_VERIFY_NONE };
+
+/* A file that the policy names, and where it does. A relative path is relative to the policy's folder. */
+struct becalm_file {
+    const char *path; /* NULL: none */
+    uint32_t line;
+    uint32_t column;
+};
+
+/* A chain of certificates in PEM, the listener's own first, and its private key. */
+struct becalm_certificate {
+    struct becalm_file cert;
+    struct becalm_file key;
+};
+
+/* One address that clients come in by. */
+struct becalm_listener {
+    const char *address; /* "127.0.0.1:8080", "unix:/path" */
+    uint32_t line;       /* of its `tls`, else of itself */
+    uint32_t column;
+    bool tls;
+    const struct becalm_certificate *certificates; /* at least one with TLS; the first is for names that none has */
+    uint32_t certificate_count;
+    struct becalm_file client_ca; /* who signs the certificates of clients */
+    enum becalm_client_auth client_auth;
+    enum becalm_tls_version min_version;
+    struct becalm_file ticket_keys; /* none: random ones, of this process */
+    bool h1;                        /* what it speaks */
+};
+
+/* How a service's hosts are called by TLS. */
+struct becalm_host_tls {
+    bool enabled;
+    uint32_t line; /* of `tls`, or of the first https:// */
+    uint32_t column;
+    const char *server_name; /* NULL: the host's name */
+    struct becalm_file ca;   /* none: those of the system */
+    struct becalm_file cert; /* ours, for a host that asks who we are */
+    struct becalm_file key;
+    enum becalm_tls_verify verify;
+};
+
 /* A loaded file, immutable, shared by threads. */
 struct becalm_config;
 
@@ -74,9 +118,12 @@ BECALM_API void becalm_config_free(struct becalm_config *);
 
 /* What concerns the gateway as a whole. Lists end with NULL. */
 struct becalm_settings {
-    const char *const *listen;    /* addresses: "127.0.0.1:8080", "unix:/path" */
-    const char *admin;            /* NULL: none */
-    const char *admin_token_file; /* NULL: none */
+    const char *const *listen;               /* addresses: "127.0.0.1:8080", "unix:/path" */
+    const struct becalm_listener *listeners; /* the same, with what is spoken there */
+    uint32_t listener_count;
+    const char *admin;                /* NULL: none */
+    struct becalm_listener admin_tls; /* how the admin address is spoken to */
+    const char *admin_token_file;     /* NULL: none */
     enum becalm_role role;
     bool gateway_retries;
     uint32_t workers;         /* 0: one per core */
@@ -169,9 +216,10 @@ struct becalm_service {
     const char *name;
     uint32_t line; /* of its key */
     uint32_t column;
-    const char *const *hosts; /* "host:port"; never empty: without `hosts` the service's own name, port 80, even if
-                               * that is no DNS name, which is a warning */
+    const char *const *hosts; /* "host:port", also of https://host; never empty: without `hosts` the service's own name,
+                               * port 80, even if that is no DNS name, which is a warning */
     uint32_t host_count;
+    struct becalm_host_tls tls;
     struct becalm_match match;
     struct becalm_rules rules; /* of requests that belong to no endpoint */
     const struct becalm_endpoint *endpoints;

@@ -4,6 +4,8 @@
 
 #include "admin_internal.h"
 
+#include "proxy/gateway_shared.h"
+
 #include "container.h"
 #include "policy/file.h"
 
@@ -299,6 +301,7 @@ struct admin *admin_make(const struct admin_place *place)
     struct admin *admin = calloc(1, sizeof *admin);
     if (admin != NULL) {
         *admin = (struct admin){.place = *place, .reserve_fd = -1, .pause = {.fire = pause_over}};
+        admin->sealed.counts = place->gateway == NULL ? NULL : &place->gateway->tls;
     }
     return admin;
 }
@@ -317,5 +320,6 @@ void admin_free(struct admin *admin)
         close(admin->reserve_fd);
     }
     free(admin->token);
+    wire_room_free(&admin->sealed);
     free(admin);
 }

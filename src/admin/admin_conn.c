@@ -4,7 +4,7 @@
 
 #include "container.h"
 #include "message/date.h"
-#include "wire/wire.h"
+#include "proxy/gateway_shared.h"
 
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -81,6 +81,8 @@ void admin_conn_close(struct admin_conn *conn)
     }
     admin->conn_count--;
     admin->stream_count -= conn->answer.streams;
+    wire_free(&conn->wire);
+    bytes_free(&conn->wire.out);
     loop_bury(admin->place.loop, &conn->wire.source);
     admin_conn_gone(admin, reserved);
 }
@@ -322,7 +324,11 @@ static bool flush(struct admin_conn *conn)
         conn->sent += (size_t)sent;
         enter(conn, CONN_WRITE, HEAD_TIME);
     }
-    return true;
+    if (wire_blocked(&conn->wire) && wire_write(&conn->wire, NULL, 0) < 0) { /* what TLS has sealed goes, too */
+        admin_conn_close(conn);
+        return false;
+    }
+    return !wire_blocked(&conn->wire);
 }
 
 /* The answer is out: the next request, or goodbye. */
@@ -354,7 +360,18 @@ static void answer_done(struct admin_conn *conn)
 static bool receive(struct admin_conn *conn)
 {
     char bytes[READ];
+    wire_again(&conn->wire);
     ssize_t got = wire_read(&conn->wire, bytes, sizeof bytes);
+    if (got == WIRE_ALIEN) {
+        conn->answer = (struct admin_answer){.page = {.bytes_max = ADMIN_PAGE_MAX}};
+        refuse(conn, 400, "Plain HTTP was sent to an address that speaks TLS: write https://.");
+        return true;
+    }
+    if (got == WIRE_BROKEN && wire_failed(&conn->wire) && conn->state != CONN_LINGER) {
+        wire_shut(&conn->wire); /* so that it can read TLS's word for it */
+        enter(conn, CONN_LINGER, LINGER);
+        return false;
+    }
     if (got > 0 && conn->state != CONN_LINGER && conn->state != CONN_STREAM) {
         buffer_bytes(&conn->in, bytes, (size_t)got);
     }
@@ -414,6 +431,7 @@ static void ready(struct source *source, uint32_t events)
 static void timer_fires(struct timer *timer)
 {
     struct admin_conn *conn = CONTAINER_OF(timer, struct admin_conn, timer);
+    wire_shake_late(&conn->wire);
     if ((conn->state == CONN_HEAD && conn->in.length > 0) || conn->state == CONN_BODY) {
         conn->head.length = (uint32_t)conn->in.length;
         conn->answer = (struct admin_answer){.page = {.bytes_max = ADMIN_PAGE_MAX}};
@@ -451,7 +469,11 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
     }
     admin->conns = conn;
     admin->conn_count++;
-    if (getsockname(fd, &conn->local.any, &length) != 0 || loop_watch(admin->place.loop, &conn->wire.source) != 0) {
+    const struct gateway *gateway = admin->place.gateway;
+    const struct snapshot *snapshot = gateway == NULL ? NULL : gateway->snapshot; /* this thread alone replaces it */
+    struct tls_context *tls = snapshot == NULL || snapshot->tls == NULL ? NULL : snapshot->tls->admin;
+    if (getsockname(fd, &conn->local.any, &length) != 0 || loop_watch(admin->place.loop, &conn->wire.source) != 0 ||
+        (tls != NULL && !wire_tls_accept(&conn->wire, tls, &admin->sealed))) {
         admin_conn_close(conn);
         return;
     }

@@ -11,6 +11,7 @@
 #include "loop/address.h"
 #include "meter/buffer.h"
 #include "proxy/snapshot.h"
+#include "wire/wire_tls.h"
 
 #define ADMIN_CONNS_MAX  64u
 #define ADMIN_CONNS_OPEN 16u /* of them: at least so many are for whoever comes, so that a probe finds one */
@@ -35,7 +36,8 @@ struct admin {
     struct timer pause;
     struct admin_conn *conns; /* the latest first */
     uint32_t conn_count;
-    uint32_t stream_count; /* of them follow /api/events */
+    uint32_t stream_count;   /* of them follow /api/events */
+    struct wire_room sealed; /* bytes of TLS */
 };
 
 /* ---- a request and its answer ---- */

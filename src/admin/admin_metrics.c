@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "admin_internal.h"
+#include "admin_tls.h"
 
 #include "meter/metrics.h"
 #include "proxy/gateway_shared.h"
@@ -100,9 +101,15 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     struct snapshot *snapshot = gateway_snapshot(gateway);
     struct metrics_gateway figures;
     struct store_counts store;
+    struct admin_tls tls;
     struct metrics_target *targets = calloc(snapshot->target_count + 1, sizeof *targets);
     char ***hosts = calloc(snapshot->service_count + 1, sizeof *hosts);
     gateway_figures(gateway, &figures, &store);
+    admin_tls_collect(&tls, gateway, snapshot);
+    figures.handshakes = tls.handshakes;
+    figures.handshakes_count = tls.handshakes_count;
+    figures.certificate = tls.certificate;
+    figures.certificate_count = tls.certificate_count;
     bool open = metrics_accepts_open(head_find(request->head, FIELD_ACCEPT));
     answer->type = metrics_content_type(open);
     if (targets != NULL && hosts != NULL && targets_fill(snapshot, targets, hosts)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "admin_internal.h"
+#include "admin_tls.h"
 
 #include "journal/log_text.h"
 #include "meter/metrics.h"
@@ -389,6 +390,7 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
     buffer_json_number(page, "logDropped", log_dropped(gateway->log));
     buffer_json_bool(page, "draining", atomic_load_explicit(&gateway->draining, memory_order_relaxed));
     put_reload(page, gateway);
+    admin_tls_state(page, gateway, t->snapshot);
 }
 
 /* All services, or the one that is asked for. */

@@ -14,6 +14,7 @@
 #include "policy/file.h"
 #include "policy/lint.h"
 #include "policy/value.h"
+#include "tls/tls_set.h"
 
 #define WIDTH           80
 #define TABLE_ROWS      20 /* the worst ones; --json has all */
@@ -94,6 +95,16 @@ static int input_load(struct becalm_config **config, const struct becalm_load_op
     return rc;
 }
 
+/* The certificates and keys that it names: whether they can be read, fit and are valid. */
+static int certificates_check(const struct becalm_config *config, struct becalm_diags *diags)
+{
+    struct tls_set *set = NULL;
+    int rc = tls_set_make(&set, &(struct tls_set_plan){.config = config}, diags);
+    tls_set_drop(set);
+    diags_sort(diags);
+    return rc;
+}
+
 /* Loads all files. False: no memory. What is wrong with them is in the report. */
 static bool files_load(struct check *c)
 {
@@ -110,6 +121,9 @@ static bool files_load(struct check *c)
         memset(diags, 0, sizeof *diags);
         int rc = strcmp(path, "-") == 0 ? input_load(&config, &options, diags)
                                         : becalm_config_load(&config, path, &options, diags);
+        if (rc == 0) {
+            rc = certificates_check(config, diags);
+        }
         diags_take(c, diags, i);
         fine = rc != BECALM_ENOMEM;
         if (config != NULL) {

@@ -201,7 +201,12 @@ static void greet(const struct gateway *gateway, bool quiet)
     }
     if (settings->admin != NULL) {
         bool local = strncmp(settings->admin, "unix:", 5) == 0;
-        fprintf(stderr, local ? "  admin on %s\n" : "  admin on http://%s/\n", settings->admin);
+        const char *scheme = settings->admin_tls.tls ? "https" : "http";
+        if (local) {
+            fprintf(stderr, "  admin on %s\n", settings->admin);
+        } else {
+            fprintf(stderr, "  admin on %s://%s/\n", scheme, settings->admin);
+        }
     }
 }
 

@@ -163,17 +163,31 @@ static struct log_settings log_settings_of(const struct gateway *gateway, const 
     };
 }
 
-static int snapshot_of(struct gateway *gateway, struct shared_config *config, struct snapshot *before, becalm_ns now,
-                       struct snapshot **snapshot)
+static int snapshot_of(struct gateway *gateway, struct shared_config *config, struct tls_set *tls,
+                       struct snapshot *before, becalm_ns now, struct snapshot **snapshot)
 {
     *snapshot = snapshot_make(&(struct snapshot_plan){
         .config = config,
         .before = before,
         .names = control_names(gateway->control),
+        .tls = tls,
         .workers = gateway->worker_count,
         .now = now,
     });
     return *snapshot == NULL ? BECALM_ENOMEM : 0;
+}
+
+/* The certificates of a policy. What has not changed since `before` is the same as there. */
+static int tls_load(const struct gateway *gateway, const struct becalm_config *config, const struct tls_set *before,
+                    struct tls_set **tls, struct becalm_diags *diags)
+{
+    struct tls_set_plan plan = {
+        .config = config,
+        .before = before,
+        .tickets = gateway->tickets,
+        .starts = before == NULL,
+    };
+    return tls_set_make(tls, &plan, diags);
 }
 
 /* The steps of a reload that can fail come first; then it is published. */
@@ -181,6 +195,7 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
 {
     struct becalm_config *config = NULL;
     struct snapshot *snapshot = NULL;
+    struct tls_set *tls = NULL;
     struct admin *admin = control_admin(gateway->control);
     char why[512];
     int rc = load(gateway, &config, diags);
@@ -192,14 +207,18 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
     if (shared == NULL) {
         return BECALM_ENOMEM;
     }
-    rc = listening_open(gateway, settings->listen, why, sizeof why);
-    if (rc != 0) {
-        becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
-    } else {
+    rc = tls_load(gateway, config, gateway->snapshot->tls, &tls, diags);
+    if (rc == 0) {
+        rc = listening_open(gateway, settings->listen, why, sizeof why);
+        if (rc != 0) {
+            becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
+        }
+    }
+    if (rc == 0) {
         rc = admin_prepare(admin, settings, diags);
     }
     if (rc == 0) {
-        rc = snapshot_of(gateway, shared, gateway->snapshot, now, &snapshot);
+        rc = snapshot_of(gateway, shared, tls, gateway->snapshot, now, &snapshot);
     }
     admin_settle(admin, rc == 0);
     if (rc == 0) {
@@ -208,8 +227,10 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
         store_resize(gateway->store, &store);
         set_max_buffered(gateway, settings);
         log_change(gateway->log, &log);
+        atomic_store_explicit(&gateway->told, 0, memory_order_relaxed);
         publish(gateway, snapshot);
     }
+    tls_set_drop(tls);
     listening_forget(gateway, gateway->snapshot->settings->listen);
     shared_config_drop(shared);
     return rc;
@@ -240,7 +261,8 @@ int gateway_reload_now(struct gateway *gateway, struct becalm_diags *diags, beca
 int gateway_readdress(struct gateway *gateway, becalm_ns now)
 {
     struct snapshot *snapshot;
-    int rc = snapshot_of(gateway, gateway->snapshot->shared, gateway->snapshot, now, &snapshot);
+    struct snapshot *before = gateway->snapshot;
+    int rc = snapshot_of(gateway, before->shared, before->tls, before, now, &snapshot);
     if (rc == 0) {
         publish(gateway, snapshot);
     }
@@ -272,6 +294,7 @@ static char **copy_list(const char *const *list)
 static int set_up(struct gateway *gateway, struct becalm_diags *diags)
 {
     struct becalm_config *config = NULL;
+    struct tls_set *tls = NULL;
     char why[512];
     int rc = load(gateway, &config, diags);
     if (rc != 0) {
@@ -289,8 +312,12 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     gateway->log = log_make(&log, gateway->worker_count + 1);
     gateway->store = store_memory_make(&store);
     gateway->control = gateway->log == NULL ? NULL : control_make(gateway);
-    rc = gateway->store == NULL || gateway->control == NULL ? BECALM_ENOMEM
-                                                            : snapshot_of(gateway, shared, NULL, 0, &gateway->snapshot);
+    gateway->tickets = tls_tickets_random();
+    bool made = gateway->store != NULL && gateway->control != NULL && gateway->tickets != NULL;
+    rc = made ? tls_load(gateway, config, NULL, &tls, diags) : BECALM_ENOMEM;
+    if (rc == 0) {
+        rc = snapshot_of(gateway, shared, tls, NULL, 0, &gateway->snapshot);
+    }
     if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */
         rc = admin_prepare(control_admin(gateway->control), settings, diags);
         admin_settle(control_admin(gateway->control), rc == 0);
@@ -301,6 +328,7 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
             becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
         }
     }
+    tls_set_drop(tls);
     shared_config_drop(shared);
     return rc;
 }
@@ -401,6 +429,7 @@ void gateway_free(struct gateway *gateway)
     }
     free(gateway->worker);
     snapshot_drop(gateway->snapshot);
+    tls_tickets_drop(gateway->tickets);
     store_free(gateway->store);
     log_free(gateway->log);
     for (char **set = gateway->set; set != NULL && *set != NULL; set++) {

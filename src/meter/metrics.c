@@ -528,6 +528,26 @@ static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g
     }
 }
 
+static void write_tls(struct metrics_text *w, const struct metrics_gateway *g)
+{
+    metrics_family(w, "becalm_tls_handshakes_total", "counter", "Handshakes of TLS, by how they ended.");
+    for (uint32_t i = 0; i < g->handshakes_count; i++) {
+        metrics_sample(w, "");
+        metrics_label(w, "side", g->handshakes[i].side);
+        metrics_label(w, "result", g->handshakes[i].result);
+        metrics_number(w, g->handshakes[i].count);
+    }
+    if (g->certificate_count > 0) {
+        metrics_family(w, "becalm_tls_certificate_expires_seconds", "gauge",
+                       "When the certificate in force expires, in seconds since 1970.");
+    }
+    for (uint32_t i = 0; i < g->certificate_count; i++) {
+        metrics_sample(w, "");
+        metrics_label(w, "certificate", g->certificate[i].file);
+        metrics_number(w, g->certificate[i].expires);
+    }
+}
+
 static void write_gateway(struct metrics_text *w, const struct metrics_gateway *g)
 {
     write_single(w, "becalm_workers", "gauge", "Worker threads.", g->workers);
@@ -544,6 +564,9 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
                  g->buffered);
     write_single(w, "becalm_buffered_max_bytes", "gauge", "The bound of that.", g->buffered_max);
     write_single(w, "becalm_log_dropped_total", "counter", "Log lines that could not be written.", g->log_dropped);
+    if (g->handshakes_count > 0) {
+        write_tls(w, g);
+    }
     if (g->store != NULL) {
         write_store(w, g->store);
     }

@@ -47,6 +47,17 @@ enum metrics_bound {
     METRICS_BOUNDS
 };
 
+/* How often handshakes of TLS ended in one way, and when a certificate ends. */
+struct metrics_handshakes {
+    const char *side;   /* "clients", "hosts" */
+    const char *result; /* "full", "resumed", or why it failed */
+    uint64_t count;
+};
+struct metrics_certificate {
+    const char *file;
+    uint64_t expires; /* seconds since 1970 */
+};
+
 struct metrics_gateway {
     uint32_t workers;
     uint64_t connections; /* of clients, open now */
@@ -59,6 +70,10 @@ struct metrics_gateway {
     uint64_t reload_at; /* of the latest that went well: seconds since 1970 */
     uint64_t log_dropped;
     const struct store_counts *store; /* NULL: no endpoint stores answers */
+    const struct metrics_handshakes *handshakes;
+    uint32_t handshakes_count; /* 0: there is no TLS */
+    const struct metrics_certificate *certificate;
+    uint32_t certificate_count;
 };
 
 /* Targets of one service stand together, its own rules first, and who has no operation before who has one: a part that

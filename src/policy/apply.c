@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "listen.h"
 #include "match.h"
 #include "value.h"
 
@@ -210,7 +211,7 @@ static bool set_word(const struct setting *s)
 /* What a text of this type should have been; NULL: it is that. */
 static const char *text_should(enum schema_type type, const char *text)
 {
-    if (type == TYPE_ADDRESS && !value_address(text)) {
+    if ((type == TYPE_ADDRESS || type == TYPE_ADMIN) && !value_address(text)) {
         return "an address; write host:port, [ipv6]:port or unix:/path";
     }
     if (type == TYPE_HOST && !value_match_host(text)) {
@@ -254,6 +255,30 @@ static bool set_text(const struct setting *s)
     return text != NULL || loader_no_memory(s->l);
 }
 
+/* A relative path is relative to the policy's folder, so that it means the same wherever the program was started. */
+static bool set_file(const struct setting *s)
+{
+    struct becalm_file *file = s->field;
+    const char *slash = strrchr(s->l->name, '/');
+    if (!is_scalar(s, "a file; write its path")) {
+        return false;
+    }
+    if (s->node->length == 0) {
+        wrong(s, "a file; it is empty");
+        return false;
+    }
+    bool joined = s->node->text[0] != '/' && slash != NULL && s->node->line > 0;
+    size_t folder = joined ? (size_t)(slash - s->l->name) + 1 : 0;
+    char *path = arena_take(s->l->arena, folder + s->node->length + 1);
+    if (path == NULL) {
+        return loader_no_memory(s->l);
+    }
+    memcpy(path, s->l->name, folder);
+    memcpy(path + folder, s->node->text, s->node->length + 1);
+    *file = (struct becalm_file){.path = path, .line = s->node->line, .column = s->node->column};
+    return true;
+}
+
 static bool set_redis(const struct setting *s)
 {
     if (!s->l->shared_budgets && !yaml_is(s->node, s->key->word)) {
@@ -281,8 +306,8 @@ static bool list_item_is_fine(const struct setting *s, const struct yaml_node *i
         wrong(&one, "a text");
         return false;
     }
-    if (s->key->type == TYPE_ADDRESSES && !value_address(item->text)) {
-        wrong(&one, "an address; write host:port, [ipv6]:port or unix:/path");
+    if (s->key->type == TYPE_HOSTS && !value_address(item->text) && !value_https(item->text)) {
+        wrong(&one, "an address; write host:port, [ipv6]:port, unix:/path, or https://host for TLS");
         return false;
     }
     if (s->key->type == TYPE_NETWORKS && !value_cidr(item->text) && !yaml_is(item, "unix")) {
@@ -310,7 +335,7 @@ static bool set_list(const struct setting *s)
     if (list == NULL) {
         return loader_no_memory(s->l);
     }
-    if (s->node->kind == YAML_MAPPING || (count == 0 && s->key->type == TYPE_ADDRESSES)) {
+    if (s->node->kind == YAML_MAPPING || (count == 0 && s->key->type == TYPE_HOSTS)) {
         wrong(s, "a list; write [one, two]");
         return false;
     }
@@ -502,9 +527,19 @@ static bool set_value(const struct setting *s)
     case TYPE_REDIS:
         return set_redis(s);
     case TYPE_LIST:
-    case TYPE_ADDRESSES:
+    case TYPE_HOSTS:
     case TYPE_NETWORKS:
         return set_list(s);
+    case TYPE_LISTEN:
+        return listen_load(s->l, s->base, s->node);
+    case TYPE_ADMIN:
+        return s->node->kind == YAML_MAPPING ? listen_load_admin(s->l, s->base, s->node) : set_text(s);
+    case TYPE_FILE:
+        return set_file(s);
+    case TYPE_CERTIFICATES:
+        return listen_load_certificates(s->l, s->base, s->node);
+    case TYPE_PROTOCOLS:
+        return listen_load_protocols(s->l, s->base, s->node);
     case TYPE_RETRY_ON:
         return set_retry_on(s, s->field);
     case TYPE_NON_FATAL:
@@ -523,10 +558,6 @@ static bool set_value(const struct setting *s)
         return set_hedge_delay(s);
     case TYPE_HEADER:
         return set_header(s);
-    case TYPE_NOT_YET:
-        loader_error(s->l, s->node->line, s->node->column, "not-yet", "%s: %s is not there yet; take the key out",
-                     s->key->name, s->key->sentence);
-        return false;
     }
     return false;
 }
@@ -637,6 +668,8 @@ static const char *foreign_name(const char *key)
         {"outlierDetection", "outlier"},
         {"loadShedding", "gate"},
         {"hedging", "hedge"},
+        {"tls", "of a listener or a service; write listen: [{address: 0.0.0.0:8443, tls: {certificates: [{cert: "
+                "FILE, key: FILE}]}}]"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(key, names[i].theirs) == 0) {

@@ -10,6 +10,7 @@
 #include "config_internal.h"
 #include "diag.h"
 #include "file.h"
+#include "listen.h"
 #include "match.h"
 #include "value.h"
 
@@ -60,10 +61,13 @@ void arena_free(struct arena *arena)
 static void settings_defaults(struct becalm_settings *settings)
 {
     static const char *const listen[] = {BECALM_LISTEN_DEFAULT, NULL};
+    static const struct becalm_listener listeners[] = {{.address = BECALM_LISTEN_DEFAULT, .h1 = true}};
     static const char *const upgrades[] = {"websocket", NULL};
     static const char *const nothing[] = {NULL};
     *settings = (struct becalm_settings){
         .listen = listen,
+        .listeners = listeners,
+        .listener_count = 1,
         .admin = BECALM_ADMIN_DEFAULT,
         .gateway_retries = true,
         .log_level = BECALM_LOG_INFO,
@@ -286,17 +290,17 @@ static bool endpoints_load(struct loader *l, struct becalm_service *service, con
     return true;
 }
 
-/* Without hosts: the service's own name as a DNS name, port 80. */
+/* Without hosts: the service's own name as a DNS name, port 80, or 443 with TLS. */
 static bool service_hosts(struct loader *l, struct becalm_service *service)
 {
     if (service->hosts == NULL) {
-        size_t bytes = strlen(service->name) + sizeof ":80";
+        size_t bytes = strlen(service->name) + sizeof ":443";
         char *host = arena_take(l->arena, bytes);
         const char **hosts = arena_take(l->arena, 2 * sizeof *hosts);
         if (host == NULL || hosts == NULL) {
             return loader_no_memory(l);
         }
-        (void)snprintf(host, bytes, "%s:80", service->name);
+        (void)snprintf(host, bytes, "%s:%s", service->name, service->tls.enabled ? "443" : "80");
         hosts[0] = host;
         service->hosts = hosts;
     }
@@ -353,7 +357,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
         rules_check(l, &service->rules, service->name, key->line, key->column);
         match_check(l, &service->match, key);
     }
-    if (!service_hosts(l, service)) {
+    if (!listen_settle_hosts(l, service, value) || !service_hosts(l, service)) {
         return false;
     }
     if (fine) {
@@ -437,29 +441,15 @@ static bool is_loopback(const char *address)
     return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 || strncmp(address, "unix:", 5) == 0;
 }
 
-/* A name can be called, but one listens on an address. */
-static void name_refuse(struct loader *l, const char *key, const struct yaml_node *node, const char *address)
-{
-    loader_error(l, node->line, node->column, "wrong-type",
-                 "%s: %.64s is a name; write an address to listen on, like 127.0.0.1:8080 or unix:/path", key, address);
-}
-
-static void listen_check(struct loader *l, const struct yaml_node *listen, const char *const *addresses)
-{
-    for (size_t i = 0; listen != NULL && addresses[i] != NULL; i++) {
-        if (value_address_is_name(addresses[i])) {
-            name_refuse(l, "listen", listen->kind == YAML_SEQUENCE ? listen->item[i] : listen, addresses[i]);
-        }
-    }
-}
-
 static void admin_check(struct loader *l, const struct yaml_node *admin, const struct becalm_settings *settings)
 {
     if (admin == NULL || settings->admin == NULL) {
         return;
     }
     if (value_address_is_name(settings->admin)) {
-        name_refuse(l, "admin", admin, settings->admin);
+        loader_error(l, admin->line, admin->column, "wrong-type",
+                     "admin: %.64s is a name; write an address to listen on, like 127.0.0.1:8080 or unix:/path",
+                     settings->admin);
     } else if (!is_loopback(settings->admin) && settings->admin_token_file == NULL) {
         loader_error(
             l, admin->line, admin->column, "conflict",
@@ -472,7 +462,6 @@ static void settings_check(struct loader *l, const struct yaml_node *root)
 {
     const struct becalm_settings *settings = &l->config->settings;
     const struct yaml_node *upgrades = yaml_get(root, "upgrades");
-    listen_check(l, yaml_get(root, "listen"), settings->listen);
     admin_check(l, yaml_get(root, "admin"), settings);
     for (size_t i = 0; upgrades != NULL && settings->upgrades[i] != NULL; i++) {
         if (!value_upgrade(settings->upgrades[i])) {

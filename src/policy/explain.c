@@ -127,6 +127,11 @@ static const char *limit_word(const struct becalm_rules *rules)
     return rules->auto_limit ? schema_limit_kinds[0] : schema_limit_kinds[rules->policy.limit.kind + 1];
 }
 
+static void write_file(const struct becalm_file *file, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%s", file->path == NULL ? "" : file->path);
+}
+
 void explain_value(const struct schema_key *key, const void *base, char *text, size_t size)
 {
     const void *field = (const unsigned char *)base + key->offset;
@@ -157,6 +162,7 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
         break;
     case TYPE_TEXT:
     case TYPE_ADDRESS:
+    case TYPE_ADMIN:
     case TYPE_HOST:
     case TYPE_PATH:
     case TYPE_METHOD:
@@ -168,7 +174,8 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
         write_redis(*(const char *const *)field, text, size);
         break;
     case TYPE_LIST:
-    case TYPE_ADDRESSES:
+    case TYPE_HOSTS:
+    case TYPE_LISTEN:
     case TYPE_NETWORKS:
         write_list(*(const char *const *const *)field, text, size);
         break;
@@ -181,10 +188,14 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_HEDGE_DELAY:
         write_hedge_delay(key, field, text, size);
         break;
+    case TYPE_FILE:
+        write_file(field, text, size);
+        break;
     case TYPE_PRESET:
     case TYPE_RETRY_MODE:
     case TYPE_HEADER:
-    case TYPE_NOT_YET:
+    case TYPE_CERTIFICATES:
+    case TYPE_PROTOCOLS:
         text[0] = '\0';
         break;
     }
@@ -257,13 +268,12 @@ static bool key_matters(const struct becalm_rules *rules, const struct schema_ke
     if (strcmp(key->name, "jitterFactor") == 0) {
         return rules->policy.backoff.jitter == BECALM_JITTER_PROPORTIONAL;
     }
-    return key->type != TYPE_PRESET && key->type != TYPE_RETRY_MODE && key->type != TYPE_NOT_YET;
+    return key->type != TYPE_PRESET && key->type != TYPE_RETRY_MODE;
 }
 
 bool explain_hides(const struct becalm_rules *rules, const struct schema_key *key)
 {
-    return key->type != TYPE_PRESET && key->type != TYPE_RETRY_MODE && key->type != TYPE_NOT_YET &&
-           !key_matters(rules, key);
+    return key->type != TYPE_PRESET && key->type != TYPE_RETRY_MODE && !key_matters(rules, key);
 }
 
 void becalm_rules_explain(const struct becalm_rules *rules, becalm_explain_fn *each, void *data)

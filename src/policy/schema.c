@@ -25,6 +25,9 @@ static const char *const retry_modes[] = {"standard", "adaptive", NULL};
 static const char *const mode_words[] = {"enforce", "shadow", NULL};
 static const char *const role_words[] = {"gateway", "sidecar", NULL};
 static const char *const path_words[] = {"resolved", "as-is", NULL};
+static const char *const client_auth_words[] = {"none", "optional", "required", NULL};
+static const char *const tls_versions[] = {"1.2", "1.3", NULL};
+static const char *const verify_words[] = {"full", "none", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const log_accesses[] = {"off", "json", "combined", NULL};
@@ -217,12 +220,38 @@ static const struct schema_key rules[] = {
 
 #define ROW becalm_service
 static const struct schema_key service[] = {
-    {"hosts", FIELD(ADDRESSES, hosts), .sentence = "the addresses of the service"},
+    {"hosts", FIELD(HOSTS, hosts), .sentence = "the addresses of the service"},
     MATCH_ROWS,
     {"calls", FIELD(LIST, calls), .sentence = "the services that this one calls"},
     {"traffic", FIELD(RATE, traffic_milli), RANGE(1, UINT64_MAX / 2), .sentence = "calls a second over all instances"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, MILLION), .sentence = "how many instances call it"},
-    {"tls", .type = TYPE_NOT_YET, .sentence = "TLS"},
+    {"tls.serverName", FIELD(TEXT, tls.server_name), .sentence = "the name that the hosts' certificate must have; default: the host's own"},
+    {"tls.ca", FIELD(FILE, tls.ca), .sentence = "who signs the hosts' certificates; default: whom the system trusts"},
+    {"tls.cert", FIELD(FILE, tls.cert), .sentence = "our certificate, for hosts that ask for one"},
+    {"tls.key", FIELD(FILE, tls.key), .sentence = "its private key"},
+    {"tls.verify", FIELD(WORD, tls.verify), .words = verify_words,
+     .sentence = "whether the hosts' certificate is verified; none: whoever answers is believed"},
+};
+#undef ROW
+
+#define ROW becalm_listener
+static const struct schema_key listener[] = {
+    {"address", FIELD(ADDRESS, address), .sentence = "where it listens"},
+    {"tls.certificates", .type = TYPE_CERTIFICATES, .sentence = "its certificates, each with its key; the first is for names that none has"},
+    {"tls.clientCa", FIELD(FILE, client_ca), .sentence = "who signs the certificates of clients"},
+    {"tls.clientAuth", FIELD(WORD, client_auth), .words = client_auth_words,
+     .sentence = "whether clients show a certificate; default: required with clientCa, else none"},
+    {"tls.minVersion", FIELD(WORD, min_version), .words = tls_versions, .sentence = "the oldest version of TLS that is spoken"},
+    {"tls.ticketKeysFile", FIELD(FILE, ticket_keys),
+     .sentence = "keys of session tickets, for replicas that resume each other's sessions; default: random ones"},
+    {"protocols", .type = TYPE_PROTOCOLS, .sentence = "which versions of HTTP are spoken"},
+};
+#undef ROW
+
+#define ROW becalm_certificate
+static const struct schema_key certificate[] = {
+    {"cert", FIELD(FILE, cert), .sentence = "a chain of certificates in PEM, the server's own first"},
+    {"key", FIELD(FILE, key), .sentence = "its private key in PEM"},
 };
 #undef ROW
 
@@ -232,8 +261,8 @@ static const struct schema_key endpoint[] = {MATCH_ROWS};
 
 #define ROW becalm_settings
 static const struct schema_key settings[] = {
-    {"listen", FIELD(ADDRESSES, listen), .sentence = "where the gateway listens"},
-    {"admin", FIELD(ADDRESS, admin), .word = "none",
+    {"listen", FIELD(LISTEN, listen), .sentence = "where the gateway listens"},
+    {"admin", FIELD(ADMIN, admin), .word = "none",
      .sentence = "where metrics, health and the dashboard are; none: nowhere"},
     {"adminTokenFile", FIELD(TEXT, admin_token_file), .sentence = "a file with the bearer token for the admin address"},
     {"role", FIELD(WORD, role), .words = role_words, .sentence = "what this instance is"},
@@ -280,7 +309,6 @@ static const struct schema_key settings[] = {
     {"idempotencyStore.maxEntries", FIELD(INTEGER, store_max_entries), RANGE(1, 100 * MILLION), .sentence = "how many answers"},
     {"idempotencyStore.maxBytes", FIELD(SIZE, store_max_bytes), RANGE(1, UINT64_C(1) << 40), .sentence = "how many bytes of answers"},
     {"explain", FIELD(BOOLEAN, explain), .sentence = "send the decision record with every answer"},
-    {"tls", .type = TYPE_NOT_YET, .sentence = "TLS"},
 };
 #undef ROW
 /* clang-format on */
@@ -294,6 +322,8 @@ const struct schema schema_rules = SCHEMA(rules);
 const struct schema schema_service = SCHEMA(service);
 const struct schema schema_endpoint = SCHEMA(endpoint);
 const struct schema schema_settings = SCHEMA(settings);
+const struct schema schema_listener = SCHEMA(listener);
+const struct schema schema_certificate = SCHEMA(certificate);
 
 _Static_assert(sizeof rules / sizeof *rules <= SCHEMA_KEYS_MAX, "every key of the rules has an origin");
 

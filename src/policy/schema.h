@@ -27,7 +27,12 @@ enum schema_type {
     TYPE_CLIENT_KEY,    /* const char *: clientKey */
     TYPE_REDIS,         /* const char *: budget.shared.redis, for who knows shared budgets */
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
-    TYPE_ADDRESSES,     /* the same, of addresses */
+    TYPE_HOSTS,         /* the same, of addresses and of https://name; const char *const * of a struct becalm_service */
+    TYPE_LISTEN,        /* addresses, each alone or in a mapping with what is spoken there: struct becalm_settings */
+    TYPE_ADMIN,         /* one of these, or the key's word: struct becalm_settings */
+    TYPE_FILE,          /* struct becalm_file */
+    TYPE_CERTIFICATES,  /* a list of mappings: struct becalm_listener */
+    TYPE_PROTOCOLS,     /* what a listener speaks: struct becalm_listener */
     TYPE_NETWORKS,      /* the same, of networks, or the word unix */
     TYPE_RETRY_ON,      /* struct becalm_retry_on */
     TYPE_NON_FATAL,     /* uint32_t: a set of outcomes, in the words of retryOn */
@@ -37,8 +42,7 @@ enum schema_type {
     TYPE_RETRY_MODE,    /* likewise: sets budget, jitter and rate */
     TYPE_JITTER_FACTOR, /* TYPE_DECIMAL that implies proportional jitter */
     TYPE_HEDGE_DELAY,   /* a duration, or a quantile: p95 */
-    TYPE_HEADER,        /* match.header: {name: value} */
-    TYPE_NOT_YET        /* refused, with a sentence: never silently ignored */
+    TYPE_HEADER         /* match.header: {name: value} */
 };
 
 struct schema_key {
@@ -60,10 +64,12 @@ struct schema {
 
 #define SCHEMA_KEYS_MAX 128u
 
-extern const struct schema schema_rules;    /* struct becalm_rules: `defaults:`, a service, an endpoint */
-extern const struct schema schema_service;  /* struct becalm_service: beside them in a service */
-extern const struct schema schema_endpoint; /* struct becalm_endpoint */
-extern const struct schema schema_settings; /* struct becalm_settings: at the top */
+extern const struct schema schema_rules;       /* struct becalm_rules: `defaults:`, a service, an endpoint */
+extern const struct schema schema_service;     /* struct becalm_service: beside them in a service */
+extern const struct schema schema_endpoint;    /* struct becalm_endpoint */
+extern const struct schema schema_settings;    /* struct becalm_settings: at the top */
+extern const struct schema schema_listener;    /* struct becalm_listener: in `listen` */
+extern const struct schema schema_certificate; /* struct becalm_certificate: in `certificates` of a listener */
 
 /* Is `name` the name of a mapping: are there keys that begin with it and a dot? */
 bool schema_is_map(const struct schema *, const char *name);

@@ -386,6 +386,12 @@ bool value_match_host(const char *text)
     return is_host_and_port(strncmp(text, "*.", 2) == 0 ? text + 2 : text);
 }
 
+bool value_https(const char *text)
+{
+    static const char scheme[] = "https://";
+    return strncmp(text, scheme, sizeof scheme - 1) == 0 && is_host_and_port(text + sizeof scheme - 1);
+}
+
 const char *value_redis_host(const char *text)
 {
     static const char *const schemes[] = {"redis://", "rediss://"};

@@ -31,6 +31,8 @@ bool value_rate(const char *text, uint64_t *milli);
 bool value_address(const char *text);
 bool value_address_is_name(const char *text); /* one of these, and host is neither an IP address nor a path */
 
+bool value_https(const char *text); /* https://host or https://host:port, and nothing behind it */
+
 /* What a request is matched by. A host: pay.local, pay.local:8080, 10.0.0.1, [::1]:80, ::1, *.example.com, or * alone.
  * A path as http/path.h reads it, from its slash, without a query, at most 1024 bytes. A method in the capital letters
  * that all have. */

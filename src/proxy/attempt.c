@@ -250,6 +250,11 @@ void attempt_not_connected(struct attempt *attempt, int error)
     fail_as(attempt, BECALM_HTTP_CONNECT, (struct why_failed){.no_listener = says_no_listener(error)});
 }
 
+void attempt_not_secured(struct attempt *attempt)
+{
+    fail(attempt, BECALM_HTTP_TLS);
+}
+
 bool attempt_has_no_host(const struct attempt *attempt)
 {
     const struct state *state = attempt->exchange->target->state;
@@ -790,7 +795,7 @@ static void ended(struct attempt *attempt)
     if (attempt->state == ATTEMPT_SENT && unread_wait(attempt)) {
         return;
     }
-    if (!answering || !h1_body_closed(&attempt->body)) {
+    if (!answering || wire_cut(&attempt->upstream->wire) || !h1_body_closed(&attempt->body)) {
         broken(attempt);
         return;
     }

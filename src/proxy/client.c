@@ -174,6 +174,9 @@ static void timer_fires(struct timer *timer)
     wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, LINGER));
     if (client->state == CLIENT_WAITING) {
         room_late(client);
+    } else if (wire_shakes(&client->wire)) {
+        wire_shake_late(&client->wire);
+        client_close(client);
     } else if (client->state == CLIENT_HEAD && client->worker->closing && bytes_left(&client->in) == 0) {
         client_close(client);
     } else if (client->state == CLIENT_HEAD) {
@@ -231,7 +234,7 @@ static void ready(struct source *source, uint32_t events)
 
 static void next_request(struct task *);
 
-void client_accept(struct worker *worker, int fd, const union address_socket *peer)
+void client_accept(struct worker *worker, int fd, const union address_socket *peer, struct tls_context *tls)
 {
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL) {
@@ -259,7 +262,8 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     worker->clients = client;
     atomic_fetch_add_explicit(&worker->gateway->accepted, 1, memory_order_relaxed);
     uint64_t identity = peer_of_socket(&worker->gateway->peer_key, fd, peer);
-    if (loop_watch(&worker->loop, &client->wire.source) != 0 || !crowd_join(&worker->crowd, client, identity)) {
+    if (loop_watch(&worker->loop, &client->wire.source) != 0 || !crowd_join(&worker->crowd, client, identity) ||
+        (tls != NULL && !wire_tls_accept(&client->wire, tls, &worker->sealed))) {
         client_close(client);
         return;
     }
@@ -292,6 +296,7 @@ void client_close(struct client *client)
     }
     timer_disarm(&client->timer);
     loop_not_later(&worker->loop, &client->task);
+    wire_free(&client->wire);
     buffered_free(worker, &client->in);
     buffered_free(worker, &client->wire.out);
     *client->link = client->next;
@@ -652,6 +657,29 @@ static void client_answered(struct client *client, bool keep)
     }
 }
 
+#define TLS_RECORD 0x16 /* the first byte of a client that speaks TLS; no head begins with it */
+
+/* TLS came to a plain listener. */
+static __attribute__((noinline)) void speaks_tls(struct client *client)
+{
+    char peer[ADDRESS_TEXT_MAX];
+    gateway_tell_once(client->worker, GATEWAY_TLS_TO_PLAIN, "a client speaks TLS to an address without it",
+                      "write http:// in the client, or tls: {certificates: [...]} for this address in listen",
+                      client_peer(client, peer, sizeof peer));
+    client_refuse(client, 400, "bad_request", "TLS was sent to an address that speaks plain HTTP; write http://");
+}
+
+/* What could not be read may be the beginning of HTTP/2. */
+static __attribute__((noinline)) void note_http2(struct client *client, const char *at, size_t length)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n";
+    char peer[ADDRESS_TEXT_MAX];
+    if (length >= sizeof preface - 1 && memcmp(at, preface, sizeof preface - 1) == 0) {
+        gateway_tell_once(client->worker, GATEWAY_HTTP2, "a client speaks HTTP/2, which is not spoken here",
+                          "let the client speak HTTP/1.1", client_peer(client, peer, sizeof peer));
+    }
+}
+
 /* Empty lines, then a head, or the beginning of one. Returns false if there is nothing more to be done now. */
 static bool take_head(struct client *client, const char **at, const char *end)
 {
@@ -670,6 +698,11 @@ static bool take_head(struct client *client, const char **at, const char *end)
         client_enter(client, CLIENT_HEAD);
         client_moves(client);
     }
+    if (client->scanned == 0 && **at == TLS_RECORD) {
+        *at = end;
+        speaks_tls(client);
+        return false;
+    }
     size_t head_length = h1_head_end(*at, length, client->scanned);
     client->scanned = (uint32_t)length;
     if (head_length == 0 && length <= limits.head_bytes) {
@@ -679,6 +712,7 @@ static bool take_head(struct client *client, const char **at, const char *end)
     client->scanned = 0;
     struct h1_verdict verdict = h1_parse_request(*at, head_length == 0 ? length : head_length, &limits, &worker->head);
     if (verdict.kind != H1_OK) {
+        note_http2(client, *at, length);
         *at = end;
         client_refuse(client, verdict.status, "bad_request", verdict.what);
         return false;
@@ -768,6 +802,16 @@ struct arrival {
     const char *end;
 };
 
+/* Plain HTTP came to a listener with TLS. */
+static __attribute__((noinline)) void speaks_plainly(struct client *client)
+{
+    char peer[ADDRESS_TEXT_MAX];
+    gateway_tell_once(client->worker, GATEWAY_PLAIN_TO_TLS, "a client speaks plain HTTP to an address with TLS",
+                      "write https:// in the client, or an address without tls: in listen",
+                      client_peer(client, peer, sizeof peer));
+    client_refuse(client, 400, "bad_request", "plain HTTP was sent to an address that speaks TLS; write https://");
+}
+
 /* How much to read behind what there is. Of heads no more than one may have, since what comes behind it waits until it
  * is answered; if that was not enough, a little more shows that it is too large. */
 static size_t read_room(const struct client *client, size_t had)
@@ -796,7 +840,11 @@ static bool arrive(struct client *client, struct arrival *arrival)
     }
     size_t room = read_room(client, had);
     ssize_t got = wire_read(&client->wire, worker->in + had, room);
-    if (got == WIRE_BROKEN) {
+    if (got == WIRE_ALIEN) {
+        speaks_plainly(client);
+    } else if (got == WIRE_BROKEN && wire_failed(&client->wire) && client->state != CLIENT_LINGER) {
+        linger(client); /* so that it can read TLS's word for it */
+    } else if (got == WIRE_BROKEN) {
         client_close(client);
     } else if (got == WIRE_END) {
         read_ended(client);

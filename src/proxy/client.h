@@ -19,6 +19,7 @@
 
 struct worker;
 struct tunnel;
+struct tls_context;
 
 enum client_state {
     CLIENT_WAITING, /* has no place among maxConnections yet: see room.h */
@@ -77,8 +78,8 @@ static inline void client_enter(struct client *client, enum client_state state)
 /* Something of what it waits for has happened, on either side: its timer begins anew. */
 void client_moves(struct client *);
 
-/* Takes over a connected descriptor. */
-void client_accept(struct worker *, int fd, const union address_socket *peer);
+/* Takes over a connected descriptor. `tls`: what is spoken first; NULL: nothing but HTTP. */
+void client_accept(struct worker *, int fd, const union address_socket *peer, struct tls_context *tls);
 
 /* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
  * the exchange's client any more than to cancel. */

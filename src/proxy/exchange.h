@@ -296,6 +296,8 @@ void attempt_pool_result(struct attempt *, enum upstream_result); /* what was as
 void attempt_accepted(struct attempt *); /* by a connection of its own, and then it is connected */
 void attempt_connected(struct attempt *);
 void attempt_not_connected(struct attempt *, int error); /* an errno */
+/* The host is there, and TLS with it failed. */
+void attempt_not_secured(struct attempt *);
 void attempt_waits(struct attempt *);             /* in our own line for a connection: its host has not seen it */
 void attempt_goes(struct attempt *);              /* its turn has come */
 bool attempt_has_no_host(const struct attempt *); /* its service refuses everybody: it need not even try */

@@ -56,3 +56,17 @@ enum becalm_mark_kind gateway_mark(const struct becalm_settings *settings, enum 
     bool sidecar = settings->role == BECALM_ROLE_SIDECAR;
     return mark == BECALM_MARK_OVERLOADED && sidecar ? BECALM_MARK_OVERLOADED_HOST : mark;
 }
+
+void gateway_tell_once(struct worker *worker, enum gateway_once what, const char *message, const char *remedy,
+                       struct becalm_text peer)
+{
+    uint32_t bit = UINT32_C(1) << what;
+    if ((atomic_fetch_or_explicit(&worker->gateway->told, bit, memory_order_relaxed) & bit) != 0) {
+        return;
+    }
+    struct log_pair pairs[] = {
+        {.key = "client", .type = LOG_TEXT, .text = peer},
+        {.key = "remedy", .type = LOG_TEXT, .text = {remedy, strlen(remedy)}},
+    };
+    log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, message, pairs, sizeof pairs / sizeof pairs[0]);
+}

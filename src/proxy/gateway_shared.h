@@ -68,7 +68,20 @@ struct gateway {
     BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
     BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
     BECALM_ATOMIC(bool) draining;
+    struct tls_tickets *tickets; /* the keys of all listeners that name none */
+    struct tls_counts tls;
+    BECALM_ATOMIC(uint32_t) told; /* bits of enum gateway_once */
 };
+
+/* What is said once, since every connection of the kind would say it again. */
+enum gateway_once {
+    GATEWAY_PLAIN_TO_TLS, /* a client speaks plain HTTP to a listener with TLS */
+    GATEWAY_TLS_TO_PLAIN,
+    GATEWAY_HTTP2
+};
+/* Warns, if it has not been said since the policy was loaded. */
+void gateway_tell_once(struct worker *, enum gateway_once, const char *message, const char *remedy,
+                       struct becalm_text peer);
 
 struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
 void gateway_wake(struct gateway *, uint64_t workers); /* bit n: worker n has somebody to serve */

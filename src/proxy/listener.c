@@ -234,7 +234,7 @@ static void take_in(struct listener *listener, int most)
         socklen_t length = sizeof peer;
         int fd = accept4(listener->source.fd, &peer.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            client_accept(worker, fd, &peer);
+            client_accept(worker, fd, &peer, listener->tls);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The level would wake us at once, again and again. */
             loop_forget(&worker->loop, &listener->source);
@@ -314,6 +314,11 @@ void listeners_update(struct worker *worker)
         }
     }
     pthread_mutex_unlock(&gateway->lock);
+    const struct snapshot *snapshot = worker->view->snapshot;
+    for (struct listener *listener = worker->listeners; listener != NULL; listener = listener->next) {
+        listener->tls =
+            snapshot->tls == NULL ? NULL : tls_set_of_address(snapshot->tls, snapshot->settings, listener->text);
+    }
 }
 
 void listeners_close(struct worker *worker)

@@ -28,6 +28,7 @@ struct listener {
     struct worker *worker;
     struct timer pause; /* out of descriptors: looks again later */
     char *text;
+    struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
 };
 
 /* Opens what the settings name and is not open yet. 0, or BECALM_EIO with a sentence in `why`. */

@@ -321,6 +321,7 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
     add_user(&plan->config->users);
     snapshot->shared = plan->config;
     snapshot->config = plan->config->config;
+    snapshot->tls = plan->tls == NULL ? NULL : tls_set_use(plan->tls);
     snapshot->settings = becalm_config_settings(snapshot->config);
     snapshot->number = plan->before == NULL ? 1 : plan->before->number + 1;
     uint32_t services = becalm_config_services(snapshot->config);
@@ -367,6 +368,7 @@ void snapshot_drop(struct snapshot *snapshot)
     free(snapshot->target);
     route_table_free(snapshot->routes);
     trust_free(snapshot->trust);
+    tls_set_drop(snapshot->tls);
     shared_config_drop(snapshot->shared);
     free(snapshot);
 }

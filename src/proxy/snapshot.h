@@ -14,6 +14,7 @@
 #include "loop/address.h"
 #include "meter/meter.h"
 #include "policy/route.h"
+#include "tls/tls_set.h"
 
 /* The config and how many snapshots use it: an address that changed makes a new snapshot of the same file. */
 struct shared_config {
@@ -82,6 +83,7 @@ struct snapshot {
     const struct becalm_settings *settings;
     struct route_table *routes;
     struct trust *trust;
+    struct tls_set *tls;             /* NULL: there is none */
     struct becalm_text client_field; /* the name of the field that `clientKey` names; absent: addresses tell */
     struct snapshot_service *service;
     uint32_t service_count;
@@ -100,6 +102,7 @@ struct snapshot_plan {
     struct shared_config *config;
     const struct snapshot *before; /* the one that is replaced; NULL: none */
     struct snapshot_names names;
+    struct tls_set *tls; /* its certificates and the like; NULL: none */
     uint32_t workers;
     becalm_ns now;
 };

@@ -78,6 +78,7 @@ void tunnel_free(struct tunnel *tunnel)
 {
     loop_not_later(&tunnel->client->worker->loop, &tunnel->task);
     struct gateway *gateway = tunnel->client->worker->gateway;
+    wire_free(&tunnel->far);
     buffered_free(tunnel->client->worker, &tunnel->far.out);
     atomic_fetch_sub_explicit(&gateway->tunnels, 1, memory_order_relaxed);
     tally_give(&gateway->host_tunnels, tunnel->host_key);

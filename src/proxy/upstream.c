@@ -35,11 +35,19 @@ static void serve_later(struct upstream_host *host)
     }
 }
 
-struct upstream_host *upstream_host_use(struct worker *worker, const union address_socket *address,
+static bool is_at(const struct upstream_host *host, const struct upstream_place *place)
+{
+    if (!address_equal(&host->address, place->address) || (host->tls == NULL) != (place->tls == NULL)) {
+        return false;
+    }
+    return place->tls == NULL || (host->tls->context == place->tls && strcmp(host->tls->name, place->name) == 0);
+}
+
+struct upstream_host *upstream_host_use(struct worker *worker, const struct upstream_place *place,
                                         const struct upstream_pool *pool)
 {
     struct upstream_host *host = worker->hosts;
-    while (host != NULL && !address_equal(&host->address, address)) {
+    while (host != NULL && !is_at(host, place)) {
         host = host->next;
     }
     if (host == NULL) {
@@ -47,8 +55,13 @@ struct upstream_host *upstream_host_use(struct worker *worker, const union addre
         if (host == NULL) {
             return NULL;
         }
+        host->tls = place->tls == NULL ? NULL : wire_host_make(place->tls, place->name);
+        if (place->tls != NULL && host->tls == NULL) {
+            free(host);
+            return NULL;
+        }
         host->worker = worker;
-        host->address = *address;
+        host->address = *place->address;
         host->last_waiting = &host->waiting;
         host->serve.run = serve_line;
         host->busy.fire = busy_fires;
@@ -73,6 +86,7 @@ static void host_free_if_unused(struct upstream_host *host)
     *link = host->next;
     loop_not_later(loop_of(host), &host->serve);
     timer_disarm(&host->busy);
+    wire_host_drop(host->tls);
     free(host);
 }
 
@@ -194,9 +208,22 @@ static void destroy(struct upstream *upstream)
         upstream->owner->login = NULL;
     }
     timer_disarm(&upstream->timer);
+    wire_free(&upstream->wire);
     buffered_free(host->worker, &upstream->wire.out);
     host->count--;
     loop_bury(loop_of(host), &upstream->wire.source);
+}
+
+/* It was not connected: whoever wanted it is told. */
+static void not_connected(struct upstream *upstream, int error)
+{
+    struct attempt *attempt = upstream->attempt;
+    upstream->attempt = NULL;
+    upstream_close(upstream);
+    if (attempt != NULL) {
+        attempt->upstream = NULL;
+        attempt_not_connected(attempt, error);
+    }
 }
 
 /* One timer per connection: while connecting it is the timeout; later it is left armed and looks, when it fires,
@@ -209,12 +236,8 @@ static void timer_fires(struct timer *timer)
     struct attempt *attempt = upstream->attempt;
     switch (upstream->state) {
     case UPSTREAM_CONNECTING_NOW:
-        upstream->attempt = NULL;
-        upstream_close(upstream);
-        if (attempt != NULL) {
-            attempt->upstream = NULL;
-            attempt_not_connected(attempt, ETIMEDOUT);
-        }
+        wire_shake_late(&upstream->wire);
+        not_connected(upstream, ETIMEDOUT);
         break;
     case UPSTREAM_IDLE:
     case UPSTREAM_OWNED:
@@ -242,6 +265,75 @@ static __attribute__((noinline)) int socket_error(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error != 0 ? error : EIO;
 }
 
+/* TLS with the host has failed: not every call says so again. */
+static __attribute__((noinline)) void log_unsecured(struct upstream_host *host, const char *why)
+{
+    struct loop *loop = loop_of(host);
+    char text[ADDRESS_TEXT_MAX];
+    if (host->rule == why && becalm_ns_since(loop->now, host->rule_at) < BECALM_S) {
+        return;
+    }
+    host->rule = why;
+    host->rule_at = loop->now;
+    struct log_pair pairs[] = {
+        {.key = "host", .type = LOG_TEXT, .text = {text, address_write(&host->address, text, sizeof text)}},
+        {.key = "name", .type = LOG_TEXT, .text = {host->tls->name, strlen(host->tls->name)}},
+        {.key = "why", .type = LOG_TEXT, .text = {why, strlen(why)}},
+    };
+    log_line(host->worker->log, BECALM_LOG_WARN, loop->wall, "TLS with a host failed", pairs,
+             sizeof pairs / sizeof pairs[0]);
+}
+
+/* The socket is connected: TLS comes first, where the host has it. */
+static enum wire_shake secure(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    if (host->tls == NULL) {
+        return WIRE_SHAKEN;
+    }
+    if (upstream->wire.tls == NULL && !wire_tls_connect(&upstream->wire, host->tls, &host->worker->sealed)) {
+        return WIRE_LOST;
+    }
+    return wire_shake(&upstream->wire);
+}
+
+/* An event of a connection that is being made. True: it is made. */
+static bool connects(struct upstream *upstream, uint32_t events)
+{
+    bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
+    bool secures = upstream->wire.tls != NULL;
+    if (!secures && broken) {
+        not_connected(upstream, socket_error(upstream->wire.source.fd));
+        return false;
+    }
+    if (!secures && (events & EPOLLOUT) == 0) {
+        return false;
+    }
+    enum wire_shake shake = secure(upstream);
+    if (shake == WIRE_SHAKING && !broken) {
+        return false;
+    }
+    struct attempt *attempt = upstream->attempt;
+    switch (shake) {
+    case WIRE_SHAKEN:
+        return true;
+    case WIRE_SHAKING:
+    case WIRE_LOST: /* nobody said anything against us: as if it had not been there */
+        not_connected(upstream, ECONNRESET);
+        return false;
+    case WIRE_UNSHAKEN:
+        log_unsecured(upstream->host, wire_shake_why(&upstream->wire));
+        upstream->attempt = NULL;
+        upstream_close(upstream);
+        if (attempt != NULL) {
+            attempt->upstream = NULL;
+            attempt_not_secured(attempt);
+        }
+        return false;
+    }
+    return false;
+}
+
 static void ready(struct source *source, uint32_t events)
 {
     struct upstream *upstream = CONTAINER_OF(source, struct upstream, wire.source);
@@ -249,23 +341,13 @@ static void ready(struct source *source, uint32_t events)
     struct attempt *attempt = upstream->attempt;
     wire_note(&upstream->wire, events);
     if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_OWNED) {
-        if (wire_readable(&upstream->wire)) { /* closed by its peer, or saying what nobody asked */
-            upstream_close(upstream);
+        if (wire_readable(&upstream->wire) && !wire_small_talk(&upstream->wire)) {
+            upstream_close(upstream); /* closed by its peer, or saying what nobody asked */
         }
         return;
     }
     if (upstream->state == UPSTREAM_CONNECTING_NOW) {
-        if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-            int error = socket_error(upstream->wire.source.fd);
-            upstream->attempt = NULL;
-            upstream_close(upstream);
-            if (attempt != NULL) {
-                attempt->upstream = NULL;
-                attempt_not_connected(attempt, error);
-            }
-            return;
-        }
-        if ((events & EPOLLOUT) == 0) {
+        if (!connects(upstream, events)) {
             return;
         }
         dialing_remove(upstream);
@@ -328,7 +410,7 @@ fail:;
 }
 
 /* A pooled connection may have been closed by its peer a moment ago, with the event still to come. */
-static bool alive(const struct upstream *upstream)
+static bool alive(struct upstream *upstream)
 {
     return wire_peek(&upstream->wire) == WIRE_QUIET;
 }
@@ -495,7 +577,7 @@ void upstream_put(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
     upstream->attempt = NULL;
-    if (wire_ended(&upstream->wire) || host->users == 0 || host->worker->closing ||
+    if (wire_ended(&upstream->wire) || wire_left(&upstream->wire) || host->users == 0 || host->worker->closing ||
         host->idle_count >= host->pool.max_idle) {
         upstream_close(upstream);
         return;
@@ -536,7 +618,7 @@ void upstream_own(struct upstream *upstream, struct client *client)
 {
     struct upstream_host *host = upstream->host;
     upstream->attempt = NULL;
-    if (wire_ended(&upstream->wire) || host->users == 0 || host->worker->closing) {
+    if (wire_ended(&upstream->wire) || wire_left(&upstream->wire) || host->users == 0 || host->worker->closing) {
         upstream_close(upstream);
         return;
     }

@@ -2,13 +2,13 @@
 #ifndef BECALM_PROXY_UPSTREAM_H
 #define BECALM_PROXY_UPSTREAM_H
 
-/* Connections to hosts, kept and used again. Each worker has its own, by address, across snapshots. At most so many
- * per host, and at most UPSTREAM_CONNECTING being made at once: a host that comes back is not trampled by its friends.
- * Who finds none free waits for one, as long as its attempt may take. */
+/* Connections to hosts, kept and used again. Each worker has its own, by address and TLS, across snapshots. At most so
+ * many per host, and at most UPSTREAM_CONNECTING being made at once: a host that comes back is not trampled by its
+ * friends. Who finds none free waits for one, as long as its attempt may take. */
 
 #include "loop/address.h"
 #include "loop/loop.h"
-#include "wire/wire.h"
+#include "wire/wire_tls.h"
 
 #define UPSTREAM_CONNECTING 16u
 #define UPSTREAM_USUAL      1024u /* idle ones that are kept where the policy does not say how many there may be */
@@ -52,13 +52,14 @@ struct upstream_pool {
     becalm_ns idle;
 };
 
-/* One address. */
+/* One address, and how it is spoken to. */
 struct upstream_host {
     struct upstream_host *next;
     struct worker *worker;
     union address_socket address;
-    uint32_t users; /* views that name it; without any it goes with its last connection */
-    uint32_t count; /* connections */
+    struct wire_host *tls; /* NULL: plain */
+    uint32_t users;        /* views that name it; without any it goes with its last connection */
+    uint32_t count;        /* connections */
     uint32_t connecting;
     struct upstream_pool pool;
     struct upstream_list idle;
@@ -74,7 +75,13 @@ struct upstream_host {
     becalm_ns rule_at;
 };
 
-struct upstream_host *upstream_host_use(struct worker *, const union address_socket *, const struct upstream_pool *);
+/* Where a host is, and what is spoken there. */
+struct upstream_place {
+    const union address_socket *address;
+    struct tls_context *tls; /* NULL: plain */
+    const char *name;        /* with TLS: that its certificate must have */
+};
+struct upstream_host *upstream_host_use(struct worker *, const struct upstream_place *, const struct upstream_pool *);
 void upstream_host_drop(struct upstream_host *);
 
 enum upstream_result {

@@ -53,6 +53,32 @@ static struct upstream_pool pool_of(const struct worker *worker, const struct be
     };
 }
 
+/* The name that the certificate of a host must have: what `serverName` says, else the host's own, without its port; a
+ * Unix socket has none, and goes by the service's. */
+static const char *server_name(const struct becalm_service *service, const char *host, char name[256])
+{
+    const char *end = strrchr(host, ':');
+    bool bracket = host[0] == '[';
+    if (service->tls.server_name != NULL || end == NULL || strncmp(host, "unix:/", 6) == 0) {
+        return service->tls.server_name != NULL ? service->tls.server_name : service->name;
+    }
+    snprintf(name, 256, "%.*s", (int)(end - host) - 2 * bracket, host + bracket);
+    return name;
+}
+
+static struct upstream_host *host_use(struct worker *worker, const struct snapshot *snapshot, uint32_t service,
+                                      uint32_t host, const struct upstream_pool *pool)
+{
+    char name[256];
+    const struct snapshot_host *at = &snapshot->service[service].host[host];
+    struct upstream_place place = {
+        .address = &at->address,
+        .tls = snapshot->tls == NULL ? NULL : snapshot->tls->service[service],
+        .name = server_name(snapshot->service[service].service, at->name, name),
+    };
+    return upstream_host_use(worker, &place, pool);
+}
+
 /* Takes over one use of the snapshot. NULL: no memory. */
 static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
 {
@@ -80,7 +106,7 @@ static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
         view->first_host[i] = hosts;
         for (uint32_t h = 0; h < service->host_count; h++, hosts++) {
             if (service->host[h].known) {
-                view->host[hosts] = upstream_host_use(worker, &service->host[h].address, &pool);
+                view->host[hosts] = host_use(worker, snapshot, i, h, &pool);
             }
         }
     }
@@ -349,6 +375,7 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
     worker->loop.epoll_fd = worker->loop.wake.fd = -1;
     crowd_init(&worker->crowd);
     worker->shrink.run = buffered_task;
+    worker->sealed.counts = &gateway->tls;
     int rc = loop_init(&worker->loop, woken);
     if (rc != 0) {
         return rc;
@@ -412,4 +439,5 @@ void worker_free(struct worker *worker)
     decisions_free(&worker->decisions);
     free(worker->in);
     free(worker->out);
+    wire_room_free(&worker->sealed);
 }

@@ -69,7 +69,8 @@ struct worker {
     struct decisions decisions;
     char *in;
     char *out;
-    struct head head; /* of the message that is being read */
+    struct wire_room sealed; /* bytes of TLS */
+    struct head head;        /* of the message that is being read */
     struct upstream_host *hosts;
     struct listener *listeners;
     struct client *clients;

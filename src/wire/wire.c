@@ -13,14 +13,14 @@ static bool later(void)
 ssize_t wire__read_again(struct wire *wire, char *into, size_t size, ssize_t got)
 {
     if (got < 0 && errno == EINTR) {
-        return wire_read(wire, into, size);
+        return wire_read_plain(wire, into, size);
     }
     wire->source.readable = false;
     wire->source.ended |= got == 0;
     return got == 0 ? WIRE_END : later() ? WIRE_LATER : WIRE_BROKEN;
 }
 
-ssize_t wire_send(struct wire *wire, struct iovec *part, int count)
+ssize_t wire_send_plain(struct wire *wire, struct iovec *part, int count)
 {
     struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
     ssize_t sent;
@@ -30,11 +30,16 @@ ssize_t wire_send(struct wire *wire, struct iovec *part, int count)
     return sent >= 0 ? sent : later() ? 0 : WIRE_BROKEN;
 }
 
+ssize_t wire_send(struct wire *wire, struct iovec *part, int count)
+{
+    return wire->tls == NULL ? wire_send_plain(wire, part, count) : wire__tls_send(wire, part, count);
+}
+
 /* Sends what waits. */
-static ssize_t flush(struct wire *wire)
+ssize_t wire_flush_plain(struct wire *wire)
 {
     struct bytes *out = &wire->out;
-    ssize_t sent = wire_send(wire, &(struct iovec){out->at + out->from, bytes_left(out)}, 1);
+    ssize_t sent = wire_send_plain(wire, &(struct iovec){out->at + out->from, bytes_left(out)}, 1);
     if (sent > 0) {
         out->from += (uint32_t)sent;
     }
@@ -59,14 +64,17 @@ ssize_t wire_write(struct wire *wire, struct iovec *part, int count)
 {
     ssize_t flushed = 0;
     ssize_t sent = 0;
+    if (wire->tls != NULL) {
+        return wire__tls_write(wire, part, count);
+    }
     if (wire_blocked(wire)) {
-        flushed = flush(wire);
+        flushed = wire_flush_plain(wire);
         if (flushed < 0) {
             return flushed;
         }
     }
     if (count > 0 && !wire_blocked(wire)) {
-        sent = wire_send(wire, part, count);
+        sent = wire_send_plain(wire, part, count);
         if (sent < 0) {
             return sent;
         }
@@ -81,20 +89,31 @@ ssize_t wire_write(struct wire *wire, struct iovec *part, int count)
     return flushed + sent;
 }
 
-enum wire_sight wire_peek(const struct wire *wire)
+enum wire_sight wire_peek_plain(const struct wire *wire)
 {
     char byte;
     ssize_t got = recv(wire->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return got > 0 ? WIRE_SPEAKS : got < 0 && later() ? WIRE_QUIET : WIRE_GONE;
 }
 
+enum wire_sight wire_peek(struct wire *wire)
+{
+    return wire->tls == NULL ? wire_peek_plain(wire) : wire__tls_peek(wire);
+}
+
 void wire_shut(struct wire *wire)
 {
+    if (wire->tls != NULL) {
+        wire__tls_shut(wire);
+    }
     shutdown(wire->source.fd, SHUT_WR);
 }
 
 void wire_reset(struct wire *wire)
 {
+    if (wire->tls != NULL) {
+        wire__tls_reset(wire);
+    }
     struct linger now = {.l_onoff = 1, .l_linger = 0};
     setsockopt(wire->source.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }

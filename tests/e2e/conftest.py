@@ -21,6 +21,7 @@ ROOT = HERE.parents[1]
 PROGRAM = os.environ.get("BECALM", str(ROOT / "build/dev/becalm"))
 sys.path.insert(0, str(HERE))
 
+from certs import Authority  # noqa: E402
 from host import Host, wait_until  # noqa: E402
 from wire import Wire, ask  # noqa: E402
 
@@ -82,9 +83,11 @@ class Gateway:
         listen="127.0.0.1",
         handed=(),
         dumpable=None,
+        tls=None,
     ):
         """listen, admin: on which IP address, with a port of its own; None: as the policy says. handed: listening
-        sockets that it gets by LISTEN_FDS. dumpable: None says that a test which is not root may look at it."""
+        sockets that it gets by LISTEN_FDS. dumpable: None says that a test which is not root may look at it. tls: what stands behind
+        `tls:` of its listener."""
         self.folder = folder
         self.path = folder / "becalm.yaml"
         self.path.write_text(policy)
@@ -95,6 +98,7 @@ class Gateway:
         self.options = ["--dumpable"] if (os.geteuid() != 0 if dumpable is None else dumpable) else []
         self.admin_ip = admin
         self.listen_ip = listen
+        self.tls = tls
         self.handed = [each.fileno() for each in handed]
         if handed:
             self.wrapper += [sys.executable, "-c", HAND_OVER, ",".join(map(str, self.handed))]
@@ -110,7 +114,8 @@ class Gateway:
         self.port, self.admin = free_port(), free_port()
         fixed = [f"workers={self.workers}", f"drain.delay={self.delay}"]
         if self.listen_ip is not None:
-            fixed.append(f"listen={self.listen_ip}:{self.port}")
+            address = f"{self.listen_ip}:{self.port}"
+            fixed.append(f"listen={address if self.tls is None else f'{{address: {address}, tls: {self.tls}}}'}")
         if self.admin_ip is not None:
             fixed.append(f"admin={self.admin_ip}:{self.admin}")
         command = [*self.wrapper, PROGRAM, "proxy", *self.options]
@@ -265,6 +270,12 @@ def gateway(tmp_path):
             problems.append(problem)
     if problems:
         raise problems[0]
+
+
+@pytest.fixture
+def authority(tmp_path):
+    """An authority that signs certificates."""
+    return Authority(tmp_path / "authority")
 
 
 @pytest.fixture

@@ -71,7 +71,9 @@ class Host:
     """Listens on a port of 127.0.0.1. on(path, reply...) says what to do: the last reply is repeated; a function gets
     the request and returns a reply. `requests` are those whose head has come, in their order."""
 
-    def __init__(self, port=0):
+    def __init__(self, port=0, tls=None):
+        """tls: an ssl.SSLContext of a server; None: plain."""
+        self.tls = tls
         self.port = port
         self.requests = []
         self.connections = 0
@@ -133,7 +135,9 @@ class Host:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(20)
 
     async def _start(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024, reuse_address=True)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, backlog=1024, reuse_address=True, ssl=self.tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self):
@@ -179,6 +183,7 @@ class Host:
         """One request and its answer. Returns what came behind it; None: the connection is over."""
         request = Message()
         request.connection = self.connections
+        request.tls = writer.get_extra_info("ssl_object")
         request.peer = writer.get_extra_info("peername")[1]  # the connection that it came on, by its port
         rest = request.feed(rest)
         while not request.head_ended:

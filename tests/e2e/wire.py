@@ -11,8 +11,8 @@ PATIENCE = 30  # seconds; sanitizers are slow
 
 
 class Wire:
-    def __init__(self, address, source=None, receive_buffer=None):
-        """address: a port of 127.0.0.1, or a path."""
+    def __init__(self, address, source=None, receive_buffer=None, tls=None, name=None, session=None):
+        """address: a port of 127.0.0.1, or a path. tls: an ssl.SSLContext; name: the server's, in SNI."""
         local = isinstance(address, str)
         self.socket = socket.socket(socket.AF_UNIX if local else socket.AF_INET, socket.SOCK_STREAM)
         self.socket.settimeout(PATIENCE)
@@ -23,6 +23,12 @@ class Wire:
         self.socket.connect(address if local else ("127.0.0.1", address))
         if not local:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            try:
+                self.socket = tls.wrap_socket(self.socket, server_hostname=name, session=session)
+            except BaseException:
+                self.socket.close()
+                raise
         self.rest = b""
 
     def __enter__(self):
@@ -76,7 +82,7 @@ class Wire:
         self.socket.close()
 
 
-def ask(port, method="GET", path="/", source=None, **more):
+def ask(port, method="GET", path="/", source=None, tls=None, name=None, **more):
     """One request on a connection of its own."""
-    with Wire(port, source=source) as wire:
+    with Wire(port, source=source, tls=tls, name=name) as wire:
         return wire.ask(method, path, **more)

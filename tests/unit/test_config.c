@@ -300,11 +300,67 @@ static void test_config__what_contradicts_itself_is_refused(void **state)
 static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void **state)
 {
     (void)state;
-    check_refused("tls: {}\n", "policy.yaml:1:6: error: tls: TLS is not there yet; take the key out [not-yet]\n");
+    check_refused("listen: [{address: '127.0.0.1:1', protocols: [h2]}]\n",
+                  "policy.yaml:1:47: error: protocols: HTTP/2 is not there yet; write protocols: [h1], or take the key "
+                  "out [not-yet]\n");
     check_refused(
         "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
         "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis is not there "
         "yet, but in becalm sim; take the key out [not-yet]\n");
+}
+
+static void test_config__tls_of_listeners_and_hosts_is_read_with_its_lines(void **state)
+{
+    (void)state;
+    struct becalm_config *config = NULL;
+    memset(&diags, 0, sizeof diags);
+    const char *text = "listen:\n"
+                       "  - 127.0.0.1:1\n"
+                       "  - address: 127.0.0.1:2\n"
+                       "    tls: {certificates: [{cert: a.pem, key: /k/a.key}], clientCa: ca.pem, minVersion: 1.3}\n"
+                       "services:\n"
+                       "  a: {hosts: ['https://a.test', 'https://[::1]', 'https://b.test:8443']}\n"
+                       "  b: {hosts: ['b.test:1'], tls: {serverName: c.test, verify: none}}\n"
+                       "  c.test: {tls: {ca: ca.pem}}\n";
+    assert_int_equal(becalm_config_parse(&config, "/etc/p.yaml", text, strlen(text), NULL, &diags), 0);
+    const struct becalm_settings *settings = becalm_config_settings(config);
+    assert_int_equal(settings->listener_count, 2);
+    assert_false(settings->listeners[0].tls);
+    const struct becalm_listener *listener = &settings->listeners[1];
+    assert_true(listener->tls);
+    check_eq_str(settings->listen[1], "127.0.0.1:2");
+    check_eq_str(listener->certificates[0].cert.path, "/etc/a.pem"); /* beside the policy */
+    assert_int_equal(listener->certificates[0].cert.line, 4);
+    assert_int_equal(listener->certificates[0].cert.column, 33);
+    check_eq_str(listener->certificates[0].key.path, "/k/a.key");
+    assert_int_equal(listener->client_auth, BECALM_CLIENT_AUTH_REQUIRED); /* by clientCa alone */
+    assert_int_equal(listener->min_version, BECALM_TLS_1_3);
+    const struct becalm_service *service = becalm_config_find(config, "a");
+    assert_true(service->tls.enabled);
+    assert_int_equal(service->tls.verify, BECALM_TLS_VERIFY_FULL);
+    check_eq_str(service->hosts[0], "a.test:443");
+    check_eq_str(service->hosts[1], "[::1]:443");
+    check_eq_str(service->hosts[2], "b.test:8443");
+    assert_int_equal(becalm_config_find(config, "b")->tls.verify, BECALM_TLS_VERIFY_NONE);
+    check_eq_str(diags.diag[0].code, "tls-unverified");
+    check_eq_str(becalm_config_find(config, "c.test")->hosts[0], "c.test:443");
+    becalm_config_free(config);
+}
+
+static void test_config__tls_that_contradicts_itself_is_refused(void **state)
+{
+    (void)state;
+    check_refused("listen: [{address: '127.0.0.1:1', tls: {}}]\n",
+                  "policy.yaml:1:40: error: tls needs a certificate; write tls: {certificates: [{cert: FILE, key: "
+                  "FILE}]} [missing]\n");
+    check_refused("services: {a: {hosts: ['https://a.test', 'a.test:80']}}\n",
+                  "policy.yaml:1:42: error: hosts: \"a.test:80\" is without TLS and others of a are with it; write "
+                  "https:// before all, or make two services [conflict]\n");
+    check_refused("services: {a: {hosts: ['a.test:80'], tls: {cert: x}}}\n",
+                  "policy.yaml:1:50: error: a: tls.cert and tls.key belong together; write both, or none [missing]\n");
+    check_refused("services: {a: {hosts: ['https://a.test/path']}}\n",
+                  "policy.yaml:1:24: error: hosts: \"https://a.test/path\" is not an address; write host:port, "
+                  "[ipv6]:port, unix:/path, or https://host for TLS [wrong-type]\n");
 }
 
 static void redis_explained(const char *key, const char *value, struct becalm_origin origin, const char *sentence,
@@ -543,6 +599,8 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__errors_come_in_the_order_of_the_file),
              cmocka_unit_test(test_config__what_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
+             cmocka_unit_test(test_config__tls_of_listeners_and_hosts_is_read_with_its_lines),
+             cmocka_unit_test(test_config__tls_that_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out),
              cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),
              cmocka_unit_test(test_config__the_admin_address_may_be_none),

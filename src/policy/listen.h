@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_LISTEN_H
+#define BECALM_POLICY_LISTEN_H
+
+/* What stands in `listen` and `admin`: an address, or a mapping with an address and what is spoken there; and `hosts`
+ * and `tls` of a service. All return false for what was reported, or without memory. */
+
+#include "apply.h"
+
+bool listen_load(struct loader *, struct becalm_settings *, const struct yaml_node *);
+bool listen_load_admin(struct loader *, struct becalm_settings *, const struct yaml_node *);
+bool listen_load_certificates(struct loader *, struct becalm_listener *, const struct yaml_node *);
+bool listen_load_protocols(struct loader *, struct becalm_listener *, const struct yaml_node *);
+
+/* Takes https:// off the hosts, settles `tls` of the service and checks it. `node` is the service's mapping. False: no
+ * memory. */
+bool listen_settle_hosts(struct loader *, struct becalm_service *, const struct yaml_node *node);
+
+#endif

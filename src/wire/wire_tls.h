@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_WIRE_WIRE_TLS_H
+#define BECALM_WIRE_WIRE_TLS_H
+
+/* TLS below a wire. A wire that has it reads and writes as a plain one does: the sealed bytes are in buffers that all
+ * wires of a thread share, so one read and one write of the socket serve many records, and an idle connection has no
+ * buffer of its own. */
+
+#include "tls/tls_context.h"
+#include "tls/tls_count.h"
+#include "wire.h"
+
+struct x509_st; /* OpenSSL's X509 */
+
+/* A thread's buffers for sealed bytes. All zeroes but `counts`: they are made when the first wire needs them. */
+struct wire_room {
+    char *in;
+    char *out;
+    size_t out_length;
+    char *plain; /* small pieces are joined here before they are sealed */
+    struct tls_counts *counts;
+};
+void wire_room_free(struct wire_room *);
+
+/* What the connections to one host have in common; belongs to one thread. */
+struct wire_host {
+    uint32_t users;
+    struct tls_context *context;
+    char *name;                     /* that its certificate must have */
+    struct ssl_session_st *session; /* the latest, to be offered again; NULL: none */
+};
+struct wire_host *wire_host_make(struct tls_context *, const char *name); /* NULL: no memory */
+void wire_host_drop(struct wire_host *);
+
+/* Turns a connected wire into one with TLS, before the first byte: we are the server, or the client. False: no memory.
+ */
+bool wire_tls_accept(struct wire *, struct tls_context *, struct wire_room *);
+bool wire_tls_connect(struct wire *, struct wire_host *, struct wire_room *);
+
+/* Goes on with the handshake, as far as the socket gives and takes. A server's is done by wire_read(), too. */
+enum wire_shake {
+    WIRE_SHAKEN,
+    WIRE_SHAKING,
+    WIRE_UNSHAKEN, /* one side does not want the other */
+    WIRE_LOST      /* the connection broke, and nobody said why */
+};
+enum wire_shake wire_shake(struct wire *);
+
+/* Nobody waits for its handshake any longer. */
+void wire_shake_late(struct wire *);
+
+/* Why the handshake failed, as a sentence without a full stop; never NULL. */
+const char *wire_shake_why(const struct wire *);
+
+/* The peer's certificate, which was verified; NULL: it has shown none. Free it with X509_free(). */
+struct x509_st *wire_peer_certificate(const struct wire *);
+
+#endif

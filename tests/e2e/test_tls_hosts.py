@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""TLS towards hosts: verification, names, sessions, and what a failed handshake is."""
+
+import socket
+import ssl
+
+import pytest
+from certs import Authority
+from conftest import policy_of, wait_until
+from host import Reply, Tunnel
+from wire import Wire
+
+V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+
+
+def hosts_of(these, more, rules="", scheme=""):
+    """A policy for hosts with TLS; more: what stands in `tls:`."""
+    return policy_of(these, "", f"tls: {{{more}}}\n{rules}") if not scheme else policy_of(these, "", rules)
+
+
+def handshakes(gateway, result):
+    return gateway.metric("becalm_tls_handshakes_total", side="hosts", result=result)
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_tls_hosts__bodies_of_all_sizes_pass_both_ways(gateway, host, authority, version):
+    this = host(tls=authority.issue().server(minimum_version=version, maximum_version=version))
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}"))
+    with edge.wire() as wire:
+        for size in (0, 1, 4096, 16384, 16385, 65536, 300_000, 1_000_000):
+            body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+            this.on("/", Reply(body=body), Reply(body=body, chunked=True))
+            for _ in range(2):
+                assert wire.ask("POST", body=body).body == body
+            assert this.got()[-1].body == body
+    assert this.connections == 1
+    assert this.got()[0].tls.version() == {V12: "TLSv1.2", V13: "TLSv1.3"}[version]
+    assert this.got()[0].tls.selected_alpn_protocol() is None  # this host knows none
+    assert handshakes(edge, "full") == 1
+
+
+def test_tls_hosts__the_host_hears_its_name_and_our_protocol(gateway, host, authority):
+    heard = []
+    context = authority.issue("orders.test", ["DNS:orders.test"]).server()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    context.sni_callback = lambda _, name, __: heard.append(name)
+    this = host(tls=context)
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}, serverName: orders.test"))
+    assert edge.ask().status == 200
+    assert heard == ["orders.test"] and this.got()[0].tls.selected_alpn_protocol() == "http/1.1"
+
+
+def test_tls_hosts__a_host_is_verified_by_the_name_that_it_is_called_by(gateway, host, authority):
+    """localhost by its name, with SNI; 127.0.0.1 by its address, without."""
+    heard = []
+    context = authority.issue("x", ["DNS:localhost"]).server()
+    context.sni_callback = lambda _, name, __: heard.append(name)
+    this = host(tls=context)
+    rules = "    match: {prefix: /}\n"
+    edge = gateway(
+        f"services:\n  a:\n    hosts: ['https://localhost:{this.port}']\n    tls: {{ca: {authority.cert}}}\n{rules}"
+    )
+    wait_until(lambda: edge.ask().status == 200)  # as soon as the name is known
+    assert heard[-1] == "localhost"
+    other = gateway(f"services:\n  a:\n    hosts: ['https://{this.address}']\n    tls: {{ca: {authority.cert}}}\n{rules}")
+    answer = other.ask()
+    assert answer.status == 502 and answer.get("proxy-status").startswith("becalm; error=tls_protocol_error")
+    assert heard[-1] is None
+    assert handshakes(other, "bad_certificate") == 1
+    wait_until(lambda: other.log_lines("IP address mismatch"))
+
+
+@pytest.mark.parametrize("fault", ["authority", "name", "expired"])
+def test_tls_hosts__whoever_is_not_the_host_gets_no_request(gateway, host, authority, tmp_path, fault):
+    stranger = Authority(tmp_path / "stranger", "somebody else")
+    shown = {
+        "authority": lambda: stranger.issue(),
+        "name": lambda: authority.issue("b.test", ["DNS:b.test"]),
+        "expired": lambda: authority.issue(days=-1),
+    }[fault]()
+    this = host(tls=shown.server())
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}, serverName: a.test", "maxRetries: 3\n"))
+    for _ in range(2):
+        answer = edge.ask()
+        assert answer.status == 502
+        assert answer.get("proxy-status").startswith("becalm; error=tls_protocol_error")
+    assert this.requests == []
+    assert handshakes(edge, "bad_certificate") == 2  # never retried
+
+
+def test_tls_hosts__without_ca_the_systems_authorities_are_believed_and_no_others(gateway, host, authority):
+    this = host(tls=authority.issue().server())
+    policy = hosts_of([this], "serverName: a.test")
+    assert gateway(policy).ask().status == 502
+    assert gateway(policy, env={"SSL_CERT_FILE": str(authority.cert)}).ask().status == 200
+
+
+def test_tls_hosts__verify_none_believes_everybody_and_is_called_out(gateway, host, authority):
+    this = host(tls=authority.issue("b.test", ["DNS:b.test"]).server())
+    edge = gateway(hosts_of([this], "verify: none"))
+    assert edge.ask().status == 200
+    assert len(edge.log_lines("[tls-unverified]")) == 1
+
+
+def test_tls_hosts__a_host_that_asks_who_we_are_is_told(gateway, host, authority):
+    ours = authority.issue("becalm", ["URI:spiffe://test/becalm"])
+    for version in (V12, V13):
+        context = authority.issue().server(client_ca=authority.cert, minimum_version=version, maximum_version=version)
+        this = host(tls=context)
+        edge = gateway(hosts_of([this], f"ca: {authority.cert}, cert: {ours.cert}, key: {ours.key}"))
+        assert edge.ask().status == 200
+        assert ("URI", "spiffe://test/becalm") in this.got()[0].tls.getpeercert()["subjectAltName"]
+        silent = gateway(hosts_of([this], f"ca: {authority.cert}", "attemptTimeout: 2s\n"))
+        assert silent.ask().status in (502, 504)
+        assert this.count() == 1
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_tls_hosts__the_latest_session_is_offered_again(gateway, host, authority, version):
+    this = host(tls=authority.issue().server(minimum_version=version, maximum_version=version))
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}"))
+    this.on("/", Reply(fields={"Connection": "close"}, end="close"))
+    for _ in range(5):
+        assert edge.ask().status == 200
+    assert this.connections == 5
+    assert handshakes(edge, "full") == 1 and handshakes(edge, "resumed") == 4
+
+
+def test_tls_hosts__tickets_that_come_later_do_not_close_an_idle_connection(gateway, host, authority):
+    """TLS 1.3's tickets may come when nobody reads, and are nothing that nobody asked for."""
+    this = host(tls=authority.issue().server(minimum_version=V13, num_tickets=8))
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}"))
+    for _ in range(20):
+        assert edge.ask().status == 200
+        assert edge.ask("POST", body=b"careful").status == 200
+    assert this.connections == 1
+
+
+def test_tls_hosts__words_that_nobody_asked_for_close_an_idle_connection(gateway, host, authority):
+    this = host(tls=authority.issue().server())
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}"))
+    assert edge.ask().status == 200
+    this.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    wait_until(lambda: this.open == 0)
+    assert edge.ask().status == 200
+    assert this.connections == 2
+
+
+def test_tls_hosts__a_pooled_connection_that_died_costs_nobody_an_error(gateway, host, authority):
+    this = host(tls=authority.issue().server())
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}"))
+    for _ in range(5):
+        assert edge.ask().status == 200
+        this.drop_idle()
+        assert edge.ask("POST", body=b"x").status == 200
+
+
+def test_tls_hosts__an_answer_without_length_is_whole_only_with_tls_own_end(gateway, authority):
+    """A FIN can come from anybody on the way; close_notify can't."""
+    context = authority.issue().server()
+    for polite in (True, False):
+        listener = socket.create_server(("127.0.0.1", 0))
+        edge = gateway(
+            f"services:\n  a:\n    hosts: ['https://127.0.0.1:{listener.getsockname()[1]}']\n"
+            f"    tls: {{ca: {authority.cert}}}\n    match: {{prefix: /}}\n"
+        )
+        with edge.wire() as wire, listener:
+            wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            listener.settimeout(30)
+            there = context.wrap_socket(listener.accept()[0], server_side=True)
+            there.recv(4096)
+            there.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf of")
+            wire.socket.recv(1, socket.MSG_PEEK)
+            if polite:
+                there.settimeout(5)
+                try:
+                    there = there.unwrap()
+                except (TimeoutError, OSError):
+                    pass
+                there.close()
+                assert wire.answer().body == b"half of"
+            else:
+                there.detach_from = socket.socket(fileno=there.detach())
+                there.detach_from.close()
+                with pytest.raises((EOFError, ConnectionResetError)):
+                    wire.answer()
+
+
+def test_tls_hosts__a_silent_host_is_left_after_the_connect_timeout(gateway):
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    edge = gateway(
+        f"services:\n  a:\n    hosts: ['https://127.0.0.1:{port}']\n    match: {{prefix: /}}\n"
+        "    connectTimeout: 200ms\n    attemptTimeout: 30s\n    maxRetries: 1\n"
+    )
+    with listener:
+        answer = edge.ask()
+    assert answer.status == 504 and "connection_timeout" in answer.get("proxy-status")
+    assert handshakes(edge, "timeout") == 2  # never sent, so it was tried again
+
+
+def test_tls_hosts__a_host_that_goes_away_in_the_handshake_is_called_again(gateway, host, authority):
+    """Nobody said anything against us: it restarts, or so."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(30)
+    edge = gateway(
+        f"services:\n  a:\n    hosts: ['https://127.0.0.1:{listener.getsockname()[1]}']\n    match: {{prefix: /}}\n"
+        f"    tls: {{ca: {authority.cert}}}\n    maxRetries: 1\n"
+    )
+    context = authority.issue().server()
+    with listener, edge.wire() as wire:
+        wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        first = listener.accept()[0]
+        first.recv(100)
+        first.close()
+        with context.wrap_socket(listener.accept()[0], server_side=True) as second:
+            second.recv(4096)
+            second.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            assert wire.answer().body == b"ok"
+    assert handshakes(edge, "closed") == 1
+
+
+def test_tls_hosts__a_plain_host_behind_https_is_a_failure_of_tls(gateway):
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(30)
+    edge = gateway(
+        f"services:\n  a:\n    hosts: ['https://127.0.0.1:{listener.getsockname()[1]}']\n    match: {{prefix: /}}\n"
+    )
+    with listener, edge.wire() as wire:
+        wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        there = listener.accept()[0]
+        there.recv(4096)
+        there.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        assert wire.answer().status == 502
+        there.close()
+    assert handshakes(edge, "plain") == 1
+
+
+def test_tls_hosts__a_websocket_passes_between_two_sides_with_tls(gateway, host, authority):
+    this = host(tls=authority.issue().server())
+    this.on("/ws", Tunnel())
+    shown = authority.issue()
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}"), tls=shown.tls)
+    upgrade = b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    with Wire(edge.port, tls=authority.client(), name="a.test") as wire:
+        wire.send(upgrade)
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += wire.socket.recv(1)
+        assert head.startswith(b"HTTP/1.1 101")
+        frame = b"\x82\xfe\x27\x10" + b"\0\0\0\0" + b"q" * 10_000
+        for _ in range(20):
+            wire.send(frame)
+            back = b""
+            while len(back) < len(frame):
+                back += wire.socket.recv(65536)
+            assert back == frame
