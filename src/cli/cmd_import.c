@@ -175,6 +175,7 @@ const struct cli_command cmd_import = {
                "  nginx         nginx.conf, with the files that it includes\n"
                "  ingress-nginx Ingress with its annotations, the controller's ConfigMap\n"
                "  haproxy       haproxy.cfg\n"
+               "  linkerd       ServiceProfile, Service with annotations\n"
                "  resilience4j  Spring's application.yml or application.properties\n\n"
                "What has no equal in Becalm is told on standard error and in a comment of the\n"
                "policy: a warning, if requests go elsewhere or are called in another way, else\n"

@@ -53,6 +53,6 @@ struct dialect {
 };
 
 extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api, dialect_nginx,
-    dialect_haproxy, dialect_ingress_nginx, dialect_resilience4j;
+    dialect_haproxy, dialect_ingress_nginx, dialect_resilience4j, dialect_linkerd;
 
 #endif

@@ -3,6 +3,7 @@
  * BackendTrafficPolicy (GEP-3388). A backend becomes a service and a rule that leads to it an endpoint. */
 #include "../value.h"
 #include "dialect.h"
+#include "linkerd.h"
 #include "route.h"
 
 #include <string.h>
@@ -15,6 +16,7 @@
 
 struct gateway {
     struct source *s;
+    const struct yaml_node *object; /* that is being read */
 };
 
 /* ---- what a rule says about its calls ---- */
@@ -264,6 +266,7 @@ static void rule_read(struct gateway *in, const struct yaml_node *rule, const st
         route_add_match(s, out, &m, &from);
     }
     rule_calls(s, route_rules(out), rule);
+    linkerd_annotations(s, route_rules(out), in->object);
 }
 
 static void route_read(struct gateway *in, const struct yaml_node *spec)
@@ -382,6 +385,7 @@ static void object_read(struct gateway *in, const struct object *from)
     }
     if (strcmp(kind, "HTTPRoute") == 0 || strcmp(kind, "GRPCRoute") == 0 ||
         (kind[0] == '\0' && source_get(spec, "rules") != NULL)) {
+        in->object = object;
         route_read(in, spec);
     } else if (strcmp(kind, "XBackendTrafficPolicy") == 0 || strcmp(kind, "BackendTrafficPolicy") == 0 ||
                (kind[0] == '\0' && source_get(spec, "targetRefs") != NULL)) {

@@ -11,9 +11,9 @@
 #define DOCUMENTS_MAX 10000u
 
 /* In the order in which they are asked whether an object is theirs. */
-static const struct dialect *const dialects[] = {&dialect_istio,         &dialect_gateway_api, &dialect_grpc,
-                                                 &dialect_envoy,         &dialect_haproxy,     &dialect_nginx,
-                                                 &dialect_ingress_nginx, &dialect_resilience4j};
+static const struct dialect *const dialects[] = {&dialect_istio,         &dialect_gateway_api,  &dialect_grpc,
+                                                 &dialect_envoy,         &dialect_haproxy,      &dialect_nginx,
+                                                 &dialect_ingress_nginx, &dialect_resilience4j, &dialect_linkerd};
 
 #define DIALECTS (sizeof dialects / sizeof *dialects)
 
