@@ -4,7 +4,10 @@
 
 /* One request of a client and its answer: the host of one becalm_call. The engine says what to do; this does it.
  *
- *   exchange.c          events in, actions out; beginning and end
+ *   exchange_open.c     a request has come: where it goes, and what is refused at once
+ *   exchange_body.c     its body
+ *   exchange.c          events in, actions out; memory, and the end
+ *   exchange_log.c      what is written down about it
  *   exchange_request.c  what a client asked, and what is written to a host
  *   exchange_answer.c   what a host answered, and what is passed on
  *   attempt.c           one attempt on a connection
@@ -251,6 +254,23 @@ void exchange_attempt_ended(struct exchange *, uint32_t slot, const struct becal
 void exchange_discard(struct exchange *, bool keep);            /* before there is a call: it is answered */
 void exchange_log(const struct exchange *, const char *reason); /* its line in the access log */
 void exchange_log_broken(const struct exchange *, struct upstream_host *, const char *rule);
+
+/* What the files of the exchange share: its memory, with the stream that asks, or NULL; the writer of its phase. */
+struct exchange *exchange_make(struct worker *, struct client_stream *);
+void exchange_free(struct exchange *);
+void exchange_enter(struct exchange *, enum exchange_phase);
+
+/* exchange_open.c: the request is here, with all of its body: its key is looked up, and the call begins. */
+void exchange_asked(struct exchange *);
+void exchange_begin(struct exchange *); /* the call, also before all of the body is here */
+/* An answer of our own, before there is a call. */
+void exchange_refuse(struct exchange *, uint32_t status, const char *error, const char *reason, const char *detail);
+
+void exchange_refuse_body(struct exchange *); /* as larger than maxBody */
+
+/* exchange_log.c */
+void exchange_log_end(struct exchange *); /* the call is over */
+void exchange_log_retry(struct exchange *, const struct becalm_action *);
 
 /* exchange_request.c */
 bool exchange_copy_request(struct exchange *, const struct head *);

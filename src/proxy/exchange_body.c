@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "exchange.h"
+
+#include "buffered.h"
+#include "gateway_shared.h"
+
+#define BODY_GRACE        (500 * BECALM_MS)   /* nothing is slow before */
+#define BODY_STEP_LONGEST (60 * BECALM_S)     /* for what is slow, where bodyTimeout is longer or none */
+#define STREAM_IDLE       (5 * 60 * BECALM_S) /* as Envoy's streams; servers send a comment every 15 s or so */
+
+/* May the body be kept in full? Counts it towards the gateway's total. */
+static bool reserve_body(struct exchange *exchange, size_t length)
+{
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    struct gateway *gateway = exchange->worker->gateway;
+    if (length > settings->replay_per_request) {
+        return false;
+    }
+    if (length <= exchange->body_reserved) {
+        return true;
+    }
+    uint64_t more = length - exchange->body_reserved;
+    if (atomic_fetch_add_explicit(&gateway->replay_bytes, more, memory_order_relaxed) + more > settings->replay_total) {
+        atomic_fetch_sub_explicit(&gateway->replay_bytes, more, memory_order_relaxed);
+        return false;
+    }
+    exchange->body_reserved = length;
+    return true;
+}
+
+void exchange_release_body(struct exchange *exchange)
+{
+    if (exchange->body_reserved > 0) {
+        atomic_fetch_sub_explicit(&exchange->worker->gateway->replay_bytes, exchange->body_reserved,
+                                  memory_order_relaxed);
+        exchange->body_reserved = 0;
+    }
+    exchange_drop_body(exchange);
+    bytes_free(&exchange->trailers);
+}
+
+void exchange_drop_body(struct exchange *exchange)
+{
+    buffered_changed(exchange->worker, exchange->body_buffered, 0);
+    exchange->body_buffered = 0;
+    bytes_free(&exchange->body);
+}
+
+uint64_t exchange_held(const struct exchange *exchange)
+{
+    uint64_t held = exchange->body_buffered + exchange->kept.bytes.size + exchange->stored.size;
+    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
+        const struct attempt *attempt = exchange->attempt[i];
+        held += attempt == NULL ? 0 : attempt_held(attempt);
+    }
+    return held;
+}
+
+/* A body that streams waits for its turn. False: there is no memory for that, and the request is refused. */
+static bool buffer_body(struct exchange *exchange)
+{
+    if (buffered_over(exchange->worker)) {
+        gateway_count_bound(exchange->worker->gateway, METRICS_BUFFERED_REFUSED);
+        exchange->wants_close = true;
+        exchange_refuse(exchange, 503, "proxy_internal_response", "buffered",
+                        "more is waiting in this gateway than maxBuffered allows");
+        return false;
+    }
+    exchange->body_buffered = exchange->body.size;
+    buffered_changed(exchange->worker, 0, exchange->body_buffered);
+    return true;
+}
+
+void exchange_refuse_body(struct exchange *exchange)
+{
+    exchange_refuse(exchange, 413, "http_request_error", "body_too_large",
+                    "the request's body is larger than maxBody allows");
+}
+
+bool exchange_wants_body(const struct exchange *exchange)
+{
+    if (exchange->request == REQUEST_WHOLE || exchange->phase == EXCHANGE_OVER) {
+        return false;
+    }
+    if (exchange->phase == EXCHANGE_OPEN) {
+        return true;
+    }
+    const struct attempt *attempt = exchange->attempt[0];
+    return exchange->body_streams && exchange->expect == NULL && attempt != NULL && attempt->state >= ATTEMPT_SENT &&
+           !attempt_blocked(attempt) && bytes_left(&exchange->body) == 0;
+}
+
+enum upload exchange_upload(const struct exchange *exchange)
+{
+    const struct attempt *attempt = exchange->attempt[0];
+    if (exchange->phase == EXCHANGE_OPEN || !exchange->body_streams || attempt == NULL || attempt->through ||
+        attempt->state < ATTEMPT_SENT) {
+        return UPLOAD_NONE;
+    }
+    return exchange_wants_body(exchange) ? UPLOAD_CLIENT : UPLOAD_HOST;
+}
+
+/* Awaited from the client: not held up by the host, nor answered before it was read. */
+static bool body_awaited(const struct exchange *exchange)
+{
+    return exchange->request != REQUEST_WHOLE && exchange->answer == ANSWER_NONE &&
+           (exchange->phase == EXCHANGE_OPEN || exchange_upload(exchange) == UPLOAD_CLIENT);
+}
+
+becalm_ns exchange_silence_or(becalm_ns written, becalm_ns usual, const struct becalm_settings *settings)
+{
+    return written > 0 ? written : becalm_ns_max(usual, settings->idle_timeout);
+}
+
+becalm_ns exchange_stream_idle(const struct becalm_settings *settings)
+{
+    return exchange_silence_or(settings->stream_idle_timeout, STREAM_IDLE, settings);
+}
+
+/* Until the answer's head the engine times the call; after it silence counts, on either side. */
+becalm_ns exchange_patience(const struct exchange *exchange)
+{
+    const struct becalm_settings *settings = exchange->worker->view->snapshot->settings;
+    if (exchange->passing != NULL && exchange->event_stream) {
+        return exchange_stream_idle(settings);
+    }
+    return exchange->passing != NULL || exchange_upload(exchange) != UPLOAD_NONE ? settings->idle_timeout
+                                                                                 : BECALM_NEVER;
+}
+
+bool exchange_stalled(struct exchange *exchange)
+{
+    if (exchange->passing != NULL) {
+        attempt_stalled(exchange->passing);
+        return true;
+    }
+    if (exchange_upload(exchange) == UPLOAD_HOST) {
+        attempt_stalled(exchange->attempt[0]);
+        return true;
+    }
+    return false;
+}
+
+becalm_ns exchange_body_due(const struct exchange *exchange)
+{
+    return body_awaited(exchange) ? becalm_ns_after(exchange->body_at, exchange->view->snapshot->settings->body_timeout)
+                                  : BECALM_NEVER;
+}
+
+bool exchange_body_slow(const struct exchange *exchange)
+{
+    becalm_ns step = becalm_ns_min(exchange->view->snapshot->settings->body_timeout, BODY_STEP_LONGEST);
+    becalm_ns age = becalm_ns_min(becalm_ns_since(exchange->worker->loop.now, exchange->body_at), step);
+    return body_awaited(exchange) && age >= BODY_GRACE && exchange->body_step * step < EXCHANGE_BODY_STEP * age;
+}
+
+void exchange_body_resumes(struct exchange *exchange)
+{
+    exchange->body_at = exchange->worker->loop.now;
+    exchange->body_step = 0;
+}
+
+static void body_came(struct exchange *exchange, uint64_t bytes)
+{
+    exchange->body_bytes += bytes;
+    uint64_t step = exchange->body_step + bytes;
+    if (step < EXCHANGE_BODY_STEP) {
+        exchange->body_step = (uint32_t)step;
+    } else {
+        exchange_body_resumes(exchange);
+    }
+}
+
+/* The client's body is malformed: nothing behind it can be told from it. */
+static void refuse_malformed(struct exchange *exchange, const char *what)
+{
+    exchange->wants_close = true;
+    if (exchange->phase != EXCHANGE_OPEN) {
+        exchange->stream->ops->cut(exchange->stream);
+    } else {
+        exchange_refuse(exchange, 400, "http_request_error", "bad_request", what);
+    }
+}
+
+/* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
+static const char *trailers_wrong(const struct exchange *exchange)
+{
+    return bytes_left(&exchange->trailers) == 0 ? NULL : exchange_trailers_wrong(&exchange->trailers);
+}
+
+void exchange_body_wrong(struct exchange *exchange, const char *what)
+{
+    refuse_malformed(exchange, what);
+}
+
+bool exchange_trailers(struct exchange *exchange, struct becalm_text piece)
+{
+    if (bytes_add(&exchange->trailers, piece.at, piece.length)) {
+        return true;
+    }
+    exchange->stream->ops->cut(exchange->stream);
+    return false;
+}
+
+bool exchange_body(struct exchange *exchange, struct becalm_text piece)
+{
+    body_came(exchange, piece.length);
+    if (exchange->body_bytes > exchange->view->snapshot->settings->max_body) {
+        exchange->wants_close = true;
+        if (exchange->phase != EXCHANGE_OPEN) {
+            exchange->stream->ops->cut(exchange->stream);
+        } else {
+            exchange_refuse_body(exchange);
+        }
+        return false;
+    }
+    if (bytes_add(&exchange->body, piece.at, piece.length)) {
+        return true;
+    }
+    exchange->stream->ops->cut(exchange->stream);
+    return false;
+}
+
+/* Before the call: is the body collected, does it stream, or is it too large for its key? */
+static bool collect_body(struct exchange *exchange)
+{
+    exchange->body_streams = !reserve_body(exchange, bytes_left(&exchange->body));
+    if (exchange->body_streams && exchange->target->rules->key == BECALM_KEY_REQUIRED) {
+        exchange->wants_close = true;
+        exchange_refuse(exchange, 413, "http_request_error", "body_too_large",
+                        "the body is too large to be remembered with its idempotency key");
+        return false;
+    }
+    if (exchange->body_streams && !buffer_body(exchange)) {
+        return false;
+    }
+    if (exchange->request == REQUEST_WHOLE) {
+        exchange_asked(exchange);
+    } else if (exchange->body_streams) {
+        exchange_begin(exchange);
+    }
+    return true;
+}
+
+bool exchange_body_came(struct exchange *exchange, bool ended)
+{
+    const char *wrong = ended ? trailers_wrong(exchange) : NULL;
+    if (wrong != NULL) {
+        refuse_malformed(exchange, wrong);
+        return false;
+    }
+    if (ended) {
+        exchange->request = REQUEST_WHOLE;
+    }
+    if (exchange->phase == EXCHANGE_OPEN) {
+        return collect_body(exchange);
+    }
+    if (exchange->attempt[0] != NULL) {
+        attempt_body(exchange->attempt[0]); /* may end the exchange */
+    }
+    return true;
+}

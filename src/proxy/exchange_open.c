@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "exchange.h"
+
+#include "gateway_shared.h"
+#include "login.h"
+#include "tunnel.h"
+
+#include "message/own.h"
+#include "message/phrase.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* Beginning. */
+
+static struct becalm_queue *queue_of(struct exchange *exchange)
+{
+    return &exchange->target->state->waiting[exchange->worker->number].queue;
+}
+
+static struct becalm_parking *parking_of(struct exchange *exchange)
+{
+    return &exchange->view->parking[exchange->target - exchange->view->snapshot->target];
+}
+
+/* Whose call it is by the field that `clientKey` names, if its peer may say so and does. What a proxy has added comes
+ * behind what its own client wrote, so the last line counts. */
+static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange)
+{
+    struct client_stream *stream = exchange->stream;
+    struct becalm_text name = head_find_last(exchange->head, exchange->view->snapshot->client_field);
+    return name.length == 0 || !stream->ops->trusted(stream) ? stream->ops->identity(stream)
+                                                             : peer_of_name(&exchange->worker->gateway->peer_key, name);
+}
+
+/* What a caller further up says about this call, if it may. */
+static void read_deadline(struct exchange *exchange, struct becalm_request *request)
+{
+    const struct head *head = exchange->head;
+    const uint64_t said = FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_DEADLINE_MS) |
+                          FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) | FIELD_BIT(FIELD_BAGGAGE) |
+                          FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT);
+    if ((head->seen & said) == 0 || !exchange->stream->ops->trusted(exchange->stream)) {
+        return;
+    }
+    struct becalm_deadline_headers headers = {
+        .grpc_timeout = head_find(head, FIELD_GRPC_TIMEOUT),
+        .request_deadline_ms = head_find(head, FIELD_DEADLINE_MS),
+        .envoy_expected_ms = head_find(head, FIELD_ENVOY_EXPECTED_MS),
+        .baggage = head_find(head, FIELD_BAGGAGE),
+    };
+    becalm_ns left = becalm_deadline_read(&headers, &exchange->dialects);
+    if (left != BECALM_NEVER) {
+        request->deadline_at = becalm_ns_max(1, becalm_ns_after(exchange->arrived_at, left));
+    }
+    request->retry_from_above = exchange_attempt_from_above(exchange) > 1;
+}
+
+/* The request is here, or as much of it as is needed: the call begins. */
+void exchange_begin(struct exchange *exchange)
+{
+    const struct snapshot_target *target = exchange->target;
+    struct client_stream *stream = exchange->stream;
+    struct client *connection = stream->ops->connection(stream);
+    exchange->login = (connection != NULL && connection->login != NULL) || login_seen(exchange->head, LOGIN_ASKED);
+    struct becalm_request request = {
+        .deadline_at = BECALM_NEVER,
+        .idempotent = becalm_http_idempotent(exchange_method(exchange)),
+        .keyed = exchange->keyed,
+        .not_replayable = exchange->body_streams || exchange->upgrades || exchange->login,
+        .streams = exchange->body_streams && exchange->request != REQUEST_WHOLE,
+        .queue = queue_of(exchange),
+        .parking = parking_of(exchange),
+        .flow =
+            exchange->view->snapshot->client_field.length == 0 ? stream->ops->identity(stream) : client_named(exchange),
+        .owner = exchange,
+    };
+    read_deadline(exchange, &request);
+    exchange_enter(exchange, EXCHANGE_CALLING);
+    stream->ops->began(stream);
+    exchange->timer_at = BECALM_NEVER;
+    becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
+    meter_begin(exchange->meter, &exchange->steps);
+    exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
+    /* It may have been put in line, been served at once, and be over: the client knows. */
+    if (stream->exchange == exchange && stream->ops->left(stream)) {
+        exchange_left(exchange);
+    }
+}
+
+/* An answer of our own, before there is a call. */
+void exchange_refuse(struct exchange *exchange, uint32_t status, const char *error, const char *reason,
+                     const char *detail)
+{
+    struct worker *worker = exchange->worker;
+    struct draft draft;
+    char room[OWN_ROOM];
+    bool keep = !exchange->wants_close && exchange->request == REQUEST_WHOLE;
+    struct becalm_text body = own_draft(&draft,
+                                        &(struct own){
+                                            .status = status,
+                                            .error = error,
+                                            .reason = reason,
+                                            .title = status_phrase(status),
+                                            .detail = detail,
+                                            .retry_after = BECALM_NEVER,
+                                            .random = becalm_rand_next(&worker->loop.random),
+                                            .grpc_status = BECALM_GRPC_NONE,
+                                            .date = worker_date(worker),
+                                        },
+                                        room);
+    draft.close = !keep;
+    if (exchange->meter != NULL) {
+        meter_code(exchange->meter, status);
+    } else {
+        gateway_count_refusal(worker->gateway, status);
+    }
+    exchange_answer(exchange, &draft, body);
+    exchange->status = status;
+    exchange->rule = detail;
+    exchange_log(exchange, reason);
+    exchange_discard(exchange, keep);
+}
+
+/* What may become a tunnel ends with its client's connection, and there is no answer of it to be stored. */
+static bool wants_tunnel(const struct exchange *exchange)
+{
+    return exchange->is_connect || exchange->upgrades;
+}
+
+/* The body is here in full: then a key can be looked up, too. */
+void exchange_asked(struct exchange *exchange)
+{
+    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !wants_tunnel(exchange)) {
+        switch (key_begin(exchange)) {
+        case KEY_GO:
+            break;
+        case KEY_ANSWERED:
+            return;
+        case KEY_IN_FLIGHT:
+            exchange_refuse(exchange, 409, "http_request_denied", "key_in_flight",
+                            "a request with this idempotency key is being answered");
+            return;
+        case KEY_MISMATCH:
+            exchange_refuse(exchange, 422, "http_request_denied", "key_mismatch",
+                            "this idempotency key belongs to another request");
+            return;
+        case KEY_FULL:
+            exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_full",
+                            "no room to remember this idempotency key");
+            return;
+        }
+    }
+    exchange_begin(exchange);
+}
+
+/* What can be said of a request by its head alone. True: go on. */
+static bool check_request(struct exchange *exchange)
+{
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
+    const struct head *head = exchange->head;
+    bool alone = exchange->stream->ops->connection(exchange->stream) != NULL; /* else nothing could be tunnelled */
+    if (exchange->is_connect && (!settings->connect || !alone)) {
+        exchange_refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
+        return false;
+    }
+    if (wants_tunnel(exchange) && !tunnel_place_take(exchange)) {
+        exchange_refuse(exchange, 503, "connection_limit_reached", "tunnels", "too many tunnels are open (maxTunnels)");
+        return false;
+    }
+    if (exchange_loops(exchange)) {
+        exchange_refuse(exchange, 508, "proxy_loop_detected", "loop", "this request has passed here before");
+        return false;
+    }
+    if (head_has(head, FIELD_EXPECT) && !head->expects_continue &&
+        head->version > HTTP_1_0) { /* HTTP/1.0 does not know it */
+        exchange->wants_close = true;
+        exchange_refuse(exchange, 417, "http_request_denied", "expectation", "only Expect: 100-continue is understood");
+        return false;
+    }
+    if (head->framing == BODY_LENGTH && head->content_length > settings->max_body) {
+        exchange->wants_close = true;
+        exchange_refuse_body(exchange);
+        return false;
+    }
+    if (exchange->target->rules->key != BECALM_KEY_OFF && head_has(head, FIELD_IDEMPOTENCY_KEY)) {
+        struct becalm_text key;
+        exchange->keyed = becalm_key_parse(head_find(head, FIELD_IDEMPOTENCY_KEY), &key);
+    }
+    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !exchange->keyed &&
+        !becalm_http_idempotent(exchange_method(exchange))) {
+        exchange_refuse(exchange, 400, "http_request_denied", "key_required", "this endpoint wants an Idempotency-Key");
+        return false;
+    }
+    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && exchange->upgrades &&
+        !becalm_http_idempotent(exchange_method(exchange))) {
+        exchange_refuse(exchange, 400, "http_request_denied", "key_on_upgrade",
+                        "an upgrade has no answer that could be stored with its Idempotency-Key");
+        return false;
+    }
+    return true;
+}
+
+static bool allows_upgrade(const struct becalm_settings *settings, const struct head *head)
+{
+    struct becalm_text protocol = head_find(head, FIELD_UPGRADE);
+    for (uint32_t i = 0; settings->upgrades[i] != NULL; i++) {
+        if (strlen(settings->upgrades[i]) == protocol.length &&
+            strncasecmp(settings->upgrades[i], protocol.at, protocol.length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Nothing of the body is collected before the call begins: the endpoint says so, or the client wants to hear from the
+ * host before it sends what is too much to be kept, or may be. */
+static bool streams_at_once(struct exchange *exchange)
+{
+    const struct becalm_rules *rules = exchange->target->rules;
+    const struct head *head = exchange->head;
+    uint64_t kept = rules->replay ? exchange->view->snapshot->settings->replay_per_request : 0;
+    if (rules->key == BECALM_KEY_REQUIRED) {
+        return false; /* its key is looked up by the body */
+    }
+    if (!head->expects_continue) {
+        return !rules->replay;
+    }
+    return (head->framing == BODY_OPEN || head->content_length > kept) && expect_begin(exchange);
+}
+
+void exchange_open(struct worker *worker, struct client_stream *stream, const struct head *head)
+{
+    struct exchange *exchange = exchange_make(worker, stream);
+    if (exchange == NULL || !exchange_copy_request(exchange, head)) {
+        if (exchange != NULL) {
+            exchange_free(exchange);
+        }
+        stream->exchange = NULL;
+        stream->ops->cut(stream);
+        return;
+    }
+    exchange->view = worker->view;
+    view_enter(exchange->view);
+    exchange->request = head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0)
+                            ? REQUEST_WHOLE
+                            : REQUEST_COMING;
+    /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
+     * request. */
+    exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
+    exchange->upgrades = head->one_protocol && stream->ops->connection(stream) != NULL &&
+                         allows_upgrade(exchange->view->snapshot->settings, head);
+    struct route route;
+    if (!exchange_route(exchange, &route)) {
+        exchange_refuse(exchange, 400, "http_request_error", "bad_path", "the request's target is not a proper path");
+        return;
+    }
+    if (route.ambiguous) {
+        exchange_refuse(exchange, 400, "http_request_denied", "ambiguous_path",
+                        "this path, and what a service may make of it, fall under different rules");
+        return;
+    }
+    if (route.service == ROUTE_NONE) {
+        atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
+        exchange_refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
+        return;
+    }
+    if (head_target(head).at[0] != '/' && !exchange_port_fits(exchange, &route)) {
+        atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
+        exchange_refuse(exchange, 404, "destination_not_found", "other_port",
+                        "the hosts of this service have another port");
+        return;
+    }
+    exchange->target = &exchange->view->snapshot->target[snapshot_target_of(exchange->view->snapshot, &route)];
+    exchange->meter = exchange->target->meters->meter[worker->number];
+    meter_add(&exchange->meter->arrivals, 1);
+    if (!check_request(exchange)) {
+        return;
+    }
+    if (exchange->request == REQUEST_WHOLE) {
+        exchange_asked(exchange);
+    } else if (streams_at_once(exchange)) {
+        exchange->body_streams = true;
+        exchange_begin(exchange);
+    } else {
+        expect_answer(exchange);
+        exchange_body_resumes(exchange);
+    }
+}
