@@ -88,7 +88,7 @@ static int choice_from_file(struct sim *s, struct choice *choice)
     int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
     if (rc == 0) {
         services_warn(s, choice, config);
-        rc = own_make(&choice->own, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
+        rc = file_policies_make(&choice->policies, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
     }
     becalm_config_free(config);
     return rc;
@@ -103,7 +103,8 @@ static int choice_from_set(struct sim *s, struct choice *choice)
     int rc = becalm_config_parse(&config, "becalm", text, sizeof text - 1, &options, s->diags);
     rc = diags_tell(s, rc);
     if (rc == 0) {
-        rc = own_make_built_in(&choice->own, config, s->plan, &choice->options) == 0 ? 0 : sim_no_memory(s);
+        rc = file_policies_make_built_in(&choice->policies, config, s->plan, &choice->options) == 0 ? 0
+                                                                                                    : sim_no_memory(s);
     }
     becalm_config_free(config);
     return rc;
@@ -405,7 +406,7 @@ static int list(struct sim *s)
 static void sim_free(struct sim *s)
 {
     for (uint32_t i = 0; i < s->choice_count; i++) {
-        own_free(&s->choices[i].own);
+        file_policies_free(&s->choices[i].policies);
     }
     free(s->choices);
     free(s->compare);

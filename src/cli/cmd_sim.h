@@ -8,7 +8,7 @@
 #include "json.h"
 
 #include "report/report.h"
-#include "sim/own.h"
+#include "sim/file_policies.h"
 
 #define SIM_SEED_MAX     ((UINT64_C(1) << 53) - 1) /* what every reader of JSON keeps exactly */
 #define SIM_SEEDS_MAX    1000u
@@ -19,8 +19,8 @@ struct choice {
     const char *name;
     struct becalm_policy hop;
     struct becalm_policy gate;
-    struct own own;               /* a policy file's */
-    struct world_options options; /* points at the others: a choice does not move */
+    struct file_policies policies; /* a policy file's */
+    struct world_options options;  /* points at the others: a choice does not move */
 };
 
 struct sim {

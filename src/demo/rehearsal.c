@@ -3,7 +3,7 @@
 #include "rehearsal.h"
 
 #include "meter/buffer.h"
-#include "sim/own.h"
+#include "sim/file_policies.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, stru
 {
     struct scenario_file *file = NULL;
     struct becalm_config *config = NULL;
-    struct own own = {.policy = NULL};
+    struct file_policies policies = {.policy = NULL};
     struct world_options options = {.seed = SEED};
     struct world_result world = {0};
     char *text = malloc(TEXT_MAX);
@@ -149,7 +149,7 @@ static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, stru
         rc = becalm_config_parse(&config, lane_name(kind), policy, strlen(policy), NULL, diags);
     }
     if (rc == 0) {
-        rc = own_make(&own, config, scenario_of(file), &options);
+        rc = file_policies_make(&policies, config, scenario_of(file), &options);
     }
     if (rc == 0) {
         options.carries_deadlines = options.carries_marks = kind == LANE_BECALM;
@@ -160,7 +160,7 @@ static int run_lane(const struct rehearsal_plan *plan, enum lane_kind kind, stru
         result->events += world.events;
         world_result_free(scenario_of(file), &world);
     }
-    own_free(&own);
+    file_policies_free(&policies);
     becalm_config_free(config);
     scenario_free(file);
     free(text);

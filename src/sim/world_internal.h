@@ -4,8 +4,9 @@
 
 /* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
  * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (who calls), fault.c (what
- * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), store.c (what callers lease
- * of a shared budget), pooled.c (connections of calls), series.c (what is counted), world.c (all of it together). */
+ * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), budget_store.c (what callers
+ * lease of a shared budget), pooled.c (connections of calls), series.c (what is counted), world.c (all of it together).
+ */
 
 #include "world.h"
 
@@ -474,7 +475,7 @@ void service_restarted(struct world *, uint32_t service);
 /* How many are connected at the end of a second: as many calls of which so many were good. */
 void connections_second(struct world *, uint32_t second);
 
-/* ---- store.c ---- */
+/* ---- budget_store.c ---- */
 
 /* Shared budgets and who leases from them. Nothing is here unless a policy has one. */
 struct stores {

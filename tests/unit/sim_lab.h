@@ -4,8 +4,8 @@
 
 /* What the tests of the simulated world share: a scenario, what came of it, and short names for what is read there. */
 
+#include "sim/file_policies.h"
 #include "sim/measure.h"
-#include "sim/own.h"
 #include "sim/reference.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct lab {
     struct becalm_policy hop;
     struct becalm_policy gate;
     struct world_options options;
-    struct own own;
+    struct file_policies policies;
     struct world_result result;
     struct measure measure;
 };
@@ -49,7 +49,7 @@ static inline void lab_close(struct lab *lab)
 {
     measure_free(&lab->measure);
     world_result_free(lab->plan, &lab->result);
-    own_free(&lab->own);
+    file_policies_free(&lab->policies);
     scenario_free(lab->file);
 }
 
@@ -70,7 +70,7 @@ static inline void lab_open_own(struct lab *lab, const char *text, const char *f
         print_error("%s\n", diags.diag[0].message);
         fail();
     }
-    check_true(own_make(&lab->own, config, lab->plan, &lab->options) == 0);
+    check_true(file_policies_make(&lab->policies, config, lab->plan, &lab->options) == 0);
     becalm_config_free(config); /* nothing points into it */
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_SIM_OWN_H
-#define BECALM_SIM_OWN_H
+#ifndef BECALM_SIM_FILE_POLICIES_H
+#define BECALM_SIM_FILE_POLICIES_H
 
 /* A policy file as the policies of a run. Every caller of a service runs the rules that the file has for the service of
  * that name, and for the endpoint of that name, as a caller would: `limit: auto` is aimd. What the file does not name
@@ -10,7 +10,7 @@
 
 #include "world.h"
 
-struct own {
+struct file_policies {
     struct becalm_policy hop; /* of `defaults:` */
     struct becalm_policy gate;
     struct becalm_policy *policy;           /* by world_target() */
@@ -21,12 +21,14 @@ struct own {
     const struct becalm_policy **gate_to;
 };
 
-/* Fills the policies of a run, which point into *own. 0 or BECALM_ENOMEM; own_free() in both cases. */
-int own_make(struct own *, const struct becalm_config *, const struct scenario *, struct world_options *);
+/* Fills the policies of a run, which point into *policies. 0 or BECALM_ENOMEM; file_policies_free() in both cases. */
+int file_policies_make(struct file_policies *, const struct becalm_config *, const struct scenario *,
+                       struct world_options *);
 
 /* The same for our default policy with a few keys changed: as that policy by its name, it takes the timeouts that they
  * do not say from the scenario, and each endpoint of the scenario is a target of its own. */
-int own_make_built_in(struct own *, const struct becalm_config *, const struct scenario *, struct world_options *);
-void own_free(struct own *); /* zeroed, it holds nothing */
+int file_policies_make_built_in(struct file_policies *, const struct becalm_config *, const struct scenario *,
+                                struct world_options *);
+void file_policies_free(struct file_policies *); /* zeroed, it holds nothing */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "own.h"
+#include "file_policies.h"
 
 #include "reference.h"
 
@@ -57,7 +57,7 @@ static const struct becalm_endpoint *endpoint_find(const struct becalm_service *
     return NULL;
 }
 
-static void service_fill(struct own *own, const struct making *m, uint32_t i)
+static void service_fill(struct file_policies *policies, const struct making *m, uint32_t i)
 {
     const struct becalm_config *config = m->config;
     const struct scenario *plan = m->plan;
@@ -65,84 +65,84 @@ static void service_fill(struct own *own, const struct making *m, uint32_t i)
     const struct becalm_service *file = becalm_config_find(config, service->name);
     uint32_t target = world_target(plan, i, 0);
     const struct becalm_rules *rules = file == NULL ? becalm_config_defaults(config) : &file->rules;
-    own->level_to[target] = rules->level;
-    own->auto_to[target] = rules->auto_limit;
+    policies->level_to[target] = rules->level;
+    policies->auto_to[target] = rules->auto_limit;
     if (file != NULL) {
-        caller_policy(m, &file->rules, &own->policy[target]);
-        own->policy_to[target] = &own->policy[target];
-        gate_policy(m, &file->rules, &own->gate_policy[target]);
-        own->gate_to[target] = &own->gate_policy[target];
+        caller_policy(m, &file->rules, &policies->policy[target]);
+        policies->policy_to[target] = &policies->policy[target];
+        gate_policy(m, &file->rules, &policies->gate_policy[target]);
+        policies->gate_to[target] = &policies->gate_policy[target];
     }
     for (uint32_t e = 0; e < service->endpoint_count; e++) {
         const struct becalm_endpoint *endpoint = file == NULL ? NULL : endpoint_find(file, service->endpoints[e].name);
         uint32_t at = target + 1 + e;
-        own->policy_to[at] = own->policy_to[target];
-        own->auto_to[at] = own->auto_to[target];
-        own->gate_to[at] = own->gate_to[target];
-        own->level_to[at] = m->built_in ? own->level_to[target] : BECALM_LEVEL_SERVICE;
+        policies->policy_to[at] = policies->policy_to[target];
+        policies->auto_to[at] = policies->auto_to[target];
+        policies->gate_to[at] = policies->gate_to[target];
+        policies->level_to[at] = m->built_in ? policies->level_to[target] : BECALM_LEVEL_SERVICE;
         if (endpoint != NULL) {
-            caller_policy(m, &endpoint->rules, &own->policy[at]);
-            own->policy_to[at] = &own->policy[at];
-            gate_policy(m, &endpoint->rules, &own->gate_policy[at]);
-            own->gate_to[at] = &own->gate_policy[at];
-            own->level_to[at] = endpoint->rules.level;
-            own->auto_to[at] = endpoint->rules.auto_limit;
+            caller_policy(m, &endpoint->rules, &policies->policy[at]);
+            policies->policy_to[at] = &policies->policy[at];
+            gate_policy(m, &endpoint->rules, &policies->gate_policy[at]);
+            policies->gate_to[at] = &policies->gate_policy[at];
+            policies->level_to[at] = endpoint->rules.level;
+            policies->auto_to[at] = endpoint->rules.auto_limit;
         }
     }
 }
 
-static int make(struct own *own, const struct making *m, struct world_options *options)
+static int make(struct file_policies *policies, const struct making *m, struct world_options *options)
 {
     const struct becalm_config *config = m->config;
     const struct scenario *plan = m->plan;
     const struct becalm_rules *defaults = becalm_config_defaults(config);
     uint32_t targets = world_target(plan, plan->service_count, 0);
-    caller_policy(m, defaults, &own->hop);
-    gate_policy(m, defaults, &own->gate);
-    own->policy = calloc(targets, sizeof *own->policy);
-    own->policy_to = calloc(targets, sizeof *own->policy_to);
-    own->level_to = calloc(targets, sizeof *own->level_to);
-    own->auto_to = calloc(targets, sizeof *own->auto_to);
-    own->gate_policy = calloc(targets, sizeof *own->gate_policy);
-    own->gate_to = calloc(targets, sizeof *own->gate_to);
-    if (own->policy == NULL || own->policy_to == NULL || own->level_to == NULL || own->auto_to == NULL ||
-        own->gate_policy == NULL || own->gate_to == NULL) {
+    caller_policy(m, defaults, &policies->hop);
+    gate_policy(m, defaults, &policies->gate);
+    policies->policy = calloc(targets, sizeof *policies->policy);
+    policies->policy_to = calloc(targets, sizeof *policies->policy_to);
+    policies->level_to = calloc(targets, sizeof *policies->level_to);
+    policies->auto_to = calloc(targets, sizeof *policies->auto_to);
+    policies->gate_policy = calloc(targets, sizeof *policies->gate_policy);
+    policies->gate_to = calloc(targets, sizeof *policies->gate_to);
+    if (policies->policy == NULL || policies->policy_to == NULL || policies->level_to == NULL ||
+        policies->auto_to == NULL || policies->gate_policy == NULL || policies->gate_to == NULL) {
         return BECALM_ENOMEM;
     }
     for (uint32_t i = 0; i < plan->service_count; i++) {
-        service_fill(own, m, i);
+        service_fill(policies, m, i);
     }
-    options->policy = &own->hop;
-    options->policy_to = own->policy_to;
-    options->level_to = own->level_to;
-    options->auto_limit_to = own->auto_to;
-    options->gate_policy = &own->gate;
-    options->gate_policy_to = own->gate_to;
+    options->policy = &policies->hop;
+    options->policy_to = policies->policy_to;
+    options->level_to = policies->level_to;
+    options->auto_limit_to = policies->auto_to;
+    options->gate_policy = &policies->gate;
+    options->gate_policy_to = policies->gate_to;
     options->carries_deadlines = true;
     options->carries_marks = true;
     return 0;
 }
 
-int own_make(struct own *own, const struct becalm_config *config, const struct scenario *plan,
-             struct world_options *options)
+int file_policies_make(struct file_policies *policies, const struct becalm_config *config, const struct scenario *plan,
+                       struct world_options *options)
 {
     const struct making making = {config, plan, false};
-    return make(own, &making, options);
+    return make(policies, &making, options);
 }
 
-int own_make_built_in(struct own *own, const struct becalm_config *config, const struct scenario *plan,
-                      struct world_options *options)
+int file_policies_make_built_in(struct file_policies *policies, const struct becalm_config *config,
+                                const struct scenario *plan, struct world_options *options)
 {
     const struct making making = {config, plan, true};
-    return make(own, &making, options);
+    return make(policies, &making, options);
 }
 
-void own_free(struct own *own)
+void file_policies_free(struct file_policies *policies)
 {
-    free(own->policy);
-    free(own->policy_to);
-    free(own->level_to);
-    free(own->auto_to);
-    free(own->gate_policy);
-    free(own->gate_to);
+    free(policies->policy);
+    free(policies->policy_to);
+    free(policies->level_to);
+    free(policies->auto_to);
+    free(policies->gate_policy);
+    free(policies->gate_to);
 }
