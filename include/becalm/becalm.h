@@ -14,9 +14,9 @@
  * The same events give the same actions on every machine; there is no floating point. So a test or a simulation in
  * virtual time exercises the very code that serves traffic.
  *
- * TIME is becalm_ns: unsigned nanoseconds on a monotonic clock of the host's choice. A host reads its clock once per
- * wake-up and passes the value on. Instants end in _at, durations are nouns, BECALM_NEVER is the instant that does not
- * come. Arithmetic saturates (ns.h). An instant older than one seen before is harmless: it moves nothing.
+ * TIME is becalm_ns: unsigned nanoseconds on a monotonic clock of the driver's choice. A driver reads its clock once
+ * per wake-up and passes the value on. Instants end in _at, durations are nouns, BECALM_NEVER is the instant that does
+ * not come. Arithmetic saturates (ns.h). An instant older than one seen before is harmless: it moves nothing.
  *
  * RATIOS are integers in parts per million and end in _ppm: 100000 is 10 %. Other fixed-point fields say their unit in
  * the name (_milli) or in the comment. Upper bounds end in _max.

@@ -3,7 +3,7 @@
 #define BECALM_CALL_H
 
 /* One logical request of a caller, from its beginning to its one end. The call composes everything else: it decides
- * when to send, to wait, to hedge, to give up, and why. It never acts: the host feeds it events and does what the
+ * when to send, to wait, to hedge, to give up, and why. It never acts: the driver feeds it events and does what the
  * actions say.
  *
  *   struct becalm_call call;
@@ -31,7 +31,7 @@ enum becalm_event_kind {
     BECALM_EVENT_CANCEL, /* the caller is gone */
     BECALM_EVENT_LEFT, /* the caller may have gone: what is in flight may still answer it, no retry or hedge is begun */
     BECALM_EVENT_SENT, /* a request that streams is through to its end: the attempt's time begins */
-    BECALM_EVENT_HELD, /* a failed answer's head has arrived, and the host keeps it back until it has more of it: HEAD
+    BECALM_EVENT_HELD, /* a failed answer's head has arrived, and the driver keeps it back until it has more of it: HEAD
                           or DONE comes later, but for the limit the attempt is answered now */
     BECALM_EVENT_LINE_UP /* after BECALM_DO_LINE_UP, with the lock of its lines */
 };
@@ -40,12 +40,12 @@ struct becalm_event {
     enum becalm_event_kind kind;
     struct becalm_moment at;
     uint32_t slot;                 /* HEAD, DONE, SENT, HELD: which attempt in flight, < BECALM_SLOTS */
-    struct becalm_outcome outcome; /* HEAD, DONE, HELD: what the host saw */
+    struct becalm_outcome outcome; /* HEAD, DONE, HELD: what the driver saw */
 };
 
 /* Bits of action.flags. Do them in this order. */
 enum becalm_do {
-    BECALM_DO_CANCEL = 1,  /* abandon the attempts in action.cancel; the host reports them no more */
+    BECALM_DO_CANCEL = 1,  /* abandon the attempts in action.cancel; the driver reports them no more */
     BECALM_DO_SEND = 2,    /* send attempt action.attempt to action.host; it may take until action.timeout_at */
     BECALM_DO_ANSWER = 4,  /* pass the answer in action.slot on to the caller as it comes */
     BECALM_DO_FINISH = 8,  /* the call is over, for the reason `why` */
@@ -95,8 +95,8 @@ struct becalm_request {
     struct becalm_queue *queue; /* this worker's queue at the target's gate; NULL: can't wait */
     uint64_t flow;              /* who calls, for what is shared out among clients; 0: nobody in particular */
     struct becalm_parking *parking; /* this worker's line at the target's restart; NULL: can't wait for a host */
-    bool lines_shared;              /* threads share both under a lock of the host's; see becalm_call_in_line() */
-    void *owner;                    /* the host's, for becalm_ticket.owner and becalm_berth.owner */
+    bool lines_shared;              /* threads share both under a lock of the driver's; see becalm_call_in_line() */
+    void *owner;                    /* the driver's, for becalm_ticket.owner and becalm_berth.owner */
 };
 
 /* One attempt in the record. */
@@ -156,7 +156,7 @@ struct becalm_live {
     bool hedge;
     bool judged;  /* its head has arrived and was counted; only its end is missing */
     bool streams; /* the request is not through yet */
-    bool unsent;  /* it waits for a connection in a line of the host's own */
+    bool unsent;  /* it waits for a connection in a line of the driver's own */
     struct becalm_slot slot;
     becalm_ns sent_at;
     becalm_ns timeout_at;
@@ -169,7 +169,7 @@ enum becalm_phase { /* the engine's own */
                     BECALM_PHASE_GATED,    /* waits in the gate */
                     BECALM_PHASE_PACED,    /* waits for the client-side rate limit, or for news: becalm_awaits */
                     BECALM_PHASE_PARKED,   /* no host accepts connections: waits for one that does */
-                    BECALM_PHASE_OUTSIDE,  /* must wait, and its host has not taken the lock of the lines yet */
+                    BECALM_PHASE_OUTSIDE,  /* must wait, and its driver has not taken the lock of the lines yet */
                     BECALM_PHASE_FLYING,   /* one or more attempts are in flight */
                     BECALM_PHASE_WAITING,  /* waits to retry */
                     BECALM_PHASE_ANSWERED, /* the answer is on its way to the caller */
@@ -195,7 +195,7 @@ struct becalm_call {
     enum becalm_reason verdict;    /* ANSWERED: the reason that the end will have */
     bool unasked;                  /* the latest attempt said that it had been turned away on its way */
     bool begun;                    /* the budgets count this call as in progress */
-    bool answered;                 /* some attempt ended with a real answer, which the host may have kept */
+    bool answered;                 /* some attempt ended with a real answer, which the driver may have kept */
     bool accepted;                 /* the throttle has counted this call as accepted */
     bool undecided;                /* the throttle counts this call as one that waits */
     bool rate_held;                /* a token of the client-side rate limit is taken and not yet used */
@@ -232,8 +232,8 @@ BECALM_API void becalm_call_init(struct becalm_call *, const struct becalm_polic
  * slots that are not in flight, do nothing. */
 BECALM_API void becalm_call_step(struct becalm_call *, const struct becalm_event *, struct becalm_action *);
 
-/* The request's body turned out to be one that can't be sent again, because it is longer than what the host keeps: from
- * now on the call is not retried once sent. */
+/* The request's body turned out to be one that can't be sent again, because it is longer than what the driver keeps:
+ * from now on the call is not retried once sent. */
 BECALM_API void becalm_call_not_replayable(struct becalm_call *);
 
 /* The request in this slot turned out to be still on its way, as one that streams: until SENT only the caller's own
@@ -261,8 +261,8 @@ BECALM_API bool becalm_call_ended(const struct becalm_call *);
 
 /* Does it wait in the gate or for a host? With lines that threads share (request.lines_shared) a step of such a call
  * needs their lock, as becalm_queue_next() and becalm_parking_next() do. Only SERVE does not: by then it is out of the
- * line. A call that does not wait needs no lock: where it must, the action says LINE_UP, and the host feeds that event
- * with the lock held, at once. Whether it waits is known to the thread that it belongs to. */
+ * line. A call that does not wait needs no lock: where it must, the action says LINE_UP, and the driver feeds that
+ * event with the lock held, at once. Whether it waits is known to the thread that it belongs to. */
 BECALM_API bool becalm_call_in_line(const struct becalm_call *);
 
 BECALM_END_DECLS

@@ -22,8 +22,8 @@
  *
  * Two parts. `struct becalm_gate` is the target's, shared by all threads, atomic words; of flows it knows how many wait
  * and whose turn it is. `struct becalm_queue` belongs to one worker thread and links the tickets of that worker's
- * waiting calls: the host holds the requests, the queue only says which to serve or drop. A freed slot serves its own
- * worker first; when that worker's queue is empty and becalm_gate_waiting() is not 0, the host wakes another. Workers
+ * waiting calls: the driver holds the requests, the queue only says which to serve or drop. A freed slot serves its own
+ * worker first; when that worker's queue is empty and becalm_gate_waiting() is not 0, the driver wakes another. Workers
  * that say who they are (becalm_queue_share) keep the turns between each other, too: none has to wait because another
  * one has always somebody of its own. */
 
@@ -61,7 +61,7 @@ struct becalm_flow {
 struct becalm_gate {
     BECALM_ATOMIC(uint64_t) waiting;
     BECALM_ATOMIC(uint64_t) shed_ppm; /* share of decisions that were to shed: EWMA, weight 1/100 per decision */
-    BECALM_ATOMIC(uint64_t) cpu_ppm;  /* as the host last measured it */
+    BECALM_ATOMIC(uint64_t) cpu_ppm;  /* as the driver last measured it */
     BECALM_ATOMIC(uint64_t) turn;     /* the present one: each flow that waits is served once in it */
     BECALM_ATOMIC(uint64_t) served;   /* calls that waited and were served, ever */
     BECALM_ATOMIC(uint64_t) workers;  /* bit n: somebody waits at worker n */
@@ -75,7 +75,7 @@ struct becalm_ticket {
     struct becalm_slot slot;    /* held when the verdict is OK */
     struct becalm_ticket *next;
     struct becalm_ticket *previous;
-    void *owner;   /* the host's: which call this is */
+    void *owner;   /* the driver's: which call this is */
     uint64_t flow; /* who calls; 0: nobody in particular */
     becalm_ns queued_at;
     becalm_ns leave_at;         /* when it goes by itself, unless it may stay on */
@@ -130,10 +130,10 @@ BECALM_API void becalm_gate_carry(struct becalm_gate *to, const struct becalm_ga
 BECALM_API void becalm_queue_init(struct becalm_queue *, struct becalm_gate *, struct becalm_limit *);
 
 /* Says that other workers have queues at this gate, and which one this is: below BECALM_FLOWS, one queue each. Then
- * becalm_queue_next() may leave a slot to another, and the host must do as becalm_queue_others() says. */
+ * becalm_queue_next() may leave a slot to another, and the driver must do as becalm_queue_others() says. */
 BECALM_API void becalm_queue_share(struct becalm_queue *, uint32_t worker);
 
-/* The host's measurement, about once a second: the share of the machine's or cgroup's CPU time in use. */
+/* The driver's measurement, about once a second: the share of the machine's or cgroup's CPU time in use. */
 BECALM_API void becalm_gate_note_cpu(struct becalm_gate *, uint32_t cpu_ppm);
 
 /* Asked of an arriving call before it takes a place: false if the CPU is too busy for it. Above the threshold a

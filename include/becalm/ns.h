@@ -2,7 +2,7 @@
 #ifndef BECALM_NS_H
 #define BECALM_NS_H
 
-/* Time. Everything is nanoseconds on the host's monotonic clock; an instant ends in _at, a duration is a noun.
+/* Time. Everything is nanoseconds on the driver's monotonic clock; an instant ends in _at, a duration is a noun.
  * Arithmetic saturates: NEVER stays NEVER, and nothing wraps into the past in the middle of an incident.
  *
  * Workers cache their clocks, so two threads may hand the same object slightly different instants. Only
@@ -12,7 +12,7 @@
 
 BECALM_BEGIN_DECLS
 
-typedef uint64_t becalm_ns; /* nanoseconds: an instant on the host's clock, or a duration */
+typedef uint64_t becalm_ns; /* nanoseconds: an instant on the driver's clock, or a duration */
 
 #define BECALM_NEVER UINT64_MAX
 #define BECALM_US    ((becalm_ns)1000)
@@ -54,7 +54,7 @@ BECALM_API becalm_ns becalm_ns_scale(becalm_ns d, uint32_t numerator, uint32_t d
 
 /* One event's share of the outside world, the same for every object that the event touches. */
 struct becalm_moment {
-    becalm_ns now;   /* monotonic, read once per wake-up by the host */
+    becalm_ns now;   /* monotonic, read once per wake-up by the driver */
     uint64_t random; /* 64 fresh bits, also a counter's: every draw mixes them. What draws nothing ignores them */
     uint32_t cell;   /* which statistics cell to touch: a hint, usually the worker's number; any value is right */
 };

@@ -127,7 +127,7 @@ enum becalm_mark_kind {
 /* Does the policy list this outcome? A host that knows more than the kind (a status number) may say so. */
 enum becalm_listed { BECALM_LISTED_BY_KIND, BECALM_LISTED_YES, BECALM_LISTED_NO };
 
-/* What the host saw. Zeroed, it is a plain success. */
+/* What the driver saw. Zeroed, it is a plain success. */
 struct becalm_outcome {
     enum becalm_outcome_kind kind;
     enum becalm_listed listed;
@@ -140,7 +140,7 @@ struct becalm_outcome {
                       calls are all one client's leaves it false */
     bool no_listener; /* REFUSED because nobody listens at that host: if none does, the call may wait, see restart.h */
     becalm_ns hint;   /* that long */
-    uint32_t status;  /* the host's own number (HTTP status, exit code); 0: there was no answer */
+    uint32_t status;  /* the driver's own number (HTTP status, exit code); 0: there was no answer */
 };
 
 BECALM_END_DECLS

@@ -2,8 +2,8 @@
 #ifndef BECALM_RAND_H
 #define BECALM_RAND_H
 
-/* Random draws from bits that the host supplies. Nothing here has state or entropy of its own, so the same event
- * gives the same draw on every machine. A host without a generator at hand can use becalm_rand_next(). */
+/* Random draws from bits that the driver supplies. Nothing here has state or entropy of its own, so the same event
+ * gives the same draw on every machine. A driver without a generator at hand can use becalm_rand_next(). */
 
 #include <becalm/base.h>
 

@@ -59,7 +59,7 @@ struct becalm_berth {
     becalm_ns parked_at;            /* when it was parked last */
     struct becalm_berth *next;
     struct becalm_berth *previous;
-    void *owner; /* the host's: which call this is */
+    void *owner; /* the driver's: which call this is */
     enum becalm_berth_verdict verdict;
 };
 

@@ -299,8 +299,8 @@ static BECALM__DIRECT void head(struct step *s, uint32_t slot, const struct beca
     becalm__call_place_answer(s, &s->call->slot[slot].slot);
 }
 
-/* FLYING: the end of an attempt whose head the host did not report: a whole answer, or none. Returns why the call ends;
- * NONE: it goes on. */
+/* FLYING: the end of an attempt whose head the driver did not report: a whole answer, or none. Returns why the call
+ * ends; NONE: it goes on. */
 static BECALM__DIRECT enum becalm_reason end_unheaded(struct step *s, uint32_t slot,
                                                       const struct becalm_outcome *outcome,
                                                       enum becalm_outcome_kind kind)
@@ -360,7 +360,7 @@ static bool is_clipped(const struct step *s, const struct becalm_live *live)
 }
 
 /* FLYING, timed out. A host that keeps an attempt's time itself can't know that it was the call's deadline which cut
- * it. Its timer may be a little early; a timeout long before the end that we gave was the host's own. */
+ * it. Its timer may be a little early; a timeout long before the end that we gave was the driver's own. */
 BECALM__SELDOM static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
 {
     const struct becalm_live *live = &s->call->slot[event->slot];
@@ -403,8 +403,8 @@ static inline void head_event(struct step *s, const struct becalm_event *event)
     head_any(s, event->slot, &event->outcome);
 }
 
-/* FLYING: this attempt's time is over, and it is still in the host's line for a connection. It was none; what it would
- * have cost comes back. */
+/* FLYING: this attempt's time is over, and it is still in the driver's line for a connection. It was none; what it
+ * would have cost comes back. */
 BECALM__SELDOM static void unsent_out(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
@@ -558,7 +558,7 @@ static becalm_ns wake_at(const struct becalm_call *call)
     BECALM_UNREACHABLE();
 }
 
-/* A retry that need not wait is sent in the same step. Returns when the host must wake the call. */
+/* A retry that need not wait is sent in the same step. Returns when the driver must wake the call. */
 BECALM__APART static becalm_ns retry_or_wait(struct step *s)
 {
     if (s->call->phase == BECALM_PHASE_WAITING && s->now >= s->call->next_at) {
@@ -591,7 +591,7 @@ static void action_clear(struct becalm_action *action)
     action->wake_at = BECALM_NEVER;
 }
 
-/* The host has the lock of the lines. What the call waits for may have come meanwhile: it asks once more. */
+/* The driver has the lock of the lines. What the call waits for may have come meanwhile: it asks once more. */
 BECALM__SELDOM static void line_up(struct step *s)
 {
     s->locked = true;

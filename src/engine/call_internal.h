@@ -21,7 +21,7 @@ struct step {
     becalm_ns now; /* at->now: nearly every question asks for it */
     struct becalm_action *action;
     bool cut;    /* the attempt of this step was cut by the call's deadline */
-    bool locked; /* the host holds the lock of the lines that threads share */
+    bool locked; /* the driver holds the lock of the lines that threads share */
 };
 
 /* call.c */
@@ -65,8 +65,8 @@ static inline enum becalm_verdict becalm__permit_verdict(enum becalm_outcome_kin
     return unasked ? BECALM_VERDICT_NEUTRAL : becalm_outcome_traits(kind)->verdict;
 }
 
-/* Frees a place in the limit; if somebody waits in the gate for it, the host must look. A slot that is not held is left
- * alone. */
+/* Frees a place in the limit; if somebody waits in the gate for it, the driver must look. A slot that is not held is
+ * left alone. */
 static inline void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
 {
     const struct becalm_target *target = s->call->target;
@@ -92,8 +92,8 @@ static inline void becalm__call_place_answer(struct step *s, struct becalm_slot 
     }
 }
 
-/* Leaves the gate's queue without having been called. The host must look: it may have been this one's turn, and others
- * have left a slot to it. */
+/* Leaves the gate's queue without having been called. The driver must look: it may have been this one's turn, and
+ * others have left a slot to it. */
 static inline void becalm__call_queue_leave(struct step *s)
 {
     becalm_queue_leave(&s->call->ticket);
@@ -109,7 +109,7 @@ static inline void becalm__call_await_end(struct becalm_call *call)
     }
 }
 
-/* The call must wait in a line. True: threads share that, and the host comes back with its lock. */
+/* The call must wait in a line. True: threads share that, and the driver comes back with its lock. */
 static inline bool becalm__call_outside(struct step *s, bool parks)
 {
     struct becalm_call *call = s->call;
@@ -165,11 +165,11 @@ void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 /* A request that streams is through to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);
 
-/* An attempt waits for a connection of the host's own; and its turn has come. */
+/* An attempt waits for a connection of the driver's own; and its turn has come. */
 void becalm__attempt_waits(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
 void becalm__attempt_goes(struct becalm_call *, uint32_t slot, becalm_ns now);
 
-/* A failed answer has begun, and the host keeps it back: its place in flight is free. */
+/* A failed answer has begun, and the driver keeps it back: its place in flight is free. */
 void becalm__attempt_held(struct step *, uint32_t slot, const struct becalm_outcome *);
 
 #define BECALM__FIRST_SLOT 0u /* the first attempt's: nothing else is in flight yet */
@@ -252,7 +252,7 @@ bool becalm__call_down(const struct step *s);
  * ended. It holds no place in the limit and no permit. */
 bool becalm__call_park(struct step *s);
 
-/* What was decided may be a probe: the host makes a connection of its own for it. */
+/* What was decided may be a probe: the driver makes a connection of its own for it. */
 static inline void becalm__call_say_probe(struct step *s)
 {
     if (s->call->probing && (s->action->flags & BECALM_DO_SEND) != 0) {
@@ -263,7 +263,7 @@ static inline void becalm__call_say_probe(struct step *s)
 /* FLYING: a host refused the connection. True: the call is parked or has ended, and the attempt was none. */
 bool becalm__call_refused(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
 
-void becalm__call_park_locked(struct step *s); /* OUTSIDE, and the host has the lock */
+void becalm__call_park_locked(struct step *s); /* OUTSIDE, and the driver has the lock */
 void becalm__call_unpark(struct step *s);      /* PARKED: the line has called */
 void becalm__call_park_expire(struct step *s); /* PARKED: it may not wait any longer */
 

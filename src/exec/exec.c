@@ -35,7 +35,7 @@ enum stage {
     STAGE_LEAVING  /* we were told to end: the signal was passed on; KILL follows only if that was asked for */
 };
 
-struct host {
+struct driver {
     const struct exec_options *options;
     struct exec_report *report;
     struct becalm_policy policy; /* a copy: losing a shared file ends retries */
@@ -69,95 +69,95 @@ becalm_ns exec_now(void)
 /* ---- the engine ---- */
 
 /* The numbers in force are those of whoever came last with others. */
-static void policy_follow(struct host *host, const struct shared *shared)
+static void policy_follow(struct driver *driver, const struct shared *shared)
 {
     if (shared->want.breaker != NULL) {
-        host->policy.breaker = shared->breaker;
-    } else if (shared_budget(shared) == host->options->target.budget) {
-        host->policy.budget = shared->budget;
+        driver->policy.breaker = shared->breaker;
+    } else if (shared_budget(shared) == driver->options->target.budget) {
+        driver->policy.budget = shared->budget;
     } else {
-        host->policy.service_budget = shared->budget;
+        driver->policy.service_budget = shared->budget;
     }
 }
 
 /* What is shared stays as it is until shared_release(). A file that is damaged while the call goes on: no more retries.
  * Returns those. */
-static uint32_t shared_begin(struct host *host, becalm_ns now)
+static uint32_t shared_begin(struct driver *driver, becalm_ns now)
 {
-    const struct exec_options *options = host->options;
+    const struct exec_options *options = driver->options;
     uint32_t lost = shared_hold(options->shared, options->shared_count, now);
     for (uint32_t i = 0; i < options->shared_count; i++) {
-        policy_follow(host, &options->shared[i]);
+        policy_follow(driver, &options->shared[i]);
         if ((lost >> i & 1) != 0) {
-            host->policy.max_retries = 0;
+            driver->policy.max_retries = 0;
         }
     }
     return lost;
 }
 
 /* Before a line on standard error: waits until there is room for it, and not longer than until a signal ends us. */
-static bool may_speak(const struct host *host)
+static bool may_speak(const struct driver *driver)
 {
-    struct pollfd fds[2] = {{.fd = STDERR_FILENO, .events = POLLOUT}, {.fd = host->ends, .events = POLLIN}};
+    struct pollfd fds[2] = {{.fd = STDERR_FILENO, .events = POLLOUT}, {.fd = driver->ends, .events = POLLIN}};
     while (poll(fds, 2, -1) < 0 && errno == EINTR) {
     }
     return fds[0].revents != 0;
 }
 
-static void tell_lost(const struct host *host, uint32_t lost)
+static void tell_lost(const struct driver *driver, uint32_t lost)
 {
-    const struct exec_options *options = host->options;
+    const struct exec_options *options = driver->options;
     for (uint32_t i = 0; i < options->shared_count; i++) {
-        if ((lost >> i & 1) != 0 && may_speak(host)) {
+        if ((lost >> i & 1) != 0 && may_speak(driver)) {
             options->on_lost(&options->shared[i], options->data);
         }
     }
 }
 
-static void tell_retry(const struct host *host)
+static void tell_retry(const struct driver *driver)
 {
-    const struct exec_options *options = host->options;
-    const struct becalm_action *action = &host->action;
-    if (!becalm_action_delays_retry(action) || options->on_retry == NULL || !may_speak(host)) {
+    const struct exec_options *options = driver->options;
+    const struct becalm_action *action = &driver->action;
+    if (!becalm_action_delays_retry(action) || options->on_retry == NULL || !may_speak(driver)) {
         return;
     }
     struct exec_retry retry = {
-        .retry = host->call.retries,
-        .of = host->policy.max_retries,
+        .retry = driver->call.retries,
+        .of = driver->policy.max_retries,
         .wait = action->wait.wait,
-        .last = host->report->last,
+        .last = driver->report->last,
     };
     options->on_retry(&retry, options->data);
 }
 
-static void step(struct host *host, enum becalm_event_kind kind, const struct becalm_outcome *outcome)
+static void step(struct driver *driver, enum becalm_event_kind kind, const struct becalm_outcome *outcome)
 {
     struct becalm_event event = {
         .kind = kind,
-        .at = {.now = exec_now(), .random = becalm_rand_next(&host->seed)},
+        .at = {.now = exec_now(), .random = becalm_rand_next(&driver->seed)},
         .slot = 0,
     };
     if (outcome != NULL) {
         event.outcome = *outcome;
     }
-    uint32_t lost = shared_begin(host, event.at.now);
-    becalm_call_step(&host->call, &event, &host->action);
-    shared_release(host->options->shared, host->options->shared_count);
-    if (becalm_action_moves_breaker(&host->action)) {
-        host->report->breaker_from = host->action.breaker_from;
-        host->report->breaker_to = host->action.breaker_to;
+    uint32_t lost = shared_begin(driver, event.at.now);
+    becalm_call_step(&driver->call, &event, &driver->action);
+    shared_release(driver->options->shared, driver->options->shared_count);
+    if (becalm_action_moves_breaker(&driver->action)) {
+        driver->report->breaker_from = driver->action.breaker_from;
+        driver->report->breaker_to = driver->action.breaker_to;
     }
-    tell_lost(host, lost); /* only now: whoever is slow to read it must not hold the lock up */
-    tell_retry(host);
+    tell_lost(driver, lost); /* only now: whoever is slow to read it must not hold the lock up */
+    tell_retry(driver);
 }
 
 /* ---- how an attempt ended, in the engine's words ---- */
 
 /* Is this failure worth a retry? By its code or by a pattern, whichever was asked for; by either if both were. */
-static bool is_listed(const struct host *host, int code)
+static bool is_listed(const struct driver *driver, int code)
 {
-    const struct exec_options *options = host->options;
-    const bool *found = host->output.found;
+    const struct exec_options *options = driver->options;
+    const bool *found = driver->output.found;
     if (found[PATTERN_RETRY_IF] || (found[PATTERN_FAIL_IF] && codes_has(&options->success, code))) {
         return true;
     }
@@ -173,16 +173,16 @@ static enum becalm_mark_kind mark_of(int code)
     return unasked ? BECALM_MARK_UNASKED : BECALM_MARK_NONE;
 }
 
-static struct becalm_outcome outcome_of(const struct host *host, int code, bool timed_out)
+static struct becalm_outcome outcome_of(const struct driver *driver, int code, bool timed_out)
 {
-    const bool *found = host->output.found;
-    struct becalm_outcome outcome = {.status = (uint32_t)code, .delivered = host->output.delivered};
-    if (!timed_out && codes_has(&host->options->success, code) && !found[PATTERN_FAIL_IF]) {
+    const bool *found = driver->output.found;
+    struct becalm_outcome outcome = {.status = (uint32_t)code, .delivered = driver->output.delivered};
+    if (!timed_out && codes_has(&driver->options->success, code) && !found[PATTERN_FAIL_IF]) {
         return outcome;
     }
     /* What the engine calls broken may be tried as often as the policy says. */
     outcome.kind = timed_out ? BECALM_OUTCOME_TIMED_OUT : BECALM_OUTCOME_BROKEN;
-    outcome.listed = is_listed(host, code) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
+    outcome.listed = is_listed(driver, code) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
     outcome.stop = found[PATTERN_STOP_IF];
     outcome.mark = mark_of(code);
     return outcome;
@@ -198,140 +198,141 @@ static int start_code(int error, bool forked)
 
 /* A command that could not be started was never sent. No process for it is a state that passes; no such file is none.
  */
-static void start_failed(struct host *host, int error, bool forked)
+static void start_failed(struct driver *driver, int error, bool forked)
 {
     int code = start_code(error, forked);
-    bool listed = !forked || codes_has(&host->options->retry, code);
+    bool listed = !forked || codes_has(&driver->options->retry, code);
     struct becalm_outcome outcome = {
         .kind = BECALM_OUTCOME_REFUSED,
         .listed = listed ? BECALM_LISTED_YES : BECALM_LISTED_NO,
         .status = (uint32_t)code,
         .mark = BECALM_MARK_UNASKED, /* nor does the lack of a process */
     };
-    host->report->last = (struct exec_end){.code = code, .start_error = error};
-    step(host, BECALM_EVENT_DONE, &outcome);
+    driver->report->last = (struct exec_end){.code = code, .start_error = error};
+    step(driver, BECALM_EVENT_DONE, &outcome);
 }
 
 /* ---- one attempt ---- */
 
-static void change_set(struct host *host)
+static void change_set(struct driver *driver)
 {
-    becalm_ns left = becalm_ns_left(exec_now(), host->timeout_at);
-    char *deadline = host->change[VARIABLE_DEADLINE].value;
-    (void)snprintf(host->change[VARIABLE_ATTEMPT].value, sizeof host->change[0].value, "%u", host->action.attempt);
+    becalm_ns left = becalm_ns_left(exec_now(), driver->timeout_at);
+    char *deadline = driver->change[VARIABLE_DEADLINE].value;
+    (void)snprintf(driver->change[VARIABLE_ATTEMPT].value, sizeof driver->change[0].value, "%u",
+                   driver->action.attempt);
     deadline[0] = '\0';
     if (left != BECALM_NEVER) {
-        (void)snprintf(deadline, sizeof host->change[0].value, "%llu", (unsigned long long)(left / BECALM_MS));
+        (void)snprintf(deadline, sizeof driver->change[0].value, "%llu", (unsigned long long)(left / BECALM_MS));
     }
 }
 
-static void attempt_start(struct host *host)
+static void attempt_start(struct driver *driver)
 {
-    struct process_plan plan = {.argv = host->options->argv, .mask = &host->before, .change = host->change};
+    struct process_plan plan = {.argv = driver->options->argv, .mask = &driver->before, .change = driver->change};
     bool forked = false;
     int error = 0;
-    host->timeout_at = host->action.timeout_at;
-    host->kill_at = BECALM_NEVER;
-    host->linger_at = BECALM_NEVER;
-    change_set(host);
-    if (!input_begin(&host->input, &plan.fd[0])) {
-        start_failed(host, errno, false);
+    driver->timeout_at = driver->action.timeout_at;
+    driver->kill_at = BECALM_NEVER;
+    driver->linger_at = BECALM_NEVER;
+    change_set(driver);
+    if (!input_begin(&driver->input, &plan.fd[0])) {
+        start_failed(driver, errno, false);
         return;
     }
-    if (output_begin(&host->output, &plan.fd[1])) {
-        error = process_start(&host->process, &plan, &forked);
-        output_started(&host->output, &plan.fd[1]);
+    if (output_begin(&driver->output, &plan.fd[1])) {
+        error = process_start(&driver->process, &plan, &forked);
+        output_started(&driver->output, &plan.fd[1]);
     } else {
         error = errno;
     }
-    input_started(&host->input, plan.fd[0]);
+    input_started(&driver->input, plan.fd[0]);
     if (error != 0) {
-        input_end(&host->input);
-        output_end(&host->output);
-        start_failed(host, error, forked);
+        input_end(&driver->input);
+        output_end(&driver->output);
+        start_failed(driver, error, forked);
         return;
     }
-    host->stage = STAGE_RUNNING;
+    driver->stage = STAGE_RUNNING;
 }
 
 /* With the first signal that is to end it; a later one gives it no more time. */
-static void kill_announce(struct host *host, becalm_ns now, becalm_ns after)
+static void kill_announce(struct driver *driver, becalm_ns now, becalm_ns after)
 {
-    host->kill_at = becalm_ns_min(host->kill_at, becalm_ns_after(now, after));
+    driver->kill_at = becalm_ns_min(driver->kill_at, becalm_ns_after(now, after));
 }
 
-static bool kill_is_due(const struct host *host, becalm_ns now)
+static bool kill_is_due(const struct driver *driver, becalm_ns now)
 {
-    if (host->stage == STAGE_KILLING) {
-        return now >= host->kill_at; /* also if only others of its group are left */
+    if (driver->stage == STAGE_KILLING) {
+        return now >= driver->kill_at; /* also if only others of its group are left */
     }
-    return !host->process.ended && now >= becalm_ns_min(host->timeout_at, host->kill_at);
+    return !driver->process.ended && now >= becalm_ns_min(driver->timeout_at, driver->kill_at);
 }
 
 /* Its time is up. The engine hears of it when the group is gone, so that no attempt begins beside an older one. */
-static void attempt_kill(struct host *host, becalm_ns now)
+static void attempt_kill(struct driver *driver, becalm_ns now)
 {
-    bool hard = now >= host->kill_at;
-    process_signal(&host->process, hard ? SIGKILL : SIGTERM);
-    process_signal(&host->process, SIGCONT); /* a stopped process would not hear the latter */
+    bool hard = now >= driver->kill_at;
+    process_signal(&driver->process, hard ? SIGKILL : SIGTERM);
+    process_signal(&driver->process, SIGCONT); /* a stopped process would not hear the latter */
     if (hard) {
-        host->kill_at = BECALM_NEVER;
-        host->timeout_at = BECALM_NEVER; /* of an attempt that has ended already, but for the news of it */
+        driver->kill_at = BECALM_NEVER;
+        driver->timeout_at = BECALM_NEVER; /* of an attempt that has ended already, but for the news of it */
     } else {
-        host->stage = STAGE_KILLING;
-        kill_announce(host, now, host->options->kill_after);
+        driver->stage = STAGE_KILLING;
+        kill_announce(driver, now, driver->options->kill_after);
     }
 }
 
-static void attempt_over(struct host *host)
+static void attempt_over(struct driver *driver)
 {
-    struct exec_report *report = host->report;
-    int key = terminal_key(&host->terminal, &host->process);
-    report->last = (struct exec_end){.code = host->process.code, .killed_by = host->process.signal};
-    if (host->stage == STAGE_KILLING) {
+    struct exec_report *report = driver->report;
+    int key = terminal_key(&driver->terminal, &driver->process);
+    report->last = (struct exec_end){.code = driver->process.code, .killed_by = driver->process.signal};
+    if (driver->stage == STAGE_KILLING) {
         report->last = (struct exec_end){.code = CODE_TIMED_OUT, .timed_out = true};
     }
-    terminal_return(&host->terminal, &host->process);
-    host->process = (struct process){.pid = 0};
-    host->stage = STAGE_NONE;
-    input_end(&host->input);
-    output_end(&host->output);
-    if (host->input.over) {
-        becalm_call_not_replayable(&host->call);
+    terminal_return(&driver->terminal, &driver->process);
+    driver->process = (struct process){.pid = 0};
+    driver->stage = STAGE_NONE;
+    input_end(&driver->input);
+    output_end(&driver->output);
+    if (driver->input.over) {
+        becalm_call_not_replayable(&driver->call);
     }
     if (key != 0 && !report->last.timed_out && report->signal == 0) {
         report->signal = key;
         report->terminal = true;
-        step(host, BECALM_EVENT_CANCEL, NULL);
+        step(driver, BECALM_EVENT_CANCEL, NULL);
         return;
     }
-    struct becalm_outcome outcome = outcome_of(host, report->last.code, report->last.timed_out);
-    report->last.by_output = !report->last.timed_out && host->output.found[PATTERN_FAIL_IF] &&
-                             codes_has(&host->options->success, report->last.code);
-    step(host, BECALM_EVENT_DONE, &outcome); /* which nobody hears if the call was cancelled before */
+    struct becalm_outcome outcome = outcome_of(driver, report->last.code, report->last.timed_out);
+    report->last.by_output = !report->last.timed_out && driver->output.found[PATTERN_FAIL_IF] &&
+                             codes_has(&driver->options->success, report->last.code);
+    step(driver, BECALM_EVENT_DONE, &outcome); /* which nobody hears if the call was cancelled before */
 }
 
 /* Whatever has become due in the attempt. */
-static void attempt_tend(struct host *host)
+static void attempt_tend(struct driver *driver)
 {
     becalm_ns now = exec_now();
-    struct process *process = &host->process;
+    struct process *process = &driver->process;
     if (process->stopped != 0) {
-        terminal_stopped(&host->terminal, process);
+        terminal_stopped(&driver->terminal, process);
     }
-    if (process->ended && host->linger_at == BECALM_NEVER) {
-        host->linger_at = becalm_ns_after(now, LINGER);
-        input_end(&host->input);
-        output_ended(&host->output);
+    if (process->ended && driver->linger_at == BECALM_NEVER) {
+        driver->linger_at = becalm_ns_after(now, LINGER);
+        input_end(&driver->input);
+        output_ended(&driver->output);
     }
-    if (kill_is_due(host, now)) {
-        attempt_kill(host, now);
+    if (kill_is_due(driver, now)) {
+        attempt_kill(driver, now);
     }
-    bool late =
-        host->report->signal != 0 && now >= host->linger_at; /* told to end: a reader that sleeps must not stop us */
-    bool quiet = process->ended && (late || output_done(&host->output, now < host->linger_at));
-    if (quiet && (host->stage != STAGE_KILLING || process_group_gone(process))) {
-        attempt_over(host);
+    bool late = driver->report->signal != 0 &&
+                now >= driver->linger_at; /* told to end: a reader that sleeps must not stop us */
+    bool quiet = process->ended && (late || output_done(&driver->output, now < driver->linger_at));
+    if (quiet && (driver->stage != STAGE_KILLING || process_group_gone(process))) {
+        attempt_over(driver);
     }
 }
 
@@ -344,7 +345,7 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-static bool signals_open(struct host *host)
+static bool signals_open(struct driver *driver)
 {
     static const int end[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     static const int other[] = {SIGCHLD, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -368,66 +369,66 @@ static bool signals_open(struct host *host)
     }
     sigaddset(&all, SIGTTOU); /* we take the terminal back from the background */
     sigaddset(&all, SIGPIPE); /* blocked, not ignored: the command must not inherit that */
-    if (sigprocmask(SIG_BLOCK, &all, &host->before) != 0) {
+    if (sigprocmask(SIG_BLOCK, &all, &driver->before) != 0) {
         return false;
     }
     /* An ignored SIGCHLD would be inherited from a careless parent, and then no child's end could be learnt. */
     (void)signal(SIGCHLD, SIG_DFL);
-    host->ends = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
-    host->others = signalfd(-1, &others, SFD_CLOEXEC | SFD_NONBLOCK);
-    return host->ends >= 0 && host->others >= 0;
+    driver->ends = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    driver->others = signalfd(-1, &others, SFD_CLOEXEC | SFD_NONBLOCK);
+    return driver->ends >= 0 && driver->others >= 0;
 }
 
 /* Told to end: the command hears the same, and the call is over at once; we end when the command has. */
-static void end_by(struct host *host, const struct signalfd_siginfo *info)
+static void end_by(struct driver *driver, const struct signalfd_siginfo *info)
 {
-    host->report->signal = (int)info->ssi_signo;
-    host->report->terminal = info->ssi_code == SI_KERNEL;
-    host->report->between = host->stage == STAGE_NONE;
-    if (host->stage != STAGE_NONE) {
-        process_signal(&host->process, (int)info->ssi_signo);
-        process_signal(&host->process, SIGCONT);
-        kill_announce(host, exec_now(), host->options->leave_after);
+    driver->report->signal = (int)info->ssi_signo;
+    driver->report->terminal = info->ssi_code == SI_KERNEL;
+    driver->report->between = driver->stage == STAGE_NONE;
+    if (driver->stage != STAGE_NONE) {
+        process_signal(&driver->process, (int)info->ssi_signo);
+        process_signal(&driver->process, SIGCONT);
+        kill_announce(driver, exec_now(), driver->options->leave_after);
     }
-    if (host->stage == STAGE_RUNNING) {
-        host->stage = STAGE_LEAVING;
+    if (driver->stage == STAGE_RUNNING) {
+        driver->stage = STAGE_LEAVING;
     }
-    if (!becalm_call_ended(&host->call)) {
-        step(host, BECALM_EVENT_CANCEL, NULL);
+    if (!becalm_call_ended(&driver->call)) {
+        step(driver, BECALM_EVENT_CANCEL, NULL);
     }
 }
 
-static void signals_take(struct host *host)
+static void signals_take(struct driver *driver)
 {
     struct signalfd_siginfo info;
-    while (read(host->ends, &info, sizeof info) == (ssize_t)sizeof info) {
-        end_by(host, &info);
+    while (read(driver->ends, &info, sizeof info) == (ssize_t)sizeof info) {
+        end_by(driver, &info);
     }
-    while (read(host->others, &info, sizeof info) == (ssize_t)sizeof info) {
+    while (read(driver->others, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGTSTP) {
-            terminal_stop(&host->terminal, &host->process);
+            terminal_stop(&driver->terminal, &driver->process);
         } else if (info.ssi_signo != SIGCHLD) {
-            process_signal(&host->process, (int)info.ssi_signo);
+            process_signal(&driver->process, (int)info.ssi_signo);
         }
     }
-    process_reap(&host->process);
+    process_reap(&driver->process);
 }
 
 /* ---- the loop ---- */
 
-static becalm_ns next_at(const struct host *host, becalm_ns now)
+static becalm_ns next_at(const struct driver *driver, becalm_ns now)
 {
     /* Once patience is over, only the command's own bytes are waited for, and those come or go without a timer. */
-    becalm_ns linger_at = now < host->linger_at ? host->linger_at : BECALM_NEVER;
-    switch (host->stage) {
+    becalm_ns linger_at = now < driver->linger_at ? driver->linger_at : BECALM_NEVER;
+    switch (driver->stage) {
     case STAGE_NONE:
-        return host->action.wake_at;
+        return driver->action.wake_at;
     case STAGE_RUNNING:
-        return host->process.ended ? linger_at : host->action.wake_at;
+        return driver->process.ended ? linger_at : driver->action.wake_at;
     case STAGE_KILLING:
-        return becalm_ns_min(host->kill_at, linger_at);
+        return becalm_ns_min(driver->kill_at, linger_at);
     case STAGE_LEAVING:
-        return host->process.ended ? linger_at : becalm_ns_min(host->timeout_at, host->kill_at);
+        return driver->process.ended ? linger_at : becalm_ns_min(driver->timeout_at, driver->kill_at);
     }
     BECALM_UNREACHABLE();
 }
@@ -443,53 +444,54 @@ static int poll_timeout(becalm_ns now, becalm_ns at)
 }
 
 /* Sleeps until something happens, and moves bytes. */
-static void wait_and_move(struct host *host)
+static void wait_and_move(struct driver *driver)
 {
-    struct pollfd fds[6] = {{.fd = host->ends, .events = POLLIN}, {.fd = host->others, .events = POLLIN}};
+    struct pollfd fds[6] = {{.fd = driver->ends, .events = POLLIN}, {.fd = driver->others, .events = POLLIN}};
     becalm_ns now = exec_now();
-    input_poll(&host->input, &fds[2]);
-    output_poll(&host->output, &fds[4]);
-    if (poll(fds, 6, poll_timeout(now, next_at(host, now))) < 0) {
+    input_poll(&driver->input, &fds[2]);
+    output_poll(&driver->output, &fds[4]);
+    if (poll(fds, 6, poll_timeout(now, next_at(driver, now))) < 0) {
         return; /* EINTR after SIGCONT: look around */
     }
-    input_move(&host->input, &fds[2]);
-    output_move(&host->output, &fds[4]);
-    signals_take(host);
+    input_move(&driver->input, &fds[2]);
+    output_move(&driver->output, &fds[4]);
+    signals_take(driver);
 }
 
 /* Is it the engine's turn? The end of an attempt's time is ours. */
-static bool is_due(const struct host *host)
+static bool is_due(const struct driver *driver)
 {
     becalm_ns now = exec_now();
-    bool flying = host->stage == STAGE_RUNNING && now < host->timeout_at;
-    return (host->stage == STAGE_NONE || flying) && !becalm_call_ended(&host->call) && now >= host->action.wake_at;
+    bool flying = driver->stage == STAGE_RUNNING && now < driver->timeout_at;
+    return (driver->stage == STAGE_NONE || flying) && !becalm_call_ended(&driver->call) &&
+           now >= driver->action.wake_at;
 }
 
-static void run(struct host *host)
+static void run(struct driver *driver)
 {
-    step(host, BECALM_EVENT_BEGIN, NULL);
+    step(driver, BECALM_EVENT_BEGIN, NULL);
     for (;;) {
-        if (host->stage == STAGE_NONE && becalm_call_ended(&host->call)) {
+        if (driver->stage == STAGE_NONE && becalm_call_ended(&driver->call)) {
             return;
         }
-        if (host->stage == STAGE_NONE && (host->action.flags & BECALM_DO_SEND) != 0) {
-            host->action.flags &= ~(unsigned)BECALM_DO_SEND;
-            if (host->action.attempt > 0 && !output_settle(&host->output, false, -1)) {
-                signals_take(host);
+        if (driver->stage == STAGE_NONE && (driver->action.flags & BECALM_DO_SEND) != 0) {
+            driver->action.flags &= ~(unsigned)BECALM_DO_SEND;
+            if (driver->action.attempt > 0 && !output_settle(&driver->output, false, -1)) {
+                signals_take(driver);
                 continue;
             }
-            attempt_start(host);
+            attempt_start(driver);
             continue;
         }
-        wait_and_move(host);
-        if (host->stage != STAGE_NONE) {
-            attempt_tend(host);
+        wait_and_move(driver);
+        if (driver->stage != STAGE_NONE) {
+            attempt_tend(driver);
         }
-        if (host->stage == STAGE_NONE) {
-            signals_take(host); /* one that came while a line was written ends the call before its next attempt */
+        if (driver->stage == STAGE_NONE) {
+            signals_take(driver); /* one that came while a line was written ends the call before its next attempt */
         }
-        if (is_due(host)) {
-            step(host, BECALM_EVENT_TIMER, NULL);
+        if (is_due(driver)) {
+            step(driver, BECALM_EVENT_TIMER, NULL);
         }
     }
 }
@@ -507,46 +509,46 @@ static void key_draw(uint64_t *seed, char text[BECALM__KEY_TEXT])
     becalm__key_write(random, text);
 }
 
-static bool host_open(struct host *host)
+static bool host_open(struct driver *driver)
 {
-    const struct exec_options *options = host->options;
-    host->seed = entropy_seed();
-    host->change[VARIABLE_ATTEMPT].name = "BECALM_ATTEMPT";
-    host->change[VARIABLE_DEADLINE].name = "BECALM_DEADLINE_MS";
+    const struct exec_options *options = driver->options;
+    driver->seed = entropy_seed();
+    driver->change[VARIABLE_ATTEMPT].name = "BECALM_ATTEMPT";
+    driver->change[VARIABLE_DEADLINE].name = "BECALM_DEADLINE_MS";
     /* One that is there is of a becalm exec around this one, whose attempts must not differ in it. */
     const char *key = getenv(KEY_NAME);
     if (key == NULL || key[0] == '\0') {
-        host->change[VARIABLE_KEY].name = KEY_NAME;
-        key_draw(&host->seed, host->change[VARIABLE_KEY].value);
+        driver->change[VARIABLE_KEY].name = KEY_NAME;
+        key_draw(&driver->seed, driver->change[VARIABLE_KEY].value);
     }
-    if (!signals_open(host)) {
+    if (!signals_open(driver)) {
         return false;
     }
     if (options->no_input) {
-        host->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (host->null < 0) {
+        driver->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (driver->null < 0) {
             return false;
         }
     }
     process_adopt();
-    terminal_open(&host->terminal);
-    input_open(&host->input, options->no_input ? host->null : STDIN_FILENO, options->input_max);
-    output_open(&host->output, options->show, options->patterns, options->output_max, host->ends);
+    terminal_open(&driver->terminal);
+    input_open(&driver->input, options->no_input ? driver->null : STDIN_FILENO, options->input_max);
+    output_open(&driver->output, options->show, options->patterns, options->output_max, driver->ends);
     return true;
 }
 
-static void host_close(struct host *host)
+static void host_close(struct driver *driver)
 {
-    const int fds[] = {host->ends, host->others, host->null};
-    input_close(&host->input);
-    output_close(&host->output);
-    terminal_close(&host->terminal);
+    const int fds[] = {driver->ends, driver->others, driver->null};
+    input_close(&driver->input);
+    output_close(&driver->output);
+    terminal_close(&driver->terminal);
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
         }
     }
-    sigset_t after = host->before;
+    sigset_t after = driver->before;
     sigaddset(&after, SIGPIPE); /* one from a pipe whose reader had gone may be pending, and would kill us now */
     (void)sigprocmask(SIG_SETMASK, &after, NULL);
 }
@@ -570,7 +572,7 @@ static int exit_code(const struct exec_report *report)
 
 int exec_run(const struct exec_options *options, struct exec_report *report)
 {
-    struct host host = {
+    struct driver driver = {
         .options = options,
         .report = report,
         .policy = options->policy,
@@ -584,19 +586,19 @@ int exec_run(const struct exec_options *options, struct exec_report *report)
     struct becalm_request request = {.deadline_at = options->deadline_at, .idempotent = true};
     memset(report, 0, sizeof *report);
     report->last.code = -1;
-    if (!host_open(&host)) {
+    if (!host_open(&driver)) {
         int error = errno;
-        host_close(&host);
+        host_close(&driver);
         errno = error;
         return BECALM_EIO;
     }
-    becalm_call_init(&host.call, &host.policy, &options->target, &request);
-    run(&host);
-    (void)output_settle(&host.output, true, report->signal == 0 ? -1 : (int)(LINGER / BECALM_MS));
-    signals_take(&host); /* one that came while the last bytes were written counts too */
-    report->record = host.call.record;
-    report->output_error = host.output.error;
+    becalm_call_init(&driver.call, &driver.policy, &options->target, &request);
+    run(&driver);
+    (void)output_settle(&driver.output, true, report->signal == 0 ? -1 : (int)(LINGER / BECALM_MS));
+    signals_take(&driver); /* one that came while the last bytes were written counts too */
+    report->record = driver.call.record;
+    report->output_error = driver.output.error;
     report->code = exit_code(report);
-    host_close(&host);
+    host_close(&driver);
     return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef BECALM_PROXY_EXCHANGE_H
 #define BECALM_PROXY_EXCHANGE_H
 
-/* One request of a client and its answer: the host of one becalm_call. The engine says what to do; this does it.
+/* One request of a client and its answer: the driver of one becalm_call. The engine says what to do; this does it.
  *
  *   exchange_open.c     a request has come: where it goes, and what is refused at once
  *   exchange_body.c     its body
