@@ -4,7 +4,7 @@
 #include "destination.h"
 
 #include "engine/apart_internal.h"
-#include "http/grpc.h"
+#include "http/grpc_text.h"
 #include "http/text_internal.h"
 
 #include <errno.h>

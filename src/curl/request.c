@@ -4,7 +4,7 @@
 #include "copy.h"
 
 #include "engine/apart_internal.h"
-#include "http/grpc.h"
+#include "http/grpc_text.h"
 #include "http/key.h"
 #include "http/text_internal.h"
 #include "run/entropy.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "grpc.h"
+#include <becalm/http.h>
 
 #include "status_internal.h"
 #include "text_internal.h"
@@ -21,21 +21,6 @@ const char *becalm_grpc_word(uint32_t code)
 const char *becalm__grpc_token(uint32_t code)
 {
     return code < BECALM_GRPC_COUNT ? codes[code].token : NULL;
-}
-
-bool becalm__grpc_is_type(struct becalm_text content_type)
-{
-    return text_take_word(&content_type, "application/grpc");
-}
-
-uint32_t becalm__grpc_status_read(struct becalm_text field)
-{
-    uint64_t number = 0;
-    if (text_ended(field)) {
-        return BECALM_GRPC_NONE;
-    }
-    bool fine = text_take_number(&field, &number) > 0 && text_ended(field) && number < BECALM_GRPC_COUNT;
-    return fine ? (uint32_t)number : BECALM_GRPC_UNKNOWN;
 }
 
 static bool same_word(struct becalm_text text, const char *token)

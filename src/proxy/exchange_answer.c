@@ -3,7 +3,7 @@
 #include "exchange.h"
 #include "gateway_shared.h"
 
-#include "http/grpc.h"
+#include "http/grpc_text.h"
 #include "http/text_internal.h"
 #include "journal/explain_header.h"
 #include "message/answer_head.h"

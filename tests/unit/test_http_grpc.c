@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_lab.h"
 
-#include "http/grpc.h"
+#include "http/grpc_text.h"
 
 #define KIND(name) BECALM_OUTCOME_##name
 

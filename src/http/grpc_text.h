@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_HTTP_GRPC_H
-#define BECALM_HTTP_GRPC_H
+#ifndef BECALM_HTTP_GRPC_TEXT_H
+#define BECALM_HTTP_GRPC_TEXT_H
 
 /* gRPC's own header fields, as text. */
 

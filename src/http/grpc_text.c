@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#include "grpc_text.h"
+
+#include "text_internal.h"
+
+/* Apart from grpc.c: libbecalm-curl.a has a copy of this file, which must not bring public names along. */
+
+bool becalm__grpc_is_type(struct becalm_text content_type)
+{
+    return text_take_word(&content_type, "application/grpc");
+}
+
+uint32_t becalm__grpc_status_read(struct becalm_text field)
+{
+    uint64_t number = 0;
+    if (text_ended(field)) {
+        return BECALM_GRPC_NONE;
+    }
+    bool fine = text_take_number(&field, &number) > 0 && text_ended(field) && number < BECALM_GRPC_COUNT;
+    return fine ? (uint32_t)number : BECALM_GRPC_UNKNOWN;
+}
