@@ -29,16 +29,15 @@ static void print_diags(const struct becalm_diags *diags)
     }
 }
 
-/* The directory, not the file: a link that is swapped, or an editor's new file, is another inode. */
-static int watch_directory(const char *path)
+/* The directory, not the file: a link that is swapped, or an editor's new file, is another inode. Watching one twice is
+ * watching it once. */
+static void watch_directory(int fd, const char *path)
 {
     char *copy = strdup(path);
-    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (copy != NULL && fd >= 0) {
         inotify_add_watch(fd, dirname(copy), IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_ATTRIB);
     }
     free(copy);
-    return fd;
 }
 
 static bool drained(int fd)
@@ -56,15 +55,16 @@ static void take_changes(int fd)
 /* The policy's file. It is watched from before it is loaded, so that no change falls in between. */
 struct watched {
     const char *path;
-    int fd; /* its directory's changes */
+    int fd; /* its directory's changes, and those of the directories of certificates */
     char *text;
     size_t length;
+    uint64_t certificates; /* a sum of what their files say */
 };
 
 static void watched_open(struct watched *file, const char *path)
 {
-    file->path = path;
-    file->fd = watch_directory(path);
+    *file = (struct watched){.path = path, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
+    watch_directory(file->fd, path);
     const char *why; /* whoever loads it says so */
     file->text = file_read_regular(path, &file->length, &why);
 }
@@ -75,6 +75,40 @@ static void watched_close(struct watched *file)
     if (file->fd >= 0) {
         close(file->fd);
     }
+}
+
+/* FNV-1a, 64 bits: it only has to tell one renewal from the next. */
+static void sum_bytes(uint64_t *sum, const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        *sum = (*sum ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    }
+}
+
+static void sum_file(const struct becalm_file *named, void *data)
+{
+    struct watched *file = data;
+    size_t length = 0;
+    const char *why;
+    if (named->path == NULL) {
+        return;
+    }
+    watch_directory(file->fd, named->path);
+    char *text = file_read_regular(named->path, &length, &why);
+    sum_bytes(&file->certificates, text == NULL ? "" : text, length);
+    sum_bytes(&file->certificates, "", 1); /* where one ends, the next begins */
+    free(text);
+}
+
+/* Looks at the files of the certificates in force, and watches where they are. True: they say something new. */
+static bool certificates_changed(struct watched *file, struct gateway *gateway)
+{
+    uint64_t before = file->certificates;
+    struct snapshot *snapshot = gateway_snapshot(gateway);
+    file->certificates = UINT64_C(14695981039346656037);
+    tls_set_files(snapshot->config, sum_file, file);
+    snapshot_drop(snapshot);
+    return file->certificates != before;
 }
 
 /* A directory has other files too: only a policy that reads differently is worth a reload. */
@@ -131,11 +165,15 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
         }
         if ((fds[3].revents & POLLIN) != 0) {
             tell_reload(gateway, &waited_for);
+            if (certificates_changed(file, gateway)) { /* the policy names others, or they changed meanwhile */
+                gateway_order_reload(gateway);
+            }
         }
         if (settling && count == 0) {
             settling = false;
             take_changes(file->fd);
-            if (changed(file)) {
+            bool renewed = certificates_changed(file, gateway);
+            if (changed(file) || renewed) {
                 gateway_order_reload(gateway);
             }
         }
@@ -153,6 +191,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
         if (signal.ssi_signo == SIGHUP) {
             notify_reloading();
             changed(file);
+            certificates_changed(file, gateway);
             waited_for = gateway_order_reload(gateway);
         } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
             notify("STOPPING=1");
@@ -253,6 +292,7 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     if (signals < 0 || gateway_start(gateway) != 0) {
         rc = cli_fail(command, "can't start: %s", strerror(errno));
     } else {
+        certificates_changed(&file, gateway);
         notify("READY=1");
         serve(gateway, &file, signals);
         gateway_wait(gateway);
