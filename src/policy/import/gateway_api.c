@@ -3,6 +3,7 @@
  * BackendTrafficPolicy (GEP-3388). A backend becomes a service and a rule that leads to it an endpoint. */
 #include "../value.h"
 #include "dialect.h"
+#include "envoy_gateway.h"
 #include "linkerd.h"
 #include "route.h"
 
@@ -16,7 +17,10 @@
 
 struct gateway {
     struct source *s;
+    const struct objects *objects;
     const struct yaml_node *object; /* that is being read */
+    bool *used;                     /* of each object: a policy of Envoy Gateway that a route is called by */
+    bool routes;                    /* there are any */
 };
 
 /* ---- what a rule says about its calls ---- */
@@ -267,6 +271,8 @@ static void rule_read(struct gateway *in, const struct yaml_node *rule, const st
     }
     rule_calls(s, route_rules(out), rule);
     linkerd_annotations(s, route_rules(out), in->object);
+    envoy_gateway_apply(s, in->objects, in->object, service, route_rules(out), in->used);
+    in->routes = true;
 }
 
 static void route_read(struct gateway *in, const struct yaml_node *spec)
@@ -423,17 +429,23 @@ static bool gateway_api_recognises(const struct object *object)
 
 static void gateway_api_read(struct source *s, const struct objects *objects)
 {
-    struct gateway in = {.s = s};
+    struct gateway in = {.s = s, .objects = objects};
+    in.used = emit_take(s->emit, objects->count * sizeof *in.used + 1);
+    if (in.used == NULL) {
+        return;
+    }
     emit_note(
         s->emit, NULL,
         "Becalm repeats POST and PATCH only with an Idempotency-Key, or where a policy says `idempotent: true`. Over "
         "budget it passes the last answer on; the Gateway API asks for a 503.");
     for (uint32_t i = 0; i < objects->count; i++) {
         s->file = objects->at[i].file;
-        if (source_is(s, &(struct from){objects->at[i].node, "the document", NULL}, YAML_MAPPING)) {
+        if (source_is(s, &(struct from){objects->at[i].node, "the document", NULL}, YAML_MAPPING) &&
+            !envoy_gateway_is(&objects->at[i])) {
             object_read(&in, &objects->at[i]);
         }
     }
+    envoy_gateway_rest(s, objects, in.used, in.routes);
 }
 
 const struct dialect dialect_gateway_api = {.word = "gateway-api",
