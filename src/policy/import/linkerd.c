@@ -232,8 +232,8 @@ static void route_put(struct source *s, struct emit_target *service, const char 
         choices.impossible = choices.impossible || !match_is_possible(&choices.match[i]);
     }
     if (choices.impossible || choices.count == 0) {
-        source_no_equal(s, service, &condition,
-                        "no match can be a regular expression, or `not`; the route is left out");
+        const struct from at = {condition.node != NULL ? condition.node : item, "condition", NULL};
+        source_no_equal(s, service, &at, "no match can be a regular expression, or `not`; the route is left out");
         return;
     }
     struct route *route = route_add(s, service, name.node == NULL ? NULL : source_text(s, &name), &from);
