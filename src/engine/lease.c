@@ -379,6 +379,15 @@ static void goodbye_fill(struct becalm_lease *lease, const struct becalm_moment 
     *request = lease->last;
 }
 
+/* Whoever asks next is somebody else. */
+static void name_forget(struct becalm_lease *lease)
+{
+    lease->last = (struct becalm_lease_request){.instance = 0};
+    lease->told_first = lease->told_returned = 0;
+    lease->level_max = 0;
+    lease->waiting = false;
+}
+
 bool becalm_lease_lost(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
                        const struct becalm_moment *at, struct becalm_lease_request *goodbye)
 {
@@ -391,10 +400,7 @@ bool becalm_lease_lost(struct becalm_lease *lease, const struct becalm_lease_pol
     if (known) {
         goodbye_fill(lease, at, goodbye);
     }
-    lease->last = (struct becalm_lease_request){.instance = 0};
-    lease->told_first = lease->told_returned = 0;
-    lease->level_max = 0;
-    lease->waiting = false;
+    name_forget(lease);
     return known;
 }
 
@@ -408,4 +414,5 @@ void becalm_lease_leave(struct becalm_lease *lease, const struct becalm_moment *
         atomic_store_explicit(&lease->degraded, 1, memory_order_relaxed);
     }
     goodbye_fill(lease, at, request);
+    name_forget(lease);
 }

@@ -3,6 +3,7 @@
 #include "control.h"
 
 #include "cpu.h"
+#include "fleet.h"
 #include "gateway.h"
 #include "resolve.h"
 
@@ -42,6 +43,7 @@ struct control {
     struct timer resolver_timer;
     struct name *names;
     bool readdress; /* some name has new addresses */
+    struct fleet *fleet;
     struct timer second;
     struct cpu cpu;
     struct history *history;
@@ -150,6 +152,11 @@ static uint32_t name_find(void *self, const char *text, uint16_t port, const uni
 struct snapshot_names control_names(struct control *control)
 {
     return (struct snapshot_names){.find = name_find, .self = control};
+}
+
+void control_follow(struct control *control, const struct snapshot *snapshot)
+{
+    fleet_follow(control->fleet, snapshot);
 }
 
 static void name_free(struct control *control, struct name *name)
@@ -345,7 +352,9 @@ struct control *control_make(struct gateway *gateway)
         .name = gateway->path,
         .handed = &gateway->handed,
     });
-    if (control->resolver == NULL || control->history == NULL || control->admin == NULL) {
+    control->fleet = fleet_make(
+        &(struct fleet_options){.loop = &control->loop, .log = control->log, .names = control_names(control)});
+    if (control->resolver == NULL || control->history == NULL || control->admin == NULL || control->fleet == NULL) {
         control_free(control);
         return NULL;
     }
@@ -414,6 +423,7 @@ void control_free(struct control *control)
         control_order(control, CONTROL_STOP);
         control_wait(control);
     }
+    fleet_free(control->fleet);
     admin_free(control->admin);
     history_free(control->history);
     while (control->names != NULL) {

@@ -30,4 +30,7 @@ struct admin *control_admin(struct control *);
 /* The addresses that names have, for snapshots; starts asking for those that are new. */
 struct snapshot_names control_names(struct control *);
 
+/* The shared budgets are those of this snapshot from now on. */
+void control_follow(struct control *, const struct snapshot *);
+
 #endif

@@ -3,6 +3,7 @@
 #include "gateway.h"
 
 #include "control.h"
+#include "fleet.h"
 
 #include "admin/admin.h"
 #include "policy/file.h"
@@ -105,9 +106,10 @@ static uint64_t wall_now(void)
     return (uint64_t)time.tv_sec * BECALM_S + (uint64_t)time.tv_nsec;
 }
 
-static int load(const struct gateway *gateway, struct becalm_config **config, struct becalm_diags *diags)
+static int load_text(const struct gateway *gateway, struct becalm_config **config, struct becalm_diags *diags)
 {
     struct becalm_load_options options = {
+        .shared_budgets = true,
         .allow_unknown = gateway->allow_unknown,
         .set = (const char *const *)gateway->set,
     };
@@ -126,12 +128,24 @@ static int load(const struct gateway *gateway, struct becalm_config **config, st
     return rc;
 }
 
+static int load(const struct gateway *gateway, struct becalm_config **config, struct becalm_diags *diags)
+{
+    int rc = load_text(gateway, config, diags);
+    if (rc == 0 && !fleet_check(*config, gateway->path, diags)) {
+        becalm_config_free(*config);
+        *config = NULL;
+        rc = BECALM_EINVAL;
+    }
+    return rc;
+}
+
 static void publish(struct gateway *gateway, struct snapshot *snapshot)
 {
     pthread_mutex_lock(&gateway->lock);
     struct snapshot *old = gateway->snapshot;
     gateway->snapshot = snapshot;
     pthread_mutex_unlock(&gateway->lock);
+    control_follow(gateway->control, snapshot);
     snapshot_drop(old);
     gateway_order_all(gateway, WORKER_SNAPSHOT);
 }
@@ -317,6 +331,9 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     rc = made ? tls_load(gateway, config, NULL, &tls, diags) : BECALM_ENOMEM;
     if (rc == 0) {
         rc = snapshot_of(gateway, shared, tls, NULL, 0, &gateway->snapshot);
+    }
+    if (rc == 0) {
+        control_follow(gateway->control, gateway->snapshot);
     }
     if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */
         rc = admin_prepare(control_admin(gateway->control), settings, diags);

@@ -282,11 +282,10 @@ static bool set_file(const struct setting *s)
 static bool set_redis(const struct setting *s)
 {
     if (!s->l->shared_budgets && !yaml_is(s->node, s->key->word)) {
-        loader_error(
-            s->l, s->node->line, s->node->column, "not-yet",
-            "%s: a budget that all instances share through Redis is not there yet, but in becalm sim; take the "
-            "key out",
-            s->key->name);
+        loader_error(s->l, s->node->line, s->node->column, "not-yet",
+                     "%s: a budget that all instances share through Redis is not there yet, but in becalm proxy and "
+                     "becalm sim; take the key out",
+                     s->key->name);
         return false;
     }
     if (s->node->kind == YAML_SCALAR && !yaml_is(s->node, s->key->word) && !value_redis(s->node->text)) {

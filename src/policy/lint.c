@@ -42,7 +42,7 @@ const struct lint_rule lint_rules[] = {
     {"decorrelated-at-cap", BECALM_WARNING, "decorrelated jitter that sits at its cap",
      .target = lint_decorrelated_at_cap},
     {"rate-shared", BECALM_WARNING, "a client rate limit over more than one endpoint", .target = lint_rate_shared},
-    {"shared-not-yet", BECALM_WARNING, "a shared budget, which only the simulator runs yet",
+    {"shared-not-yet", BECALM_NOTE, "a shared budget, which exec and libbecalm-curl refuse yet",
      .target = lint_shared_not_yet},
     {"same-match", BECALM_WARNING, "a service or endpoint that another one hides", .target = lint_same_match},
     {"unreachable-endpoint", BECALM_WARNING, "an endpoint that no request of its service fits",

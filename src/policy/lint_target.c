@@ -476,7 +476,7 @@ void lint_shared_not_yet(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: only `becalm sim` runs shared budgets yet; the gateway, exec and libbecalm-curl refuse the file",
+             "%s: `becalm proxy` and `becalm sim` run shared budgets; exec and libbecalm-curl refuse the file yet",
              l->who);
-    lint_remedy(finding, "take `budget.shared` out of what is deployed");
+    lint_remedy(finding, "take `budget.shared` out of what exec and libbecalm-curl read");
 }

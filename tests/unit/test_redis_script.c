@@ -5,13 +5,10 @@
 #include <becalm/rand.h>
 
 #include <hiredis.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "lib/check.h"
+#include "lib/redis_server.h"
 
 /* The store in C and the script in a real Redis get the same random requests, at the same times of a clock that jumps:
  * every answer must be the same. */
@@ -21,53 +18,6 @@
 #define PLACES    BECALM_LEASE_INSTANCES_MAX
 #define TOGETHER  50u /* runs on their way at once */
 
-/* A server of our own, on a Unix socket in a fresh folder. */
-struct server {
-    char folder[64];
-    char socket[80];
-    pid_t pid;
-    redisContext *link;
-};
-
-static bool server_start(struct server *server)
-{
-    snprintf(server->folder, sizeof server->folder, "/tmp/becalm-redis-XXXXXX");
-    check_true(mkdtemp(server->folder) != NULL);
-    snprintf(server->socket, sizeof server->socket, "%s/s", server->folder);
-    server->pid = fork();
-    if (server->pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing behind */
-        execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", server->socket, "--save", "", "--dir",
-               server->folder, "--logfile", "log", (char *)NULL);
-        _exit(127);
-    }
-    for (int i = 0; i < 600; i++) {
-        int status;
-        server->link = redisConnectUnix(server->socket);
-        if (server->link != NULL && server->link->err == 0) {
-            return true;
-        }
-        redisFree(server->link);
-        if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
-            break;
-        }
-        usleep(100000);
-    }
-    return false;
-}
-
-static void server_end(struct server *server)
-{
-    redisFree(server->link);
-    kill(server->pid, SIGKILL);
-    (void)waitpid(server->pid, NULL, 0);
-    char log[80];
-    snprintf(log, sizeof log, "%s/log", server->folder);
-    (void)unlink(log);
-    (void)unlink(server->socket);
-    (void)rmdir(server->folder);
-}
-
 /* What one instance knows of one budget. */
 struct lab {
     uint64_t random;
@@ -75,7 +25,7 @@ struct lab {
     struct becalm_lease_store *store[BUDGETS];
     struct script_part part[BUDGETS];
     struct becalm_lease_request known[INSTANCES][BUDGETS];
-    struct server server;
+    struct redis_server server;
     char sha[41];
     struct becalm_lease_answer right[TOGETHER][BUDGETS];
     uint32_t count[TOGETHER];
@@ -226,7 +176,7 @@ static void test_redis_script__answers_what_the_store_in_c_answers(void **state)
     static const uint32_t floors[BUDGETS] = {100000, 0, 1234567};
     uint32_t rounds = getenv("BECALM_SOAK") != NULL ? 10000 : 200;
     struct lab *lab = calloc(1, sizeof *lab);
-    if (!server_start(&lab->server)) {
+    if (!redis_server_open(&lab->server)) {
         print_message("redis-server is not there, or did not start\n");
         free(lab);
         skip();
@@ -260,7 +210,7 @@ static void test_redis_script__answers_what_the_store_in_c_answers(void **state)
     for (uint32_t b = 0; b < BUDGETS; b++) {
         free(lab->store[b]);
     }
-    server_end(&lab->server);
+    redis_server_close(&lab->server);
     free(lab);
 }
 

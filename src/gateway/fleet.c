@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "fleet.h"
+
+#include "redis/redis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One Redis. */
+struct site {
+    struct site *next;
+    struct fleet *fleet;
+    char *url;
+    struct redis_place place;
+    struct redis *redis;
+    bool used; /* by the snapshot that is followed */
+};
+
+struct fleet {
+    struct fleet_options options;
+    struct site *sites;
+    struct state **kept; /* whose leases are bound */
+    uint32_t kept_count;
+};
+
+/* ---------------------------------------------------------------------------------------------------------- sites */
+
+/* A name that the control thread resolves, or an address. The turn is drawn, so that a dead address is not all. */
+static bool address_find(void *self, const struct redis_place *place, union address_socket *socket)
+{
+    const struct site *site = self;
+    const struct snapshot_names *names = &site->fleet->options.names;
+    struct address address;
+    const union address_socket *list = NULL;
+    if (!address_parse(place->host, &address)) {
+        return false;
+    }
+    if (address.kind != ADDRESS_NAME) {
+        *socket = address.socket;
+        return true;
+    }
+    uint32_t count = names->find(names->self, address.name, address.port, &list);
+    if (count > 0) {
+        *socket = list[becalm_rand_below(becalm_rand_next(&site->fleet->options.loop->random), count)];
+    }
+    return count > 0;
+}
+
+/* One line when the store is lost, one when it is back. */
+static void site_note(void *self, const char *why)
+{
+    const struct site *site = self;
+    const struct fleet_options *options = &site->fleet->options;
+    struct log_pair pair[] = {
+        {.key = "store", .type = LOG_TEXT, .text = {site->place.host, strlen(site->place.host)}},
+        {.key = "error", .type = LOG_TEXT, .text = {why, why == NULL ? 0 : strlen(why)}},
+    };
+    log_line(options->log, why == NULL ? BECALM_LOG_INFO : BECALM_LOG_WARN, options->loop->wall,
+             why == NULL ? "shared budgets: leased from the store" : "shared budgets: degraded to the own share", pair,
+             why == NULL ? 1 : 2);
+}
+
+static struct site *site_make(struct fleet *fleet, const char *url)
+{
+    struct site *site = calloc(1, sizeof *site);
+    if (site == NULL) {
+        return NULL;
+    }
+    site->fleet = fleet;
+    site->url = strdup(url);
+    struct redis_options options = {.loop = fleet->options.loop, .find = address_find, .note = site_note, .self = site};
+    if (site->url != NULL && redis_place_parse(url, &site->place) == NULL) {
+        options.place = site->place;
+        site->redis = redis_make(&options);
+    }
+    if (site->redis == NULL) {
+        free(site->url);
+        free(site);
+        return NULL;
+    }
+    site->next = fleet->sites;
+    fleet->sites = site;
+    return site;
+}
+
+static struct site *site_find(struct fleet *fleet, const char *url)
+{
+    struct site *site = fleet->sites;
+    while (site != NULL && strcmp(site->url, url) != 0) {
+        site = site->next;
+    }
+    return site != NULL ? site : site_make(fleet, url);
+}
+
+static void site_free(struct site *site)
+{
+    redis_free(site->redis);
+    free(site->url);
+    free(site);
+}
+
+static void sites_forget_unused(struct fleet *fleet)
+{
+    for (struct site **link = &fleet->sites; *link != NULL;) {
+        struct site *site = *link;
+        if (site->used) {
+            link = &site->next;
+        } else {
+            *link = site->next;
+            site_free(site);
+        }
+    }
+}
+
+/* --------------------------------------------------------------------------------------------------------- leases */
+
+static void kept_drop(struct state **kept, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        state_drop(kept[i]);
+    }
+    free(kept);
+}
+
+/* A service's own target comes before its endpoints': a lease that they share has the service's name. */
+static void target_bind(struct fleet *fleet, const struct snapshot_target *target)
+{
+    char name[SCRIPT_NAME_MAX + 1];
+    struct becalm_lease *lease = target->state->target.lease;
+    if (lease == NULL || target->rules->shared_redis == NULL) {
+        return;
+    }
+    struct site *site = site_find(fleet, target->rules->shared_redis);
+    if (site == NULL) {
+        return;
+    }
+    script_name(name, sizeof name, target->service->name, target->endpoint == NULL ? NULL : target->endpoint->name);
+    site->used = true;
+    (void)redis_bind(site->redis, name, lease, &target->state->policy.lease);
+}
+
+/* Names that the sites need are asked for, so that nobody forgets them. */
+static void names_keep(const struct fleet *fleet)
+{
+    union address_socket ignored;
+    for (struct site *site = fleet->sites; site != NULL; site = site->next) {
+        (void)address_find(site, &site->place, &ignored);
+    }
+}
+
+void fleet_follow(struct fleet *fleet, const struct snapshot *snapshot)
+{
+    struct state **kept = calloc((size_t)snapshot->target_count + 1, sizeof(struct state *));
+    if (kept == NULL) {
+        return;
+    }
+    for (struct site *site = fleet->sites; site != NULL; site = site->next) {
+        site->used = false;
+        redis_bind_begin(site->redis);
+    }
+    for (uint32_t i = 0; i < snapshot->target_count; i++) {
+        kept[i] = snapshot->target[i].state;
+        state_use(kept[i]);
+        target_bind(fleet, &snapshot->target[i]);
+    }
+    for (struct site *site = fleet->sites; site != NULL; site = site->next) {
+        redis_bind_end(site->redis);
+    }
+    sites_forget_unused(fleet);
+    names_keep(fleet);
+    kept_drop(fleet->kept, fleet->kept_count); /* their leases are returned */
+    fleet->kept = kept;
+    fleet->kept_count = snapshot->target_count;
+}
+
+struct fleet *fleet_make(const struct fleet_options *options)
+{
+    struct fleet *fleet = calloc(1, sizeof *fleet);
+    if (fleet != NULL) {
+        fleet->options = *options;
+    }
+    return fleet;
+}
+
+void fleet_free(struct fleet *fleet)
+{
+    if (fleet == NULL) {
+        return;
+    }
+    while (fleet->sites != NULL) {
+        struct site *site = fleet->sites;
+        fleet->sites = site->next;
+        site_free(site);
+    }
+    kept_drop(fleet->kept, fleet->kept_count);
+    free(fleet);
+}
+
+/* ------------------------------------------------------------------------------------------------------- checking */
+
+static bool rules_check(const struct becalm_rules *rules, const char *path, struct becalm_diags *diags)
+{
+    struct redis_place place;
+    const char *why = rules->shared_redis == NULL ? NULL : redis_place_parse(rules->shared_redis, &place);
+    if (why != NULL) {
+        struct becalm_origin at = becalm_rules_origin(rules, "budget.shared.redis");
+        becalm_diag_add(diags, BECALM_ERROR, path, at.line, at.column, "store", "budget.shared.redis: %s", why);
+    }
+    return why == NULL;
+}
+
+bool fleet_check(const struct becalm_config *config, const char *path, struct becalm_diags *diags)
+{
+    for (uint32_t i = 0; i < becalm_config_services(config); i++) {
+        const struct becalm_service *service = becalm_config_service(config, i);
+        bool right = rules_check(&service->rules, path, diags);
+        for (uint32_t e = 0; right && e < service->endpoint_count; e++) {
+            right = rules_check(&service->endpoints[e].rules, path, diags);
+        }
+        if (!right) {
+            return false;
+        }
+    }
+    return true;
+}

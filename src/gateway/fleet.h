@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATEWAY_FLEET_H
+#define BECALM_GATEWAY_FLEET_H
+
+/* The shared budgets of a gateway: a connection to each Redis that its policy names, and the leases of the snapshot
+ * that is in force. Belongs to the control thread, as its loop does. */
+
+#include "journal/log.h"
+#include "proxy/snapshot.h"
+
+struct loop;
+struct fleet;
+
+struct fleet_options {
+    struct loop *loop;
+    struct log_source *log;
+    struct snapshot_names names;
+};
+
+struct fleet *fleet_make(const struct fleet_options *); /* NULL: no memory */
+/* The leases of this snapshot from now on; those that it does not have any more are returned. What there is no memory
+ * for lives on its own share. */
+void fleet_follow(struct fleet *, const struct snapshot *);
+/* Returns all leases. Before the loop is closed. */
+void fleet_free(struct fleet *);
+
+/* Is each store that the policy names one that a gateway can use? False: *diags says which is not. */
+bool fleet_check(const struct becalm_config *, const char *path, struct becalm_diags *);
+
+#endif
