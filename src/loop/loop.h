@@ -71,8 +71,8 @@ int loop_watch(struct loop *, struct source *);
 int loop_watch_level(struct loop *, struct source *, bool exclusive);
 void loop_forget(struct loop *, struct source *);
 
-/* Frees memory from malloc() when the events of this wake-up are done. At least as large as a pointer; its first word
- * is overwritten, so that a source in it must be closed and its `ready` never looked at again: loop_bury() for one. */
+/* Frees memory from malloc() when the events of this wake-up are done. At least as large as a pointer, because its
+ * first word is overwritten. Use loop_bury() for memory that begins with a source. */
 void loop_free_later(struct loop *, void *memory);
 /* The same for memory that begins with a source: closes it, and events that still come for it are ignored. epoll drops
  * a socket by itself only with the last of its descriptors, so one that may have others is taken out first. */

@@ -4,7 +4,7 @@
 
 /* Which parts of its service an endpoint shares: the hosts and their marks always; the limit and its gate unless it
  * writes its own; the budget, and the lease of the one that all instances share, where `level` says so. The endpoint's
- * own parts, made already, stay unused then. */
+ * own budget, limit and gate were allocated before, and are ignored where it shares its service's. */
 
 #include <becalm/config.h>
 #include <becalm/target.h>

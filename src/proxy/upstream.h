@@ -3,8 +3,8 @@
 #define BECALM_PROXY_UPSTREAM_H
 
 /* Connections to hosts, kept and used again. Each worker has its own, by address and TLS, across snapshots. At most so
- * many per host, and at most UPSTREAM_CONNECTING being made at once: a host that comes back is not trampled by its
- * friends. Who finds none free waits for one, as long as its attempt may take. */
+ * many per host, and at most UPSTREAM_CONNECTING being made at once: a host that restarts is not flooded. An
+ * attempt that finds no free connection waits in line for one, as long as it may take. */
 
 #include "loop/address.h"
 #include "loop/loop.h"

@@ -50,7 +50,7 @@ struct event {
                             client */
 };
 
-/* Events that were all planned the same time ahead, by number from 0 on, for ever. */
+/* A FIFO of events with one fixed delay. Their numbers begin with 0 and never wrap. */
 struct clock_ring {
     becalm_ns ahead;
     uint64_t first, end;
