@@ -226,6 +226,8 @@ struct becalm_service {
     uint32_t endpoint_count;
     const char *const *calls; /* the call graph */
     uint32_t call_count;
+    uint32_t calls_line; /* of the list; 0: there is none */
+    uint32_t calls_column;
     uint64_t traffic_milli; /* calls per second over all instances, in thousandths; 0: not said */
     uint32_t instances;     /* 1 if not said */
 };

@@ -209,12 +209,10 @@ static void path_word(size_t *column, const char *text)
 }
 
 /* "    client > frontend x3 > orders x3": each with the attempts of the hop that leads to it. */
-static void path_print(const struct graph *graph, uint32_t node)
+static void path_print(const struct graph *graph, const uint32_t *path, uint32_t count, const char *whose)
 {
-    uint32_t path[GRAPH_PATH_MAX];
-    uint32_t count = graph_path(graph, node, false, path);
-    size_t column = 4;
-    printf("    ");
+    size_t column = 4 + strlen(whose);
+    printf("    %s", whose);
     path_word(&column, "client");
     for (uint32_t i = 0; i < count; i++) {
         char word[192] = " > ...";
@@ -236,6 +234,19 @@ static void path_print(const struct graph *graph, uint32_t node)
     putchar('\n');
 }
 
+/* The path of the first figure, and that of the second if it is another one. */
+static void paths_print(const struct graph *graph, uint32_t node)
+{
+    uint32_t path[GRAPH_PATH_MAX];
+    uint32_t other[GRAPH_PATH_MAX];
+    uint32_t count = graph_path(graph, node, GRAPH_BY_UNBUDGETED, path);
+    uint32_t other_count = graph_path(graph, node, GRAPH_BY_BUDGETED, other);
+    path_print(graph, path, count, "");
+    if (count != other_count || memcmp(path, other, count * sizeof *path) != 0) {
+        path_print(graph, other, other_count, "with budgets: ");
+    }
+}
+
 static void row_print(const struct graph *graph, const struct graph_node *node)
 {
     char name[160];
@@ -251,7 +262,7 @@ static void row_print(const struct graph *graph, const struct graph_node *node)
     amount_print(node->dead, 8);
     amount_print(node->marked, 8);
     printf("%14s\n", node->time.most == BECALM_NEVER ? "no limit" : lint_duration(node->time.most).text);
-    path_print(graph, (uint32_t)(node - graph->nodes));
+    paths_print(graph, (uint32_t)(node - graph->nodes));
 }
 
 /* The longest that a call to this service waits for a host to accept connections, in any file. */
@@ -404,7 +415,7 @@ static void node_json(const struct graph *graph, uint32_t n, struct json *json)
 {
     const struct graph_node *node = &graph->nodes[n];
     uint32_t path[GRAPH_PATH_MAX];
-    uint32_t count = graph_path(graph, n, false, path);
+    uint32_t count = graph_path(graph, n, GRAPH_BY_UNBUDGETED, path);
     json_object(json, NULL);
     json_text(json, "service", node->name);
     json_array(json, "path");

@@ -389,6 +389,11 @@ static int report(const struct cli_command *command, struct answer *answer, bool
     } else {
         print_text(answer);
     }
+    if (answer->input.p50 > answer->input.deadline) {
+        return cli_fail(command,
+                        "the deadline of %s is below p50, %s: more than half of the healthy answers come too late",
+                        exact(answer->input.deadline).text, rounded(answer->input.p50).text);
+    }
     if (!answer->tuning.refused) {
         return 0;
     }

@@ -63,6 +63,12 @@ static bool in_range(const struct setting *s, uint64_t value)
     }
     bool below = value < s->key->min;
     explain_number(s->key, below ? s->key->min : s->key->max, bound, sizeof bound);
+    if (value == 0 && s->key->word != NULL) { /* elsewhere 0 switches it off */
+        loader_error(s->l, s->node->line, s->node->column, "out-of-range",
+                     "%s: %.64s is below %s, the least allowed; for no limit write %s: %s", s->key->name, s->node->text,
+                     bound, s->key->name, s->key->word);
+        return false;
+    }
     loader_error(s->l, s->node->line, s->node->column, "out-of-range", "%s: %.64s is %s %s, the %s allowed",
                  s->key->name, s->node->text, below ? "below" : "above", bound, below ? "least" : "most");
     return false;
@@ -98,6 +104,10 @@ static const char *number_example(const struct schema_key *key)
 static void not_a_number(const struct setting *s)
 {
     char should[128];
+    if (s->node->kind == YAML_SCALAR && strstr(s->node->text, "${") != NULL) {
+        wrong(s, "a value; nothing is substituted in a policy, write what it should be, or use --set");
+        return;
+    }
     (void)snprintf(should, sizeof should, "%s%s%s", number_example(s->key),
                    s->key->word == NULL ? "" : ", or the word ", s->key->word == NULL ? "" : s->key->word);
     wrong(s, should);
@@ -678,6 +688,30 @@ static const char *foreign_name(const char *key)
     return NULL;
 }
 
+/* Where a key of the rules would be right that stands somewhere else; false: nowhere. */
+static bool belongs_to(const struct place *place, const char *prefix, const char *key, char *text, size_t size)
+{
+    bool rules_here = false;
+    for (uint32_t i = 0; i < place->space_count; i++) {
+        rules_here = rules_here || place->spaces[i].schema == &schema_rules;
+    }
+    if (prefix[0] == '\0' && !rules_here &&
+        (schema_find(&schema_rules, key) != NULL || schema_is_map(&schema_rules, key))) {
+        (void)snprintf(text, size, "it belongs under defaults: or a service");
+        return true;
+    }
+    size_t used = 0;
+    for (uint32_t i = 0; rules_here && i < schema_rules.count; i++) {
+        const char *name = schema_rules.keys[i].name;
+        const char *dot = strchr(name, '.');
+        if (dot != NULL && strcmp(dot + 1, key) == 0 && used < size) {
+            used += (size_t)snprintf(text + used, size - used, "%s%.*s: {%s: ...}",
+                                     used == 0 ? "it belongs into " : " or ", (int)(dot - name), name, key);
+        }
+    }
+    return used > 0;
+}
+
 static void unknown_key(struct loader *l, const struct place *place, const char *prefix, const struct yaml_node *key)
 {
     struct known known;
@@ -691,6 +725,8 @@ static void unknown_key(struct loader *l, const struct place *place, const char 
     const char *ours = foreign_name(key->text);
     if (ours != NULL) {
         (void)snprintf(list, sizeof list, "here it is %s", ours);
+    } else if (belongs_to(place, prefix, key->text, list, sizeof list)) {
+        /* said */
     } else if (near != NULL) {
         (void)snprintf(list, sizeof list, "did you mean \"%s\"?", near);
     } else if (known.count <= 20) {

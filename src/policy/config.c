@@ -360,6 +360,9 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
     if (!listen_settle_hosts(l, service, value) || !service_hosts(l, service)) {
         return false;
     }
+    const struct yaml_node *calls = value->kind == YAML_MAPPING ? yaml_get(value, "calls") : NULL;
+    service->calls_line = calls == NULL ? 0 : calls->line;
+    service->calls_column = calls == NULL ? 0 : calls->column;
     if (fine) {
         hosts_check(l, service, key, yaml_get(value, "hosts"));
     }

@@ -262,8 +262,12 @@ static uint32_t node_for(struct graph *graph, const char *name)
     uint32_t *place = place_of(graph, name);
     if (*place == GRAPH_NONE) {
         *place = graph->node_count;
-        graph->nodes[graph->node_count++] =
-            (struct graph_node){.name = name, .hop = GRAPH_NONE, .before = GRAPH_NONE, .begin = GRAPH_NONE};
+        graph->nodes[graph->node_count++] = (struct graph_node){.name = name,
+                                                                .hop = GRAPH_NONE,
+                                                                .before = GRAPH_NONE,
+                                                                .begin = GRAPH_NONE,
+                                                                .wide_before = GRAPH_NONE,
+                                                                .wide_begin = GRAPH_NONE};
     }
     return *place;
 }
@@ -460,6 +464,7 @@ static void node_start(const struct graph *graph, uint32_t node)
     struct graph_node *at = &graph->nodes[node];
     struct graph_entry entry = graph_entry(graph, node);
     at->begin = node;
+    at->wide_begin = node;
     at->layers_before = GRAPH_NONE;
     at->unbudgeted = at->budgeted = at->dead = GRAPH_ONE;
     at->time = (struct graph_time){BECALM_NEVER, 1, 0};
@@ -487,6 +492,10 @@ static void edge_relax(struct graph *graph, const struct graph_edge *edge)
     if (first || budgeted > to->budgeted || (budgeted == to->budgeted && unbudgeted > to->unbudgeted)) {
         to->before = edge->from;
         to->begin = from->begin;
+    }
+    if (first || unbudgeted > to->unbudgeted || (unbudgeted == to->unbudgeted && budgeted > to->budgeted)) {
+        to->wide_before = edge->from;
+        to->wide_begin = from->wide_begin;
     }
     to->unbudgeted = most(to->unbudgeted, unbudgeted);
     to->budgeted = most(to->budgeted, budgeted);
@@ -560,16 +569,30 @@ void graph_free(struct graph *graph)
     }
 }
 
-uint32_t graph_path(const struct graph *graph, uint32_t node, bool layers, uint32_t path[GRAPH_PATH_MAX])
+static uint32_t node_before(const struct graph_node *node, enum graph_way way)
+{
+    switch (way) {
+    case GRAPH_BY_UNBUDGETED:
+        return node->wide_before;
+    case GRAPH_BY_LAYERS:
+        return node->layers_before;
+    case GRAPH_BY_BUDGETED:
+        return node->before;
+    }
+    BECALM_UNREACHABLE();
+}
+
+uint32_t graph_path(const struct graph *graph, uint32_t node, enum graph_way way, uint32_t path[GRAPH_PATH_MAX])
 {
     uint32_t count = 0;
     uint32_t at = node;
     while (at != GRAPH_NONE && count < GRAPH_PATH_MAX) {
         path[count++] = at;
-        at = layers ? graph->nodes[at].layers_before : graph->nodes[at].before;
+        at = node_before(&graph->nodes[at], way);
     }
     if (at != GRAPH_NONE) { /* too long to be read: a root, a gap, and its end */
-        path[GRAPH_PATH_MAX - 1] = graph->nodes[node].begin;
+        path[GRAPH_PATH_MAX - 1] =
+            way == GRAPH_BY_UNBUDGETED ? graph->nodes[node].wide_begin : graph->nodes[node].begin;
         path[GRAPH_PATH_MAX - 2] = GRAPH_NONE;
     }
     for (uint32_t i = 0; i < count / 2; i++) {

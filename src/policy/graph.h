@@ -61,8 +61,10 @@ struct graph_node {
     uint64_t dead;
     uint64_t marked;
     struct graph_time time;
-    uint32_t before; /* the node before it on the path that gives `budgeted`; GRAPH_NONE at its begin */
-    uint32_t begin;  /* the root of that path */
+    uint32_t before;      /* the node before it on the path that gives `budgeted`; GRAPH_NONE at its begin */
+    uint32_t begin;       /* the root of that path */
+    uint32_t wide_before; /* the same of the path that gives `unbudgeted` */
+    uint32_t wide_begin;
 
     uint32_t layers;        /* the most hops between services that retry, on one path */
     uint32_t layers_before; /* the node before it on that path */
@@ -94,9 +96,12 @@ struct graph_entry {
 };
 struct graph_entry graph_entry(const struct graph *, uint32_t node);
 
-/* The path of node.unbudgeted (or, with `layers`, of node.layers), the root first. Returns the number of entries; a
+/* Of which figure of a node a path is: its `unbudgeted`, `layers` or `budgeted`. */
+enum graph_way { GRAPH_BY_UNBUDGETED, GRAPH_BY_LAYERS, GRAPH_BY_BUDGETED };
+
+/* The path that gives the figure, the root first. Returns the number of entries; a
  * path of more than GRAPH_PATH_MAX has its root, then GRAPH_NONE for what is left out, then its end. */
-uint32_t graph_path(const struct graph *, uint32_t node, bool layers, uint32_t path[GRAPH_PATH_MAX]);
+uint32_t graph_path(const struct graph *, uint32_t node, enum graph_way, uint32_t path[GRAPH_PATH_MAX]);
 
 /* The hop that leads from one node to another: the one that retries most, if several files describe it. NULL: none. */
 const struct graph_hop *graph_hop_between(const struct graph *, uint32_t from, uint32_t to);

@@ -24,6 +24,7 @@ const struct lint_rule lint_rules[] = {
     {"fresh-timeout", BECALM_WARNING, "a fresh timeout per hop", .target = lint_endless_call,
      .graph = lint_fresh_timeout},
     {"many-attempts", BECALM_WARNING, "more than five attempts", .target = lint_many_attempts},
+    {"tiny-percent", BECALM_WARNING, "a budget of less than a percent", .target = lint_tiny_percent},
     {"budget-floor", BECALM_WARNING, "a budget's floor that multiplies with the instances",
      .target = lint_budget_floor},
     {"concurrency-budget", BECALM_WARNING, "a budget that drifts when the service slows down",

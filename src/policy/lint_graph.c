@@ -37,7 +37,7 @@ static void stacked_at(struct lint *l, uint32_t node)
 {
     const struct graph *graph = l->graph;
     uint32_t path[GRAPH_PATH_MAX];
-    uint32_t count = graph_path(graph, node, true, path);
+    uint32_t count = graph_path(graph, node, GRAPH_BY_LAYERS, path);
     struct list factors = {.count = 0};
     struct list off = {.count = 0};
     uint64_t product = 1;
@@ -189,6 +189,17 @@ void lint_gateway_on_top(struct lint *l)
     }
 }
 
+/* A finding about what a service calls: it points at its `calls`. */
+static struct lint_finding *find_at_calls(struct lint *l, const struct lint_target *target)
+{
+    struct lint_finding *finding = lint_find(l, target, NULL);
+    if (finding != NULL && target->service != NULL && target->service->calls_line > 0) {
+        finding->line = target->service->calls_line;
+        finding->column = target->service->calls_column;
+    }
+    return finding;
+}
+
 /* ---- cycle ---- */
 
 /* The nodes from `to` down to `from` along first edges that were followed: there is such a path, since the edge back
@@ -223,7 +234,7 @@ static void cycle_say(struct lint *l, const struct graph_edge *back, const uint3
 {
     const struct graph *graph = l->graph;
     struct lint_target target = lint_service(&graph->hops[graph->nodes[back->from].hop]);
-    struct lint_finding *finding = lint_find(l, &target, NULL);
+    struct lint_finding *finding = find_at_calls(l, &target);
     if (finding == NULL) {
         return;
     }
@@ -278,7 +289,7 @@ void lint_cycle(struct lint *l)
 static uint32_t retrying_above(const struct graph *graph, uint32_t node, struct list *above, const char **last)
 {
     uint32_t path[GRAPH_PATH_MAX];
-    uint32_t count = graph_path(graph, node, false, path);
+    uint32_t count = graph_path(graph, node, GRAPH_BY_BUDGETED, path);
     struct graph_entry entry = graph_entry(graph, path[0]);
     uint32_t retrying = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -360,7 +371,7 @@ void lint_unknown_callee(struct lint *l)
         }
         const char *nearest = value_nearest(graph->nodes[edge->to].name, names, declared);
         struct lint_target target = lint_service(&graph->hops[graph->nodes[edge->from].hop]);
-        struct lint_finding *finding = nearest == NULL ? NULL : lint_find(l, &target, NULL);
+        struct lint_finding *finding = nearest == NULL ? NULL : find_at_calls(l, &target);
         compared += declared;
         if (finding != NULL) {
             lint_say(finding, "%s calls %s, which no file declares", graph->nodes[edge->from].name,

@@ -46,6 +46,7 @@ void lint_post_retry(struct lint *, const struct lint_target *);
 void lint_timeouts_exceed_deadline(struct lint *, const struct lint_target *);
 void lint_endless_call(struct lint *, const struct lint_target *);
 void lint_many_attempts(struct lint *, const struct lint_target *);
+void lint_tiny_percent(struct lint *, const struct lint_target *);
 void lint_budget_floor(struct lint *, const struct lint_target *);
 void lint_concurrency_budget(struct lint *, const struct lint_target *);
 void lint_hedge_and_retry(struct lint *, const struct lint_target *);

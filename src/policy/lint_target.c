@@ -206,6 +206,20 @@ void lint_many_attempts(struct lint *l, const struct lint_target *target)
     lint_remedy(finding, "write `maxRetries: %u`", RETRIES_ADVICE);
 }
 
+void lint_tiny_percent(struct lint *l, const struct lint_target *target)
+{
+    const struct becalm_budget_policy *budget = &target->rules->policy.budget;
+    bool used = budget->kind == BECALM_BUDGET_EARNED || budget->kind == BECALM_BUDGET_RATIO;
+    struct lint_finding *finding = NULL;
+    if (!retries(target) || !used || budget->share_ppm == 0 || budget->share_ppm >= PPM / 100 ||
+        (finding = lint_find(l, target, "budget.percent")) == NULL) {
+        return;
+    }
+    lint_say(finding, "%s: a budget below 1 %% allows hardly any retry; others write shares, where 0.1 is 10 %%",
+             l->who);
+    lint_remedy(finding, "if 10 %% are meant, write `percent: 10`");
+}
+
 void lint_budget_floor(struct lint *l, const struct lint_target *target)
 {
     const struct becalm_budget_policy *budget = &target->rules->policy.budget;

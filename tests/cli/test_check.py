@@ -124,6 +124,13 @@ RULES = [
         "services: {a: {maxRetries: 4, attemptTimeout: 1s}}\n",
     ),
     (
+        "tiny-percent",
+        "defaults: {budget: {percent: 0.1}}\nservices: {a: {}}\n",
+        "policy.yaml:1:30: warning: defaults: a budget below 1 % allows hardly any retry; others write shares, where 0.1 is 10 % "
+        "[tiny-percent]\n    if 10 % are meant, write `percent: 10`\n",
+        "defaults: {budget: {percent: 1}}\nservices: {a: {}}\n",
+    ),
+    (
         "budget-floor",
         "services: {a: {traffic: 200/s, instances: 4, budget: {kind: ratio, minPerSecond: 10}}}\n",
         "policy.yaml:1:82: warning: a: `minPerSecond: 10` in each of the 4 instances that call a are 40 retries a second "
@@ -267,7 +274,7 @@ RULES = [
           b: {calls: [c]}
           c: {calls: [a]}
         """,
-        "policy.yaml:6:3: error: services call each other in a circle: a > b > c > a; nothing bounds what a request "
+        "policy.yaml:6:14: error: services call each other in a circle: a > b > c > a; nothing bounds what a request "
         "becomes on it [cycle]\n"
         "    take `a` out of the calls of `c`; if no request goes all the way round, silence this rule with that reason\n",
         """\
@@ -282,7 +289,7 @@ RULES = [
     (
         "unknown-callee",
         "services: {a: {maxRetries: 0, calls: [leger]}, ledger: {}}\n",
-        "policy.yaml:1:12: warning: a calls leger, which no file declares [unknown-callee]\n"
+        "policy.yaml:1:38: warning: a calls leger, which no file declares [unknown-callee]\n"
         "    did you mean `ledger`? if not, declare it: `leger: {}`\n",
         "services: {a: {maxRetries: 0, calls: [postgres]}, ledger: {}}\n",
     ),
@@ -675,6 +682,7 @@ def test_check__the_path_is_the_one_that_the_budgets_do_not_hold(check):
         "  z: {maxRetries: 0}\n"
     )
     assert "client > r > y x3 > z" in done.stdout
+    assert "    client > r > x x4 > z\n    with budgets: client > r > y x3 > z\n" in done.stdout
 
 
 def test_check__an_endpoint_of_a_service_for_get_alone_repeats_no_post(check):
@@ -749,3 +757,38 @@ def test_check__a_route_to_nobody_fails_and_says_so(check):
 def test_check__a_list_of_matches_is_checked_item_by_item(check, match, error):
     done = check(f"services: {{a: {{match: {match}}}}}\n")
     assert done.returncode == 1 and error in done.stdout
+
+
+def test_check__the_path_of_a_diamond_is_the_one_of_its_figure(check):
+    text = """\
+        gatewayRetries: false
+        services:
+          front: {maxRetries: 0, calls: [a, b]}
+          a: {maxRetries: 1, calls: [db]}
+          b: {maxRetries: 4, budget: {kind: ratio, percent: 20}, calls: [db]}
+          db: {maxRetries: 2}
+        """
+    done = check(text)
+    row = re.search(r"^  db +(\d+)x.*\n    (client .*)$", done.stdout, re.M)
+    factors = [int(factor) for factor in re.findall(r" x(\d+)", row[2])]
+    product = 1
+    for factor in factors:
+        product *= factor
+    assert product == int(row[1]), done.stdout
+    path = [node["path"] for node in json.loads(check(text, "--json").stdout)["amplification"] if node["service"] == "db"][0]
+    assert path == ["front", "b", "db"]
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("defaults: {percent: 20}\n", "it belongs into budget: {percent: ...} or hedge: {percent: ...}"),
+        ("breaker: {enabled: true}\n", "it belongs under defaults: or a service"),
+        ("maxRetries: 2\n", "it belongs under defaults: or a service"),
+        ("defaults: {deadline: 0s}\n", "for no limit write deadline: none"),
+        ("defaults: {deadline: '${D}'}\n", "nothing is substituted in a policy"),
+    ],
+)
+def test_check__a_slip_is_told_with_what_would_be_right(check, text, said):
+    done = check(text)
+    assert done.returncode == 1 and said in done.stdout

@@ -810,3 +810,10 @@ def test_prometheus__that_is_not_there_is_named_without_its_password(becalm):
         f"127.0.0.1:{port}: Couldn't connect to server",
         *("tune", "--deadline", "2s", "--prometheus", f"http://me:secret@127.0.0.1:{port}/"),
     )
+
+
+def test_plan__a_deadline_below_the_median_is_refused(becalm):
+    done = becalm("plan", "tune", "--deadline", "100ms", "--latency-p50", "300ms", "--latency-p99-5", "320ms")
+    assert done.returncode == 1
+    assert "the deadline of 100ms is below p50, 300ms: more than half of the healthy answers come too late" in done.stderr
+    assert becalm("plan", "tune", "--deadline", "900ms", "--latency-p50", "300ms", "--latency-p99-5", "320ms").returncode == 0

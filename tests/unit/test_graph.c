@@ -65,7 +65,7 @@ static const char *path_of(const struct lab *lab, const char *name)
 {
     static char text[1024];
     uint32_t path[GRAPH_PATH_MAX];
-    uint32_t count = graph_path(lab->graph, graph_find(lab->graph, name), false, path);
+    uint32_t count = graph_path(lab->graph, graph_find(lab->graph, name), GRAPH_BY_BUDGETED, path);
     text[0] = '\0';
     for (uint32_t i = 0; i < count; i++) {
         size_t used = strlen(text);
@@ -388,7 +388,7 @@ static void test_graph__a_long_chain_has_its_ends_on_its_path(void **state)
     }
     struct lab lab = lab_of(text);
     uint32_t path[GRAPH_PATH_MAX];
-    check_eq_u64(graph_path(lab.graph, graph_find(lab.graph, "s3000"), false, path), GRAPH_PATH_MAX);
+    check_eq_u64(graph_path(lab.graph, graph_find(lab.graph, "s3000"), GRAPH_BY_UNBUDGETED, path), GRAPH_PATH_MAX);
     check_eq_u64(path[0], graph_find(lab.graph, "s0"));
     check_eq_u64(path[1], GRAPH_NONE);
     check_eq_u64(path[GRAPH_PATH_MAX - 1], graph_find(lab.graph, "s3000"));
