@@ -106,6 +106,8 @@ static enum field_id candidate(const char *name, size_t length)
         return (name[2] | 0x20) == 'r' ? FIELD_DEADLINE_MS : FIELD_ENVOY_ATTEMPT_COUNT;
     case 22:
         return FIELD_GRPC_PUSHBACK;
+    case 23:
+        return FIELD_CLIENT_CERT;
     case 26:
         return FIELD_GRPC_PREVIOUS_ATTEMPTS;
     case 30:

@@ -24,7 +24,8 @@
     X(FIELD_ENVOY_ATTEMPT_COUNT, "x-envoy-attempt-count") X(FIELD_GRPC_PREVIOUS_ATTEMPTS, "grpc-previous-rpc-attempts") \
     X(FIELD_RETRY_AFTER, "retry-after") X(FIELD_GRPC_STATUS, "grpc-status") X(FIELD_GRPC_PUSHBACK, "grpc-retry-pushback-ms") \
     X(FIELD_BECALM_RETRY, "becalm-retry") X(FIELD_ENVOY_OVERLOADED, "x-envoy-overloaded") \
-    X(FIELD_PROXY_STATUS, "proxy-status") X(FIELD_BECALM_EXPLAIN, "becalm-explain")
+    X(FIELD_PROXY_STATUS, "proxy-status") X(FIELD_BECALM_EXPLAIN, "becalm-explain") \
+    X(FIELD_CLIENT_CERT, "x-forwarded-client-cert")
 /* clang-format on */
 
 enum field_id {

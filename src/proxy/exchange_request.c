@@ -292,6 +292,13 @@ static void add_framing(struct draft *draft, const struct exchange *exchange)
     }
 }
 
+/* Who a client is by its certificate is said by whoever has verified that, and by nobody else. */
+static uint64_t forged(const struct exchange *exchange)
+{
+    bool said = head_has(exchange->head, FIELD_CLIENT_CERT);
+    return said && !exchange->stream->ops->trusted(exchange->stream) ? FIELD_BIT(FIELD_CLIENT_CERT) : 0;
+}
+
 void exchange_draft_request(struct exchange *exchange, const struct attempt *attempt, struct draft *draft)
 {
     const struct head *head = exchange->head;
@@ -300,7 +307,7 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
     draft->path = exchange->path;
     draft->authority = exchange->host_name.length > 0 ? exchange->host_name : text_of(exchange->target->service->name);
     draft->passed = head;
-    draft->skip = OURS;
+    draft->skip = OURS | forged(exchange);
     draft->te_trailers = head->te_trailers; /* our own TE says what the client's did: trailers pass through here */
     if (exchange->upgrades) {
         draft->upgrade = head_find(head, FIELD_UPGRADE);

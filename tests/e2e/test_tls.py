@@ -342,3 +342,16 @@ def test_tls__nobody_renegotiates(edge):
     gateway = edge()
     said = s_client(gateway, "-tls1_2", say=b"R\n")
     assert "RENEGOTIATING" in said and "no renegotiation" in said
+
+
+def test_tls__nobody_untrusted_says_who_a_client_is_by_its_certificate(edge, pair):
+    """x-forwarded-client-cert is passed on for who is in `trust:`."""
+    gateway = edge()
+    said = {"X-Forwarded-Client-Cert": "URI=spiffe://test/admin"}
+    with Wire(gateway.port, tls=gateway.believes, name="a.test") as wire:
+        assert wire.ask(fields=said).status == 200
+    assert gateway.host.got()[0].get("x-forwarded-client-cert") is None
+    for trust, passed in (("[]", None), ("[127.0.0.0/8]", said["X-Forwarded-Client-Cert"])):
+        other, this = pair(f"trust: {trust}")
+        assert other.ask(fields=said).status == 200
+        assert this.got()[0].get("x-forwarded-client-cert") == passed
