@@ -71,6 +71,7 @@
 #include <becalm/reason.h>
 
 /* What counts. */
+#include <becalm/due.h>
 #include <becalm/sketch.h>
 #include <becalm/window.h>
 

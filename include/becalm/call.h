@@ -85,15 +85,17 @@ static inline bool becalm_action_moves_breaker(const struct becalm_action *actio
 
 /* What the engine must know of the request. Zeroed: a request that must not be repeated once sent. */
 struct becalm_request {
-    becalm_ns deadline_at;      /* the caller's, absolute; 0 or BECALM_NEVER: none */
-    bool idempotent;            /* its method says that doing it twice is safe */
-    bool keyed;                 /* it carries an idempotency key */
-    bool not_replayable;        /* its body can be sent only once */
-    bool streams;               /* its body is sent as the caller brings it: until SENT only the caller's own deadline
-                                   counts, since a slow caller is not the callee's fault */
-    bool retry_from_above;      /* it is itself a retry of a layer above */
-    struct becalm_queue *queue; /* this worker's queue at the target's gate; NULL: can't wait */
-    uint64_t flow;              /* who calls, for what is shared out among clients; 0: nobody in particular */
+    becalm_ns deadline_at;   /* the caller's, absolute; 0 or BECALM_NEVER: none */
+    bool idempotent;         /* its method says that doing it twice is safe */
+    bool keyed;              /* it carries an idempotency key */
+    bool not_replayable;     /* its body can be sent only once */
+    bool streams;            /* its body is sent as the caller brings it: until SENT only the caller's own deadline
+                                counts, since a slow caller is not the callee's fault */
+    bool retry_from_above;   /* it is itself a retry of a layer above */
+    bool attempt_from_above; /* it is an attempt of a layer above that counts them: what goes beside an overdue one is
+                                first for that to send */
+    struct becalm_queue *queue;     /* this worker's queue at the target's gate; NULL: can't wait */
+    uint64_t flow;                  /* who calls, for what is shared out among clients; 0: nobody in particular */
     struct becalm_parking *parking; /* this worker's line at the target's restart; NULL: can't wait for a host */
     bool lines_shared;              /* threads share both under a lock of the driver's; see becalm_call_in_line() */
     void *owner;                    /* the driver's, for becalm_ticket.owner and becalm_berth.owner */
@@ -157,9 +159,12 @@ struct becalm_live {
     bool judged;  /* its head has arrived and was counted; only its end is missing */
     bool streams; /* the request is not through yet */
     bool unsent;  /* it waits for a connection in a line of the driver's own */
+    bool overdue; /* limit and breaker have been told that it takes too long, and it may still answer */
+    bool probed;  /* overdue: it tried for the breaker whether the callee is back */
     struct becalm_slot slot;
     becalm_ns sent_at;
     becalm_ns timeout_at;
+    becalm_ns beside_at;           /* overdue: when another one may be sent beside it; NEVER: none, or not again */
     struct becalm_permit permit;   /* breaker per attempt only */
     struct becalm_outcome outcome; /* as judged, for its host */
 };

@@ -232,6 +232,11 @@ struct becalm_service {
     uint32_t instances;     /* 1 if not said */
 };
 
+/* Where an attempt's timeout is learned or none: the least after which an answer is overdue, and the deadline if that
+ * is not written either, as long as most proxies wait. */
+#define BECALM_RULES_LEAST   (5 * BECALM_S)
+#define BECALM_RULES_LONGEST (60 * BECALM_S)
+
 /* The policy that the engine is to run: retries and hedges off where gatewayRetries is false and the role is gateway;
  * `limit: auto` settled by the role; the service's budget where `level` wants two. */
 BECALM_API void becalm_rules_policy(const struct becalm_config *, const struct becalm_rules *, struct becalm_policy *);

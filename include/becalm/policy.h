@@ -20,13 +20,22 @@ BECALM_BEGIN_DECLS
 
 #define BECALM_RETRIES_MAX 1000u
 
+/* What an attempt's timeout is. Where it is not exact, attempt_timeout is the least time after which an answer is
+ * overdue (see due.h): limit and breaker hear of that, and the attempt goes on. */
+enum becalm_timeout_kind {
+    BECALM_TIMEOUT_EXACT,   /* an attempt is cut there */
+    BECALM_TIMEOUT_LEARNED, /* a retry may be sent beside what is overdue, and an open breaker ends it at twice that */
+    BECALM_TIMEOUT_NONE     /* only the deadline ends an attempt, and nothing is sent beside it */
+};
+
 struct becalm_policy {
-    uint32_t max_retries;      /* 2: retries, not attempts */
-    becalm_ns attempt_timeout; /* 5 s, until the answer's head */
-    becalm_ns deadline;        /* 16 s, of the whole call, until the answer's head; NEVER for none */
-    uint32_t retry_on;         /* a set of BECALM_OUTCOME_BIT() */
-    bool idempotent;           /* true: every call of this target may be repeated */
-    bool shadow;               /* count what would have been done, and do nothing */
+    uint32_t max_retries;                  /* 2: retries, not attempts */
+    becalm_ns attempt_timeout;             /* 5 s, until the answer's head */
+    enum becalm_timeout_kind timeout_kind; /* exact */
+    becalm_ns deadline;                    /* 16 s, of the whole call, until the answer's head; NEVER for none */
+    uint32_t retry_on;                     /* a set of BECALM_OUTCOME_BIT() */
+    bool idempotent;                       /* true: every call of this target may be repeated */
+    bool shadow;                           /* count what would have been done, and do nothing */
     struct becalm_backoff_policy backoff;
     struct becalm_budget_policy budget;
     struct becalm_budget_policy service_budget; /* used when the target has a second budget */

@@ -22,7 +22,8 @@ enum becalm_lane {
     BECALM_LANE_SHED,       /* load shedding by CPU share */
     BECALM_LANE_INSTANCE,   /* who asks for a lease */
     BECALM_LANE_ASK,        /* when to ask again */
-    BECALM_LANE_TURN        /* which worker's turn it is at a gate */
+    BECALM_LANE_TURN,       /* which worker's turn it is at a gate */
+    BECALM_LANE_BESIDE      /* when a layer of a chain sends another attempt beside an overdue one */
 };
 
 /* An independent 64-bit value for one lane of the same bits (the finaliser of SplitMix64). */

@@ -6,6 +6,7 @@
  * one piece by becalm_target_init(); but the parts are ordinary objects, so an endpoint may borrow its service's limit,
  * or have the service's budget as its second one (then a retry needs both). */
 
+#include <becalm/due.h>
 #include <becalm/losses.h>
 #include <becalm/mark.h>
 #include <becalm/policy.h>
@@ -24,11 +25,19 @@ struct becalm_target {
     struct becalm_gate *gate;
     struct becalm_hedge *hedge;
     struct becalm_sketch *sketch;
+    struct becalm_due *due; /* NULL: policy.timeout_kind is not asked, and attempt_timeout is exact */
     struct becalm_mark *mark;
     struct becalm_hosts *hosts;
     struct becalm_restart *restart; /* the service's: its endpoints share it, as they share its hosts */
     struct becalm_lease *lease;     /* the shared budget: somebody has to ask its store, see lease.h; NULL: none */
 };
+
+/* After how long an attempt is given up; or, where that is learned (`due`), after how long its answer is overdue now.
+ */
+static inline becalm_ns becalm_target_timeout(const struct becalm_target *target, const struct becalm_policy *policy)
+{
+    return target->due == NULL ? policy->attempt_timeout : becalm_due_time(target->due, policy->attempt_timeout);
+}
 
 /* Bytes for all parts that the policy switches on; `hosts` may be 0; `cells` is the number of threads, at most 64. */
 BECALM_API size_t becalm_target_bytes(const struct becalm_policy *, uint32_t hosts, uint32_t cells);
@@ -38,9 +47,9 @@ BECALM_API size_t becalm_target_bytes(const struct becalm_policy *, uint32_t hos
 BECALM_API int becalm_target_init(struct becalm_target *, void *memory, const struct becalm_policy *, uint32_t hosts,
                                   uint32_t cells);
 
-/* A reload: gives `to`, fresh from init, the fill, state and times of `from`: budget, breaker, limit, gate, rate, mark
- * and hedge. Windows start anew, and so do throttle, sketch and lease. Hosts and restart keep theirs if the number of
- * hosts is the same.
+/* A reload: gives `to`, fresh from init, the fill, state and times of `from`: budget, breaker, limit, gate, rate, mark,
+ * hedge and due. Windows start anew, and so do throttle, sketch and lease. Hosts and restart keep theirs if the number
+ * of hosts is the same.
  */
 BECALM_API void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *to_policy,
                                     const struct becalm_target *from, const struct becalm_policy *from_policy,

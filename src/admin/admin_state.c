@@ -256,6 +256,20 @@ static void put_gate(struct buffer *page, const struct snapshot_target *target, 
     buffer_json_close(page, '}');
 }
 
+/* After how long an attempt is given up or overdue, and how that is known. */
+static void put_timeout(struct buffer *page, const struct snapshot_target *target)
+{
+    const struct becalm_due *due = target->state->target.due;
+    const char *word = due == NULL                                                 ? "written"
+                       : target->state->policy.timeout_kind == BECALM_TIMEOUT_NONE ? "none"
+                       : becalm_due_known(due)                                     ? "learned"
+                                                                                   : "start";
+    buffer_json_open(page, "attemptTimeout", '{');
+    buffer_json_chars(page, "kind", word);
+    put_ms(page, "ms", becalm_target_timeout(&target->state->target, &target->state->policy));
+    buffer_json_close(page, '}');
+}
+
 static void put_latency(const struct telling *t, const struct becalm_sketch *sketch)
 {
     static const struct {
@@ -285,6 +299,7 @@ static void put_target(const struct telling *t, const struct snapshot_target *ta
     put_limit(t->page, target, of_service);
     put_gate(t->page, target, of_service);
     put_restart(t->page, target, t->now);
+    put_timeout(t->page, target);
     if (parts->throttle != NULL) {
         put_share(t->page, "throttleShare", becalm_throttle_chance(parts->throttle, &policy->throttle, t->now));
     }

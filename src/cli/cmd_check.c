@@ -304,7 +304,7 @@ static becalm_ns unwritten_of(const struct graph *graph, const struct graph_node
     return longest;
 }
 
-/* A service that is slow and well is cut off by a timeout that nobody chose: so the table says where that may be. */
+/* How long an attempt may take that nobody has said it of: so the table says where that is learned. */
 static void unwritten_print(const struct graph *graph)
 {
     uint32_t count = 0;
@@ -317,7 +317,7 @@ static void unwritten_print(const struct graph *graph)
         (void)snprintf(name, sizeof name, "%.128s", graph->nodes[n].name);
         lint_tame(name);
         if (count == 1) {
-            printf("  An answer that takes over %s fails as a timeout where `attemptTimeout` is not written: %s",
+            printf("  Where `attemptTimeout` is not written it is learned, and no answer within %s is cut: %s",
                    lint_duration(timeout).text, name);
         } else {
             printf(", %s", name);

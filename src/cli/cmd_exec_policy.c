@@ -258,16 +258,25 @@ static int policy_finish(struct exec_rules *rules, const struct cli_command *com
     if (is_unlimited(command, args)) {
         policy->max_retries = EXEC_UNLIMITED;
     }
-    if (!cli_has(command, args, "policy") && !cli_has(command, args, "timeout")) {
-        /* Five seconds are for a request, not for a command. One that hangs until the deadline of the call took too
-         * long all the same, and its breaker must hear of it. */
-        policy->attempt_timeout = policy->deadline;
-    }
     if (policy->budget.kind == BECALM_BUDGET_CONCURRENCY && rules->budget[0] != '\0') {
         return cli_fail(command, "budget.kind: concurrency counts calls in progress, and a killed process would never "
                                  "give its own back; use tokens");
     }
     return 0;
+}
+
+/* A command is not a request: what nobody has written does not bound it, and it is not run a second time beside itself.
+ * One that hangs until the deadline of the call took too long all the same, and its breaker must hear of it. */
+static void command_times(struct exec_rules *rules, const struct becalm_rules *from)
+{
+    struct becalm_policy *policy = &rules->policy;
+    if (becalm_rules_origin(from, "deadline").level == BECALM_FROM_BUILT_IN) {
+        policy->deadline = BECALM_NEVER;
+    }
+    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT) {
+        policy->timeout_kind = BECALM_TIMEOUT_EXACT;
+        policy->attempt_timeout = policy->deadline;
+    }
 }
 
 static void name_set(char *name, const char *option, const char *target)
@@ -392,6 +401,7 @@ int exec_rules_load(struct exec_rules *rules, const struct cli_command *command,
     const struct becalm_rules *from = rules_find(rules->config, target, &service, &endpoint);
     BECALM_ASSERT(from != NULL); /* it was there a moment ago, or is ours */
     becalm_rules_policy(rules->config, from, &rules->policy);
+    command_times(rules, from);
     rules->retries_timeouts = (rules->policy.retry_on & BECALM_OUTCOME_BIT(BECALM_OUTCOME_TIMED_OUT)) != 0;
     if (path != NULL) {
         names_set(rules, from, target, service, endpoint);

@@ -102,7 +102,7 @@ becalm_ns becalm_call_goes(struct becalm_call *call, uint32_t slot, becalm_ns no
     if (call->slot[slot].unsent) {
         becalm__attempt_goes(call, slot, now);
     }
-    return call->slot[slot].timeout_at;
+    return becalm__attempt_ends_at(call, &call->slot[slot]);
 }
 
 bool becalm_call_ended(const struct becalm_call *call)
@@ -355,7 +355,7 @@ BECALM__APART static void end_any(struct step *s, uint32_t slot, const struct be
  * deadline a little earlier, and a limit that learned nothing from that would never see an overload. */
 static bool is_clipped(const struct step *s, const struct becalm_live *live)
 {
-    becalm_ns timeout = s->call->policy->attempt_timeout;
+    becalm_ns timeout = live->overdue ? 0 : becalm__call_timeout(s->call);
     return live->streams || becalm_ns_since(live->timeout_at, live->sent_at) < timeout - timeout / 4;
 }
 
@@ -425,6 +425,70 @@ BECALM__SELDOM static void unsent_out(struct step *s, uint32_t slot)
     becalm__call_finish(s, BECALM_WHY_NO_CONNECTION);
 }
 
+#define OVERDUE_LOOK BECALM_S
+
+/* When another one may be sent beside an attempt that is overdue. Only beside a call's first: what a retry has paid is
+ * held by the call until that retry is over. The layers of a chain find out in the same moment, and each would ask all
+ * the layers below again: so each but the first waits for a time of its own, in which another one may bring the answer,
+ * and none does it for what is a retry already. */
+static becalm_ns beside_at(const struct step *s, const struct becalm_live *live)
+{
+    const struct becalm_call *call = s->call;
+    bool first = live->number == 0 && !call->request.retry_from_above;
+    if (call->policy->timeout_kind != BECALM_TIMEOUT_LEARNED || live->probed || !first) {
+        return BECALM_NEVER;
+    }
+    uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_BESIDE);
+    return call->request.attempt_from_above
+               ? becalm_ns_after(s->now, becalm_rand_below(random, becalm__call_timeout(call)))
+               : s->now;
+}
+
+/* FLYING: this attempt takes too long. Limit and breaker hear of it. */
+BECALM__SELDOM static void become_overdue(struct step *s, uint32_t slot)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    live->probed = (call->permit.held && call->permit.probe) || (live->permit.held && live->permit.probe);
+    live->beside_at = beside_at(s, live);
+    becalm__attempt_overdue(s, slot);
+}
+
+/* Is an overdue attempt given up? Not while the service answers others: then it is only slow. With an open breaker it
+ * has as much time again, in which a service that has become slow shows that it is not gone; and what tries that for
+ * the breaker has all there is, since somebody must find it out. */
+static bool gives_up(const struct step *s, const struct becalm_live *live)
+{
+    const struct becalm_call *call = s->call;
+    const struct becalm_breaker *breaker = call->target->breaker;
+    if (s->now >= call->deadline_at) {
+        return true;
+    }
+    return call->policy->timeout_kind == BECALM_TIMEOUT_LEARNED && breaker != NULL && !becalm_breaker_closed(breaker) &&
+           !live->probed && becalm_ns_since(s->now, live->sent_at) / 2 >= becalm__call_timeout(call);
+}
+
+/* FLYING: this attempt's time is over. True: nobody has said how long it may take, so that it goes on, and is looked at
+ * again. */
+BECALM__SELDOM static bool waits_on(struct step *s, uint32_t slot)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    if (call->target->due == NULL || live->streams || (!live->overdue && s->now >= call->deadline_at)) {
+        return false;
+    }
+    if (!live->overdue) {
+        become_overdue(s, slot);
+    }
+    if (s->now >= live->beside_at) {
+        live->beside_at = BECALM_NEVER;
+        becalm__call_beside(s);
+    }
+    live->timeout_at = becalm_ns_min(becalm_ns_after(s->now, OVERDUE_LOOK), call->deadline_at);
+    live->timeout_at = becalm_ns_min(live->timeout_at, live->beside_at);
+    return !gives_up(s, live);
+}
+
 /* FLYING: attempts whose time is over. Cut by the deadline before its own timeout, an attempt proves nothing about the
  * callee. */
 static void time_out(struct step *s)
@@ -437,6 +501,9 @@ static void time_out(struct step *s)
         }
         if (live->unsent) {
             unsent_out(s, slot);
+            continue;
+        }
+        if (waits_on(s, slot)) {
             continue;
         }
         s->cut = is_clipped(s, live);

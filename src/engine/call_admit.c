@@ -147,7 +147,7 @@ BECALM__APART static bool rate_passes(struct step *s, struct becalm_rate *rate)
  * answer look slow. */
 static inline becalm_ns timeout_of(const struct step *s)
 {
-    becalm_ns timeout = s->call->policy->attempt_timeout;
+    becalm_ns timeout = becalm__call_timeout(s->call);
     becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
     return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
 }
@@ -235,7 +235,7 @@ static bool line_up(struct step *s)
 {
     struct becalm_call *call = s->call;
     struct becalm_ticket *ticket = &call->ticket;
-    becalm_ns timeout = becalm_deadline_clip(s->now, call->deadline_at, call->policy->attempt_timeout);
+    becalm_ns timeout = becalm_deadline_clip(s->now, call->deadline_at, becalm__call_timeout(call));
     ticket->owner = call->request.owner;
     ticket->flow = call->request.flow;
     ticket->timeout = timeout_of(s);

@@ -95,7 +95,7 @@ static inline void record_open(struct step *s, uint32_t number, const struct bec
 /* The attempt's time begins now. While its request still streams, only the caller's deadline ends it. */
 static void attempt_time(const struct becalm_call *call, struct becalm_live *live, becalm_ns now)
 {
-    becalm_ns own = becalm_deadline_clip(now, call->deadline_at, call->policy->attempt_timeout);
+    becalm_ns own = becalm_deadline_clip(now, call->deadline_at, becalm__call_timeout(call));
     live->sent_at = now;
     live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(now, own);
 }
@@ -200,6 +200,7 @@ static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hed
     live->judged = false;
     live->streams = call->request.streams;
     live->unsent = false;
+    live->overdue = false;
     attempt_time(call, live, s->now);
     record_open(s, number, live);
     call->live |= 1u << slot;
@@ -214,7 +215,7 @@ static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hed
     s->action->slot = slot;
     s->action->attempt = number;
     s->action->host = live->host;
-    s->action->timeout_at = live->timeout_at;
+    s->action->timeout_at = becalm__attempt_ends_at(call, live);
 }
 
 void becalm__attempt_send_first(struct step *s)
@@ -301,6 +302,12 @@ BECALM__SELDOM static void budgets_tell_failure(struct step *s, const struct bec
     budgets_tell(s, &told, retried);
 }
 
+/* Is this the loser, where several were in flight? */
+static inline bool is_lost(const struct becalm_call *call, enum becalm_outcome_kind kind)
+{
+    return kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
+}
+
 static BECALM__DIRECT void budgets_note(struct step *s, const struct becalm_live *live,
                                         const struct becalm_outcome *outcome, bool earns)
 {
@@ -311,7 +318,9 @@ static BECALM__DIRECT void budgets_note(struct step *s, const struct becalm_live
         budgets_tell_failure(s, outcome, retried);
     }
     if (retried && !live->hedge) {
-        spend_end(s, earns ? BECALM_SPEND_WON : BECALM_SPEND_LOST);
+        spend_end(s, earns                             ? BECALM_SPEND_WON
+                     : is_lost(s->call, outcome->kind) ? BECALM_SPEND_UNUSED
+                                                       : BECALM_SPEND_LOST);
     }
 }
 
@@ -365,10 +374,25 @@ void becalm__attempt_held(struct step *s, uint32_t slot, const struct becalm_out
     becalm__call_place_answer(s, &live->slot);
 }
 
-/* Is this the loser of a hedge? */
-static inline bool is_lost(const struct becalm_call *call, enum becalm_outcome_kind kind)
+BECALM__SELDOM void becalm__attempt_overdue(struct step *s, uint32_t slot)
 {
-    return kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
+    static const struct becalm_outcome late = {.kind = BECALM_OUTCOME_TIMED_OUT};
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    live->overdue = true;
+    limit_tell(s, live, &late, becalm_outcome_traits(late.kind)->evidence);
+    becalm__call_place_free(s, &live->slot);
+    if (live->probed) {
+        return; /* how long a probe may be silent is the breaker's to say, and its answer counts whenever it comes */
+    }
+    if (live->permit.held) {
+        permit_note(s, live, &late);
+    }
+    if (call->permit.held && live->number == 0) {
+        becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit,
+                            becalm_outcome_traits(late.kind)->verdict, becalm_ns_since(s->now, live->sent_at));
+        becalm__call_report(s, &call->permit);
+    }
 }
 
 /* Who gives up a request that is through says how long it waited in vain; the loser of a hedge, an upload that is cut
@@ -407,6 +431,9 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
     }
     budgets_note(s, live, outcome, traits->earns);
     sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || (is_lost(call, kind) && !live->unsent));
+    if (target->due != NULL && kind == BECALM_OUTCOME_OK && live->number == 0) {
+        becalm__due_note(target->due, s->at, call->policy->attempt_timeout, becalm_ns_since(s->now, live->sent_at));
+    }
     if (target->hedge != NULL && traits->earns) {
         hedge_note(s, live);
     }

@@ -11,6 +11,7 @@
 #include <becalm/call.h>
 
 #include "apart_internal.h"
+#include "due_internal.h"
 #include "gate_internal.h"
 #include "restart_internal.h"
 
@@ -157,7 +158,17 @@ static inline becalm_ns becalm__call_carried(const struct becalm_call *call)
     return call->request.deadline_at == 0 ? BECALM_NEVER : call->request.deadline_at;
 }
 
+/* After how long an attempt of this call is overdue. */
+static inline becalm_ns becalm__call_timeout(const struct becalm_call *call)
+{
+    becalm_ns timeout = call->policy->attempt_timeout;
+    return call->target->due == NULL ? timeout : becalm__due_time(call->target->due, timeout);
+}
+
 /* call_attempt.c */
+
+/* An attempt is overdue: tells limit and breaker, and leaves it in flight. */
+void becalm__attempt_overdue(struct step *, uint32_t slot);
 
 /* A request turned out to stream. */
 void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
@@ -173,6 +184,12 @@ void becalm__attempt_goes(struct becalm_call *, uint32_t slot, becalm_ns now);
 void becalm__attempt_held(struct step *, uint32_t slot, const struct becalm_outcome *);
 
 #define BECALM__FIRST_SLOT 0u /* the first attempt's: nothing else is in flight yet */
+
+/* When this attempt is given up at the latest: what is overdue may still answer. */
+static inline becalm_ns becalm__attempt_ends_at(const struct becalm_call *call, const struct becalm_live *live)
+{
+    return call->target->due == NULL ? live->timeout_at : call->deadline_at;
+}
 
 /* A slot for one attempt more. */
 static inline uint32_t becalm__attempt_slot(const struct becalm_call *call)
@@ -275,6 +292,9 @@ bool becalm__call_host_back(struct becalm_call *call, uint32_t slot, becalm_ns n
 /* The attempt in `slot` has just been judged a failure; it still holds its places. True: the call goes on without it
  * (it waits, or other attempts fly). False: it must end, and *why says why there is no other attempt. */
 bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why);
+
+/* FLYING: the one attempt in flight is overdue. Sends another one beside it, if a retry is allowed and paid for. */
+void becalm__call_beside(struct step *s);
 
 /* WAITING: the wait is over. */
 void becalm__call_resend(struct step *s);

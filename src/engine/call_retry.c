@@ -405,6 +405,9 @@ bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outco
     if (becalm__call_hedges(s->call)) {
         return hedge_goes_on(s, slot, outcome, why);
     }
+    if ((s->call->live & ~(1u << slot)) != 0) {
+        return true; /* another one was sent beside it, and may still answer */
+    }
     *why = retry_decide(s, slot, outcome);
     if (*why != BECALM_WHY_OK && becalm__call_shadowed(s, *why)) {
         *why = BECALM_WHY_RETRIES_OFF; /* a policy that only watches never retries, whatever it would have said */
@@ -436,6 +439,57 @@ static enum becalm_reason resend_allowed(struct step *s, struct becalm_live *liv
         }
     }
     return BECALM_WHY_OK;
+}
+
+/* May a retry after a timeout be sent at once, beside the attempt in this slot? OK: it is paid. */
+static enum becalm_reason beside_take(struct step *s, uint32_t slot)
+{
+    static const struct becalm_outcome late = {.kind = BECALM_OUTCOME_TIMED_OUT};
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    enum becalm_reason why = outcome_allows(call, &late);
+    if (why == BECALM_WHY_OK) {
+        why = request_allows(call, &late);
+    }
+    if (why == BECALM_WHY_OK) {
+        why = state_allows(s, slot, &late);
+    }
+    if (why != BECALM_WHY_OK) {
+        return why;
+    }
+    if (call->policy->shadow || becalm__call_down(s)) {
+        return BECALM_WHY_RETRIES_OFF;
+    }
+    if (!becalm_deadline_fits(s->now, call->deadline_at, 0, typical_attempt(s))) {
+        return BECALM_WHY_DEADLINE;
+    }
+    if (target->rate != NULL && becalm_rate_peek(target->rate, s->now) > 0) {
+        return BECALM_WHY_RATE;
+    }
+    return budgets_take(s, late.kind) ? BECALM_WHY_OK : BECALM_WHY_BUDGET_EMPTY;
+}
+
+BECALM__SELDOM void becalm__call_beside(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    uint32_t slot = (uint32_t)__builtin_ctz(call->live);
+    bool sent = (s->action->flags & BECALM_DO_SEND) != 0;
+    if (sent || becalm__call_hedges(call) || beside_take(s, slot) != BECALM_WHY_OK) {
+        becalm__call_explain(s, 0, 0); /* it goes on, and what was refused is no reason yet */
+        return;
+    }
+    uint32_t next = becalm__attempt_slot(call);
+    if (resend_allowed(s, becalm__attempt_ready(call, next)) != BECALM_WHY_OK) {
+        becalm__attempt_unspend(s);
+        becalm__call_explain(s, 0, 0);
+        return;
+    }
+    if (call->target->rate != NULL) {
+        (void)becalm_rate_take(call->target->rate, s->now);
+    }
+    call->retries++;
+    becalm__attempt_send_next(s, next, false);
+    s->action->why = BECALM_WHY_HEDGE;
 }
 
 void becalm__call_resend(struct step *s)

@@ -36,6 +36,9 @@ static void lay_out(struct becalm_target *target, struct arena *arena, const str
     target->losses = arena_take(arena, sizeof *target->losses);
     target->sketch = arena_take(arena, sizeof *target->sketch);
     target->mark = arena_take(arena, sizeof *target->mark);
+    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT) {
+        target->due = arena_take(arena, sizeof *target->due);
+    }
     if (policy->throttle.enabled) {
         target->throttle = arena_take(arena, becalm_throttle_bytes(&policy->throttle, shape->cells));
     }
@@ -79,6 +82,9 @@ int becalm_target_init(struct becalm_target *target, void *memory, const struct 
     becalm_losses_init(target->losses);
     becalm_sketch_init(target->sketch);
     becalm_mark_init(target->mark);
+    if (target->due != NULL) {
+        becalm_due_init(target->due);
+    }
     if (target->throttle != NULL) {
         target->throttle = becalm_throttle_init(target->throttle, &policy->throttle, cells);
     }
@@ -118,6 +124,9 @@ void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *t
     }
     if (to->mark != NULL && from->mark != NULL) {
         becalm_mark_carry(to->mark, from->mark);
+    }
+    if (to->due != NULL && from->due != NULL) {
+        becalm_due_carry(to->due, from->due);
     }
     if (to->hedge != NULL && from->hedge != NULL) {
         becalm_hedge_carry(to->hedge, &to_policy->hedge, from->hedge, &from_policy->hedge);

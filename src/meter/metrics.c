@@ -450,6 +450,18 @@ static void write_limits(struct metrics_text *w, const struct metrics *m)
     }
 }
 
+static void write_timeouts(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(
+        w, "becalm_attempt_timeout_seconds", "gauge",
+        "After how long an attempt is given up; where nobody has written that, after how long it is overdue.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        const struct metrics_target *t = &m->target[i];
+        target_sample(w, t, "");
+        metrics_decimal(w, becalm_target_timeout(t->target, t->policy) / BECALM_US, 6);
+    }
+}
+
 static void write_hosts(struct metrics_text *w, const struct metrics *m)
 {
     metrics_family(w, "becalm_host_ejected", "gauge", "1 while the host is ejected, else 0.");
@@ -624,6 +636,7 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_service_budgets(&w, m);
     write_limits(&w, m);
     write_in_progress(&w, m);
+    write_timeouts(&w, m);
     write_hosts(&w, m);
     write_histogram(&w, m, "becalm_retry_delay_seconds", "How long retries waited before they were sent.",
                     offsetof(struct meter, delay));

@@ -419,6 +419,31 @@ static bool set_header(const struct setting *s)
     return (match->header_name != NULL && match->header_value != NULL) || loader_no_memory(s->l);
 }
 
+static bool set_attempt_timeout(const struct setting *s)
+{
+    static const char should[] = "a duration; write a number with its unit, like 100ms, 1.5s or 2m, or the word "
+                                 "learned or none";
+    struct becalm_policy *policy = &((struct becalm_rules *)s->base)->policy;
+    becalm_ns timeout = BECALM_RULES_LEAST;
+    if (!is_scalar(s, should)) {
+        return false;
+    }
+    enum becalm_timeout_kind kind = BECALM_TIMEOUT_EXACT;
+    for (int i = BECALM_TIMEOUT_LEARNED; s->key->words[i] != NULL; i++) {
+        kind = yaml_is(s->node, s->key->words[i]) ? (enum becalm_timeout_kind)i : kind;
+    }
+    if (kind == BECALM_TIMEOUT_EXACT && !value_duration(s->node->text, &timeout)) {
+        wrong(s, should);
+        return false;
+    }
+    if (!in_range(s, timeout)) {
+        return false;
+    }
+    policy->attempt_timeout = timeout;
+    policy->timeout_kind = kind;
+    return true;
+}
+
 static bool set_hedge_delay(const struct setting *s)
 {
     static const char should[] = "when to hedge; write a quantile like p95 or a time like 50ms";
@@ -563,6 +588,8 @@ static bool set_value(const struct setting *s)
         return set_retry_mode(s);
     case TYPE_JITTER_FACTOR:
         return set_jitter_factor(s);
+    case TYPE_ATTEMPT_TIMEOUT:
+        return set_attempt_timeout(s);
     case TYPE_HEDGE_DELAY:
         return set_hedge_delay(s);
     case TYPE_HEADER:

@@ -43,10 +43,6 @@ bool name_is_fine(struct loader *, const struct yaml_node *key, const char *what
  * checked together. False: no memory. */
 bool rules_load(struct loader *, struct becalm_rules *, const char *whose, const struct yaml_node *);
 
-/* How long an attempt may take. Where the file says `none` it may take as long as its call: when that is over it took
- * too long, and limit and breaker must hear of it. */
-becalm_ns rules_attempt_timeout(const struct becalm_rules *);
-
 /* The policy of these rules for a caller, which is not a gateway: `limit: auto` is aimd. */
 void rules_caller_policy(const struct becalm_rules *, struct becalm_policy *);
 

@@ -95,6 +95,9 @@ static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *or
 {
     memset(rules, 0, sizeof *rules);
     becalm_policy_defaults(&rules->policy);
+    rules->policy.attempt_timeout = BECALM_RULES_LEAST;
+    rules->policy.timeout_kind = BECALM_TIMEOUT_LEARNED;
+    rules->policy.deadline = BECALM_RULES_LONGEST;
     becalm_retry_on_defaults(&rules->retry_on);
     rules->connect_timeout = BECALM_S;
     rules->key_scope = "credentials";
@@ -139,20 +142,15 @@ static void unused_warn(struct loader *l, const struct becalm_rules *rules, cons
     }
 }
 
-#define ATTEMPT_LONGEST (24 * 3600 * BECALM_S) /* as the engine takes it */
-
-becalm_ns rules_attempt_timeout(const struct becalm_rules *rules)
+/* A deadline that nobody has written fits the timeout: what is not cut by that has time. */
+static void deadline_settle(struct becalm_rules *rules)
 {
-    const struct becalm_policy *policy = &rules->policy;
-    return policy->attempt_timeout == BECALM_NEVER ? becalm_ns_min(policy->deadline, ATTEMPT_LONGEST)
-                                                   : policy->attempt_timeout;
-}
-
-static bool policy_is_fine(const struct becalm_rules *rules, struct becalm_complaint *complaint)
-{
-    struct becalm_policy policy = rules->policy;
-    policy.attempt_timeout = rules_attempt_timeout(rules);
-    return becalm_policy_check(&policy, complaint) == 0;
+    struct becalm_policy usual;
+    if (becalm_rules_origin(rules, "deadline").level != BECALM_FROM_BUILT_IN) {
+        return;
+    }
+    becalm_policy_defaults(&usual);
+    rules->policy.deadline = rules->policy.timeout_kind == BECALM_TIMEOUT_EXACT ? usual.deadline : BECALM_RULES_LONGEST;
 }
 
 static void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose, uint32_t line, uint32_t column)
@@ -162,6 +160,7 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
     struct becalm_complaint complaint;
     /* The file has no key for the cap of a growing open time; it is never below the open time itself. */
     p->breaker.open_cap = becalm_ns_max(p->breaker.open_cap, p->breaker.open_for);
+    deadline_settle(rules);
     const struct contradiction contradictions[] = {
         {p->backoff.cap < p->backoff.base, "maxDelay", "initialDelay",
          "maxDelay is below initialDelay; the longest wait must be at least the first"},
@@ -191,7 +190,7 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
         found = contradiction_report(l, rules, whose, &contradictions[i]) || found;
     }
     unused_warn(l, rules, whose);
-    if (!found && !policy_is_fine(rules, &complaint)) {
+    if (!found && becalm_policy_check(p, &complaint) != 0) {
         loader_error(l, line, column, "conflict", "%s: %s.%s", whose, complaint.part, complaint.sentence);
     }
 }
@@ -661,7 +660,6 @@ const struct becalm_service *becalm_config_find(const struct becalm_config *conf
 static void rules_settle(const struct becalm_rules *rules, struct becalm_policy *policy)
 {
     *policy = rules->policy;
-    policy->attempt_timeout = rules_attempt_timeout(rules);
     policy->service_budget = rules->service_budget == NULL ? rules->policy.budget : *rules->service_budget;
     if (rules->level == BECALM_LEVEL_SERVICE) {
         policy->budget = policy->service_budget; /* there is only the one */

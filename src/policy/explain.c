@@ -32,7 +32,7 @@ void explain_number(const struct schema_key *key, uint64_t value, char *text, si
 {
     if (key->word != NULL && value == key->stands_for) {
         (void)snprintf(text, size, "%s", key->word);
-    } else if (key->type == TYPE_DURATION || key->type == TYPE_HEDGE_DELAY) {
+    } else if (key->type == TYPE_DURATION || key->type == TYPE_HEDGE_DELAY || key->type == TYPE_ATTEMPT_TIMEOUT) {
         (void)value_write_duration(value, text, size);
     } else if (key->type == TYPE_PERCENT) {
         write_decimal(value, 10000, text, size);
@@ -132,6 +132,15 @@ static void write_file(const struct becalm_file *file, char *text, size_t size)
     (void)snprintf(text, size, "%s", file->path == NULL ? "" : file->path);
 }
 
+static void write_timeout(const struct schema_key *key, const struct becalm_policy *policy, char *text, size_t size)
+{
+    if (policy->timeout_kind == BECALM_TIMEOUT_EXACT) {
+        explain_number(key, policy->attempt_timeout, text, size);
+    } else {
+        (void)snprintf(text, size, "%s", key->words[policy->timeout_kind]);
+    }
+}
+
 void explain_value(const struct schema_key *key, const void *base, char *text, size_t size)
 {
     const void *field = (const unsigned char *)base + key->offset;
@@ -184,6 +193,9 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
         break;
     case TYPE_NON_FATAL:
         write_outcomes(*(const uint32_t *)field, text, size);
+        break;
+    case TYPE_ATTEMPT_TIMEOUT:
+        write_timeout(key, &((const struct becalm_rules *)base)->policy, text, size);
         break;
     case TYPE_HEDGE_DELAY:
         write_hedge_delay(key, field, text, size);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph.h"
 
-#include "apply.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,8 +81,16 @@ becalm_ns graph_waits(const struct becalm_policy *policy)
     return sum;
 }
 
+becalm_ns graph_attempt(const struct becalm_policy *policy)
+{
+    return policy->timeout_kind == BECALM_TIMEOUT_EXACT ? policy->attempt_timeout : policy->deadline;
+}
+
 becalm_ns graph_whole(const struct becalm_policy *policy, becalm_ns waits)
 {
+    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT) {
+        return policy->deadline; /* the first attempt alone may take all of it */
+    }
     return becalm_ns_after(times(policy->max_retries + UINT64_C(1), policy->attempt_timeout), waits);
 }
 
@@ -196,23 +202,23 @@ static void hop_add(struct graph_hop *hop, const struct becalm_rules *rules)
     hop->attempts = attempts > hop->attempts ? attempts : hop->attempts;
     hop->budgeted = most(hop->budgeted, least(bound.budgeted, attempts * (uint64_t)GRAPH_ONE));
     hop->dead = most(hop->dead, least(bound.dead, attempts * (uint64_t)GRAPH_ONE));
+    becalm_ns attempt = graph_attempt(policy);
     time_widen(&hop->time,
                (struct graph_time){becalm_ns_min(policy->deadline, graph_whole(policy, waits)), attempts, waits});
-    time_widen(&hop->once, (struct graph_time){becalm_ns_min(policy->deadline, policy->attempt_timeout), 1, 0});
+    time_widen(&hop->once, (struct graph_time){becalm_ns_min(policy->deadline, attempt), 1, 0});
     if (policy->restart.enabled && !policy->shadow) {
-        becalm_ns timeout = becalm_ns_min(policy->deadline, rules_attempt_timeout(rules));
+        becalm_ns timeout = becalm_ns_min(policy->deadline, policy->attempt_timeout);
         becalm_ns until_gone = becalm_ns_min(timeout - timeout / 4, BECALM_RESTART_MOST);
         hop->parked = becalm_ns_max(hop->parked, until_gone);
     }
-    if (becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
-        hop->unwritten = policy->attempt_timeout;
+    if (policy->timeout_kind == BECALM_TIMEOUT_LEARNED) {
+        hop->unwritten = becalm_ns_max(hop->unwritten, policy->deadline);
     }
     if (hedge->enabled) { /* idempotent calls hedge and the others retry: the worse of the two */
         uint32_t sent = hedge->max + 1;
-        becalm_ns apart =
-            becalm_ns_min(hedge->delay == 0 ? policy->attempt_timeout : hedge->delay, policy->attempt_timeout);
+        becalm_ns apart = hedge->delay == 0 ? attempt : becalm_ns_min(hedge->delay, attempt);
         becalm_ns last = times(hedge->max, apart);
-        becalm_ns whole = becalm_ns_min(policy->deadline, becalm_ns_after(policy->attempt_timeout, last));
+        becalm_ns whole = becalm_ns_min(policy->deadline, becalm_ns_after(attempt, last));
         hop->hedges = true;
         hop->attempts = sent > hop->attempts ? sent : hop->attempts;
         hop->budgeted =

@@ -36,7 +36,7 @@ struct graph_hop {
     struct graph_time time;
     struct graph_time once; /* of a call without retries */
     becalm_ns parked;       /* the longest that a call waits for a host to accept connections; 0: it does not */
-    becalm_ns unwritten;    /* the attempt timeout where nobody has written one; 0: somebody has, everywhere */
+    becalm_ns unwritten; /* how long an attempt may take where nobody has written that; 0: somebody has, everywhere */
 };
 
 struct graph_edge {
@@ -108,6 +108,9 @@ const struct graph_hop *graph_hop_between(const struct graph *, uint32_t from, u
 
 /* The longest that all waits of a call can take together, server hints aside. */
 becalm_ns graph_waits(const struct becalm_policy *);
+
+/* The longest that an attempt can take. */
+becalm_ns graph_attempt(const struct becalm_policy *);
 
 /* All attempts at their timeout, and all waits: how long a call can take, whatever its deadline says. */
 becalm_ns graph_whole(const struct becalm_policy *, becalm_ns waits);

@@ -97,10 +97,10 @@ struct patience {
 static struct patience patience_of(const struct becalm_service *service)
 {
     const struct becalm_policy *policy = &service->rules.policy;
-    struct patience most = {policy->attempt_timeout, policy->deadline};
+    struct patience most = {graph_attempt(policy), policy->deadline};
     for (uint32_t i = 0; i < service->endpoint_count; i++) {
         policy = &service->endpoints[i].rules.policy;
-        most.attempt = becalm_ns_max(most.attempt, policy->attempt_timeout);
+        most.attempt = becalm_ns_max(most.attempt, graph_attempt(policy));
         most.call = becalm_ns_max(most.call, policy->deadline);
     }
     return most;

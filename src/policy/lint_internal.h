@@ -5,7 +5,6 @@
 /* What the rules are written with: lint.c has the machinery, lint_target.c the rules that judge one target,
  * lint_match.c the one about how requests find it, lint_graph.c those that need the whole graph. */
 
-#include "apply.h"
 #include "lint.h"
 
 /* One set of rules: of an endpoint, of a service, or, in a file without services, of `defaults`. */

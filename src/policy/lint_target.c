@@ -90,7 +90,7 @@ void lint_no_slow_call_rate(struct lint *l, const struct lint_target *target)
              l->who);
     lint_remedy(finding,
                 "write `slowCallRateThreshold: 80` and a `slowCallDurationThreshold` below the attempt timeout (%s)%s",
-                lint_duration(rules_attempt_timeout(target->rules)).text,
+                lint_duration(policy->attempt_timeout).text,
                 breaker->mode == BECALM_BREAKER_CONSECUTIVE ? ", with `mode: rate`" : "");
 }
 
@@ -150,7 +150,7 @@ void lint_timeouts_exceed_deadline(struct lint *l, const struct lint_target *tar
     becalm_ns waits = graph_waits(policy);
     becalm_ns whole = graph_whole(policy, waits);
     struct lint_finding *finding = NULL;
-    if (whole <= policy->deadline || policy->attempt_timeout == BECALM_NEVER ||
+    if (whole <= policy->deadline ||
         (finding = lint_find(l, target,
                              "maxRetries attemptTimeout deadline maxDelay initialDelay multiplier growth "
                              "jitterFactor jitter")) == NULL) {
@@ -183,7 +183,7 @@ void lint_endless_call(struct lint *l, const struct lint_target *target)
     if (!retries(target) || policy->deadline != BECALM_NEVER || (finding = lint_find(l, target, "deadline")) == NULL) {
         return;
     }
-    if (policy->attempt_timeout == BECALM_NEVER) {
+    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT) {
         lint_say(finding, "%s: with neither a deadline nor an attemptTimeout nobody ends a call that hangs", l->who);
         lint_remedy(finding, "write a `deadline`: as long as the slowest answer may take");
         return;
@@ -404,7 +404,7 @@ void lint_slow_above_timeout(struct lint *l, const struct lint_target *target)
     const struct becalm_breaker_policy *breaker = &policy->breaker;
     struct lint_finding *finding = NULL;
     if (!breaker->enabled || breaker->mode != BECALM_BREAKER_RATE ||
-        breaker->slow_share_ppm == BECALM_BREAKER_SLOW_OFF || breaker->slow_after <= policy->attempt_timeout ||
+        breaker->slow_share_ppm == BECALM_BREAKER_SLOW_OFF || breaker->slow_after <= graph_attempt(policy) ||
         !lint_written(target->rules, "breaker.") ||
         (finding = lint_find(l, target,
                              "breaker.slowCallDurationThreshold breaker.slowCallRateThreshold breaker.preset "

@@ -17,6 +17,7 @@ static const char *const jitter_words[] = {"full", "none", "equal", "decorrelate
 static const char *const key_words[] = {"optional", "required", "off", NULL};
 static const char *const level_words[] = {"endpoint", "service", "both", NULL};
 static const char *const of_words[] = {"first", "attempts", NULL};
+static const char *const timeout_words[] = {"", "learned", "none", NULL}; /* by enum becalm_timeout_kind */
 static const char *const per_words[] = {"call", "attempt", NULL};
 static const char *const breaker_modes[] = {"rate", "consecutive", NULL};
 static const char *const window_words[] = {"COUNT_BASED", "TIME_BASED", NULL};
@@ -56,11 +57,10 @@ static const struct schema_key rules[] = {
      .sentence = "proportional jitter: the wait is spread by this share to either side"},
     {"connectTimeout", FIELD(DURATION, connect_timeout), RANGE(BECALM_MS, HOUR),
      .sentence = "how long connecting may take"},
-    {"attemptTimeout", FIELD(DURATION, policy.attempt_timeout), RANGE(BECALM_MS, DAY), .word = "none",
-     .stands_for = BECALM_NEVER,
-     .sentence = "how long one attempt may take until the head of its answer; none: as long as its call"},
+    {"attemptTimeout", FIELD(ATTEMPT_TIMEOUT, policy.attempt_timeout), RANGE(BECALM_MS, DAY), .words = timeout_words,
+     .sentence = "how long one attempt may take until the head of its answer; learned: it is overdue by what others took, and not cut; none: as long as its call"},
     {"deadline", FIELD(DURATION, policy.deadline), RANGE(BECALM_MS, DAY), .word = "none", .stands_for = BECALM_NEVER,
-     .sentence = "how long the whole call may take, retries and waits included"},
+     .sentence = "how long the whole call may take, retries and waits included; 16s if only attemptTimeout is written"},
     {"retryOn", FIELD(RETRY_ON, retry_on),
      .sentence = "which failures are worth another attempt"},
     {"idempotent", FIELD(BOOLEAN, policy.idempotent),

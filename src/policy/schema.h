@@ -41,8 +41,9 @@ enum schema_type {
     TYPE_PRESET,        /* no field of its own: sets the whole breaker */
     TYPE_RETRY_MODE,    /* likewise: sets budget, jitter and rate */
     TYPE_JITTER_FACTOR, /* TYPE_DECIMAL that implies proportional jitter */
-    TYPE_HEDGE_DELAY,   /* a duration, or a quantile: p95 */
-    TYPE_HEADER         /* match.header: {name: value} */
+    TYPE_ATTEMPT_TIMEOUT, /* a duration, or one of the words of enum becalm_timeout_kind */
+    TYPE_HEDGE_DELAY,     /* a duration, or a quantile: p95 */
+    TYPE_HEADER           /* match.header: {name: value} */
 };
 
 struct schema_key {

@@ -103,15 +103,14 @@ static void tell_default_timeout(const struct exchange *exchange)
     const struct log_pair pairs[] = {
         {"service", LOG_TEXT, text_of(target->service->name), 0},
         {"endpoint", LOG_TEXT, text_of(endpoint), 0},
-        {"timeout_ms", LOG_MS, {0}, policy->attempt_timeout},
+        {"timeout_ms", LOG_MS, {0}, becalm_target_timeout(&target->state->target, policy)},
         {"set", LOG_TEXT, {key.at, key.length}, 0},
         {"deadline_ms", policy->deadline == BECALM_NEVER ? LOG_TEXT : LOG_MS, {0}, policy->deadline},
         {"request_id", LOG_TEXT, request_id(exchange), 0},
     };
-    log_line(
-        worker->log, BECALM_LOG_WARN, worker->loop.wall,
-        "an attempt was given up after the default timeout: if such answers are slow but healthy, set a longer one",
-        pairs, sizeof pairs / sizeof pairs[0]);
+    log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall,
+             "an attempt was given up, and nobody has written how long it may take: it was overdue by what was learned",
+             pairs, sizeof pairs / sizeof pairs[0]);
 }
 
 static __attribute__((noinline)) void look_at_timeouts(const struct exchange *exchange)

@@ -53,6 +53,7 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
     if (left != BECALM_NEVER) {
         request->deadline_at = becalm_ns_max(1, becalm_ns_after(exchange->arrived_at, left));
     }
+    request->attempt_from_above = exchange_attempt_from_above(exchange) > 0;
     request->retry_from_above = exchange_attempt_from_above(exchange) > 1;
 }
 

@@ -333,15 +333,26 @@ static void put_ms(FILE *out, becalm_ns time)
     fprintf(out, "%" PRIu64 " ms", time / BECALM_MS);
 }
 
-static void put_timeout(const struct page *page, const char *policy, const char *service, becalm_ns timeout)
+static void put_timeout(const struct page *page, const char *policy, const char *service,
+                        const struct becalm_policy *own)
 {
     report_plain(page->out, policy);
     if (service != NULL) {
         fputs(" towards ", page->out);
         report_plain(page->out, service);
     }
-    fputs(" has its own timeout of an attempt, ", page->out);
-    put_ms(page->out, timeout);
+    switch (own->timeout_kind) {
+    case BECALM_TIMEOUT_EXACT:
+        fputs(" has its own timeout of an attempt, ", page->out);
+        put_ms(page->out, own->attempt_timeout);
+        break;
+    case BECALM_TIMEOUT_LEARNED:
+        fputs(" learns the timeout of an attempt", page->out);
+        break;
+    case BECALM_TIMEOUT_NONE:
+        fputs(" has no timeout of an attempt", page->out);
+        break;
+    }
     if (page->plan->timeout == BECALM_NEVER) {
         fputs("; the scenario has none.\n", page->out);
         return;
@@ -351,17 +362,22 @@ static void put_timeout(const struct page *page, const char *policy, const char 
     fputs(".\n", page->out);
 }
 
+static bool same_timeout(const struct becalm_policy *a, const struct becalm_policy *b)
+{
+    return a->timeout_kind == b->timeout_kind && a->attempt_timeout == b->attempt_timeout;
+}
+
 /* A policy with another timeout than the scenario's is not compared in the same world. */
 static void put_timeouts(const struct page *page, const char *policy, const struct world_options *options)
 {
-    becalm_ns usual = reference_timeout(page->plan);
-    if (options->policy->attempt_timeout != usual) {
-        put_timeout(page, policy, NULL, options->policy->attempt_timeout);
+    const struct becalm_policy usual = {.attempt_timeout = reference_timeout(page->plan)};
+    if (!same_timeout(options->policy, &usual)) {
+        put_timeout(page, policy, NULL, options->policy);
     }
     for (uint32_t i = 0; options->policy_to != NULL && i < page->plan->service_count; i++) {
         const struct becalm_policy *own = options->policy_to[world_target(page->plan, i, 0)];
-        if (own != NULL && own->attempt_timeout != options->policy->attempt_timeout) {
-            put_timeout(page, policy, page->plan->services[i].name, own->attempt_timeout);
+        if (own != NULL && !same_timeout(own, options->policy)) {
+            put_timeout(page, policy, page->plan->services[i].name, own);
         }
     }
 }

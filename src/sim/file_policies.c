@@ -19,6 +19,7 @@ static void rules_policy(const struct making *m, const struct becalm_rules *rule
     becalm_rules_policy(m->config, rules, policy);
     if (m->built_in && becalm_rules_origin(rules, "attemptTimeout").level == BECALM_FROM_BUILT_IN) {
         policy->attempt_timeout = reference_timeout(m->plan);
+        policy->timeout_kind = BECALM_TIMEOUT_EXACT;
     }
     if (m->built_in && becalm_rules_origin(rules, "deadline").level == BECALM_FROM_BUILT_IN) {
         policy->deadline = BECALM_NEVER;

@@ -77,6 +77,9 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
         target->sketch = memory;
         becalm_sketch_init(target->sketch);
     }
+    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT && (memory = part(w, sizeof(struct becalm_due))) != NULL) {
+        becalm_due_init(target->due = memory);
+    }
     if (hop->is_gate && policy->max_retries > 0 && (memory = part(w, sizeof(struct becalm_losses))) != NULL) {
         becalm_losses_init(target->losses = memory); /* callers that call for many others have one flow: nobody asks */
     }
@@ -473,6 +476,7 @@ void call_begin(struct world *w, const struct call_origin *origin)
         .keyed = call->operation.keyed,
         .deadline_at = deadline_of(w, hop, parent),
         .retry_from_above = parent != NULL && parent->number > 0,
+        .attempt_from_above = parent != NULL,
         .queue = queue_of(w, state->limited, &hop->rules[kind].policy),
         .parking = state->target.restart == NULL ? NULL : &state->line,
         .flow = hop->is_gate ? flow_of(w, parent) : 0,
@@ -690,6 +694,7 @@ static bool client_hops_make(struct world *w)
         hop->is_proxy = client->role != ROLE_LIBRARY;
         for (uint32_t kind = 0; client->timeout > 0 && kind < hop->kinds; kind++) {
             hop->rules[kind].policy.attempt_timeout = client->timeout;
+            hop->rules[kind].policy.timeout_kind = BECALM_TIMEOUT_EXACT;
         }
     }
     return true;

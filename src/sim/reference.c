@@ -122,7 +122,10 @@ static bool scenario_options(const char *name, const struct scenario *plan, stru
         const struct scenario_policy *own = &plan->policies[i];
         if (strcmp(own->name, name) == 0) {
             own_options(&own->policy, plan, hop, gate, options);
-            hop->attempt_timeout = own->has_timeout ? hop->attempt_timeout : gate->attempt_timeout;
+            if (!own->has_timeout) {
+                hop->attempt_timeout = gate->attempt_timeout;
+                hop->timeout_kind = BECALM_TIMEOUT_EXACT;
+            }
             options->level = own->level;
             options->auto_limit = own->auto_limit;
             options->carries_deadlines = options->carries_marks = own->carries;

@@ -29,7 +29,7 @@ def arguments(row, seeds=SEEDS):
     name = row.scenario if "/" not in row.scenario else str(ROOT / row.scenario)
     words = ["sim", name]
     if row.policy != "becalm":
-        words += ["--policy", row.policy]
+        words += ["--policy", row.policy if "/" not in row.policy else str(ROOT / row.policy)]
     for key, value in row.sets.items():
         words += ["--set", f"{key}={value}"]
     return words + ["--seeds", str(seeds), "--json", "--series"]
@@ -37,8 +37,7 @@ def arguments(row, seeds=SEEDS):
 
 def typed(row):
     """The same for a reader: relative to the project, and without what only programs want."""
-    words = arguments(row)[:-2]
-    words[1] = row.scenario
+    words = [word.removeprefix(f"{ROOT}/") for word in arguments(row)[:-2]]
     return "becalm " + shlex.join(words)
 
 

@@ -579,6 +579,11 @@ def world(number, about, file, *checks, quick=True):
     return Row(f"W{number}", about, scenario(f"worlds/{file}"), {}, checks, quick=quick)
 
 
+def newcomer(number, about, file, *checks):
+    """The same where no timeout is written: they are learned."""
+    return dataclasses.replace(world(number, about, file, *checks), policy=scenario("worlds/newcomer.policy"))
+
+
 def after(wanted=0.98, today=None):
     return least("after", figure.after, wanted, today)
 
@@ -598,6 +603,8 @@ def small(wanted, today=None):
 def tenant(name, wanted, today=None):
     return least(f"tenant {name}", figure.client(name), wanted, today)
 
+
+CALM_HANG = Check("load", figure.load, 0, 0.1)
 
 WORLDS = [
     world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98)),
@@ -619,6 +626,9 @@ WORLDS = [
     world("13", "a timeout at the median", "13-tight-timeout", whole(0.60, 0.467)),
     world("14", "half of all answers are errors", "14-half-errors", during(0.80)),
     world("15", "200 callers of a call a minute, errors of 5 %", "15-one-a-minute", whole(0.999, 0.9985)),
+    newcomer("16", "gate, no timeout written, reports of 7 s and 20 s", "16-newcomer-reports", whole(0.999)),
+    newcomer("16b", "gate, no timeout written, healthy 8 s", "16b-newcomer-model", whole(0.999)),
+    newcomer("16c", "gate, no timeout written, 20 ms hangs", "16c-newcomer-hang", after(0.98, 0.85), CALM_HANG),
 ]
 
 # 5 has some 480 calls, and its ten seeds differ by more than .1: 40 of them have .006, where they had .017 before deadlines

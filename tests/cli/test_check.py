@@ -88,7 +88,7 @@ RULES = [
     ),
     (
         "timeouts-exceed-deadline",
-        "services: {a: {maxRetries: 3}}\n",
+        "services: {a: {maxRetries: 3, attemptTimeout: 5s}}\n",
         "policy.yaml:1:28: warning: a: 4 attempts of 5s and waits of up to 700ms take 20.7s, but the deadline is 16s "
         "[timeouts-exceed-deadline]\n"
         "    write `attemptTimeout: 3.8s`, or `maxRetries: 2`, or a `deadline` of at least 20.7s\n",
@@ -335,7 +335,7 @@ def test_check__a_call_that_nothing_ends_is_told(check):
         "[fresh-timeout]\n"
         "    write a `deadline`: as long as the slowest answer may take\n"
     ) in said
-    assert "While a service restarts, a call to it waits for up to 5s (a)\n" in said
+    assert "While a service restarts, a call to it waits for up to 3.75s (a)\n" in said
     assert findings(check("services: {a: {attemptTimeout: none, deadline: 10m}}\n", "--json")) == []
 
 
@@ -405,7 +405,7 @@ def unwritten(done):
 
 
 def test_check__says_where_nobody_wrote_an_attempt_timeout(check):
-    says = "An answer that takes over 5s fails as a timeout where `attemptTimeout` is not written: "
+    says = "Where `attemptTimeout` is not written it is learned, and no answer within 1m is cut: "
     six = "services: {a: {}, b: {}, c: {attemptTimeout: 30s}, d: {}, e: {}, f: {}, g: {}}\n"
     assert unwritten(check(six)) == [says + "a, b, d, e, f and 1 more"]
     assert unwritten(check("services: {a: {attemptTimeout: 5s, endpoints: {x: {match: {path: /x}}}}}\n")) == []
@@ -437,7 +437,7 @@ def test_check__json_has_findings_summary_and_amplification(check):
         ],
         "summary": {"errors": 0, "warnings": 1},
         "amplification": [
-            {"service": "a", "path": ["a"], "unbudgeted": 1, "budgeted": 1, "dead": 1, "marked": 1, "longest_ms": 5000, "restart_ms": 3750, "timeout_written": False},
+            {"service": "a", "path": ["a"], "unbudgeted": 1, "budgeted": 1, "dead": 1, "marked": 1, "longest_ms": 60000, "restart_ms": 3750, "timeout_written": False},
             {
                 "service": "b",
                 "path": ["a", "b"],
@@ -445,7 +445,7 @@ def test_check__json_has_findings_summary_and_amplification(check):
                 "budgeted": 2.5,
                 "dead": 1,
                 "marked": 2.5,
-                "longest_ms": 5000,
+                "longest_ms": 60000,
                 "restart_ms": 3750,
                 "timeout_written": False,
             },
@@ -626,7 +626,7 @@ def test_check__the_file_of_the_storm_article_gives_warnings_and_no_error(becalm
         done = becalm("check", "--json", becalm.root / "policies" / name)
         assert done.returncode == 0
         assert {f["severity"] for f in findings(done)} == {"warning"}
-        assert [f["code"] for f in findings(done)] == ["many-attempts", "timeouts-exceed-deadline"]
+        assert [f["code"] for f in findings(done)] == ["many-attempts"]
 
 
 def test_check__every_policy_of_ours_has_no_error(becalm):

@@ -1264,6 +1264,13 @@ def test_exec__takes_everything_from_a_policy(run, policy):
     assert "(budget_empty)" in run("-p", policy, "-s", "db", "--", "false").stderr
 
 
+def test_exec__what_a_policy_does_not_write_does_not_bound_a_command(run, tmp_path):
+    file = tmp_path / "silent.yaml"
+    file.write_text("services: {quiet: {}, timed: {attemptTimeout: 9s}}\n")
+    for service, told in (("quiet", ""), ("timed", "set")):
+        assert run("--policy", file, "--service", service, *sh("echo ${BECALM_DEADLINE_MS:+set}")).stdout == told + "\n"
+
+
 def test_exec__an_endpoint_may_have_two_budgets(run, policy):
     done = run("-p", policy, "-s", "db/migrate", *sh("echo x; exit 1"))
     assert (done.stdout, "(budget_empty)" in done.stderr) == ("x\n" * 3, True)  # the service's two tokens

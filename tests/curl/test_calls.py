@@ -340,6 +340,20 @@ def test_calls__a_cut_answer_has_been_delivered(host, lab):
     assert call["code"] == 18 and call["attempts"] == ["ok"] and call["reason"] == "answer_delivered"
 
 
+@pytest.mark.parametrize("plain", [0, 1])
+def test_calls__a_slow_answer_of_a_quick_host_arrives_where_no_timeout_is_written(host, lab, plain):
+    """After so many quick ones it is overdue after 5 s, or a little later on a busy machine, and is not cut then."""
+    asked = []
+
+    def reply(_):
+        asked.append(None)
+        return Reply(200, b"fine", delay=0.03 if len(asked) <= 100 else 6)
+
+    host.on("/", reply)
+    calls = lab(service(), f"http://{host.address}/", plain=plain, repeat=101).calls
+    assert {call["reason"] for call in calls} == {"ok"} and calls[-1]["took_ms"] >= 6000
+
+
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_calls__an_attempt_that_hangs_is_cut_and_made_again(host, lab, interface):
     def ask(factor):

@@ -8,9 +8,10 @@ import pytest
 
 from conftest import policy_of
 from host import Reply, wait_until
+from test_admin import target
 from test_lines import status_of_upload
 
-LINE = "given up after the default timeout"
+LINE = "nobody has written how long it may take"
 ONCE = "maxRetries: 0\nbreaker: {enabled: false}\nlimit: {kind: none}\n"
 
 
@@ -29,18 +30,39 @@ def at_once(gateway, *paths):
     return [statuses[index] for index in range(len(paths))]
 
 
+def timeout_of(gateway, path):
+    names = {"/": "default", "/year": "year", "/quick": "quick"}
+    timeout = target(gateway, endpoint=names.get(path, "report"))["attemptTimeout"]
+    return timeout["kind"], timeout["ms"]
+
+
+def learn(gateway, path):
+    """Asks quickly until it is known that this is quick."""
+    wait_until(lambda: gateway.ask(path=path).status == 200 and timeout_of(gateway, path) == ("learned", 5000), 60)
+
+
 def told(gateway):
     return [json.loads(line) for line in gateway.log_lines(LINE)]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_the_first_attempt_that_ends_by_the_default_is_told_with_the_key_to_set(pair, workers):
-    endpoints = "endpoints:\n  year: {match: {path: /year}}\n  quick: {match: {path: /quick}, attemptTimeout: 1s}\n"
-    gateway, host = pair("log: {format: json}", ONCE + endpoints, workers=workers)
+def test_a_report_of_seven_seconds_arrives_and_a_hang_is_given_up_and_told_with_the_key_to_set(pair):
+    """Nobody has written a timeout. What the others take is known, so that both are overdue after 5 s. The report is
+    slow, and well: its service answers others. The others hang, all of them: that opens their breaker, and ends them."""
+    endpoints = (
+        "endpoints:\n  year: {match: {path: /year}}\n  quick: {match: {path: /quick}, attemptTimeout: 1s}\n"
+        "  report: {match: {prefix: /report}}\n"
+    )
+    rules = "maxRetries: 0\nlimit: {kind: none}\nbreaker: {mode: consecutive, failureThreshold: 2}\n"
+    gateway, host = pair("log: {format: json}", rules + endpoints, workers=2)
+    for path in ("/", "/year", "/report/quick"):
+        assert timeout_of(gateway, path) == ("start", 30000)
+        learn(gateway, path)
+    assert timeout_of(gateway, "/quick") == ("written", 1000)
+    gateway.expect_metric(5, "becalm_attempt_timeout_seconds", service="a", endpoint="report")
     host.on("*", Reply(cut=0, end="hang"))
-    host.on("/fine", Reply(body=b"fine"))
-    assert gateway.ask(path="/fine").status == 200
-    assert at_once(gateway, "/", "/", "/", "/year", "/year", "/quick", "/quick") == [504] * 7
+    host.on("/report/slow", Reply(delay=7))
+    asked = ["/report/slow", "/", "/", "/", "/year", "/year", "/quick", "/quick"]
+    assert at_once(gateway, *asked) == [200] + [504] * 7
     wait_until(lambda: len(told(gateway)) == 2)
     lines = {line.get("endpoint"): line for line in told(gateway)}
     assert {name: line["set"] for name, line in lines.items()} == {
@@ -49,13 +71,33 @@ def test_the_first_attempt_that_ends_by_the_default_is_told_with_the_key_to_set(
     }
     for line in lines.values():
         assert line["level"] == "warn" and line["service"] == "a"
-        assert line["timeout_ms"] == 5000 and line["deadline_ms"] == 16000
-    gateway.reload(gateway.path.read_text().replace("maxRetries: 0", "maxRetries: 1\n    initialDelay: 1ms", 1))
-    wait_until(lambda: gateway.log_lines("policy reloaded"))
-    assert gateway.ask(path="/fine").status == 200
-    host.on("/", Reply(cut=0, end="hang"), Reply())
-    assert gateway.ask().status in (200, 504)  # another policy, and this time the retry may bring an answer
-    wait_until(lambda: len(told(gateway)) == 3)
+        assert line["timeout_ms"] == 5000 and line["deadline_ms"] == 60000
+
+
+def test_before_anything_is_known_nothing_is_overdue(pair):
+    """The first answer that a newcomer asks for is a slow one, and so are the next."""
+    gateway, host = pair(rules="breaker: {minimumNumberOfCalls: 2}\n")
+    host.on("*", Reply(delay=7))
+    assert at_once(gateway, *["/"] * 5) == [200] * 5
+    assert host.count() == 5 and gateway.log_lines(LINE) == []
+    assert timeout_of(gateway, "/") == ("start", 30000)
+
+
+def test_what_is_overdue_is_asked_of_another_host_too(pair):
+    gateway, hosts = pair(hosts=2)
+    learn(gateway, "/")
+    replies = [Reply(cut=0, end="hang"), Reply()]
+    lock = threading.Lock()
+
+    def first_hangs(_):
+        with lock:
+            return replies.pop(0) if replies else Reply()
+
+    for host in hosts:
+        host.forget()
+        host.on("/", first_hangs)
+    assert gateway.ask().status == 200
+    assert [host.count() for host in hosts] == [1, 1]
 
 
 WRITTEN = {

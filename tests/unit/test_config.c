@@ -66,6 +66,8 @@ static void test_config__an_empty_defaults_is_the_default_policy(void **state)
     struct becalm_config *config = parse("defaults:\n");
     struct becalm_policy built_in;
     becalm_policy_defaults(&built_in);
+    built_in.timeout_kind = BECALM_TIMEOUT_LEARNED; /* who writes C chooses, who writes nothing has not */
+    built_in.deadline = BECALM_RULES_LONGEST;
     const struct becalm_rules *rules = becalm_config_defaults(config);
     check_eq_u64((uint64_t)memcmp(&rules->policy, &built_in, sizeof built_in), 0);
     check_eq_u64(becalm_config_services(config), 0);
@@ -498,19 +500,36 @@ static void test_config__an_endpoint_may_need_its_services_budget_too(void **sta
     becalm_config_free(config);
 }
 
-static void test_config__an_attempt_without_a_timeout_may_take_as_long_as_its_call(void **state)
+/* What the engine gets of a service's timeout: its kind, the time, and the deadline. */
+static void check_timeout(const struct becalm_config *config, const char *service, enum becalm_timeout_kind kind,
+                          const becalm_ns times[2])
+{
+    struct becalm_policy policy;
+    becalm_rules_policy(config, &becalm_config_find(config, service)->rules, &policy);
+    check_eq_u64(policy.timeout_kind, kind);
+    check_eq_u64(policy.attempt_timeout, times[0]);
+    check_eq_u64(policy.deadline, times[1]);
+}
+
+static void test_config__a_timeout_is_exact_learned_or_none_and_a_deadline_goes_with_it(void **state)
 {
     (void)state;
-    struct becalm_policy policy;
     struct becalm_config *config =
-        parse("defaults: {attemptTimeout: 2s, deadline: 300s}\n"
-              "services: {a: {attemptTimeout: none}, b: {attemptTimeout: none, deadline: none}}\n");
-    becalm_rules_policy(config, &becalm_config_find(config, "a")->rules, &policy);
-    check_eq_u64(policy.attempt_timeout, 300 * BECALM_S);
-    becalm_rules_policy(config, &becalm_config_find(config, "b")->rules, &policy);
-    check_eq_u64(policy.attempt_timeout, 24 * 3600 * BECALM_S);
-    check_eq_u64(policy.deadline, BECALM_NEVER);
+        parse("services: {nothing: {}, some: {attemptTimeout: 2s}, none: {attemptTimeout: none},\n"
+              "           all: {attemptTimeout: none, deadline: none}, long: {deadline: 300s}}\n");
+    check_timeout(config, "nothing", BECALM_TIMEOUT_LEARNED, (becalm_ns[]){5 * BECALM_S, 60 * BECALM_S});
+    check_timeout(config, "some", BECALM_TIMEOUT_EXACT, (becalm_ns[]){2 * BECALM_S, 16 * BECALM_S});
+    check_timeout(config, "none", BECALM_TIMEOUT_NONE, (becalm_ns[]){5 * BECALM_S, 60 * BECALM_S});
+    check_timeout(config, "all", BECALM_TIMEOUT_NONE, (becalm_ns[]){5 * BECALM_S, BECALM_NEVER});
+    check_timeout(config, "long", BECALM_TIMEOUT_LEARNED, (becalm_ns[]){5 * BECALM_S, 300 * BECALM_S});
     becalm_config_free(config);
+    config = parse("defaults: {attemptTimeout: 2s}\nservices: {a: {}, b: {attemptTimeout: learned}}\n");
+    check_timeout(config, "a", BECALM_TIMEOUT_EXACT, (becalm_ns[]){2 * BECALM_S, 16 * BECALM_S});
+    check_timeout(config, "b", BECALM_TIMEOUT_LEARNED, (becalm_ns[]){5 * BECALM_S, 60 * BECALM_S});
+    becalm_config_free(config);
+    check_refused("defaults: {attemptTimeout: lerned}\n",
+                  "policy.yaml:1:28: error: attemptTimeout: \"lerned\" is not a duration; write a number with its unit, "
+                  "like 100ms, 1.5s or 2m, or the word learned or none [wrong-type]\n");
 }
 
 static void test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade(void **state)
@@ -608,7 +627,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__a_key_of_another_kind_is_a_warning),
              cmocka_unit_test(test_config__values_that_another_key_brought_say_which),
              cmocka_unit_test(test_config__an_endpoint_may_need_its_services_budget_too),
-             cmocka_unit_test(test_config__an_attempt_without_a_timeout_may_take_as_long_as_its_call),
+             cmocka_unit_test(test_config__a_timeout_is_exact_learned_or_none_and_a_deadline_goes_with_it),
              cmocka_unit_test(test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade),
              cmocka_unit_test(test_config__set_overrides_the_file_by_its_own_rules),
              cmocka_unit_test(test_config__a_file_that_is_not_there_is_one_clear_line),

@@ -97,7 +97,11 @@ static void test_graph__a_file_without_services_is_empty(void **state)
 static void test_graph__a_service_alone_gets_its_attempts(void **state)
 {
     (void)state;
-    struct lab lab = lab_of("services: {a: {}}\n");
+    struct lab lab = lab_of("services: {a: {attemptTimeout: 5s}}\n");
+    struct lab learned = lab_of("services: {a: {}, b: {deadline: 20s}}\n");
+    check_eq_u64(node_of(&learned, "a")->time.most, 60 * BECALM_S); /* as long as its call */
+    check_eq_u64(node_of(&learned, "b")->time.most, 20 * BECALM_S);
+    lab_end(&learned);
     check_figures(&lab, "a", (uint64_t[]){3000000, 2500000, 1000000, 2500000});
     check_eq_u64(node_of(&lab, "a")->time.most, 15300 * BECALM_MS);
     check_eq_str(path_of(&lab, "a"), "a");
@@ -137,7 +141,8 @@ static void test_graph__the_hop_into_a_root_counts_if_our_gateway_makes_it(void 
 {
     (void)state;
     struct lab gateway = lab_of("services: {a: {calls: [b]}, b: {}}\n");
-    struct lab quiet = lab_of("gatewayRetries: false\nservices: {a: {calls: [b]}, b: {}, alone: {}}\n");
+    struct lab quiet = lab_of("gatewayRetries: false\ndefaults: {attemptTimeout: 5s}\n"
+                              "services: {a: {calls: [b]}, b: {}, alone: {}}\n");
     struct lab sidecar = lab_of("role: sidecar\nservices: {a: {calls: [b]}, b: {}}\n");
     check_eq_u64(node_of(&gateway, "b")->unbudgeted, 9000000);
     check_eq_u64(node_of(&quiet, "b")->unbudgeted, 3000000);
@@ -235,7 +240,8 @@ static void test_graph__the_worst_endpoint_counts(void **state)
 static void test_graph__a_hedge_counts_as_an_attempt(void **state)
 {
     (void)state;
-    struct lab lab = lab_of("services: {a: {maxRetries: 0, hedge: {enabled: true, max: 2, delay: 1s}}}\n");
+    struct lab lab = lab_of("services: {a: {maxRetries: 0, attemptTimeout: 5s, "
+                            "hedge: {enabled: true, max: 2, delay: 1s}}}\n");
     check_figures(&lab, "a", (uint64_t[]){3000000, 2050000, 1000000, 2050000});
     check_eq_u64(node_of(&lab, "a")->time.most, 7 * BECALM_S); /* the last is sent after 2 s, and may take 5 s */
     lab_end(&lab);
@@ -271,7 +277,7 @@ static void test_graph__with_marks_only_the_nearest_hop_that_retries_counts(void
 static void test_graph__a_callee_that_nobody_declares_is_one_attempt(void **state)
 {
     (void)state;
-    struct lab lab = lab_of("services: {a: {calls: [db]}}\n");
+    struct lab lab = lab_of("services: {a: {attemptTimeout: 5s, calls: [db]}}\n");
     check_eq_u64(node_of(&lab, "db")->unbudgeted, 3000000);
     check_eq_u64(node_of(&lab, "db")->time.most, 15300 * BECALM_MS);
     check_eq_str(path_of(&lab, "db"), "a > db");

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/call.h>
+
+#include "check.h"
+
+/* Where nobody has written a timeout, an attempt that takes long is overdue: limit and breaker hear of it, another one
+ * is sent beside it, and whichever answers first is the answer. */
+
+#define CALLS 40
+
+struct lab {
+    struct becalm_policy policy;
+    struct becalm_target target;
+    struct becalm_action action;
+    struct becalm_call call[CALLS];
+    becalm_ns now;
+    void *memory;
+};
+
+static void lab_open(struct lab *lab)
+{
+    becalm_policy_defaults(&lab->policy);
+    lab->policy.timeout_kind = BECALM_TIMEOUT_LEARNED;
+    lab->policy.deadline = 60 * BECALM_S;
+    lab->now = BECALM_S;
+    lab->memory = aligned_alloc(64, becalm_target_bytes(&lab->policy, 2, 1));
+    check_eq_u64((uint64_t)becalm_target_init(&lab->target, lab->memory, &lab->policy, 2, 1), 0);
+}
+
+static void step(struct lab *lab, struct becalm_call *call, struct becalm_event event)
+{
+    event.at = (struct becalm_moment){.now = lab->now};
+    becalm_call_step(call, &event, &lab->action);
+}
+
+static void timer(struct lab *lab, struct becalm_call *call)
+{
+    step(lab, call, (struct becalm_event){.kind = BECALM_EVENT_TIMER});
+}
+
+static void done(struct lab *lab, struct becalm_call *call, uint32_t slot, enum becalm_outcome_kind kind)
+{
+    step(lab, call,
+         (struct becalm_event){.kind = BECALM_EVENT_DONE,
+                               .slot = slot,
+                               .outcome = {.kind = kind, .status = kind == BECALM_OUTCOME_OK ? 200 : 503}});
+}
+
+static void begin(struct lab *lab, struct becalm_call *call, bool idempotent)
+{
+    becalm_call_init(call, &lab->policy, &lab->target, &(struct becalm_request){.idempotent = idempotent});
+    step(lab, call, (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
+    assert_true((lab->action.flags & BECALM_DO_SEND) != 0);
+}
+
+/* So many good answers of this length, one after another. */
+static void answers(struct lab *lab, becalm_ns took, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct becalm_call call;
+        begin(lab, &call, true);
+        lab->now += took;
+        done(lab, &call, 0, BECALM_OUTCOME_OK);
+    }
+}
+
+static void test_overdue__before_anything_is_known_an_attempt_has_its_time(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    begin(&lab, &lab.call[0], true);
+    check_eq_u64(lab.action.wake_at, lab.now + BECALM_DUE_START);
+    check_eq_u64(lab.action.timeout_at, lab.now + lab.policy.deadline); /* what the callee is told */
+    lab.now += 7 * BECALM_S;
+    done(&lab, &lab.call[0], 0, BECALM_OUTCOME_OK);
+    assert_int_equal(lab.call[0].record.reason, BECALM_WHY_OK);
+    free(lab.memory);
+}
+
+static void test_overdue__a_slow_answer_of_a_quick_service_arrives(void **state)
+{
+    (void)state;
+    static const becalm_ns reports[] = {7 * BECALM_S, 20 * BECALM_S, 59 * BECALM_S};
+    for (size_t i = 0; i < 3; i++) {
+        for (int idempotent = 0; idempotent < 2; idempotent++) {
+            struct lab lab;
+            lab_open(&lab);
+            answers(&lab, 20 * BECALM_MS, 400);
+            struct becalm_call *call = &lab.call[0];
+            becalm_ns end = lab.now + reports[i];
+            uint64_t full = becalm_budget_left(lab.target.budget, &lab.policy.budget, lab.now);
+            begin(&lab, call, idempotent == 1);
+            check_eq_u64(lab.action.wake_at, lab.now + lab.policy.attempt_timeout);
+            for (lab.now = lab.action.wake_at; lab.now < end; lab.now = lab.action.wake_at) {
+                timer(&lab, call);
+                assert_false(becalm_call_ended(call));
+                assert_int_equal(lab.action.cancel, 0);
+            }
+            check_eq_u64(call->record.attempts,
+                         (uint64_t)idempotent + 1); /* another one was sent beside it, if it may */
+            lab.now = end;
+            done(&lab, call, 0, BECALM_OUTCOME_OK);
+            assert_int_equal(lab.action.flags & BECALM_DO_FINISH, BECALM_DO_FINISH);
+            assert_int_equal(lab.action.cancel, idempotent == 1 ? 2 : 0);
+            assert_int_equal(call->record.reason, BECALM_WHY_OK);
+            uint64_t cap =
+                becalm_budget_cap(lab.target.budget, &lab.policy.budget, lab.now); /* of quiet callers small */
+            check_between_u64(becalm_budget_left(lab.target.budget, &lab.policy.budget, lab.now),
+                              full < cap ? full : cap, UINT64_MAX);
+            check_eq_u64(becalm_limit_in_flight(lab.target.limit), 0);
+            free(lab.memory);
+        }
+    }
+}
+
+static void test_overdue__the_one_beside_it_may_answer_first(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    struct becalm_call *call = &lab.call[0];
+    begin(&lab, call, true);
+    uint32_t host = lab.action.host;
+    lab.now = lab.action.wake_at;
+    timer(&lab, call);
+    assert_true((lab.action.flags & BECALM_DO_SEND) != 0 && lab.action.slot == 1 && lab.action.attempt == 1);
+    assert_int_equal(lab.action.why, BECALM_WHY_HEDGE);
+    assert_true(lab.action.host != host);
+    lab.now += 20 * BECALM_MS;
+    done(&lab, call, 1, BECALM_OUTCOME_OK);
+    assert_int_equal(call->record.reason, BECALM_WHY_OK);
+    assert_int_equal(lab.action.cancel, 1);
+    free(lab.memory);
+}
+
+static void test_overdue__a_failure_of_either_leaves_the_other(void **state)
+{
+    (void)state;
+    for (uint32_t fails = 0; fails < 2; fails++) {
+        struct lab lab;
+        lab_open(&lab);
+        answers(&lab, 20 * BECALM_MS, 400);
+        struct becalm_call *call = &lab.call[0];
+        begin(&lab, call, true);
+        lab.now = lab.action.wake_at;
+        timer(&lab, call);
+        lab.now += 20 * BECALM_MS;
+        done(&lab, call, fails, BECALM_OUTCOME_REJECTED);
+        assert_false(becalm_call_ended(call));
+        assert_int_equal(lab.action.flags & BECALM_DO_SEND, 0);
+        lab.now += 2 * BECALM_S;
+        done(&lab, call, 1 - fails, BECALM_OUTCOME_OK);
+        assert_int_equal(call->record.reason, BECALM_WHY_OK);
+        free(lab.memory);
+    }
+}
+
+static void test_overdue__the_deadline_ends_it_as_a_timeout(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    struct becalm_call *call = &lab.call[0];
+    begin(&lab, call, false);
+    becalm_ns end = lab.now + lab.policy.deadline;
+    while (!becalm_call_ended(call)) {
+        lab.now = lab.action.wake_at;
+        assert_true(lab.now <= end);
+        timer(&lab, call);
+    }
+    check_eq_u64(lab.now, end);
+    assert_int_equal(call->record.attempt[0].outcome, BECALM_OUTCOME_TIMED_OUT);
+    assert_int_equal(lab.action.cancel, 1);
+    check_eq_u64(becalm_due_time(lab.target.due, lab.policy.attempt_timeout), lab.policy.attempt_timeout);
+    free(lab.memory);
+}
+
+static void test_overdue__a_hang_opens_the_breaker_and_ends_the_calls(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    lab.now += 30 * BECALM_S; /* the window of the breaker has forgotten them */
+    for (int i = 0; i < CALLS; i++) {
+        begin(&lab, &lab.call[i], false);
+    }
+    uint32_t before = becalm_limit_now(lab.target.limit, &lab.policy.limit);
+    becalm_ns began_at = lab.now;
+    bool all = false;
+    while (!all && lab.now < began_at + lab.policy.deadline) {
+        lab.now += BECALM_S / 2;
+        all = true;
+        for (int i = 0; i < CALLS; i++) {
+            timer(&lab, &lab.call[i]);
+            all = all && becalm_call_ended(&lab.call[i]);
+        }
+    }
+    assert_true(all);
+    check_between_u64(lab.now - began_at, 2 * lab.policy.attempt_timeout, 2 * lab.policy.attempt_timeout + BECALM_S);
+    assert_false(becalm_breaker_closed(lab.target.breaker));
+    assert_true(becalm_limit_now(lab.target.limit, &lab.policy.limit) < before);
+    check_eq_u64(becalm_limit_in_flight(lab.target.limit), 0);
+    free(lab.memory);
+}
+
+static void test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    lab.now += 30 * BECALM_S;
+    for (int i = 0; i < CALLS; i++) {
+        begin(&lab, &lab.call[i], false);
+    }
+    lab.now += lab.policy.attempt_timeout;
+    for (int i = 0; i < CALLS; i++) {
+        timer(&lab, &lab.call[i]);
+        assert_false(becalm_call_ended(&lab.call[i]));
+    }
+    assert_false(becalm_breaker_closed(lab.target.breaker));
+    lab.now += 3 * BECALM_S;
+    for (int i = 0; i < CALLS; i++, lab.now += BECALM_S / 20) {
+        done(&lab, &lab.call[i], 0, BECALM_OUTCOME_OK);
+        assert_int_equal(lab.call[i].record.reason, BECALM_WHY_OK);
+    }
+    check_between_u64(becalm_due_time(lab.target.due, lab.policy.attempt_timeout), lab.policy.attempt_timeout,
+                      32 * BECALM_S);
+    free(lab.memory);
+}
+
+static void test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    lab.now += 30 * BECALM_S;
+    for (int i = 0; i < CALLS; i++) {
+        begin(&lab, &lab.call[i], false);
+    }
+    lab.now += lab.policy.attempt_timeout;
+    for (int i = 0; i < CALLS; i++) {
+        timer(&lab, &lab.call[i]);
+    }
+    lab.now += 2 * BECALM_S; /* its open time is over */
+    struct becalm_call probe;
+    begin(&lab, &probe, false);
+    becalm_ns end = lab.now + 25 * BECALM_S;
+    for (lab.now = lab.action.wake_at; lab.now < end; lab.now = lab.action.wake_at) {
+        timer(&lab, &probe);
+        assert_false(becalm_call_ended(&probe));
+    }
+    assert_false(becalm_breaker_closed(lab.target.breaker)); /* it was told that it hangs all the same */
+    done(&lab, &probe, 0, BECALM_OUTCOME_OK);
+    assert_int_equal(probe.record.reason, BECALM_WHY_OK);
+    free(lab.memory);
+}
+
+static void test_overdue__a_slow_service_is_not_overdue(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 8 * BECALM_S, 60);
+    begin(&lab, &lab.call[0], true);
+    check_between_u64(lab.action.wake_at - lab.now, 16 * BECALM_S, 32 * BECALM_S);
+    free(lab.memory);
+}
+
+static void test_overdue__a_written_timeout_is_exact(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    lab.policy.timeout_kind = BECALM_TIMEOUT_EXACT;
+    free(lab.memory);
+    lab.memory = aligned_alloc(64, becalm_target_bytes(&lab.policy, 2, 1));
+    check_eq_u64((uint64_t)becalm_target_init(&lab.target, lab.memory, &lab.policy, 2, 1), 0);
+    begin(&lab, &lab.call[0], false);
+    check_eq_u64(lab.action.timeout_at, lab.now + lab.policy.attempt_timeout);
+    lab.now += lab.policy.attempt_timeout;
+    timer(&lab, &lab.call[0]);
+    assert_true(becalm_call_ended(&lab.call[0]));
+    free(lab.memory);
+}
+
+static void test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_breaker_hears_of_it(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    lab.policy.timeout_kind = BECALM_TIMEOUT_NONE;
+    answers(&lab, 20 * BECALM_MS, 400);
+    lab.now += 30 * BECALM_S;
+    for (int i = 0; i < CALLS; i++) {
+        begin(&lab, &lab.call[i], true);
+    }
+    becalm_ns end = lab.now + lab.policy.deadline;
+    lab.now += lab.policy.attempt_timeout;
+    while (lab.now < end) {
+        for (int i = 0; i < CALLS; i++) {
+            timer(&lab, &lab.call[i]);
+            assert_int_equal(lab.action.flags & (BECALM_DO_SEND | BECALM_DO_CANCEL | BECALM_DO_FINISH), 0);
+        }
+        assert_false(becalm_breaker_closed(lab.target.breaker));
+        lab.now += BECALM_S;
+    }
+    lab.now = end;
+    for (int i = 0; i < CALLS; i++) {
+        timer(&lab, &lab.call[i]);
+        assert_true(becalm_call_ended(&lab.call[i]));
+    }
+    free(lab.memory);
+}
+
+/* When a layer of a chain sends another one beside an attempt that is overdue; NEVER: it does not. */
+static becalm_ns beside_after(struct becalm_request request)
+{
+    struct lab lab;
+    becalm_ns after = BECALM_NEVER;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    struct becalm_call *call = &lab.call[0];
+    becalm_ns began_at = lab.now;
+    request.idempotent = true;
+    becalm_call_init(call, &lab.policy, &lab.target, &request);
+    step(&lab, call, (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
+    while (after == BECALM_NEVER && !becalm_call_ended(call)) {
+        lab.now = lab.action.wake_at;
+        timer(&lab, call);
+        after = (lab.action.flags & BECALM_DO_SEND) != 0 ? lab.now - began_at : after;
+    }
+    free(lab.memory);
+    return after;
+}
+
+static void test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own(void **state)
+{
+    (void)state;
+    becalm_ns due = 5 * BECALM_S;
+    check_eq_u64(beside_after((struct becalm_request){0}), due);
+    check_between_u64(beside_after((struct becalm_request){.attempt_from_above = true}), due + 1, 2 * due);
+    check_eq_u64(beside_after((struct becalm_request){.attempt_from_above = true, .retry_from_above = true}),
+                 BECALM_NEVER);
+}
+
+BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_has_its_time),
+             cmocka_unit_test(test_overdue__a_slow_answer_of_a_quick_service_arrives),
+             cmocka_unit_test(test_overdue__the_one_beside_it_may_answer_first),
+             cmocka_unit_test(test_overdue__a_failure_of_either_leaves_the_other),
+             cmocka_unit_test(test_overdue__the_deadline_ends_it_as_a_timeout),
+             cmocka_unit_test(test_overdue__a_hang_opens_the_breaker_and_ends_the_calls),
+             cmocka_unit_test(test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open),
+             cmocka_unit_test(test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is),
+             cmocka_unit_test(test_overdue__a_slow_service_is_not_overdue),
+             cmocka_unit_test(test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_breaker_hears_of_it),
+             cmocka_unit_test(test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own),
+             cmocka_unit_test(test_overdue__a_written_timeout_is_exact))
