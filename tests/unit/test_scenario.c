@@ -615,7 +615,8 @@ static void test_scenario__every_number_has_a_range(void **state)
     check_set("length=1500ms", "--set:1:1: error: length is in whole seconds; write 10s or 5m [out-of-range]\n");
     check_set("attempts=0", "--set:1:1: error: attempts: 0 is below 1, the least allowed [out-of-range]\n");
     check_set("attempts=101", "--set:1:1: error: attempts: 101 is above 100, the most allowed [out-of-range]\n");
-    check_set("timeout=0", "--set:1:1: error: timeout: 0 is below 1ms, the least allowed [out-of-range]\n");
+    check_set("timeout=0", "--set:1:1: error: timeout: 0 is below 1ms, the least allowed; for no limit write timeout: "
+                           "none [out-of-range]\n");
     check_set("timeout=soon",
               "--set:1:1: error: timeout: \"soon\" is not a duration; write a number with its unit, like "
               "100ms, 1.5s or 2m, or the word none [wrong-type]\n");
