@@ -55,6 +55,18 @@ static bool is_scalar(const struct setting *s, const char *should)
     return false;
 }
 
+/* What the word of a key is written for, by somebody who has written 0. */
+static const char *word_purpose(const char *word)
+{
+    if (strcmp(word, "off") == 0) {
+        return "to switch it off";
+    }
+    if (strcmp(word, "auto") == 0) {
+        return "for the default";
+    }
+    return strcmp(word, "none") == 0 || strcmp(word, "any") == 0 ? "for no limit" : "or";
+}
+
 static bool in_range(const struct setting *s, uint64_t value)
 {
     char bound[48];
@@ -63,10 +75,10 @@ static bool in_range(const struct setting *s, uint64_t value)
     }
     bool below = value < s->key->min;
     explain_number(s->key, below ? s->key->min : s->key->max, bound, sizeof bound);
-    if (value == 0 && s->key->word != NULL) { /* elsewhere 0 switches it off */
+    if (value == 0 && s->key->word != NULL) { /* in other products 0 switches it off */
         loader_error(s->l, s->node->line, s->node->column, "out-of-range",
-                     "%s: %.64s is below %s, the least allowed; for no limit write %s: %s", s->key->name, s->node->text,
-                     bound, s->key->name, s->key->word);
+                     "%s: %.64s is below %s, the least allowed; %s write %s: %s", s->key->name, s->node->text, bound,
+                     word_purpose(s->key->word), s->key->name, s->key->word);
         return false;
     }
     loader_error(s->l, s->node->line, s->node->column, "out-of-range", "%s: %.64s is %s %s, the %s allowed",

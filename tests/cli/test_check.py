@@ -786,6 +786,9 @@ def test_check__the_path_of_a_diamond_is_the_one_of_its_figure(check):
         ("breaker: {enabled: true}\n", "it belongs under defaults: or a service"),
         ("maxRetries: 2\n", "it belongs under defaults: or a service"),
         ("defaults: {deadline: 0s}\n", "for no limit write deadline: none"),
+        ("workers: 0\n", "for the default write workers: auto"),
+        ("defaults: {breaker: {slowCallRateThreshold: 0%}}\n",
+         "to switch it off write breaker.slowCallRateThreshold: off"),
         ("defaults: {deadline: '${D}'}\n", "nothing is substituted in a policy"),
     ],
 )

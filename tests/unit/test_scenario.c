@@ -629,7 +629,9 @@ static void test_scenario__every_number_has_a_range(void **state)
     check_set("clients.users.callers=0", "--set:1:1: error: callers: 0 is below 1, the least allowed [out-of-range]\n");
     check_set("clients.users.callers=1000001",
               "--set:1:1: error: callers: 1000001 is above 1000000, the most allowed [out-of-range]\n");
-    check_set("services.api.workers=0", "--set:1:1: error: workers: 0 is below 1, the least allowed [out-of-range]\n");
+    check_set(
+        "services.api.workers=0",
+        "--set:1:1: error: workers: 0 is below 1, the least allowed; for no limit write workers: any [out-of-range]\n");
     check_set("services.api.workers=many",
               "--set:1:1: error: workers: \"many\" is not a whole number; write one like 3, or "
               "the word any [wrong-type]\n");
