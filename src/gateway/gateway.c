@@ -370,7 +370,7 @@ static int workers_make(struct gateway *gateway)
 
 int gateway_make(struct gateway **made, const struct gateway_options *options, struct becalm_diags *diags)
 {
-    unsigned char random[8] = {0};
+    unsigned char random[GATEWAY_ID_BYTES] = {0};
     struct gateway *gateway = calloc(1, sizeof *gateway);
     *made = NULL;
     if (gateway == NULL) {
@@ -400,9 +400,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
         if (!entropy_fill(random, sizeof random)) {
             memcpy(random, &gateway->started_wall, sizeof random);
         }
-        for (size_t i = 0; i < sizeof random; i++) {
-            snprintf(gateway->id + 2 * i, 3, "%02x", random[i]);
-        }
+        gateway_name(gateway, random);
         rc = set_up(gateway, diags);
     }
     if (rc == 0) {

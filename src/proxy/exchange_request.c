@@ -157,9 +157,14 @@ bool exchange_loops(const struct exchange *exchange)
 static void add_via(struct draft *draft, const struct exchange *exchange)
 {
     const struct head *head = exchange->head;
+    if (!head_has(head, FIELD_VIA) && head->version == HTTP_1_1) {
+        const struct gateway *gateway = exchange->worker->gateway;
+        draft_add(draft, "via", (struct becalm_text){gateway->via, gateway->via_length});
+        return;
+    }
     struct text_sink *values = &draft->values;
     size_t from = values->length;
-    for (uint32_t i = 0; head_has(head, FIELD_VIA) && i < head->field_count; i++) {
+    for (uint32_t i = 0; i < head->field_count; i++) {
         if (head->field[i].id == FIELD_VIA) {
             text_put(values, field_value(head, &head->field[i]));
             text_put_chars(values, ", ");
@@ -172,11 +177,17 @@ static void add_via(struct draft *draft, const struct exchange *exchange)
     draft_add_made(draft, "via", from);
 }
 
+enum { DEADLINE_TEXT_MAX = 24 }; /* the room that becalm_deadline_write() asks for */
+
 static void add_deadline(struct draft *draft, const char *name, enum becalm_deadline_dialect dialect, becalm_ns left)
 {
-    UNFILLED char value[24];
-    size_t from = draft->values.length;
-    text_put(&draft->values, (struct becalm_text){value, becalm_deadline_write(dialect, left, value, sizeof value)});
+    struct text_sink *values = &draft->values;
+    size_t from = values->length;
+    if (values->size - from < DEADLINE_TEXT_MAX) {
+        values->full = true;
+        return;
+    }
+    values->length += becalm_deadline_write(dialect, left, values->at + from, DEADLINE_TEXT_MAX);
     draft_add_made(draft, name, from);
 }
 
@@ -214,7 +225,7 @@ static __attribute__((noinline)) void add_baggage(struct draft *draft, const str
         }
     }
     if ((exchange->dialects & BECALM_DEADLINE_BAGGAGE) != 0) {
-        char text[24];
+        char text[DEADLINE_TEXT_MAX];
         size_t length = becalm_deadline_write(BECALM_DEADLINE_BAGGAGE, left, text, sizeof text);
         text_put_chars(values, values->length > from ? ",deadline-ms=" : "deadline-ms=");
         text_put(values, (struct becalm_text){text, length});

@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "gateway_shared.h"
 
+#include "message/answer_head.h"
+
+#include <stdio.h>
 #include <string.h>
+
+void gateway_name(struct gateway *gateway, const unsigned char random[GATEWAY_ID_BYTES])
+{
+    for (size_t i = 0; i < GATEWAY_ID_BYTES; i++) {
+        snprintf(gateway->id + 2 * i, 3, "%02x", random[i]);
+    }
+    int length = snprintf(gateway->via, sizeof gateway->via, "%s (%s)", answer_head_via(HTTP_1_1), gateway->id);
+    gateway->via_length = (size_t)length;
+}
 
 struct snapshot *gateway_snapshot(struct gateway *gateway)
 {

@@ -20,6 +20,8 @@
 #define GATEWAY_REQUEST_HEAD (64u * 1024) /* the most that maxHeaderBytes can ask for */
 #define GATEWAY_ANSWER_HEAD  (64u * 1024)
 
+#define GATEWAY_ID_BYTES 8u
+
 struct control;
 
 /* How the latest reload went. */
@@ -33,7 +35,9 @@ struct gateway_reload {
 };
 
 struct gateway {
-    char id[17]; /* in Via, against loops */
+    char id[2 * GATEWAY_ID_BYTES + 1]; /* in Via, against loops: see gateway_name() */
+    char via[40];                      /* Via of a request of HTTP/1.1 that has none yet */
+    size_t via_length;
     struct peer_key peer_key;
     char *path;
     char *text; /* NULL: the policy is in the file */
@@ -82,6 +86,9 @@ enum gateway_once {
 /* Warns, if it has not been said since the policy was loaded. */
 void gateway_tell_once(struct worker *, enum gateway_once, const char *message, const char *remedy,
                        struct becalm_text peer);
+
+/* Who this gateway is. */
+void gateway_name(struct gateway *, const unsigned char random[GATEWAY_ID_BYTES]);
 
 struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
 void gateway_wake(struct gateway *, uint64_t workers); /* bit n: worker n has somebody to serve */
