@@ -222,6 +222,7 @@ static __attribute__((noinline)) struct h1_verdict settle_length(struct head *he
         return h1__bad(400, "Content-Length is not a number");
     }
     head->framing = BODY_LENGTH;
+    head->length_once = !has_bit(repeated, FIELD_CONTENT_LENGTH) && (length.at[0] != '0' || length.length == 1);
     return h1__ok();
 }
 

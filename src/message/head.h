@@ -42,7 +42,8 @@ struct head {
     bool names_fields; /* HTTP/1: Connection names fields that go no further, and maybe trailers */
     enum body_framing framing;
     uint64_t content_length;
-    uint64_t seen; /* bit n: a field with id n is there */
+    bool length_once; /* it is said by one field, as a number is usually written: that field may pass as it came */
+    uint64_t seen;    /* bit n: a field with id n is there */
     uint32_t field_count;
     struct field field[HEAD_FIELDS_MAX];
 };

@@ -183,6 +183,10 @@ static void draft_answer(struct draft *draft, struct exchange *exchange, const s
     }
     draft->framing = framing_of(exchange, offer, &ours.length);
     ours.length_known = draft->framing == BODY_LENGTH;
+    if (ours.length_known && offer->head != NULL && offer->head->length_once) {
+        ours.length_known = false; /* the host's own field passes */
+        draft->skip = answer_head_skip(true);
+    }
     add_ours(draft, &ours, exchange, action);
     bool by_close = draft->framing == BODY_OPEN && exchange->head->version == HTTP_1_0;
     /* Answered before all was asked: the rest is not read. */

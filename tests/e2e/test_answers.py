@@ -106,6 +106,18 @@ def test_answers_of_the_host_pass_unchanged(pair):
         assert (answer.status, answer.body, answer.get("location")) == (status, b"body %d" % status, "/x")
 
 
+@pytest.mark.parametrize(
+    "head", [b"Content-Length: 4", b"Content-Length: 0004", b"Content-Length: 4\r\nContent-Length: 4",
+             b"Content-Length: 4\r\nConnection: content-length"]
+)
+def test_an_answer_has_one_length_however_the_host_says_it(pair, head):
+    edge, there = pair()
+    there.on("/a", Reply(raw=b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\nfour"))
+    answer = edge.ask(path="/a")
+    lengths = [value for name, value in answer.fields if name.lower() == "content-length"]
+    assert (answer.status, answer.body, lengths) == (200, b"four", ["4"])
+
+
 def test_explain_tells_the_decision_record(pair):
     gateway, host = pair("explain: true", rules=QUICK)
     host.on("/", Reply(503), Reply(200))
