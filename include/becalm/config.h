@@ -82,6 +82,7 @@ struct becalm_listener {
     enum becalm_tls_version min_version;
     struct becalm_file ticket_keys; /* none: random ones, of this process */
     bool h1;                        /* what it speaks */
+    bool h2;                        /* to clients that begin with its preface */
 };
 
 /* How a service's hosts are called by TLS. */

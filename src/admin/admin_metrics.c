@@ -68,6 +68,10 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
     for (uint32_t i = 0; i < METRICS_BOUNDS; i++) {
         figures->bounds[i] = atomic_load_explicit(&gateway->bounds[i], memory_order_relaxed);
     }
+    for (enum h2_end why = H2_END_GOAWAY; why < H2_END_COUNT; why++) {
+        figures->h2_why[why] = h2_end_word(why);
+        figures->h2_ended[why] = atomic_load_explicit(&gateway->h2_ends[why], memory_order_relaxed);
+    }
 }
 
 /* False: no memory. */

@@ -150,5 +150,6 @@ void h2_ping(struct h2_session *);
 
 /* Is this the beginning of HTTP/2's preface, as far as it goes? */
 bool h2_preface(const char *bytes, size_t length);
+#define H2_PREFACE_HEAD 18u /* what of it is a head to HTTP/1 */
 
 #endif

@@ -514,6 +514,19 @@ static void write_build(struct metrics_text *w)
     metrics_number(w, 1);
 }
 
+static void write_h2(struct metrics_text *w, const struct metrics_gateway *g)
+{
+    metrics_family(w, "becalm_h2_goaway_total", "counter",
+                   "Connections of clients that speak HTTP/2 and were told to go, by why.");
+    for (size_t i = 0; i < METRICS_H2_WHY; i++) {
+        if (g->h2_why[i] != NULL) {
+            metrics_sample(w, "");
+            metrics_label(w, "why", g->h2_why[i]);
+            metrics_number(w, g->h2_ended[i]);
+        }
+    }
+}
+
 static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g)
 {
     static const struct {
@@ -571,6 +584,7 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
     write_single(w, "becalm_connections_accepted_total", "counter", "Connections that clients have opened.",
                  g->accepted);
     write_bounds(w, g);
+    write_h2(w, g);
     write_single(w, "becalm_tunnels", "gauge", "Tunnels that are open or being opened.", g->tunnels);
     write_single(w, "becalm_buffered_bytes", "gauge", "Memory of what waits for slow readers and slow hosts.",
                  g->buffered);

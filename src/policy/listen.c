@@ -74,6 +74,10 @@ static bool item_load(struct loader *l, struct becalm_listener *listener, const 
         listener->column = tls->column;
         tls_check(l, listener, tls);
     }
+    if (tls != NULL && listener->h2) {
+        loader_error(l, node->line, node->column, "not-yet",
+                     "protocols: HTTP/2 with TLS is not there yet; write protocols: [h1], or take the key out");
+    }
     return fine && address_is_fine(l, key, address, listener->address) && l->diags->errors == errors;
 }
 
@@ -175,17 +179,16 @@ bool listen_load_protocols(struct loader *l, struct becalm_listener *listener, c
         if (scalar && yaml_is(item, "h1")) {
             listener->h1 = true;
         } else if (scalar && yaml_is(item, "h2")) {
-            loader_error(l, item->line, item->column, "not-yet",
-                         "protocols: HTTP/2 is not there yet; write protocols: [h1], or take the key out");
-            fine = false;
+            listener->h2 = true;
         } else {
-            loader_error(l, item->line, item->column, "wrong-type", "protocols: \"%.64s\" is not known here; write h1",
-                         scalar ? item->text : "{...}");
+            loader_error(l, item->line, item->column, "wrong-type",
+                         "protocols: \"%.64s\" is not known here; write h1 or h2", scalar ? item->text : "{...}");
             fine = false;
         }
     }
     if (fine && !listener->h1) {
-        loader_error(l, node->line, node->column, "wrong-type", "protocols: nothing is in the list; write [h1]");
+        loader_error(l, node->line, node->column, "wrong-type",
+                     "protocols: h1 is not in the list; write [h1] or [h2, h1]");
         fine = false;
     }
     return fine;

@@ -9,6 +9,7 @@
 #include "tunnel.h"
 
 #include "container.h"
+#include "h2/h2.h"
 #include "message/own.h"
 #include "message/phrase.h"
 #include "unfilled.h"
@@ -71,6 +72,8 @@ static becalm_ns patience(const struct client *client)
         return client_blocked(client) || tunnel_lopsided(client->tunnel)
                    ? settings->idle_timeout
                    : exchange_silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings);
+    case CLIENT_H2: /* its streams time themselves */
+        return client_blocked(client) || client_h2_busy(client) == 0 ? settings->idle_timeout : BECALM_NEVER;
     case CLIENT_IDLE:
     case CLIENT_BODY:
         return settings->idle_timeout;
@@ -93,13 +96,11 @@ static bool body_late(const struct client *client)
     return client->stream.exchange != NULL && exchange_body_due(client->stream.exchange) <= client->worker->loop.now;
 }
 
-/* False: the connection is broken. */
-static bool put_refusal(struct client *client, uint32_t status, const char *reason, const char *what)
+struct becalm_text client_refusal(const struct client *client, struct draft *draft, char *room, uint32_t status,
+                                  const char *reason, const char *what)
 {
     struct worker *worker = client->worker;
-    struct draft draft;
-    char room[OWN_ROOM];
-    struct becalm_text body = own_draft(&draft,
+    struct becalm_text body = own_draft(draft,
                                         &(struct own){
                                             .status = status,
                                             .error = status == 503 ? "connection_limit_reached" : "http_request_error",
@@ -112,7 +113,6 @@ static bool put_refusal(struct client *client, uint32_t status, const char *reas
                                             .date = worker_date(worker),
                                         },
                                         room);
-    draft.close = true;
     gateway_count_refusal(worker->gateway, status);
     if (log_wants_access(worker->log)) {
         char peer[ADDRESS_TEXT_MAX];
@@ -123,6 +123,16 @@ static bool put_refusal(struct client *client, uint32_t status, const char *reas
                                                           .reason = reason,
                                                           .detail = what});
     }
+    return body;
+}
+
+/* False: the connection is broken. */
+static bool put_refusal(struct client *client, uint32_t status, const char *reason, const char *what)
+{
+    struct draft draft;
+    char room[OWN_ROOM];
+    struct becalm_text body = client_refusal(client, &draft, room, status, reason, what);
+    draft.close = true;
     return client_answer(client, &draft, body);
 }
 
@@ -181,6 +191,8 @@ static void timer_fires(struct timer *timer)
         client_close(client);
     } else if (client->state == CLIENT_HEAD) {
         client_refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
+    } else if (client->state == CLIENT_H2) {
+        client_h2_idle(client);
     } else if (client->state == CLIENT_BODY || body_late(client)) {
         body_timed_out(client);
     } else if (client->state == CLIENT_BUSY && !client_blocked(client) && client->stream.exchange != NULL) {
@@ -199,6 +211,8 @@ static void unblock(struct client *client)
 {
     if (!client_write(client, NULL, 0)) {
         client_close(client);
+    } else if (!client_blocked(client) && client->state == CLIENT_H2) {
+        client_h2_unblocked(client);
     } else if (!client_blocked(client) && client->state == CLIENT_BUSY) {
         if (client->stream.exchange != NULL) {
             exchange_unblocked(client->stream.exchange);
@@ -227,6 +241,9 @@ static void ready(struct source *source, uint32_t events)
     if (ends && client->wire.source.fd >= 0 && client->stream.exchange != NULL) {
         exchange_left(client->stream.exchange);
     }
+    if (ends && client->wire.source.fd >= 0 && client->state == CLIENT_H2) {
+        client_h2_left(client);
+    }
     if (client->wire.source.fd >= 0 && wire_readable(&client->wire)) {
         client_read(client);
     }
@@ -234,7 +251,7 @@ static void ready(struct source *source, uint32_t events)
 
 static void next_request(struct task *);
 
-void client_accept(struct worker *worker, int fd, const union address_socket *peer, struct tls_context *tls)
+void client_accept(struct worker *worker, int fd, const union address_socket *peer, struct tls_context *tls, bool h2)
 {
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL) {
@@ -249,6 +266,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->timer.fire = timer_fires;
     client->task.run = next_request;
     client->stream.ops = &stream_ops;
+    client->asked = !h2;
     client->worker = worker;
     client_moves(client);
     client_enter(client, CLIENT_WAITING);
@@ -288,7 +306,9 @@ void client_close(struct client *client)
         client->stream.exchange = NULL;
         exchange_cancel(exchange);
     }
-    if (client->state != CLIENT_TUNNEL) {
+    if (client->state == CLIENT_H2) {
+        client_h2_free(client);
+    } else if (client->state != CLIENT_TUNNEL) {
         upstream_disown(client);
     } else if (client->tunnel != NULL) {
         tunnel_free(client->tunnel);
@@ -340,6 +360,8 @@ enum price client_price(struct client *client)
                    : PRICE_BUSY;
     case CLIENT_BODY:
         return exchange_body_slow(client->stream.exchange) ? PRICE_SLOW : PRICE_BUSY;
+    case CLIENT_H2:
+        return stuck(client) ? PRICE_SLOW : client_h2_busy(client) == 0 ? PRICE_IDLE : PRICE_BUSY;
     case CLIENT_WAITING:
     case CLIENT_TUNNEL:
         return PRICE_BUSY;
@@ -366,6 +388,10 @@ void client_displace(struct client *client, const char *reason, const char *what
 
 void client_quiet(struct client *client)
 {
+    if (client->state == CLIENT_H2) {
+        client_h2_drain(client);
+        return;
+    }
     if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
         wire_again(&client->wire); /* a request may have come a moment ago: it is still answered */
         client_read(client);
@@ -395,6 +421,7 @@ uint64_t client_held(const struct client *client)
 {
     uint64_t held = (uint64_t)client->in.size + client->wire.out.size;
     held += client->stream.exchange == NULL ? 0 : exchange_held(client->stream.exchange);
+    held += client->state == CLIENT_H2 ? client_h2_held(client) : 0;
     return held + (client->state != CLIENT_TUNNEL || client->tunnel == NULL ? 0 : tunnel_held(client->tunnel));
 }
 
@@ -676,8 +703,14 @@ static __attribute__((noinline)) void note_http2(struct client *client, const ch
     char peer[ADDRESS_TEXT_MAX];
     if (length >= sizeof preface - 1 && memcmp(at, preface, sizeof preface - 1) == 0) {
         gateway_tell_once(client->worker, GATEWAY_HTTP2, "a client speaks HTTP/2, which is not spoken here",
-                          "let the client speak HTTP/1.1", client_peer(client, peer, sizeof peer));
+                          "let the client speak HTTP/1.1, or write protocols: [h2, h1] for this address in listen",
+                          client_peer(client, peer, sizeof peer));
     }
+}
+
+void client_goodbye(struct client *client)
+{
+    client_answered(client, false);
 }
 
 /* Empty lines, then a head, or the beginning of one. Returns false if there is nothing more to be done now. */
@@ -710,6 +743,14 @@ static bool take_head(struct client *client, const char **at, const char *end)
         return false;
     }
     client->scanned = 0;
+    if (head_length == H2_PREFACE_HEAD && !client->asked && h2_preface(*at, head_length)) {
+        if (!client_h2_begin(client)) {
+            *at = end;
+            client_close(client);
+            return false;
+        }
+        return true; /* all of it is HTTP/2's */
+    }
     struct h1_verdict verdict = h1_parse_request(*at, head_length == 0 ? length : head_length, &limits, &worker->head);
     if (verdict.kind != H1_OK) {
         note_http2(client, *at, length);
@@ -718,6 +759,7 @@ static bool take_head(struct client *client, const char **at, const char *end)
         return false;
     }
     *at += head_length;
+    client->asked = true;
     client->http_1_0 = worker->head.version == HTTP_1_0;
     client_enter(client, CLIENT_BODY);
     exchange_open(worker, &client->stream, &worker->head);
@@ -755,6 +797,10 @@ static const char *take(struct client *client, const char *at, const char *end, 
                 return end;
             }
             break;
+        case CLIENT_H2:
+            client_h2_feed(client, at, (size_t)(end - at));
+            at = end;
+            break;
         case CLIENT_WAITING:
         case CLIENT_TUNNEL:
             return at;
@@ -776,6 +822,8 @@ static bool wants_bytes(const struct client *client)
     case CLIENT_BODY:
     case CLIENT_LINGER:
         return true;
+    case CLIENT_H2:
+        return !client_blocked(client); /* who does not read is not read */
     case CLIENT_BUSY:
         return client->stream.exchange != NULL && exchange_wants_body(client->stream.exchange);
     case CLIENT_WAITING:
@@ -788,7 +836,9 @@ static bool wants_bytes(const struct client *client)
 /* The peer has sent its last byte. */
 static void read_ended(struct client *client)
 {
-    if (client->state == CLIENT_BODY || (client->state == CLIENT_BUSY && wants_bytes(client))) {
+    if (client->state == CLIENT_H2) {
+        client_h2_left(client);
+    } else if (client->state == CLIENT_BODY || (client->state == CLIENT_BUSY && wants_bytes(client))) {
         client_close(client); /* in the middle of a body */
     } else if (client->state != CLIENT_BUSY) {
         client_close(client);

@@ -20,6 +20,7 @@
 struct worker;
 struct tunnel;
 struct tls_context;
+struct client_h2;
 
 enum client_state {
     CLIENT_WAITING, /* has no place among maxConnections yet: see room.h */
@@ -28,6 +29,7 @@ enum client_state {
     CLIENT_BODY,    /* a body is coming, and is collected */
     CLIENT_BUSY,    /* a request is being answered */
     CLIENT_TUNNEL,  /* bytes go both ways */
+    CLIENT_H2,      /* speaks HTTP/2: see client_h2.c */
     CLIENT_LINGER   /* answered for the last time: waits for the peer to close, so that it can read the answer */
 };
 
@@ -44,6 +46,7 @@ struct client {
     struct client_stream stream; /* its one request at a time */
     union {
         struct tunnel *tunnel;  /* CLIENT_TUNNEL */
+        struct client_h2 *h2;   /* CLIENT_H2 */
         struct upstream *login; /* else: the connection to a host that is its own, see login.h; NULL: none */
     };
     struct bytes in;  /* part of a head, or requests that came early */
@@ -57,6 +60,7 @@ struct client {
     bool placed;      /* it is one of maxConnections */
     bool chunks;      /* the answer that is being written is sent in chunks */
     bool http_1_0;    /* as its present request says */
+    bool asked;       /* HTTP/2 can't begin: a request has come, or it is not spoken here */
     bool tallied;     /* it is one of its client's maxConnectionsPerClient */
 };
 
@@ -79,7 +83,7 @@ static inline void client_enter(struct client *client, enum client_state state)
 void client_moves(struct client *);
 
 /* Takes over a connected descriptor. `tls`: what is spoken first; NULL: nothing but HTTP. */
-void client_accept(struct worker *, int fd, const union address_socket *peer, struct tls_context *tls);
+void client_accept(struct worker *, int fd, const union address_socket *peer, struct tls_context *tls, bool h2);
 
 /* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
  * the exchange's client any more than to cancel. */
@@ -94,6 +98,12 @@ void client_abort(struct client *);
 
 /* It has a place: its request is read. */
 void client_admit(struct client *);
+/* An answer to what never became an exchange: its head, its values and its body, which are made in `room` (OWN_ROOM
+ * bytes). Counts and logs it. */
+struct becalm_text client_refusal(const struct client *, struct draft *, char *room, uint32_t status,
+                                  const char *reason, const char *what);
+/* All has been said: the connection ends when it is written. */
+void client_goodbye(struct client *);
 /* Answers what never became an exchange; the connection ends with it. */
 void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
 /* Closes it now, for another one. Who is in the middle of something is told why, as far as its socket takes that. */
@@ -111,5 +121,31 @@ bool client_trusted(struct client *);
 uint64_t client_held(const struct client *);
 
 struct becalm_text client_peer(const struct client *, char *text, size_t size);
+
+/* ---- client_h2.c ----
+ *
+ * A connection that speaks HTTP/2: each of its streams is the client's side of an exchange, see stream.h. What is said
+ * to the peer is written once, when the events of a wake-up are done. */
+
+#define CLIENT_H2_STREAMS 100u
+#define CLIENT_H2_WINDOW  65536u
+
+/* It has said HTTP/2's preface, which is fed next. False: no memory. */
+bool client_h2_begin(struct client *);
+/* Bytes came. May close the connection. */
+void client_h2_feed(struct client *, const char *bytes, size_t length);
+/* Its socket takes bytes again. */
+void client_h2_unblocked(struct client *);
+/* The peer will send no more. */
+void client_h2_left(struct client *);
+/* Nothing has moved for too long: says goodbye. May close it. */
+void client_h2_idle(struct client *);
+/* The gateway drains: no new streams, soon. */
+void client_h2_drain(struct client *);
+/* Streams whose requests are not answered yet; of all, the bytes that wait. */
+uint32_t client_h2_busy(const struct client *);
+uint64_t client_h2_held(const struct client *);
+/* Frees all that is HTTP/2 of it: the connection is going to be closed. */
+void client_h2_free(struct client *);
 
 #endif

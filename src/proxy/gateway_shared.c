@@ -44,6 +44,11 @@ void gateway_count_refusal(struct gateway *gateway, uint32_t status)
     atomic_fetch_add_explicit(&gateway->refused[hundreds], 1, memory_order_relaxed);
 }
 
+void gateway_count_h2_end(struct gateway *gateway, enum h2_end end)
+{
+    atomic_fetch_add_explicit(&gateway->h2_ends[end], 1, memory_order_relaxed);
+}
+
 void gateway_count_bound(struct gateway *gateway, enum metrics_bound bound)
 {
     atomic_fetch_add_explicit(&gateway->bounds[bound], 1, memory_order_relaxed);

@@ -5,6 +5,7 @@
 /* What the threads of one gateway share: struct gateway, and the functions that workers, the admin address and the
  * control thread call on it. A gateway is made, reloaded and ended in gateway/gateway.h. */
 
+#include "h2/h2.h"
 #include "listener.h"
 #include "peer.h"
 #include "snapshot.h"
@@ -71,6 +72,7 @@ struct gateway {
     BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
     BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
     BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
+    BECALM_ATOMIC(uint64_t) h2_ends[H2_END_COUNT]; /* connections of clients that were ended, by why */
     BECALM_ATOMIC(bool) draining;
     struct tls_tickets *tickets; /* the keys of all listeners that name none */
     struct tls_counts tls;
@@ -94,6 +96,7 @@ struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the call
 void gateway_wake(struct gateway *, uint64_t workers); /* bit n: worker n has somebody to serve */
 void gateway_order_all(struct gateway *, unsigned orders);
 void gateway_count_refusal(struct gateway *, uint32_t status);
+void gateway_count_h2_end(struct gateway *, enum h2_end);
 void gateway_count_bound(struct gateway *, enum metrics_bound);
 void gateway_breaker_moved(struct worker *, const struct snapshot_target *, enum becalm_breaker_state from,
                            enum becalm_breaker_state to);

@@ -226,6 +226,15 @@ void listening_free(struct gateway *gateway)
 
 /* One worker's. */
 
+static bool speaks_h2(const struct becalm_settings *settings, const char *address)
+{
+    bool h2 = false;
+    for (uint32_t i = 0; i < settings->listener_count; i++) {
+        h2 = h2 || (settings->listeners[i].h2 && strcmp(settings->listeners[i].address, address) == 0);
+    }
+    return h2;
+}
+
 static void take_in(struct listener *listener, int most)
 {
     struct worker *worker = listener->worker;
@@ -234,7 +243,7 @@ static void take_in(struct listener *listener, int most)
         socklen_t length = sizeof peer;
         int fd = accept4(listener->source.fd, &peer.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            client_accept(worker, fd, &peer, listener->tls);
+            client_accept(worker, fd, &peer, listener->tls, listener->h2);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The level would wake us at once, again and again. */
             loop_forget(&worker->loop, &listener->source);
@@ -318,6 +327,7 @@ void listeners_update(struct worker *worker)
     for (struct listener *listener = worker->listeners; listener != NULL; listener = listener->next) {
         listener->tls =
             snapshot->tls == NULL ? NULL : tls_set_of_address(snapshot->tls, snapshot->settings, listener->text);
+        listener->h2 = speaks_h2(snapshot->settings, listener->text);
     }
 }
 

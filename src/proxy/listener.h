@@ -28,6 +28,7 @@ struct listener {
     struct worker *worker;
     struct timer pause; /* out of descriptors: looks again later */
     char *text;
+    bool h2;                 /* spoken here, too */
     struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
 };
 

@@ -296,6 +296,16 @@ static void close_all(struct worker *worker)
     }
 }
 
+/* HTTP/1 is told with its answers; HTTP/2 by frames of their own. */
+static void drain_all(struct worker *worker)
+{
+    for (struct client *client = worker->clients; client != NULL; client = client->next) {
+        if (client->state == CLIENT_H2) {
+            client_h2_drain(client);
+        }
+    }
+}
+
 static void leave_all(struct worker *worker)
 {
     worker->leaving = true;
@@ -331,7 +341,11 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_SHRINK) != 0) {
         buffered_shrink(worker);
     }
-    worker->draining |= (orders & (WORKER_DRAIN | WORKER_CLOSE)) != 0;
+    if ((orders & WORKER_DRAIN) != 0 && !worker->draining) {
+        worker->draining = true;
+        drain_all(worker);
+    }
+    worker->draining |= (orders & WORKER_CLOSE) != 0;
     if ((orders & WORKER_CLOSE) != 0) {
         close_all(worker);
     }
@@ -440,4 +454,5 @@ void worker_free(struct worker *worker)
     free(worker->in);
     free(worker->out);
     wire_room_free(&worker->sealed);
+    free(worker->h2);
 }

@@ -29,6 +29,7 @@
 #define WORKER_TRAILERS (WORKER_OUT - 2 * H1_TRAILER_BYTES)
 
 struct gateway;
+struct h2_room;
 struct client;
 struct listener;
 
@@ -71,6 +72,7 @@ struct worker {
     char *out;
     struct wire_room sealed; /* bytes of TLS */
     struct head head;        /* of the message that is being read */
+    struct h2_room *h2;      /* what clients that speak HTTP/2 share; NULL: there were none */
     struct upstream_host *hosts;
     struct listener *listeners;
     struct client *clients;

@@ -83,6 +83,7 @@ class Gateway:
         listen="127.0.0.1",
         handed=(),
         dumpable=None,
+        protocols=None,
         tls=None,
     ):
         """listen, admin: on which IP address, with a port of its own; None: as the policy says. handed: listening
@@ -96,6 +97,7 @@ class Gateway:
         self.workers = workers
         self.delay = delay
         self.options = ["--dumpable"] if (os.geteuid() != 0 if dumpable is None else dumpable) else []
+        self.protocols = protocols
         self.admin_ip = admin
         self.listen_ip = listen
         self.tls = tls
@@ -115,7 +117,9 @@ class Gateway:
         fixed = [f"workers={self.workers}", f"drain.delay={self.delay}"]
         if self.listen_ip is not None:
             address = f"{self.listen_ip}:{self.port}"
-            fixed.append(f"listen={address if self.tls is None else f'{{address: {address}, tls: {self.tls}}}'}")
+            more = {"tls": self.tls, "protocols": self.protocols}
+            spoken = "".join(f", {key}: {value}" for key, value in more.items() if value is not None)
+            fixed.append(f"listen={f'{{address: {address}{spoken}}}' if spoken else address}")
         if self.admin_ip is not None:
             fixed.append(f"admin={self.admin_ip}:{self.admin}")
         command = [*self.wrapper, PROGRAM, "proxy", *self.options]

@@ -271,7 +271,7 @@ uint32_t lab_client(struct lab *lab)
         return 0;
     }
     struct lab_end *end = end_add(lab, fd[1], 0);
-    client_accept(lab->worker, fd[0], &peer, NULL);
+    client_accept(lab->worker, fd[0], &peer, NULL, false);
     lab_settle(lab);
     return end->number;
 }

@@ -303,8 +303,7 @@ static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void
 {
     (void)state;
     check_refused("listen: [{address: '127.0.0.1:1', protocols: [h2]}]\n",
-                  "policy.yaml:1:47: error: protocols: HTTP/2 is not there yet; write protocols: [h1], or take the key "
-                  "out [not-yet]\n");
+                  "policy.yaml:1:46: error: protocols: h1 is not in the list; write [h1] or [h2, h1] [wrong-type]\n");
     check_refused(
         "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
         "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis is not there "
