@@ -10,6 +10,7 @@
 #include "policy/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -112,6 +113,18 @@ static void reserve_open(struct admin *admin)
 {
     if (admin->reserve_fd < 0) {
         admin->reserve_fd = eventfd(0, EFD_CLOEXEC);
+    }
+}
+
+/* The connection's descriptor becomes the reserve again without being free for a moment, in which a worker would take
+ * it for a client. What stands behind the reserve is of no importance: here it is the loop's own. */
+void admin_reserve_back(struct admin *admin, struct source *source)
+{
+    struct loop *loop = admin->place.loop;
+    loop_forget(loop, source);
+    if (dup3(loop->epoll_fd, source->fd, O_CLOEXEC) >= 0) {
+        admin->reserve_fd = source->fd;
+        source->fd = -1;
     }
 }
 

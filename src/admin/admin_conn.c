@@ -83,6 +83,9 @@ void admin_conn_close(struct admin_conn *conn)
     admin->stream_count -= conn->answer.streams;
     wire_free(&conn->wire);
     bytes_free(&conn->wire.out);
+    if (reserved) {
+        admin_reserve_back(admin, &conn->wire.source);
+    }
     loop_bury(admin->place.loop, &conn->wire.source);
     admin_conn_gone(admin, reserved);
 }

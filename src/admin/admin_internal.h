@@ -133,5 +133,7 @@ void admin_conns_quiet(struct admin *);
 
 /* A connection is gone, and with it a descriptor. */
 void admin_conn_gone(struct admin *, bool reserved);
+/* Keeps the descriptor of a connection that was taken in by the reserve; the connection ends by it. */
+void admin_reserve_back(struct admin *, struct source *);
 
 #endif

@@ -5,8 +5,10 @@ The program is the one named by BECALM. Every gateway must end with 0 when told 
 import itertools
 import os
 import pathlib
+import platform
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -53,6 +55,12 @@ def claimed_ports(size=200):
 
 PORTS = claimed_ports()
 PORTS_LOCK = threading.Lock()
+
+
+def can_trace():
+    if shutil.which("strace") is None or platform.machine() not in ("x86_64", "aarch64") or any(word in PROGRAM for word in ("asan", "tsan")):
+        return False
+    return subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode == 0
 
 
 def free_port():

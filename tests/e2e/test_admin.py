@@ -12,7 +12,7 @@ import threading
 import time
 
 import pytest
-from conftest import free_port, policy_of
+from conftest import can_trace, free_port, policy_of
 from host import Reply, wait_until
 from message import BAD_TRAILERS, request
 from wire import Wire, ask
@@ -654,8 +654,22 @@ def test_it_accepts_where_there_is_no_dev_null(pair):
     assert admin(gateway, path="/healthz").status == 200
 
 
+@pytest.mark.skipif(not can_trace(), reason="strace can't delay this program's calls")
+def test_the_descriptor_that_is_kept_for_it_is_never_free_for_a_worker(pair):
+    delay = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=eventfd2", "-e", "inject=eventfd2:delay_enter=300000"]
+    gateway, _ = pair("headerTimeout: 1h", wrapper=["prlimit", "--nofile=64:64", *delay])  # the crowd stays
+    crowd = [Wire(gateway.port) for _ in range(80)]
+    try:
+        wait_until(lambda: admin(gateway, path="/healthz").get("connection") == "close")
+        for _ in range(5):
+            assert admin(gateway, path="/healthz").status == 200
+    finally:
+        for wire in crowd:
+            wire.close()
+
+
 def test_it_answers_when_there_are_no_descriptors_left(pair):
-    gateway, _ = pair(wrapper=["prlimit", "--nofile=64:64"])
+    gateway, _ = pair("headerTimeout: 1h", wrapper=["prlimit", "--nofile=64:64"])
     crowd = [Wire(gateway.port) for _ in range(80)]
     wait_until(lambda: gateway.open_fds() == 64)
     answers = [admin(gateway, path=path) for path in ("/healthz", "/api/state", "/metrics") * 5]

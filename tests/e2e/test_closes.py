@@ -14,7 +14,7 @@ import threading
 import time
 
 import pytest
-from conftest import PROGRAM, free_port
+from conftest import PROGRAM, can_trace, free_port
 from host import wait_until
 from load import Load, statuses
 from message import Message, request
@@ -119,12 +119,6 @@ def test_what_says_nothing_changes_nothing(gateway, keeper, fields):
 
 # Between the look at a pooled connection and the write to it there are microseconds: strace makes them longer.
 DELAY = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sendmsg", "-e", "inject=sendmsg:delay_enter=700000"]
-
-
-def can_trace():
-    if shutil.which("strace") is None or platform.machine() not in ("x86_64", "aarch64") or any(word in PROGRAM for word in ("asan", "tsan")):
-        return False
-    return subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode == 0
 
 
 SENDMSG = {"x86_64": "46", "aarch64": "211"}.get(platform.machine())
