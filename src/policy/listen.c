@@ -74,8 +74,9 @@ static bool item_load(struct loader *l, struct becalm_listener *listener, const 
         listener->column = tls->column;
         tls_check(l, listener, tls);
     }
-    if (tls != NULL && listener->h2) {
-        loader_error(l, node->line, node->column, "not-yet",
+    const struct yaml_node *protocols = yaml_get(node, "protocols");
+    if (tls != NULL && listener->h2 && protocols != NULL) {
+        loader_error(l, protocols->line, protocols->column, "not-yet",
                      "protocols: HTTP/2 with TLS is not there yet; write protocols: [h1], or take the key out");
     }
     return fine && address_is_fine(l, key, address, listener->address) && l->diags->errors == errors;
