@@ -526,9 +526,10 @@ static void test_config__a_timeout_is_exact_learned_or_none_and_a_deadline_goes_
     check_timeout(config, "a", BECALM_TIMEOUT_EXACT, (becalm_ns[]){2 * BECALM_S, 16 * BECALM_S});
     check_timeout(config, "b", BECALM_TIMEOUT_LEARNED, (becalm_ns[]){5 * BECALM_S, 60 * BECALM_S});
     becalm_config_free(config);
-    check_refused("defaults: {attemptTimeout: lerned}\n",
-                  "policy.yaml:1:28: error: attemptTimeout: \"lerned\" is not a duration; write a number with its unit, "
-                  "like 100ms, 1.5s or 2m, or the word learned or none [wrong-type]\n");
+    check_refused(
+        "defaults: {attemptTimeout: lerned}\n",
+        "policy.yaml:1:28: error: attemptTimeout: \"lerned\" is not a duration; write a number with its unit, "
+        "like 100ms, 1.5s or 2m, or the word learned or none [wrong-type]\n");
 }
 
 static void test_config__unknown_keys_can_be_allowed_for_a_rolling_upgrade(void **state)
