@@ -141,7 +141,7 @@ void h2_reset(struct h2_stream *, uint32_t code);
 void h2_abandon(struct h2_stream *);
 
 /* A server goes away in two steps (RFC 9113, 6.8): first it says so, and takes what is on its way; then it says which
- * stream was the last. */
+ * stream was the last. A PING follows the first step: at its `pong` all that was on its way has come. */
 void h2_going(struct h2_session *);
 void h2_goaway(struct h2_session *, uint32_t code);
 /* Ends it now: behind the next h2_write() nothing follows. */

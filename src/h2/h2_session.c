@@ -428,6 +428,10 @@ static int on_frame_send(nghttp2_session *http2, const nghttp2_frame *frame, voi
     if (frame->hd.type == NGHTTP2_RST_STREAM) {
         return note_reset(session, frame->rst_stream.error_code);
     }
+    if (frame->hd.type == NGHTTP2_GOAWAY && session->going && !session->gone && session->end == H2_END_NONE) {
+        h2_ping(session); /* not earlier: nghttp2 would send it before the GOAWAY */
+        return 0;
+    }
     bool carries = frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS;
     if (carries && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
         nghttp2_session_get_stream_remote_close(http2, frame->hd.stream_id) == 0) {

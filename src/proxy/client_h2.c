@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define OUT_BYTES    (64u * 1024)   /* are written at once */
-#define GOODBYE_WAIT (1 * BECALM_S) /* for what was on its way when we said that we go */
+#define GOODBYE_WAIT (5 * BECALM_S) /* at most, for the requests that were on their way at the first GOAWAY */
 
 /* What the connections of one worker share. */
 struct h2_room {
@@ -165,28 +165,45 @@ void client_h2_feed(struct client *client, const char *bytes, size_t length)
     }
 }
 
-/* The second step: from here on nothing new is taken. */
-static void go_away(struct timer *timer)
+/* The second step: from here on no new stream is taken. */
+static void go_away(struct client_h2 *h2)
 {
-    struct client_h2 *h2 = CONTAINER_OF(timer, struct client_h2, going);
-    struct loop *loop = &h2->client->worker->loop;
-    if (!h2->said) {
-        h2->said = true;
-        h2_going(h2->session);
-        wheel_arm(&loop->wheel, &h2->going, becalm_ns_after(loop->now, GOODBYE_WAIT));
-    } else {
-        h2_goaway(h2->session, H2_NO_ERROR);
-    }
+    timer_disarm(&h2->going);
+    h2_goaway(h2->session, H2_NO_ERROR);
     write_later(h2);
 }
 
-/* Not all at the same moment: they come back elsewhere. */
+/* The first step: GOAWAY that still takes what is on its way, and a PING. All that the client sent before it heard of
+ * the GOAWAY comes before its answer to the PING. A client that does not answer has GOODBYE_WAIT. */
+static void going_fires(struct timer *timer)
+{
+    struct client_h2 *h2 = CONTAINER_OF(timer, struct client_h2, going);
+    struct loop *loop = &h2->client->worker->loop;
+    if (h2->said) {
+        go_away(h2);
+        return;
+    }
+    h2->said = true;
+    h2_going(h2->session);
+    wheel_arm(&loop->wheel, &h2->going, becalm_ns_after(loop->now, GOODBYE_WAIT));
+    write_later(h2);
+}
+
+static void on_pong(void *owner)
+{
+    struct client_h2 *h2 = owner;
+    if (h2->said) {
+        go_away(h2);
+    }
+}
+
+/* Clients that leave come back elsewhere, so they are told at random moments of the delay. */
 void client_h2_drain(struct client *client)
 {
     struct client_h2 *h2 = client->h2;
     struct worker *worker = client->worker;
     becalm_ns delay = worker->closing ? 0 : worker->view->snapshot->settings->drain_delay;
-    if (!h2->said || worker->closing) {
+    if (!h2->said) {
         becalm_ns wait = delay == 0 ? 0 : becalm_rand_next(&worker->loop.random) % delay;
         wheel_arm(&worker->loop.wheel, &h2->going, becalm_ns_after(worker->loop.now, wait));
     }
@@ -621,6 +638,7 @@ static const struct h2_calls calls = {
     .end = on_end,
     .drained = on_drained,
     .closed = on_closed,
+    .pong = on_pong,
 };
 
 static struct h2_room *room_of(struct worker *worker)
@@ -653,7 +671,7 @@ bool client_h2_begin(struct client *client)
     }
     h2->client = client;
     h2->task.run = task_runs;
-    h2->going.fire = go_away;
+    h2->going.fire = going_fires;
     h2->session = h2_session_new(H2_SERVER, &limits, &calls, h2, &room->scratch);
     if (h2->session == NULL) {
         free(h2);

@@ -193,8 +193,10 @@ def test_draining_says_so_twice_and_loses_nothing(pair):
         host.wait(1, "/slow")
         gateway.signal(signal.SIGTERM)
         assert client.next(GOAWAY)[3] == b"\x7f\xff\xff\xff" + bytes(4)
+        _, _, _, ping = client.next(PING)
         client.send(frame(HEADERS, 5, 3, block(path="/late")))
         assert client.next(HEADERS)[2] == 3, "it was on its way"
+        client.send(frame(PING, 1, 0, ping))
         assert client.next(GOAWAY)[3] == b"\0\0\0\3" + bytes(4)
         go.set()
         slow = next(each for each in client.frames() if each[0] == DATA and each[2] == 1)

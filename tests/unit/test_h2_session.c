@@ -197,7 +197,7 @@ static void test_h2_session__goes_away_in_two_steps(void **state)
     h2_going(lab->session);
     lab_head(lab, 3, 0, LAB_POST); /* it was on its way */
     check_true(lab_feed(lab));
-    check_eq_str(lab->down, "GOAWAY=0 ");
+    check_eq_str(lab->down, "GOAWAY=0 PING ");
     h2_goaway(lab->session, H2_NO_ERROR);
     lab_forget(lab);
     lab_frame(lab, LAB_DATA, LAB_END, 3, "x", 1);
