@@ -70,8 +70,8 @@ function(becalm_scenarios target folder)
     becalm_embed(${target} scenarios ${rows})
 endfunction()
 
-# becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, and what shells need to
-# complete it, which the program prints itself.
+# becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, what shells need to
+# complete it and editors to know its policies, which the program prints itself.
 function(becalm_command name)
     cmake_parse_arguments(arg "" "MAIN;MODULE" "MAN" ${ARGN})
     add_executable(${name} ${arg_MAIN})
@@ -92,12 +92,15 @@ function(becalm_command name)
         add_custom_command(OUTPUT ${folder}/${name}.${shell} DEPENDS ${name} VERBATIM
                            COMMAND ${name} completion ${shell} > ${folder}/${name}.${shell})
     endforeach()
+    set(schema ${PROJECT_BINARY_DIR}/${name}.schema.json)
+    add_custom_command(OUTPUT ${schema} DEPENDS ${name} VERBATIM COMMAND ${name} schema > ${schema})
     add_custom_target(${name}_completion ALL
-                      DEPENDS ${folder}/${name}.bash ${folder}/${name}.zsh ${folder}/${name}.fish)
+                      DEPENDS ${folder}/${name}.bash ${folder}/${name}.zsh ${folder}/${name}.fish ${schema})
     set(share ${CMAKE_INSTALL_DATADIR})
     install(FILES ${folder}/${name}.bash DESTINATION ${share}/bash-completion/completions RENAME ${name})
     install(FILES ${folder}/${name}.zsh DESTINATION ${share}/zsh/site-functions RENAME _${name})
     install(FILES ${folder}/${name}.fish DESTINATION ${share}/fish/vendor_completions.d)
+    install(FILES ${schema} DESTINATION ${share}/${name})
 endfunction()
 
 # becalm_programs(FOLDER [LIBS ...]): every FOLDER/*.c is a program of its own. Such folders are the only ones that are

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_check_format.h"
 #include "cmd_check_route.h"
 #include "json.h"
 #include "policy/diag.h"
@@ -33,6 +34,7 @@ struct check {
     uint32_t errors;
     uint32_t warnings;
     uint32_t silenced;
+    enum check_format format;
     bool json;
 };
 
@@ -707,6 +709,9 @@ static int report(struct check *c)
     findings_count(c);
     if (c->json) {
         all_json(c);
+    } else if (c->format != CHECK_TEXT) {
+        check_format_print(c->format, &c->report, c->args->words, c->args->word_count,
+                           cli_has(c->command, c->args, "strict"));
     } else {
         findings_print(c);
         if (c->graph != NULL && !table_print(c)) {
@@ -719,13 +724,20 @@ static int report(struct check *c)
 
 static int check_run(const struct cli_command *command, const struct cli_args *args)
 {
-    struct check c = {.command = command, .args = args, .json = cli_has(command, args, "json")};
+    const char *format = cli_value(command, args, "format");
+    struct check c = {.command = command, .args = args};
+    c.format = format == NULL ? CHECK_TEXT : check_format_named(format);
+    c.json = cli_has(command, args, "json") || c.format == CHECK_JSON;
     const char *most_text = cli_value(command, args, "max-amplification");
     const char *target = cli_value(command, args, "explain");
     uint64_t most = 0;
     int rc = 0;
     if (most_text != NULL && (!value_decimal(most_text, GRAPH_ONE, &most) || most < GRAPH_ONE)) {
         return cli_usage(command, "--max-amplification is a number from 1 on, like 2 or 1.5; '%s' is not", most_text);
+    }
+    if (c.format == CHECK_FORMATS || (cli_has(command, args, "json") && format != NULL && c.format != CHECK_JSON)) {
+        return cli_usage(command, "--format is one of " CHECK_FORMAT_WORDS ", and --json is one of them; not '%s'",
+                         format);
     }
     if (args->word_count == 0) {
         return cli_usage(command, "which policy? give at least one file, or - for standard input");
@@ -751,6 +763,11 @@ static int check_run(const struct cli_command *command, const struct cli_args *a
 
 static const struct cli_option check_options[] = {
     {.name = "json", .help = "print findings and figures as JSON"},
+    {.name = "format",
+     .argument = "FORMAT",
+     .help = "print findings as text, json, for github (annotations), as sarif, or as junit",
+     .complete = CLI_WORDS,
+     .words = CHECK_FORMAT_WORDS},
     {.name = "strict", .help = "fail on warnings too"},
     {.name = "max-amplification",
      .argument = "X",
@@ -783,6 +800,7 @@ const struct cli_command cmd_check = {
     .options = check_options,
     .examples = "  becalm check policy.yaml\n"
                 "  becalm check --max-amplification 2 gateway.yaml sidecars/*.yaml\n"
+                "  becalm check --format github --strict policies/*.yaml\n"
                 "  becalm check --explain payment-service/charge policy.yaml\n"
                 "  becalm check --route 'POST /pay' --host shop.example policy.yaml\n",
     .complete = CLI_FILE,

@@ -159,6 +159,7 @@ command_works() {
     bash -n "$prefix/share/bash-completion/completions/becalm" || fail "completion of bash"
     grep -q '^#compdef becalm' "$prefix/share/zsh/site-functions/_becalm" || fail "completion of zsh"
     grep -q '^complete -c becalm' "$prefix/share/fish/vendor_completions.d/becalm.fish" || fail "completion of fish"
+    cmp -s "$prefix/share/becalm/becalm.schema.json" <("$prefix/bin/becalm" schema) || fail "the schema for editors"
 }
 
 install_it

@@ -144,7 +144,7 @@ static void test_config__the_same_policy_loads_bare_and_inside_its_configmap(voi
     check_coordinated(bare);
     check_coordinated(inside);
     /* A position inside is a position in the outer file. */
-    check_eq_u64(becalm_rules_origin(becalm_config_defaults(bare), "maxRetries").line, 3);
+    check_eq_u64(becalm_rules_origin(becalm_config_defaults(bare), "maxRetries").line, 4);
     check_eq_u64(becalm_rules_origin(becalm_config_defaults(bare), "maxRetries").column, 15);
     check_eq_u64(becalm_rules_origin(becalm_config_defaults(inside), "maxRetries").line, 11);
     check_eq_u64(becalm_rules_origin(becalm_config_defaults(inside), "maxRetries").column, 19);
