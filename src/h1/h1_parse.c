@@ -2,6 +2,9 @@
 #include "h1_internal.h"
 
 #include <stddef.h>
+#if defined __SSE2__
+#include <emmintrin.h>
+#endif
 
 /* Every byte of a head belongs to its first line, or to a field: name, colon, blanks around a value, CR LF. Nothing is
  * skipped and nothing repaired, so that no loophole needs a name. The fuzz targets ask llhttp, too: what it refuses is
@@ -39,37 +42,71 @@ static const uint8_t part_of[256] = {
 
 /* Both stop at every line feed at the latest. */
 
-static const char *name_end(const char *at)
+#if defined __SSE2__
+/* How many of sixteen bytes, from the first, are letters, digits or hyphens, of which nearly all names are made. */
+static inline int usual_in_name(const char *sixteen)
 {
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)sixteen);
+    __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
+    __m128i usual = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
+                                 _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit),
+                                              _mm_cmpeq_epi8(bytes, _mm_set1_epi8('-'))));
+    return __builtin_ctz(~(unsigned)_mm_movemask_epi8(usual)); /* the bits above the sixteenth are set */
+}
+
+/* How many of sixteen bytes, from the first, are neither below a space nor 0x7f. */
+static inline int usual_in_text(const char *sixteen)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)sixteen);
+    __m128i printed = _mm_cmpeq_epi8(_mm_max_epu8(bytes, _mm_set1_epi8(' ')), bytes);
+    __m128i usual = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f)), printed);
+    return __builtin_ctz(~(unsigned)_mm_movemask_epi8(usual));
+}
+
+enum { AT_ONCE = 16 };
+#else
+enum { AT_ONCE = 8 };
+
+static inline int usual_in_name(const char *eight)
+{
+    (void)eight;
+    return 0; /* one by one */
+}
+
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* How many of eight bytes, from the first, are neither below a space nor 0x7f; or fewer. The highest bit of each byte
+ * that is stays; those of bytes of more weight than one that is may stay, too. */
+static inline int usual_in_text(const char *eight)
+{
+    uint64_t word;
+    memcpy(&word, eight, sizeof word);
+    uint64_t delete = word ^ EACH_BYTE(0x7f);
+    uint64_t found = (((word - EACH_BYTE(' ')) & ~word) | ((delete - EACH_BYTE(1)) & ~delete)) & EACH_BYTE(0x80);
+    return found == 0 ? 8 : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(found) / 8 : 0;
+}
+#endif
+
+/* Many bytes at a time as long as there are as many; the rest, and bytes that are seldom, one by one. */
+
+static inline const char *name_end(const char *at, const char *end)
+{
+    for (int count = AT_ONCE; count == AT_ONCE && end - at >= AT_ONCE; at += count) {
+        count = usual_in_name(at);
+    }
     while (part_of[(unsigned char)*at] == N) {
         at++;
     }
     return at;
 }
 
-#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/* Which of eight bytes are below a space, or 0x7f? The highest bit of each of them; those of bytes of more weight than
- * one that is may be set, too. */
-static uint64_t controls(const char *eight)
+static inline const char *text_end(const char *at, const char *end)
 {
-    uint64_t word;
-    memcpy(&word, eight, sizeof word);
-    uint64_t delete = word ^ EACH_BYTE(0x7f);
-    return (((word - EACH_BYTE(' ')) & ~word) | ((delete - EACH_BYTE(1)) & ~delete)) & EACH_BYTE(0x80);
-}
-
-/* Eight bytes at a time as long as there are eight; a control byte may still be a tab. */
-static const char *text_end(const char *at, const char *end)
-{
-    for (; end - at >= 8; at += 8) {
-        uint64_t found = controls(at);
-        if (found != 0) {
-            at += __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(found) / 8 : 0;
-            break;
-        }
+    for (int count = AT_ONCE; count == AT_ONCE && end - at >= AT_ONCE; at += count) {
+        count = usual_in_text(at);
     }
-    while (part_of[(unsigned char)*at] != 0) {
+    while (part_of[(unsigned char)*at] != 0) { /* a control byte may still be a tab */
         at++;
     }
     return at;
@@ -112,7 +149,7 @@ static struct h1_verdict read_request_line(struct parse *p, size_t length)
 {
     struct head *head = p->head;
     const char *end = p->bytes + length;
-    const char *at = name_end(p->bytes);
+    const char *at = name_end(p->bytes, end);
     head->method_length = (uint32_t)(at - p->bytes);
     if (head->method_length == 0 || *at != ' ') {
         return h1__bad(400, "the request line is malformed");
@@ -171,7 +208,7 @@ static bool is_blank(char c)
 static struct h1_verdict read_field(struct parse *p, const char *end)
 {
     const char *name = p->bytes + p->at;
-    const char *colon = name_end(name);
+    const char *colon = name_end(name, end);
     if (*colon != ':' || colon == name) {
         return h1__bad(400, is_blank(*name) ? "a field goes over several lines" : "a field has no proper name");
     }

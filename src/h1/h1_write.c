@@ -43,14 +43,41 @@ void h1_put_number_line(struct text_sink *out, struct becalm_text name, uint64_t
     h1_put_line(out, name, text_digits(digits, number));
 }
 
+/* The end of a field's line behind its CR LF, as it came; 0: it came with other blanks than the one that is written. */
+static inline uint32_t plain_end(const struct head *head, const struct field *field)
+{
+    const char *bytes = head->bytes;
+    uint32_t colon = field->name + field->name_length;
+    uint32_t end = field->value + field->value_length + 2;
+    bool plain = end <= head->length && field->value == colon + 2 && bytes[colon] == ':' && bytes[colon + 1] == ' ' &&
+                 bytes[end - 2] == '\r' && bytes[end - 1] == '\n';
+    return plain ? end : 0;
+}
+
+/* Lines that follow each other are copied at once. */
 void h1_put_fields(struct text_sink *out, const struct head *head, uint64_t skip)
 {
+    uint32_t from = 0;
+    uint32_t to = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct field *field = &head->field[i];
-        if (!field->hop && (skip >> field->id & 1) == 0) {
+        if (field->hop || (skip >> field->id & 1) != 0) {
+            continue;
+        }
+        uint32_t end = plain_end(head, field);
+        if (end != 0 && field->name == to) {
+            to = end;
+            continue;
+        }
+        text_put(out, (struct becalm_text){head->bytes + from, to - from});
+        from = field->name;
+        to = end;
+        if (end == 0) {
             put_line(out, field_name(head, field), field_value(head, field));
+            from = 0;
         }
     }
+    text_put(out, (struct becalm_text){head->bytes + from, to - from});
 }
 
 /* ---- the status line ---- */

@@ -96,6 +96,43 @@ static void test_h1_put_fields__rebuilds_what_is_passed_on(void **state)
     lab_drop(&lab);
 }
 
+/* All orders of four lines, of which some are as they are written, some have other blanks and some are left out. */
+static void test_h1_put_fields__is_the_same_in_any_order(void **state)
+{
+    static const struct {
+        const char *came;
+        const char *goes;
+    } rows[] = {
+        {"A-Name: one\r\n", "A-Name: one\r\n"},
+        {"B: a value that is longer than sixteen bytes\r\n", "B: a value that is longer than sixteen bytes\r\n"},
+        {"C:two\r\n", "C: two\r\n"},
+        {"D:\tthree\r\n", "D: three\r\n"},
+        {"E: four \r\n", "E: four\r\n"},
+        {"Via: five\r\n", ""},
+        {"TE: six\r\n", ""},
+        {"F:\r\n", "F: \r\n"},
+        {"G: \r\n", "G: \r\n"},
+    };
+    (void)state;
+    for (size_t order = 0; order < COUNT(rows) * COUNT(rows) * COUNT(rows) * COUNT(rows); order++) {
+        char came[512] = "GET / HTTP/1.1\r\nHost: a\r\n";
+        char goes[512] = "Host: a\r\n";
+        char bytes[512];
+        struct text_sink out = {.at = bytes, .size = sizeof bytes};
+        struct lab lab;
+        size_t rest = order;
+        for (int line = 0; line < 4; line++, rest /= COUNT(rows)) {
+            strcat(came, rows[rest % COUNT(rows)].came);
+            strcat(goes, rows[rest % COUNT(rows)].goes);
+        }
+        strcat(came, "\r\n");
+        request_of(&lab, came);
+        h1_put_fields(&out, &lab.head, UINT64_C(1) << FIELD_VIA);
+        check_out(&out, goes);
+        lab_drop(&lab);
+    }
+}
+
 static void test_h1_chunk_head__is_read_back(void **state)
 {
     static const struct {
@@ -136,5 +173,6 @@ BECALM_TESTS(cmocka_unit_test(test_h1_put__texts_numbers_and_fields),
              cmocka_unit_test(test_h1_put_status__every_number_from_100_to_999),
              cmocka_unit_test(test_h1_status_phrase__is_empty_for_unknown_ones),
              cmocka_unit_test(test_h1_put_fields__rebuilds_what_is_passed_on),
+             cmocka_unit_test(test_h1_put_fields__is_the_same_in_any_order),
              cmocka_unit_test(test_h1_chunk_head__is_read_back),
              cmocka_unit_test(test_h1_date__agrees_with_the_c_library))
