@@ -74,11 +74,6 @@ static bool item_load(struct loader *l, struct becalm_listener *listener, const 
         listener->column = tls->column;
         tls_check(l, listener, tls);
     }
-    const struct yaml_node *protocols = yaml_get(node, "protocols");
-    if (tls != NULL && listener->h2 && protocols != NULL) {
-        loader_error(l, protocols->line, protocols->column, "not-yet",
-                     "protocols: HTTP/2 with TLS is not there yet; write protocols: [h1], or take the key out");
-    }
     return fine && address_is_fine(l, key, address, listener->address) && l->diags->errors == errors;
 }
 
@@ -128,6 +123,12 @@ bool listen_load_admin(struct loader *l, struct becalm_settings *settings, const
 {
     bool fine = item_load(l, &settings->admin_tls, "admin", node);
     settings->admin = settings->admin_tls.address;
+    if (settings->admin_tls.h2) {
+        const struct yaml_node *protocols = yaml_get(node, "protocols");
+        loader_error(l, protocols->line, protocols->column, "conflict",
+                     "admin: protocols: the admin address speaks HTTP/1.1 alone; take the key out");
+        return false;
+    }
     return fine;
 }
 

@@ -189,6 +189,8 @@ static void timer_fires(struct timer *timer)
         client_close(client);
     } else if (client->state == CLIENT_HEAD && client->worker->closing && bytes_left(&client->in) == 0) {
         client_close(client);
+    } else if (client->state == CLIENT_HEAD && wire_chose_h2(&client->wire)) {
+        client_close(client); /* an answer in HTTP/1 would be nothing to it */
     } else if (client->state == CLIENT_HEAD) {
         client_refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
     } else if (client->state == CLIENT_H2) {
@@ -702,9 +704,11 @@ static __attribute__((noinline)) void note_http2(struct client *client, const ch
     static const char preface[] = "PRI * HTTP/2.0\r\n";
     char peer[ADDRESS_TEXT_MAX];
     if (length >= sizeof preface - 1 && memcmp(at, preface, sizeof preface - 1) == 0) {
-        gateway_tell_once(client->worker, GATEWAY_HTTP2, "a client speaks HTTP/2, which is not spoken here",
-                          "let the client speak HTTP/1.1, or write protocols: [h2, h1] for this address in listen",
-                          client_peer(client, peer, sizeof peer));
+        gateway_tell_once(
+            client->worker, GATEWAY_HTTP2, "a client speaks HTTP/2, which is not spoken here",
+            "let the client speak HTTP/1.1, or write protocols: [h2, h1] for this address in listen; with "
+            "TLS the client must name h2 by ALPN",
+            client_peer(client, peer, sizeof peer));
     }
 }
 
@@ -874,6 +878,14 @@ static size_t read_room(const struct client *client, size_t had)
     return piece < WORKER_IN - had ? piece : WORKER_IN - had;
 }
 
+/* With TLS the handshake has chosen what is spoken, and nothing else begins. False: no memory. */
+static bool begin_chosen(struct client *client)
+{
+    bool h2 = wire_chose_h2(&client->wire);
+    client->asked = !h2;
+    return !h2 || client_h2_begin(client);
+}
+
 /* Takes what came early, or reads. False: there is nothing now, or nobody any more. */
 static bool arrive(struct client *client, struct arrival *arrival)
 {
@@ -900,6 +912,10 @@ static bool arrive(struct client *client, struct arrival *arrival)
         read_ended(client);
     }
     if (got <= 0) {
+        return false;
+    }
+    if (!client->asked && client->wire.tls != NULL && client->state == CLIENT_HEAD && !begin_chosen(client)) {
+        client_close(client);
         return false;
     }
     buffered_free(worker, &client->in);

@@ -60,7 +60,7 @@ struct client {
     bool placed;      /* it is one of maxConnections */
     bool chunks;      /* the answer that is being written is sent in chunks */
     bool http_1_0;    /* as its present request says */
-    bool asked;       /* HTTP/2 can't begin: a request has come, or it is not spoken here */
+    bool asked;       /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
     bool tallied;     /* it is one of its client's maxConnectionsPerClient */
 };
 

@@ -484,6 +484,7 @@ static bool listener_files_read(struct loading *loading, const struct becalm_lis
     mark_text(loading, "server");
     mark_bytes(loading, &listener->client_auth, sizeof listener->client_auth);
     mark_bytes(loading, &listener->min_version, sizeof listener->min_version);
+    mark_bytes(loading, &listener->h2, sizeof listener->h2);
     for (uint32_t i = 0; i < listener->certificate_count; i++) {
         files->cert[i] = read_file(loading, &listener->certificates[i].cert);
         files->key[i] = read_file(loading, &listener->certificates[i].key);
@@ -550,14 +551,15 @@ static bool listener_ctx_make(struct loading *loading, struct tls_context *conte
 static struct tls_context *server_make(struct loading *loading, const struct becalm_listener *listener,
                                        const struct listener_files *files, const unsigned char *mark)
 {
-    static const unsigned char http1[] = "\x08http/1.1";
+    static const unsigned char both[] = "\x02h2\x08http/1.1";
+    size_t from = listener->h2 ? 0 : 3;
     struct tls_context *context = context_make(listener->certificate_count);
     if (context == NULL) {
         return NULL;
     }
     memcpy(context->mark, mark, sizeof context->mark);
-    memcpy(context->alpn, http1, sizeof http1 - 1);
-    context->alpn_length = sizeof http1 - 1;
+    context->alpn_length = (unsigned)(sizeof both - 1 - from);
+    memcpy(context->alpn, both + from, context->alpn_length);
     context->server = true;
     bool fine = use_tickets(loading, context, &files->ticket_keys);
     for (uint32_t i = 0; i < listener->certificate_count && (fine || loading->failed); i++) {

@@ -604,6 +604,16 @@ enum wire_sight wire__tls_peek(struct wire *wire)
     return got > 0 ? WIRE_SPEAKS : got == WIRE_LATER ? WIRE_QUIET : WIRE_GONE;
 }
 
+bool wire_chose_h2(const struct wire *wire)
+{
+    const unsigned char *name = NULL;
+    unsigned length = 0;
+    if (wire->tls != NULL && wire->tls->state == TLS_OPEN) {
+        SSL_get0_alpn_selected(wire->tls->ssl, &name, &length);
+    }
+    return length == 2 && memcmp(name, "h2", 2) == 0;
+}
+
 X509 *wire_peer_certificate(const struct wire *wire)
 {
     const struct wire_tls *tls = wire->tls;

@@ -52,6 +52,9 @@ void wire_shake_late(struct wire *);
 /* Why the handshake failed, as a sentence without a full stop; never NULL. */
 const char *wire_shake_why(const struct wire *);
 
+/* Has the handshake chosen HTTP/2, by ALPN? False while it is under way. */
+bool wire_chose_h2(const struct wire *);
+
 /* The peer's certificate, which was verified; NULL: it has shown none. Free it with X509_free(). */
 struct x509_st *wire_peer_certificate(const struct wire *);
 

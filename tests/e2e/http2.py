@@ -3,11 +3,14 @@
 
 import dataclasses
 import socket
+import subprocess
 
 import h2.config
 import h2.connection
 import h2.events
 import h2.settings
+from host import Reply
+from message import signed
 
 GUARD = 60
 
@@ -40,13 +43,29 @@ class Answer:
     reset: int = None  # the code
 
 
+def connect(port, receive_buffer=None, tls=None, session=None):
+    """tls: an ssl.SSLContext; the handshake names h2 first, and http/1.1 behind it."""
+    made = socket.create_connection(("127.0.0.1", port), timeout=GUARD)
+    if receive_buffer:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    if tls is None:
+        return made
+    try:
+        tls.set_alpn_protocols(["h2", "http/1.1"])
+        made = tls.wrap_socket(made, server_hostname="a.test", session=session)
+        assert made.selected_alpn_protocol() == "h2"
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
 class Http2:
     """A connection. Windows open as bytes come, unless `shut` has the stream."""
 
-    def __init__(self, port, receive_buffer=None):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=GUARD)
-        if receive_buffer:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    def __init__(self, port, **more):
+        self.socket = connect(port, **more)
+        self.scheme = "https" if more.get("tls") else "http"
         self.connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="utf-8"))
         self.connection.initiate_connection()
         self.answers = {}
@@ -66,7 +85,7 @@ class Http2:
 
     def begin(self, method="GET", path="/", fields=(), end=True, authority="a"):
         stream = self.connection.get_next_available_stream_id()
-        head = [(":method", method), (":scheme", "http"), (":authority", authority), (":path", path), *fields]
+        head = [(":method", method), (":scheme", self.scheme), (":authority", authority), (":path", path), *fields]
         self.connection.send_headers(stream, head, end_stream=end)
         self.answers[stream] = Answer()
         self.flush()
@@ -145,8 +164,8 @@ class Http2:
 class Frames:
     """A connection whose frames are made by hand, and read as they come: (kind, flags, stream, payload)."""
 
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=GUARD)
+    def __init__(self, port, **more):
+        self.socket = connect(port, **more)
         self.rest = b""
         self.send(PREFACE + frame(SETTINGS, 0, 0))
         self.next(SETTINGS)
@@ -181,3 +200,18 @@ class Frames:
     def next(self, *kinds):
         """The next of these kinds; None: the connection has ended."""
         return next((each for each in self.frames() if each[0] in kinds), None)
+
+
+def real_clients(host, url, *curl):
+    """What curl, nghttp and h2load make of it."""
+
+    def run(*words):
+        return subprocess.run(words, capture_output=True, check=True, timeout=GUARD).stdout
+
+    host.on("/", Reply())
+    host.on("/big", Reply(body=signed(b"b" * 1_000_000)))
+    assert run("curl", "-s", *curl, "-w", "%{http_version} %{http_code}", url) == b"fine2 200"
+    assert run("curl", "-s", *curl, url + "big") == signed(b"b" * 1_000_000)
+    assert run("nghttp", "-m", "20", url) == b"fine" * 20
+    said = run("h2load", "-n", "600", "-c", "6", "-m", "20", url)
+    assert b"600 succeeded, 0 failed, 0 errored" in said, said

@@ -3,13 +3,12 @@
 
 import functools
 import signal
-import subprocess
 import threading
 
 import pytest
 from conftest import policy_of
 from host import Reply, wait_until
-from http2 import CONTINUATION, DATA, GOAWAY, HEADERS, PING, PRIORITY, RST, PREFACE, SETTINGS, WINDOW, Frames, Http2, block, frame, literal
+from http2 import CONTINUATION, DATA, GOAWAY, HEADERS, PING, PRIORITY, RST, PREFACE, SETTINGS, WINDOW, Frames, Http2, block, frame, literal, real_clients
 from message import signed
 
 
@@ -305,15 +304,4 @@ def test_floods_are_told_to_calm_down(pair, kind):
 
 def test_curl_and_nghttp_and_h2load(pair):
     gateway, host = pair()
-    host.on("/", Reply())
-    host.on("/big", Reply(body=signed(b"b" * 1_000_000)))
-    url = f"http://127.0.0.1:{gateway.port}/"
-    curl = ["curl", "-s", "--max-time", "60", "--http2-prior-knowledge"]
-    done = subprocess.run([*curl, "-w", "%{http_version} %{http_code}", url], capture_output=True, check=True)
-    assert done.stdout == b"fine2 200"
-    done = subprocess.run([*curl, url + "big"], capture_output=True, check=True)
-    assert done.stdout == signed(b"b" * 1_000_000)
-    done = subprocess.run(["nghttp", "-m", "20", url], capture_output=True, check=True)
-    assert done.stdout == b"fine" * 20
-    done = subprocess.run(["h2load", "-n", "600", "-c", "6", "-m", "20", url], capture_output=True, check=True, text=True)
-    assert "600 succeeded, 0 failed, 0 errored" in done.stdout, done.stdout
+    real_clients(host, f"http://127.0.0.1:{gateway.port}/", "--http2-prior-knowledge")
