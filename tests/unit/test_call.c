@@ -285,6 +285,47 @@ static void test_call__only_a_gate_marks_overload(void **state)
     assert_int_equal(mark_of_the_last_refusal(BY_A_GATE, 100), BECALM_MARK_OVERLOADED);
 }
 
+/* Of a caller whose one place was cut lately: what the line says to a call that waits in it. */
+static void test_call__after_a_cut_a_callers_line_turns_away_who_waited_a_quarter_of_a_timeout(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target;
+    becalm_policy_defaults(&policy);
+    policy.limit.max = 1;
+    policy.attempt_timeout = 2 * BECALM_S;
+    policy.breaker.enabled = false;
+    becalm_gate_for_caller(&policy.gate);
+    void *memory = aligned_alloc(64, becalm_target_bytes(&policy, 0, 1));
+    check_eq_u64((uint64_t)becalm_target_init(&target, memory, &policy, 0, 1), 0);
+    struct becalm_queue queue;
+    becalm_queue_init(&queue, target.gate, target.limit);
+    struct becalm_request request = {.queue = &queue};
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+    struct becalm_call call[7];
+    struct becalm_action action;
+    for (int i = 0; i < 7; i++) {
+        becalm_call_init(&call[i], &policy, &target, &request);
+        event.kind = BECALM_EVENT_BEGIN;
+        becalm_call_step(&call[i], &event, &action);
+        assert_int_equal(becalm_call_in_line(&call[i]), i == 6); /* the sixth holds the place */
+        if (i < 5) {
+            event.kind = BECALM_EVENT_TIMER;
+            event.at.now += policy.attempt_timeout;
+            becalm_call_step(&call[i], &event, &action);
+            assert_true(becalm_call_ended(&call[i]));
+            becalm_limit_turned_away(target.limit); /* ends the pacing, which is another matter */
+        }
+    }
+    check_eq_u64(action.wake_at, event.at.now + policy.attempt_timeout / 4);
+    event.kind = BECALM_EVENT_TIMER;
+    event.at.now = action.wake_at;
+    becalm_call_step(&call[6], &event, &action);
+    assert_int_equal(call[6].record.reason, BECALM_WHY_LIMIT);
+    assert_int_equal(action.mark, BECALM_MARK_UNASKED);
+    free(memory);
+}
+
 static void test_call__a_request_that_streams_has_its_time_when_it_is_through(void **state)
 {
     (void)state;
@@ -459,6 +500,7 @@ static void test_call__a_body_that_turns_out_too_long_is_not_hedged(void **state
 
 BECALM_TESTS(
     cmocka_unit_test(test_call__only_a_gate_marks_overload),
+    cmocka_unit_test(test_call__after_a_cut_a_callers_line_turns_away_who_waited_a_quarter_of_a_timeout),
     cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_sent_again),
     cmocka_unit_test(test_call__a_body_that_turns_out_too_long_is_not_hedged),
     cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),

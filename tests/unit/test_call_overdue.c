@@ -148,9 +148,11 @@ static void test_overdue__a_failure_of_either_leaves_the_other(void **state)
         timer(&lab, call);
         lab.now += 20 * BECALM_MS;
         done(&lab, call, fails, BECALM_OUTCOME_REJECTED);
-        assert_false(becalm_call_ended(call));
-        assert_int_equal(lab.action.flags & BECALM_DO_SEND, 0);
-        lab.now += 2 * BECALM_S;
+        for (becalm_ns end = lab.now + 2 * BECALM_S; lab.now < end; lab.now = lab.action.wake_at) {
+            assert_false(becalm_call_ended(call));
+            timer(&lab, call);
+            check_eq_u64(call->record.attempts, 2);
+        }
         done(&lab, call, 1 - fails, BECALM_OUTCOME_OK);
         assert_int_equal(call->record.reason, BECALM_WHY_OK);
         free(lab.memory);
@@ -204,6 +206,9 @@ static void test_overdue__a_hang_opens_the_breaker_and_ends_the_calls(void **sta
     assert_false(becalm_breaker_closed(lab.target.breaker));
     assert_true(becalm_limit_now(lab.target.limit, &lab.policy.limit) < before);
     check_eq_u64(becalm_limit_in_flight(lab.target.limit), 0);
+    lab.now += lab.policy.attempt_timeout; /* an epoch has ended, and those that hung were none of its answers */
+    becalm_due_note(lab.target.due, &(struct becalm_moment){.now = lab.now}, lab.policy.attempt_timeout, BECALM_MS);
+    check_eq_u64(becalm_due_time(lab.target.due, lab.policy.attempt_timeout), lab.policy.attempt_timeout);
     free(lab.memory);
 }
 
@@ -249,27 +254,32 @@ static void test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is(
     }
     lab.now += 2 * BECALM_S; /* its open time is over */
     struct becalm_call probe;
-    begin(&lab, &probe, false);
+    begin(&lab, &probe, true);
     becalm_ns end = lab.now + 25 * BECALM_S;
     for (lab.now = lab.action.wake_at; lab.now < end; lab.now = lab.action.wake_at) {
         timer(&lab, &probe);
         assert_false(becalm_call_ended(&probe));
     }
-    assert_false(becalm_breaker_closed(lab.target.breaker)); /* it was told that it hangs all the same */
+    check_eq_u64(probe.record.attempts, 1); /* one is enough to find out */
+    assert_false(becalm_breaker_closed(lab.target.breaker));
     done(&lab, &probe, 0, BECALM_OUTCOME_OK);
     assert_int_equal(probe.record.reason, BECALM_WHY_OK);
+    assert_true(becalm_breaker_closed(lab.target.breaker)); /* whenever the answer comes */
     free(lab.memory);
 }
 
 static void test_overdue__a_slow_service_is_not_overdue(void **state)
 {
     (void)state;
-    struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 8 * BECALM_S, 60);
-    begin(&lab, &lab.call[0], true);
-    check_between_u64(lab.action.wake_at - lab.now, 16 * BECALM_S, 32 * BECALM_S);
-    free(lab.memory);
+    for (int was_quick = 0; was_quick < 2; was_quick++) {
+        struct lab lab;
+        lab_open(&lab);
+        answers(&lab, 20 * BECALM_MS, 400 * was_quick);
+        answers(&lab, 8 * BECALM_S, 60);
+        begin(&lab, &lab.call[0], true);
+        check_between_u64(lab.action.wake_at - lab.now, 16 * BECALM_S, 32 * BECALM_S);
+        free(lab.memory);
+    }
 }
 
 static void test_overdue__a_written_timeout_is_exact(void **state)
@@ -318,23 +328,30 @@ static void test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_br
     free(lab.memory);
 }
 
-/* When a layer of a chain sends another one beside an attempt that is overdue; NEVER: it does not. */
+/* When another one is sent beside an attempt of this call that is overdue; NEVER: none is. */
+static becalm_ns call_beside_after(struct lab *lab, struct becalm_request request)
+{
+    struct becalm_call *call = &lab->call[0];
+    becalm_ns began_at = lab->now;
+    request.idempotent = true;
+    becalm_call_init(call, &lab->policy, &lab->target, &request);
+    step(lab, call, (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
+    while (!becalm_call_ended(call)) {
+        lab->now = lab->action.wake_at;
+        timer(lab, call);
+        if ((lab->action.flags & BECALM_DO_SEND) != 0) {
+            return lab->now - began_at;
+        }
+    }
+    return BECALM_NEVER;
+}
+
 static becalm_ns beside_after(struct becalm_request request)
 {
     struct lab lab;
-    becalm_ns after = BECALM_NEVER;
     lab_open(&lab);
     answers(&lab, 20 * BECALM_MS, 400);
-    struct becalm_call *call = &lab.call[0];
-    becalm_ns began_at = lab.now;
-    request.idempotent = true;
-    becalm_call_init(call, &lab.policy, &lab.target, &request);
-    step(&lab, call, (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
-    while (after == BECALM_NEVER && !becalm_call_ended(call)) {
-        lab.now = lab.action.wake_at;
-        timer(&lab, call);
-        after = (lab.action.flags & BECALM_DO_SEND) != 0 ? lab.now - began_at : after;
-    }
+    becalm_ns after = call_beside_after(&lab, request);
     free(lab.memory);
     return after;
 }
@@ -349,6 +366,34 @@ static void test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_
                  BECALM_NEVER);
 }
 
+enum forbids { NOTHING, EMPTY_BUDGET, SHADOW, DEADLINE, NO_RETRIES, ALL_FORBID };
+
+static becalm_ns beside_after_where(enum forbids forbids)
+{
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    lab.policy.shadow = forbids == SHADOW;
+    lab.policy.max_retries = forbids == NO_RETRIES ? 0 : lab.policy.max_retries;
+    lab.policy.deadline = forbids == DEADLINE ? lab.policy.attempt_timeout + 10 * BECALM_MS : lab.policy.deadline;
+    for (bool left = forbids == EMPTY_BUDGET; left;) {
+        struct becalm_spend spend = {.held = false};
+        left = becalm_budget_take(lab.target.budget, &lab.policy.budget, &(struct becalm_moment){.now = lab.now},
+                                  BECALM_OUTCOME_TIMED_OUT, &spend);
+    }
+    becalm_ns after = call_beside_after(&lab, (struct becalm_request){0});
+    free(lab.memory);
+    return after;
+}
+
+static void test_overdue__what_forbids_a_retry_forbids_one_beside_it(void **state)
+{
+    (void)state;
+    for (enum forbids forbids = NOTHING; forbids < ALL_FORBID; forbids++) {
+        check_eq_u64(beside_after_where(forbids), forbids == NOTHING ? 5 * BECALM_S : BECALM_NEVER);
+    }
+}
+
 BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_has_its_time),
              cmocka_unit_test(test_overdue__a_slow_answer_of_a_quick_service_arrives),
              cmocka_unit_test(test_overdue__the_one_beside_it_may_answer_first),
@@ -360,4 +405,5 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__a_slow_service_is_not_overdue),
              cmocka_unit_test(test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_breaker_hears_of_it),
              cmocka_unit_test(test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own),
+             cmocka_unit_test(test_overdue__what_forbids_a_retry_forbids_one_beside_it),
              cmocka_unit_test(test_overdue__a_written_timeout_is_exact))

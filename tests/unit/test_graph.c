@@ -148,6 +148,9 @@ static void test_graph__the_hop_into_a_root_counts_if_our_gateway_makes_it(void 
     check_eq_u64(node_of(&quiet, "b")->unbudgeted, 3000000);
     check_eq_u64(node_of(&quiet, "alone")->unbudgeted, 3000000); /* somebody must call it by these rules */
     check_eq_u64(node_of(&quiet, "a")->time.most, 5 * BECALM_S); /* it has the root's timeout all the same */
+    struct lab learned = lab_of("gatewayRetries: false\nservices: {a: {calls: [b]}, b: {}}\n");
+    check_eq_u64(node_of(&learned, "a")->time.most, 60 * BECALM_S); /* one attempt, as long as its call */
+    lab_end(&learned);
     check_eq_u64(node_of(&sidecar, "b")->unbudgeted, 3000000);
     check_eq_u64(node_of(&sidecar, "a")->unbudgeted, 1000000);
     check_eq_u64(node_of(&sidecar, "a")->time.most, BECALM_NEVER);
