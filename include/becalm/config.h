@@ -101,8 +101,11 @@ struct becalm_host_tls {
 struct becalm_config;
 
 struct becalm_load_options {
-    bool shared_budgets;    /* who loads it knows `budget.shared`; else the key is refused with "not yet" */
-    bool allow_unknown;     /* unknown keys are warnings: for rolling upgrades */
+    bool shared_budgets; /* who loads it knows `budget.shared`; else the key is refused with "not yet" */
+    bool allow_unknown;  /* unknown keys are warnings: for rolling upgrades */
+    bool substitute;     /* ${NAME} in a value is put in from the environment, ${file:PATH} from a file */
+    const char *const
+        *parts; /* files and folders with more services, as `include` names them; ends with NULL; may be NULL */
     const char *const *set; /* "key.path=value" overrides, applied after the file; ends with NULL; may be NULL */
 };
 
@@ -166,6 +169,9 @@ struct becalm_settings {
 /* The file's name, as diagnostics have it. */
 BECALM_API const char *becalm_config_name(const struct becalm_config *);
 
+/* The files and folders that it was put together from, beside the first; ends with NULL. */
+BECALM_API const char *const *becalm_config_parts(const struct becalm_config *);
+
 BECALM_API const struct becalm_settings *becalm_config_settings(const struct becalm_config *);
 
 /* The services of a config and the endpoints of a service, in the file's order. */
@@ -215,7 +221,8 @@ struct becalm_endpoint {
 
 struct becalm_service {
     const char *name;
-    uint32_t line; /* of its key */
+    const char *file; /* that it stands in: the config's own, or a part of it */
+    uint32_t line;    /* of its key */
     uint32_t column;
     const char *const *hosts; /* "host:port", also of https://host; never empty: without `hosts` the service's own name,
                                * port 80, even if that is no DNS name, which is a warning */
@@ -261,6 +268,10 @@ struct becalm_origin {
     uint32_t line; /* 0 for BUILT_IN and SET */
     uint32_t column;
 };
+
+/* The file that a value of a service's rules stands in, by where it came from; NULL service: `defaults`. */
+BECALM_API const char *becalm_service_file(const struct becalm_config *, const struct becalm_service *,
+                                           struct becalm_origin);
 
 /* Where the value of a key ("maxRetries", "budget.percent") of these rules came from. An unknown key gives BUILT_IN. */
 BECALM_API struct becalm_origin becalm_rules_origin(const struct becalm_rules *, const char *key);

@@ -9,7 +9,8 @@
 
 struct telling {
     struct buffer *page;
-    const char *file;
+    const struct becalm_config *config;
+    const struct becalm_service *service;
 };
 
 static void tell_value(const char *key, const char *value, struct becalm_origin origin, const char *sentence,
@@ -22,7 +23,7 @@ static void tell_value(const char *key, const char *value, struct becalm_origin 
     buffer_json_chars(page, "value", value);
     buffer_json_chars(page, "from", becalm_origin_word(origin.level));
     if (origin.line > 0) {
-        buffer_json_chars(page, "file", telling->file);
+        buffer_json_chars(page, "file", becalm_service_file(telling->config, telling->service, origin));
         buffer_json_number(page, "line", origin.line);
         buffer_json_number(page, "column", origin.column);
     }
@@ -41,9 +42,9 @@ static void tell_in_force(struct buffer *page, const struct becalm_policy *polic
     buffer_json_close(page, '}');
 }
 
-static void tell_target(struct buffer *page, const char *file, const struct snapshot_target *target)
+static void tell_target(struct buffer *page, const struct becalm_config *config, const struct snapshot_target *target)
 {
-    struct telling telling = {page, file};
+    struct telling telling = {page, config, target->service};
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "service", target->service->name);
     buffer_json_chars(page, "endpoint", target->endpoint == NULL ? METRICS_DEFAULT : target->endpoint->name);
@@ -74,7 +75,7 @@ void admin_policy(struct admin *admin, const struct admin_request *request, stru
     buffer_json_open(page, "targets", '[');
     for (uint32_t i = 0; i < snapshot->target_count; i++) {
         if (all || strcmp(snapshot->target[i].service->name, wanted) == 0) {
-            tell_target(page, file, &snapshot->target[i]);
+            tell_target(page, snapshot->config, &snapshot->target[i]);
         }
     }
     buffer_json_close(page, ']');

@@ -112,7 +112,9 @@ static bool files_load(struct check *c)
 {
     struct becalm_load_options options = {
         .shared_budgets = true,
+        .substitute = true,
         .allow_unknown = cli_has(c->command, c->args, "allow-unknown"),
+        .parts = cli_values(c->command, c->args, "include"),
         .set = cli_values(c->command, c->args, "set"),
     };
     struct becalm_diags *diags = malloc(sizeof *diags); /* too large for a stack */
@@ -466,6 +468,7 @@ static void all_json(const struct check *c)
 /* Whose policy is told. */
 struct told {
     struct json *json; /* NULL: as text */
+    const struct becalm_config *config;
     const char *file;
     const struct becalm_service *service;   /* NULL: defaults */
     const struct becalm_endpoint *endpoint; /* NULL: the service's own */
@@ -487,7 +490,7 @@ static void value_json(const char *key, const char *value, struct becalm_origin 
     json_text(json, "key", key);
     json_text(json, "value", value);
     json_text(json, "from", becalm_origin_word(origin.level));
-    json_text(json, "file", in_file(origin) ? told->file : NULL);
+    json_text(json, "file", in_file(origin) ? becalm_service_file(told->config, told->service, origin) : NULL);
     if (in_file(origin)) {
         json_integer(json, "line", origin.line);
         json_integer(json, "column", origin.column);
@@ -534,7 +537,7 @@ static void value_print(const char *key, const char *value, struct becalm_origin
     }
     printf("%*s", (int)(WHERE_AT - column), "");
     if (in_file(origin)) {
-        printf("%s:%u\n", told->file, origin.line);
+        printf("%s:%u\n", becalm_service_file(told->config, told->service, origin), origin.line);
     } else {
         printf("%s\n", becalm_origin_word(origin.level));
     }
@@ -576,7 +579,8 @@ static void told_print(const struct told *told)
 static void tell(struct told told, const struct becalm_config *config, uint32_t *count)
 {
     const struct becalm_settings *settings = becalm_config_settings(config);
-    told.file = becalm_config_name(config);
+    told.config = config;
+    told.file = told.service == NULL ? becalm_config_name(config) : told.service->file;
     told.retries_off = settings->role == BECALM_ROLE_GATEWAY && !settings->gateway_retries;
     if (told.json != NULL) {
         told_json(&told);
@@ -785,6 +789,11 @@ static const struct cli_option check_options[] = {
      .help = "a header of the --route: 'x-plan: gold'; may be repeated",
      .many = true},
     {.name = "allow-unknown", .help = "warn of unknown keys instead of refusing them"},
+    {.name = "include",
+     .argument = "PATH",
+     .help = "a file, or a folder of files, with more services of the policy; may be repeated",
+     .complete = CLI_FILE,
+     .many = true},
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the files; may be repeated", .many = true},
     {.name = NULL},
 };

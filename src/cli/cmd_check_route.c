@@ -118,7 +118,7 @@ static void match_print(const char *what, const char *name, const struct becalm_
     char text[MATCH_BYTES];
     match_write(match, text, sizeof text);
     lint_tame(text);
-    printf("  %-9s %s: it takes %s (%s:%u)\n", what, name, text, becalm_config_name(told->config), (unsigned)line);
+    printf("  %-9s %s: it takes %s (%s:%u)\n", what, name, text, told->service->file, (unsigned)line);
 }
 
 static void others_print(const struct told *told)
@@ -131,7 +131,7 @@ static void others_print(const struct told *told)
             match_write(match, text, sizeof text);
             lint_tame(text);
             printf("  not       %s: it takes %s, which says less, or stands later (%s:%u)\n", other->name, text,
-                   becalm_config_name(told->config), (unsigned)other->line);
+                   other->file, (unsigned)other->line);
         }
     }
 }
@@ -191,7 +191,7 @@ static void value_json(const char *key, const char *value, struct becalm_origin 
 static void told_json(const struct told *told, struct json *json)
 {
     json_object(json, NULL);
-    json_text(json, "file", becalm_config_name(told->config));
+    json_text(json, "file", told->service == NULL ? becalm_config_name(told->config) : told->service->file);
     json_text(json, "service", told->service == NULL ? NULL : told->service->name);
     json_text(json, "endpoint", told->endpoint == NULL ? NULL : told->endpoint->name);
     json_text(json, "refused", told->service == NULL ? refusal(&told->route) : NULL);

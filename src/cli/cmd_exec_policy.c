@@ -135,7 +135,7 @@ static void print_diags(const struct cli_command *command, const struct cli_args
 static int load(struct becalm_config **config, const char *path, const struct sets *sets,
                 const struct cli_command *command, const struct cli_args *args)
 {
-    struct becalm_load_options options = {.set = sets == NULL ? NULL : sets->list};
+    struct becalm_load_options options = {.substitute = true, .set = sets == NULL ? NULL : sets->list};
     struct becalm_diags *diags = calloc(1, sizeof *diags); /* too large for a stack */
     if (diags == NULL) {
         return cli_fail(command, "out of memory");

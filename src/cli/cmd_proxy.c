@@ -6,6 +6,7 @@
 #include "gateway/gateway.h"
 #include "gateway/notify.h"
 #include "policy/file.h"
+#include "policy/parts.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -55,10 +56,10 @@ static void take_changes(int fd)
 /* The policy's file. It is watched from before it is loaded, so that no change falls in between. */
 struct watched {
     const char *path;
-    int fd; /* its directory's changes, and those of the directories of certificates */
+    int fd; /* its directory's changes, and those of the directories of files that it names */
     char *text;
     size_t length;
-    uint64_t certificates; /* a sum of what their files say */
+    uint64_t named; /* a sum of what the files say that it names: certificates, and its parts */
 };
 
 static void watched_open(struct watched *file, const char *path)
@@ -85,30 +86,49 @@ static void sum_bytes(uint64_t *sum, const char *bytes, size_t length)
     }
 }
 
-static void sum_file(const struct becalm_file *named, void *data)
+static bool sum_path(const char *path, void *data)
 {
     struct watched *file = data;
     size_t length = 0;
     const char *why;
-    if (named->path == NULL) {
-        return;
-    }
-    watch_directory(file->fd, named->path);
-    char *text = file_read_regular(named->path, &length, &why);
-    sum_bytes(&file->certificates, text == NULL ? "" : text, length);
-    sum_bytes(&file->certificates, "", 1); /* where one ends, the next begins */
+    watch_directory(file->fd, path);
+    char *text = file_read_regular(path, &length, &why);
+    sum_bytes(&file->named, text == NULL ? "" : text, length);
+    sum_bytes(&file->named, "", 1); /* where one ends, the next begins */
     free(text);
+    return true;
 }
 
-/* Looks at the files of the certificates in force, and watches where they are. True: they say something new. */
-static bool certificates_changed(struct watched *file, struct gateway *gateway)
+static void sum_file(const struct becalm_file *named, void *data)
 {
-    uint64_t before = file->certificates;
+    if (named->path != NULL) {
+        (void)sum_path(named->path, data);
+    }
+}
+
+/* A file, or a folder, whose files may become more or fewer. */
+static void sum_part(struct watched *file, const char *part)
+{
+    char inside[4096];
+    if ((size_t)snprintf(inside, sizeof inside, "%s/.", part) < sizeof inside) {
+        watch_directory(file->fd, inside);
+    }
+    (void)parts_files(part, sum_path, file);
+    sum_bytes(&file->named, part, strlen(part) + 1);
+}
+
+/* Looks at the files that the policy in force names, and watches where they are. True: they say something new. */
+static bool named_changed(struct watched *file, struct gateway *gateway)
+{
+    uint64_t before = file->named;
     struct snapshot *snapshot = gateway_snapshot(gateway);
-    file->certificates = UINT64_C(14695981039346656037);
+    file->named = UINT64_C(14695981039346656037);
     tls_set_files(snapshot->config, sum_file, file);
+    for (const char *const *part = becalm_config_parts(snapshot->config); *part != NULL; part++) {
+        sum_part(file, *part);
+    }
     snapshot_drop(snapshot);
-    return file->certificates != before;
+    return file->named != before;
 }
 
 /* A directory has other files too: only a policy that reads differently is worth a reload. */
@@ -165,14 +185,14 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
         }
         if ((fds[3].revents & POLLIN) != 0) {
             tell_reload(gateway, &waited_for);
-            if (certificates_changed(file, gateway)) { /* the policy names others, or they changed meanwhile */
+            if (named_changed(file, gateway)) { /* the policy names others, or they changed meanwhile */
                 gateway_order_reload(gateway);
             }
         }
         if (settling && count == 0) {
             settling = false;
             take_changes(file->fd);
-            bool renewed = certificates_changed(file, gateway);
+            bool renewed = named_changed(file, gateway);
             if (changed(file) || renewed) {
                 gateway_order_reload(gateway);
             }
@@ -191,7 +211,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
         if (signal.ssi_signo == SIGHUP) {
             notify_reloading();
             changed(file);
-            certificates_changed(file, gateway);
+            named_changed(file, gateway);
             waited_for = gateway_order_reload(gateway);
         } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
             notify("STOPPING=1");
@@ -255,9 +275,10 @@ static int run(const struct cli_command *command, const struct cli_args *args)
         .allow_unknown = cli_has(command, args, "allow-unknown"),
         .set = cli_values(command, args, "set"),
     };
-    if (args->word_count != 1) {
-        return cli_usage(command, args->word_count == 0 ? "which policy?" : "one policy at a time");
+    if (args->word_count == 0) {
+        return cli_usage(command, "which policy?");
     }
+    load.parts = args->words + 1;
     confine(cli_has(command, args, "dumpable"));
     struct becalm_diags *diags = calloc(1, sizeof *diags);
     if (diags == NULL) {
@@ -292,7 +313,7 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     if (signals < 0 || gateway_start(gateway) != 0) {
         rc = cli_fail(command, "can't start: %s", strerror(errno));
     } else {
-        certificates_changed(&file, gateway);
+        named_changed(&file, gateway);
         notify("READY=1");
         serve(gateway, &file, signals);
         gateway_wait(gateway);
@@ -314,13 +335,15 @@ static const struct cli_option options[] = {
 const struct cli_command cmd_proxy = {
     .name = "proxy",
     .summary = "run the gateway",
-    .usage = "proxy [options] POLICY",
+    .usage = "proxy [options] POLICY [PART...]",
     .purpose = "Runs the gateway or sidecar that the policy describes: listens, routes,\n"
                "balances, and applies budgets, breakers, limits and deadlines to every call.\n"
-               "HUP or a changed file reloads the policy; a bad one keeps the one before.\n"
+               "Each PART is a file, or a folder of files, with more services. HUP or a changed\n"
+               "file reloads the policy; a bad one keeps the one before.\n"
                "TERM or INT drains: what is in flight is finished; a second one ends at once.",
     .options = options,
     .examples = "  becalm proxy becalm.yaml\n"
+                "  becalm proxy base.yaml conf.d/\n"
                 "  becalm proxy --set role=sidecar --set listen=127.0.0.1:8081 becalm.yaml\n",
     .complete = CLI_FILE,
     .run = run,

@@ -475,6 +475,16 @@ static void version_property(struct json *json)
     json_object_end(json);
 }
 
+static void include_property(struct json *json)
+{
+    json_object(json, "include");
+    json_text(json, "description", "files, and folders of files, with more services");
+    json_array(json, "anyOf");
+    list(json, &(struct schema_key){.type = TYPE_LIST}, 0);
+    json_array_end(json);
+    json_object_end(json);
+}
+
 static void lint_property(struct json *json)
 {
     json_object(json, "lint");
@@ -508,6 +518,7 @@ static void schema_print(const struct becalm_rules *defaults)
     json_boolean(&json, "additionalProperties", false);
     json_object(&json, "properties");
     version_property(&json);
+    include_property(&json);
     properties(&json, &schema_settings, "", NULL);
     reference(&json, "defaults", "defaults");
     named(&json, "services", "the services, by name", "service");

@@ -83,7 +83,7 @@ static void services_warn(const struct sim *s, const struct choice *choice, cons
 
 static int choice_from_file(struct sim *s, struct choice *choice)
 {
-    const struct becalm_load_options options = {.shared_budgets = true, .set = s->policy_set};
+    const struct becalm_load_options options = {.shared_budgets = true, .substitute = true, .set = s->policy_set};
     struct becalm_config *config = NULL;
     int rc = diags_tell(s, becalm_config_load(&config, choice->name, &options, s->diags));
     if (rc == 0) {

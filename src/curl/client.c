@@ -191,7 +191,7 @@ static struct becalm_client *client_of(struct becalm_config *config, const struc
 }
 
 static const char *const as_caller[] = {AS_CALLER, NULL};
-static const struct becalm_load_options load_options = {.set = as_caller};
+static const struct becalm_load_options load_options = {.substitute = true, .set = as_caller};
 
 /* Who gives no place for what is wrong should still be able to find out. */
 static void diags_print(const struct becalm_diags *diags)

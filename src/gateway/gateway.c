@@ -110,8 +110,10 @@ static int load_text(const struct gateway *gateway, struct becalm_config **confi
 {
     struct becalm_load_options options = {
         .shared_budgets = true,
+        .substitute = true,
         .allow_unknown = gateway->allow_unknown,
         .set = (const char *const *)gateway->set,
+        .parts = (const char *const *)gateway->parts,
     };
     if (gateway->text != NULL) {
         return becalm_config_parse(config, gateway->path, gateway->text, strlen(gateway->text), &options, diags);
@@ -305,6 +307,14 @@ static char **copy_list(const char *const *list)
     return copy;
 }
 
+static void free_list(char **list)
+{
+    for (char **item = list; item != NULL && *item != NULL; item++) {
+        free(*item);
+    }
+    free(list);
+}
+
 static int set_up(struct gateway *gateway, struct becalm_diags *diags)
 {
     struct becalm_config *config = NULL;
@@ -382,6 +392,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     tally_init(&gateway->host_tunnels);
     gateway->path = strdup(options->path);
     gateway->set = copy_list(options->load == NULL ? NULL : options->load->set);
+    gateway->parts = copy_list(options->load == NULL ? NULL : options->load->parts);
     gateway->allow_unknown = options->load != NULL && options->load->allow_unknown;
     gateway->log_fd = options->log_fd;
     gateway->access_fd = options->access_fd;
@@ -389,8 +400,8 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     gateway->handed_fd = malloc((options->handed.count + 1) * sizeof *gateway->handed_fd);
     gateway->started_wall = gateway->reload.wall = gateway->reload.good_wall = wall_now();
     gateway->reload.successful = true;
-    bool copied = gateway->path != NULL && gateway->set != NULL && gateway->handed_fd != NULL &&
-                  (options->text == NULL) == (gateway->text == NULL);
+    bool copied = gateway->path != NULL && gateway->set != NULL && gateway->parts != NULL &&
+                  gateway->handed_fd != NULL && (options->text == NULL) == (gateway->text == NULL);
     int rc = copied ? 0 : BECALM_ENOMEM;
     if (rc == 0) {
         for (uint32_t i = 0; i < options->handed.count; i++) {
@@ -447,10 +458,8 @@ void gateway_free(struct gateway *gateway)
     tls_tickets_drop(gateway->tickets);
     store_free(gateway->store);
     log_free(gateway->log);
-    for (char **set = gateway->set; set != NULL && *set != NULL; set++) {
-        free(*set);
-    }
-    free(gateway->set);
+    free_list(gateway->set);
+    free_list(gateway->parts);
     free(gateway->handed_fd);
     free(gateway->text);
     free(gateway->path);

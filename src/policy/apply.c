@@ -41,7 +41,9 @@ struct setting {
 
 static void wrong(const struct setting *s, const char *should)
 {
-    const char *text = s->node->kind == YAML_SCALAR ? s->node->text : s->node->kind == YAML_MAPPING ? "{...}" : "[...]";
+    const char *text = s->node->kind == YAML_SCALAR    ? yaml_shown(s->node)
+                       : s->node->kind == YAML_MAPPING ? "{...}"
+                                                       : "[...]";
     loader_error(s->l, s->node->line, s->node->column, "wrong-type", "%s: \"%.64s\" is not %s", s->key->name, text,
                  should);
 }
@@ -77,12 +79,12 @@ static bool in_range(const struct setting *s, uint64_t value)
     explain_number(s->key, below ? s->key->min : s->key->max, bound, sizeof bound);
     if (value == 0 && s->key->word != NULL) { /* in other products 0 switches it off */
         loader_error(s->l, s->node->line, s->node->column, "out-of-range",
-                     "%s: %.64s is below %s, the least allowed; %s write %s: %s", s->key->name, s->node->text, bound,
-                     word_purpose(s->key->word), s->key->name, s->key->word);
+                     "%s: %.64s is below %s, the least allowed; %s write %s: %s", s->key->name, yaml_shown(s->node),
+                     bound, word_purpose(s->key->word), s->key->name, s->key->word);
         return false;
     }
     loader_error(s->l, s->node->line, s->node->column, "out-of-range", "%s: %.64s is %s %s, the %s allowed",
-                 s->key->name, s->node->text, below ? "below" : "above", bound, below ? "least" : "most");
+                 s->key->name, yaml_shown(s->node), below ? "below" : "above", bound, below ? "least" : "most");
     return false;
 }
 
@@ -116,8 +118,8 @@ static const char *number_example(const struct schema_key *key)
 static void not_a_number(const struct setting *s)
 {
     char should[128];
-    if (s->node->kind == YAML_SCALAR && strstr(s->node->text, "${") != NULL) {
-        wrong(s, "a value; nothing is substituted in a policy, write what it should be, or use --set");
+    if (s->node->kind == YAML_SCALAR && s->node->written == NULL && strstr(s->node->text, "${") != NULL) {
+        wrong(s, "a value; nothing is substituted here, write what it should be, or use --set");
         return;
     }
     (void)snprintf(should, sizeof should, "%s%s%s", number_example(s->key),
@@ -383,7 +385,7 @@ static bool retry_on_item(const struct setting *s, const struct yaml_node *item,
     while (count < 64 && (names[count] = becalm_retry_on_name((unsigned)count)) != NULL) {
         count++;
     }
-    const char *text = item->kind == YAML_SCALAR ? item->text : "[...]";
+    const char *text = item->kind == YAML_SCALAR ? yaml_shown(item) : "[...]";
     const char *near = item->kind == YAML_SCALAR ? value_nearest(item->text, names, count) : NULL;
     loader_error(s->l, item->line, item->column, "wrong-type",
                  "%s: \"%.64s\" is neither a condition, a gRPC code nor a status%s%s%s", s->key->name, text,

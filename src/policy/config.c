@@ -12,6 +12,8 @@
 #include "file.h"
 #include "listen.h"
 #include "match.h"
+#include "parts.h"
+#include "substitute.h"
 #include "value.h"
 
 struct arena_block {
@@ -339,6 +341,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
                          const struct yaml_node *value)
 {
     service->name = arena_text(l->arena, key->text);
+    service->file = l->name;
     service->line = key->line;
     service->column = key->column;
     service->instances = 1;
@@ -386,12 +389,13 @@ static bool services_load(struct loader *l, const struct yaml_node *node)
         return loader_no_memory(l);
     }
     config->service_count = node->count;
-    for (uint32_t i = 0; i < node->count; i++) {
-        if (!service_load(l, &config->services[i], node->key[i], node->item[i])) {
-            return false;
-        }
+    bool fine = true;
+    for (uint32_t i = 0; i < node->count && fine; i++) {
+        l->name = node->key[i]->file == NULL ? config->name : node->key[i]->file;
+        fine = service_load(l, &config->services[i], node->key[i], node->item[i]);
     }
-    return true;
+    l->name = config->name;
+    return fine;
 }
 
 /* lint: {ignore: {RULE: "the reason why"}} */
@@ -491,7 +495,7 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
 {
     struct becalm_config *config = l->config;
     struct space settings[] = {{&schema_settings, &config->settings, NULL}};
-    static const char *const beside[] = {"version", "defaults", "services", "lint", NULL};
+    static const char *const beside[] = {"version", "include", "defaults", "services", "lint", NULL};
     struct place top = {.spaces = settings,
                         .space_count = 1,
                         .level = BECALM_FROM_DEFAULTS,
@@ -566,6 +570,8 @@ int becalm_config_parse(struct becalm_config **config, const char *name, const c
     int rc = BECALM_EPARSE;
     struct yaml_tree *outer = NULL;
     struct yaml_tree *tree = NULL;
+    struct parts parts = {.trees = NULL};
+    static const char *const nothing[] = {NULL};
     struct becalm_config *made = calloc(1, sizeof *made);
     *config = NULL;
     if (made == NULL || (made->name = arena_text(&made->arena, name)) == NULL) {
@@ -580,6 +586,12 @@ int becalm_config_parse(struct becalm_config **config, const char *name, const c
     if (tree == NULL) {
         goto out;
     }
+    if ((options != NULL && options->substitute && !substitute_tree(tree, &made->arena, diags)) ||
+        !parts_merge(&parts, tree, &made->arena, options, diags)) {
+        rc = BECALM_ENOMEM;
+        goto out;
+    }
+    made->parts = parts.paths == NULL ? nothing : parts.paths;
     for (const char *const *set = options == NULL ? NULL : options->set; set != NULL && *set != NULL; set++) {
         (void)set_apply(tree, &made->arena, *set, diags);
     }
@@ -590,6 +602,7 @@ int becalm_config_parse(struct becalm_config **config, const char *name, const c
     }
 out:
     diags_sort(diags);
+    parts_free(&parts);
     if (tree != outer) {
         yaml_free(tree);
     }
@@ -624,6 +637,17 @@ void becalm_config_free(struct becalm_config *config)
 const char *becalm_config_name(const struct becalm_config *config)
 {
     return config->name;
+}
+
+const char *const *becalm_config_parts(const struct becalm_config *config)
+{
+    return config->parts;
+}
+
+const char *becalm_service_file(const struct becalm_config *config, const struct becalm_service *service,
+                                struct becalm_origin origin)
+{
+    return service == NULL || origin.level == BECALM_FROM_DEFAULTS ? config->name : service->file;
 }
 
 const struct becalm_settings *becalm_config_settings(const struct becalm_config *config)

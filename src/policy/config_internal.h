@@ -26,6 +26,7 @@ void arena_free(struct arena *);
 struct becalm_config {
     struct arena arena;
     char *name;
+    const char *const *parts;
     struct becalm_settings settings;
     struct becalm_rules defaults;
     struct becalm_service *services;

@@ -228,7 +228,7 @@ struct lint_finding *lint_find(struct lint *l, const struct lint_target *target,
 {
     struct becalm_origin origin = origin_of(target->rules, keys);
     who_is(l, target, origin.level);
-    const char *file = becalm_config_name(target->config);
+    const char *file = becalm_service_file(target->config, target->service, origin);
     if (origin.level == BECALM_FROM_BUILT_IN) {
         origin = origin_of_name(target);
     } else if (origin.level == BECALM_FROM_SET) {

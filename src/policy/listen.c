@@ -11,13 +11,14 @@ static bool address_is_fine(struct loader *l, const char *key, const struct yaml
 {
     if (!value_address(address)) {
         loader_error(l, node->line, node->column, "wrong-type",
-                     "%s: \"%.64s\" is not an address; write host:port, [ipv6]:port or unix:/path", key, address);
+                     "%s: \"%.64s\" is not an address; write host:port, [ipv6]:port or unix:/path", key,
+                     yaml_shown(node));
         return false;
     }
     if (value_address_is_name(address)) {
         loader_error(l, node->line, node->column, "wrong-type",
                      "%s: %.64s is a name; write an address to listen on, like 127.0.0.1:8080 or unix:/path", key,
-                     address);
+                     yaml_shown(node));
         return false;
     }
     return true;
@@ -184,7 +185,7 @@ bool listen_load_protocols(struct loader *l, struct becalm_listener *listener, c
             listener->h2 = true;
         } else {
             loader_error(l, item->line, item->column, "wrong-type",
-                         "protocols: \"%.64s\" is not known here; write h1 or h2", scalar ? item->text : "{...}");
+                         "protocols: \"%.64s\" is not known here; write h1 or h2", scalar ? yaml_shown(item) : "{...}");
             fine = false;
         }
     }

@@ -920,6 +920,11 @@ const struct yaml_node *yaml_get(const struct yaml_node *mapping, const char *ke
     return NULL;
 }
 
+const char *yaml_shown(const struct yaml_node *scalar)
+{
+    return scalar->written != NULL ? scalar->written : scalar->text;
+}
+
 bool yaml_is(const struct yaml_node *scalar, const char *text)
 {
     return scalar != NULL && scalar->kind == YAML_SCALAR && strcmp(scalar->text, text) == 0;

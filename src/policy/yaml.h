@@ -26,7 +26,10 @@ struct yaml_node {
     bool literal;     /* SCALAR: a | block */
     const char *text; /* SCALAR: zero-terminated */
     size_t length;
-    uint32_t count;                /* SEQUENCE: items; MAPPING: pairs */
+    const char
+        *written;     /* SCALAR: with ${NAME}, as the file has it: messages show this one; NULL: nothing was put in */
+    const char *file; /* a key of a service that another file brings: that one; NULL: the tree's own */
+    uint32_t count;   /* SEQUENCE: items; MAPPING: pairs */
     struct yaml_node *const *key;  /* MAPPING: scalars, each once */
     struct yaml_node *const *item; /* SEQUENCE: items; MAPPING: values */
 };
@@ -65,6 +68,7 @@ struct yaml_node *yaml_tree_sequence(struct yaml_tree *, uint32_t line, uint32_t
 
 /* The value of a key of a mapping, or NULL. */
 const struct yaml_node *yaml_get(const struct yaml_node *mapping, const char *key);
+const char *yaml_shown(const struct yaml_node *scalar); /* its text, for a message: nothing that stands for ${NAME} */
 bool yaml_is(const struct yaml_node *scalar, const char *text);
 bool yaml_is_null(const struct yaml_node *node); /* also of NULL */
 

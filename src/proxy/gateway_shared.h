@@ -41,8 +41,9 @@ struct gateway {
     size_t via_length;
     struct peer_key peer_key;
     char *path;
-    char *text; /* NULL: the policy is in the file */
-    char **set; /* overrides; ends with NULL */
+    char *text;   /* NULL: the policy is in the file */
+    char **set;   /* overrides; ends with NULL */
+    char **parts; /* files and folders with more services; ends with NULL */
     bool allow_unknown;
     int log_fd;
     int access_fd;

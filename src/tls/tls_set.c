@@ -86,12 +86,14 @@ int tls_set_make(struct tls_set **made, const struct tls_set_plan *whole, struct
     for (uint32_t i = 0; set != NULL && i < set->service_count; i++) {
         const struct becalm_service *service = becalm_config_service(config, i);
         if (service->tls.enabled) {
+            plan.policy = service->file;
             plan.before = before == NULL ? NULL : before_of(before->service, before->service_count, i);
             set->service[i] = shared(set, i, tls_context_client(&plan, service));
             fine = set->service[i] != NULL && fine;
         }
     }
     if (set != NULL && settings->admin != NULL && settings->admin_tls.tls) {
+        plan.policy = becalm_config_name(config);
         plan.before = before == NULL ? NULL : before->admin;
         set->admin = tls_context_server(&plan, &settings->admin_tls);
         fine = set->admin != NULL && fine;

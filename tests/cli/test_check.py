@@ -789,7 +789,7 @@ def test_check__the_path_of_a_diamond_is_the_one_of_its_figure(check):
         ("workers: 0\n", "for the default write workers: auto"),
         ("defaults: {breaker: {slowCallRateThreshold: 0%}}\n",
          "to switch it off write breaker.slowCallRateThreshold: off"),
-        ("defaults: {deadline: '${D}'}\n", "nothing is substituted in a policy"),
+        ("defaults: {deadline: '${BECALM_NOBODY_SET_THIS}'}\n", "BECALM_NOBODY_SET_THIS is not in the environment"),
     ],
 )
 def test_check__a_slip_is_told_with_what_would_be_right(check, text, said):

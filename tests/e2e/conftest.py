@@ -93,10 +93,11 @@ class Gateway:
         dumpable=None,
         protocols=None,
         tls=None,
+        parts=(),
     ):
         """listen, admin: on which IP address, with a port of its own; None: as the policy says. handed: listening
         sockets that it gets by LISTEN_FDS. dumpable: None says that a test which is not root may look at it. tls: what stands behind
-        `tls:` of its listener."""
+        `tls:` of its listener. parts: more files and folders of its policy."""
         self.folder = folder
         self.path = folder / "becalm.yaml"
         self.path.write_text(policy)
@@ -109,6 +110,7 @@ class Gateway:
         self.admin_ip = admin
         self.listen_ip = listen
         self.tls = tls
+        self.parts = list(map(str, parts))
         self.handed = [each.fileno() for each in handed]
         if handed:
             self.wrapper += [sys.executable, "-c", HAND_OVER, ",".join(map(str, self.handed))]
@@ -139,7 +141,7 @@ class Gateway:
             manager.bind("")  # the kernel chooses a name
             manager.settimeout(0.05)
             self.process = subprocess.Popen(
-                [*command, str(self.path)],
+                [*command, str(self.path), *self.parts],
                 stdin=subprocess.DEVNULL,
                 stdout=self.out,
                 stderr=self.err,
