@@ -907,6 +907,19 @@ struct yaml_node *yaml_tree_sequence(struct yaml_tree *yaml, uint32_t line, uint
     return &node->yaml;
 }
 
+struct yaml_node *yaml_tree_mapping(struct yaml_tree *yaml, uint32_t line, uint32_t column,
+                                    struct yaml_node *const *keys, struct yaml_node *const *items, uint32_t count)
+{
+    struct yaml_node *node = yaml_tree_sequence(yaml, line, column, items, count);
+    struct yaml_node *names = node == NULL ? NULL : yaml_tree_sequence(yaml, line, column, keys, count);
+    if (names == NULL) {
+        return NULL;
+    }
+    node->kind = YAML_MAPPING;
+    node->key = names->item;
+    return node;
+}
+
 const struct yaml_node *yaml_get(const struct yaml_node *mapping, const char *key)
 {
     if (mapping == NULL || mapping->kind != YAML_MAPPING) {

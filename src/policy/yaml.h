@@ -65,6 +65,8 @@ struct yaml_tree *yaml_tree_new(const char *name);
 struct yaml_node *yaml_tree_scalar(struct yaml_tree *, uint32_t line, uint32_t column, const char *text, size_t length);
 struct yaml_node *yaml_tree_sequence(struct yaml_tree *, uint32_t line, uint32_t column, struct yaml_node *const *items,
                                      uint32_t count);
+struct yaml_node *yaml_tree_mapping(struct yaml_tree *, uint32_t line, uint32_t column, struct yaml_node *const *keys,
+                                    struct yaml_node *const *items, uint32_t count);
 
 /* The value of a key of a mapping, or NULL. */
 const struct yaml_node *yaml_get(const struct yaml_node *mapping, const char *key);

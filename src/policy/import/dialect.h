@@ -30,8 +30,9 @@ struct unwritten {
     const char *remark;
 };
 
-/* Which of the routes that fit a request is taken: the most specific one, as in Becalm, or the first of its host. */
-enum route_order { ORDER_SPECIFIC, ORDER_FIRST };
+/* Which of the routes that fit a request is taken: the most specific one, as in Becalm, the first of its host, or the
+ * first of all, whatever its host. */
+enum route_order { ORDER_SPECIFIC, ORDER_FIRST, ORDER_FIRST_OF_ALL };
 
 struct dialect {
     const char *word;    /* on the command line: "istio" */
@@ -50,9 +51,12 @@ struct dialect {
     bool (*is_text)(const char *text, size_t length);
     struct yaml_tree *(*parse)(const char *name, const char *text, size_t length, struct becalm_diags *);
     bool yaml; /* it may be YAML as well: parse() is only for what is_text() says */
+
+    bool beside; /* it reads its part also of an object that is another dialect's */
 };
 
 extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api, dialect_nginx,
-    dialect_haproxy, dialect_ingress_nginx, dialect_resilience4j, dialect_linkerd;
+    dialect_haproxy, dialect_ingress_nginx, dialect_resilience4j, dialect_linkerd, dialect_kong, dialect_traefik,
+    dialect_consul, dialect_dapr, dialect_aws, dialect_spring_gateway;
 
 #endif

@@ -11,9 +11,10 @@
 #define DOCUMENTS_MAX 10000u
 
 /* In the order in which they are asked whether an object is theirs. */
-static const struct dialect *const dialects[] = {&dialect_istio,         &dialect_gateway_api,  &dialect_grpc,
-                                                 &dialect_envoy,         &dialect_haproxy,      &dialect_nginx,
-                                                 &dialect_ingress_nginx, &dialect_resilience4j, &dialect_linkerd};
+static const struct dialect *const dialects[] = {
+    &dialect_istio,   &dialect_gateway_api,   &dialect_grpc,         &dialect_envoy,   &dialect_haproxy,
+    &dialect_nginx,   &dialect_ingress_nginx, &dialect_resilience4j, &dialect_linkerd, &dialect_kong,
+    &dialect_traefik, &dialect_consul,        &dialect_dapr,         &dialect_aws,     &dialect_spring_gateway};
 
 #define DIALECTS (sizeof dialects / sizeof *dialects)
 
@@ -301,9 +302,7 @@ static const struct dialect *dialect_of(const struct import *import, const struc
     return object->kind[0] == '\0' ? import->dialect : NULL;
 }
 
-/* `dialect` is NULL if it must be found. */
-static void pile_add(struct import *import, struct source *s, struct pile *pile, const struct yaml_node *node,
-                     const struct dialect *dialect)
+static void pile_push(struct source *s, struct pile *pile, const struct object *object, const struct dialect *dialect)
 {
     if (pile->count == pile->space) { /* the arena keeps the old ones as well: twice the memory at most */
         uint32_t space = pile->space == 0 ? 64 : pile->space * 2;
@@ -318,9 +317,22 @@ static void pile_add(struct import *import, struct source *s, struct pile *pile,
         }
         *pile = (struct pile){objects, owners, pile->count, space};
     }
-    struct object *object = &pile->object[pile->count];
-    *object = (struct object){s->file, node, scalar_of(node, "kind"), group_of(s, node)};
-    pile->dialect[pile->count++] = dialect != NULL ? dialect : dialect_of(import, object);
+    pile->object[pile->count] = *object;
+    pile->dialect[pile->count++] = dialect;
+}
+
+/* `dialect` is NULL if it must be found. */
+static void pile_add(struct import *import, struct source *s, struct pile *pile, const struct yaml_node *node,
+                     const struct dialect *dialect)
+{
+    const struct object object = {s->file, node, scalar_of(node, "kind"), group_of(s, node)};
+    const struct dialect *owner = dialect != NULL ? dialect : dialect_of(import, &object);
+    pile_push(s, pile, &object, owner);
+    for (size_t i = 0; i < DIALECTS; i++) {
+        if (dialects[i]->beside && dialects[i] != owner && dialects[i]->recognises(&object)) {
+            pile_push(s, pile, &object, dialects[i]);
+        }
+    }
 }
 
 static void node_pile(struct import *import, struct source *s, struct pile *pile, const struct yaml_node *node,

@@ -81,6 +81,7 @@ struct route {
     struct place *first;
     struct place *last;
     bool written; /* it has its endpoint */
+    bool unsaid;  /* it has a host that can't be said */
 };
 
 struct route *route_add(struct source *s, struct emit_target *service, const char *name, const struct from *from)
@@ -107,6 +108,7 @@ void route_add_host(struct source *s, struct route *route, const char *host, con
     }
     const struct from named = {from->node, emit_text(s->emit, "%s \"%s\"", from->path, host), NULL};
     if (!value_match_host(host)) {
+        route->unsaid = true;
         source_no_equal(s, route->service, &named, "a host is matched whole, or by what stands behind *.");
     } else {
         source_list_add(&route->hosts, host);
@@ -220,6 +222,9 @@ static void place_rows(struct source *s, struct rows *rows, struct route *route,
                             (unsigned)place->from.node->line));
         return;
     }
+    if (match.host == NULL && route->hosts.first == NULL && route->unsaid) {
+        return; /* without its host it would take everybody's requests */
+    }
     if (match.host != NULL || route->hosts.first == NULL) {
         row_add(s, rows, route, &match, &place->from);
         return;
@@ -321,16 +326,30 @@ static void later_settle(struct source *s, struct rows *rows, size_t first, size
     }
 }
 
-/* Where the first route of a host is taken that fits. */
+/* Is the first of two routes taken, where a request fits both? */
+static bool first_wins(const struct row *a, const struct row *b)
+{
+    if (a->dead || a->route->dialect != b->route->dialect) {
+        return false;
+    }
+    switch (a->route->dialect->order) {
+    case ORDER_SPECIFIC:
+        return false;
+    case ORDER_FIRST:
+        return same_host(&a->match, &b->match);
+    case ORDER_FIRST_OF_ALL:
+        return true;
+    }
+    BECALM_UNREACHABLE();
+}
+
+/* Where the first route is taken that fits. */
 static void rows_settle(struct source *s, struct rows *rows)
 {
     size_t count = rows->count > ROWS_COMPARED ? 0 : rows->count;
     for (size_t later = 0; later < count; later++) {
         for (size_t first = 0; first < later && !rows->at[later].dead; first++) {
-            const struct row *a = &rows->at[first];
-            const struct row *b = &rows->at[later];
-            if (!a->dead && a->route->dialect == b->route->dialect && a->route->dialect->order == ORDER_FIRST &&
-                same_host(&a->match, &b->match)) {
+            if (first_wins(&rows->at[first], &rows->at[later])) {
                 later_settle(s, rows, first, later);
             }
         }

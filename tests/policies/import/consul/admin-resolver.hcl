@@ -1,0 +1,5 @@
+Kind = "service-resolver"
+Name = "admin"
+Redirect {
+  Service = "backoffice"
+}

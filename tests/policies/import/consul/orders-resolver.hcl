@@ -1,0 +1,4 @@
+Kind           = "service-resolver"
+Name           = "orders"
+ConnectTimeout = "1s"
+RequestTimeout = "20s"
