@@ -12,7 +12,7 @@ NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
 check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
 
-.PHONY: help run test quick soak bench picture install clean format
+.PHONY: help run test quick soak bench picture install dist deb rpm image clean format
 
 help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -37,7 +37,7 @@ quick: ## build and test with gcc alone
 	$(call check,dev)
 
 soak: ## run the tests with their full counts, plainly and under asan; fuzz for ten minutes
-	tools/setup build test bench
+	tools/setup build test bench package
 	$(call build,soak) && $(NOASLR) ctest --preset soak -j $(JOBS)
 	$(call build,soak-asan) && $(NOASLR) ctest --preset soak-asan -j $(JOBS) -R '^e2e/'
 	cmake --preset fuzz -DBECALM_FUZZ_SECONDS=600 && cmake --build --preset fuzz -j $(JOBS) && $(NOASLR) ctest --preset fuzz -j $(JOBS)
@@ -64,6 +64,34 @@ install: ## install the command, headers and libraries (PREFIX=/usr/local, DESTD
 	cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	cmake --build --preset release -j $(JOBS)
 	cmake --install build/release
+
+VERSION := $(shell sed -n 's/.*BECALM_VERSION *"\(.*\)".*/\1/p' include/becalm/version.h)
+DIST := $(CURDIR)/build/dist
+package = tools/setup build package && $(call build,release) && mkdir -p $(DIST)
+sums = cd $(DIST) && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS && echo "in build/dist:" && cat SHA256SUMS
+
+dist: ## write the sources, a bill of materials and checksums to build/dist
+	$(package)
+	git archive --format=tar.gz --prefix=becalm-$(VERSION)/ -o $(DIST)/becalm-$(VERSION).tar.gz HEAD
+	tools/sbom build/release/becalm >$(DIST)/becalm-$(VERSION).cdx.json
+	$(sums)
+
+deb: ## write packages for Debian and Ubuntu to build/dist
+	$(package)
+	cd build/release && cpack -G DEB -B package-deb && cp package-deb/*.deb $(DIST)
+	$(sums)
+
+rpm: ## write packages for Fedora and its kin to build/dist
+	$(package)
+	cd build/release && cpack -G RPM -B package-rpm && cp package-rpm/*.rpm $(DIST)
+	$(sums)
+
+image: ## build the image becalm:VERSION with buildah, and write it to build/dist
+	$(package)
+	rm -rf build/image && tools/image-root build/release/becalm build/image/root
+	buildah build -q -t becalm:$(VERSION) -f Containerfile build/image
+	rm -f $(DIST)/becalm-$(VERSION).oci.tar && buildah push -q becalm:$(VERSION) oci-archive:$(DIST)/becalm-$(VERSION).oci.tar:becalm:$(VERSION)
+	$(sums)
 
 clean: ## remove everything built
 	rm -rf build

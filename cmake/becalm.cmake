@@ -77,10 +77,10 @@ function(becalm_command name)
     add_executable(${name} ${arg_MAIN})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(${name} PRIVATE ${arg_MODULE})
-    install(TARGETS ${name})
+    install(TARGETS ${name} COMPONENT command)
     foreach(page IN LISTS arg_MAN)
         string(REGEX REPLACE ".*\\." "" section ${page})
-        install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+        install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT command)
     endforeach()
     if(BECALM_SANITIZE)
         return() # a sanitized program may want a special environment to run, and is not installed
@@ -97,10 +97,10 @@ function(becalm_command name)
     add_custom_target(${name}_completion ALL
                       DEPENDS ${folder}/${name}.bash ${folder}/${name}.zsh ${folder}/${name}.fish ${schema})
     set(share ${CMAKE_INSTALL_DATADIR})
-    install(FILES ${folder}/${name}.bash DESTINATION ${share}/bash-completion/completions RENAME ${name})
-    install(FILES ${folder}/${name}.zsh DESTINATION ${share}/zsh/site-functions RENAME _${name})
-    install(FILES ${folder}/${name}.fish DESTINATION ${share}/fish/vendor_completions.d)
-    install(FILES ${schema} DESTINATION ${share}/${name})
+    install(FILES ${folder}/${name}.bash DESTINATION ${share}/bash-completion/completions RENAME ${name} COMPONENT command)
+    install(FILES ${folder}/${name}.zsh DESTINATION ${share}/zsh/site-functions RENAME _${name} COMPONENT command)
+    install(FILES ${folder}/${name}.fish DESTINATION ${share}/fish/vendor_completions.d COMPONENT command)
+    install(FILES ${schema} DESTINATION ${share}/${name} COMPONENT command)
 endfunction()
 
 # becalm_programs(FOLDER [LIBS ...]): every FOLDER/*.c is a program of its own. Such folders are the only ones that are
@@ -267,13 +267,13 @@ function(becalm_library_pair target output)
     add_custom_command(TARGET ${target}_static POST_BUILD VERBATIM
                        COMMAND ${CMAKE_COMMAND} -DARCHIVE=$<TARGET_FILE:${target}_static> "-DMODULES=${archives};${hidden}"
                                -DNM=${CMAKE_NM} -DOBJCOPY=${CMAKE_OBJCOPY} -P ${PROJECT_SOURCE_DIR}/cmake/prefix_hidden.cmake)
-    install(TARGETS ${target}_shared ${target}_static EXPORT becalm)
+    install(TARGETS ${target}_shared ${target}_static EXPORT becalm COMPONENT library)
 
     set(pcdir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
     file(RELATIVE_PATH up_to_prefix /prefix/${pcdir} /prefix) # relative, so that an installed tree may be moved
     string(REGEX REPLACE "/$" "" up_to_prefix ${up_to_prefix})
     configure_file(${PROJECT_SOURCE_DIR}/cmake/lib${output}.pc.in lib${output}.pc @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/lib${output}.pc DESTINATION ${pcdir})
+    install(FILES ${PROJECT_BINARY_DIR}/lib${output}.pc DESTINATION ${pcdir} COMPONENT library)
 endfunction()
 
 # becalm_library(MODULE...): libbecalm.so and libbecalm.a from these modules, with headers, pkg-config and CMake files.
@@ -289,11 +289,11 @@ function(becalm_library)
                                   INSTALL_DESTINATION ${cmakedir})
     # There is no stable ABI before 1.0, so 0.2 does not stand in for 0.1.
     write_basic_package_version_file(BecalmConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/becalm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/becalm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
             FILES_MATCHING PATTERN "*.h")
-    install(EXPORT becalm NAMESPACE Becalm:: FILE BecalmTargets.cmake DESTINATION ${cmakedir})
+    install(EXPORT becalm NAMESPACE Becalm:: FILE BecalmTargets.cmake DESTINATION ${cmakedir} COMPONENT library)
     install(FILES ${PROJECT_BINARY_DIR}/BecalmConfig.cmake ${PROJECT_BINARY_DIR}/BecalmConfigVersion.cmake
-            DESTINATION ${cmakedir})
+            DESTINATION ${cmakedir} COMPONENT library)
 endfunction()
 
 # becalm_curl_library(MODULE... HIDDEN MODULE...): libbecalm-curl from these modules, around libbecalm. What it uses of the
@@ -310,5 +310,5 @@ function(becalm_curl_library)
     target_link_libraries(becalm_curl_shared PRIVATE Threads::Threads PUBLIC becalm_shared INTERFACE curl
                                              PRIVATE ${archives} PkgConfig::CURL)
     target_link_libraries(becalm_curl_static PUBLIC becalm_static Threads::Threads INTERFACE curl)
-    install(FILES ${arg_MAN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+    install(FILES ${arg_MAN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 COMPONENT library)
 endfunction()

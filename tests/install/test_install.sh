@@ -145,7 +145,9 @@ library_is_tidy() {
     shown "$libdir/libbecalm-curl.so" -D | grep -x becalm_curl_perform >/dev/null ||
         fail "libbecalm-curl.so has no becalm_curl_perform"
     [[ $(pkg-config --modversion libbecalm) == "$("$work/consumer")" ]] || fail "pkg-config has another version"
-    ! grep -rIl "$root" "$prefix" || fail "these files know the source tree"
+    # A unit needs the whole path of its program, which is below this tree here.
+    grep -q "^ExecStart=$work/first/bin/becalm proxy" "$prefix/lib/systemd/system/becalm.service" || fail "the unit starts another program"
+    ! grep -rIl --exclude=becalm.service "$root" "$prefix" || fail "these files know the source tree"
 }
 
 # The command runs from where it was put, and what shells and man(1) look for is in its place.

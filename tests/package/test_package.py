@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""What is shipped: packages that install, start and go without a trace, the root of the image, the bill of materials. With
+BECALM_SOAK=1 also in a Debian of their own, and the image as buildah makes it; that needs the network."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("BECALM", ROOT / "build/dev/becalm")).resolve()
+BUILD = PROGRAM.parent
+SOAK = os.environ.get("BECALM_SOAK") == "1"
+GUARD = 120  # seconds, against what never ends
+is_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its root")
+soak = pytest.mark.skipif(not SOAK, reason="BECALM_SOAK=1 runs it")
+
+
+def run(*command, **more):
+    done = subprocess.run(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600, **more
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def free_ports():
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], two.getsockname()[1]
+
+
+def starts(command, enter=None):
+    """The gateway that the command starts gets ready, and ends when it is told to."""
+    for _ in range(5):  # somebody else may have taken a port meanwhile
+        listen, admin = free_ports()
+        sets = ["--set", f"listen=127.0.0.1:{listen}", "--set", f"admin=127.0.0.1:{admin}", "--set", "drain.delay=0s"]
+        process = subprocess.Popen([*map(str, command), *sets], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=enter)
+        try:
+            until = time.monotonic() + GUARD
+            while process.poll() is None and time.monotonic() < until:
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/readyz", timeout=GUARD) as answer:
+                        if answer.status == 200:
+                            process.terminate()
+                            assert process.wait(GUARD) == 0
+                            return
+                except OSError:
+                    time.sleep(0.05)
+        finally:
+            if process.poll() is None:
+                process.kill()
+        said = process.communicate(timeout=GUARD)[0].decode()
+        if "in use" not in said:
+            raise AssertionError("does not get ready: " + said)
+    raise AssertionError("found no free port")
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """{"deb": path, "rpm": path} of the package of the command, made by cpack as make deb and make rpm make it."""
+    made = {}
+    for kind in ("DEB", "RPM"):
+        folder = tmp_path_factory.mktemp(kind.lower())
+        run("cpack", "-G", kind, "-B", folder, *([] if SOAK else ["-D", "CPACK_COMPONENTS_ALL=command"]), cwd=BUILD)
+        found = sorted(folder.glob(f"*.{kind.lower()}"), key=lambda path: "dev" in path.name)
+        assert len(found) == (2 if SOAK else 1), found
+        made[kind.lower()] = found[0]
+    return made
+
+
+EXPECTED = {
+    "/etc/becalm/becalm.yaml",
+    "/usr/bin/becalm",
+    "/usr/lib/systemd/system/becalm.service",
+    "/usr/lib/systemd/system/becalm.socket",
+    "/usr/share/bash-completion/completions/becalm",
+    "/usr/share/becalm/becalm.schema.json",
+    "/usr/share/becalm/grafana/becalm.json",
+    "/usr/share/becalm/policies/sidecar.yaml",
+    "/usr/share/becalm/prometheus/becalm.rules.yaml",
+    "/usr/share/fish/vendor_completions.d/becalm.fish",
+    "/usr/share/zsh/site-functions/_becalm",
+}
+
+
+def manuals(files):
+    return {path.split("/")[-1].removesuffix(".gz") for path in files if path.startswith("/usr/share/man/")}
+
+
+def works(root):
+    """What a package put below a root: the gateway starts with the policy that it brought, and the unit starts that."""
+    policy = root / "etc/becalm/becalm.yaml"
+    assert "no findings" in run(root / "usr/bin/becalm", "check", "--strict", policy)
+    starts([root / "usr/bin/becalm", "proxy", policy])
+    unit = (root / "usr/lib/systemd/system/becalm.service").read_text()
+    assert "\nExecStart=/usr/bin/becalm proxy --quiet /etc/becalm/becalm.yaml\n" in unit
+    schema = json.loads((root / "usr/share/becalm/becalm.schema.json").read_text())
+    assert schema == json.loads(run(root / "usr/bin/becalm", "schema"))
+
+
+def test_deb__is_installed_started_and_removed_without_a_trace(packages, tmp_path):
+    root = tmp_path / "root"
+    (root / "var/lib/dpkg").mkdir(parents=True)
+    (root / "var/lib/dpkg/status").write_text("")
+    dpkg = ["dpkg", f"--root={root}", "--force-not-root", "--force-script-chrootless", "--force-depends"]
+    path = {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+    run(*dpkg, "-i", packages["deb"], env={**os.environ, **path})
+    files = set(run("dpkg-query", f"--root={root}", "-L", "becalm").split())
+    assert EXPECTED <= files
+    pages = {page.name for page in (ROOT / "man").iterdir() if page.suffix != ".3"}
+    assert pages <= manuals(files)
+    works(root)
+    (root / "etc/becalm/becalm.yaml").write_text("listen: 127.0.0.1:1\n")
+    run(*dpkg, "--remove", "becalm", env={**os.environ, **path})
+    assert (root / "etc/becalm/becalm.yaml").read_text() == "listen: 127.0.0.1:1\n", "a removed package leaves what people wrote"
+    assert not (root / "usr/bin/becalm").exists()
+    run(*dpkg, "--purge", "becalm", env={**os.environ, **path})
+    left = [each for each in root.rglob("*") if each.is_file() and "var/lib/dpkg" not in str(each)]
+    assert left == []
+
+
+def test_deb__says_what_it_needs(packages):
+    fields = dict(line.strip().split(": ", 1) for line in run("dpkg-deb", "-f", packages["deb"]).splitlines() if ": " in line)
+    for library in ("libc6", "libssl3", "libyaml-0-2", "libnghttp2-14"):
+        assert re.search(rf"\b{library}\b", fields["Depends"]), fields["Depends"]
+    assert "libcurl4" in fields["Recommends"], "loaded only by who asks others"
+    assert fields["Version"] == re.search(r'BECALM_VERSION +"(.*)"', (ROOT / "include/becalm/version.h").read_text())[1]
+
+
+def test_rpm__is_unpacked_and_started(packages, tmp_path):
+    listed = set(run("rpm", "-qpl", packages["rpm"]).split())
+    assert EXPECTED <= listed
+    assert {page.name for page in (ROOT / "man").iterdir() if page.suffix != ".3"} <= manuals(listed)
+    assert run("rpm", "-qpc", packages["rpm"]).split() == ["/etc/becalm/becalm.yaml"]
+    assert "libssl.so.3" in run("rpm", "-qpR", packages["rpm"])
+    run("rpm2archive", packages["rpm"])
+    run("tar", "xzf", f"{packages['rpm']}.tgz", "-C", tmp_path)
+    works(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    root = tmp_path_factory.mktemp("image") / "root"
+    run(ROOT / "tools/image-root", PROGRAM, root)
+    return root
+
+
+def enter(root):
+    def change():
+        os.chroot(root)
+        os.chdir("/")
+        os.setgroups([])
+        os.setgid(65532)
+        os.setuid(65532)
+
+    return change
+
+
+@is_root
+def test_image__its_root_serves_as_its_user_with_nothing_else_in_it(image):
+    starts(["/usr/bin/becalm", "proxy", "/etc/becalm/becalm.yaml"], enter(image))
+    names = {path.name for path in image.rglob("*") if path.is_file()}
+    assert not names & {"sh", "bash", "busybox", "apt", "dpkg"}
+
+
+def test_image__is_small_and_no_root_s(image):
+    size = sum(path.stat().st_size for path in image.rglob("*") if path.is_file())
+    assert size < 20 * 1024 * 1024
+    file = (ROOT / "Containerfile").read_text()
+    assert "\nUSER 65532:65532\n" in file and 'ENTRYPOINT ["/usr/bin/becalm"]' in file and "\nFROM scratch\n" in file
+
+
+def test_sbom__names_what_the_program_loads(tmp_path):
+    bill = json.loads(run(ROOT / "tools/sbom", PROGRAM))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    names = {each["name"]: each["version"] for each in bill["components"]}
+    assert {"libssl3", "libyaml-0-2", "libc6", "uplot"} <= set(names) and all(names.values())
+
+
+# ---- in a Debian of its own ----
+
+
+@soak
+@is_root
+def test_deb__in_a_clean_debian(packages, tmp_path):
+    root = tmp_path / "debian"
+    needs = re.findall(r"([a-z0-9.+-]+)(?: \([^)]*\))?(?:, |$)", run("dpkg-deb", "-f", packages["deb"], "Depends").strip())
+    release = re.search(r"VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text())[1]
+    run("mmdebstrap", "--variant=minbase", "--include=" + ",".join(needs), release, root)
+    shutil.copy(packages["deb"], root / "tmp/becalm.deb")
+    run("chroot", root, "dpkg", "-i", "/tmp/becalm.deb")
+    starts(["/usr/bin/becalm", "proxy", "/etc/becalm/becalm.yaml"], enter(root))
+    run("chroot", root, "dpkg", "--purge", "becalm")
+    assert not (root / "usr/bin/becalm").exists() and not (root / "etc/becalm/becalm.yaml").exists()
+
+
+@soak
+@is_root
+def test_image__as_buildah_makes_it(image, tmp_path):
+    context = tmp_path / "context"
+    context.mkdir()
+    shutil.copytree(image, context / "root", symlinks=True)
+    run("buildah", "--storage-driver=vfs", "build", "--isolation=chroot", "-q", "-t", "becalm-test", "-f", ROOT / "Containerfile", context)
+    try:
+        name = run("buildah", "--storage-driver=vfs", "from", "becalm-test").strip()
+        settings = json.loads(run("buildah", "--storage-driver=vfs", "inspect", name))["OCIv1"]["config"]
+        assert settings["User"] == "65532:65532" and settings["Entrypoint"] == ["/usr/bin/becalm"]
+        mounted = run("buildah", "--storage-driver=vfs", "mount", name).strip()
+        starts([*settings["Entrypoint"], *settings["Cmd"]], enter(mounted))
+        run("buildah", "--storage-driver=vfs", "rm", name)
+    finally:
+        run("buildah", "--storage-driver=vfs", "rmi", "-f", "becalm-test")
