@@ -88,6 +88,7 @@ struct becalm_request {
     becalm_ns deadline_at;   /* the caller's, absolute; 0 or BECALM_NEVER: none */
     bool idempotent;         /* its method says that doing it twice is safe */
     bool keyed;              /* it carries an idempotency key */
+    bool once;               /* once sent it is never repeated, whatever method, key and policy say */
     bool not_replayable;     /* its body can be sent only once */
     bool streams;            /* its body is sent as the caller brings it: until SENT only the caller's own deadline
                                 counts, since a slow caller is not the callee's fault */

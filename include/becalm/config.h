@@ -180,7 +180,12 @@ BECALM_API const struct becalm_service *becalm_config_service(const struct becal
 BECALM_API const struct becalm_service *becalm_config_find(const struct becalm_config *, const char *service);
 
 enum becalm_budget_level { BECALM_LEVEL_ENDPOINT, BECALM_LEVEL_SERVICE, BECALM_LEVEL_BOTH };
-enum becalm_key_rule { BECALM_KEY_OPTIONAL, BECALM_KEY_REQUIRED, BECALM_KEY_OFF };
+enum becalm_key_rule {
+    BECALM_KEY_OPTIONAL, /* a key allows retries */
+    BECALM_KEY_REQUIRED, /* and nothing goes without one: the service knows keys */
+    BECALM_KEY_OFF,      /* a key says nothing */
+    BECALM_KEY_ENFORCED  /* the service does not know keys: a gateway lets each through once */
+};
 
 /* Which requests belong to a service or endpoint. NULL: any. At most one of prefix, start and path is there. */
 struct becalm_match {

@@ -74,8 +74,8 @@ bool admin_guard(const struct admin *, const struct admin_request *, bool is_ope
 /* A page: one star stands for one segment of its path. */
 struct admin_route {
     const char *path;
-    bool writes;  /* POST, else GET and HEAD */
-    bool is_open; /* needs no token, for there is nothing to learn */
+    const char *order; /* the method of an order; NULL: a page, by GET and HEAD */
+    bool is_open;      /* needs no token, for there is nothing to learn */
     const char *type;
     void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
 };
@@ -98,6 +98,8 @@ bool admin_unescape(struct becalm_text, char *text, size_t size);
 void admin_state(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_metrics(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_policy(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_keys(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_key_release(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_decisions(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_reload(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_breaker(struct admin *, const struct admin_request *, struct admin_answer *);

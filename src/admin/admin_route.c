@@ -67,6 +67,8 @@ static void front(struct admin *admin, const struct admin_request *request, stru
                  "       ?service=NAME&limit=N\n"
                  "GET  /api/policy                  every value in force and where it came from\n"
                  "       ?service=NAME\n"
+                 "GET  /api/keys                    idempotency keys that are held, the oldest first\n"
+                 "DELETE /api/keys/ID               let the request of one be made again\n"
                  "POST /api/reload                  reload the policy; 422 and the errors if it is bad\n"
                  "POST /api/services/NAME/breaker   {\"state\": \"forced_open\"}, or disabled, metrics_only,\n"
                  "                                  closed, reset; and \"endpoint\": \"NAME\" for one alone\n");
@@ -76,20 +78,22 @@ static void front(struct admin *admin, const struct admin_request *request, stru
 
 /* Those of every gateway. */
 static const struct admin_route gateway_routes[] = {
-    {"/", false, false, "text/plain; charset=utf-8", front},
-    {"/assets/*", false, true, NULL, admin_asset}, /* says its type itself */
-    {"/healthz", false, true, "text/plain; charset=utf-8", healthz},
-    {"/readyz", false, true, "text/plain; charset=utf-8", readyz},
-    {"/metrics", false, false, NULL, admin_metrics}, /* says its type itself */
-    {"/api/state", false, false, "application/json", admin_state},
-    {"/api/events", false, false, "text/event-stream", admin_events},
-    {"/api/sample", false, false, "application/json", admin_sample},
-    {"/api/history", false, false, "application/json", admin_history},
-    {"/api/decisions", false, false, "application/json", admin_decisions},
-    {"/api/policy", false, false, "application/json", admin_policy},
-    {"/api/reload", true, false, "application/json", admin_reload},
-    {"/api/services/*/breaker", true, false, "application/json", admin_breaker},
-    {NULL, false, false, NULL, NULL},
+    {"/", NULL, false, "text/plain; charset=utf-8", front},
+    {"/assets/*", NULL, true, NULL, admin_asset}, /* says its type itself */
+    {"/healthz", NULL, true, "text/plain; charset=utf-8", healthz},
+    {"/readyz", NULL, true, "text/plain; charset=utf-8", readyz},
+    {"/metrics", NULL, false, NULL, admin_metrics}, /* says its type itself */
+    {"/api/state", NULL, false, "application/json", admin_state},
+    {"/api/events", NULL, false, "text/event-stream", admin_events},
+    {"/api/sample", NULL, false, "application/json", admin_sample},
+    {"/api/history", NULL, false, "application/json", admin_history},
+    {"/api/decisions", NULL, false, "application/json", admin_decisions},
+    {"/api/policy", NULL, false, "application/json", admin_policy},
+    {"/api/keys", NULL, false, "application/json", admin_keys},
+    {"/api/keys/*", "DELETE", false, "application/json", admin_key_release},
+    {"/api/reload", "POST", false, "application/json", admin_reload},
+    {"/api/services/*/breaker", "POST", false, "application/json", admin_breaker},
+    {NULL, NULL, false, NULL, NULL},
 };
 
 static bool matches(const char *pattern, struct becalm_text path)
@@ -128,9 +132,9 @@ bool admin_route_check(const struct admin *admin, const struct admin_request *re
         admin_problem(answer, 404, "There is no such page; / lists them.");
         return false;
     }
-    if (route->writes ? !text_is(request->method, "POST") : !reads) {
+    if (route->order != NULL ? !text_is(request->method, route->order) : !reads) {
         admin_problem(answer, 405, NULL);
-        answer->allow = route->writes ? "POST" : "GET, HEAD";
+        answer->allow = route->order != NULL ? route->order : "GET, HEAD";
         return false;
     }
     return true;

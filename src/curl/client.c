@@ -95,7 +95,7 @@ static bool rules_make(struct becalm_client *client, const struct becalm_service
     target->endpoint = endpoint == NULL ? NULL : endpoint->name;
     target->retry_on = rules->retry_on;
     target->connect_timeout = rules->connect_timeout;
-    target->keys_count = rules->key != BECALM_KEY_OFF;
+    target->keys_count = rules->key == BECALM_KEY_OPTIONAL || rules->key == BECALM_KEY_REQUIRED;
     becalm_rules_policy(client->config, rules, &target->policy);
     if (!target_make(target)) {
         return false;

@@ -305,14 +305,14 @@ static void front(struct admin *admin, const struct admin_request *request, stru
 }
 
 static const struct admin_route routes[] = {
-    {"/", false, true, NULL, front}, /* says its type itself */
-    {"/assets/*", false, true, NULL, admin_asset},
-    {"/api/demo", false, false, "application/json", state},
-    {"/api/fault/*", true, false, "application/json", fault},
-    {"/api/pause", true, false, "application/json", pause_load},
-    {"/api/simulation", true, false, "application/json", simulate},
-    {"/api/policy/*", false, false, "text/plain; charset=utf-8", policy},
-    {NULL, false, false, NULL, NULL},
+    {"/", NULL, true, NULL, front}, /* says its type itself */
+    {"/assets/*", NULL, true, NULL, admin_asset},
+    {"/api/demo", NULL, false, "application/json", state},
+    {"/api/fault/*", "POST", false, "application/json", fault},
+    {"/api/pause", "POST", false, "application/json", pause_load},
+    {"/api/simulation", "POST", false, "application/json", simulate},
+    {"/api/policy/*", NULL, false, "text/plain; charset=utf-8", policy},
+    {NULL, NULL, false, NULL, NULL},
 };
 
 const struct admin_route *demo_routes(void)

@@ -130,7 +130,7 @@ bool becalm__call_lists(const struct becalm_call *call, const struct becalm_outc
 /* May this request be repeated once it was sent? */
 static inline bool becalm__call_repeatable(const struct becalm_call *call)
 {
-    return call->request.idempotent || call->request.keyed || call->policy->idempotent;
+    return !call->request.once && (call->request.idempotent || call->request.keyed || call->policy->idempotent);
 }
 
 /* Does this call hedge instead of retrying? */

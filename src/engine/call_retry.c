@@ -26,7 +26,8 @@ static enum becalm_reason request_allows(const struct becalm_call *call, const s
     if (rule == BECALM_RETRY_ANY) {
         return BECALM_WHY_OK; /* never sent: nothing was executed and no byte of the body is gone */
     }
-    if (!outcome->safe && (rule == BECALM_RETRY_WITH_KEY ? !call->request.keyed : !becalm__call_repeatable(call))) {
+    bool named = rule == BECALM_RETRY_WITH_KEY ? call->request.keyed : becalm__call_repeatable(call);
+    if (call->request.once || (!outcome->safe && !named)) {
         return BECALM_WHY_NOT_IDEMPOTENT;
     }
     if (call->request.not_replayable) {

@@ -334,7 +334,8 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     gateway->worker_count = workers_of(settings);
     set_max_buffered(gateway, settings);
     gateway->log = log_make(&log, gateway->worker_count + 1);
-    gateway->store = store_memory_make(&store);
+    gateway->store =
+        entropy_fill(&gateway->store_secret, sizeof gateway->store_secret) ? store_memory_make(&store) : NULL;
     gateway->control = gateway->log == NULL ? NULL : control_make(gateway);
     gateway->tickets = tls_tickets_random();
     bool made = gateway->store != NULL && gateway->control != NULL && gateway->tickets != NULL;

@@ -46,6 +46,9 @@ static void add_note(struct draft *draft, const struct answer_head *head)
     text_put_chars(values, head->reason);
     text_put_chars(values, "\"");
     draft_add_made(draft, "proxy-status", from);
+    if (head->note == ANSWER_NOTE_REPLAYED) {
+        draft_add(draft, "idempotent-replayed", (struct becalm_text){"true", 4});
+    }
 }
 
 static void add_mark(struct draft *draft, const struct answer_head *head)

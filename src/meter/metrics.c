@@ -491,11 +491,20 @@ static void write_store(struct metrics_text *w, const struct store_counts *store
         const char *result;
         uint64_t count;
     } requests[] = {
-        {"begun", store->begun},       {"answered", store->answered}, {"in_flight", store->in_flight},
-        {"mismatch", store->mismatch}, {"full", store->full},
+        {"begun", store->begun},
+        {"answered", store->answered},
+        {"in_flight", store->in_flight},
+        {"unknown", store->unknown},
+        {"answer_lost", store->answer_lost},
+        {"mismatch", store->mismatch},
+        {"scope", store->other_scope},
+        {"full", store->full},
     };
     write_single(w, "becalm_store_entries", "gauge", "Idempotency keys in the store.", store->entries);
     write_single(w, "becalm_store_bytes", "gauge", "Memory of the stored answers.", store->bytes);
+    write_single(w, "becalm_store_unknown", "gauge",
+                 "Idempotency keys that are held, because nobody knows whether their request was executed.",
+                 store->held);
     write_single(w, "becalm_store_expired_total", "counter", "Keys that were forgotten at the end of their time.",
                  store->expired);
     metrics_family(w, "becalm_store_requests_total", "counter", "Requests with an idempotency key, by what it was.");

@@ -27,9 +27,10 @@ struct metrics_target {
 
 /* The gateway's store of answers by idempotency key. */
 struct store_counts {
-    uint64_t entries, bytes;                             /* now */
+    uint64_t entries, bytes, held;                       /* now */
     uint64_t begun, answered, in_flight, mismatch, full; /* verdicts */
-    uint64_t stored, released, too_large;                /* ends */
+    uint64_t unknown, answer_lost, other_scope;
+    uint64_t stored, released, too_large; /* ends */
     uint64_t expired, evicted;
 };
 

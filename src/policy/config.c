@@ -178,6 +178,8 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
          "budget.of", "retries can't be all attempts; write a budget.percent below 100, or of: first"},
         {rules->key == BECALM_KEY_REQUIRED && !rules->replay, "replay", "idempotencyKey",
          "idempotencyKey: required needs the whole body before it asks; take replay: off out"},
+        {rules->key == BECALM_KEY_ENFORCED && !rules->replay, "replay", "idempotencyKey",
+         "idempotencyKey: enforced needs the whole body before it asks; take replay: off out"},
         {p->breaker.window_kind == BECALM_WINDOW_TIME && p->breaker.window_size > 86400, "breaker.slidingWindowSize",
          "breaker.slidingWindowType", "breaker.slidingWindowSize is in seconds for TIME_BASED; write at most 86400"},
     };

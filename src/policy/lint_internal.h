@@ -3,7 +3,7 @@
 #define BECALM_LINT_INTERNAL_H
 
 /* What the rules are written with: lint.c has the machinery, lint_target.c the rules that judge one target,
- * lint_match.c the one about how requests find it, lint_graph.c those that need the whole graph. */
+ * lint_match.c the one about how requests find it, lint_keys.c those about idempotency keys, lint_graph.c those that need the whole graph. */
 
 #include "lint.h"
 
@@ -56,6 +56,8 @@ void lint_slow_above_timeout(struct lint *, const struct lint_target *);
 void lint_tiny_delay(struct lint *, const struct lint_target *);
 void lint_decorrelated_at_cap(struct lint *, const struct lint_target *);
 void lint_rate_shared(struct lint *, const struct lint_target *);
+void lint_enforced_repeats(struct lint *, const struct lint_target *);
+void lint_short_ttl(struct lint *, const struct lint_target *);
 void lint_shared_not_yet(struct lint *, const struct lint_target *);
 void lint_same_match(struct lint *, const struct lint_target *);
 void lint_unreachable(struct lint *, const struct lint_target *);

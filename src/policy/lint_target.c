@@ -108,7 +108,7 @@ void lint_post_retry(struct lint *l, const struct lint_target *target)
 {
     const struct becalm_rules *rules = target->rules;
     struct lint_finding *finding = NULL;
-    if (!rules->policy.idempotent || rules->key == BECALM_KEY_REQUIRED ||
+    if (!rules->policy.idempotent || rules->key == BECALM_KEY_REQUIRED || rules->key == BECALM_KEY_ENFORCED ||
         (!retries(target) && !rules->policy.hedge.enabled)) {
         return;
     }
@@ -394,8 +394,13 @@ void lint_retry_4xx(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding, "%s: retryOn lists 409, which is retried only for calls with an Idempotency-Key, and keys are %s",
-             l->who, rules->key == BECALM_KEY_OFF ? "off" : "optional");
-    lint_remedy(finding, "write `idempotencyKey: required`, or take 409 out of retryOn");
+             l->who,
+             rules->key == BECALM_KEY_OFF        ? "off"
+             : rules->key == BECALM_KEY_ENFORCED ? "enforced, so that nothing is sent twice"
+                                                 : "optional");
+    lint_remedy(finding, rules->key == BECALM_KEY_ENFORCED
+                             ? "take 409 out of retryOn"
+                             : "write `idempotencyKey: required`, or take 409 out of retryOn");
 }
 
 void lint_slow_above_timeout(struct lint *l, const struct lint_target *target)

@@ -14,7 +14,7 @@ const char *const schema_limit_kinds[] = {"auto", "slots", "aimd", "fixed", "non
 
 static const char *const growth_words[] = {"exponential", "linear", "constant", NULL};
 static const char *const jitter_words[] = {"full", "none", "equal", "decorrelated", "proportional", NULL};
-static const char *const key_words[] = {"optional", "required", "off", NULL};
+static const char *const key_words[] = {"optional", "required", "off", "enforced", NULL};
 static const char *const level_words[] = {"endpoint", "service", "both", NULL};
 static const char *const of_words[] = {"first", "attempts", NULL};
 static const char *const timeout_words[] = {"", "learned", "none", NULL}; /* by enum becalm_timeout_kind */
@@ -66,7 +66,7 @@ static const struct schema_key rules[] = {
     {"idempotent", FIELD(BOOLEAN, policy.idempotent),
      .sentence = "true: POST and PATCH may be repeated as well"},
     {"idempotencyKey", FIELD(WORD, key), .words = key_words,
-     .sentence = "what an Idempotency-Key is worth: allows retries, is required, or is ignored"},
+     .sentence = "what an Idempotency-Key is worth: allows retries, is required, is ignored, or is enforced: nothing is done twice"},
     {"keyScope", FIELD(KEY_SCOPE, key_scope),
      .sentence = "whose an Idempotency-Key is: only who sends the same of these with it sees its answer"},
     {"replay", FIELD(BOOLEAN, replay),

@@ -23,6 +23,7 @@ static bool take_body(struct attempt *, const char *bytes, size_t length);
 void attempt_free(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
+    exchange->reached |= attempt->wrote && !attempt->unread;
     upstream_leave(attempt);
     tunnel_host_give(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->task);

@@ -15,9 +15,9 @@
  *   exchange_expect.c   Expect: 100-continue */
 
 #include "client.h"
-#include "store.h"
 #include "worker.h"
 
+#include "keys/store.h"
 #include "message/draft.h"
 #include "message/pieces.h"
 #include "meter/step.h"
@@ -180,6 +180,8 @@ struct exchange {
     /* The key that it holds in the store, and the answer that will be stored. */
     bool holds_key;
     bool storing;
+    bool reached;     /* a host may have read the request of an attempt that is over */
+    bool answer_lost; /* too large to be stored, or there was no memory for it */
     struct bytes stored;
     size_t stored_fields;
 
@@ -264,7 +266,15 @@ void exchange_enter(struct exchange *, enum exchange_phase);
 void exchange_asked(struct exchange *);
 void exchange_begin(struct exchange *); /* the call, also before all of the body is here */
 /* An answer of our own, before there is a call. */
+struct refusal {
+    uint32_t status;
+    const char *error; /* of Proxy-Status */
+    const char *reason;
+    const char *detail;
+    uint32_t last_status; /* what the service once said; 0: nothing */
+};
 void exchange_refuse(struct exchange *, uint32_t status, const char *error, const char *reason, const char *detail);
+void exchange_refuse_as(struct exchange *, const struct refusal *);
 
 void exchange_refuse_body(struct exchange *); /* as larger than maxBody */
 
@@ -328,9 +338,13 @@ void attempt_body(struct attempt *);           /* there is more of the request's
 bool attempt_blocked(const struct attempt *);  /* its host does not take what was written already */
 uint64_t attempt_held(const struct attempt *); /* bytes of its buffers */
 
-/* exchange_key.c: begins the key that an endpoint requires; all but KEY_GO and KEY_ANSWERED are to be refused. */
-enum key_verdict { KEY_GO, KEY_ANSWERED, KEY_IN_FLIGHT, KEY_MISMATCH, KEY_FULL };
-enum key_verdict key_begin(struct exchange *);
+/* exchange_key.c: does the endpoint remember keys? */
+static inline bool key_guards(const struct becalm_rules *rules)
+{
+    return rules->key == BECALM_KEY_REQUIRED || rules->key == BECALM_KEY_ENFORCED;
+}
+/* Begins the key of a request to such an endpoint. False: it was answered or refused, and the exchange is gone. */
+bool key_begin(struct exchange *);
 void key_store_begin(struct exchange *, const struct offer *);
 void key_store_more(struct exchange *, const struct pieces *);
 void key_end(struct exchange *, bool whole);

@@ -225,7 +225,7 @@ bool exchange_body(struct exchange *exchange, struct becalm_text piece)
 static bool collect_body(struct exchange *exchange)
 {
     exchange->body_streams = !reserve_body(exchange, bytes_left(&exchange->body));
-    if (exchange->body_streams && exchange->target->rules->key == BECALM_KEY_REQUIRED) {
+    if (exchange->body_streams && key_guards(exchange->target->rules)) {
         exchange->wants_close = true;
         exchange_refuse(exchange, 413, "http_request_error", "body_too_large",
                         "the body is too large to be remembered with its idempotency key");

@@ -6,7 +6,10 @@
 
 #include "message/answer_head.h"
 
-#define STORED_MAX (1024u * 1024) /* a longer answer is passed on and not stored: its key is released */
+#include <stdio.h>
+#include <string.h>
+
+#define STORED_MAX (1024u * 1024) /* a longer answer is passed on and not stored */
 
 /* A stored answer, as it was, and the word that it was not made anew. */
 static void answer_stored(struct exchange *exchange, const struct store_answer *answer)
@@ -32,75 +35,150 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     exchange_discard(exchange, keep);
 }
 
-enum key_verdict key_begin(struct exchange *exchange)
+/* The name by which the gateway's people know a key; see store_held(). */
+static void put_name(char *text, size_t size, const unsigned char id[STORE_ID])
 {
-    struct store *store = exchange->worker->gateway->store;
-    const struct head *head = exchange->head;
-    const struct snapshot_target *target = exchange->target;
-    struct store_ask ask;
-    struct becalm_text key;
-    struct key_scope scope;
-    if (!exchange->keyed || !becalm_key_parse(head_find(head, FIELD_IDEMPOTENCY_KEY), &key)) {
-        return KEY_GO; /* a safe method needs none */
+    size_t length = strlen(text);
+    for (size_t i = 0; i < STORE_ID && length + 2 * i + 2 < size; i++) {
+        (void)snprintf(text + length + 2 * i, 3, "%02x", id[i]);
     }
-    key_scope_read(&scope, target->rules->key_scope, exchange->host_name, head);
-    struct store_request request = {
-        .service = text_of(target->service->name),
-        .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
-        .key = key,
-        .scope = scope.text,
-        .scope_count = scope.count,
-        .peer = exchange->stream->ops->identity(exchange->stream),
-        .method = exchange_method(exchange),
-        .path = exchange->path,
-        .body = {bytes_at(&exchange->body), bytes_left(&exchange->body)},
-    };
-    if (!store_key_make(&exchange->key, &request)) {
-        return KEY_FULL;
-    }
-    switch (store_begin(store, &exchange->key, exchange->worker->loop.now, &ask)) {
+}
+
+static void refuse_held(struct exchange *exchange)
+{
+    char detail[192] = "a request with this idempotency key was sent, and nobody knows whether it was executed: see "
+                       "what became of it before you use another key. It is held as ";
+    put_name(detail, sizeof detail, exchange->key.id);
+    exchange_refuse(exchange, 409, "http_request_denied", "key_unknown", detail);
+}
+
+/* A key that has not begun. */
+static void refuse(struct exchange *exchange, const struct store_ask *ask)
+{
+    static const char denied[] = "http_request_denied";
+    switch (ask->verdict) {
     case STORE_BEGUN:
-        exchange->holds_key = true;
-        return KEY_GO;
     case STORE_ANSWERED:
-        answer_stored(exchange, ask.answer);
-        store_answer_free(ask.answer);
-        return KEY_ANSWERED;
+        break;
     case STORE_IN_FLIGHT:
-        return KEY_IN_FLIGHT;
+        exchange_refuse(exchange, 409, denied, "key_in_flight",
+                        "a request with this idempotency key is being answered");
+        break;
+    case STORE_HELD:
+        refuse_held(exchange);
+        break;
+    case STORE_ANSWER_LOST:
+        exchange_refuse_as(exchange, &(struct refusal){409, denied, "key_answer_lost",
+                                                       "the request with this idempotency key was answered, and there "
+                                                       "was no room to keep its answer",
+                                                       ask->status});
+        break;
     case STORE_MISMATCH:
-        return KEY_MISMATCH;
+        exchange_refuse(exchange, 422, denied, "key_mismatch", "this idempotency key belongs to another request");
+        break;
+    case STORE_OTHER_SCOPE:
+        exchange_refuse(exchange, 422, denied, "key_scope",
+                        "this very request came with this idempotency key before, under other credentials (keyScope)");
+        break;
     case STORE_FULL:
     case STORE_LATER: /* only a store over a network says so, and there is none yet */
-        return KEY_FULL;
+        exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_full",
+                        "no room to remember this idempotency key");
+        break;
     }
-    return KEY_FULL;
+}
+
+/* False: no memory. */
+static bool key_make(struct exchange *exchange, struct becalm_text key)
+{
+    const struct head *head = exchange->head;
+    const struct snapshot_target *target = exchange->target;
+    struct key_scope scope;
+    key_scope_read(&scope, target->rules->key_scope, exchange->host_name, head);
+    return store_key_make(&exchange->key,
+                          &(struct store_request){
+                              .secret = &exchange->worker->gateway->store_secret,
+                              .service = text_of(target->service->name),
+                              .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
+                              .host = scope.text[0],
+                              .key = key,
+                              .scope = scope.text,
+                              .scope_count = scope.count,
+                              .peer = exchange->stream->ops->identity(exchange->stream),
+                              .method = exchange_method(exchange),
+                              .path = exchange->path,
+                              .body = {bytes_at(&exchange->body), bytes_left(&exchange->body)},
+                              .once = target->rules->key == BECALM_KEY_ENFORCED,
+                          });
+}
+
+bool key_begin(struct exchange *exchange)
+{
+    struct store *store = exchange->worker->gateway->store;
+    struct store_ask ask = {.verdict = STORE_FULL};
+    struct becalm_text key;
+    if (!exchange->keyed || !becalm_key_parse(head_find(exchange->head, FIELD_IDEMPOTENCY_KEY), &key)) {
+        return true; /* a safe method needs none */
+    }
+    if (key_make(exchange, key)) {
+        (void)store_begin(store, &exchange->key, exchange->worker->loop.now, &ask);
+    }
+    if (ask.verdict == STORE_BEGUN) {
+        exchange->holds_key = true;
+        return true;
+    }
+    if (ask.verdict == STORE_ANSWERED) {
+        answer_stored(exchange, ask.answer);
+        store_answer_free(ask.answer);
+    } else {
+        refuse(exchange, &ask);
+    }
+    return false;
 }
 
 void key_store_begin(struct exchange *exchange, const struct offer *offer)
 {
     uint32_t status = offer->attempt->status;
-    exchange->storing = store_keeps(status);
+    exchange->storing = store_keeps(status, exchange->key.once);
     if (exchange->storing) {
         exchange->storing = offer->head == NULL ? buffered_add(exchange->worker, &exchange->stored, offer->fields.at,
                                                                offer->fields.length)
                                                 : answer_fields(exchange->worker, offer->head, &exchange->stored);
         exchange->stored_fields = exchange->stored.length;
+        exchange->answer_lost = !exchange->storing;
     }
 }
 
 void key_store_more(struct exchange *exchange, const struct pieces *pieces)
 {
+    bool was = exchange->storing;
     for (int i = 0; exchange->storing && i < pieces->count; i++) {
         exchange->storing =
             exchange->stored.length + pieces->piece[i].length <= STORED_MAX + exchange->stored_fields &&
             !buffered_over(exchange->worker) &&
             buffered_add(exchange->worker, &exchange->stored, pieces->piece[i].at, pieces->piece[i].length);
     }
-    if (!exchange->storing) { /* also where there is no memory for it: the key is released at its end */
+    if (!exchange->storing) { /* also where there is no memory for it */
+        exchange->answer_lost |= was;
         buffered_free(exchange->worker, &exchange->stored);
         exchange->stored_fields = 0;
     }
+}
+
+/* How the key ends with its call. Where the service knows keys, all but an answer may be asked for again. Where it does
+ * not, only what nobody can have executed: nothing of it was sent, or the service said so (store_keeps()). */
+static enum store_ending ending_of(const struct exchange *exchange, bool whole)
+{
+    if (whole && exchange->storing) {
+        return STORE_END_ANSWER;
+    }
+    if (!exchange->key.once || (!whole && !exchange->reached)) {
+        return STORE_END_RELEASE;
+    }
+    if (exchange->answer_lost) {
+        return STORE_END_LOST;
+    }
+    return whole ? STORE_END_RELEASE : STORE_END_UNKNOWN;
 }
 
 void key_end(struct exchange *exchange, bool whole)
@@ -109,12 +187,15 @@ void key_end(struct exchange *exchange, bool whole)
         return;
     }
     const struct bytes *stored = &exchange->stored;
-    struct store_result result = {
-        .status = exchange->status,
-        .fields = {bytes_at(stored), exchange->stored_fields},
-        .body = {bytes_at(stored) + exchange->stored_fields, stored->length - exchange->stored_fields},
+    struct store_end end = {
+        .kind = ending_of(exchange, whole),
+        .result =
+            {
+                .status = exchange->status,
+                .fields = {bytes_at(stored), exchange->stored_fields},
+                .body = {bytes_at(stored) + exchange->stored_fields, stored->length - exchange->stored_fields},
+            },
     };
     exchange->holds_key = false;
-    store_end(exchange->worker->gateway->store, &exchange->key, exchange->worker->loop.now,
-              whole && exchange->storing ? &result : NULL);
+    store_end(exchange->worker->gateway->store, &exchange->key, exchange->worker->loop.now, &end);
 }

@@ -68,6 +68,7 @@ void exchange_begin(struct exchange *exchange)
         .deadline_at = BECALM_NEVER,
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
         .keyed = exchange->keyed,
+        .once = exchange->holds_key && exchange->key.once,
         .not_replayable = exchange->body_streams || exchange->upgrades || exchange->login,
         .streams = exchange->body_streams && exchange->request != REQUEST_WHOLE,
         .queue = queue_of(exchange),
@@ -89,9 +90,7 @@ void exchange_begin(struct exchange *exchange)
     }
 }
 
-/* An answer of our own, before there is a call. */
-void exchange_refuse(struct exchange *exchange, uint32_t status, const char *error, const char *reason,
-                     const char *detail)
+void exchange_refuse_as(struct exchange *exchange, const struct refusal *refusal)
 {
     struct worker *worker = exchange->worker;
     struct draft draft;
@@ -99,11 +98,12 @@ void exchange_refuse(struct exchange *exchange, uint32_t status, const char *err
     bool keep = !exchange->wants_close && exchange->request == REQUEST_WHOLE;
     struct becalm_text body = own_draft(&draft,
                                         &(struct own){
-                                            .status = status,
-                                            .error = error,
-                                            .reason = reason,
-                                            .title = status_phrase(status),
-                                            .detail = detail,
+                                            .status = refusal->status,
+                                            .error = refusal->error,
+                                            .reason = refusal->reason,
+                                            .title = status_phrase(refusal->status),
+                                            .detail = refusal->detail,
+                                            .last_status = refusal->last_status,
                                             .retry_after = BECALM_NEVER,
                                             .random = becalm_rand_next(&worker->loop.random),
                                             .grpc_status = BECALM_GRPC_NONE,
@@ -112,15 +112,21 @@ void exchange_refuse(struct exchange *exchange, uint32_t status, const char *err
                                         room);
     draft.close = !keep;
     if (exchange->meter != NULL) {
-        meter_code(exchange->meter, status);
+        meter_code(exchange->meter, refusal->status);
     } else {
-        gateway_count_refusal(worker->gateway, status);
+        gateway_count_refusal(worker->gateway, refusal->status);
     }
     exchange_answer(exchange, &draft, body);
-    exchange->status = status;
-    exchange->rule = detail;
-    exchange_log(exchange, reason);
+    exchange->status = refusal->status;
+    exchange->rule = refusal->detail;
+    exchange_log(exchange, refusal->reason);
     exchange_discard(exchange, keep);
+}
+
+void exchange_refuse(struct exchange *exchange, uint32_t status, const char *error, const char *reason,
+                     const char *detail)
+{
+    exchange_refuse_as(exchange, &(struct refusal){status, error, reason, detail, 0});
 }
 
 /* What may become a tunnel ends with its client's connection, and there is no answer of it to be stored. */
@@ -132,25 +138,8 @@ static bool wants_tunnel(const struct exchange *exchange)
 /* The body is here in full: then a key can be looked up, too. */
 void exchange_asked(struct exchange *exchange)
 {
-    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !wants_tunnel(exchange)) {
-        switch (key_begin(exchange)) {
-        case KEY_GO:
-            break;
-        case KEY_ANSWERED:
-            return;
-        case KEY_IN_FLIGHT:
-            exchange_refuse(exchange, 409, "http_request_denied", "key_in_flight",
-                            "a request with this idempotency key is being answered");
-            return;
-        case KEY_MISMATCH:
-            exchange_refuse(exchange, 422, "http_request_denied", "key_mismatch",
-                            "this idempotency key belongs to another request");
-            return;
-        case KEY_FULL:
-            exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_full",
-                            "no room to remember this idempotency key");
-            return;
-        }
+    if (key_guards(exchange->target->rules) && !wants_tunnel(exchange) && !key_begin(exchange)) {
+        return;
     }
     exchange_begin(exchange);
 }
@@ -188,12 +177,11 @@ static bool check_request(struct exchange *exchange)
         struct becalm_text key;
         exchange->keyed = becalm_key_parse(head_find(head, FIELD_IDEMPOTENCY_KEY), &key);
     }
-    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && !exchange->keyed &&
-        !becalm_http_idempotent(exchange_method(exchange))) {
+    if (key_guards(exchange->target->rules) && !exchange->keyed && !becalm_http_idempotent(exchange_method(exchange))) {
         exchange_refuse(exchange, 400, "http_request_denied", "key_required", "this endpoint wants an Idempotency-Key");
         return false;
     }
-    if (exchange->target->rules->key == BECALM_KEY_REQUIRED && exchange->upgrades &&
+    if (key_guards(exchange->target->rules) && exchange->upgrades &&
         !becalm_http_idempotent(exchange_method(exchange))) {
         exchange_refuse(exchange, 400, "http_request_denied", "key_on_upgrade",
                         "an upgrade has no answer that could be stored with its Idempotency-Key");
@@ -221,7 +209,7 @@ static bool streams_at_once(struct exchange *exchange)
     const struct becalm_rules *rules = exchange->target->rules;
     const struct head *head = exchange->head;
     uint64_t kept = rules->replay ? exchange->view->snapshot->settings->replay_per_request : 0;
-    if (rules->key == BECALM_KEY_REQUIRED) {
+    if (key_guards(rules)) {
         return false; /* its key is looked up by the body */
     }
     if (!head->expects_continue) {

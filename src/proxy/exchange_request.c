@@ -120,7 +120,7 @@ bool exchange_port_fits(const struct exchange *exchange, const struct route *rou
 bool exchange_may_repeat(const struct exchange *exchange)
 {
     const struct becalm_request *request = &exchange->call.request;
-    return !exchange->body_streams && !exchange->login &&
+    return !exchange->body_streams && !exchange->login && !request->once &&
            (request->idempotent || request->keyed || exchange->target->state->policy.idempotent);
 }
 

@@ -9,11 +9,11 @@
 #include "listener.h"
 #include "peer.h"
 #include "snapshot.h"
-#include "store.h"
 #include "tally.h"
 #include "worker.h"
 
 #include "journal/log.h"
+#include "keys/store.h"
 #include "meter/metrics.h"
 
 #include <pthread.h>
@@ -55,6 +55,7 @@ struct gateway {
     struct gateway_reload reload;
     struct log *log;
     struct store *store;
+    struct store_secret store_secret;
     struct worker *worker;
     uint32_t worker_count;
     struct control *control;

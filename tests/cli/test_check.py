@@ -87,6 +87,22 @@ RULES = [
         """,
     ),
     (
+        "enforced-repeats",
+        "services: {a: {endpoints: {pay: {match: {method: POST}, idempotencyKey: enforced, idempotent: true}}}}\n",
+        "policy.yaml:1:95: warning: a/pay: `idempotencyKey: enforced` sends nothing twice, so `idempotent: true` says what "
+        "does not happen to calls with a key [enforced-repeats]\n"
+        "    take it out; if the service knows keys itself, write `idempotencyKey: required`\n",
+        "services: {a: {endpoints: {pay: {match: {method: POST}, idempotencyKey: enforced}}}}\n",
+    ),
+    (
+        "short-ttl",
+        "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: enforced}}\n",
+        "policy.yaml:2:32: warning: a: a key is forgotten 5m after its call (idempotencyStore.ttl): a client that asks "
+        "again later than that is executed twice [short-ttl]\n"
+        "    write `idempotencyStore: {ttl: 24h}`, or at least as long as any client asks again\n",
+        "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: required}}\n",
+    ),
+    (
         "timeouts-exceed-deadline",
         "services: {a: {maxRetries: 3, attemptTimeout: 5s}}\n",
         "policy.yaml:1:28: warning: a: 4 attempts of 5s and waits of up to 700ms take 20.7s, but the deadline is 16s "

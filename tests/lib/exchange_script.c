@@ -9,7 +9,7 @@
 
 void (*exchange_script_fail)(uint32_t after);
 
-#define POLICY(more)                                                                                               \
+#define POLICY(more, key)                                                                                          \
     "connect: on\nidleTimeout: 2s\nreplay: {perRequest: 8192B, total: 64KiB}\nmaxBuffered: 1MiB\nmaxConnections: " \
     "8\n" more "services:\n"                                                                                       \
     "  x:\n"                                                                                                       \
@@ -18,13 +18,13 @@ void (*exchange_script_fail)(uint32_t after);
     "    limit: {kind: fixed, max: 2}\n"                                                                           \
     "    gate: {targetQueueTime: 1s, maxQueueTime: 5s}\n"                                                          \
     "    endpoints:\n"                                                                                             \
-    "      charge: {match: {path: /charge}, idempotencyKey: required}\n"                                           \
+    "      charge: {match: {path: /charge}, idempotencyKey: " key "}\n"                                            \
     "      stream: {match: {path: /stream}, replay: false}\n"                                                      \
     "      hedge: {match: {path: /hedge}, hedge: {enabled: true, delay: 20ms, percent: 100, cap: 100}}\n"
 
 static const char *const policies[] = {
-    POLICY(""),
-    POLICY("explain: true\n"),
+    POLICY("", "required"),
+    POLICY("explain: true\n", "enforced"),
 };
 
 #define UPGRADE                                                                                          \

@@ -16,6 +16,8 @@
     "idleTimeout: 1s\n" \
     "services: {a: {hosts: ['%s'], match: {prefix: /}, idempotencyKey: required, limit: {kind: fixed, max: 1}}}\n"
 
+#define ENFORCED "services: {a: {hosts: ['%s'], match: {prefix: /}, idempotencyKey: enforced, deadline: 2s}}\n"
+
 static void lab_expect(struct lab *lab, const char *trace)
 {
     check_eq_str(lab->trace, trace);
@@ -293,6 +295,41 @@ static void test_exchange__a_key_and_its_slot_are_free_again_when_the_host_falls
                      "[1500ms] client 2 hears 200 and 5 bytes\n");
 }
 
+static void test_exchange__an_enforced_key_is_held_when_nobody_knows_what_became_of_it(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ENFORCED, CHARGE);
+    lab_pass(&lab, 10 * MS);
+    lab_host_goes(&lab, 1);
+    lab_pass(&lab, 100 * MS); /* in which a retry would come */
+    lab_client(&lab);
+    lab_client_says(&lab, 2, CHARGE);
+    lab_expect(&lab, "[  0ms] client 1 says POST /charge and 2 bytes\n"
+                     "[  0ms] host a1 hears POST /charge and 2 bytes\n"
+                     "[ 10ms] host a1 goes\n"
+                     "[ 10ms] client 1 hears 502 and 175 bytes\n"
+                     "[110ms] client 2 says POST /charge and 2 bytes\n"
+                     "[110ms] client 2 hears 409 and 303 bytes\n");
+}
+
+static void test_exchange__an_error_of_an_enforced_key_is_replayed_and_not_retried(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ENFORCED, CHARGE);
+    lab_pass(&lab, 10 * MS);
+    lab_host_says(&lab, 1, BUSY);
+    lab_pass(&lab, 500 * MS);
+    lab_client_says(&lab, 1, CHARGE);
+    lab_expect(&lab, "[  0ms] client 1 says POST /charge and 2 bytes\n"
+                     "[  0ms] host a1 hears POST /charge and 2 bytes\n"
+                     "[ 10ms] host a1 says 503 and 5 bytes\n"
+                     "[ 10ms] client 1 hears 503 and 5 bytes\n"
+                     "[510ms] client 1 says POST /charge and 2 bytes\n"
+                     "[510ms] client 1 hears 503 and 5 bytes\n");
+}
+
 static void test_exchange__an_upgrade_with_a_key_ends_with_its_client(void **state)
 {
     (void)state;
@@ -475,6 +512,8 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__a_client_that_has_left_gets_its_answer_but_no_retry),
              cmocka_unit_test(test_exchange__with_a_key_the_call_goes_on_and_its_answer_is_replayed),
              cmocka_unit_test(test_exchange__a_key_and_its_slot_are_free_again_when_the_host_falls_silent),
+             cmocka_unit_test(test_exchange__an_enforced_key_is_held_when_nobody_knows_what_became_of_it),
+             cmocka_unit_test(test_exchange__an_error_of_an_enforced_key_is_replayed_and_not_retried),
              cmocka_unit_test(test_exchange__an_upgrade_with_a_key_ends_with_its_client),
              cmocka_unit_test(test_exchange__a_connect_with_a_key_holds_no_key),
              cmocka_unit_test(test_exchange__a_tunnel), cmocka_unit_test(test_exchange__an_interim_answer_is_passed_on),

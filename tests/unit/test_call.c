@@ -112,6 +112,49 @@ static void test_call__a_500_is_retried_once_and_only_when_listed(void **state)
     }
 }
 
+/* How many attempts a call makes that always fails in one way. */
+static uint32_t attempts_of(const struct becalm_policy *policy, const struct becalm_request *request,
+                            const struct becalm_outcome *outcome)
+{
+    struct becalm_target target;
+    struct becalm_call call;
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
+    struct becalm_action action;
+    void *memory = aligned_alloc(64, becalm_target_bytes(policy, 0, 1));
+    check_eq_u64((uint64_t)becalm_target_init(&target, memory, policy, 0, 1), 0);
+    becalm_call_init(&call, policy, &target, request);
+    becalm_call_step(&call, &event, &action);
+    while (!becalm_call_ended(&call)) {
+        bool sent = (action.flags & BECALM_DO_SEND) != 0;
+        event.kind = sent ? BECALM_EVENT_DONE : BECALM_EVENT_TIMER;
+        event.at.now = sent ? event.at.now + BECALM_MS : action.wake_at;
+        event.outcome = *outcome;
+        becalm_call_step(&call, &event, &action);
+    }
+    free(memory);
+    return call.record.attempts;
+}
+
+static void test_call__once_sent_it_is_not_repeated_whatever_allows_it(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    becalm_policy_defaults(&policy);
+    becalm_budget_defaults(&policy.budget, BECALM_BUDGET_NONE);
+    policy.max_retries = 3;
+    policy.idempotent = true;
+    policy.breaker.enabled = false;
+    policy.retry_on |= BECALM_OUTCOME_BIT(BECALM_OUTCOME_FAILED) | BECALM_OUTCOME_BIT(BECALM_OUTCOME_CONFLICT);
+    for (unsigned kind = 0; kind < BECALM_OUTCOME_COUNT; kind++) {
+        struct becalm_outcome outcome = {.kind = (enum becalm_outcome_kind)kind, .safe = true};
+        struct becalm_request request = {.idempotent = true, .keyed = true};
+        enum becalm_retry_rule rule = becalm_outcome_traits(outcome.kind)->retry;
+        check_true((attempts_of(&policy, &request, &outcome) > 1) == (rule != BECALM_RETRY_NEVER));
+        request.once = true;
+        check_eq_u64(attempts_of(&policy, &request, &outcome), rule == BECALM_RETRY_ANY ? 4 : 1);
+    }
+}
+
 /* One call of a target with room for one attempt in flight and two answers. */
 struct streamed {
     struct becalm_policy policy;
@@ -472,6 +515,29 @@ static void test_call__a_body_that_turns_out_too_long_is_not_sent_again(void **s
     check_eq_str(becalm_reason_word(call.record.reason), "not_replayable");
 }
 
+static void test_call__what_is_sent_once_is_not_hedged(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_hedge hedge;
+    struct becalm_target target = {.hedge = &hedge};
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    policy.hedge.enabled = true;
+    policy.hedge.delay = 50 * BECALM_MS;
+    policy.idempotent = true;
+    for (int once = 0; once < 2; once++) {
+        struct becalm_call call;
+        struct becalm_request request = {.keyed = true, .once = once == 1};
+        struct becalm_event timer = {.kind = BECALM_EVENT_TIMER, .at.now = 50 * BECALM_MS};
+        becalm_hedge_init(&hedge, &policy.hedge);
+        becalm_call_init(&call, &policy, &target, &request);
+        becalm_call_step(&call, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN}, &action);
+        becalm_call_step(&call, &timer, &action);
+        check_eq_u64(call.record.hedges, once == 1 ? 0 : 1);
+    }
+}
+
 static void test_call__a_body_that_turns_out_too_long_is_not_hedged(void **state)
 {
     (void)state;
@@ -510,6 +576,8 @@ BECALM_TESTS(
     cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
     cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
     cmocka_unit_test(test_call__who_gives_up_says_how_long_it_waited),
+    cmocka_unit_test(test_call__once_sent_it_is_not_repeated_whatever_allows_it),
+    cmocka_unit_test(test_call__what_is_sent_once_is_not_hedged),
     cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed),
     cmocka_unit_test(test_call__an_answer_gives_its_slot_back_with_its_head_and_has_a_bound_of_its_own),
     cmocka_unit_test(test_call__a_failed_answer_that_is_held_back_gives_its_slot_back_and_is_judged_by_its_head))

@@ -93,7 +93,8 @@ static void test_message__each_note_says_why(void **state)
         {{.note = ANSWER_NOTE_ERROR, .error = "dns_error", .reason = "shed", .retry_after = 3},
          "HTTP/1.1 200 OK\r\nproxy-status: becalm; error=dns_error; details=\"shed\"\r\nretry-after: 3\r\n\r\n"},
         {{.note = ANSWER_NOTE_REPLAYED, .reason = "replayed", .length_known = true, .length = 12},
-         "HTTP/1.1 200 OK\r\ncontent-length: 12\r\nproxy-status: becalm; details=\"replayed\"\r\n\r\n"},
+         "HTTP/1.1 200 OK\r\ncontent-length: 12\r\nproxy-status: becalm; details=\"replayed\"\r\n"
+         "idempotent-replayed: true\r\n\r\n"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct draft draft;

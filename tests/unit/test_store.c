@@ -1,63 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "proxy/store.h"
-
-#include "unit/http_lab.h"
-
-static const struct store_settings wide = {.ttl = 60 * BECALM_S, .max_entries = 100, .max_bytes = 1 << 20};
-
-static struct store *store_of(becalm_ns ttl, uint32_t entries, uint64_t bytes)
-{
-    struct store *store =
-        store_memory_make(&(struct store_settings){.ttl = ttl, .max_entries = entries, .max_bytes = bytes});
-    assert_non_null(store);
-    return store;
-}
-
-/* Of somebody: a scope, and the peer that asks. */
-static struct store_key key_by(const char *scope, uint64_t peer, const char *key, const char *body)
-{
-    struct store_key made;
-    const struct becalm_text who = text(scope);
-    struct store_request request = {.service = text("pay"),
-                                    .endpoint = text("charge"),
-                                    .key = text(key),
-                                    .scope = &who,
-                                    .scope_count = 1,
-                                    .peer = peer,
-                                    .method = text("POST"),
-                                    .path = text("/charge"),
-                                    .body = text(body)};
-    check_true(store_key_make(&made, &request));
-    return made;
-}
-
-static struct store_key key_of(const char *key, const char *body)
-{
-    return key_by("alice", 1, key, body);
-}
-
-static enum store_verdict begin(struct store *store, struct store_key *key, becalm_ns now)
-{
-    struct store_ask ask;
-    enum store_verdict verdict = store_begin(store, key, now, &ask);
-    check_eq_u64(verdict, ask.verdict);
-    check_true((ask.answer != NULL) == (verdict == STORE_ANSWERED));
-    store_answer_free(ask.answer);
-    return verdict;
-}
-
-static void end(struct store *store, const struct store_key *key, becalm_ns now, const char *body)
-{
-    struct store_result result = {.status = 201, .fields = text("a: b\r\n"), .body = text(body)};
-    store_end(store, key, now, &result);
-}
-
-static struct store_counts counts_of(struct store *store)
-{
-    struct store_counts counts;
-    store_count(store, &counts);
-    return counts;
-}
+#include "unit/store_lab.h"
 
 static void test_store__an_empty_one_begins_and_can_be_freed(void **state)
 {
@@ -113,7 +55,7 @@ static void test_store__a_released_key_can_begin_again_with_any_payload(void **s
     struct store_key key = key_of("k", "x");
     struct store_key other = key_of("k", "y");
     check_eq_u64(begin(store, &key, 0), STORE_BEGUN);
-    store_end(store, &key, 0, NULL);
+    store_end(store, &key, 0, &released);
     check_eq_u64(counts_of(store).entries, 0);
     check_eq_u64(counts_of(store).released, 1);
     check_eq_u64(begin(store, &other, 0), STORE_BEGUN);
@@ -124,12 +66,12 @@ static void test_store__only_answers_worth_it_are_kept(void **state)
 {
     (void)state;
     static const uint32_t kept[] = {200, 201, 204, 301, 400, 402, 404, 409, 422, 499};
-    static const uint32_t released[] = {401, 403, 429, 500, 502, 503, 504, 599};
+    static const uint32_t dropped[] = {401, 403, 429, 500, 502, 503, 504, 599};
     for (size_t i = 0; i < COUNT(kept); i++) {
-        check_true(store_keeps(kept[i]));
+        check_true(store_keeps(kept[i], false) && store_keeps(kept[i], true));
     }
-    for (size_t i = 0; i < COUNT(released); i++) {
-        check_true(!store_keeps(released[i]));
+    for (size_t i = 0; i < COUNT(dropped); i++) {
+        check_true(!store_keeps(dropped[i], false));
     }
 }
 
@@ -149,8 +91,17 @@ static void test_store__every_part_of_a_key_counts_and_absent_is_not_empty(void 
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *const *r = rows[i];
         const struct becalm_text scope[] = {text(r[3]), text(r[4])};
-        struct store_request request = {text(r[0]), text(r[1]), text(r[2]), scope,     COUNT(scope),
-                                        i,          text(r[5]), text(r[6]), text(r[7])};
+        static const struct store_secret secret;
+        struct store_request request = {.secret = &secret,
+                                        .service = text(r[0]),
+                                        .endpoint = text(r[1]),
+                                        .key = text(r[2]),
+                                        .scope = scope,
+                                        .scope_count = COUNT(scope),
+                                        .peer = i,
+                                        .method = text(r[5]),
+                                        .path = text(r[6]),
+                                        .body = text(r[7])};
         check_true(store_key_make(&keys[i], &request));
         for (size_t j = 0; j < i; j++) {
             bool same_id = memcmp(keys[i].id, keys[j].id, STORE_HASH) == 0;
@@ -183,7 +134,7 @@ static void test_store__a_key_in_flight_expires_too_and_its_late_end_harms_nobod
     struct store_key next = key_of("k", "x");
     check_eq_u64(begin(store, &lost, 0), STORE_BEGUN);
     check_eq_u64(begin(store, &next, 10 * BECALM_S), STORE_BEGUN);
-    store_end(store, &lost, 11 * BECALM_S, NULL); /* it has been given to another call */
+    store_end(store, &lost, 11 * BECALM_S, &released); /* it has been given to another call */
     struct store_key third = key_of("k", "x");
     check_eq_u64(begin(store, &third, 11 * BECALM_S), STORE_IN_FLIGHT);
     end(store, &lost, 11 * BECALM_S, "old");
@@ -319,7 +270,7 @@ static unsigned kept_of(struct store *store, const char *scope, uint64_t peer, u
         struct store_ask ask;
         kept += store_begin(store, &key, now, &ask) == STORE_ANSWERED;
         if (ask.verdict == STORE_BEGUN) {
-            store_end(store, &key, now, NULL); /* it may have pushed out nothing: who asks has least */
+            store_end(store, &key, now, &released); /* it may have pushed out nothing: who asks has least */
         }
         store_answer_free(ask.answer);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L /* barriers */
-#include "proxy/store.h"
+#include "keys/store.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static struct store_key key_number(unsigned number)
     char name[16];
     struct store_key key;
     int length = snprintf(name, sizeof name, "key-%u", number);
-    struct store_request request = {.key = {name, (size_t)length}};
+    static const struct store_secret secret;
+    struct store_request request = {.secret = &secret, .key = {name, (size_t)length}};
     bool made = store_key_make(&key, &request);
     BECALM_ASSERT(made);
     return key;
@@ -36,9 +37,9 @@ static void race_one(struct race *race, unsigned number)
     struct store_ask ask;
     switch (store_begin(race->store, &key, number, &ask)) {
     case STORE_BEGUN: {
-        struct store_result result = {.status = 200, .body = {(const char *)key.id, STORE_HASH}};
+        struct store_end end = {.result = {.status = 200, .body = {(const char *)key.id, STORE_HASH}}};
         (void)atomic_fetch_add_explicit(&race->begun[number], 1, memory_order_relaxed);
-        store_end(race->store, &key, number, &result);
+        store_end(race->store, &key, number, &end);
         return;
     }
     case STORE_ANSWERED:
@@ -50,7 +51,10 @@ static void race_one(struct race *race, unsigned number)
         return;
     case STORE_IN_FLIGHT:
         return;
+    case STORE_HELD:
+    case STORE_ANSWER_LOST:
     case STORE_MISMATCH:
+    case STORE_OTHER_SCOPE:
     case STORE_FULL:
     case STORE_LATER:
         (void)atomic_fetch_add_explicit(&race->wrong, 1, memory_order_relaxed);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_KEYS_STORE_H
+#define BECALM_KEYS_STORE_H
+
+/* Answers by idempotency key, for endpoints with `idempotencyKey: required` or `enforced`. Shared by all workers.
+ *
+ * A key is (endpoint, key, scope), where the scope says whose it is: the host that was asked, and who asked
+ * (key_scope.h). Its fingerprint is (method, path, body). The first call with a key begins it, and ends it in one of
+ * the ways of enum store_ending.
+ *
+ * A key that is `once` (enforced) is a promise: what was asked with it is done at most once, until its time is over.
+ * So it is never forgotten to make room, and the same key and payload in another scope, which may be the same caller
+ * with a new token, is not begun: the key is found by its guard, too, which is (endpoint, host, key, fingerprint).
+ *
+ * `struct store` is what a store can do, and the one in memory is one of them. One that several gateways share can be
+ * another: it asks over a network, so a question may be answered later. The one in memory answers at once. */
+
+#include "meter/metrics.h"
+
+#include <becalm/http.h>
+
+#define STORE_HASH  32u /* SHA-256: nobody can make two requests collide on purpose */
+#define STORE_WHERE 96u
+#define STORE_ID    16u /* of these bytes of a key's id is the name that people see */
+
+struct store_key {
+    unsigned char id[STORE_HASH];          /* of endpoint, key, scope */
+    unsigned char guard[STORE_HASH];       /* of endpoint, host, key, fingerprint: whoever asks */
+    unsigned char fingerprint[STORE_HASH]; /* of method, path, body */
+    unsigned char scope[STORE_HASH];       /* whose it is */
+    uint64_t peer;                         /* who asked: see peer.h */
+    uint64_t ticket;                       /* the store's own: which beginning of the key this is */
+    struct becalm_text service;            /* these two only for who looks; they live as long as the key is held */
+    struct becalm_text endpoint;
+    bool once; /* enforced */
+};
+
+/* All hashes are keyed, so that who sees one, in a page or in a store, can't guess what was asked. */
+struct store_secret {
+    unsigned char bytes[STORE_HASH];
+};
+
+/* What a key is made of. Texts may be absent, which is not the same as empty. */
+struct store_request {
+    const struct store_secret *secret;
+    struct becalm_text service;
+    struct becalm_text endpoint; /* absent: the service's own rules */
+    struct becalm_text host;     /* that was asked */
+    struct becalm_text key;
+    const struct becalm_text *scope; /* a list that is another one for everybody else */
+    size_t scope_count;
+    uint64_t peer;
+    struct becalm_text method;
+    struct becalm_text path; /* with its query */
+    struct becalm_text body;
+    bool once;
+};
+
+/* False: no memory. */
+bool store_key_make(struct store_key *, const struct store_request *);
+
+/* Is an answer of the service worth keeping? These say that nothing was done, and whoever invents credentials takes no
+ * room with them. What failed may be tried again only where the service itself knows keys. */
+static inline bool store_keeps(uint32_t status, bool once)
+{
+    return (status < 500 || once) && status != 429 && status != 401 && status != 403;
+}
+
+/* An answer: its status, its fields as message/packed.h has them, its body. */
+struct store_result {
+    uint32_t status;
+    struct becalm_text fields;
+    struct becalm_text body;
+};
+
+/* A stored one, which all who ask for it share; one block of memory. */
+struct store_answer {
+    BECALM_ATOMIC(uint32_t) holders;
+    uint32_t status;
+    size_t fields_length;
+    size_t body_length;
+    char bytes[]; /* fields, then body */
+};
+
+/* Gives it back; it is freed when nobody has it. Takes NULL. */
+void store_answer_free(struct store_answer *);
+
+enum store_verdict {
+    STORE_BEGUN,       /* nobody had it: make the call, then store_end() it exactly once */
+    STORE_ANSWERED,    /* the stored answer is in ask->answer: store_answer_free() it */
+    STORE_IN_FLIGHT,   /* 409 */
+    STORE_HELD,        /* it was sent and nobody knows what became of it: 409 */
+    STORE_ANSWER_LOST, /* it was done, but its answer was too large to be kept; ask->status is what it was: 409 */
+    STORE_MISMATCH,    /* another payload: 422 */
+    STORE_OTHER_SCOPE, /* `once`: the same payload, but under another scope: 422 */
+    STORE_FULL,        /* no room: 503, rather than a promise that can't be kept */
+    STORE_LATER        /* ask->then() will come */
+};
+
+/* How a key that has begun ends. */
+enum store_ending {
+    STORE_END_ANSWER,  /* with an answer, which is kept; one that is too large is lost, or released if not `once` */
+    STORE_END_RELEASE, /* as if it had never begun */
+    STORE_END_LOST,    /* `once`: it was done, and its answer can't be kept */
+    STORE_END_UNKNOWN  /* `once`: it was sent, and nobody knows what became of it: held until its time is over */
+};
+
+struct store_end {
+    enum store_ending kind;
+    struct store_result result; /* ANSWER; of one that is LOST the status alone */
+};
+
+/* A question, and where its answer goes. It stays where it is until the answer is there. */
+struct store_ask {
+    enum store_verdict verdict;
+    struct store_answer *answer;      /* STORE_ANSWERED; else NULL */
+    uint32_t status;                  /* STORE_ANSWER_LOST */
+    void (*then)(struct store_ask *); /* after STORE_LATER: called once, on the thread that asked */
+    void *data;                       /* the asker's own */
+};
+
+struct store_settings {
+    becalm_ns ttl;
+    uint32_t max_entries;
+    uint64_t max_bytes; /* of answers */
+};
+
+/* A key that is held, for who looks after it: never the key itself. */
+struct store_held {
+    unsigned char id[STORE_ID];
+    becalm_ns since;
+    becalm_ns until;
+    char where[STORE_WHERE]; /* "service/endpoint", cut if it is longer */
+};
+
+/* What became of an order to release a key that is held. */
+enum store_order { STORE_RELEASED, STORE_NOT_FOUND, STORE_NOT_HELD };
+
+/* What a store can do; struct store is the first thing in it. */
+struct store {
+    enum store_verdict (*begin)(struct store *, struct store_key *, becalm_ns now, struct store_ask *);
+    void (*end)(struct store *, const struct store_key *, becalm_ns now, const struct store_end *);
+    uint32_t (*held)(struct store *, becalm_ns now, struct store_held *, uint32_t most);
+    enum store_order (*release)(struct store *, const unsigned char id[STORE_ID], becalm_ns now);
+    void (*resize)(struct store *, const struct store_settings *);
+    void (*count)(struct store *, struct store_counts *);
+    void (*free)(struct store *);
+};
+
+/* Begins a key, or says why not; fills key->ticket. `now` is monotonic. */
+static inline enum store_verdict store_begin(struct store *store, struct store_key *key, becalm_ns now,
+                                             struct store_ask *ask)
+{
+    ask->answer = NULL;
+    ask->verdict = store->begin(store, key, now, ask);
+    return ask->verdict;
+}
+
+/* After STORE_BEGUN. */
+static inline void store_end(struct store *store, const struct store_key *key, becalm_ns now,
+                             const struct store_end *end)
+{
+    store->end(store, key, now, end);
+}
+
+/* Keys that are held, the oldest first; returns how many were written to the list. */
+static inline uint32_t store_held(struct store *store, becalm_ns now, struct store_held *list, uint32_t most)
+{
+    return store->held(store, now, list, most);
+}
+
+/* An operator knows what became of it, and lets it be asked anew. */
+static inline enum store_order store_release(struct store *store, const unsigned char id[STORE_ID], becalm_ns now)
+{
+    return store->release(store, id, now);
+}
+
+/* A reload: keeps what there is, and forgets the oldest beyond the new bounds. */
+static inline void store_resize(struct store *store, const struct store_settings *settings)
+{
+    store->resize(store, settings);
+}
+
+static inline void store_count(struct store *store, struct store_counts *counts)
+{
+    store->count(store, counts);
+}
+
+static inline void store_free(struct store *store)
+{
+    if (store != NULL) {
+        store->free(store);
+    }
+}
+
+/* The store in memory, safe from any thread. An entry lives for `ttl` after its beginning, and again after its end; so
+ * a call that never ends does not hold its key for ever. One that is `once` has no end before that of its call. Over a
+ * bound, answers are forgotten; keys in flight, and keys that are `once`, never are: these lose the answer alone.
+ *
+ * Whose answers are forgotten, of the entries and of the bytes alike: no scope and no peer has more than half of the
+ * room while others want it, and nobody pushes out who has less. So when room is wanted, the first of these goes: who
+ * wants more than half gives up his own; then whoever has more than half; then the answer that was not asked for the
+ * longest, or one of his own if he has more than its owner. Among answers of one owner, the one that was not asked for
+ * the longest goes. A scope or peer begins no further key while it has as many that can't be forgotten as there is
+ * room left for others: then it gets STORE_FULL. One alone has half, and of n that want all each has one part in
+ * n + 1.
+ *
+ * NULL: no memory. */
+struct store *store_memory_make(const struct store_settings *);
+
+#endif
