@@ -19,7 +19,7 @@ static size_t networks_read(char *text, const char *networks[NETWORKS_MAX + 1])
     size_t count = 0;
     for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line != NULL && count < NETWORKS_MAX;
          line = strtok_r(NULL, "\n", &rest)) {
-        if (strcmp(line, "unix") == 0 || value_cidr(line)) {
+        if (strcmp(line, "unix") == 0 || value_cidr(line) || value_peer_name(line)) {
             networks[count++] = line;
         }
     }

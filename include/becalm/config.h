@@ -131,8 +131,9 @@ struct becalm_settings {
     enum becalm_role role;
     bool gateway_retries;
     uint32_t workers;         /* 0: one per core */
-    const char *const *trust; /* networks, and "unix" for peers at Unix sockets */
-    const char *client_key;   /* "header:NAME": whose calls those of trusted peers are; NULL: their address says */
+    const char *const *trust; /* networks, "unix" for peers at Unix sockets, names of certificates (cn:, dns:, URIs) */
+    const char *client_key;   /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
+                               * a peer's; NULL: their address says */
     enum becalm_log_level log_level;
     enum becalm_log_format log_format;
     enum becalm_log_access log_access;

@@ -28,7 +28,8 @@ static const char rate_pattern[] = "^" NUMBER "/[smh]$";
 static const char percent_pattern[] = "^" NUMBER "%?$";
 static const char address_pattern[] = "^(unix:/.+|\\[[0-9A-Fa-f:.]+\\]:[0-9]+|[^:/\\[\\]]+:[0-9]+)$";
 static const char host_pattern[] = "^(unix:/.+|\\[[0-9A-Fa-f:.]+\\]:[0-9]+|[^:/\\[\\]]+:[0-9]+|https://[^/]+)$";
-static const char network_pattern[] = "^(unix|[0-9A-Fa-f:.]+(/[0-9]+)?)$";
+static const char network_pattern[] =
+    "^(unix|[0-9A-Fa-f:.]+(/[0-9]+)?|cn:.+|dns:(\\*\\.)?[!-)+-~]+|[!-)+-.0-9;-~]+://[!-)+-~]+(/\\*)?)$";
 static const char quantile_pattern[] = "^p[0-9]{1,2}(\\.[0-9]+)?$";
 static const char upper_code_pattern[] = "^[A-Za-z_-]+$"; /* gRPC's codes, in any case */
 
@@ -265,7 +266,7 @@ static void alternatives(struct json *json, const struct schema_key *key)
         pattern(json, "^(credentials|authorization|none|header:.+|cookie:.+)$");
         break;
     case TYPE_CLIENT_KEY:
-        pattern(json, "^header:.+$");
+        pattern(json, "^(certificate|header:.+)$");
         break;
     case TYPE_REDIS:
         pattern(json, "^rediss?://.+$");

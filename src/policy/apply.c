@@ -251,7 +251,7 @@ static const char *text_should(enum schema_type type, const char *text)
         return "a scope; write credentials, authorization, header:NAME, cookie:NAME or none";
     }
     if (type == TYPE_CLIENT_KEY && !value_client_key(text)) {
-        return "what a client is known by; write address or header:NAME";
+        return "what a client is known by; write address, certificate or header:NAME";
     }
     return NULL;
 }
@@ -333,8 +333,10 @@ static bool list_item_is_fine(const struct setting *s, const struct yaml_node *i
         wrong(&one, "an address; write host:port, [ipv6]:port, unix:/path, or https://host for TLS");
         return false;
     }
-    if (s->key->type == TYPE_NETWORKS && !value_cidr(item->text) && !yaml_is(item, "unix")) {
-        wrong(&one, "a network; write an address like 10.0.0.1, a range like 10.0.0.0/8, or unix");
+    if (s->key->type == TYPE_NETWORKS && !value_cidr(item->text) && !yaml_is(item, "unix") &&
+        !value_peer_name(item->text)) {
+        wrong(&one, "a network; write an address like 10.0.0.1, a range like 10.0.0.0/8, unix, or a name of a client's "
+                    "certificate: spiffe://..., dns:NAME or cn:NAME");
         return false;
     }
     return true;

@@ -493,6 +493,25 @@ static void trust_default(struct becalm_settings *settings)
     }
 }
 
+/* A name in `trust` that no client can show stands there in vain. */
+static void trust_check(struct loader *l, const struct becalm_settings *settings, const struct yaml_node *root)
+{
+    const struct yaml_node *trust = root->kind == YAML_MAPPING ? yaml_get(root, "trust") : NULL;
+    bool asks = false;
+    for (uint32_t i = 0; i < settings->listener_count; i++) {
+        asks |= settings->listeners[i].client_auth != BECALM_CLIENT_AUTH_NONE;
+    }
+    for (size_t i = 0; trust != NULL && !asks && settings->trust[i] != NULL; i++) {
+        if (value_peer_name(settings->trust[i])) {
+            becalm_diag_add(l->diags, BECALM_WARNING, l->name, trust->line, trust->column, "trust-unasked",
+                            "trust: nobody is asked for a certificate, so nobody is known as %.64s; write clientCa: "
+                            "FILE in tls: of a listener",
+                            settings->trust[i]);
+            return;
+        }
+    }
+}
+
 static bool top_load(struct loader *l, const struct yaml_node *root)
 {
     struct becalm_config *config = l->config;
@@ -510,6 +529,7 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
     trust_default(&config->settings);
     version_check(l, yaml_get(root, "version"));
     settings_check(l, root);
+    trust_check(l, &config->settings, root);
     /* Whatever was wrong above: all errors in one run. */
     return rules_load(l, &config->defaults, "defaults", yaml_get(root, "defaults")) &&
            services_load(l, yaml_get(root, "services")) && lint_load(l, yaml_get(root, "lint"));

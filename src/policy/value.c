@@ -462,7 +462,36 @@ bool value_key_scope(const char *text)
 
 bool value_client_key(const char *text)
 {
-    return is_kind_of_name(text, "header:");
+    return is_kind_of_name(text, "header:") || strcmp(text, "certificate") == 0;
+}
+
+/* Printable, and in one word. */
+static bool is_word(const char *text)
+{
+    size_t length = 0;
+    while (text[length] > ' ' && text[length] < 0x7f) {
+        length++;
+    }
+    return length > 0 && text[length] == '\0';
+}
+
+bool value_peer_name(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    size_t kind = colon == NULL ? 0 : (size_t)(colon - text);
+    if (kind == 2 && strncmp(text, "cn", 2) == 0) {
+        return text[3] != '\0' && strlen(text) <= VALUE_PEER_NAME_MAX;
+    }
+    if (!is_word(text) || kind == 0 || strlen(text) > VALUE_PEER_NAME_MAX) {
+        return false;
+    }
+    if (kind == 3 && strncmp(text, "dns", 3) == 0) {
+        const char *name = strncmp(text + 4, "*.", 2) == 0 ? text + 6 : text + 4;
+        return name[0] != '\0' && strchr(name, '*') == NULL;
+    }
+    const char *star = strchr(text, '*');
+    bool fits = star == NULL || (star[1] == '\0' && star[-1] == '/' && star - colon > 4);
+    return strncmp(colon, "://", 3) == 0 && colon[3] != '\0' && fits;
 }
 
 bool value_upgrade(const char *text)

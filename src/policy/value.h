@@ -46,6 +46,11 @@ bool value_method(const char *text);
 bool value_key_scope(const char *text);
 bool value_client_key(const char *text);
 
+/* A name of a peer's certificate, in `trust`: a URI like spiffe://cluster.local/shop, or all below one
+ * (spiffe://cluster.local/ *, without the blank); dns:NAME, or dns:*.NAME; cn:NAME. */
+#define VALUE_PEER_NAME_MAX 1024u
+bool value_peer_name(const char *text);
+
 /* A store of shared budgets: redis://host, redis://user:password@host:6379/0; rediss:// with TLS. And where its host
  * begins: what is between that and the scheme is nobody's business. NULL: there is no such scheme. */
 bool value_redis(const char *text);

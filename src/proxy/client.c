@@ -273,7 +273,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client_moves(client);
     client_enter(client, CLIENT_WAITING);
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
-    client->trusted_in = (uint32_t)worker->view->snapshot->number;
+    client->trusted_in = (uint32_t)worker->view->snapshot->number - (tls != NULL); /* its certificate is yet to come */
     client->next = worker->clients;
     client->link = &worker->clients;
     if (client->next != NULL) {
@@ -406,17 +406,60 @@ void client_quiet(struct client *client)
     }
 }
 
+static bool name_trusted(void *data, enum tls_name_kind kind, struct becalm_text name)
+{
+    return trust_names(data, kind, name);
+}
+
+/* By its address, or by its certificate. */
+static __attribute__((noinline)) bool look_trusted(const struct client *client, struct trust *trust)
+{
+    union address_socket peer = {0};
+    socklen_t length = sizeof peer;
+    return (getpeername(client->wire.source.fd, &peer.any, &length) == 0 && trust_has(trust, &peer.any)) ||
+           (trust_names_any(trust) && wire_peer_names(&client->wire, name_trusted, trust));
+}
+
 bool client_trusted(struct client *client)
 {
     const struct snapshot *snapshot = client->worker->view->snapshot;
     if (client->trusted_in != (uint32_t)snapshot->number) { /* a reload may have changed whom we trust */
-        union address_socket peer = {0};
-        socklen_t length = sizeof peer;
         client->trusted_in = (uint32_t)snapshot->number;
-        client->trusted =
-            getpeername(client->wire.source.fd, &peer.any, &length) == 0 && trust_has(snapshot->trust, &peer.any);
+        client->trusted = look_trusted(client, snapshot->trust);
     }
     return client->trusted;
+}
+
+/* The first name counts: it is the one that its authority put there first. */
+struct naming {
+    const struct peer_key *key;
+    uint64_t identity;
+};
+
+static bool take_name(void *data, enum tls_name_kind kind, struct becalm_text name)
+{
+    struct naming *naming = data;
+    (void)kind;
+    naming->identity = peer_of_name(naming->key, name);
+    return true;
+}
+
+/* As `clientKey: certificate` asks; who has shown none is known by its address. */
+static __attribute__((noinline)) uint64_t caller_named(const struct client *client)
+{
+    uint64_t *known = wire_word(&client->wire);
+    if (*known == PEER_NOBODY) {
+        struct naming naming = {&client->worker->gateway->peer_key, client_identity(client)};
+        wire_peer_names(&client->wire, take_name, &naming);
+        *known = naming.identity;
+    }
+    return *known;
+}
+
+uint64_t client_caller(const struct client *client)
+{
+    return client->wire.tls != NULL && client->worker->view->snapshot->client_certificate ? caller_named(client)
+                                                                                          : client_identity(client);
 }
 
 uint64_t client_held(const struct client *client)
@@ -565,7 +608,7 @@ static void stream_cut(struct client_stream *stream)
 
 static uint64_t stream_identity(const struct client_stream *stream)
 {
-    return client_identity(CONTAINER_OF(stream, struct client, stream));
+    return client_caller(CONTAINER_OF(stream, struct client, stream));
 }
 
 static bool stream_trusted(struct client_stream *stream)

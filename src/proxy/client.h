@@ -114,6 +114,9 @@ enum price client_price(struct client *);
 /* Closes it if it is idle. */
 void client_quiet(struct client *);
 
+/* Whose calls its calls are: its address, or what `clientKey: certificate` says. */
+uint64_t client_caller(const struct client *);
+
 /* Do its deadline, attempt and mark headers count? */
 bool client_trusted(struct client *);
 

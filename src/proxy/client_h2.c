@@ -557,7 +557,7 @@ static void side_cut(struct client_stream *side)
 
 static uint64_t side_identity(const struct client_stream *side)
 {
-    return client_identity(stream_of(side)->h2->client);
+    return client_caller(stream_of(side)->h2->client);
 }
 
 static bool side_trusted(struct client_stream *side)

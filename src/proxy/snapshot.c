@@ -304,10 +304,15 @@ static bool service_make(const struct snapshot_plan *plan, struct snapshot *snap
     return true;
 }
 
+static bool is_certificate(const char *client_key)
+{
+    return client_key != NULL && strcmp(client_key, "certificate") == 0;
+}
+
 /* The name in "header:NAME". */
 static struct becalm_text field_of(const char *client_key)
 {
-    const char *name = client_key == NULL ? NULL : client_key + sizeof "header:" - 1;
+    const char *name = client_key == NULL || is_certificate(client_key) ? NULL : client_key + sizeof "header:" - 1;
     return (struct becalm_text){name, name == NULL ? 0 : strlen(name)};
 }
 
@@ -334,6 +339,7 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
     snapshot->routes = route_table_make(snapshot->config);
     snapshot->trust = trust_make(snapshot->settings->trust);
     snapshot->client_field = field_of(snapshot->settings->client_key);
+    snapshot->client_certificate = is_certificate(snapshot->settings->client_key);
     bool made =
         snapshot->service != NULL && snapshot->target != NULL && snapshot->routes != NULL && snapshot->trust != NULL;
     for (uint32_t i = 0; made && i < services; i++) {

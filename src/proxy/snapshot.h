@@ -84,6 +84,7 @@ struct snapshot {
     struct route_table *routes;
     struct trust *trust;
     struct tls_set *tls;             /* NULL: there is none */
+    bool client_certificate;         /* `clientKey` is the certificate */
     struct becalm_text client_field; /* the name of the field that `clientKey` names; absent: addresses tell */
     struct snapshot_service *service;
     uint32_t service_count;

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "loop/address.h"
 
@@ -20,9 +21,19 @@ struct network {
     unsigned bits;
 };
 
+/* A name of a certificate. */
+struct name {
+    enum tls_name_kind kind;
+    bool open; /* the text is the end of a DNS name, with its dot, or the beginning of a URI, with its slash */
+    struct becalm_text text;
+};
+
 struct trust {
     bool unix_sockets;
     size_t count;
+    size_t name_count;
+    struct name *name;
+    char *texts; /* of all names */
     struct network network[];
 };
 
@@ -62,30 +73,99 @@ static bool network_parse(const char *text, struct network *network)
     return true;
 }
 
-struct trust *trust_make(const char *const *networks)
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static struct name name_of(const char *text)
+{
+    bool dns = begins(text, "dns:");
+    bool common = begins(text, "cn:");
+    const char *at = text + (dns ? 4 : common ? 3 : 0);
+    size_t length = strlen(at);
+    struct name name = {.kind = dns ? TLS_NAME_DNS : common ? TLS_NAME_COMMON : TLS_NAME_URI};
+    name.open = (dns && at[0] == '*') || (name.kind == TLS_NAME_URI && at[length - 1] == '*');
+    size_t star = name.open ? 1 : 0;
+    name.text = (struct becalm_text){at + (dns ? star : 0), length - star};
+    return name;
+}
+
+struct trust *trust_make(const char *const *list)
 {
     size_t count = 0;
-    while (networks[count] != NULL) {
-        count++;
+    size_t bytes = 0;
+    for (; list[count] != NULL; count++) {
+        bytes += strlen(list[count]) + 1;
     }
     struct trust *trust = calloc(1, sizeof *trust + count * sizeof trust->network[0]);
     if (trust == NULL) {
         return NULL;
     }
+    trust->name = calloc(count + 1, sizeof *trust->name);
+    trust->texts = malloc(bytes + 1);
+    if (trust->name == NULL || trust->texts == NULL) {
+        trust_free(trust);
+        return NULL;
+    }
+    char *text = trust->texts;
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(networks[i], "unix") == 0) {
-            trust->unix_sockets = true;
-            continue;
+        bool unix_sockets = strcmp(list[i], "unix") == 0;
+        trust->unix_sockets |= unix_sockets;
+        if (!unix_sockets && !network_parse(list[i], &trust->network[trust->count++])) {
+            trust->count--; /* the loader took it, so it is a name */
+            size_t size = strlen(list[i]) + 1;
+            memcpy(text, list[i], size);
+            trust->name[trust->name_count++] = name_of(text);
+            text += size;
         }
-        bool fine = network_parse(networks[i], &trust->network[trust->count++]);
-        BECALM_ASSERT(fine); /* the loader took it */
     }
     return trust;
 }
 
 void trust_free(struct trust *trust)
 {
-    free(trust);
+    if (trust != NULL) {
+        free(trust->name);
+        free(trust->texts);
+        free(trust);
+    }
+}
+
+bool trust_names_any(const struct trust *trust)
+{
+    return trust->name_count > 0;
+}
+
+/* "*." stands for one label, as in certificates. */
+static bool dns_fits(const struct name *name, struct becalm_text text)
+{
+    const char *dot = name->open && text.length > 0 ? memchr(text.at, '.', text.length) : text.at;
+    if (dot == NULL || (name->open && dot == text.at)) {
+        return false;
+    }
+    size_t length = text.length - (size_t)(dot - text.at);
+    return length == name->text.length && strncasecmp(dot, name->text.at, length) == 0;
+}
+
+static bool name_fits(const struct name *name, struct becalm_text text)
+{
+    if (name->kind == TLS_NAME_DNS) {
+        return dns_fits(name, text);
+    }
+    size_t length = name->text.length;
+    bool long_enough = name->open ? text.length > length : text.length == length;
+    return long_enough && memcmp(text.at, name->text.at, length) == 0;
+}
+
+bool trust_names(const struct trust *trust, enum tls_name_kind kind, struct becalm_text text)
+{
+    for (size_t i = 0; i < trust->name_count; i++) {
+        if (trust->name[i].kind == kind && name_fits(&trust->name[i], text)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool network_has(const struct network *network, const struct ip *ip)

@@ -4,7 +4,10 @@
 
 /* Whose deadline, attempt and mark headers count: `trust:` of the policy. An IPv4 address inside of an IPv6 one
  * (::ffff:10.0.0.1, as a listener for both sees it) is that IPv4 address. Peers at Unix sockets are trusted where the
- * list has the word unix: who can open the socket may be a TLS terminator that lets everybody in. */
+ * list has the word unix: who can open the socket may be a TLS terminator that lets everybody in. Who has shown a
+ * certificate may be named by it. */
+
+#include "tls/tls_names.h"
 
 #include <becalm/base.h>
 
@@ -12,10 +15,14 @@
 
 struct trust;
 
-/* Of networks that the loader has checked; the list ends with NULL. Returns NULL without memory. */
+/* Of networks and names that the loader has checked; the list ends with NULL. Returns NULL without memory. */
 struct trust *trust_make(const char *const *networks);
 void trust_free(struct trust *);
 
 bool trust_has(const struct trust *, const struct sockaddr *peer);
+
+/* Does the list have names of certificates? Is this one of them? */
+bool trust_names_any(const struct trust *);
+bool trust_names(const struct trust *, enum tls_name_kind, struct becalm_text name);
 
 #endif

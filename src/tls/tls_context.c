@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "tls_context.h"
+#include "tls_names.h"
 
 #include "policy/file.h"
 
@@ -154,44 +155,37 @@ static void time_check(struct loading *loading, const struct tls_expiry *expiry,
     }
 }
 
-static bool name_add(struct tls_context *context, const unsigned char *at, size_t length, uint32_t certificate)
+/* Where the names of a certificate go. */
+struct naming {
+    struct tls_context *context;
+    uint32_t certificate;
+    bool failed; /* no memory */
+};
+
+static bool name_add(void *data, enum tls_name_kind kind, struct becalm_text name)
 {
+    struct naming *naming = data;
+    struct tls_context *context = naming->context;
+    if (kind == TLS_NAME_URI) {
+        return false; /* nobody asks for a server by it */
+    }
     struct tls_name *larger = realloc(context->name, (context->name_count + 1) * sizeof *larger);
-    if (larger == NULL) {
-        return false;
-    }
-    context->name = larger;
-    char *text = strndup((const char *)at, length);
+    context->name = larger == NULL ? context->name : larger;
+    char *text = larger == NULL ? NULL : strndup(name.at, name.length);
     if (text == NULL) {
-        return false;
+        naming->failed = true;
+        return true;
     }
-    context->name[context->name_count++] = (struct tls_name){text, certificate};
-    return true;
+    context->name[context->name_count++] = (struct tls_name){text, naming->certificate};
+    return false;
 }
 
 /* The DNS names that a certificate is for: its alternative names, or its common name if it has none. */
 static bool names_add(struct tls_context *context, const X509 *x509, uint32_t certificate)
 {
-    bool fine = true;
-    bool any = false;
-    GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
-    for (int i = 0; names != NULL && i < sk_GENERAL_NAME_num(names); i++) {
-        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
-        if (name->type == GEN_DNS) {
-            any = true;
-            fine = fine && name_add(context, ASN1_STRING_get0_data(name->d.dNSName),
-                                    (size_t)ASN1_STRING_length(name->d.dNSName), certificate);
-        }
-    }
-    GENERAL_NAMES_free(names);
-    const X509_NAME *subject = X509_get_subject_name(x509);
-    int index = any ? -1 : X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-    if (index >= 0) {
-        const ASN1_STRING *common = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index));
-        fine =
-            fine && name_add(context, ASN1_STRING_get0_data(common), (size_t)ASN1_STRING_length(common), certificate);
-    }
-    return fine;
+    struct naming naming = {context, certificate, false};
+    tls_names_find(x509, 1u << TLS_NAME_DNS, name_add, &naming);
+    return !naming.failed;
 }
 
 /* The certificates of a file: the first is ours, the others lead to who signed it. */

@@ -37,6 +37,7 @@ struct wire_tls {
     struct bytes held; /* what TLS said by itself, and the socket did not take */
     ssize_t sent;      /* bytes that the socket took in this operation; WIRE_BROKEN, WIRE_FULL */
     const char *why;   /* the handshake failed */
+    uint64_t word;     /* the owner's */
     uint32_t streak;   /* bytes written since the peer spoke last */
     enum tls_state state;
     bool writes; /* the operation is a write: what the socket does not take waits in the wire's `out` */
@@ -614,14 +615,20 @@ bool wire_chose_h2(const struct wire *wire)
     return length == 2 && memcmp(name, "h2", 2) == 0;
 }
 
-X509 *wire_peer_certificate(const struct wire *wire)
+bool wire_peer_names(const struct wire *wire, tls_name_fits *each, void *data)
 {
     const struct wire_tls *tls = wire->tls;
     if (tls == NULL || !tls->context->verifies || tls->state != TLS_OPEN ||
         SSL_get_verify_result(tls->ssl) != X509_V_OK) {
-        return NULL;
+        return false;
     }
-    return SSL_get1_peer_certificate(tls->ssl);
+    const X509 *x509 = SSL_get0_peer_certificate(tls->ssl);
+    return x509 != NULL && tls_names_find(x509, 1u << TLS_NAME_URI | 1u << TLS_NAME_DNS, each, data);
+}
+
+uint64_t *wire_word(const struct wire *wire)
+{
+    return &wire->tls->word;
 }
 
 /* Writing. */

@@ -8,9 +8,8 @@
 
 #include "tls/tls_context.h"
 #include "tls/tls_count.h"
+#include "tls/tls_names.h"
 #include "wire.h"
-
-struct x509_st; /* OpenSSL's X509 */
 
 /* A thread's buffers for sealed bytes. All zeroes but `counts`: they are made when the first wire needs them. */
 struct wire_room {
@@ -55,7 +54,11 @@ const char *wire_shake_why(const struct wire *);
 /* Has the handshake chosen HTTP/2, by ALPN? False while it is under way. */
 bool wire_chose_h2(const struct wire *);
 
-/* The peer's certificate, which was verified; NULL: it has shown none. Free it with X509_free(). */
-struct x509_st *wire_peer_certificate(const struct wire *);
+/* Looks at the names of the peer's certificate, if it has shown one that was verified: its alternative names, or its
+ * common name if it has none. See tls_names_find(). */
+bool wire_peer_names(const struct wire *, tls_name_fits *each, void *data);
+
+/* A number that whoever owns a wire with TLS may keep with it; 0 at first. */
+uint64_t *wire_word(const struct wire *);
 
 #endif

@@ -348,6 +348,21 @@ static void test_config__tls_of_listeners_and_hosts_is_read_with_its_lines(void 
     becalm_config_free(config);
 }
 
+static void test_config__names_in_trust_need_somebody_who_asks_for_them(void **state)
+{
+    (void)state;
+    static const char asks[] = "listen: {address: 127.0.0.1:1, tls: {certificates: {cert: a, key: b}, clientCa: c}}\n"
+                               "trust: [spiffe://a/b]\n";
+    static const char nobody[] = "listen: 127.0.0.1:1\ntrust: [10.0.0.0/8, spiffe://a/b]\n";
+    struct becalm_config *config = parse(asks);
+    assert_int_equal(diags.count, 0);
+    becalm_config_free(config);
+    config = parse(nobody);
+    check_eq_str(diags.diag[0].code, "trust-unasked");
+    assert_int_equal(diags.diag[0].line, 2);
+    becalm_config_free(config);
+}
+
 static void test_config__tls_that_contradicts_itself_is_refused(void **state)
 {
     (void)state;
@@ -619,6 +634,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__what_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
              cmocka_unit_test(test_config__tls_of_listeners_and_hosts_is_read_with_its_lines),
+             cmocka_unit_test(test_config__names_in_trust_need_somebody_who_asks_for_them),
              cmocka_unit_test(test_config__tls_that_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out),
              cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),

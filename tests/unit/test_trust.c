@@ -4,6 +4,8 @@
 #include "check.h"
 #include "loop/address.h"
 
+#include <string.h>
+
 static bool trusts(const char *const *networks, const char *peer)
 {
     struct address address;
@@ -85,7 +87,38 @@ static void test_trust__another_family_is_nobody(void **state)
     trust_free(trust);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_trust__an_empty_list_trusts_nobody),
+static bool names(const char *entry, enum tls_name_kind kind, const char *name)
+{
+    struct trust *trust = trust_make((const char *const[]){"10.0.0.0/8", entry, NULL});
+    check_true(trust_names_any(trust));
+    bool has = trust_names(trust, kind, (struct becalm_text){name, strlen(name)});
+    trust_free(trust);
+    return has;
+}
+
+static void test_trust__names_of_certificates(void **state)
+{
+    (void)state;
+    check_true(names("spiffe://a/b", TLS_NAME_URI, "spiffe://a/b"));
+    check_true(!names("spiffe://a/b", TLS_NAME_URI, "spiffe://a/B"));
+    check_true(!names("spiffe://a/b", TLS_NAME_URI, "spiffe://a/"));
+    check_true(!names("spiffe://a/b", TLS_NAME_DNS, "spiffe://a/b"));
+    check_true(names("spiffe://a/*", TLS_NAME_URI, "spiffe://a/b/c"));
+    check_true(!names("spiffe://a/*", TLS_NAME_URI, "spiffe://a/"));
+    check_true(!names("spiffe://a/*", TLS_NAME_URI, "spiffe://ab/c"));
+    check_true(names("dns:a.test", TLS_NAME_DNS, "A.Test"));
+    check_true(!names("dns:a.test", TLS_NAME_COMMON, "a.test"));
+    check_true(!names("dns:a.test", TLS_NAME_DNS, "a.tes"));
+    check_true(names("dns:*.test", TLS_NAME_DNS, "a.test"));
+    check_true(!names("dns:*.test", TLS_NAME_DNS, "test"));
+    check_true(!names("dns:*.test", TLS_NAME_DNS, ".test"));
+    check_true(!names("dns:*.test", TLS_NAME_DNS, "a.b.test"));
+    check_true(names("cn:Shop Cart", TLS_NAME_COMMON, "Shop Cart"));
+    check_true(!names("cn:shop", TLS_NAME_COMMON, ""));
+}
+
+BECALM_TESTS(cmocka_unit_test(test_trust__names_of_certificates),
+             cmocka_unit_test(test_trust__an_empty_list_trusts_nobody),
              cmocka_unit_test(test_trust__unix_sockets_are_trusted_by_their_word),
              cmocka_unit_test(test_trust__counts_the_bits_of_a_network),
              cmocka_unit_test(test_trust__an_address_alone_is_itself),
