@@ -48,6 +48,8 @@ const struct lint_rule lint_rules[] = {
     {"enforced-repeats", BECALM_WARNING, "an enforced key beside rules that would repeat what was sent",
      .target = lint_enforced_repeats},
     {"short-ttl", BECALM_WARNING, "enforced keys that are forgotten before clients give up", .target = lint_short_ttl},
+    {"key-room", BECALM_WARNING, "more keys in their time than there is room for", .target = lint_key_room},
+    {"key-memory", BECALM_NOTE, "the memory that keys need at the declared traffic", .target = lint_key_memory},
     {"same-match", BECALM_WARNING, "a service or endpoint that another one hides", .target = lint_same_match},
     {"unreachable-endpoint", BECALM_WARNING, "an endpoint that no request of its service fits",
      .target = lint_unreachable},

@@ -58,6 +58,8 @@ void lint_decorrelated_at_cap(struct lint *, const struct lint_target *);
 void lint_rate_shared(struct lint *, const struct lint_target *);
 void lint_enforced_repeats(struct lint *, const struct lint_target *);
 void lint_short_ttl(struct lint *, const struct lint_target *);
+void lint_key_room(struct lint *, const struct lint_target *);
+void lint_key_memory(struct lint *, const struct lint_target *);
 void lint_shared_not_yet(struct lint *, const struct lint_target *);
 void lint_same_match(struct lint *, const struct lint_target *);
 void lint_unreachable(struct lint *, const struct lint_target *);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "lint_internal.h"
 
-#define RETRY_HORIZON (3600 * BECALM_S) /* apps that were offline and queues come back after minutes, not after hours \
-                                         */
+#include <inttypes.h>
+#include <stdio.h>
+
+#define KEY_BYTES    576u  /* of memory for a key alone, if each has a scope and a client of its own: measured */
+#define ANSWER_BYTES 1024u /* what an answer is taken to be */
+#define RETRY_HORIZON                                                                               \
+    (3600 * BECALM_S) /* apps that were offline and queues come back after minutes, not after hours \
+                       */
 
 void lint_enforced_repeats(struct lint *l, const struct lint_target *target)
 {
@@ -33,4 +39,77 @@ void lint_short_ttl(struct lint *l, const struct lint_target *target)
         "is executed twice",
         l->who, lint_duration(ttl).text);
     lint_remedy(finding, "write `idempotencyStore: {ttl: 24h}`, or at least as long as any client asks again");
+}
+
+/* ---- the memory that a time and a traffic need ---- */
+
+struct need {
+    uint64_t keys;  /* in each instance, at any moment, if each of its calls carries a key */
+    uint64_t bytes; /* of answers */
+    char traffic[96];
+};
+
+/* False: nothing is remembered, or nobody has said how much traffic there is. */
+static bool need_of(const struct lint_target *target, struct need *need)
+{
+    const struct becalm_service *service = target->service;
+    bool guards = target->rules->key == BECALM_KEY_REQUIRED || target->rules->key == BECALM_KEY_ENFORCED;
+    if (!guards || service == NULL || service->traffic_milli == 0) {
+        return false;
+    }
+    uint64_t instances = service->instances > 0 ? service->instances : 1;
+    uint64_t seconds = becalm_config_settings(target->config)->store_ttl / BECALM_S;
+    uint64_t milli = service->traffic_milli / instances + (service->traffic_milli % instances != 0);
+    need->keys = seconds > UINT64_MAX / milli ? UINT64_MAX / 1000 : milli * seconds / 1000 + 1;
+    need->bytes = need->keys > UINT64_MAX / ANSWER_BYTES ? UINT64_MAX : need->keys * ANSWER_BYTES;
+    (void)snprintf(need->traffic, sizeof need->traffic, "%" PRIu64 ".%03" PRIu64 "/s for %s", milli / 1000,
+                   milli % 1000, lint_duration(seconds * BECALM_S).text);
+    return true;
+}
+
+static uint64_t mebibytes(uint64_t bytes)
+{
+    return bytes / (1024 * 1024) + 1;
+}
+
+static bool fits(const struct lint_target *target, const struct need *need)
+{
+    const struct becalm_settings *settings = becalm_config_settings(target->config);
+    return need->keys <= settings->store_max_entries && need->bytes <= settings->store_max_bytes;
+}
+
+void lint_key_memory(struct lint *l, const struct lint_target *target)
+{
+    struct lint_finding *finding = NULL;
+    struct need need;
+    if (!need_of(target, &need) || !fits(target, &need) || (finding = lint_find(l, target, "idempotencyKey")) == NULL) {
+        return;
+    }
+    lint_say(finding,
+             "%s: up to %s are %" PRIu64 " keys in each instance: %" PRIu64 " MiB, and %" PRIu64
+             " MiB with answers of 1 KiB",
+             l->who, need.traffic, need.keys, mebibytes(need.keys * KEY_BYTES),
+             mebibytes(need.keys * KEY_BYTES + need.bytes));
+    lint_remedy(finding, "nothing is wrong; idempotencyStore has room for them");
+}
+
+void lint_key_room(struct lint *l, const struct lint_target *target)
+{
+    const struct becalm_settings *settings = becalm_config_settings(target->config);
+    bool once = target->rules->key == BECALM_KEY_ENFORCED;
+    struct lint_finding *finding = NULL;
+    struct need need;
+    if (!need_of(target, &need) || fits(target, &need) || (finding = lint_find(l, target, "idempotencyKey")) == NULL) {
+        return;
+    }
+    lint_say(finding,
+             "%s: up to %s are %" PRIu64 " keys in each instance, and %" PRIu64
+             " MiB with answers of 1 KiB; there is room for %" PRIu32 " and %" PRIu64 " MiB, beyond which %s",
+             l->who, need.traffic, need.keys, mebibytes(need.bytes), settings->store_max_entries,
+             settings->store_max_bytes / (1024 * 1024),
+             once ? "keys are refused with 503 and answers are lost" : "the oldest are forgotten before their time");
+    lint_remedy(finding,
+                "write `idempotencyStore: {maxEntries: %" PRIu64 ", maxBytes: %" PRIu64 "MiB}`, with %" PRIu64
+                " MiB of memory for the keys themselves, or a shorter `ttl`",
+                need.keys, mebibytes(need.bytes), mebibytes(need.keys * KEY_BYTES));
 }

@@ -103,6 +103,23 @@ RULES = [
         "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: required}}\n",
     ),
     (
+        "key-room",
+        "services: {a: {traffic: 100/s, instances: 4, idempotencyKey: enforced}}\n",
+        "policy.yaml:1:62: warning: a: up to 25.000/s for 24h are 2160001 keys in each instance, and 2110 MiB with answers of "
+        "1 KiB; there is room for 100000 and 64 MiB, beyond which keys are refused with 503 and answers are lost [key-room]\n"
+        "    write `idempotencyStore: {maxEntries: 2160001, maxBytes: 2110MiB}`, with 1187 MiB of memory for the keys "
+        "themselves, or a shorter `ttl`\n",
+        "idempotencyStore: {maxEntries: 2160001, maxBytes: 2110MiB}\nservices: {a: {instances: 4, idempotencyKey: enforced}}\n",
+    ),
+    (
+        "key-memory",
+        "services: {a: {traffic: 0.1/s, idempotencyKey: required}}\n",
+        "policy.yaml:1:48: note: a: up to 0.100/s for 24h are 8641 keys in each instance: 5 MiB, and 14 MiB with answers of "
+        "1 KiB [key-memory]\n"
+        "    nothing is wrong; idempotencyStore has room for them\n",
+        "services: {a: {traffic: 0.1/s, idempotencyKey: optional}}\n",
+    ),
+    (
         "timeouts-exceed-deadline",
         "services: {a: {maxRetries: 3, attemptTimeout: 5s}}\n",
         "policy.yaml:1:28: warning: a: 4 attempts of 5s and waits of up to 700ms take 20.7s, but the deadline is 16s "
