@@ -2,7 +2,7 @@
 /* Challenges and credentials: a login by the connection is found only where its name stands, and always behind what
  * leaves no quotation open. */
 #define _GNU_SOURCE
-#include "proxy/login.h"
+#include "proxy/host/login.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "h1_internal.h"
 
+#include "unfilled.h"
+
 #include <stddef.h>
 #if defined __SSE2__
 #include <emmintrin.h>
@@ -393,6 +395,13 @@ struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct hea
     head->length = (uint32_t)length;
     keep_trailing(head);
     return h1__ok();
+}
+
+/* Most messages have none: only those that do pay for a head on the stack. */
+__attribute__((noinline)) const char *h1_trailers_wrong(const char *bytes, size_t length)
+{
+    UNFILLED struct head head;
+    return h1_parse_trailers(bytes, length, &head).what;
 }
 
 /* ---- where a head begins and ends ---- */

@@ -9,11 +9,12 @@
  * with the largest buffers are cut, the largest of all first, until a little less is waiting. Bodies that are kept for
  * retries have a bound of their own, replay.total. */
 
-#include "client.h"
+#include "wire/wire.h"
 
 #define BUFFERED_PIECE (16u * 1024)
 
 struct worker;
+struct task;
 
 /* As bytes_add() and bytes_free(), and counted. */
 bool buffered_add(struct worker *, struct bytes *, const char *, size_t);

@@ -5,6 +5,7 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway_shared.h"
+#include "host/upstream.h"
 #include "room.h"
 #include "tunnel.h"
 
@@ -311,7 +312,7 @@ void client_close(struct client *client)
     if (client->state == CLIENT_H2) {
         client_h2_free(client);
     } else if (client->state != CLIENT_TUNNEL) {
-        upstream_disown(client);
+        upstream_disown(client->login);
     } else if (client->tunnel != NULL) {
         tunnel_free(client->tunnel);
         client->tunnel = NULL;

@@ -4,6 +4,7 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway_shared.h"
+#include "host/upstream.h"
 
 #include "container.h"
 #include "h2/h2.h"
@@ -677,7 +678,7 @@ bool client_h2_begin(struct client *client)
         free(h2);
         return false;
     }
-    upstream_disown(client);
+    upstream_disown(client->login);
     client->h2 = h2;
     client_enter(client, CLIENT_H2);
     if (worker->draining) {

@@ -80,7 +80,7 @@ static void orphan_begin(struct exchange *exchange)
     worker->orphans = exchange;
     silence_arm(exchange);
     if (exchange->passing != NULL) { /* it may have waited for the client to read */
-        loop_later(&worker->loop, &exchange->passing->task);
+        loop_later(&worker->loop, &exchange->passing->stream.task);
     }
 }
 

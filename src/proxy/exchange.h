@@ -15,6 +15,7 @@
  *   exchange_expect.c   Expect: 100-continue */
 
 #include "client.h"
+#include "host/host_stream.h"
 #include "worker.h"
 
 #include "keys/store.h"
@@ -36,44 +37,29 @@ enum attempt_state {
 
 struct attempt {
     struct exchange *exchange;
-    struct upstream *upstream; /* NULL: none (yet) */
-    struct attempt *next;      /* in line for a connection */
-    struct attempt **link;     /* NULL: not in line */
     struct upstream_host *host;
-    struct task task; /* goes on reading, after others had their turn */
     uint32_t slot;
     uint32_t number;
     becalm_ns timeout_at;
     enum attempt_state state;
-    bool fresh;            /* wants a connection that was not used before */
-    bool careful;          /* or one that was looked at */
-    bool tunnel_place;     /* one of maxTunnelsPerHost, of the host with tunnel_key */
-    bool probe;            /* asks whether a host is back that refused everybody */
-    bool redone;           /* on a fresh connection, because the pooled one was dead */
-    bool wrote;            /* a byte of the request may have reached the host */
-    bool unread;           /* but nobody has read it there, and nobody will */
-    bool through;          /* the request is written to its end */
-    uint8_t interim;       /* how many 1xx came before the answer */
-    bool heard;            /* a byte of the answer has come */
-    bool blank;            /* and an empty line before its head: one is left out */
-    bool answers;          /* its answer has begun: counted as one in progress */
-    size_t written;        /* bytes of the request, on this connection */
-    becalm_ns fin_at;      /* when the host closed before it answered; 0: it did not */
-    struct bytes buffer;   /* part of the answer's head; HOLDING: the answer's phrase, fields and body */
-    size_t scanned;        /* bytes of `got` that hold no head's end */
-    struct bytes trailers; /* of the answer, as they came */
-    uint32_t status;       /* of the answer */
-    bool keep_alive;       /* of the answer */
-    bool names_fields;     /* of the answer: none of its trailers is passed on */
-    struct h1_body body;   /* of the answer */
+    bool tunnel_place;   /* one of maxTunnelsPerHost, of the host with tunnel_key */
+    bool probe;          /* asks whether a host is back that refused everybody */
+    bool redone;         /* on a fresh connection, because the pooled one was dead */
+    bool reached;        /* its host may have read the request, or part of it */
+    bool through;        /* the request is written to its end */
+    bool body_gone;      /* part of a body that streams was given to it: no other attempt could have that */
+    bool answers;        /* its answer has begun: counted as one in progress */
+    bool names_fields;   /* of the answer: none of its trailers is passed on */
+    uint32_t status;     /* of the answer */
+    struct bytes buffer; /* HOLDING: the answer's phrase, fields and body */
 
     /* From here on nothing is zeroed: it is filled before it is read. */
-    becalm_ns connect_timeout;
     uint64_t tunnel_key;
     struct becalm_outcome held; /* HOLDING: what the answer means */
-    size_t fields_length;       /* HOLDING: how much of `got` are phrase and fields */
+    size_t fields_length;       /* HOLDING: how much of `buffer` are phrase and fields */
     uint64_t content_length;    /* of the answer */
     enum body_framing framing;  /* of the answer */
+    struct host_stream stream;  /* the host's side */
 };
 
 /* An answer that the engine is asked about: its head as it came or, of one that was held back, as answer_fields() made
@@ -290,9 +276,6 @@ bool exchange_may_repeat(const struct exchange *);
 bool exchange_sends_chunks(const struct exchange *); /* to hosts */
 /* NULL, or why a host's 101 does not answer this request. */
 const char *exchange_switch_wrong(const struct exchange *, const struct head *);
-/* Those that may be passed on, of either side. Connection may have named some of them: then none. */
-const char *exchange_trailers_wrong(const struct bytes *trailers); /* NULL: well formed; or which rule they break */
-void exchange_put_trailers(struct text_sink *, const struct bytes *trailers, bool names_fields);
 bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */
 bool exchange_port_fits(const struct exchange *, const struct route *); /* of a URL, by http_proxy */
@@ -322,16 +305,6 @@ bool answer_fields(struct worker *, const struct head *, struct bytes *);
 void attempt_start(struct exchange *, const struct becalm_action *);
 void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);
-void attempt_pool_result(struct attempt *, enum upstream_result); /* what was asked of upstream_get() */
-void attempt_accepted(struct attempt *); /* by a connection of its own, and then it is connected */
-void attempt_connected(struct attempt *);
-void attempt_not_connected(struct attempt *, int error); /* an errno */
-/* The host is there, and TLS with it failed. */
-void attempt_not_secured(struct attempt *);
-void attempt_waits(struct attempt *);             /* in our own line for a connection: its host has not seen it */
-void attempt_goes(struct attempt *);              /* its turn has come */
-bool attempt_has_no_host(const struct attempt *); /* its service refuses everybody: it need not even try */
-void attempt_ready(struct attempt *, uint32_t events);
 void attempt_stalled(struct attempt *);        /* nothing moves any more, of its answer or of the upload before it */
 void attempt_resume(struct attempt *);         /* the client takes bytes again */
 void attempt_body(struct attempt *);           /* there is more of the request's body */

@@ -2,6 +2,7 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway_shared.h"
+#include "host/upstream.h"
 
 #include "http/grpc_text.h"
 #include "http/text_internal.h"
@@ -167,7 +168,7 @@ static enum body_framing framing_of(const struct exchange *exchange, const struc
         return BODY_LENGTH;
     }
     *length = offer->pieces->bytes;
-    return offer->ended && bytes_left(&attempt->trailers) == 0 ? BODY_LENGTH : BODY_OPEN;
+    return offer->ended && bytes_left(&attempt->stream.trailers) == 0 ? BODY_LENGTH : BODY_OPEN;
 }
 
 static void draft_answer(struct draft *draft, struct exchange *exchange, const struct offer *offer,
@@ -219,8 +220,8 @@ static bool write_part(struct exchange *exchange, struct stream_part *part, cons
                        const struct attempt *attempt)
 {
     struct client_stream *stream = exchange->stream;
-    if (part->ended && bytes_left(&attempt->trailers) > 0 && !attempt->names_fields) {
-        return answered(exchange, more_with_trailers(exchange, part, draft, &attempt->trailers));
+    if (part->ended && bytes_left(&attempt->stream.trailers) > 0 && !attempt->names_fields) {
+        return answered(exchange, more_with_trailers(exchange, part, draft, &attempt->stream.trailers));
     }
     return answered(exchange,
                     draft == NULL ? stream->ops->more(stream, part) : stream->ops->begin(stream, draft, part));

@@ -2,6 +2,7 @@
 #include "exchange.h"
 
 #include "gateway_shared.h"
+#include "host/upstream.h"
 
 #include "meter/buffer.h"
 

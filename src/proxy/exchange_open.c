@@ -2,7 +2,7 @@
 #include "exchange.h"
 
 #include "gateway_shared.h"
-#include "login.h"
+#include "host/login.h"
 #include "tunnel.h"
 
 #include "message/own.h"

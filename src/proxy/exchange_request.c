@@ -270,22 +270,6 @@ const char *exchange_switch_wrong(const struct exchange *exchange, const struct 
                                               : "101 before the request has ended"; /* its rest is not the tunnel's */
 }
 
-/* Most messages have none: only those that do pay for a head on the stack. */
-__attribute__((noinline)) const char *exchange_trailers_wrong(const struct bytes *trailers)
-{
-    UNFILLED struct head head;
-    return h1_parse_trailers(trailers->at, bytes_left(trailers), &head).what;
-}
-
-void exchange_put_trailers(struct text_sink *out, const struct bytes *trailers, bool names_fields)
-{
-    struct head head;
-    size_t length = bytes_left(trailers);
-    if (length > 0 && !names_fields && h1_parse_trailers(trailers->at, length, &head).kind == H1_OK) {
-        h1_put_fields(out, &head, 0);
-    }
-}
-
 /* How long the body is. One that was collected is sent with its length, however it came, unless trailers follow it. */
 static void add_framing(struct draft *draft, const struct exchange *exchange)
 {

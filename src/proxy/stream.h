@@ -17,13 +17,6 @@ struct client;
 struct exchange;
 struct client_stream;
 
-/* What comes of an answer's body now. */
-struct stream_part {
-    const struct pieces *pieces;
-    const struct head *trailers; /* behind the last piece; NULL: none */
-    bool ended;                  /* nothing follows */
-};
-
 struct client_stream_ops {
     /* The answer's head, and what there is of its body. False: the client can't be written to any more. What it does
      * not take yet waits. */

@@ -5,6 +5,7 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway_shared.h"
+#include "host/upstream.h"
 #include "websocket.h"
 
 #include "container.h"
@@ -265,30 +266,28 @@ void tunnel_open(struct exchange *exchange, struct attempt *attempt, const struc
 {
     struct client *client = exchange->stream->ops->connection(exchange->stream);
     struct loop *loop = &exchange->worker->loop;
-    struct upstream *upstream = attempt->upstream;
+    struct host_stream *host = &attempt->stream;
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
     struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_OK, .status = attempt->status};
     bool fine = tunnel != NULL;
     BECALM_ASSERT(client != NULL); /* only a call that holds a key outlives its client, and a tunnel holds none */
-    loop_forget(loop, &upstream->wire.source);
     if (fine) {
-        *tunnel = (struct tunnel){.far = upstream->wire, .client = client}; /* with what the host did not take yet */
+        host->ops->take(host, &tunnel->far); /* with what the host did not take yet */
+        tunnel->client = client;
         tunnel->far.source.ready = far_ready;
         tunnel->task.run = go_on;
         tunnel->host_key = attempt->tunnel_key; /* both places are the tunnel's from now on */
         exchange->tunnel_place = attempt->tunnel_place = false;
         wire_again(&tunnel->far);
-        upstream->wire = (struct wire){.source = {.ready = upstream->wire.source.ready, .fd = -1}};
         tunnel->websocket = head != NULL && is_websocket(head_find(head, FIELD_UPGRADE));
         if (tunnel->websocket) {
             websocket_follow(&tunnel->in, behind.at, behind.length);
         }
         fine = put_answer(client, head, behind);
+    } else {
+        host->ops->drop(host);
     }
-    upstream->attempt = NULL;
-    attempt->upstream = NULL;
-    upstream_close(upstream);
-    upstream_disown(client);
+    upstream_disown(client->login);
     exchange->status = attempt->status;
     answer_enter(exchange, ANSWER_TUNNEL);
     client->tunnel = tunnel;

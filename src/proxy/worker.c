@@ -6,6 +6,7 @@
 #include "client.h"
 #include "exchange.h"
 #include "gateway_shared.h"
+#include "host/upstream.h"
 #include "listener.h"
 #include "tunnel.h"
 

@@ -8,12 +8,12 @@
 #include "crowd.h"
 #include "room.h"
 #include "snapshot.h"
-#include "upstream.h"
 
 #include "h1/h1.h"
 #include "journal/decisions.h"
 #include "journal/log.h"
 #include "loop/loop.h"
+#include "wire/wire_tls.h"
 
 #include <pthread.h>
 
@@ -32,6 +32,7 @@ struct gateway;
 struct h2_room;
 struct client;
 struct listener;
+struct upstream_host;
 
 /* A snapshot, as one worker uses it. */
 struct view {

@@ -71,3 +71,11 @@ refuses "a folder that is no layer" "src/cellar has no becalm_module()"
 fresh
 for i in {1..60}; do touch "$work/tree/src/top/room$i.c"; done
 refuses "a folder with too many files" "src/top has 61 files"
+
+fresh
+mkdir "$work/tree/src/top/attic"
+echo '#include "top/gable.h"' >"$work/tree/src/top/attic/beam.c"
+touch "$work/tree/src/top/attic/beam.h" "$work/tree/src/top/gable.h"
+"$root/tools/layers" "$work/tree"
+echo '#include "attic/beam.h"' >"$work/tree/src/top/gable.h"
+refuses "a folder inside that includes what stands above it" "src/top/attic/beam.c includes top/gable.h"

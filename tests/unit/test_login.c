@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include "proxy/login.h"
+#include "proxy/host/login.h"
 
 static bool named(const char *value)
 {

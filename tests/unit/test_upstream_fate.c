@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "proxy/upstream.h"
+#include "proxy/host/upstream.h"
 
 #include "check.h"
 

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "upstream.h"
 
-#include "buffered.h"
-#include "exchange.h"
+#include "proxy/buffered.h"
+#include "proxy/worker.h"
 
 #include "container.h"
 
@@ -65,6 +65,7 @@ struct upstream_host *upstream_host_use(struct worker *worker, const struct upst
         host->last_waiting = &host->waiting;
         host->serve.run = serve_line;
         host->busy.fire = busy_fires;
+        host->get = upstream_get;
         host->next = worker->hosts;
         worker->hosts = host;
     }
@@ -139,14 +140,14 @@ static void owned_add(struct upstream *upstream)
     upstream->state = UPSTREAM_OWNED;
     list_add(&upstream->host->owned, upstream);
     upstream->host->owned_count++;
-    upstream->owner->group->logins++;
+    (*upstream->owner.count)++;
 }
 
 static void owned_remove(struct upstream *upstream)
 {
     list_remove(&upstream->host->owned, upstream);
     upstream->host->owned_count--;
-    upstream->owner->group->logins--;
+    (*upstream->owner.count)--;
 }
 
 /* Those being connected: they go on when whoever wanted them has left. */
@@ -204,8 +205,8 @@ static void destroy(struct upstream *upstream)
         owned_remove(upstream);
         break;
     }
-    if (upstream->owner != NULL) {
-        upstream->owner->login = NULL;
+    if (upstream->owner.login != NULL) {
+        *upstream->owner.login = NULL;
     }
     timer_disarm(&upstream->timer);
     wire_free(&upstream->wire);
@@ -214,16 +215,22 @@ static void destroy(struct upstream *upstream)
     loop_bury(loop_of(host), &upstream->wire.source);
 }
 
-/* It was not connected: whoever wanted it is told. */
+/* Who wanted the connection is told, if it is still there. */
+static void tell_failed(struct host_stream *stream, const struct host_failure *failure)
+{
+    if (stream != NULL) {
+        host_stream_over(stream);
+        stream->calls->failed(stream, failure);
+    }
+}
+
+/* It was not connected. */
 static void not_connected(struct upstream *upstream, int error)
 {
-    struct attempt *attempt = upstream->attempt;
-    upstream->attempt = NULL;
+    struct host_stream *stream = upstream->stream;
+    upstream->stream = NULL;
     upstream_close(upstream);
-    if (attempt != NULL) {
-        attempt->upstream = NULL;
-        attempt_not_connected(attempt, error);
-    }
+    tell_failed(stream, &(struct host_failure){.failure = BECALM_HTTP_CONNECT, .error = error});
 }
 
 /* One timer per connection: while connecting it is the timeout; later it is left armed and looks, when it fires,
@@ -233,7 +240,7 @@ static void timer_fires(struct timer *timer)
     struct upstream *upstream = CONTAINER_OF(timer, struct upstream, timer);
     struct upstream_host *host = upstream->host;
     struct loop *loop = loop_of(host);
-    struct attempt *attempt = upstream->attempt;
+    struct host_stream *stream = upstream->stream;
     switch (upstream->state) {
     case UPSTREAM_CONNECTING_NOW:
         wire_shake_late(&upstream->wire);
@@ -249,9 +256,9 @@ static void timer_fires(struct timer *timer)
         break;
     case UPSTREAM_BUSY:
         wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, idle_limit(upstream)));
-        if (wire_ended(&upstream->wire) && attempt != NULL) {
+        if (wire_ended(&upstream->wire) && stream != NULL) {
             wire_again(&upstream->wire);
-            attempt_ready(attempt, 0);
+            host_h1_ready(stream, 0);
         }
         break;
     }
@@ -313,7 +320,7 @@ static bool connects(struct upstream *upstream, uint32_t events)
     if (shake == WIRE_SHAKING && !broken) {
         return false;
     }
-    struct attempt *attempt = upstream->attempt;
+    struct host_stream *stream = upstream->stream;
     switch (shake) {
     case WIRE_SHAKEN:
         return true;
@@ -323,22 +330,28 @@ static bool connects(struct upstream *upstream, uint32_t events)
         return false;
     case WIRE_UNSHAKEN:
         log_unsecured(upstream->host, wire_shake_why(&upstream->wire));
-        upstream->attempt = NULL;
+        upstream->stream = NULL;
         upstream_close(upstream);
-        if (attempt != NULL) {
-            attempt->upstream = NULL;
-            attempt_not_secured(attempt);
-        }
+        tell_failed(stream, &(struct host_failure){.failure = BECALM_HTTP_TLS});
         return false;
     }
     return false;
+}
+
+/* The connection is the stream's from now on. */
+static void give(struct upstream *upstream, struct host_stream *stream)
+{
+    upstream->stream = stream;
+    stream->upstream = upstream;
+    stream->ops = &host_h1_ops;
+    memset(&stream->h1, 0, sizeof stream->h1);
 }
 
 static void ready(struct source *source, uint32_t events)
 {
     struct upstream *upstream = CONTAINER_OF(source, struct upstream, wire.source);
     struct upstream_host *host = upstream->host;
-    struct attempt *attempt = upstream->attempt;
+    struct host_stream *stream = upstream->stream;
     wire_note(&upstream->wire, events);
     if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_OWNED) {
         if (wire_readable(&upstream->wire) && !wire_small_talk(&upstream->wire)) {
@@ -354,19 +367,20 @@ static void ready(struct source *source, uint32_t events)
         upstream->state = UPSTREAM_BUSY;
         wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->pool.idle));
         host->users++; /* stay until the end of this */
-        if (attempt == NULL) {
+        if (stream == NULL) {
             upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
         } else {
-            attempt_accepted(attempt);
-            attempt_connected(attempt);
+            stream->calls->accepted(stream);
+            give(upstream, stream);
+            stream->calls->connected(stream);
             serve_later(host); /* one fewer is connecting */
         }
         host->users--;
         host_free_if_unused(host);
         return;
     }
-    if (attempt != NULL) {
-        attempt_ready(attempt, events);
+    if (stream != NULL) {
+        host_h1_ready(stream, events);
     }
 }
 
@@ -444,7 +458,7 @@ static __attribute__((noinline)) struct upstream *owned_to_close(const struct up
 {
     struct upstream *best = host->owned.oldest;
     for (struct upstream *each = best; each != NULL; each = each->previous) {
-        if (each->owner->group->logins > best->owner->group->logins) {
+        if (*each->owner.count > *best->owner.count) {
             best = each;
         }
     }
@@ -459,93 +473,136 @@ static void make_room(struct upstream_host *host)
     }
 }
 
-static void line_up(struct upstream_host *host, struct attempt *attempt)
+static void line_up(struct upstream_host *host, struct host_stream *stream)
 {
-    attempt_waits(attempt);
-    attempt->next = NULL;
-    attempt->link = host->last_waiting;
-    *host->last_waiting = attempt;
-    host->last_waiting = &attempt->next;
+    stream->calls->waits(stream);
+    stream->next = NULL;
+    stream->link = host->last_waiting;
+    *host->last_waiting = stream;
+    host->last_waiting = &stream->next;
 }
 
 /* Back to where it was. */
-static void line_up_first(struct upstream_host *host, struct attempt *attempt)
+static void line_up_first(struct upstream_host *host, struct host_stream *stream)
 {
-    attempt->next = host->waiting;
-    attempt->link = &host->waiting;
+    stream->next = host->waiting;
+    stream->link = &host->waiting;
     if (host->waiting != NULL) {
-        host->waiting->link = &attempt->next;
+        host->waiting->link = &stream->next;
     } else {
-        host->last_waiting = &attempt->next;
+        host->last_waiting = &stream->next;
     }
-    host->waiting = attempt;
+    host->waiting = stream;
 }
 
-void upstream_leave(struct attempt *attempt)
+static void leave(struct host_stream *stream)
 {
-    if (attempt->link == NULL) {
-        return;
-    }
-    *attempt->link = attempt->next;
-    if (attempt->next != NULL) {
-        attempt->next->link = attempt->link;
+    *stream->link = stream->next;
+    if (stream->next != NULL) {
+        stream->next->link = stream->link;
     } else {
-        attempt->host->last_waiting = attempt->link;
+        stream->host->last_waiting = stream->link;
     }
-    attempt->link = NULL;
+    stream->link = NULL;
 }
 
-static enum upstream_result get(struct upstream_host *host, struct attempt *attempt, becalm_ns connect_timeout,
-                                bool fresh, bool careful, bool in_turn)
+static enum upstream_result get(struct upstream_host *host, struct host_stream *stream, bool in_turn)
 {
-    attempt->host = host;
-    attempt->connect_timeout = connect_timeout;
-    attempt->fresh = fresh;
-    attempt->careful = careful;
+    stream->host = host;
     if (host->waiting != NULL && !in_turn) {
-        line_up(host, attempt); /* behind those that came before */
+        line_up(host, stream); /* behind those that came before */
         return UPSTREAM_LATER;
     }
-    struct upstream *upstream = fresh ? NULL : take_idle(host, careful);
+    struct upstream *upstream = stream->fresh ? NULL : take_idle(host, stream->careful);
     if (upstream != NULL) {
-        upstream->attempt = attempt;
-        attempt->upstream = upstream;
+        give(upstream, stream);
         return UPSTREAM_READY;
     }
     if (host->count >= host->pool.max) {
         make_room(host);
     }
     if (host->count >= host->pool.max || host->connecting >= UPSTREAM_CONNECTING) {
-        line_up(host, attempt);
+        line_up(host, stream);
         return UPSTREAM_LATER;
     }
-    upstream = upstream_connect(host, connect_timeout);
+    upstream = upstream_connect(host, stream->connect_timeout);
     if (upstream == NULL && errno == EAGAIN && host->address.any.sa_family == AF_UNIX) {
-        line_up_first(host, attempt); /* its backlog is full: it is busy, and has refused nobody */
+        line_up_first(host, stream); /* its backlog is full: it is busy, and has refused nobody */
         wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, BUSY_WAIT));
         return UPSTREAM_LATER;
     }
     if (upstream == NULL) {
         return UPSTREAM_REFUSED;
     }
-    upstream->attempt = attempt;
-    attempt->upstream = upstream;
+    upstream->stream = stream;
+    stream->upstream = upstream;
     return UPSTREAM_LATER;
 }
 
-enum upstream_result upstream_get(struct upstream_host *host, struct attempt *attempt, becalm_ns connect_timeout,
-                                  bool fresh, bool careful)
+enum upstream_result upstream_get(struct upstream_host *host, struct host_stream *stream)
 {
-    return get(host, attempt, connect_timeout, fresh, careful, false);
+    return get(host, stream, false);
 }
+
+/* Streams without a connection. */
+
+static bool none_send(struct host_stream *stream, const struct draft *draft, const struct stream_part *part)
+{
+    (void)stream, (void)draft, (void)part;
+    return false;
+}
+
+static bool none_more(struct host_stream *stream, const struct stream_part *part)
+{
+    (void)stream, (void)part;
+    return false;
+}
+
+static bool none_blocked(const struct host_stream *stream)
+{
+    (void)stream;
+    return false;
+}
+
+static size_t none_held(const struct host_stream *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+static void none_resume(struct host_stream *stream)
+{
+    (void)stream;
+}
+
+/* What is being made for it goes on, for the next one who wants it, or until its timeout. */
+static void none_drop(struct host_stream *stream)
+{
+    if (stream->link != NULL) {
+        leave(stream);
+    }
+    if (stream->upstream != NULL) {
+        stream->upstream->stream = NULL;
+        stream->upstream = NULL;
+    }
+}
+
+const struct host_stream_ops host_stream_none = {
+    .send = none_send,
+    .more = none_more,
+    .blocked = none_blocked,
+    .held = none_held,
+    .resume = none_resume,
+    .drop = none_drop,
+};
 
 /* The line keeps its order: who wants a fresh connection does not take an idle one, which only makes room for it, and
  * those behind it wait for the next that is connected, or is not. */
-static bool can_serve(const struct upstream_host *host, const struct attempt *attempt)
+static bool can_serve(const struct upstream_host *host, const struct host_stream *stream)
 {
     bool can_connect = host->connecting < UPSTREAM_CONNECTING && (host->count < host->pool.max || has_spare(host)) &&
                        !timer_armed(&host->busy);
-    return can_connect || (host->idle.latest != NULL && !attempt->fresh);
+    return can_connect || (host->idle.latest != NULL && !stream->fresh);
 }
 
 static void serve_line(struct task *task)
@@ -553,15 +610,24 @@ static void serve_line(struct task *task)
     struct upstream_host *host = CONTAINER_OF(task, struct upstream_host, serve);
     host->users++; /* stay until the end of this */
     while (host->waiting != NULL && can_serve(host, host->waiting)) {
-        struct attempt *attempt = host->waiting;
-        upstream_leave(attempt);
-        attempt_goes(attempt);
-        if (host->idle.latest == NULL && attempt_has_no_host(attempt)) {
-            attempt_not_connected(attempt, ECONNREFUSED); /* as those before it were told */
-            continue;
+        struct host_stream *stream = host->waiting;
+        leave(stream);
+        stream->calls->goes(stream);
+        if (host->idle.latest == NULL && stream->calls->has_no_host(stream)) {
+            tell_failed(stream, &(struct host_failure){.failure = BECALM_HTTP_CONNECT, .error = ECONNREFUSED});
+            continue; /* as those before it were told */
         }
-        attempt_pool_result(attempt,
-                            get(host, attempt, attempt->connect_timeout, attempt->fresh, attempt->careful, true));
+        switch (get(host, stream, true)) {
+        case UPSTREAM_READY:
+            stream->calls->connected(stream);
+            break;
+        case UPSTREAM_LATER:
+            break;
+        case UPSTREAM_REFUSED:
+            tell_failed(stream,
+                        &(struct host_failure){.failure = BECALM_HTTP_CONNECT, .error = errno, .untried = true});
+            break;
+        }
     }
     host->users--;
     host_free_if_unused(host);
@@ -576,7 +642,7 @@ static void busy_fires(struct timer *timer)
 void upstream_put(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
-    upstream->attempt = NULL;
+    upstream->stream = NULL;
     if (wire_ended(&upstream->wire) || wire_left(&upstream->wire) || host->users == 0 || host->worker->closing ||
         host->idle_count >= host->pool.max_idle) {
         upstream_close(upstream);
@@ -614,27 +680,26 @@ void upstream_look_again(struct upstream *upstream)
     wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, LOOK_AGAIN));
 }
 
-void upstream_own(struct upstream *upstream, struct client *client)
+void upstream_own(struct upstream *upstream, struct host_owner owner)
 {
     struct upstream_host *host = upstream->host;
-    upstream->attempt = NULL;
+    upstream->stream = NULL;
     if (wire_ended(&upstream->wire) || wire_left(&upstream->wire) || host->users == 0 || host->worker->closing) {
         upstream_close(upstream);
         return;
     }
-    if (client->login != upstream) {
-        upstream_disown(client);
+    if (*owner.login != upstream) {
+        upstream_disown(*owner.login);
     }
-    upstream->owner = client;
-    client->login = upstream;
+    upstream->owner = owner;
+    *owner.login = upstream;
     wire_wait(&upstream->wire);
     owned_add(upstream);
     serve_later(host); /* it may be one too many */
 }
 
-bool upstream_get_own(struct client *client, struct attempt *attempt, becalm_ns connect_timeout)
+bool upstream_get_own(struct upstream *upstream, struct host_stream *stream)
 {
-    struct upstream *upstream = client->login;
     if (upstream->state != UPSTREAM_OWNED) {
         return false;
     }
@@ -645,24 +710,21 @@ bool upstream_get_own(struct client *client, struct attempt *attempt, becalm_ns 
     owned_remove(upstream);
     upstream->state = UPSTREAM_BUSY;
     upstream->reused = true;
-    upstream->attempt = attempt;
-    attempt->upstream = upstream;
-    attempt->host = upstream->host;
-    attempt->connect_timeout = connect_timeout;
+    stream->host = upstream->host;
+    give(upstream, stream);
     return true;
 }
 
-void upstream_disown(struct client *client)
+void upstream_disown(struct upstream *upstream)
 {
-    struct upstream *upstream = client->login;
     if (upstream == NULL) {
         return;
     }
     if (upstream->state == UPSTREAM_OWNED) {
         upstream_close(upstream);
     } else {
-        client->login = NULL;
-        upstream->owner = NULL;
+        *upstream->owner.login = NULL;
+        upstream->owner = (struct host_owner){0};
     }
 }
 
@@ -682,7 +744,7 @@ void upstream_host_quiet(struct upstream_host *host)
     }
     for (struct upstream *upstream = host->dialing, *next; upstream != NULL; upstream = next) {
         next = upstream->next;
-        if (upstream->attempt == NULL) {
+        if (upstream->stream == NULL) {
             destroy(upstream);
         }
     }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_UPSTREAM_H
-#define BECALM_PROXY_UPSTREAM_H
+#ifndef BECALM_PROXY_HOST_UPSTREAM_H
+#define BECALM_PROXY_HOST_UPSTREAM_H
 
 /* Connections to hosts, kept and used again. Each worker has its own, by address and TLS, across snapshots. At most so
- * many per host, and at most UPSTREAM_CONNECTING being made at once: a host that restarts is not flooded. An
- * attempt that finds no free connection waits in line for one, as long as it may take. */
+ * many per host, and at most UPSTREAM_CONNECTING being made at once: a host that restarts is not flooded. A stream
+ * that finds no free connection waits in line for one, as long as it may take. */
+
+#include "host_stream.h"
 
 #include "loop/address.h"
-#include "loop/loop.h"
 #include "wire/wire_tls.h"
 
 #define UPSTREAM_CONNECTING 16u
 #define UPSTREAM_USUAL      1024u /* idle ones that are kept where the policy does not say how many there may be */
 
 struct worker;
-struct attempt;
-struct client;
 
 enum upstream_state {
     UPSTREAM_CONNECTING_NOW,
@@ -29,9 +28,9 @@ struct upstream {
     struct wire wire;   /* first */
     struct timer timer; /* connecting: its timeout; idle: when it is closed */
     struct upstream_host *host;
-    struct attempt *attempt; /* whose it is; NULL while idle or nobody's */
-    struct client *owner;    /* who has logged in by it, or may have; NULL: nobody, or a client that has gone */
-    struct upstream *next;   /* among the idle ones, those with an owner, or those being connected */
+    struct host_stream *stream; /* whose it is; NULL while idle or nobody's */
+    struct host_owner owner;    /* who has logged in by it, or may have: nobody, or a client that has gone */
+    struct upstream *next;      /* among the idle ones, those with an owner, or those being connected */
     struct upstream *previous;
     becalm_ns idle_since;
     becalm_ns keep_for; /* idle, before its host may close it; 0: the host has not said */
@@ -52,6 +51,12 @@ struct upstream_pool {
     becalm_ns idle;
 };
 
+enum upstream_result {
+    UPSTREAM_READY,  /* the stream is connected: send */
+    UPSTREAM_LATER,  /* being connected, or in line: `connected` or `failed` will be called */
+    UPSTREAM_REFUSED /* could not even be tried: errno says why */
+};
+
 /* One address, and how it is spoken to. */
 struct upstream_host {
     struct upstream_host *next;
@@ -62,13 +67,15 @@ struct upstream_host {
     uint32_t count;        /* connections */
     uint32_t connecting;
     struct upstream_pool pool;
+    /* upstream_get(), or a test's own. */
+    enum upstream_result (*get)(struct upstream_host *, struct host_stream *);
     struct upstream_list idle;
     uint32_t idle_count;
     struct upstream_list owned; /* idle, and somebody's own */
     uint32_t owned_count;
-    struct upstream *dialing; /* being connected */
-    struct attempt *waiting;  /* for a connection, in order */
-    struct attempt **last_waiting;
+    struct upstream *dialing;    /* being connected */
+    struct host_stream *waiting; /* for a connection, in order */
+    struct host_stream **last_waiting;
     struct task serve; /* the line: later, when nobody is in the middle of an answer */
     struct timer busy; /* armed: its Unix socket's backlog was full, and is asked again when this fires */
     const char *rule;  /* of HTTP/1 that it broke, as it was logged last, and when: not the same again in a second */
@@ -84,18 +91,10 @@ struct upstream_place {
 struct upstream_host *upstream_host_use(struct worker *, const struct upstream_place *, const struct upstream_pool *);
 void upstream_host_drop(struct upstream_host *);
 
-enum upstream_result {
-    UPSTREAM_READY,  /* attempt->upstream is connected: write */
-    UPSTREAM_LATER,  /* being connected, or in line: attempt_connected() or attempt_not_connected() will be called */
-    UPSTREAM_REFUSED /* could not even be tried */
-};
+/* Finds a connection for a stream, which says what it wants: its `calls`, `fresh`, `careful` and `connect_timeout`. */
+enum upstream_result upstream_get(struct upstream_host *, struct host_stream *);
 
-/* Finds a connection for an attempt. `fresh`: not one that was used before. `careful`: look whether a used one is still
- * alive, since the request can't be sent twice. */
-enum upstream_result upstream_get(struct upstream_host *, struct attempt *, becalm_ns connect_timeout, bool fresh,
-                                  bool careful);
-
-/* The attempt is through with its connection: it may be used again, or not. Also leaves the line, if it waits. */
+/* A stream is through with its connection: it may be used again, or not. */
 void upstream_put(struct upstream *);
 void upstream_close(struct upstream *);
 
@@ -116,19 +115,16 @@ enum upstream_fate {
 };
 enum upstream_fate upstream_fate(const struct upstream *, size_t written);
 
-/* Calls attempt_ready() again soon, though nothing may have happened. */
+/* Calls host_h1_ready() again soon, though nothing may have happened. */
 void upstream_look_again(struct upstream *);
 
-void upstream_leave(struct attempt *);
-
-/* A connection with a login is its client's from now on; the attempt is through with it. Idle ones have at most half of
+/* A connection with a login is its owner's from now on; the stream is through with it. Idle ones have at most half of
  * the pool while somebody waits for a connection: then the longest idle one of the client with the most is closed. */
-void upstream_own(struct upstream *, struct client *);
-/* The attempt gets its client's own connection. False: it has none that still lives. The timeout is for another one, if
- * this turns out to be dead after all. */
-bool upstream_get_own(struct client *, struct attempt *, becalm_ns connect_timeout);
-/* The client goes, or needs it no more: it is closed, as soon as nothing is done on it. */
-void upstream_disown(struct client *);
+void upstream_own(struct upstream *, struct host_owner);
+/* The stream gets the connection that its client owns. False: it does not live any more. */
+bool upstream_get_own(struct upstream *, struct host_stream *);
+/* The owner goes, or needs it no more: it is closed, as soon as nothing is done on it. */
+void upstream_disown(struct upstream *);
 
 /* Closes all idle ones. */
 void upstream_host_quiet(struct upstream_host *);
