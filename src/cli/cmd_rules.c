@@ -22,6 +22,24 @@ static int rules_run(const struct cli_command *self, const struct cli_args *args
     return 0;
 }
 
+/* The rule file as a resource of the Prometheus operator: the same lines, two columns further in. */
+static int kubernetes_run(const struct cli_command *self, const struct cli_args *args)
+{
+    (void)self;
+    (void)args;
+    const struct embedded *file = embedded_rules;
+    BECALM_ASSERT(strcmp(file->name, "prometheus") == 0);
+    fputs("apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: becalm\nspec:\n", stdout);
+    for (size_t at = 0; at < file->length;) {
+        const char *line = (const char *)file->text + at;
+        const char *end = memchr(line, '\n', file->length - at);
+        size_t length = end == NULL ? file->length - at : (size_t)(end - line);
+        printf("%s%.*s\n", length == 0 ? "" : "  ", (int)length, line);
+        at += length + 1;
+    }
+    return 0;
+}
+
 static const struct cli_command rules_commands[] = {
     {
         .name = "prometheus",
@@ -33,6 +51,15 @@ static const struct cli_command rules_commands[] = {
         .examples = "  becalm rules prometheus >/etc/prometheus/becalm.rules.yaml\n"
                     "  becalm rules prometheus >r.yaml && promtool check rules r.yaml\n",
         .run = rules_run,
+    },
+    {
+        .name = "kubernetes",
+        .summary = "print the alerts for the Prometheus operator",
+        .usage = "rules kubernetes",
+        .purpose = "Prints the same rules as a PrometheusRule, which the Prometheus operator loads.\n"
+                   "A PodMonitor that leaves the metrics' labels alone is in deploy/kubernetes.",
+        .examples = "  becalm rules kubernetes | kubectl apply -n monitoring -f -\n",
+        .run = kubernetes_run,
     },
     {
         .name = "grafana",

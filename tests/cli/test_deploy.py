@@ -11,7 +11,7 @@ import yaml
 from conftest import ROOT
 
 UNITS = ROOT / "deploy/systemd"
-KUBERNETES = ROOT / "deploy/kubernetes"
+KUBERNETES = ROOT / "deploy/kubernetes/sidecar"
 
 
 def seconds(text):
@@ -70,7 +70,7 @@ def test_deploy__the_sidecar_is_native_and_fits_its_policy():
     assert sidecar["restartPolicy"] == "Always"
     assert volumes["policy"]["configMap"]["name"] == config["metadata"]["name"]
     assert not any("subPath" in each for each in mounts.values())
-    assert sidecar["command"][-1] == mounts["policy"]["mountPath"] + "/becalm.yaml"
+    assert sidecar["args"][-1] == mounts["policy"]["mountPath"] + "/becalm.yaml"
     assert policy["adminTokenFile"] == mounts["token"]["mountPath"] + "/token"
     assert sidecar["ports"][0]["containerPort"] == int(policy["admin"].rsplit(":", 1)[1])
     paths = {name: sidecar[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness", "liveness")}

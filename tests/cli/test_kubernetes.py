@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""deploy/kubernetes: what kubectl renders of the bases is whole, and each reference in it leads to something."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from conftest import ROOT
+
+BASES = ROOT / "deploy/kubernetes"
+pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
+
+
+def rendered(base):
+    done = subprocess.run(["kubectl", "kustomize", BASES / base], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for each in yaml.safe_load_all(done.stdout):
+        assert each["apiVersion"] and each["metadata"]["name"]
+        assert each["kind"] not in found
+        found[each["kind"]] = each
+    return found
+
+
+def covers(selector, labels):
+    wanted = selector.get("matchLabels", selector)
+    return wanted != {} and wanted.items() <= labels.items()
+
+
+@pytest.fixture(scope="module")
+def gateway():
+    return rendered("gateway")
+
+
+def pod_of(deployment):
+    return deployment["spec"]["template"]["spec"], deployment["spec"]["template"]["metadata"]["labels"]
+
+
+def test_gateway__has_everything(gateway):
+    assert set(gateway) == {
+        "ServiceAccount", "ConfigMap", "Deployment", "Service", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy",
+    }
+    versions = {kind: each["apiVersion"] for kind, each in gateway.items()}
+    assert versions == {
+        "ServiceAccount": "v1", "ConfigMap": "v1", "Deployment": "apps/v1", "Service": "v1", "HorizontalPodAutoscaler": "autoscaling/v2",
+        "PodDisruptionBudget": "policy/v1", "NetworkPolicy": "networking.k8s.io/v1",
+    }
+
+
+def test_gateway__every_selector_finds_its_pods(gateway):
+    pod, labels = pod_of(gateway["Deployment"])
+    assert covers(gateway["Deployment"]["spec"]["selector"], labels)
+    assert covers(gateway["Service"]["spec"]["selector"], labels)
+    assert covers(gateway["PodDisruptionBudget"]["spec"]["selector"], labels)
+    assert covers(gateway["NetworkPolicy"]["spec"]["podSelector"], labels)
+    spread = pod["topologySpreadConstraints"]
+    assert {each["topologyKey"] for each in spread} == {"topology.kubernetes.io/zone", "kubernetes.io/hostname"}
+    assert all(covers(each["labelSelector"], labels) for each in spread)
+    target = gateway["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
+    assert (target["kind"], target["name"]) == ("Deployment", gateway["Deployment"]["metadata"]["name"])
+    assert pod["serviceAccountName"] == gateway["ServiceAccount"]["metadata"]["name"]
+
+
+def test_gateway__numbers_fit_each_other(gateway):
+    scale = gateway["HorizontalPodAutoscaler"]["spec"]
+    assert gateway["Deployment"]["spec"]["replicas"] == scale["minReplicas"] == 3 < scale["maxReplicas"]
+    assert scale["metrics"][0]["resource"]["name"] == "cpu"
+    (container,) = pod_of(gateway["Deployment"])[0]["containers"]
+    assert container["resources"]["requests"]["cpu"], "utilization is of what is requested"
+    assert gateway["PodDisruptionBudget"]["spec"]["maxUnavailable"] < scale["minReplicas"]
+    policy = yaml.safe_load(gateway["ConfigMap"]["data"]["becalm.yaml"])
+    worst = policy["maxConnections"] * 192 * 1024
+    assert worst < int(container["resources"]["limits"]["memory"].removesuffix("Mi")) * 1024 * 1024
+
+
+@pytest.mark.parametrize("base", ["gateway", "sidecar"])
+def test_kubernetes__pod_and_policy_fit(becalm, tmp_path, base):
+    found = rendered(base)
+    pod, _ = pod_of(found["Deployment"])
+    (container,) = pod["initContainers"] if base == "sidecar" else pod["containers"]
+    policy = yaml.safe_load(found["ConfigMap"]["data"]["becalm.yaml"])
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports["becalm-admin"] == int(policy["admin"].rsplit(":", 1)[1])
+    for probe, path in (("startup", "/readyz"), ("readiness", "/readyz"), ("liveness", "/healthz")):
+        assert container[f"{probe}Probe"]["httpGet"] == {"path": path, "port": "becalm-admin"}
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert set(mounts) == set(volumes)
+    assert volumes["policy"]["configMap"]["name"] == found["ConfigMap"]["metadata"]["name"]
+    assert container["args"][-1] == mounts["policy"] + "/becalm.yaml"
+    assert policy["adminTokenFile"] == mounts["token"] + "/token"
+    drain = sum(int(policy["drain"][key].removesuffix("s")) for key in ("delay", "limit"))
+    assert pod["terminationGracePeriodSeconds"] > drain
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == 65532
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["image"] == f"becalm:{version()}"
+    done = becalm("check", BASES / base / "configmap.yaml")
+    assert done.returncode == 0, done.stdout
+    if base == "gateway":
+        assert ports["http"] == int(policy["listen"].rsplit(":", 1)[1])
+        (port,) = found["Service"]["spec"]["ports"]
+        assert port["targetPort"] in ports
+        opened = {each["port"] for rule in found["NetworkPolicy"]["spec"]["ingress"] for each in rule["ports"]}
+        assert opened == set(ports)
+
+
+def version():
+    return re.search(r'BECALM_VERSION +"(.*)"', (ROOT / "include/becalm/version.h").read_text())[1]
+
+
+def test_monitoring__scrapes_both_and_leaves_their_labels_alone(gateway):
+    (monitor,) = rendered("monitoring").values()
+    assert (monitor["apiVersion"], monitor["kind"]) == ("monitoring.coreos.com/v1", "PodMonitor")
+    for found in (gateway, rendered("sidecar")):
+        pod, labels = pod_of(found["Deployment"])
+        assert covers(monitor["spec"]["selector"], labels)
+        secrets = {each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
+        (scrape,) = monitor["spec"]["podMetricsEndpoints"]
+        assert scrape["authorization"]["credentials"]["name"] in secrets
+        ports = {each["name"] for one in pod["containers"] + pod.get("initContainers", []) for each in one.get("ports", [])}
+        assert scrape["port"] in ports and scrape["honorLabels"] is True
+
+
+def test_rules__kubernetes_is_the_rule_file_as_a_resource(becalm):
+    done = becalm("rules", "kubernetes")
+    resource = yaml.safe_load(done.stdout)
+    assert (done.returncode, resource["apiVersion"], resource["kind"]) == (0, "monitoring.coreos.com/v1", "PrometheusRule")
+    assert resource["spec"] == yaml.safe_load(becalm("rules", "prometheus").stdout)
