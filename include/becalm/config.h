@@ -208,9 +208,11 @@ struct becalm_rules {
     enum becalm_budget_level level;
     enum becalm_key_rule key;
     const char
-        *key_scope;  /* whose keys they are: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
-    bool replay;     /* a body is kept, so that it can be sent again; false: it streams from its first byte */
-    bool auto_limit; /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
+        *key_scope; /* whose keys they are: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
+    bool expect_continue; /* a POST that may not be repeated asks its host whether it wants the body, and waits for that
+                           */
+    bool replay;          /* a body is kept, so that it can be sent again; false: it streams from its first byte */
+    bool auto_limit;      /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
     const char *shared_redis; /* the store of the shared budget; NULL: there is none */
     /* The service's, for `level: service` and `both`; NULL in `defaults:`. */
     const struct becalm_budget_policy *service_budget;

@@ -71,6 +71,8 @@ static const struct schema_key rules[] = {
      .sentence = "whose an Idempotency-Key is: only who sends the same of these with it sees its answer"},
     {"replay", FIELD(BOOLEAN, replay),
      .sentence = "false: a request's body is not kept for a retry, but streams from its first byte"},
+    {"expectContinue", FIELD(BOOLEAN, expect_continue),
+     .sentence = "true: a POST that may not be repeated sends its body when the host has said 100, so a restart loses none"},
     {"retryMode", .type = TYPE_RETRY_MODE, .words = retry_modes,
      .sentence = "AWS's modes: standard is budget aws with full jitter, adaptive adds the client rate limit"},
     {"budget.kind", FIELD(BUDGET_KIND, policy.budget.kind), .words = schema_budget_kinds,

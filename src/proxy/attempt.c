@@ -25,6 +25,7 @@ void attempt_free(struct attempt *attempt)
     struct exchange *exchange = attempt->exchange;
     exchange->reached |= attempt->reached;
     attempt->stream.ops->drop(&attempt->stream);
+    ask_drop(attempt);
     tunnel_host_give(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->stream.task);
     buffered_free(exchange->worker, &attempt->buffer);
@@ -295,10 +296,27 @@ static enum becalm_http_failure failure_of(const struct attempt *attempt, const 
     return failure->unsent && attempt->body_gone ? BECALM_HTTP_RESET : failure->failure;
 }
 
+/* A host that was asked whether it wants the body, and closed the connection instead, has not acted on the request. */
+static struct host_failure unasked(const struct host_failure *failure)
+{
+    struct host_failure known = *failure;
+    if (failure->failure == BECALM_HTTP_RESET) {
+        known.failure = BECALM_HTTP_RESET_BEFORE_REQUEST;
+        known.unsent = true;
+    }
+    return known;
+}
+
 static void failed(struct host_stream *stream, const struct host_failure *failure)
 {
     struct attempt *attempt = attempt_of(stream);
     struct exchange *exchange = attempt->exchange;
+    struct host_failure known;
+    if (attempt->ask != NULL) {
+        known = unasked(failure);
+        failure = &known;
+        ask_drop(attempt);
+    }
     attempt->reached &= !failure->unsent;
     if (redo(attempt, failure)) {
         return;
@@ -328,7 +346,7 @@ uint64_t attempt_held(const struct attempt *attempt)
 /* Is the request through, now that more of it was given to the host's side? */
 static void look_whether_through(struct attempt *attempt)
 {
-    attempt->through = attempt->exchange->request == REQUEST_WHOLE && !attempt_blocked(attempt);
+    attempt->through = attempt->exchange->request == REQUEST_WHOLE && attempt->ask == NULL && !attempt_blocked(attempt);
 }
 
 /* A request that streamed is through: the host's time begins. False: the exchange is over. */
@@ -357,13 +375,15 @@ static __attribute__((noinline)) bool put_with_trailers(struct attempt *attempt,
     return put(attempt, draft, part);
 }
 
-/* What there is of the body goes to the host's side; `draft`: NULL, if the head has gone before. */
+/* What there is of the body goes to the host's side, unless the host is asked whether it wants it; `draft`: NULL, if
+ * the head has gone before. */
 static bool put_body(struct attempt *attempt, const struct draft *draft)
 {
     struct exchange *exchange = attempt->exchange;
     UNFILLED struct pieces pieces;
-    struct stream_part part = {.pieces = &pieces, .ended = exchange->request == REQUEST_WHOLE};
-    pieces.bytes = bytes_left(&exchange->body);
+    bool asks = attempt->ask != NULL;
+    struct stream_part part = {.pieces = &pieces, .ended = exchange->request == REQUEST_WHOLE && !asks};
+    pieces.bytes = asks ? 0 : bytes_left(&exchange->body);
     pieces.count = pieces.bytes > 0;
     pieces.piece[0] = (struct becalm_text){bytes_at(&exchange->body), pieces.bytes};
     bool trailers = part.ended && bytes_left(&exchange->trailers) > 0 && !exchange->head->names_fields;
@@ -387,6 +407,9 @@ static void connected(struct host_stream *stream)
         attempt->status = 200;
         tunnel_open(exchange, attempt, NULL, (struct becalm_text){0});
         return;
+    }
+    if (exchange->target->rules->expect_continue) {
+        (void)ask_begin(attempt);
     }
     exchange_draft_request(exchange, attempt, &draft);
     if (!put_body(attempt, &draft)) {
@@ -417,7 +440,7 @@ static void moves(struct host_stream *stream)
 static void drained(struct host_stream *stream)
 {
     struct attempt *attempt = attempt_of(stream);
-    attempt->through = attempt->exchange->request == REQUEST_WHOLE;
+    attempt->through = attempt->exchange->request == REQUEST_WHOLE && attempt->ask == NULL;
     exchange_feed(attempt->exchange);
     tell_through(attempt);
 }
@@ -529,9 +552,27 @@ static bool hold_head(struct attempt *attempt, const struct offer *offer, const 
     return hold(attempt, offer->pieces, offer->ended);
 }
 
+/* A host that can't meet Expect gets the request without it (RFC 9110, 15.5.18). False: that is no matter here. */
+static bool refuses_expect(struct attempt *attempt, const struct head *head)
+{
+    bool asked = attempt->ask != NULL;
+    ask_drop(attempt); /* an answer without the body: the body is not wanted */
+    if (!asked || head->status != 417) {
+        return false;
+    }
+    attempt->stream.ops->drop(&attempt->stream);
+    attempt->asked_in_vain = true;
+    attempt->state = ATTEMPT_CONNECTING;
+    get(attempt);
+    return true;
+}
+
 static bool take_head(struct host_stream *stream, const struct head *head, const struct pieces *pieces, bool ended)
 {
     struct attempt *attempt = attempt_of(stream);
+    if (attempt->ask != NULL && refuses_expect(attempt, head)) {
+        return false;
+    }
     struct becalm_outcome outcome;
     struct offer offer = {.attempt = attempt, .head = head, .pieces = pieces, .ended = ended};
     attempt->status = head->status;
@@ -571,7 +612,13 @@ static bool take_body(struct host_stream *stream, const struct pieces *pieces, b
 
 static bool interim(struct host_stream *stream, const struct head *head)
 {
-    struct exchange *exchange = attempt_of(stream)->exchange;
+    struct attempt *attempt = attempt_of(stream);
+    struct exchange *exchange = attempt->exchange;
+    if (head->status == 100 && attempt->ask != NULL) {
+        ask_drop(attempt);
+        attempt_body(attempt);
+        return true;
+    }
     return head->status == 100 ? expect_met(exchange) : answer_interim(exchange, head);
 }
 

@@ -43,6 +43,7 @@ struct attempt {
     becalm_ns timeout_at;
     enum attempt_state state;
     bool tunnel_place;   /* one of maxTunnelsPerHost, of the host with tunnel_key */
+    bool asked_in_vain;  /* its host refuses Expect: 100-continue, and got the request again without it */
     bool probe;          /* asks whether a host is back that refused everybody */
     bool redone;         /* on a fresh connection, because the pooled one was dead */
     bool reached;        /* its host may have read the request, or part of it */
@@ -52,6 +53,7 @@ struct attempt {
     bool names_fields;   /* of the answer: none of its trailers is passed on */
     uint32_t status;     /* of the answer */
     struct bytes buffer; /* HOLDING: the answer's phrase, fields and body */
+    struct ask *ask; /* the body waits until the host wants it (expectContinue); NULL: it does not, or not any more */
 
     /* From here on nothing is zeroed: it is filled before it is read. */
     uint64_t tunnel_key;
@@ -324,6 +326,9 @@ void key_end(struct exchange *, bool whole);
 
 /* exchange_expect.c: the host shall say whether it wants the body. False: no memory for that. */
 bool expect_begin(struct exchange *);
+/* The same of an attempt whose body is here (expectContinue). False: no memory, or nothing is to be asked. */
+bool ask_begin(struct attempt *);
+void ask_drop(struct attempt *);     /* it is answered, or of no interest any more */
 void expect_sent(struct exchange *); /* it has been asked, just now */
 /* It does, or has said nothing for too long: the client is told. False: its connection broke, and the exchange is gone.
  */

@@ -25,6 +25,8 @@ static bool say_continue(const struct exchange *exchange)
     return exchange->stream->ops->interim(exchange->stream, &draft);
 }
 
+/* ---- of a body that streams ---- */
+
 static void waited(struct timer *timer)
 {
     struct expect *expect = CONTAINER_OF(timer, struct expect, timer);
@@ -81,5 +83,49 @@ void expect_answer(const struct exchange *exchange)
 {
     if (exchange->head->expects_continue && exchange->request != REQUEST_WHOLE) {
         say_continue(exchange); /* a broken connection shows at the next read */
+    }
+}
+
+/* ---- of a body that was collected: expectContinue ---- */
+
+/* A POST whose host closes the connection without an answer is not repeated, since the host may have acted on it. A
+ * host that was given the head alone, and has not asked for the body, has not. */
+
+struct ask {
+    struct timer timer;
+    struct attempt *attempt;
+};
+
+static void asked_long_enough(struct timer *timer)
+{
+    struct attempt *attempt = CONTAINER_OF(timer, struct ask, timer)->attempt;
+    ask_drop(attempt);
+    attempt_body(attempt);
+}
+
+bool ask_begin(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    struct loop *loop = &exchange->worker->loop;
+    if (attempt->asked_in_vain || exchange->body_streams || exchange->upgrades || bytes_left(&exchange->body) == 0 ||
+        exchange_may_repeat(exchange)) {
+        return false;
+    }
+    attempt->ask = calloc(1, sizeof *attempt->ask);
+    if (attempt->ask == NULL) {
+        return false;
+    }
+    attempt->ask->attempt = attempt;
+    attempt->ask->timer.fire = asked_long_enough;
+    wheel_arm(&loop->wheel, &attempt->ask->timer, becalm_ns_after(loop->now, WAIT));
+    return true;
+}
+
+void ask_drop(struct attempt *attempt)
+{
+    if (attempt->ask != NULL) {
+        timer_disarm(&attempt->ask->timer);
+        free(attempt->ask);
+        attempt->ask = NULL;
     }
 }

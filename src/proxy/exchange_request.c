@@ -308,7 +308,7 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
         draft->upgrade = head_find(head, FIELD_UPGRADE);
     }
     add_framing(draft, exchange);
-    if (exchange->expect != NULL) {
+    if (exchange->expect != NULL || attempt->ask != NULL) {
         draft_add_chars(draft, "expect", "100-continue");
     }
     add_via(draft, exchange);
