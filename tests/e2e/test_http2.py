@@ -125,6 +125,14 @@ def test_a_key_and_its_stored_answer(pair):
     assert host.count("/") == 1
 
 
+def test_a_key_whose_outcome_nobody_knows_is_held(pair):
+    gateway, host = pair("", "idempotencyKey: enforced")
+    host.on("/", Reply(cut=0, end="reset"), Reply(201, b"made"))
+    with Http2(gateway.port) as client:
+        statuses = [client.ask("POST", body=b"x", fields=[("idempotency-key", '"k"')]).status for _ in range(3)]
+    assert statuses == [502, 409, 409] and host.count("/") == 1
+
+
 def test_a_deadline(pair):
     gateway, host = pair("trust: [127.0.0.1]")
     host.on("/", Reply(end="hang", raw=b""))

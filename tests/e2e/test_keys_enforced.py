@@ -172,6 +172,42 @@ def test_a_client_that_leaves_finds_the_answer_or_that_it_is_unknown(pair):
     assert charge(gateway, "k").body == b"late" and host.count() == 1
 
 
+def test_an_answer_that_is_too_large_for_a_client_that_left_is_not_asked_for_again(pair):
+    gateway, host = pair(rules=ENFORCED)
+    host.on("/charge", Reply(202, b"x" * 3000000), Reply(201, b"second"))
+    wire = gateway.wire().send(request("POST", "/charge", body=b"5 euro", fields={"Idempotency-Key": "k"}))
+    host.wait(1)
+    wire.reset()
+    wait_until(lambda: reason(charge(gateway, "k")) != "key_in_flight")
+    assert reason(charge(gateway, "k")) in ("key_answer_lost", "key_unknown") and host.count() == 1
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "GET"])
+def test_a_key_of_a_method_that_needs_none_counts(pair, method):
+    """Without one it is retried as ever."""
+    gateway, host = pair(rules="initialDelay: 1ms\nbudget: {kind: none}\nidempotencyKey: enforced")
+    host.on("/charge", Reply(503, b"busy"), Reply(503, b"busy"), Reply(200, b"fine"))
+    for _ in range(2):
+        assert gateway.ask(method, "/charge", fields={"Idempotency-Key": "k"}).status == 503
+    assert host.count() == 1
+    assert gateway.ask(method, "/charge").status == 200 and host.count() == 3
+
+
+def test_a_reload_forgets_no_key(pair):
+    """Whatever becomes of keyScope: what was done under the older one is not done again."""
+    gateway, host = pair(rules=ENFORCED)
+    host.on("/charge", Reply(201, b"first"), Reply(201, b"second"))
+    assert charge(gateway, "k", Authorization="ann").body == b"first"
+    policy = gateway.path.read_text()
+    gateway.reload("explain: true\n" + policy.replace("enforced}", "enforced, keyScope: none}"))
+    wait_until(lambda: gateway.ask(path="/other").get("becalm-explain") is not None)
+    assert reason(charge(gateway, "k", Authorization="ann")) == "key_scope"
+    gateway.reload(policy)
+    wait_until(lambda: gateway.ask(path="/other").get("becalm-explain") is None)
+    assert charge(gateway, "k", Authorization="ann").body == b"first"
+    assert host.count("/charge") == 1
+
+
 def hold_one(gateway, host, key):
     host.on("/charge", Reply(cut=0, end="reset"), Reply(201, b"again"))
     assert charge(gateway, key).status == 502
