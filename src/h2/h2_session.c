@@ -22,6 +22,8 @@
 /* Of a stream's own fields: those of a head and what is added, and :status, or :method and its friends. */
 #define FIELDS_MAX (HEAD_FIELDS_MAX + DRAFT_ADDED_MAX + 8)
 
+#define ENDED_MAX 16u /* streams that are remembered as ended */
+
 struct h2_stream {
     struct h2_session *session;
     void *owner; /* NULL: nobody hears of it any more */
@@ -54,16 +56,20 @@ struct h2_session {
     struct h2_stream *streams;
     uint32_t stream_count;
     size_t held;
-    struct h2_block block; /* the head that is coming */
-    struct bytes part;     /* of it, while the rest has not come */
-    struct text_sink *out; /* while frames are written */
-    bool busy;             /* nghttp2 is at work: it must not be freed */
-    bool doomed;           /* and is freed behind that */
-    bool going;            /* it has said that it will end ... */
-    bool gone;             /* ... and which stream was the last; or the peer has */
-    bool has_settings;     /* the peer's */
-    bool drains;           /* a stream that was full is not so any more */
-    bool dead;             /* nghttp2 can't go on */
+    struct h2_block block;    /* the head that is coming */
+    struct bytes part;        /* of it, while the rest has not come */
+    int32_t ended[ENDED_MAX]; /* streams that the peer itself has ended, the latest ones */
+    uint32_t ended_at;        /* where the next goes */
+    int32_t highest;          /* stream that the peer has opened ... */
+    int32_t skipped;          /* ... and the lowest of those that it left out right before */
+    struct text_sink *out;    /* while frames are written */
+    bool busy;                /* nghttp2 is at work: it must not be freed */
+    bool doomed;              /* and is freed behind that */
+    bool going;               /* it has said that it will end ... */
+    bool gone;                /* ... and which stream was the last; or the peer has */
+    bool has_settings;        /* the peer's */
+    bool drains;              /* a stream that was full is not so any more */
+    bool dead;                /* nghttp2 can't go on */
 };
 
 const char *h2_end_word(enum h2_end end)
@@ -170,11 +176,55 @@ static enum h2_end idle_kind(const nghttp2_frame_hd *hd)
     }
 }
 
+static void note_ended(struct h2_session *session, int32_t id)
+{
+    session->ended[session->ended_at++ % ENDED_MAX] = id;
+}
+
+/* A client opens a stream: those that it has left out are closed by that (RFC 9113, 5.1.1). */
+static void note_opened(struct h2_session *session, int32_t id)
+{
+    if (id > session->highest) {
+        session->skipped = session->highest == 0 ? 1 : session->highest + 2;
+        session->highest = id;
+    }
+}
+
+/* What breaks a rule of RFC 9113 and nghttp2 lets pass. NGHTTP2_NO_ERROR: nothing. Streams that this side has reset are
+ * another matter: what their peer had sent before it heard of that is welcome to come. */
+static uint32_t wrong_frame(const struct h2_session *session, const nghttp2_frame_hd *hd)
+{
+    int32_t id = hd->stream_id;
+    if (hd->type == NGHTTP2_PRIORITY && id == 0) {
+        return NGHTTP2_PROTOCOL_ERROR;
+    }
+    if (session->role == H2_CLIENT || hd->type != NGHTTP2_HEADERS || id == 0) {
+        return NGHTTP2_NO_ERROR;
+    }
+    if (id % 2 == 1 && id >= session->skipped && id < session->highest) {
+        return NGHTTP2_PROTOCOL_ERROR;
+    }
+    for (uint32_t i = 0; i < ENDED_MAX; i++) {
+        if (session->ended[i] == id) {
+            return NGHTTP2_STREAM_CLOSED;
+        }
+    }
+    return NGHTTP2_NO_ERROR;
+}
+
 static int on_begin_frame(nghttp2_session *http2, const nghttp2_frame_hd *hd, void *user)
 {
     struct h2_session *session = user;
     enum h2_end kind = idle_kind(hd);
+    uint32_t wrong = wrong_frame(session, hd);
     (void)http2;
+    if (wrong != NGHTTP2_NO_ERROR) {
+        end_session(session, H2_END_PROTOCOL, wrong);
+        return 0;
+    }
+    if (hd->type == NGHTTP2_HEADERS && session->role == H2_SERVER && hd->stream_id % 2 == 1) {
+        note_opened(session, hd->stream_id);
+    }
     if (hd->type != NGHTTP2_CONTINUATION) {
         session->block.text.length = 0; /* a head that came before is through, or was given up */
     }
@@ -308,6 +358,7 @@ static int take_reset(struct h2_session *session, const nghttp2_frame *frame)
 {
     const struct h2_stream *stream = stream_of(session, frame->hd.stream_id);
     becalm_ns age = stream == NULL ? 0 : becalm_ns_since(session->now, stream->opened_at);
+    note_ended(session, frame->hd.stream_id);
     return session->role == H2_CLIENT || h2_guard_reset(&session->guard, age) ? 0 : flood(session, H2_END_RESETS);
 }
 
@@ -386,11 +437,13 @@ static int on_close(nghttp2_session *http2, int32_t id, uint32_t code, void *use
 {
     struct h2_session *session = user;
     struct h2_stream *stream = stream_of(session, id);
-    (void)http2;
     if (stream == NULL) {
         return 0;
     }
     void *owner = stream->owner;
+    if (nghttp2_session_get_stream_remote_close(http2, id) == 1) {
+        note_ended(session, id);
+    }
     if (code == NGHTTP2_NO_ERROR) {
         h2_guard_answered(&session->guard);
     }

@@ -271,6 +271,43 @@ def test_connect_is_refused(pair):
         assert client.next(RST)[3] == bytes(4), "and the rest of it is not wanted"
 
 
+@pytest.mark.parametrize(
+    "code,frames",
+    [
+        (5, [frame(HEADERS, 4, 1, block("POST")), frame(RST, 0, 1, b"\0\0\0\x08"), frame(HEADERS, 5, 1, block())]),
+        (1, [frame(HEADERS, 5, 5, block()), frame(HEADERS, 5, 3, block())]),
+        (1, [frame(PRIORITY, 0, 0, b"\0\0\0\0\1")]),
+    ],
+)
+def test_frames_that_break_the_rules_of_streams_end_the_connection(pair, code, frames):
+    """HEADERS on a stream that the peer itself has ended or left out; PRIORITY without a stream."""
+    gateway, _ = pair()
+    with Frames(gateway.port) as client:
+        client.send(b"".join(frames))
+        assert client.next(GOAWAY)[3][4:8] == code.to_bytes(4, "big")
+
+
+def test_no_head_comes_behind_the_end_of_an_answered_request(pair):
+    gateway, _ = pair()
+    with Frames(gateway.port) as client:
+        client.send(frame(HEADERS, 5, 1, block()))
+        while not client.next(DATA)[1] & 1:
+            pass
+        client.send(frame(HEADERS, 5, 1, block()))
+        assert client.next(GOAWAY)[3][4:8] == b"\0\0\0\5"
+
+
+def test_what_was_on_its_way_to_a_stream_that_we_reset_harms_nobody(pair):
+    """A body, and its trailers, that nobody wants any more."""
+    gateway, _ = pair()
+    with Frames(gateway.port) as client:
+        client.send(frame(HEADERS, 4, 1, block("POST", path="http://b/")))
+        assert client.next(RST)[2] == 1
+        client.send(frame(DATA, 0, 1, b"x") + frame(HEADERS, 5, 1, literal("x", "y")) + frame(HEADERS, 5, 3, block()))
+        kind, _, stream, _ = client.next(HEADERS, GOAWAY)
+        assert (kind, stream) == (HEADERS, 3)
+
+
 def flood(kind):
     """What is said before, and then again and again."""
     get = block()
