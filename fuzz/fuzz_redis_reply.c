@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct reply_reader reader;
     size_t step = size > 0 ? (size_t)data[0] + 1 : 1;
     enum reply_next next = REPLY_NONE;
-    if (!reply_open(&reader)) {
+    if (!reply_open(&reader, 0)) {
         return 0;
     }
     for (size_t i = 1; i < size && next != REPLY_BROKEN; i += step) {
@@ -19,8 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         while ((next = reply_next(&reader)) == REPLY_THERE) {
-            if (reader.reply.count > REPLY_NUMBERS) {
+            if (reader.reply.count > REPLY_ITEMS) {
                 abort();
+            }
+            for (uint32_t n = 0; n < reader.reply.count; n++) { /* a sanitizer watches the bytes */
+                (void)reply_says(&reader.reply.item[n], "text");
             }
         }
     }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "fleet.h"
 
-#include "redis/redis.h"
+#include "redis/leases.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct site {
     struct fleet *fleet;
     char *url;
     struct redis_place place;
-    struct redis *redis;
+    struct leases *leases;
     bool used; /* by the snapshot that is followed */
 };
 
@@ -27,13 +27,13 @@ struct fleet {
 /* ---------------------------------------------------------------------------------------------------------- sites */
 
 /* A name that the control thread resolves, or an address. The turn is drawn, so that a dead address is not all. */
-static bool address_find(void *self, const struct redis_place *place, union address_socket *socket)
+static bool address_find(void *self, const char *host, union address_socket *socket)
 {
     const struct site *site = self;
     const struct snapshot_names *names = &site->fleet->options.names;
     struct address address;
     const union address_socket *list = NULL;
-    if (!address_parse(place->host, &address)) {
+    if (!address_parse(host, &address)) {
         return false;
     }
     if (address.kind != ADDRESS_NAME) {
@@ -52,8 +52,9 @@ static void site_note(void *self, const char *why)
 {
     const struct site *site = self;
     const struct fleet_options *options = &site->fleet->options;
+    const char *host = redis_host(leases_redis(site->leases));
     struct log_pair pair[] = {
-        {.key = "store", .type = LOG_TEXT, .text = {site->place.host, strlen(site->place.host)}},
+        {.key = "store", .type = LOG_TEXT, .text = {host, strlen(host)}},
         {.key = "error", .type = LOG_TEXT, .text = {why, why == NULL ? 0 : strlen(why)}},
     };
     log_line(options->log, why == NULL ? BECALM_LOG_INFO : BECALM_LOG_WARN, options->loop->wall,
@@ -69,12 +70,13 @@ static struct site *site_make(struct fleet *fleet, const char *url)
     }
     site->fleet = fleet;
     site->url = strdup(url);
-    struct redis_options options = {.loop = fleet->options.loop, .find = address_find, .note = site_note, .self = site};
+    struct leases_options options = {
+        .redis = {.loop = fleet->options.loop, .find = address_find, .note = site_note, .self = site}};
     if (site->url != NULL && redis_place_parse(url, &site->place) == NULL) {
-        options.place = site->place;
-        site->redis = redis_make(&options);
+        options.redis.place = site->place;
+        site->leases = leases_make(&options);
     }
-    if (site->redis == NULL) {
+    if (site->leases == NULL) {
         free(site->url);
         free(site);
         return NULL;
@@ -95,7 +97,7 @@ static struct site *site_find(struct fleet *fleet, const char *url)
 
 static void site_free(struct site *site)
 {
-    redis_free(site->redis);
+    leases_free(site->leases);
     free(site->url);
     free(site);
 }
@@ -137,7 +139,7 @@ static void target_bind(struct fleet *fleet, const struct snapshot_target *targe
     }
     script_name(name, sizeof name, target->service->name, target->endpoint == NULL ? NULL : target->endpoint->name);
     site->used = true;
-    (void)redis_bind(site->redis, name, lease, &target->state->policy.lease);
+    (void)leases_bind(site->leases, name, lease, &target->state->policy.lease);
 }
 
 /* Names that the sites need are asked for, so that nobody forgets them. */
@@ -145,7 +147,9 @@ static void names_keep(const struct fleet *fleet)
 {
     union address_socket ignored;
     for (struct site *site = fleet->sites; site != NULL; site = site->next) {
-        (void)address_find(site, &site->place, &ignored);
+        for (uint32_t i = 0; i < site->place.host_count; i++) {
+            (void)address_find(site, site->place.host[i], &ignored);
+        }
     }
 }
 
@@ -157,7 +161,7 @@ void fleet_follow(struct fleet *fleet, const struct snapshot *snapshot)
     }
     for (struct site *site = fleet->sites; site != NULL; site = site->next) {
         site->used = false;
-        redis_bind_begin(site->redis);
+        leases_bind_begin(site->leases);
     }
     for (uint32_t i = 0; i < snapshot->target_count; i++) {
         kept[i] = snapshot->target[i].state;
@@ -165,7 +169,7 @@ void fleet_follow(struct fleet *fleet, const struct snapshot *snapshot)
         target_bind(fleet, &snapshot->target[i]);
     }
     for (struct site *site = fleet->sites; site != NULL; site = site->next) {
-        redis_bind_end(site->redis);
+        leases_bind_end(site->leases);
     }
     sites_forget_unused(fleet);
     names_keep(fleet);
@@ -203,6 +207,9 @@ static bool rules_check(const struct becalm_rules *rules, const char *path, stru
 {
     struct redis_place place;
     const char *why = rules->shared_redis == NULL ? NULL : redis_place_parse(rules->shared_redis, &place);
+    if (why == NULL && rules->shared_redis != NULL && place.tls) {
+        why = "TLS to Redis is not there yet; write redis://, on a network that you trust";
+    }
     if (why != NULL) {
         struct becalm_origin at = becalm_rules_origin(rules, "budget.shared.redis");
         becalm_diag_add(diags, BECALM_ERROR, path, at.line, at.column, "store", "budget.shared.redis: %s", why);

@@ -3,14 +3,11 @@
 #include "redis.h"
 
 #include "container.h"
-#include "reply.h"
-#include "run/entropy.h"
-#include "wire/wire.h"
+#include "wire/wire_tls.h"
 
 #include <becalm/backoff.h>
 
 #include <errno.h>
-#include <hiredis.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -18,28 +15,11 @@
 #include <string.h>
 
 #define READ_SIZE 4096u
-#define WORD_MAX  32u
+#define MOVES_MAX 3u /* at once, one after the other; then it is a failure like others */
 
-/* One budget. */
-struct slot {
-    struct slot *next;
-    struct becalm_lease *lease;
-    struct script_part part; /* its request is the last one */
-    uint32_t chunk;
-    bool used;                           /* by those that are being bound */
-    bool asked;                          /* in this tick */
-    bool parting;                        /* the name that it had before has not said goodbye */
-    struct becalm_lease_request goodbye; /* of that name */
-};
-
-/* One run of the script, which is not answered yet. */
-struct run {
-    struct run *next;
-    struct slot *slot[SCRIPT_BUDGETS]; /* NULL: it is gone */
-    uint32_t count;
-    bool whole;   /* sent with the script */
-    bool goodbye; /* nobody listens to its answer */
-};
+/* What is said first. Its replies come in this order. */
+enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_ROLE, GREET_PING };
+#define GREETINGS 5u
 
 /* The connection. Its memory lives until events for it can't come any more. */
 struct link {
@@ -51,67 +31,107 @@ struct redis {
     struct loop *loop;
     struct redis_options options;
     struct becalm_backoff_policy backoff;
-    char fleet[SCRIPT_FLEET_MAX + 1];
     enum redis_state state;
     struct link *link;
+    struct wire_host *tls_host; /* of this connection */
+    struct wire_room room;
+    struct tls_counts tls_counts;
     struct reply_reader reader;
-    uint64_t name;      /* of this instance while the connection lasts */
-    uint64_t old_name;  /* who says goodbye */
-    uint32_t greetings; /* replies that are due */
-    struct run *first_run;
-    struct run **last_run;
-    struct slot *slots;
-    struct timer tick;  /* the leases are looked after */
+    char host[REDIS_HOST_MAX];      /* that is connected to */
+    char elsewhere[REDIS_HOST_MAX]; /* where a Sentinel or a node of a cluster has sent us; "": nowhere */
+    bool asks;                      /* that node serves us only if each command is announced */
+    uint32_t moves;                 /* since an answer was good */
+    uint32_t turn;                  /* of the place's hosts */
+    enum greeting greeting[GREETINGS];
+    uint32_t greeting_count;
+    uint32_t greeted;
+    struct redis_command *first;
+    struct redis_command **last;
     struct timer limit; /* the server is silent for too long */
     struct timer again;
-    uint32_t tries; /* since it was last up */
-    bool told;      /* that it is away */
-    char error[WORD_MAX];
+    uint32_t tries; /* since it was last good */
+    bool noted;     /* that it is away */
+    bool was_good;
+    char error[REDIS_WORD_MAX];
     struct redis_count count;
 };
 
-static struct becalm_moment moment(struct redis *redis)
+const becalm_ns redis_bounds[5] = {BECALM_MS, 5 * BECALM_MS, 20 * BECALM_MS, 100 * BECALM_MS, BECALM_S};
+
+static const char *const loss_words[REDIS_LOSSES] = {
+    [REDIS_LOSS_NONE] = "none",
+    [REDIS_LOSS_TIMEOUT] = "timeout",
+    [REDIS_LOSS_REFUSED] = "refused",
+    [REDIS_LOSS_CLOSED] = "closed",
+    [REDIS_LOSS_NONSENSE] = "nonsense",
+    [REDIS_LOSS_UNRESOLVED] = "unresolved",
+    [REDIS_LOSS_TLS] = "tls",
+    [REDIS_LOSS_SENTINEL] = "sentinel",
+    [REDIS_LOSS_REPLICA] = "replica",
+    [REDIS_LOSS_MOVED] = "MOVED",
+    [REDIS_LOSS_READONLY] = "READONLY",
+    [REDIS_LOSS_MASTERDOWN] = "MASTERDOWN",
+    [REDIS_LOSS_LOADING] = "LOADING",
+    [REDIS_LOSS_CLUSTERDOWN] = "CLUSTERDOWN",
+    [REDIS_LOSS_TRYAGAIN] = "TRYAGAIN",
+    [REDIS_LOSS_MISCONF] = "MISCONF",
+    [REDIS_LOSS_NOREPLICAS] = "NOREPLICAS",
+    [REDIS_LOSS_OOM] = "OOM",
+    [REDIS_LOSS_BUSY] = "BUSY",
+    [REDIS_LOSS_WRONGPASS] = "WRONGPASS",
+    [REDIS_LOSS_NOAUTH] = "NOAUTH",
+    [REDIS_LOSS_NOPERM] = "NOPERM",
+    [REDIS_LOSS_OTHER] = "other",
+};
+
+const char *redis_loss_word(enum redis_loss loss)
 {
-    return (struct becalm_moment){.now = redis->loop->now, .random = becalm_rand_next(&redis->loop->random)};
+    return loss_words[loss];
+}
+
+static enum redis_loss loss_of(const char *word)
+{
+    for (enum redis_loss loss = REDIS_LOSS_TIMEOUT; loss < REDIS_LOSS_OTHER; loss++) {
+        if (strcmp(loss_words[loss], word) == 0) {
+            return loss;
+        }
+    }
+    return REDIS_LOSS_OTHER;
+}
+
+static void limit_arm(struct redis *redis, becalm_ns wait)
+{
+    wheel_arm(&redis->loop->wheel, &redis->limit, becalm_ns_after(redis->loop->now, wait));
 }
 
 /* ----------------------------------------------------------------------------------------------------- its end */
 
-static void runs_forget(struct redis *redis)
+/* Nobody knows what became of what was on its way. */
+static void commands_drop(struct redis *redis)
 {
-    while (redis->first_run != NULL) {
-        struct run *run = redis->first_run;
-        redis->first_run = run->next;
-        free(run);
+    while (redis->first != NULL) {
+        struct redis_command *command = redis->first;
+        redis->first = command->next;
+        redis->count.dropped++;
+        redis_command_free(command);
+        command->done(command, NULL);
     }
-    redis->last_run = &redis->first_run;
+    redis->last = &redis->first;
 }
 
 static void link_close(struct redis *redis)
 {
     if (redis->link != NULL) {
         redis->link->redis = NULL;
+        wire_free(&redis->link->wire);
         bytes_free(&redis->link->wire.out);
         loop_bury(redis->loop, &redis->link->wire.source);
         redis->link = NULL;
     }
+    wire_host_drop(redis->tls_host);
+    redis->tls_host = NULL;
     reply_close(&redis->reader);
-    runs_forget(redis);
     timer_disarm(&redis->limit);
-}
-
-/* Each lives on its own share, under another name from now on: whoever was copied has lost its connection, too. */
-static void leases_lose(struct redis *redis)
-{
-    struct becalm_moment at = moment(redis);
-    for (struct slot *slot = redis->slots; slot != NULL; slot = slot->next) {
-        struct becalm_lease_request goodbye;
-        if (becalm_lease_lost(slot->lease, &slot->part.policy, &at, &goodbye)) {
-            slot->parting = true;
-            slot->goodbye = goodbye;
-            redis->old_name = redis->name;
-        }
-    }
 }
 
 static void again_plan(struct redis *redis)
@@ -123,16 +143,39 @@ static void again_plan(struct redis *redis)
     wheel_arm(&redis->loop->wheel, &redis->again, becalm_ns_after(redis->loop->now, wait.wait));
 }
 
-/* `why` ends at its first space. */
-static void fail(struct redis *redis, const char *why)
+/* It is away from now on, and its user knows. */
+static void leave(struct redis *redis)
 {
-    snprintf(redis->error, sizeof redis->error, "%.*s", (int)strcspn(why, " "), why);
+    bool up = redis->state == REDIS_UP;
     link_close(redis);
     redis->state = REDIS_AWAY;
-    redis->count.lost++;
-    leases_lose(redis);
-    if (!redis->told) {
-        redis->told = true;
+    commands_drop(redis);
+    if (up && redis->options.user->lost != NULL) {
+        redis->options.user->lost(redis->options.user);
+    }
+}
+
+/* Is it a Sentinel that is connected to? */
+static bool is_asking(const struct redis *redis)
+{
+    return redis->options.place.master[0] != 0 && redis->elsewhere[0] == 0;
+}
+
+void redis_lose(struct redis *redis, const char *why)
+{
+    snprintf(redis->error, sizeof redis->error, "%.*s", (int)strcspn(why, " "), why);
+    redis->count.lost[loss_of(redis->error)]++;
+    redis->turn = (redis->turn + 1) % redis->options.place.host_count;
+    bool next = is_asking(redis) && redis->turn != 0; /* one Sentinel after the other, without a wait */
+    redis->elsewhere[0] = 0;
+    redis->asks = false;
+    leave(redis);
+    if (next) {
+        wheel_arm(&redis->loop->wheel, &redis->again, redis->loop->now);
+        return;
+    }
+    if (!redis->noted) {
+        redis->noted = true;
         if (redis->options.note != NULL) {
             redis->options.note(redis->options.self, redis->error);
         }
@@ -140,15 +183,54 @@ static void fail(struct redis *redis, const char *why)
     again_plan(redis);
 }
 
+void redis_good(struct redis *redis)
+{
+    redis->tries = 0;
+    redis->moves = 0;
+    if (redis->noted || !redis->was_good) {
+        redis->noted = false;
+        redis->was_good = true;
+        if (redis->options.note != NULL) {
+            redis->options.note(redis->options.self, NULL);
+        }
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------------- writing */
 
-static bool command_add(struct bytes *out, int count, const char **word)
+static bool word_add(struct bytes *out, const char *text, size_t length)
 {
-    char *command = NULL;
-    int length = redisFormatCommandArgv(&command, count, word, NULL);
-    bool done = length > 0 && bytes_add(out, command, (size_t)length);
-    redisFreeCommand(command);
-    return done;
+    char head[32];
+    int size = snprintf(head, sizeof head, "$%zu\r\n", length);
+    return bytes_add(out, head, (size_t)size) && bytes_add(out, text, length) && bytes_add(out, "\r\n", 2);
+}
+
+bool redis_word(struct redis_command *command, const char *text, size_t length)
+{
+    command->count++;
+    return word_add(&command->words, text, length);
+}
+
+bool redis_number(struct redis_command *command, uint64_t number)
+{
+    char text[24];
+    return redis_word(command, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, number));
+}
+
+void redis_command_free(struct redis_command *command)
+{
+    bytes_free(&command->words);
+}
+
+/* A short command of our own. */
+static bool words_add(struct bytes *out, uint32_t count, const char *const *word)
+{
+    char head[16];
+    bool written = bytes_add(out, head, (size_t)snprintf(head, sizeof head, "*%u\r\n", count));
+    for (uint32_t i = 0; i < count; i++) {
+        written = written && word_add(out, word[i], strlen(word[i]));
+    }
+    return written;
 }
 
 static bool send_bytes(struct redis *redis, struct bytes *out, bool written)
@@ -159,6 +241,63 @@ static bool send_bytes(struct redis *redis, struct bytes *out, bool written)
     return sent;
 }
 
+static bool command_write(struct redis *redis, struct redis_command *command, struct bytes *out)
+{
+    static const char *const asking[] = {"ASKING"};
+    const struct redis_script *script = command->script;
+    char head[16];
+    uint32_t count = command->count + (script == NULL ? 0 : 2);
+    bool written = true;
+    if (redis->asks) {
+        command->ahead = 1;
+        written = words_add(out, 1, asking);
+    }
+    written = written && bytes_add(out, head, (size_t)snprintf(head, sizeof head, "*%u\r\n", count));
+    if (script != NULL && command->whole) {
+        written = written && word_add(out, "EVAL", 4) && word_add(out, script->text, script->length);
+    } else if (script != NULL) {
+        written = written && word_add(out, "EVALSHA", 7) && word_add(out, script->sha, 40);
+    }
+    return written && bytes_add(out, bytes_at(&command->words), bytes_left(&command->words));
+}
+
+/* What can't be sent is noticed by the next event: the command is on its way all the same, and is dropped then. */
+static bool command_send(struct redis *redis, struct redis_command *command)
+{
+    struct bytes out = {.at = NULL};
+    command->ahead = 0;
+    command->next = NULL;
+    command->sent_at = redis->loop->now;
+    if (!command_write(redis, command, &out)) {
+        bytes_free(&out);
+        return false;
+    }
+    if (redis->first == NULL) {
+        limit_arm(redis, redis->options.timeout);
+    }
+    *redis->last = command;
+    redis->last = &command->next;
+    if (!send_bytes(redis, &out, true)) {
+        limit_arm(redis, 0);
+    }
+    return true;
+}
+
+bool redis_send(struct redis *redis, struct redis_command *command)
+{
+    return redis->state == REDIS_UP && command_send(redis, command);
+}
+
+static bool greet_with(struct redis *redis, struct bytes *out, enum greeting what, const char *const *word)
+{
+    uint32_t count = 0;
+    while (word[count] != NULL) {
+        count++;
+    }
+    redis->greeting[redis->greeting_count++] = what;
+    return words_add(out, count, word);
+}
+
 /* Who it is, and whether anybody answers: what lies unread in a hung server is answered to nobody, later. */
 static bool greet(struct redis *redis)
 {
@@ -167,214 +306,241 @@ static bool greet(struct redis *redis)
     char name[32];
     char database[16];
     bool written = true;
-    redis->greetings = 2;
+    redis->greeting_count = redis->greeted = 0;
     if (place->password[0] != 0) {
-        const char *word[] = {"AUTH", place->user, place->password};
-        const char *alone[] = {"AUTH", place->password};
-        written = place->user[0] != 0 ? command_add(&out, 3, word) : command_add(&out, 2, alone);
-        redis->greetings++;
+        const char *alone[] = {"AUTH", place->password, NULL};
+        const char *both[] = {"AUTH", place->user, place->password, NULL};
+        written = greet_with(redis, &out, GREET_LOGIN, place->user[0] != 0 ? both : alone);
     }
     if (place->database != 0) {
         snprintf(database, sizeof database, "%" PRIu32, place->database);
-        written = written && command_add(&out, 2, (const char *[]){"SELECT", database});
-        redis->greetings++;
+        written = written && greet_with(redis, &out, GREET_DATABASE, (const char *[]){"SELECT", database, NULL});
     }
-    snprintf(name, sizeof name, "becalm-%08" PRIx32, (uint32_t)redis->name);
-    written = written && command_add(&out, 3, (const char *[]){"CLIENT", "SETNAME", name}) &&
-              command_add(&out, 1, (const char *[]){"PING"});
+    snprintf(name, sizeof name, "becalm-%08" PRIx32, (uint32_t)becalm_rand_next(&redis->loop->random));
+    written = written && greet_with(redis, &out, GREET_NAME, (const char *[]){"CLIENT", "SETNAME", name, NULL});
+    if (place->master[0] != 0) { /* what a Sentinel said may be old */
+        written = written && greet_with(redis, &out, GREET_ROLE, (const char *[]){"ROLE", NULL});
+    }
+    written = written && greet_with(redis, &out, GREET_PING, (const char *[]){"PING", NULL});
     return send_bytes(redis, &out, written);
 }
 
-static bool run_send(struct redis *redis, struct run *run)
+static bool sentinel_ask(struct redis *redis)
 {
-    struct script_part *part = calloc(run->count, sizeof *part);
     struct bytes out = {.at = NULL};
-    bool written = part != NULL;
-    for (uint32_t i = 0; written && i < run->count; i++) {
-        part[i] = run->slot[i]->part;
-        part[i].request = run->goodbye ? run->slot[i]->goodbye : run->slot[i]->part.request;
-        part[i].request.instance = run->goodbye ? redis->old_name : redis->name;
-    }
-    struct script_run what = {.fleet = redis->fleet, .chunk = run->slot[0]->chunk, .part = part, .count = run->count};
-    written = written && script_write(&what, run->whole, &out);
-    free(part);
-    *redis->last_run = run;
-    redis->last_run = &run->next;
-    run->next = NULL;
+    const char *const word[] = {"SENTINEL", "get-master-addr-by-name", redis->options.place.master};
+    bool written = words_add(&out, 3, word);
     return send_bytes(redis, &out, written);
-}
-
-/* The budgets of one chunk that have something to say. NULL: none has, or there is no memory. */
-static struct run *run_make(struct redis *redis, uint32_t chunk, bool goodbye)
-{
-    struct run *run = calloc(1, sizeof *run);
-    for (struct slot *slot = redis->slots; run != NULL && slot != NULL; slot = slot->next) {
-        if (slot->chunk == chunk && (goodbye ? slot->parting : slot->asked)) {
-            run->slot[run->count++] = slot;
-        }
-    }
-    if (run != NULL && run->count == 0) {
-        free(run);
-        return NULL;
-    }
-    if (run != NULL) {
-        run->goodbye = goodbye;
-    }
-    return run;
-}
-
-static bool runs_send(struct redis *redis, bool goodbye)
-{
-    uint32_t chunks = 0;
-    bool sent = true;
-    for (const struct slot *slot = redis->slots; slot != NULL; slot = slot->next) {
-        chunks = slot->chunk >= chunks ? slot->chunk + 1 : chunks;
-    }
-    for (uint32_t chunk = 0; sent && chunk < chunks; chunk++) {
-        struct run *run = run_make(redis, chunk, goodbye);
-        sent = run == NULL || run_send(redis, run);
-    }
-    return sent;
-}
-
-/* All leases in one moment, so that their next times are the same: one message for all of them. */
-static void tick_fires(struct timer *timer)
-{
-    struct redis *redis = CONTAINER_OF(timer, struct redis, tick);
-    struct becalm_moment at = moment(redis);
-    bool asks = redis->state == REDIS_UP && redis->first_run == NULL;
-    becalm_ns next = BECALM_NEVER;
-    for (struct slot *slot = redis->slots; slot != NULL; slot = slot->next) {
-        slot->asked = false;
-        if (asks) {
-            slot->asked = becalm_lease_ask(slot->lease, &slot->part.policy, &at, &slot->part.request);
-        } else {
-            becalm_lease_tend(slot->lease, &slot->part.policy, &at);
-        }
-        next = becalm_ns_min(next, becalm_lease_ask_at(slot->lease));
-    }
-    wheel_arm(&redis->loop->wheel, timer, next);
-    if (asks && !runs_send(redis, false)) {
-        fail(redis, "broken");
-    } else if (asks && redis->first_run != NULL) {
-        wheel_arm(&redis->loop->wheel, &redis->limit, becalm_ns_after(redis->loop->now, REDIS_TIMEOUT));
-    }
 }
 
 /* ------------------------------------------------------------------------------------------------------- reading */
+
+/* Somebody else has what we want: at once, but not for ever in circles. */
+static void move(struct redis *redis, const char *host, bool asks)
+{
+    char to[REDIS_HOST_MAX];
+    snprintf(to, sizeof to, "%s", host);
+    if (++redis->moves > MOVES_MAX) {
+        redis_lose(redis, "MOVED");
+        return;
+    }
+    redis->count.lost[REDIS_LOSS_MOVED] += redis->state == REDIS_UP;
+    leave(redis);
+    memcpy(redis->elsewhere, to, sizeof to);
+    redis->asks = asks;
+    wheel_arm(&redis->loop->wheel, &redis->again, redis->loop->now);
+}
+
+/* "10.0.0.1", "6379" as address_parse() takes it. An empty host is the one that says so. */
+static bool host_join(const struct redis *redis, const char *host, size_t host_length, const char *port,
+                      size_t port_length, char *text)
+{
+    struct address address;
+    bool brackets = memchr(host, ':', host_length) != NULL;
+    if (host_length == 0) {
+        host = redis->host;
+        const char *colon = strrchr(host, ':');
+        host_length = colon == NULL ? 0 : (size_t)(colon - host);
+    }
+    int written = snprintf(text, REDIS_HOST_MAX, "%s%.*s%s:%.*s", brackets ? "[" : "", (int)host_length, host,
+                           brackets ? "]" : "", (int)port_length, port);
+    return written > 0 && (size_t)written < REDIS_HOST_MAX && address_parse(text, &address);
+}
+
+/* "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381". */
+static bool redirected(struct redis *redis, const struct reply *reply)
+{
+    char to[REDIS_HOST_MAX];
+    bool asks = strncmp(reply->text, "ASK ", 4) == 0;
+    if (reply->kind != REPLY_ERROR || (!asks && strncmp(reply->text, "MOVED ", 6) != 0)) {
+        return false;
+    }
+    const char *slot = strchr(reply->text, ' ') + 1;
+    const char *host = strchr(slot, ' ');
+    const char *colon = host == NULL ? NULL : strrchr(host, ':');
+    if (colon == NULL || !host_join(redis, host + 1, (size_t)(colon - host - 1), colon + 1, strlen(colon + 1), to)) {
+        redis_lose(redis, "nonsense");
+    } else {
+        move(redis, to, asks);
+    }
+    return true;
+}
 
 static void become_up(struct redis *redis)
 {
     redis->state = REDIS_UP;
     timer_disarm(&redis->limit);
-    if (!runs_send(redis, true)) {
-        fail(redis, "broken");
-        return;
-    }
-    for (struct slot *slot = redis->slots; slot != NULL; slot = slot->next) {
-        slot->parting = false;
-    }
-    if (redis->first_run == NULL) {
-        wheel_arm(&redis->loop->wheel, &redis->tick, redis->loop->now);
-    } else { /* the goodbyes first */
-        wheel_arm(&redis->loop->wheel, &redis->limit, becalm_ns_after(redis->loop->now, REDIS_TIMEOUT));
+    if (redis->options.user->up != NULL) {
+        redis->options.user->up(redis->options.user);
     }
 }
 
 static void greeted(struct redis *redis, const struct reply *reply)
 {
-    bool named = redis->greetings == 2; /* the server need not let us have a name */
-    if (reply->kind == REPLY_ERROR && !named) {
-        fail(redis, reply->text);
-    } else if (--redis->greetings == 0) {
+    bool right = reply->kind != REPLY_ERROR;
+    switch (redis->greeting[redis->greeted++]) {
+    case GREET_NAME: /* the server need not let us have a name */
+        return;
+    case GREET_ROLE:
+        if (right && !reply_says(&reply->item[0], "master")) {
+            redis_lose(redis, "replica");
+            return;
+        }
+        break;
+    case GREET_LOGIN:
+    case GREET_DATABASE:
+    case GREET_PING:
+        break;
+    }
+    if (!right) {
+        redis_lose(redis, reply->text);
+    } else if (redis->greeted == redis->greeting_count) {
         become_up(redis);
     }
 }
 
-/* The first good answer since it was away. */
-static void answers(struct redis *redis)
+static void sentinel_told(struct redis *redis, const struct reply *reply)
 {
-    redis->count.exchanges++;
-    redis->tries = 0;
-    if (redis->told || redis->count.exchanges == 1) {
-        redis->told = false;
-        if (redis->options.note != NULL) {
-            redis->options.note(redis->options.self, NULL);
-        }
+    char to[REDIS_HOST_MAX];
+    const struct reply_item *item = reply->item;
+    bool right = reply->kind == REPLY_LIST && reply->count == 2 && item[0].text != NULL && item[1].text != NULL;
+    if (!right || !host_join(redis, item[0].text, item[0].length, item[1].text, item[1].length, to)) {
+        redis_lose(redis, reply->kind == REPLY_ERROR ? reply->text : "sentinel");
+    } else {
+        move(redis, to, false);
     }
 }
 
-static void run_answered(struct redis *redis, const struct run *run, const struct reply *reply)
+static void time_count(struct redis *redis, const struct redis_command *command)
 {
-    for (uint32_t i = 0; !run->goodbye && i < run->count; i++) {
-        struct becalm_lease_answer answer = script_answer(&reply->number[(size_t)i * SCRIPT_NUMBERS]);
-        if (run->slot[i] != NULL) {
-            (void)becalm_lease_answer(run->slot[i]->lease, redis->loop->now, &answer);
-        }
+    becalm_ns spent = becalm_ns_since(redis->loop->now, command->sent_at);
+    redis->count.answered++;
+    redis->count.answered_at = redis->loop->now;
+    redis->count.spent += spent;
+    for (size_t i = 0; i < sizeof redis_bounds / sizeof *redis_bounds; i++) {
+        redis->count.within[i] += spent <= redis_bounds[i];
     }
-    answers(redis);
 }
 
-static bool run_whole(const struct run *run)
+static void answered(struct redis *redis, const struct reply *reply)
 {
-    for (uint32_t i = 0; i < run->count; i++) {
-        if (run->slot[i] == NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void told(struct redis *redis, const struct reply *reply)
-{
-    struct run *run = redis->first_run;
-    if (run == NULL) {
-        fail(redis, "unasked");
+    struct redis_command *command = redis->first;
+    if (command == NULL) {
+        redis_lose(redis, "nonsense"); /* nobody asked */
         return;
     }
-    redis->first_run = run->next;
-    redis->last_run = redis->first_run == NULL ? &redis->first_run : redis->last_run;
-    bool unknown = reply->kind == REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0 && !run->whole;
-    if (unknown && run_whole(run)) {
-        run->whole = true;
-        redis->count.reloads++;
-        if (!run_send(redis, run)) {
-            fail(redis, "broken");
-        }
+    if (command->ahead > 0) {
+        command->ahead--;
         return;
     }
-    bool goodbye = run->goodbye;
-    bool right = unknown || (reply->kind == REPLY_LIST && reply->count == run->count * SCRIPT_NUMBERS);
-    if (right && !unknown) {
-        run_answered(redis, run, reply);
+    if (redirected(redis, reply)) {
+        return;
     }
-    free(run);
-    if (!right) {
-        fail(redis, reply->kind == REPLY_ERROR ? reply->text : "nonsense");
-    } else if (redis->first_run == NULL) {
+    redis->first = command->next;
+    redis->last = redis->first == NULL ? &redis->first : redis->last;
+    if (redis->first == NULL) {
         timer_disarm(&redis->limit);
-        if (goodbye) { /* now under the new name */
-            wheel_arm(&redis->loop->wheel, &redis->tick, redis->loop->now);
+    } else {
+        limit_arm(redis, redis->options.timeout);
+    }
+    bool unknown = reply->kind == REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
+    if (unknown && command->script != NULL && !command->whole) {
+        command->whole = true;
+        redis->count.reloads++;
+        if (command_send(redis, command)) {
+            return;
         }
+    }
+    time_count(redis, command);
+    redis_command_free(command);
+    command->done(command, reply);
+}
+
+static void reply_hear(struct redis *redis, const struct reply *reply)
+{
+    switch (redis->state) {
+    case REDIS_ASKING:
+        sentinel_told(redis, reply);
+        break;
+    case REDIS_GREETING:
+        greeted(redis, reply);
+        break;
+    case REDIS_UP:
+        answered(redis, reply);
+        break;
+    case REDIS_AWAY:
+    case REDIS_CONNECTING:
+        redis_lose(redis, "nonsense");
+        break;
     }
 }
 
-static void replies_hear(struct redis *redis)
+static void replies_hear(struct redis *redis, const struct link *link)
 {
-    while (redis->link != NULL) {
+    while (redis->link == link) {
         enum reply_next next = reply_next(&redis->reader);
         if (next == REPLY_BROKEN) {
-            fail(redis, "nonsense");
+            redis_lose(redis, "nonsense");
         }
         if (next != REPLY_THERE) {
             return;
         }
-        if (redis->state == REDIS_GREETING) {
-            greeted(redis, &redis->reader.reply);
-        } else {
-            told(redis, &redis->reader.reply);
-        }
+        reply_hear(redis, &redis->reader.reply);
     }
+}
+
+/* The socket is connected: TLS comes first, where there is one. True: it may speak now. */
+static bool secure(struct redis *redis, struct link *link, uint32_t events)
+{
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+        redis_lose(redis, link->wire.tls == NULL ? "refused" : "tls");
+        return false;
+    }
+    if (redis->tls_host == NULL) {
+        return true;
+    }
+    if (link->wire.tls == NULL && !wire_tls_connect(&link->wire, redis->tls_host, &redis->room)) {
+        redis_lose(redis, "refused");
+        return false;
+    }
+    switch (wire_shake(&link->wire)) {
+    case WIRE_SHAKEN:
+        return true;
+    case WIRE_SHAKING:
+        return false;
+    case WIRE_UNSHAKEN:
+    case WIRE_LOST:
+        redis_lose(redis, "tls");
+        return false;
+    }
+    return false;
+}
+
+/* It is connected. False: it could not speak. */
+static bool speak(struct redis *redis)
+{
+    redis->state = is_asking(redis) ? REDIS_ASKING : REDIS_GREETING;
+    return redis->state == REDIS_ASKING ? sentinel_ask(redis) : greet(redis);
 }
 
 static void link_ready(struct source *source, uint32_t events)
@@ -384,14 +550,16 @@ static void link_ready(struct source *source, uint32_t events)
     char bytes[READ_SIZE];
     wire_note(&link->wire, events);
     if (redis->state == REDIS_CONNECTING) {
-        if ((events & (EPOLLHUP | EPOLLERR)) != 0 || !greet(redis)) {
-            fail(redis, "refused");
+        if (!secure(redis, link, events)) {
             return;
         }
-        redis->state = REDIS_GREETING;
+        if (!speak(redis)) {
+            redis_lose(redis, "closed");
+            return;
+        }
     }
     if (wire_blocked(&link->wire) && wire_write(&link->wire, NULL, 0) < 0) {
-        fail(redis, "broken");
+        redis_lose(redis, "closed");
         return;
     }
     while (redis->link == link && wire_readable(&link->wire)) {
@@ -400,10 +568,10 @@ static void link_ready(struct source *source, uint32_t events)
             return;
         }
         if (got <= 0 || !reply_feed(&redis->reader, bytes, (size_t)got)) {
-            fail(redis, "closed");
+            redis_lose(redis, "closed");
             return;
         }
-        replies_hear(redis);
+        replies_hear(redis, link);
     }
 }
 
@@ -413,9 +581,9 @@ static bool address_find(struct redis *redis, union address_socket *socket)
 {
     struct address address;
     if (redis->options.find != NULL) {
-        return redis->options.find(redis->options.self, &redis->options.place, socket);
+        return redis->options.find(redis->options.self, redis->host, socket);
     }
-    bool right = address_parse(redis->options.place.host, &address) && address.kind != ADDRESS_NAME;
+    bool right = address_parse(redis->host, &address) && address.kind != ADDRESS_NAME;
     *socket = address.socket;
     return right;
 }
@@ -445,134 +613,72 @@ static struct link *link_open(struct redis *redis, const union address_socket *t
     return link;
 }
 
+/* The name that the server's certificate must have: the host's without its port, unless another is written. */
+static struct wire_host *tls_host_make(const struct redis *redis)
+{
+    char name[REDIS_HOST_MAX];
+    const char *host = redis->host;
+    size_t length = strlen(host);
+    const char *colon = strrchr(host, ':');
+    if (redis->options.server_name != NULL) {
+        return wire_host_make(redis->options.tls, redis->options.server_name);
+    }
+    length = colon == NULL ? length : (size_t)(colon - host);
+    bool brackets = length > 2 && host[0] == '[';
+    snprintf(name, sizeof name, "%.*s", (int)(brackets ? length - 2 : length), host + brackets);
+    return wire_host_make(redis->options.tls, name);
+}
+
 static void again_fires(struct timer *timer)
 {
     struct redis *redis = CONTAINER_OF(timer, struct redis, again);
+    const struct redis_place *place = &redis->options.place;
     union address_socket to;
     memset(&to, 0, sizeof to);
+    snprintf(redis->host, sizeof redis->host, "%s",
+             redis->elsewhere[0] != 0 ? redis->elsewhere : place->host[redis->turn]);
     redis->count.connects++;
     if (!address_find(redis, &to)) {
-        fail(redis, "unresolved");
+        redis_lose(redis, "unresolved");
         return;
     }
-    if (!entropy_fill_now(&redis->name, sizeof redis->name)) {
-        redis->name = becalm_rand_next(&redis->loop->random);
-    }
-    redis->name |= 1;
     redis->link = link_open(redis, &to);
-    if (redis->link == NULL || !reply_open(&redis->reader)) {
-        fail(redis, "refused");
+    redis->tls_host = place->tls ? tls_host_make(redis) : NULL;
+    if (redis->link == NULL || (place->tls && redis->tls_host == NULL) ||
+        !reply_open(&redis->reader, redis->options.reply_bytes)) {
+        redis_lose(redis, "refused");
         return;
     }
     redis->state = REDIS_CONNECTING;
-    wheel_arm(&redis->loop->wheel, &redis->limit, becalm_ns_after(redis->loop->now, REDIS_TIMEOUT));
+    limit_arm(redis, is_asking(redis) ? redis->options.timeout / 3 : redis->options.timeout);
 }
 
 static void limit_fires(struct timer *timer)
 {
-    fail(CONTAINER_OF(timer, struct redis, limit), "timeout");
+    redis_lose(CONTAINER_OF(timer, struct redis, limit), "timeout");
 }
 
 struct redis *redis_make(const struct redis_options *options)
 {
+    static struct redis_user nobody;
     struct redis *redis = calloc(1, sizeof *redis);
     if (redis == NULL) {
         return NULL;
     }
     redis->loop = options->loop;
     redis->options = *options;
-    redis->last_run = &redis->first_run;
+    redis->options.user = options->user == NULL ? &nobody : options->user;
+    redis->options.timeout = options->timeout == 0 ? REDIS_TIMEOUT : options->timeout;
+    redis->options.tls = options->tls == NULL ? NULL : tls_context_use(options->tls);
+    redis->room.counts = &redis->tls_counts;
+    redis->last = &redis->first;
     becalm_backoff_defaults(&redis->backoff);
-    redis->backoff.base = 200 * BECALM_MS;
-    redis->backoff.cap = 5 * BECALM_S;
-    script_name(redis->fleet, sizeof redis->fleet, options->fleet == NULL ? "default" : options->fleet, NULL);
-    redis->tick.fire = tick_fires;
+    redis->backoff.base = options->wait_base == 0 ? 200 * BECALM_MS : options->wait_base;
+    redis->backoff.cap = options->wait_cap == 0 ? 5 * BECALM_S : options->wait_cap;
     redis->limit.fire = limit_fires;
     redis->again.fire = again_fires;
     wheel_arm(&redis->loop->wheel, &redis->again, redis->loop->now);
     return redis;
-}
-
-/* ------------------------------------------------------------------------------------------------------- budgets */
-
-void redis_bind_begin(struct redis *redis)
-{
-    for (struct slot *slot = redis->slots; slot != NULL; slot = slot->next) {
-        slot->used = false;
-    }
-}
-
-/* A chunk that has room. */
-static uint32_t chunk_find(const struct redis *redis)
-{
-    for (uint32_t chunk = 0;; chunk++) {
-        uint32_t count = 0;
-        for (const struct slot *slot = redis->slots; slot != NULL; slot = slot->next) {
-            count += slot->chunk == chunk;
-        }
-        if (count < SCRIPT_BUDGETS) {
-            return chunk;
-        }
-    }
-}
-
-bool redis_bind(struct redis *redis, const char *name, struct becalm_lease *lease,
-                const struct becalm_lease_policy *policy)
-{
-    for (struct slot *slot = redis->slots; slot != NULL; slot = slot->next) {
-        if (slot->lease == lease) {
-            slot->used = true;
-            return true;
-        }
-    }
-    struct slot *slot = calloc(1, sizeof *slot);
-    if (slot == NULL) {
-        return false;
-    }
-    slot->lease = lease;
-    slot->used = true;
-    slot->part.policy = *policy;
-    snprintf(slot->part.name, sizeof slot->part.name, "%s", name);
-    slot->chunk = chunk_find(redis);
-    slot->next = redis->slots;
-    redis->slots = slot;
-    wheel_arm(&redis->loop->wheel, &redis->tick, redis->loop->now);
-    return true;
-}
-
-/* Takes it out of what is on its way, and lets its name say goodbye. */
-static void slot_leave(struct redis *redis, struct slot *slot)
-{
-    struct becalm_moment at = moment(redis);
-    struct run *run = calloc(1, sizeof *run);
-    for (struct run *sent = redis->first_run; sent != NULL; sent = sent->next) {
-        for (uint32_t i = 0; i < sent->count; i++) {
-            sent->slot[i] = sent->slot[i] == slot ? NULL : sent->slot[i];
-        }
-    }
-    becalm_lease_leave(slot->lease, &at, &slot->part.request);
-    if (redis->state == REDIS_UP && slot->part.request.answered > 0 && run != NULL) {
-        run->slot[0] = slot;
-        run->count = 1;
-        (void)run_send(redis, run); /* if it can't be sent, an event says so */
-        run->slot[0] = NULL;
-    } else {
-        free(run);
-    }
-}
-
-void redis_bind_end(struct redis *redis)
-{
-    for (struct slot **link = &redis->slots; *link != NULL;) {
-        struct slot *slot = *link;
-        if (slot->used) {
-            link = &slot->next;
-        } else {
-            *link = slot->next;
-            slot_leave(redis, slot);
-            free(slot);
-        }
-    }
 }
 
 void redis_free(struct redis *redis)
@@ -580,11 +686,14 @@ void redis_free(struct redis *redis)
     if (redis == NULL) {
         return;
     }
-    redis_bind_begin(redis);
-    redis_bind_end(redis);
+    redis->state = REDIS_AWAY; /* its user has gone */
     link_close(redis);
-    timer_disarm(&redis->tick);
+    commands_drop(redis);
     timer_disarm(&redis->again);
+    wire_room_free(&redis->room);
+    if (redis->options.tls != NULL) {
+        tls_context_drop(redis->options.tls);
+    }
     free(redis);
 }
 
@@ -596,6 +705,11 @@ enum redis_state redis_state(const struct redis *redis)
 const char *redis_error(const struct redis *redis)
 {
     return redis->error;
+}
+
+const char *redis_host(const struct redis *redis)
+{
+    return redis->host;
 }
 
 struct redis_count redis_count(const struct redis *redis)

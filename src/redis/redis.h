@@ -2,68 +2,130 @@
 #ifndef BECALM_REDIS_REDIS_H
 #define BECALM_REDIS_REDIS_H
 
-/* One process's connection to the Redis in which shared budgets are: asks for the leases of all of them together, a few
- * times a second, on the loop of one thread. Nobody waits for it: workers only spend what the leases hold. A connection
- * that is lost, refused, silent for a second, or that says what no Redis says, is closed and made again after a backoff
- * with full jitter; meanwhile each lease lives on its own share. */
+/* A connection to one Redis, on the loop of one thread: commands with a callback, and scripts, which are sent once more
+ * whole where the server does not know them yet. A connection that is lost, refused, silent for too long, or that says
+ * what no Redis says, is closed and made again after a backoff with full jitter. Nobody waits for it.
+ *
+ * Sentinels are asked in turn for the server, which must say that it is a master. A node of a cluster that sends us
+ * elsewhere is left for the other one: all keys of a user are in one slot. */
 
-#include "loop/address.h"
+#include "loop/bytes.h"
 #include "loop/loop.h"
+#include "place.h"
+#include "reply.h"
 #include "script.h"
 
-#define REDIS_TIMEOUT BECALM_S /* to connect, to greet, to answer */
+#define REDIS_TIMEOUT  BECALM_S /* to connect, to greet, to answer */
+#define REDIS_WORD_MAX 32u
 
-/* Where it is. */
-struct redis_place {
-    char host[ADDRESS_NAME_MAX + 8]; /* as address_parse() takes it: with its port, or unix:/path */
-    char user[64];
-    char password[256];
-    uint32_t database;
+/* One command, in memory of whoever asks: it stays until `done` is called, once. All zeroes but that, and `script`,
+ * then redis_word() for each word. */
+struct redis_command {
+    struct redis_command *next;
+    const struct redis_script *script; /* NULL: the words are the command. Else they begin with the number of keys */
+    struct bytes words;
+    uint32_t count;
+    becalm_ns sent_at;
+    uint32_t ahead; /* replies that are due before its own, and are nobody's */
+    bool whole;     /* sent with the script's text */
+    /* NULL: the connection was lost, and nobody knows whether it was carried out. The reply lasts until this returns.
+     * It may send, and free itself, but not redis_free(). */
+    void (*done)(struct redis_command *, const struct reply *);
 };
-
-/* redis://[user[:password]@]host[:port][/database], with %XX in user and password; or redis+unix:///path. NULL, or a
- * sentence about what is wrong. */
-const char *redis_place_parse(const char *url, struct redis_place *);
+bool redis_word(struct redis_command *, const char *, size_t length); /* false: no memory */
+bool redis_number(struct redis_command *, uint64_t);
+void redis_command_free(struct redis_command *); /* its words */
 
 enum redis_state {
-    REDIS_AWAY, /* waits until it may connect again */
-    REDIS_CONNECTING,
-    REDIS_GREETING, /* says who it is; no budget is told before the server has answered to that */
+    REDIS_AWAY,       /* waits until it may connect again */
+    REDIS_ASKING,     /* a Sentinel for the server */
+    REDIS_CONNECTING, /* also the handshake of TLS */
+    REDIS_GREETING,   /* says who it is; no command is sent before the server has answered to that */
     REDIS_UP
 };
+
+/* Why a connection was lost: the first word of what the server said, or one of ours. */
+enum redis_loss {
+    REDIS_LOSS_NONE,
+    REDIS_LOSS_TIMEOUT,
+    REDIS_LOSS_REFUSED,
+    REDIS_LOSS_CLOSED,
+    REDIS_LOSS_NONSENSE,
+    REDIS_LOSS_UNRESOLVED,
+    REDIS_LOSS_TLS,
+    REDIS_LOSS_SENTINEL, /* no Sentinel knows a master */
+    REDIS_LOSS_REPLICA,  /* the server is no master */
+    REDIS_LOSS_MOVED,
+    REDIS_LOSS_READONLY,
+    REDIS_LOSS_MASTERDOWN,
+    REDIS_LOSS_LOADING,
+    REDIS_LOSS_CLUSTERDOWN,
+    REDIS_LOSS_TRYAGAIN,
+    REDIS_LOSS_MISCONF,
+    REDIS_LOSS_NOREPLICAS,
+    REDIS_LOSS_OOM,
+    REDIS_LOSS_BUSY,
+    REDIS_LOSS_WRONGPASS,
+    REDIS_LOSS_NOAUTH,
+    REDIS_LOSS_NOPERM,
+    REDIS_LOSS_OTHER,
+    REDIS_LOSSES
+};
+const char *redis_loss_word(enum redis_loss);
 
 /* For display. */
 struct redis_count {
     uint64_t connects;
-    uint64_t exchanges; /* answered */
-    uint64_t lost;      /* connections that ended */
-    uint64_t reloads;   /* the server did not know the script */
+    uint64_t answered; /* commands */
+    uint64_t dropped;  /* commands whose answer did not come */
+    uint64_t lost[REDIS_LOSSES];
+    uint64_t reloads;      /* the server did not know a script */
+    becalm_ns spent;       /* from sending to the answer, all together */
+    uint64_t within[5];    /* answers that took at most 1, 5, 20, 100 and 1000 ms: each counts in all that follow */
+    becalm_ns answered_at; /* the last one; 0: none yet */
+};
+extern const becalm_ns redis_bounds[5];
+
+struct redis;
+
+/* Who uses it. Both may be NULL. */
+struct redis_user {
+    void (*up)(struct redis_user *);   /* commands may be sent */
+    void (*lost)(struct redis_user *); /* after `done` of all that were on their way */
 };
 
+struct tls_context;
 struct redis_options {
     struct loop *loop;
     struct redis_place place;
-    const char *fleet; /* NULL: "default" */
-    /* An address of the host, asked for at each connection. False: there is none now. NULL: the host is an address. */
-    bool (*find)(void *self, const struct redis_place *, union address_socket *);
-    /* The connection is up (NULL), or lost and why: the first word of what the server says, or one of ours. Once each.
-     */
+    becalm_ns timeout;       /* 0: REDIS_TIMEOUT */
+    becalm_ns wait_base;     /* before it connects again, full jitter: from 0: 200 ms, */
+    becalm_ns wait_cap;      /* doubling, to 0: 5 s */
+    uint32_t reply_bytes;    /* of the longest reply that may come; 0: REPLY_BYTES */
+    struct tls_context *tls; /* with place.tls; kept by reference */
+    const char *server_name; /* that a certificate must have; NULL: the host's */
+    struct redis_user *user;
+    /* An address of a host, asked for at each connection. False: there is none now. NULL: hosts are addresses. */
+    bool (*find)(void *self, const char *host, union address_socket *);
+    /* The server answers well (NULL), or it was lost, and why: the word of a loss or the server's own. Once each. */
     void (*note)(void *self, const char *why);
     void *self;
 };
 
 struct redis *redis_make(const struct redis_options *); /* NULL: no memory */
-/* Says goodbye for all budgets as far as the socket takes it at once. */
-void redis_free(struct redis *);
+void redis_free(struct redis *);                        /* calls `done` of all that were on their way */
 
-/* The budgets that there are: begin, bind each of them, end. Those that were not bound again are left. A lease must
- * live until then. False: no memory. */
-void redis_bind_begin(struct redis *);
-bool redis_bind(struct redis *, const char *name, struct becalm_lease *, const struct becalm_lease_policy *);
-void redis_bind_end(struct redis *);
+/* False: the connection is not up, or there is no memory; `done` is not called. */
+bool redis_send(struct redis *, struct redis_command *);
+
+/* The answer is one for which there is nothing to do but to begin anew. `why` ends at its first space. */
+void redis_lose(struct redis *, const char *why);
+/* The answer was good: the next loss begins a new story, with a short backoff. */
+void redis_good(struct redis *);
 
 enum redis_state redis_state(const struct redis *);
 const char *redis_error(const struct redis *); /* why it was last lost; "" before */
+const char *redis_host(const struct redis *);  /* who is connected to, or was last; "" before */
 struct redis_count redis_count(const struct redis *);
 
 #endif

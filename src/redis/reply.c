@@ -6,49 +6,75 @@
 
 /* hiredis calls these with what it reads. The object is the one reply there is; NULL makes it give up. */
 
-static struct reply *place(const redisReadTask *task)
+static bool is_root(const redisReadTask *task)
 {
-    struct reply *reply = task->privdata;
-    if (task->parent == NULL) {
-        reply->kind = REPLY_WORD;
-        reply->count = 0;
+    return task->parent == NULL;
+}
+
+/* What is inside of a list in the list is read, and not kept. */
+static bool is_buried(const redisReadTask *task)
+{
+    return task->parent != NULL && task->parent->parent != NULL;
+}
+
+/* Its place; NULL: there is none. */
+static struct reply_item *place(const redisReadTask *task)
+{
+    struct reply_reader *r = task->privdata;
+    struct reply *reply = &r->reply;
+    if (is_root(task)) {
         reply->text[0] = 0;
+        reply->count = 1;
+        r->texts.length = r->texts.from = 0;
+        return &reply->item[0];
     }
-    return reply;
+    if (task->idx < 0 || (uint32_t)task->idx >= REPLY_ITEMS) {
+        return NULL;
+    }
+    reply->count = (uint32_t)task->idx + 1;
+    return &reply->item[task->idx];
 }
 
-/* A number in the list, or -1 for what is none. */
-static void *element(const redisReadTask *task, long long number)
+/* Takes it down; true if it is the whole reply. */
+static void *put(const redisReadTask *task, enum reply_kind kind, long long number)
 {
-    struct reply *reply = place(task);
-    if (task->idx >= 0 && (uint32_t)task->idx < REPLY_NUMBERS) {
-        reply->number[task->idx] = number;
-        reply->count = (uint32_t)task->idx + 1;
+    struct reply_reader *r = task->privdata;
+    struct reply_item *item = is_buried(task) ? NULL : place(task);
+    if (item != NULL) {
+        *item = (struct reply_item){.kind = kind, .number = number};
     }
-    return reply;
+    if (is_root(task)) {
+        r->reply.kind = kind;
+    }
+    return is_buried(task) || item != NULL ? r : NULL;
 }
 
+/* Texts lie one after the other; where each begins is known for good when all are there. */
 static void *make_text(const redisReadTask *task, char *text, size_t length)
 {
-    struct reply *reply = place(task);
-    if (task->parent != NULL) {
-        return element(task, -1);
+    struct reply_reader *r = task->privdata;
+    enum reply_kind kind = task->type == REDIS_REPLY_ERROR ? REPLY_ERROR : REPLY_WORD;
+    if (put(task, kind, -1) == NULL || is_buried(task)) {
+        return is_buried(task) ? r : NULL;
     }
-    size_t kept = length < REPLY_TEXT - 1 ? length : REPLY_TEXT - 1;
-    reply->kind = task->type == REDIS_REPLY_ERROR ? REPLY_ERROR : REPLY_WORD;
-    memcpy(reply->text, text, kept);
-    reply->text[kept] = 0;
-    return reply;
+    if (is_root(task)) {
+        size_t kept = length < REPLY_TEXT - 1 ? length : REPLY_TEXT - 1;
+        memcpy(r->reply.text, text, kept);
+        r->reply.text[kept] = 0;
+    }
+    r->reply.item[is_root(task) ? 0 : task->idx].length = length;
+    r->no_memory = !bytes_add(&r->texts, text, length);
+    return r->no_memory ? NULL : r;
 }
 
 static void *list_begin(const redisReadTask *task, size_t length)
 {
-    struct reply *reply = place(task);
-    if (task->parent != NULL || length > REPLY_NUMBERS) {
+    struct reply_reader *r = task->privdata;
+    if (length > REPLY_ITEMS || put(task, is_root(task) ? REPLY_LIST : REPLY_NOTHING, -1) == NULL) {
         return NULL;
     }
-    reply->kind = REPLY_LIST;
-    return reply;
+    r->reply.count = is_root(task) ? 0 : r->reply.count;
+    return r;
 }
 
 #if HIREDIS_MAJOR >= 1
@@ -65,12 +91,12 @@ static void *make_list(const redisReadTask *task, int length)
 
 static void *make_number(const redisReadTask *task, long long number)
 {
-    return task->parent == NULL ? (void *)place(task) : element(task, number);
+    return put(task, REPLY_NUMBER, number);
 }
 
 static void *make_nothing(const redisReadTask *task)
 {
-    return task->parent == NULL ? (void *)place(task) : element(task, -1);
+    return put(task, REPLY_NOTHING, -1);
 }
 
 static void leave(void *object)
@@ -86,12 +112,13 @@ static redisReplyObjectFunctions functions = {
     .freeObject = leave,
 };
 
-bool reply_open(struct reply_reader *r)
+bool reply_open(struct reply_reader *r, size_t most)
 {
-    r->unread = 0;
+    memset(r, 0, sizeof *r);
+    r->most = most == 0 ? REPLY_BYTES : most;
     r->reader = redisReaderCreateWithFunctions(&functions);
     if (r->reader != NULL) {
-        r->reader->privdata = &r->reply;
+        r->reader->privdata = r;
     }
     return r->reader != NULL;
 }
@@ -102,12 +129,25 @@ void reply_close(struct reply_reader *r)
         redisReaderFree(r->reader);
     }
     r->reader = NULL;
+    bytes_free(&r->texts);
 }
 
 bool reply_feed(struct reply_reader *r, const char *bytes, size_t count)
 {
     r->unread += count;
     return redisReaderFeed(r->reader, bytes, count) == REDIS_OK;
+}
+
+static void texts_place(struct reply_reader *r)
+{
+    const char *at = bytes_at(&r->texts);
+    for (uint32_t i = 0; i < r->reply.count; i++) {
+        struct reply_item *item = &r->reply.item[i];
+        if (item->kind == REPLY_WORD || item->kind == REPLY_ERROR) {
+            item->text = at;
+            at += item->length;
+        }
+    }
 }
 
 enum reply_next reply_next(struct reply_reader *r)
@@ -118,7 +158,13 @@ enum reply_next reply_next(struct reply_reader *r)
     }
     if (object != NULL) {
         r->unread = 0;
+        texts_place(r);
         return REPLY_THERE;
     }
-    return r->unread > REPLY_BYTES ? REPLY_BROKEN : REPLY_NONE;
+    return r->unread > r->most ? REPLY_BROKEN : REPLY_NONE;
+}
+
+bool reply_says(const struct reply_item *item, const char *text)
+{
+    return item->text != NULL && item->length == strlen(text) && memcmp(item->text, text, item->length) == 0;
 }

@@ -2,32 +2,47 @@
 #ifndef BECALM_REDIS_REPLY_H
 #define BECALM_REDIS_REPLY_H
 
-/* What Redis says, one reply after the other: a word, an error, or a list of numbers. hiredis reads the protocol; what
- * it finds goes into a place of fixed size, so that no answer, however long it says to be, takes memory. */
+/* What Redis says, one reply after the other: a word, an error, or a list of numbers and texts. hiredis reads the
+ * protocol; what it finds goes into a place of fixed size and one buffer of a bounded one, so that no answer takes
+ * memory by what it says of itself. */
 
-#include "script.h"
+#include "loop/bytes.h"
 
-#define REPLY_TEXT    128u /* of words and errors; the rest is cut */
-#define REPLY_NUMBERS (SCRIPT_BUDGETS * SCRIPT_NUMBERS)
-#define REPLY_BYTES   65536u /* of one reply: none that we ask for is as long */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-enum reply_kind { REPLY_WORD, REPLY_ERROR, REPLY_LIST };
+#define REPLY_TEXT  128u /* of words and errors; the rest is cut */
+#define REPLY_ITEMS 192u
+#define REPLY_BYTES 65536u /* of one reply, unless its reader is opened for more */
+
+enum reply_kind { REPLY_WORD, REPLY_ERROR, REPLY_NUMBER, REPLY_NOTHING, REPLY_LIST };
+
+struct reply_item {
+    enum reply_kind kind; /* a list in a list is NOTHING */
+    long long number;     /* NUMBER; else -1 */
+    const char *text;     /* WORD, ERROR; not ended by a zero. Else NULL */
+    size_t length;
+};
 
 struct reply {
     enum reply_kind kind;
-    char text[REPLY_TEXT]; /* WORD, ERROR */
-    long long number[REPLY_NUMBERS];
-    uint32_t count; /* LIST; what is not a number in it is -1 */
+    char text[REPLY_TEXT];               /* WORD, ERROR: as much as fits, with a zero */
+    struct reply_item item[REPLY_ITEMS]; /* LIST: all of them; else the first is the whole reply */
+    uint32_t count;
 };
 
 struct redisReader;
 struct reply_reader {
     struct redisReader *reader;
     struct reply reply;
-    size_t unread; /* bytes that make no whole reply yet */
+    struct bytes texts; /* of the reply's items */
+    size_t unread;      /* bytes that make no whole reply yet */
+    size_t most;
+    bool no_memory;
 };
 
-bool reply_open(struct reply_reader *); /* false: no memory */
+bool reply_open(struct reply_reader *, size_t most); /* 0: REPLY_BYTES. False: no memory */
 void reply_close(struct reply_reader *);
 
 /* Bytes have come. False: no memory. */
@@ -36,5 +51,8 @@ bool reply_feed(struct reply_reader *, const char *, size_t);
 /* The next reply, until there is none. BROKEN: what came is no answer of a Redis, or none that may come. */
 enum reply_next { REPLY_NONE, REPLY_THERE, REPLY_BROKEN };
 enum reply_next reply_next(struct reply_reader *);
+
+/* Does a text of it say this? */
+bool reply_says(const struct reply_item *, const char *);
 
 #endif

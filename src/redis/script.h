@@ -2,45 +2,19 @@
 #ifndef BECALM_REDIS_SCRIPT_H
 #define BECALM_REDIS_SCRIPT_H
 
-/* The store's half of shared budgets as a script in Redis, store.lua: how a request to it is written, and what its
- * answer says. One run serves all budgets of an instance. Keys, all in one slot of a cluster:
- *
- *   becalm:{FLEET}:i:INSTANCE:CHUNK         what the store remembers of an instance
- *   becalm:{FLEET}:b:NAME:PPM:FLOOR         the pot of one budget: who has another percentage has another pot */
+/* Scripts that run in Redis. */
 
-#include "loop/bytes.h"
+#include <stddef.h>
 
-#include <becalm/lease.h>
-
-#define SCRIPT_BUDGETS   32u /* in one run: more would keep Redis from its other work for too long */
-#define SCRIPT_NUMBERS   6u  /* of an answer, for each */
-#define SCRIPT_NAME_MAX  128u
-#define SCRIPT_FLEET_MAX 64u
-
-/* One budget. */
-struct script_part {
-    char name[SCRIPT_NAME_MAX + 1]; /* script_name() */
-    struct becalm_lease_policy policy;
-    struct becalm_lease_request request;
+/* Its name in Redis is the SHA-1 of its text, so that two versions never meet. */
+struct redis_script {
+    const char *text;
+    size_t length;
+    char sha[41];
 };
 
-struct script_run {
-    const char *fleet; /* script_name() */
-    uint32_t chunk;    /* which of the instance's budgets these are */
-    const struct script_part *part;
-    uint32_t count; /* at least 1, at most SCRIPT_BUDGETS; the instance is that of the first */
-};
-
-/* What a key may have in it: others become %XX, and a name that is too long ends in a hash of it. `service` with
- * `endpoint`, which may be NULL. `size` is at least SCRIPT_NAME_MAX + 1, or SCRIPT_FLEET_MAX + 1. */
-void script_name(char *name, size_t size, const char *service, const char *endpoint);
-
-/* Adds EVALSHA, or EVAL for a server that does not know the script yet. False: no memory. */
-bool script_write(const struct script_run *, bool whole, struct bytes *out);
-
-/* What the numbers of an answer say of one budget. */
-struct becalm_lease_answer script_answer(const long long *number);
-
-const char *script_text(size_t *length);
+/* One of those that are built in, src/redis/NAME.lua: `name` is in the table of CMakeLists.txt. Keep it; it costs a
+ * hash. */
+struct redis_script redis_script(const char *name);
 
 #endif

@@ -28,7 +28,7 @@ static inline bool redis_server_start(struct redis_server *server)
                server->folder, "--logfile", "log", (char *)NULL);
         _exit(127);
     }
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 6000; i++) {
         server->link = redisConnectUnix(server->socket);
         if (server->link != NULL && server->link->err == 0) {
             return true;
@@ -38,7 +38,7 @@ static inline bool redis_server_start(struct redis_server *server)
         if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
             break;
         }
-        usleep(100000);
+        usleep(10000);
     }
     return false;
 }

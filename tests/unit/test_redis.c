@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "redis/redis.h"
+#include "redis/leases.h"
 
 #include <time.h>
 
@@ -13,12 +13,13 @@
 struct lab {
     struct loop loop;
     struct redis_server server;
-    struct redis *redis[2];
+    struct leases *leases[2];
     struct becalm_lease *lease[2];
     struct becalm_lease_policy policy;
     char noted[8][32]; /* what was told, "up" when it was up */
     uint32_t notes;
     uint32_t spent; /* by the second */
+    becalm_ns timeout;
 };
 
 static void woken(struct loop *loop)
@@ -36,18 +37,24 @@ static void note(void *self, const char *why)
 
 static void client_open(struct lab *lab, uint32_t i, const char *login)
 {
-    struct redis_options options = {.loop = &lab->loop, .fleet = "test", .note = i == 0 ? note : NULL, .self = lab};
+    struct leases_options options = {.redis = {.loop = &lab->loop,
+                                               .timeout = lab->timeout,
+                                               .wait_base = 10 * BECALM_MS,
+                                               .wait_cap = 100 * BECALM_MS,
+                                               .note = i == 0 ? note : NULL,
+                                               .self = lab},
+                                     .fleet = "test"};
     char url[160];
     snprintf(url, sizeof url, "redis+unix://%s", lab->server.socket);
-    check_true(redis_place_parse(url, &options.place) == NULL);
-    snprintf(options.place.password, sizeof options.place.password, "%s", login);
+    check_true(redis_place_parse(url, &options.redis.place) == NULL);
+    snprintf(options.redis.place.password, sizeof options.redis.place.password, "%s", login);
     void *memory = aligned_alloc(64, becalm_lease_bytes(1));
     lab->lease[i] = becalm_lease_init(memory, 1);
-    lab->redis[i] = redis_make(&options);
-    check_true(lab->redis[i] != NULL);
-    redis_bind_begin(lab->redis[i]);
-    check_true(redis_bind(lab->redis[i], "pay", lab->lease[i], &lab->policy));
-    redis_bind_end(lab->redis[i]);
+    lab->leases[i] = leases_make(&options);
+    check_true(lab->leases[i] != NULL);
+    leases_bind_begin(lab->leases[i]);
+    check_true(leases_bind(lab->leases[i], "pay", lab->lease[i], &lab->policy));
+    leases_bind_end(lab->leases[i]);
 }
 
 static struct lab *lab_open(void)
@@ -66,13 +73,23 @@ static struct lab *lab_open(void)
 static void lab_close(struct lab *lab)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        redis_free(lab->redis[i]);
+        leases_free(lab->leases[i]);
         free(lab->lease[i]);
     }
     loop_turn(&lab->loop, false);
     loop_close(&lab->loop);
     redis_server_close(&lab->server);
     free(lab);
+}
+
+static uint64_t losses(const struct lab *lab)
+{
+    struct redis_count count = redis_count(leases_redis(lab->leases[0]));
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < REDIS_LOSSES; i++) {
+        sum += count.lost[i];
+    }
+    return sum;
 }
 
 typedef bool lab_fn(struct lab *);
@@ -82,7 +99,7 @@ static void wait_for(struct lab *lab, lab_fn *is, const char *what)
     time_t from = time(NULL);
     while (!is(lab)) {
         if (time(NULL) - from > 60) {
-            print_error("not after a minute: %s; last error: %s\n", what, redis_error(lab->redis[0]));
+            print_error("not after a minute: %s; last error: %s\n", what, redis_error(leases_redis(lab->leases[0])));
             fail();
         }
         loop_turn(&lab->loop, true);
@@ -108,7 +125,7 @@ static bool two_live(struct lab *lab)
 
 static bool reloaded(struct lab *lab)
 {
-    return redis_count(lab->redis[0]).reloads >= 2 && leased(lab);
+    return redis_count(leases_redis(lab->leases[0])).reloads >= 2 && leased(lab);
 }
 
 static void call(struct lab *lab, uint32_t i, uint32_t calls)
@@ -140,7 +157,7 @@ static void test_redis__what_one_earns_another_may_spend(void **state)
     check_eq_str(lab->noted[0], "up");
     call(lab, 0, 1000); /* 200 retries, of which the pot holds half */
     WAIT_FOR(lab, spent_forty);
-    check_eq_u64(redis_count(lab->redis[0]).connects, 1);
+    check_eq_u64(redis_count(leases_redis(lab->leases[0])).connects, 1);
     redisReply *keys = redisCommand(lab->server.link, "KEYS becalm:{test}:*");
     check_eq_u64(keys->elements, 3); /* two instances and one pot */
     freeReplyObject(keys);
@@ -154,15 +171,16 @@ static void test_redis__a_script_that_is_forgotten_is_sent_again(void **state)
     client_open(lab, 0, "");
     WAIT_FOR(lab, leased);
     redis_server_tell(&lab->server, "SCRIPT FLUSH");
+    call(lab, 0, 10);
     WAIT_FOR(lab, reloaded);
     redis_server_tell(&lab->server, "FLUSHALL");
     call(lab, 0, 10);
-    uint64_t before = redis_count(lab->redis[0]).exchanges;
-    while (redis_count(lab->redis[0]).exchanges < before + 3) {
+    uint64_t before = redis_count(leases_redis(lab->leases[0])).answered;
+    while (redis_count(leases_redis(lab->leases[0])).answered < before + 2) {
         loop_turn(&lab->loop, true);
     }
     check_true(leased(lab));
-    check_eq_u64(redis_count(lab->redis[0]).lost, 0);
+    check_eq_u64(losses(lab), 0);
     lab_close(lab);
 }
 
@@ -174,7 +192,7 @@ static void test_redis__a_killed_server_is_degraded_at_once_and_back_with_the_ne
     WAIT_FOR(lab, leased);
     redis_server_kill(&lab->server);
     WAIT_FOR(lab, degraded);
-    check_eq_u64(redis_state(lab->redis[0]), REDIS_AWAY);
+    check_eq_u64(redis_state(leases_redis(lab->leases[0])), REDIS_AWAY);
     check_eq_str(lab->noted[1], "closed");
     check_true(redis_server_start(&lab->server));
     WAIT_FOR(lab, leased);
@@ -187,14 +205,15 @@ static void test_redis__a_hung_server_is_given_up_and_found_again(void **state)
 {
     (void)state;
     struct lab *lab = lab_open();
+    lab->timeout = 200 * BECALM_MS;
     client_open(lab, 0, "");
     WAIT_FOR(lab, leased);
     kill(lab->server.pid, SIGSTOP);
     WAIT_FOR(lab, degraded);
-    while (redis_count(lab->redis[0]).lost < 2) { /* connections are taken and not answered */
+    while (losses(lab) < 2) { /* connections are taken and not answered */
         loop_turn(&lab->loop, true);
     }
-    check_eq_str(redis_error(lab->redis[0]), "timeout");
+    check_eq_str(redis_error(leases_redis(lab->leases[0])), "timeout");
     kill(lab->server.pid, SIGCONT);
     WAIT_FOR(lab, leased);
     lab_close(lab);
@@ -204,7 +223,7 @@ static void test_redis__a_hung_server_is_given_up_and_found_again(void **state)
 static void wait_error(struct lab *lab, const char *word)
 {
     time_t from = time(NULL);
-    while (strcmp(redis_error(lab->redis[0]), word) != 0) {
+    while (strcmp(redis_error(leases_redis(lab->leases[0])), word) != 0) {
         check_true(time(NULL) - from < 60);
         loop_turn(&lab->loop, true);
     }
@@ -225,6 +244,7 @@ static void test_redis__every_error_is_named_and_ends_when_its_cause_does(void *
     for (size_t i = 0; i < sizeof story / sizeof *story; i++) {
         WAIT_FOR(lab, leased);
         redis_server_tell(&lab->server, story[i][0]);
+        call(lab, 0, 5); /* who has something to tell asks soon */
         wait_error(lab, story[i][1]);
         redis_server_tell(&lab->server, story[i][2]);
     }
@@ -249,22 +269,117 @@ static void test_redis__a_password_is_told_and_a_wrong_one_is_named(void **state
     lab_close(lab);
 }
 
+/* A second user: commands and a script of its own. */
+struct asked {
+    struct redis_command command; /* first */
+    struct redis *redis;
+    char text[REPLY_TEXT];
+    uint32_t replies;
+    uint32_t drops;
+};
+
+static void asked_done(struct redis_command *command, const struct reply *reply)
+{
+    struct asked *asked = (struct asked *)command;
+    if (reply == NULL) {
+        asked->drops++;
+        return;
+    }
+    asked->replies++;
+    snprintf(asked->text, sizeof asked->text, "%s", reply->text);
+    redis_good(asked->redis);
+}
+
+static bool ask(struct asked *asked, struct redis *redis, const struct redis_script *script, const char *const *word)
+{
+    *asked = (struct asked){.command = {.script = script, .done = asked_done}, .redis = redis};
+    for (; *word != NULL; word++) {
+        check_true(redis_word(&asked->command, *word, strlen(*word)));
+    }
+    bool sent = redis_send(redis, &asked->command);
+    if (!sent) {
+        redis_command_free(&asked->command);
+    }
+    return sent;
+}
+
+static void until_up(struct lab *lab, const struct redis *redis)
+{
+    time_t from = time(NULL);
+    while (redis_state(redis) != REDIS_UP) {
+        check_true(time(NULL) - from < 60);
+        loop_turn(&lab->loop, true);
+    }
+}
+
+static void test_redis__commands_are_answered_in_turn_and_each_once(void **state)
+{
+    (void)state;
+    static const char text[] = "return redis.call('GET', KEYS[1]) .. ARGV[1]";
+    struct redis_script script = {.text = text, .length = sizeof text - 1};
+    struct lab *lab = lab_open();
+    struct redis_options options = {.loop = &lab->loop, .wait_base = 10 * BECALM_MS, .wait_cap = 100 * BECALM_MS};
+    struct asked asked[3];
+    char url[160];
+    snprintf(url, sizeof url, "redis+unix://%s", lab->server.socket);
+    memset(script.sha, '0', 40); /* nobody knows it, so that it is sent whole */
+    check_true(redis_place_parse(url, &options.place) == NULL);
+    struct redis *redis = redis_make(&options);
+    check_true(!ask(&asked[0], redis, NULL, (const char *[]){"PING", NULL})); /* not before it is up */
+    until_up(lab, redis);
+    check_true(ask(&asked[0], redis, NULL, (const char *[]){"SET", "key", "a b\r\nc", NULL}));
+    check_true(ask(&asked[1], redis, &script, (const char *[]){"1", "key", "!", NULL}));
+    check_true(ask(&asked[2], redis, NULL, (const char *[]){"NONE", NULL}));
+    while (asked[2].replies == 0 || asked[1].replies == 0) {
+        loop_turn(&lab->loop, true);
+    }
+    check_eq_str(asked[0].text, "OK");
+    check_eq_str(asked[1].text, "a b\r\nc!");
+    check_true(strncmp(asked[2].text, "ERR unknown command", 19) == 0);
+    check_eq_u64(redis_count(redis).answered, 3);
+    check_eq_u64(redis_count(redis).reloads, 1);
+    kill(lab->server.pid, SIGSTOP);
+    check_true(ask(&asked[0], redis, NULL, (const char *[]){"PING", NULL}));
+    check_true(ask(&asked[1], redis, NULL, (const char *[]){"PING", NULL}));
+    redis_server_kill(&lab->server);
+    while (redis_state(redis) == REDIS_UP) {
+        loop_turn(&lab->loop, true);
+    }
+    check_true(asked[0].drops == 1 && asked[1].drops == 1 && asked[1].replies == 0);
+    check_true(!ask(&asked[0], redis, NULL, (const char *[]){"PING", NULL}));
+    check_true(redis_server_start(&lab->server));
+    until_up(lab, redis);
+    check_true(ask(&asked[0], redis, NULL, (const char *[]){"PING", NULL}));
+    redis_free(redis);
+    check_eq_u64(asked[0].drops, 1);
+    lab_close(lab);
+}
+
 static void test_redis__a_place_is_read_from_a_url(void **state)
 {
     (void)state;
     struct redis_place place;
     check_true(redis_place_parse("redis://cache", &place) == NULL);
-    check_eq_str(place.host, "cache:6379");
+    check_eq_str(place.host[0], "cache:6379");
     check_true(redis_place_parse("redis://me:p%40ss@[::1]:7000/3", &place) == NULL);
-    check_eq_str(place.host, "[::1]:7000");
+    check_eq_str(place.host[0], "[::1]:7000");
     check_eq_str(place.user, "me");
     check_eq_str(place.password, "p@ss");
     check_eq_u64(place.database, 3);
     check_true(redis_place_parse("redis://:alone@10.0.0.1", &place) == NULL);
     check_eq_str(place.user, "");
     check_eq_str(place.password, "alone");
-    static const char *const wrong[] = {"http://cache",     "redis://",         "redis://cache/x",  "redis://a%4@cache",
-                                        "redis://cache/0?", "redis://cache:no", "redis+unix://rel", "rediss://cache"};
+    check_true(redis_place_parse("rediss://a,b:7001,[::1]/2?sentinel=my%20own", &place) == NULL);
+    check_true(place.tls && place.host_count == 3);
+    check_eq_str(place.host[0], "a:26379");
+    check_eq_str(place.host[1], "b:7001");
+    check_eq_str(place.host[2], "[::1]:26379");
+    check_eq_str(place.master, "my own");
+    check_eq_u64(place.database, 2);
+    static const char *const wrong[] = {"redis://a,",       "redis://a?sentinel=", "redis://a,b,c,d,e,f,g,h,i",
+                                        "redis://a/-1",     "http://cache",        "redis://",
+                                        "redis://cache/x",  "redis://a%4@cache",   "redis://cache/0?",
+                                        "redis://cache:no", "redis+unix://rel"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         if (redis_place_parse(wrong[i], &place) == NULL) {
             print_error("%s is taken\n", wrong[i]);
@@ -274,6 +389,7 @@ static void test_redis__a_place_is_read_from_a_url(void **state)
 }
 
 BECALM_TESTS(cmocka_unit_test(test_redis__a_place_is_read_from_a_url),
+             cmocka_unit_test(test_redis__commands_are_answered_in_turn_and_each_once),
              cmocka_unit_test(test_redis__what_one_earns_another_may_spend),
              cmocka_unit_test(test_redis__a_script_that_is_forgotten_is_sent_again),
              cmocka_unit_test(test_redis__a_killed_server_is_degraded_at_once_and_back_with_the_next),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "redis/script.h"
+#include "redis/request.h"
 
 #include <becalm/rand.h>
 
@@ -42,8 +42,9 @@ static void script_load(struct lab *lab)
 {
     static const char clock[] = "local now = time[1] * 1000 + floor(time[2] / 1000)";
     static const char other[] = "local now = tonumber(redis.call('GET', 'clock'))";
-    size_t length;
-    const char *text = script_text(&length);
+    struct redis_script whole = redis_script("store");
+    size_t length = whole.length;
+    const char *text = whole.text;
     const char *at = memmem(text, length, clock, sizeof clock - 1);
     check_true(at != NULL);
     char *script = malloc(length + sizeof other);
@@ -137,10 +138,12 @@ static void run_send(struct lab *lab, uint32_t slot)
         }
     }
     struct script_run run = {.fleet = "test", .part = part, .count = lab->count[slot]};
-    check_true(script_write(&run, false, &out));
-    char *sha = memmem(out.at, out.length, "$40\r\n", 5);
-    check_true(sha != NULL);
-    memcpy(sha + 5, lab->sha, 40);
+    struct redis_command command = {.count = 0};
+    check_true(script_fill(&run, &command));
+    char head[128];
+    int length = snprintf(head, sizeof head, "*%u\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n", command.count + 2, lab->sha);
+    check_true(bytes_add(&out, head, (size_t)length) && bytes_add(&out, command.words.at, command.words.length));
+    redis_command_free(&command);
     check_true(redisAppendCommand(lab->server.link, "SET clock %llu", (unsigned long long)lab->now_ms) == REDIS_OK);
     check_true(redisAppendFormattedCommand(lab->server.link, out.at, out.length) == REDIS_OK);
     bytes_free(&out);
@@ -154,11 +157,11 @@ static void answer_check(const struct lab *lab, uint32_t slot, const redisReply 
     check_eq_u64((uint64_t)reply->type, REDIS_REPLY_ARRAY);
     check_eq_u64(reply->elements, lab->count[slot] * SCRIPT_NUMBERS);
     for (uint32_t n = 0; n < lab->count[slot]; n++) {
-        long long number[SCRIPT_NUMBERS];
+        struct reply_item item[SCRIPT_NUMBERS];
         for (uint32_t i = 0; i < SCRIPT_NUMBERS; i++) {
-            number[i] = reply->element[n * SCRIPT_NUMBERS + i]->integer;
+            item[i] = (struct reply_item){.number = reply->element[n * SCRIPT_NUMBERS + i]->integer};
         }
-        struct becalm_lease_answer got = script_answer(number);
+        struct becalm_lease_answer got = script_answer(item);
         const struct becalm_lease_answer *right = &lab->right[slot][n];
         check_eq_u64(got.number, right->number);
         check_eq_u64(got.granted, right->granted);
