@@ -97,6 +97,20 @@ struct becalm_host_tls {
     enum becalm_tls_verify verify;
 };
 
+#define BECALM_FLEET_DEFAULT "default"
+
+/* The Redis that all instances of a fleet share. */
+struct becalm_store {
+    const char *redis; /* its URL; NULL: there is none */
+    uint32_t line;     /* of it */
+    uint32_t column;
+    const char *user;                 /* NULL: that of the URL, if it has one */
+    struct becalm_file password_file; /* at most one of both; none: that of the URL, if it has one */
+    const char *password_env;         /* the name of a variable */
+    becalm_ns timeout;
+    struct becalm_host_tls tls; /* with rediss:// */
+};
+
 /* A loaded file, immutable, shared by threads. */
 struct becalm_config;
 
@@ -163,6 +177,8 @@ struct becalm_settings {
     uint32_t store_max_entries;
     uint64_t store_max_bytes;
     bool explain;
+    const char *fleet; /* the name space of what its instances share */
+    struct becalm_store store;
     const char *const *lint_code; /* rules that the file silences, and why; both end with NULL */
     const char *const *lint_reason;
 };

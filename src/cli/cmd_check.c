@@ -10,6 +10,7 @@
 
 #include "cmd_check_format.h"
 #include "cmd_check_route.h"
+#include "cmd_check_store.h"
 #include "json.h"
 #include "policy/diag.h"
 #include "policy/file.h"
@@ -127,6 +128,9 @@ static bool files_load(struct check *c)
                                         : becalm_config_load(&config, path, &options, diags);
         if (rc == 0) {
             rc = certificates_check(config, diags);
+        }
+        if (rc == 0 && cli_has(c->command, c->args, "store")) {
+            rc = check_store(config, diags);
         }
         diags_take(c, diags, i);
         fine = rc != BECALM_ENOMEM;
@@ -788,6 +792,7 @@ static const struct cli_option check_options[] = {
      .argument = "LINE",
      .help = "a header of the --route: 'x-plan: gold'; may be repeated",
      .many = true},
+    {.name = "store", .help = "connect to the Redis that the files name, and tell what its user may not do"},
     {.name = "allow-unknown", .help = "warn of unknown keys instead of refusing them"},
     {.name = "include",
      .argument = "PATH",

@@ -269,7 +269,7 @@ static void alternatives(struct json *json, const struct schema_key *key)
         pattern(json, "^(certificate|header:.+)$");
         break;
     case TYPE_REDIS:
-        pattern(json, "^rediss?://.+$");
+        pattern(json, "^redis(s|[+]unix)?://.+$");
         break;
     case TYPE_ADDRESS:
         pattern(json, address_pattern);

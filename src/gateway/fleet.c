@@ -3,7 +3,9 @@
 #include "fleet.h"
 
 #include "redis/leases.h"
+#include "redis/site.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +13,8 @@
 struct site {
     struct site *next;
     struct fleet *fleet;
-    char *url;
-    struct redis_place place;
+    struct redis_site redis;
+    char name[SCRIPT_FLEET_MAX + 1]; /* the name space in it */
     struct leases *leases;
     bool used; /* by the snapshot that is followed */
 };
@@ -62,22 +64,23 @@ static void site_note(void *self, const char *why)
              why == NULL ? 1 : 2);
 }
 
-static struct site *site_make(struct fleet *fleet, const char *url)
+/* Owns what `redis` has from now on, also if there is no memory. */
+static struct site *site_make(struct fleet *fleet, struct redis_site *redis, const char *name)
 {
     struct site *site = calloc(1, sizeof *site);
     if (site == NULL) {
+        redis_site_close(redis);
         return NULL;
     }
     site->fleet = fleet;
-    site->url = strdup(url);
+    site->redis = *redis;
+    snprintf(site->name, sizeof site->name, "%s", name);
     struct leases_options options = {
-        .redis = {.loop = fleet->options.loop, .find = address_find, .note = site_note, .self = site}};
-    if (site->url != NULL && redis_place_parse(url, &site->place) == NULL) {
-        options.redis.place = site->place;
-        site->leases = leases_make(&options);
-    }
+        .redis = {.loop = fleet->options.loop, .find = address_find, .note = site_note, .self = site}, .fleet = name};
+    redis_site_use(&site->redis, &options.redis);
+    site->leases = leases_make(&options);
     if (site->leases == NULL) {
-        free(site->url);
+        redis_site_close(&site->redis);
         free(site);
         return NULL;
     }
@@ -86,19 +89,44 @@ static struct site *site_make(struct fleet *fleet, const char *url)
     return site;
 }
 
-static struct site *site_find(struct fleet *fleet, const char *url)
+/* The one that this snapshot uses already. */
+static struct site *site_used(struct fleet *fleet, const char *url)
 {
     struct site *site = fleet->sites;
-    while (site != NULL && strcmp(site->url, url) != 0) {
+    while (site != NULL && (!site->used || strcmp(site->redis.url, url) != 0)) {
         site = site->next;
     }
-    return site != NULL ? site : site_make(fleet, url);
+    return site;
+}
+
+/* The connection stays if nothing about it has changed, neither policy nor files. */
+static struct site *site_find(struct fleet *fleet, const struct becalm_config *config, const char *url)
+{
+    struct redis_site redis;
+    const char *name = becalm_config_settings(config)->fleet;
+    struct site *site = site_used(fleet, url);
+    if (site != NULL) {
+        return site;
+    }
+    struct becalm_diags *diags = calloc(1, sizeof *diags); /* that it is right was checked before */
+    bool opened = diags != NULL && redis_site_open(&redis, config, url, (struct becalm_origin){.line = 0}, diags);
+    free(diags);
+    if (!opened) {
+        return NULL;
+    }
+    for (site = fleet->sites; site != NULL; site = site->next) {
+        if (redis_site_same(&site->redis, &redis) && strcmp(site->name, name) == 0) {
+            redis_site_close(&redis);
+            return site;
+        }
+    }
+    return site_make(fleet, &redis, name);
 }
 
 static void site_free(struct site *site)
 {
     leases_free(site->leases);
-    free(site->url);
+    redis_site_close(&site->redis);
     free(site);
 }
 
@@ -126,14 +154,14 @@ static void kept_drop(struct state **kept, uint32_t count)
 }
 
 /* A service's own target comes before its endpoints': a lease that they share has the service's name. */
-static void target_bind(struct fleet *fleet, const struct snapshot_target *target)
+static void target_bind(struct fleet *fleet, const struct becalm_config *config, const struct snapshot_target *target)
 {
     char name[SCRIPT_NAME_MAX + 1];
     struct becalm_lease *lease = target->state->target.lease;
     if (lease == NULL || target->rules->shared_redis == NULL) {
         return;
     }
-    struct site *site = site_find(fleet, target->rules->shared_redis);
+    struct site *site = site_find(fleet, config, target->rules->shared_redis);
     if (site == NULL) {
         return;
     }
@@ -147,8 +175,8 @@ static void names_keep(const struct fleet *fleet)
 {
     union address_socket ignored;
     for (struct site *site = fleet->sites; site != NULL; site = site->next) {
-        for (uint32_t i = 0; i < site->place.host_count; i++) {
-            (void)address_find(site, site->place.host[i], &ignored);
+        for (uint32_t i = 0; i < site->redis.place.host_count; i++) {
+            (void)address_find(site, site->redis.place.host[i], &ignored);
         }
     }
 }
@@ -166,7 +194,7 @@ void fleet_follow(struct fleet *fleet, const struct snapshot *snapshot)
     for (uint32_t i = 0; i < snapshot->target_count; i++) {
         kept[i] = snapshot->target[i].state;
         state_use(kept[i]);
-        target_bind(fleet, &snapshot->target[i]);
+        target_bind(fleet, snapshot->config, &snapshot->target[i]);
     }
     for (struct site *site = fleet->sites; site != NULL; site = site->next) {
         leases_bind_end(site->leases);
@@ -203,27 +231,28 @@ void fleet_free(struct fleet *fleet)
 
 /* ------------------------------------------------------------------------------------------------------- checking */
 
-static bool rules_check(const struct becalm_rules *rules, const char *path, struct becalm_diags *diags)
+static bool rules_check(const struct becalm_config *config, const struct becalm_rules *rules,
+                        struct becalm_diags *diags)
 {
-    struct redis_place place;
-    const char *why = rules->shared_redis == NULL ? NULL : redis_place_parse(rules->shared_redis, &place);
-    if (why == NULL && rules->shared_redis != NULL && place.tls) {
-        why = "TLS to Redis is not there yet; write redis://, on a network that you trust";
+    struct redis_site site;
+    struct becalm_origin at = becalm_rules_origin(rules, "budget.shared.redis");
+    if (rules->shared_redis == NULL) {
+        return true;
     }
-    if (why != NULL) {
-        struct becalm_origin at = becalm_rules_origin(rules, "budget.shared.redis");
-        becalm_diag_add(diags, BECALM_ERROR, path, at.line, at.column, "store", "budget.shared.redis: %s", why);
+    bool right = redis_site_open(&site, config, rules->shared_redis, at, diags);
+    if (right) {
+        redis_site_close(&site);
     }
-    return why == NULL;
+    return right;
 }
 
-bool fleet_check(const struct becalm_config *config, const char *path, struct becalm_diags *diags)
+bool fleet_check(const struct becalm_config *config, struct becalm_diags *diags)
 {
     for (uint32_t i = 0; i < becalm_config_services(config); i++) {
         const struct becalm_service *service = becalm_config_service(config, i);
-        bool right = rules_check(&service->rules, path, diags);
+        bool right = rules_check(config, &service->rules, diags);
         for (uint32_t e = 0; right && e < service->endpoint_count; e++) {
-            right = rules_check(&service->endpoints[e].rules, path, diags);
+            right = rules_check(config, &service->endpoints[e].rules, diags);
         }
         if (!right) {
             return false;

@@ -25,6 +25,6 @@ void fleet_follow(struct fleet *, const struct snapshot *);
 void fleet_free(struct fleet *);
 
 /* Is each store that the policy names one that a gateway can use? False: *diags says which is not. */
-bool fleet_check(const struct becalm_config *, const char *path, struct becalm_diags *);
+bool fleet_check(const struct becalm_config *, struct becalm_diags *);
 
 #endif

@@ -133,7 +133,7 @@ static int load_text(const struct gateway *gateway, struct becalm_config **confi
 static int load(const struct gateway *gateway, struct becalm_config **config, struct becalm_diags *diags)
 {
     int rc = load_text(gateway, config, diags);
-    if (rc == 0 && !fleet_check(*config, gateway->path, diags)) {
+    if (rc == 0 && !fleet_check(*config, diags)) {
         becalm_config_free(*config);
         *config = NULL;
         rc = BECALM_EINVAL;

@@ -305,7 +305,8 @@ static bool set_file(const struct setting *s)
 
 static bool set_redis(const struct setting *s)
 {
-    if (!s->l->shared_budgets && !yaml_is(s->node, s->key->word)) {
+    bool of_budget = strncmp(s->key->name, "budget.", 7) == 0;
+    if (of_budget && !s->l->shared_budgets && !yaml_is(s->node, s->key->word)) {
         loader_error(s->l, s->node->line, s->node->column, "not-yet",
                      "%s: a budget that all instances share through Redis is not there yet, but in becalm proxy and "
                      "becalm sim; take the key out",
@@ -314,8 +315,7 @@ static bool set_redis(const struct setting *s)
     }
     if (s->node->kind == YAML_SCALAR && !yaml_is(s->node, s->key->word) && !value_redis(s->node->text)) {
         loader_error(s->l, s->node->line, s->node->column, "wrong-type", /* without the text: it may have a password */
-                     "%s is not a store; write redis://host:6379, with user:password@ before the host if it wants "
-                     "them, or none",
+                     "%s is not a store; write redis://host:6379, rediss:// with TLS, redis+unix:///path, or none",
                      s->key->name);
         return false;
     }

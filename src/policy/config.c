@@ -13,6 +13,7 @@
 #include "listen.h"
 #include "match.h"
 #include "parts.h"
+#include "store.h"
 #include "substitute.h"
 #include "value.h"
 
@@ -88,6 +89,8 @@ static void settings_defaults(struct becalm_settings *settings)
         .store_ttl = 24 * 3600 * BECALM_S,
         .store_max_entries = 100000,
         .store_max_bytes = 64 * 1024 * 1024,
+        .fleet = BECALM_FLEET_DEFAULT,
+        .store = {.timeout = BECALM_S},
         .lint_code = nothing,
         .lint_reason = nothing,
     };
@@ -183,12 +186,7 @@ static void rules_check(struct loader *l, struct becalm_rules *rules, const char
         {p->breaker.window_kind == BECALM_WINDOW_TIME && p->breaker.window_size > 86400, "breaker.slidingWindowSize",
          "breaker.slidingWindowType", "breaker.slidingWindowSize is in seconds for TIME_BASED; write at most 86400"},
     };
-    if (l->shared_budgets && rules->shared_redis == NULL &&
-        becalm_rules_origin(rules, "budget.shared.percent").level == l->level) {
-        struct becalm_origin at = becalm_rules_origin(rules, "budget.shared.percent");
-        loader_error(l, at.line, at.column, "missing",
-                     "%s: budget.shared needs a store; write shared: {redis: redis://host:6379, percent: 20}", whose);
-    }
+    store_inherit(l, rules, whose);
     bool found = false;
     for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++) {
         found = contradiction_report(l, rules, whose, &contradictions[i]) || found;
@@ -471,6 +469,7 @@ static void settings_check(struct loader *l, const struct yaml_node *root)
     const struct becalm_settings *settings = &l->config->settings;
     const struct yaml_node *upgrades = yaml_get(root, "upgrades");
     admin_check(l, yaml_get(root, "admin"), settings);
+    store_check(l, &l->config->settings, root);
     for (size_t i = 0; upgrades != NULL && settings->upgrades[i] != NULL; i++) {
         if (!value_upgrade(settings->upgrades[i])) {
             loader_error(

@@ -50,6 +50,8 @@ const struct lint_rule lint_rules[] = {
     {"short-ttl", BECALM_WARNING, "enforced keys that are forgotten before clients give up", .target = lint_short_ttl},
     {"key-room", BECALM_WARNING, "more keys in their time than there is room for", .target = lint_key_room},
     {"key-memory", BECALM_NOTE, "the memory that keys need at the declared traffic", .target = lint_key_memory},
+    {"store-password-inline", BECALM_WARNING, "a password in the URL of a store", .target = lint_store_password_inline,
+     .graph = lint_store_password},
     {"same-match", BECALM_WARNING, "a service or endpoint that another one hides", .target = lint_same_match},
     {"unreachable-endpoint", BECALM_WARNING, "an endpoint that no request of its service fits",
      .target = lint_unreachable},
@@ -229,6 +231,22 @@ static uint32_t order_of(const struct lint *l, const struct becalm_config *confi
     return order;
 }
 
+struct lint_finding *lint_find_at(struct lint *l, const struct becalm_config *config, uint32_t line, uint32_t column)
+{
+    struct lint_finding *finding = lint_append(l->report);
+    if (finding != NULL) {
+        finding->code = l->rule->code;
+        finding->severity = l->rule->severity;
+        finding->silenced = silenced(l, config);
+        l->report->silenced += finding->silenced;
+        finding->order = order_of(l, config);
+        finding->line = line;
+        finding->column = column;
+        (void)snprintf(finding->file, sizeof finding->file, "%s", becalm_config_name(config));
+    }
+    return finding;
+}
+
 struct lint_finding *lint_find(struct lint *l, const struct lint_target *target, const char *keys)
 {
     struct becalm_origin origin = origin_of(target->rules, keys);
@@ -250,15 +268,8 @@ struct lint_finding *lint_find(struct lint *l, const struct lint_target *target,
             return NULL;
         }
     }
-    struct lint_finding *finding = lint_append(report);
+    struct lint_finding *finding = lint_find_at(l, target->config, origin.line, origin.column);
     if (finding != NULL) {
-        finding->code = l->rule->code;
-        finding->severity = l->rule->severity;
-        finding->silenced = silenced(l, target->config);
-        l->report->silenced += finding->silenced;
-        finding->order = order;
-        finding->line = origin.line;
-        finding->column = origin.column;
         (void)snprintf(finding->file, sizeof finding->file, "%s", file);
     }
     return finding;

@@ -413,3 +413,17 @@ void lint_unknown_rule(struct lint *l)
         }
     }
 }
+
+void lint_store_password(struct lint *l)
+{
+    for (uint32_t c = 0; c < l->count; c++) {
+        const struct becalm_store *store = &becalm_config_settings(l->configs[c])->store;
+        bool inlined = store->redis != NULL && value_redis_has_password(store->redis);
+        struct lint_finding *finding = inlined ? lint_find_at(l, l->configs[c], store->line, store->column) : NULL;
+        if (finding == NULL) {
+            continue;
+        }
+        lint_say(finding, "the password of the store stands in the policy, for everybody who can read the file");
+        lint_remedy(finding, "write `passwordFile: FILE` or `passwordEnv: VARIABLE` beside `redis`");
+    }
+}

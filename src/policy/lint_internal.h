@@ -24,7 +24,9 @@ struct lint {
     char who[264]; /* whom the last finding is about: "defaults", "payment", "payment/charge" */
 };
 
-/* A finding of the rule that is judging. `keys` are separated by blanks: it stands at the value of the one that was
+/* A finding of the rule that is judging, about a place of the file. NULL: there is no room. */
+struct lint_finding *lint_find_at(struct lint *, const struct becalm_config *, uint32_t line, uint32_t column);
+/* The same about a target. `keys` are separated by blanks: it stands at the value of the one that was
  * written most specifically (of several the first), or at the target's name if nobody wrote any. NULL: the same was
  * found already, or there is no room. Without keys it stands at the name, and there may be several. */
 struct lint_finding *lint_find(struct lint *, const struct lint_target *, const char *keys);
@@ -61,6 +63,7 @@ void lint_short_ttl(struct lint *, const struct lint_target *);
 void lint_key_room(struct lint *, const struct lint_target *);
 void lint_key_memory(struct lint *, const struct lint_target *);
 void lint_shared_not_yet(struct lint *, const struct lint_target *);
+void lint_store_password_inline(struct lint *, const struct lint_target *);
 void lint_same_match(struct lint *, const struct lint_target *);
 void lint_unreachable(struct lint *, const struct lint_target *);
 
@@ -70,5 +73,6 @@ void lint_gateway_on_top(struct lint *);
 void lint_cycle(struct lint *);
 void lint_unknown_callee(struct lint *);
 void lint_unknown_rule(struct lint *);
+void lint_store_password(struct lint *);
 
 #endif

@@ -3,6 +3,7 @@
 /* The rules that judge one target by itself. */
 
 #include "lint_internal.h"
+#include "value.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -498,4 +499,18 @@ void lint_shared_not_yet(struct lint *l, const struct lint_target *target)
              "%s: `becalm proxy` and `becalm sim` run shared budgets; exec and libbecalm-curl refuse the file yet",
              l->who);
     lint_remedy(finding, "take `budget.shared` out of what exec and libbecalm-curl read");
+}
+
+/* That of `store:` is told once, by lint_store_password(). */
+void lint_store_password_inline(struct lint *l, const struct lint_target *target)
+{
+    const char *url = target->rules->shared_redis;
+    struct lint_finding *finding = NULL;
+    if (url == NULL || url == becalm_config_settings(target->config)->store.redis || !value_redis_has_password(url) ||
+        (finding = lint_find(l, target, "budget.shared.redis")) == NULL) {
+        return;
+    }
+    lint_say(finding, "%s: the password of the store stands in the policy, for everybody who can read the file",
+             l->who);
+    lint_remedy(finding, "write `store: {redis: ..., passwordFile: FILE}` at the top of the policy");
 }

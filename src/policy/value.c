@@ -394,7 +394,7 @@ bool value_https(const char *text)
 
 const char *value_redis_host(const char *text)
 {
-    static const char *const schemes[] = {"redis://", "rediss://"};
+    static const char *const schemes[] = {"redis://", "rediss://", "redis+unix://"};
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t length = strlen(schemes[i]);
         if (strncmp(text, schemes[i], length) == 0) {
@@ -405,17 +405,48 @@ const char *value_redis_host(const char *text)
     return NULL;
 }
 
-bool value_redis(const char *text)
+bool value_redis_has_password(const char *text)
+{
+    const char *host = value_redis_host(text);
+    const char *login = strstr(text, "://");
+    const char *colon = login == NULL ? NULL : strchr(login + 3, ':');
+    return host != NULL && login + 3 != host && colon != NULL && colon + 2 < host;
+}
+
+/* "a:1,b,[::1]" */
+static bool are_hosts(const char *from, const char *end)
 {
     char copy[320];
+    for (;;) {
+        const char *comma = memchr(from, ',', (size_t)(end - from));
+        if (!copy_until(from, comma == NULL ? end : comma, copy, sizeof copy) || !is_host_and_port(copy)) {
+            return false;
+        }
+        if (comma == NULL) {
+            return true;
+        }
+        from = comma + 1;
+    }
+}
+
+bool value_redis(const char *text)
+{
+    static const char sentinel[] = "?sentinel=";
+    char database[16];
+    uint64_t number;
     const char *host = value_redis_host(text);
     if (host == NULL || text[strcspn(text, " \t\r\n\"")] != '\0') {
         return false;
     }
-    const char *slash = strchr(host, '/');
-    uint64_t database;
-    return copy_until(host, slash == NULL ? host + strlen(host) : slash, copy, sizeof copy) && is_host_and_port(copy) &&
-           (slash == NULL || (value_integer(slash + 1, &database) && database < 65536));
+    if (strncmp(text, "redis+unix://", 13) == 0) {
+        return text[13] == '/' && text[14] != 0;
+    }
+    const char *path = host + strcspn(host, "/?");
+    const char *query = path + strcspn(path, "?");
+    bool named = strncmp(query, sentinel, sizeof sentinel - 1) == 0 && query[sizeof sentinel - 1] != 0;
+    return are_hosts(host, path) && (*query == 0 || named) &&
+           (path == query || (copy_until(path + 1, query, database, sizeof database) &&
+                              value_integer(database, &number) && number < 65536));
 }
 
 bool value_path(const char *text)

@@ -54,6 +54,7 @@ bool value_peer_name(const char *text);
 /* A store of shared budgets: redis://host, redis://user:password@host:6379/0; rediss:// with TLS. And where its host
  * begins: what is between that and the scheme is nobody's business. NULL: there is no such scheme. */
 bool value_redis(const char *text);
+bool value_redis_has_password(const char *text);
 const char *value_redis_host(const char *text);
 
 /* 127.0.0.0/8, ::1, 10.0.0.1 */

@@ -169,12 +169,15 @@ void redis_lose(struct redis *redis, const char *why)
     bool next = is_asking(redis) && redis->turn != 0; /* one Sentinel after the other, without a wait */
     redis->elsewhere[0] = 0;
     redis->asks = false;
+    redis->moves = 0;
     leave(redis);
     if (next) {
         wheel_arm(&redis->loop->wheel, &redis->again, redis->loop->now);
         return;
     }
-    if (!redis->noted) {
+    /* A name that was never asked for takes a moment. */
+    bool asked = redis->tries < 2 && loss_of(redis->error) == REDIS_LOSS_UNRESOLVED;
+    if (!redis->noted && !asked) {
         redis->noted = true;
         if (redis->options.note != NULL) {
             redis->options.note(redis->options.self, redis->error);
@@ -632,12 +635,15 @@ static struct wire_host *tls_host_make(const struct redis *redis)
 static void again_fires(struct timer *timer)
 {
     struct redis *redis = CONTAINER_OF(timer, struct redis, again);
-    const struct redis_place *place = &redis->options.place;
+    struct redis_place *place = &redis->options.place;
     union address_socket to;
     memset(&to, 0, sizeof to);
     snprintf(redis->host, sizeof redis->host, "%s",
              redis->elsewhere[0] != 0 ? redis->elsewhere : place->host[redis->turn]);
     redis->count.connects++;
+    if (redis->options.login != NULL) {
+        redis->options.login(redis->options.login_self, place);
+    }
     if (!address_find(redis, &to)) {
         redis_lose(redis, "unresolved");
         return;

@@ -105,6 +105,9 @@ struct redis_options {
     struct tls_context *tls; /* with place.tls; kept by reference */
     const char *server_name; /* that a certificate must have; NULL: the host's */
     struct redis_user *user;
+    /* Before each connection: user and password as they are now. NULL: as they are in `place`. */
+    void (*login)(const void *self, struct redis_place *);
+    const void *login_self;
     /* An address of a host, asked for at each connection. False: there is none now. NULL: hosts are addresses. */
     bool (*find)(void *self, const char *host, union address_socket *);
     /* The server answers well (NULL), or it was lost, and why: the word of a loss or the server's own. Once each. */

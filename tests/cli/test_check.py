@@ -283,6 +283,14 @@ RULES = [
         "defaults: {budget: {shared: {redis: none}}}\n",
     ),
     (
+        "store-password-inline",
+        "store: {redis: 'redis://u:secret@localhost'}\nservices: {a: {}}\n",
+        "policy.yaml:1:16: warning: the password of the store stands in the policy, for everybody who can read the file "
+        "[store-password-inline]\n"
+        "    write `passwordFile: FILE` or `passwordEnv: VARIABLE` beside `redis`\n",
+        "store: {redis: 'redis://u@localhost'}\nservices: {a: {}}\n",
+    ),
+    (
         "same-match",
         "services:\n  a: {match: {host: Shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /x}}\n",
         "policy.yaml:3:3: warning: b has the same match as a, which stands first: no request comes here [same-match]\n"

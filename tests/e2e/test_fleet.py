@@ -1,57 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Gateways that share a budget through a real Redis, which is killed, hung and misled."""
 
-import shutil
 import signal
-import subprocess
 import time
 
 import pytest
-from conftest import free_port, policy_of
+from conftest import policy_of
 from host import Reply, wait_until
-from wire import Wire
+from store import SERVER, Redis, leased
+from store import rules as shared_rules
 
-SERVER = shutil.which("redis-server")
 pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
-
-RULES = """breaker: {{enabled: false}}
-limit: {{kind: none}}
-maxRetries: 3
-initialDelay: 1ms
-maxDelay: 2ms
-budget: {{kind: none, shared: {{redis: "{url}", percent: {percent}}}}}"""
-
-
-class Redis:
-    """A redis-server of its own, on a free port and in a fresh folder."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.port = free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        self.process = None
-
-    def start(self):
-        words = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.folder)]
-        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-        wait_until(lambda: self.says("PING") == b"+PONG\r\n", what=lambda: "redis-server does not start")
-
-    def says(self, command):
-        try:
-            with Wire(self.port) as wire:
-                wire.send(command.encode() + b"\r\n")
-                return wire.socket.recv(4096)
-        except OSError:
-            return b""
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self):
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.kill()
 
 
 @pytest.fixture
@@ -63,11 +22,8 @@ def redis(tmp_path):
 
 
 def rules(redis, percent=20):
-    return RULES.format(url=redis.url, percent=percent)
-
-
-def leased(gateway):
-    return gateway.log_lines("leased from the store")
+    """Its store stands in the budget itself: nothing else names it."""
+    return shared_rules(percent).replace("shared: {", f'shared: {{redis: "{redis.url}", ')
 
 
 def test_what_one_gateway_does_not_need_another_may_spend(gateway, host, redis):
@@ -132,11 +88,3 @@ def test_another_percentage_is_another_pot(gateway, host, redis):
     wait_until(lambda: b"a:200000:" in redis.says("KEYS *:b:*"))
     made.reload(policy_of(hosts, rules=rules(redis, percent=5)))
     wait_until(lambda: b"a:50000:" in redis.says("KEYS *:b:*"))
-
-
-def test_tls_to_the_store_is_refused_where_it_is_written(gateway, host):
-    made = gateway(policy_of([host()]))
-    made.reload(policy_of([host()], rules='budget: {shared: {redis: "rediss://cache"}}'))
-    wait_until(lambda: "TLS to Redis is not there yet" in made.log())
-    assert "becalm.yaml:6:" in made.log()
-    assert made.ask().status == 200

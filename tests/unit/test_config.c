@@ -308,6 +308,10 @@ static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void
         "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
         "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis is not there "
         "yet, but in becalm proxy and becalm sim; take the key out [not-yet]\n");
+    check_refused(
+        "store: {redis: 'redis://x'}\ndefaults: {budget: {shared: {percent: 5}}}\n",
+        "policy.yaml:2:39: error: defaults: a budget that all instances share through Redis is not there yet, "
+        "but in becalm proxy and becalm sim; take budget.shared out [not-yet]\n");
 }
 
 static void test_config__tls_of_listeners_and_hosts_is_read_with_its_lines(void **state)
@@ -379,6 +383,48 @@ static void test_config__tls_that_contradicts_itself_is_refused(void **state)
                   "[ipv6]:port, unix:/path, or https://host for TLS [wrong-type]\n");
 }
 
+static void test_config__a_store_has_a_name_space_a_user_and_files(void **state)
+{
+    (void)state;
+    struct becalm_config *config = parse("fleet: prod-eu.1\nstore:\n  redis: rediss://cache\n  user: becalm\n"
+                                         "  passwordFile: secret\n  timeout: 500ms\n  ca: ca.pem\n  verify: none\n");
+    assert_non_null(config);
+    const struct becalm_settings *settings = becalm_config_settings(config);
+    check_eq_str(settings->fleet, "prod-eu.1");
+    check_eq_str(settings->store.redis, "rediss://cache");
+    check_eq_u64(settings->store.line, 3);
+    check_eq_str(settings->store.user, "becalm");
+    check_eq_str(settings->store.password_file.path, "secret");
+    check_eq_u64(settings->store.timeout, 500 * BECALM_MS);
+    check_true(settings->store.tls.enabled && settings->store.tls.verify == BECALM_TLS_VERIFY_NONE);
+    becalm_config_free(config);
+    config = parse("services: {a: {}}\n");
+    check_eq_str(becalm_config_settings(config)->fleet, "default");
+    check_true(becalm_config_settings(config)->store.redis == NULL);
+    becalm_config_free(config);
+}
+
+static void test_config__what_does_not_fit_in_a_store_is_refused(void **state)
+{
+    (void)state;
+    check_refused("fleet: a b\n",
+                  "policy.yaml:1:8: error: fleet is a name of at most 64 letters, digits, dots, hyphens "
+                  "and underscores; write fleet: prod-eu [wrong-type]\n");
+    check_refused("store: {user: a}\n",
+                  "policy.yaml:1:8: error: store has no redis; write redis: redis://host:6379 [missing]\n"
+                  "policy.yaml:1:15: error: store.user needs a password; write passwordFile: FILE or passwordEnv: "
+                  "VARIABLE [conflict]\n");
+    check_refused("store: {redis: redis://a, passwordFile: x, passwordEnv: Y}\n",
+                  "policy.yaml:1:41: error: store has passwordFile and passwordEnv; write one of them [conflict]\n");
+    check_refused("store: {redis: redis://a, ca: x}\n",
+                  "policy.yaml:1:31: error: store.ca is for TLS; write redis: rediss://host:6379 [conflict]\n");
+    check_refused("store: {redis: rediss://a, cert: x}\n",
+                  "policy.yaml:1:34: error: store.cert needs its private key; write key: FILE [conflict]\n");
+    check_refused("store: {redis: cache}\n", "policy.yaml:1:16: error: store.redis is not a store; write "
+                                             "redis://host:6379, rediss:// with TLS, redis+unix:///path, or none "
+                                             "[wrong-type]\n");
+}
+
 static void redis_explained(const char *key, const char *value, struct becalm_origin origin, const char *sentence,
                             void *data)
 {
@@ -387,6 +433,27 @@ static void redis_explained(const char *key, const char *value, struct becalm_or
     if (strcmp(key, "budget.shared.redis") == 0) {
         (void)snprintf(data, 64, "%s", value);
     }
+}
+
+static void test_config__a_shared_budget_in_the_store_needs_only_its_percent(void **state)
+{
+    (void)state;
+    const struct becalm_load_options sharing = {.shared_budgets = true};
+    struct becalm_config *config = parse_with("store: {redis: \"redis://s\"}\n"
+                                              "services:\n"
+                                              "  a: {}\n"
+                                              "  b: {budget: {kind: none, shared: {percent: 5}},\n"
+                                              "      endpoints: {x: {budget: {shared: {redis: none}}}, y: {}}}\n"
+                                              "  c: {budget: {shared: {redis: \"redis://t\"}}}\n",
+                                              &sharing);
+    assert_non_null(config);
+    const struct becalm_service *b = becalm_config_service(config, 1);
+    check_true(becalm_config_service(config, 0)->rules.shared_redis == NULL); /* a store alone shares no budget */
+    check_eq_str(b->rules.shared_redis, "redis://s");
+    check_true(b->endpoints[0].rules.shared_redis == NULL);
+    check_eq_str(b->endpoints[1].rules.shared_redis, "redis://s");
+    check_eq_str(becalm_config_service(config, 2)->rules.shared_redis, "redis://t");
+    becalm_config_free(config);
 }
 
 /* As who knows shared budgets loads it. */
@@ -636,6 +703,9 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__tls_of_listeners_and_hosts_is_read_with_its_lines),
              cmocka_unit_test(test_config__names_in_trust_need_somebody_who_asks_for_them),
              cmocka_unit_test(test_config__tls_that_contradicts_itself_is_refused),
+             cmocka_unit_test(test_config__a_store_has_a_name_space_a_user_and_files),
+             cmocka_unit_test(test_config__what_does_not_fit_in_a_store_is_refused),
+             cmocka_unit_test(test_config__a_shared_budget_in_the_store_needs_only_its_percent),
              cmocka_unit_test(test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out),
              cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),
              cmocka_unit_test(test_config__the_admin_address_may_be_none),

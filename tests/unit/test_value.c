@@ -289,8 +289,8 @@ static void test_match__hosts_paths_and_methods_are_those_that_a_request_can_hav
     (void)state;
     static const struct {
         bool (*is)(const char *);
-        const char *right[8];
-        const char *wrong[8];
+        const char *right[12];
+        const char *wrong[14];
     } rows[] = {
         {value_match_host,
          {"pay.local", "PAY.local:80", "*.x.y", "*", "10.0.0.1", "[::1]", "[::1]:80", "::1"},
@@ -314,14 +314,18 @@ static void test_match__hosts_paths_and_methods_are_those_that_a_request_can_hav
          {"", "header:", "header", "cookie:a", "header:a b", "header:a:b", "Header:a", "X-Client-Id"}},
         {value_redis,
          {"redis://a", "rediss://a.b:6380", "redis://[::1]", "redis://[::1]:1/15", "redis://:p@ss@h/0", "redis://u:p@h",
-          "redis://10.0.0.1:6379/2", "redis://h/65535"},
-         {"", "h:6379", "redis:/h", "redis://", "redis://h/x", "redis://h/65536", "redis://h h", "redis://unix:/x"}},
+          "redis://10.0.0.1:6379/2", "redis://h/65535", "redis://a,b:1/3?sentinel=m", "rediss://a?sentinel=m",
+          "redis+unix:///s"},
+         {"", "h:6379", "redis:/h", "redis://", "redis://h/x", "redis://h/65536", "redis://h h", "redis://unix:/x",
+          "redis://a,,b", "redis://a?sentinel=", "redis://a?x=1", "redis+unix://s", "redis://,"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        for (size_t j = 0; j < 8; j++) {
+        for (size_t j = 0; j < 12 && rows[i].right[j] != NULL; j++) {
             if (!rows[i].is(rows[i].right[j])) {
                 fail_msg("refused %s", rows[i].right[j]);
             }
+        }
+        for (size_t j = 0; j < 14 && rows[i].wrong[j] != NULL; j++) {
             if (rows[i].is(rows[i].wrong[j])) {
                 fail_msg("accepted \"%s\"", rows[i].wrong[j]);
             }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_REDIS_PROBE_H
+#define BECALM_REDIS_PROBE_H
+
+/* A visit to a Redis before it is needed: is it there, does it let us in, and may we do all that will be done? Waits
+ * for the answers, a few seconds at most. */
+
+#include "site.h"
+
+#define PROBE_MISSING_MAX 16u
+
+struct redis_probe {
+    bool answers;
+    char host[REDIS_HOST_MAX];
+    char error[REPLY_TEXT]; /* what it says: "" if all is well */
+    /* What the user must be given: "+evalsha", "~becalm:{default}:*". */
+    char missing[PROBE_MISSING_MAX][96];
+    uint32_t missing_count;
+};
+
+/* False: no memory, no descriptors. */
+bool redis_probe(const struct redis_site *, const char *fleet, struct redis_probe *);
+
+/* For who may wait: an address of a host, by the system's resolver. As redis_options.find takes it. */
+bool redis_find_waiting(void *self, const char *host, union address_socket *);
+
+#endif

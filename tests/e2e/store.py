@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""A real redis-server of a test's own: on a free port, in a fresh folder, alone, with Sentinels or in a cluster."""
+
+import itertools
+import shutil
+import signal
+import socket
+import subprocess
+
+from conftest import free_port
+from host import wait_until
+
+SERVER = shutil.which("redis-server")
+NUMBERS = itertools.count()
+
+
+def encode(*words):
+    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+class Redis:
+    def __init__(self, folder, *words, port=None, sentinel=None):
+        """words: more options of the server. sentinel: the lines of a Sentinel's file."""
+        self.folder = folder / f"redis{next(NUMBERS)}"
+        self.folder.mkdir()
+        self.port = port or free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.url = f"redis://{self.address}"
+        self.words = list(map(str, words))
+        self.sentinel = sentinel
+        self.process = None
+
+    def start(self):
+        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--logfile", "log"]
+        if self.sentinel is not None:
+            path = self.folder / "sentinel.conf"
+            if not path.exists():
+                path.write_text(self.sentinel)
+            words = [str(path), "--sentinel", *words]
+        else:
+            words += ["--save", ""]
+        self.process = subprocess.Popen([SERVER, *words, *self.words], stdout=subprocess.DEVNULL)
+        plain = "--tls-port" not in self.words
+        wait_until(lambda: self.says("PING").startswith((b"+PONG", b"-NOAUTH")) if plain else self.is_open(), what=lambda: "redis-server does not start")
+        return self
+
+    def is_open(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    def says(self, *words):
+        """The first of its answer; nothing if there is none. One word is a whole command."""
+        words = words[0].split() if len(words) == 1 else words
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=10) as link:
+                link.sendall(encode(*words))
+                heard = link.recv(65536)
+                while heard.startswith(b"*") and b"\r\n" not in heard[-2:]:
+                    heard += link.recv(65536)
+                return heard.strip() if heard.count(b"\r\n") == 1 else heard
+        except OSError:
+            return b""
+
+    def tell(self, *words):
+        said = self.says(*words)
+        assert said and not said.startswith(b"-"), (words, said)
+        return said
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def pause(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        if self.process is not None and self.process.poll() is None:
+            self.go_on()
+            self.kill()
+
+
+RULES = """breaker: {{enabled: false}}
+limit: {{kind: none}}
+maxRetries: 3
+initialDelay: 1ms
+maxDelay: 2ms
+budget: {{kind: none, shared: {{percent: {percent}}}}}"""
+
+
+def rules(percent=20):
+    return RULES.format(percent=percent)
+
+
+def leased(gateway):
+    return gateway.log_lines("leased from the store")
+
+
+def degraded(gateway):
+    return gateway.log_lines("degraded to the own share")

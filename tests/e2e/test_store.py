@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Gateways and the ways to their Redis: users, files, sockets, TLS, Sentinels, a cluster."""
+
+import subprocess
+
+import pytest
+from conftest import PROGRAM, policy_of
+from host import wait_until
+from store import SERVER, Redis, degraded, leased, rules
+
+pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
+
+USER = "on >{} resetkeys ~becalm:{{prod}}:* resetchannels -@all +eval +evalsha +time +mget +set +ping +auth +client|setname"
+
+
+@pytest.fixture
+def server(tmp_path):
+    """server("--option", ...): a running redis-server."""
+    made = []
+
+    def make(*words, **more):
+        made.append(Redis(tmp_path, *words, **more))
+        return made[-1].start()
+
+    yield make
+    for each in made:
+        each.stop()
+
+
+def top(url, fleet="prod", **more):
+    lines = [f"fleet: {fleet}", "store:", f'  redis: "{url}"', *(f"  {key}: {value}" for key, value in more.items())]
+    return "\n".join(lines)
+
+
+def leases(gateway, count=1):
+    wait_until(lambda: len(leased(gateway)) >= count, what=gateway.log)
+
+
+def test_a_user_with_a_password_in_a_file_that_changes(gateway, host, server, tmp_path):
+    redis = server()
+    secret = tmp_path / "secret"
+    secret.write_text("first\n")
+    redis.tell("ACL", "SETUSER", "becalm", *USER.format("first").split())
+    made = gateway(policy_of([host()], top(redis.url, user="becalm", passwordFile=secret), rules()))
+    leases(made)
+    redis.tell("ACL", "SETUSER", "becalm", "resetpass", ">second")
+    redis.tell("CLIENT", "KILL", "USER", "becalm")
+    wait_until(lambda: "WRONGPASS" in made.log() or "closed" in made.log())
+    secret.write_text("second\n")
+    leases(made, 2)
+
+
+def test_a_password_from_the_environment(gateway, host, server):
+    redis = server("--requirepass", "hidden")
+    made = gateway(policy_of([host()], top(redis.url, passwordEnv="STORE_PASSWORD"), rules()), env={"STORE_PASSWORD": "hidden"})
+    leases(made)
+    made.reload(policy_of([host()], top(redis.url, passwordEnv="NOWHERE"), rules()))
+    wait_until(lambda: "store.passwordEnv: it is not set" in made.log())
+    assert made.ask().status == 200
+
+
+def test_a_unix_socket(gateway, host, server, tmp_path):
+    server("--unixsocket", tmp_path / "socket")
+    made = gateway(policy_of([host()], top(f"redis+unix://{tmp_path}/socket"), rules()))
+    leases(made)
+
+
+def test_two_fleets_in_one_redis_have_two_budgets(gateway, host, server):
+    redis = server()
+    one = gateway(policy_of([host()], top(redis.url, "one"), rules()))
+    other = gateway(policy_of([host()], top(redis.url, "other"), rules()))
+    wait_until(lambda: leased(one) and leased(other))
+    assert redis.says("EXISTS becalm:{one}:b:a:200000:100000 becalm:{other}:b:a:200000:100000") == b":2"
+    one.reload(policy_of([host()], top(redis.url, "other"), rules()))
+    leases(one, 2)
+    wait_until(lambda: redis.says("KEYS becalm:{other}:i:*").startswith(b"*2"))
+
+
+def test_tls_with_a_certificate_on_both_sides(gateway, host, server, authority):
+    ours, theirs = authority.issue("becalm"), authority.issue("cache")
+    tls = ["--tls-cert-file", theirs.cert, "--tls-key-file", theirs.key, "--tls-ca-cert-file", authority.cert]
+    redis = Redis(authority.folder, *tls)
+    port = redis.port
+    redis.words += ["--tls-port", str(port), "--port", "0"]
+    try:
+        redis.start()
+        url = f"rediss://localhost:{port}"
+        good = top(url, ca=authority.cert, cert=ours.cert, key=ours.key)
+        made = gateway(policy_of([host()], good, rules()))
+        leases(made)
+        url = f"rediss://127.0.0.1:{port}"  # no name whose address is not known yet
+        good = top(url, ca=authority.cert, cert=ours.cert, key=ours.key)
+        unknown = gateway(policy_of([host()], top(url, cert=ours.cert, key=ours.key), rules()))
+        wait_until(lambda: degraded(unknown))  # who signs its certificate is nobody that the system knows
+        assert "error=tls" in degraded(unknown)[0], degraded(unknown)
+        misled = gateway(policy_of([host()], good + "\n  serverName: other.test", rules()))
+        wait_until(lambda: degraded(misled))
+        assert "error=tls" in degraded(misled)[0], degraded(misled)
+    finally:
+        redis.stop()
+
+
+def test_sentinels_are_asked_for_the_master_and_again_when_it_is_lost(gateway, host, server):
+    first = server()
+    second = server("--replicaof", "127.0.0.1", first.port)
+    lines = f"sentinel monitor mine 127.0.0.1 {first.port} 1\nsentinel down-after-milliseconds mine 1000\nsentinel failover-timeout mine 5000\n"
+    watch = server(sentinel=lines)
+    wait_until(lambda: b"slave0" in first.says("INFO replication"))
+    wait_until(lambda: b"127.0.0.1:%d" % second.port in watch.says("SENTINEL replicas mine"))
+    # One that does not answer stands first, and costs nothing but its turn.
+    made = gateway(policy_of([host()], top(f"redis://127.0.0.1:1,{watch.address}?sentinel=mine"), rules()))
+    leases(made)
+    assert b"becalm" in first.says("CLIENT LIST")
+    first.kill()
+    wait_until(lambda: degraded(made))
+    wait_until(lambda: b"role:master" in second.says("INFO replication"), seconds=60)
+    leases(made, 2)
+    assert b"becalm" in second.says("CLIENT LIST")
+
+
+def test_a_node_of_a_cluster_sends_on_to_the_one_that_has_the_slot(gateway, host, server):
+    nodes = [server("--cluster-enabled", "yes") for _ in range(2)]
+    ids = [node.tell("CLUSTER MYID").split()[1] for node in nodes]
+    for node, slots in zip(nodes, ((0, 8191), (8192, 16383))):
+        node.tell("CLUSTER", "ADDSLOTSRANGE", *slots)
+    nodes[0].tell("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
+    for node in nodes:
+        wait_until(lambda node=node: b"cluster_state:ok" in node.says("CLUSTER INFO"), what=lambda: "no cluster")
+    slot = int(nodes[0].says("CLUSTER", "KEYSLOT", "becalm:{prod}:b:a:200000:100000")[1:])
+    owner = 0 if slot <= 8191 else 1
+    for node in nodes:
+        made = gateway(policy_of([host()], top(node.url), rules()))
+        leases(made)
+        assert not degraded(made)
+    assert nodes[owner].says("CLUSTER", "COUNTKEYSINSLOT", slot) == b":3"  # two gateways, one pot
+    # The slot moves. What is asked of two keys is answered by neither node before it has: own share for so long.
+    other = nodes[1 - owner]
+    other.tell("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[owner])
+    nodes[owner].tell("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1 - owner])
+    nodes[owner].tell("FLUSHALL")
+    wait_until(lambda: degraded(made))
+    assert "error=TRYAGAIN" in degraded(made)[0], degraded(made)
+    for node in (other, nodes[owner]):
+        node.tell("CLUSTER", "SETSLOT", slot, "NODE", ids[1 - owner])
+    leases(made, 2)
+    assert other.says("EXISTS becalm:{prod}:b:a:200000:100000") == b":1"
+
+
+def test_check_names_all_permissions_that_are_missing(server, tmp_path):
+    redis = server()
+    (tmp_path / "secret").write_text("first\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(top(redis.url, user="becalm", passwordFile="secret") + "\nservices: {a: {budget: {shared: {percent: 20}}}}\n")
+
+    def check():
+        done = subprocess.run([PROGRAM, "check", "--store", policy], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    assert "does not let us in: WRONGPASS" in check()[1]
+    redis.tell("ACL", "SETUSER", "becalm", *USER.format("first").replace("+evalsha ", "").replace("+set ", "").split())
+    code, said = check()
+    assert code == 1 and "write ACL SETUSER becalm +evalsha +set [store]" in said, said
+    redis.tell("ACL", "SETUSER", "becalm", "+evalsha", "+set", "resetkeys", "~other:*")
+    assert "write ACL SETUSER becalm ~becalm:{prod}:* [store]" in check()[1]
+    redis.tell("ACL", "SETUSER", "becalm", "~becalm:{prod}:*")
+    code, said = check()
+    assert code == 0 and "answers, and lets us do all that is needed" in said, said
+    redis.tell("REPLICAOF", "127.0.0.1", "1")
+    assert "can't be used: READONLY" in check()[1]
+    redis.kill()
+    assert f"the store {redis.address} does not let us in: refused" in check()[1]
