@@ -28,6 +28,8 @@ def server(tmp_path):
 
 
 def top(url, fleet="prod", **more):
+    """A busy machine is no reason to give up the store, so it has time to answer."""
+    more = {"timeout": "20s", **more}
     lines = [f"fleet: {fleet}", "store:", f'  redis: "{url}"', *(f"  {key}: {value}" for key, value in more.items())]
     return "\n".join(lines)
 
@@ -73,7 +75,7 @@ def test_two_fleets_in_one_redis_have_two_budgets(gateway, host, server):
     assert redis.says("EXISTS becalm:{one}:b:a:200000:100000 becalm:{other}:b:a:200000:100000") == b":2"
     one.reload(policy_of([host()], top(redis.url, "other"), rules()))
     leases(one, 2)
-    wait_until(lambda: redis.says("KEYS becalm:{other}:i:*").startswith(b"*2"))
+    wait_until(lambda: redis.says("KEYS becalm:{other}:i:*")[:2] >= b"*2")
 
 
 def test_tls_with_a_certificate_on_both_sides(gateway, host, server, authority):
