@@ -17,6 +17,7 @@ struct admin;
 struct control;
 struct gateway;
 struct history;
+struct metrics_redis;
 
 struct admin_route;
 
@@ -29,7 +30,8 @@ struct admin_place {
     struct loop *loop;
     struct log_source *log;
     const struct history *history;
-    const char *name; /* for diagnostics */
+    uint32_t (*stores)(struct control *, struct metrics_redis *, uint32_t size); /* those that it is connected to */
+    const char *name;                                                            /* for diagnostics */
     const struct handed *handed;
     const struct admin_route *routes; /* ends with a path of NULL; NULL: those of every gateway */
     void *self;

@@ -6,6 +6,7 @@
  * finds its page by admin_route.c; each page has a file. */
 
 #include "admin.h"
+#include "meter/metrics.h"
 
 #include "h1/h1.h"
 #include "loop/address.h"
@@ -96,6 +97,10 @@ bool admin_unescape(struct becalm_text, char *text, size_t size);
 /* ---- pages ---- */
 
 void admin_state(struct admin *, const struct admin_request *, struct admin_answer *);
+/* The stores that the gateway shares with others, as many as there is room for. */
+#define ADMIN_STORES 8u
+uint32_t admin_stores(const struct admin *, struct metrics_redis *);
+
 void admin_metrics(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_policy(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_keys(struct admin *, const struct admin_request *, struct admin_answer *);

@@ -47,6 +47,11 @@ char **admin_host_names(const struct snapshot_service *service)
     return names;
 }
 
+uint32_t admin_stores(const struct admin *admin, struct metrics_redis *redis)
+{
+    return admin->place.stores == NULL ? 0 : admin->place.stores(admin->place.control, redis, ADMIN_STORES);
+}
+
 static void gateway_figures(struct gateway *gateway, struct metrics_gateway *figures, struct store_counts *store)
 {
     store_count(gateway->store, store);
@@ -106,6 +111,7 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     struct metrics_gateway figures;
     struct store_counts store;
     struct admin_tls tls;
+    struct metrics_redis redis[ADMIN_STORES];
     struct metrics_target *targets = calloc(snapshot->target_count + 1, sizeof *targets);
     char ***hosts = calloc(snapshot->service_count + 1, sizeof *hosts);
     gateway_figures(gateway, &figures, &store);
@@ -114,6 +120,8 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     figures.handshakes_count = tls.handshakes_count;
     figures.certificate = tls.certificate;
     figures.certificate_count = tls.certificate_count;
+    figures.redis = redis;
+    figures.redis_count = admin_stores(admin, redis);
     bool open = metrics_accepts_open(head_find(request->head, FIELD_ACCEPT));
     answer->type = metrics_content_type(open);
     if (targets != NULL && hosts != NULL && targets_fill(snapshot, targets, hosts)) {

@@ -190,6 +190,15 @@ static void put_budgets(const struct telling *t, const struct snapshot_target *t
     put_budget(t, "budget", parts->budget, &target->state->policy.budget);
     put_shared(t->page, target, parts->budget, service->budget);
     buffer_json_close(t->page, '}');
+    if (parts->lease != NULL) {
+        buffer_json_open(t->page, "sharedBudget", '{');
+        put_shared(t->page, target, parts->lease, service->lease);
+        buffer_json_decimal(t->page, "percent", target->state->policy.lease.share_ppm, 4);
+        buffer_json_number(t->page, "left", becalm_lease_left(parts->lease));
+        buffer_json_number(t->page, "live", becalm_lease_live(parts->lease));
+        buffer_json_bool(t->page, "degraded", becalm_lease_degraded(parts->lease));
+        buffer_json_close(t->page, '}');
+    }
     if (parts->service_budget != NULL) {
         put_budget(t, "serviceBudget", parts->service_budget, &target->state->policy.service_budget);
         buffer_json_close(t->page, '}');
@@ -408,6 +417,33 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
     admin_tls_state(page, gateway, t->snapshot);
 }
 
+/* Who is shared with. Without a shared budget there is none, and no key. */
+static void put_stores(const struct telling *t, const struct admin *admin)
+{
+    struct metrics_redis redis[ADMIN_STORES];
+    struct buffer *page = t->page;
+    uint32_t count = admin_stores(admin, redis);
+    if (count == 0) {
+        return;
+    }
+    buffer_json_chars(page, "fleet", t->snapshot->settings->fleet);
+    buffer_json_open(page, "stores", '[');
+    for (uint32_t i = 0; i < count; i++) {
+        buffer_json_open(page, NULL, '{');
+        buffer_json_chars(page, "store", redis[i].store);
+        buffer_json_bool(page, "up", redis[i].up);
+        buffer_json_chars(page, "error", redis[i].error[0] == 0 ? NULL : redis[i].error);
+        if (redis[i].age != BECALM_NEVER) {
+            buffer_json_decimal(page, "answeredSecondsAgo", redis[i].age / BECALM_MS, 3);
+        }
+        buffer_json_number(page, "exchanges", redis[i].answered);
+        buffer_json_number(page, "dropped", redis[i].dropped);
+        buffer_json_number(page, "connects", redis[i].connects);
+        buffer_json_close(page, '}');
+    }
+    buffer_json_close(page, ']');
+}
+
 /* All services, or the one that is asked for. */
 void admin_state(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
@@ -421,6 +457,7 @@ void admin_state(struct admin *admin, const struct admin_request *request, struc
     struct telling t = {&answer->page, snapshot, admin->place.loop->now};
     buffer_json_open(t.page, NULL, '{');
     put_gateway(&t, gateway, admin->place.loop->wall);
+    put_stores(&t, admin);
     buffer_json_open(t.page, "bucketsMs", '['); /* the last bucket of a histogram has no bound */
     for (uint32_t i = 0; i < METER_BUCKETS - 1; i++) {
         buffer_json_number(t.page, NULL, meter_bound_us[i] / 1000);

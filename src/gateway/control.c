@@ -325,6 +325,11 @@ void control_order(struct control *control, unsigned orders)
 
 /* Beginning and end. */
 
+static uint32_t control_stores(struct control *control, struct metrics_redis *to, uint32_t size)
+{
+    return fleet_stores(control->fleet, to, size);
+}
+
 struct control *control_make(struct gateway *gateway)
 {
     struct control *control = calloc(1, sizeof *control);
@@ -349,6 +354,7 @@ struct control *control_make(struct gateway *gateway)
         .loop = &control->loop,
         .log = control->log,
         .history = control->history,
+        .stores = control_stores,
         .name = gateway->path,
         .handed = &gateway->handed,
     });

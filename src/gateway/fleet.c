@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "fleet.h"
 
+#include "meter/metrics.h"
 #include "redis/leases.h"
 #include "redis/site.h"
 
@@ -227,6 +228,40 @@ void fleet_free(struct fleet *fleet)
     }
     kept_drop(fleet->kept, fleet->kept_count);
     free(fleet);
+}
+
+static void store_tell(const struct site *site, becalm_ns now, struct metrics_redis *to)
+{
+    const struct redis *redis = leases_redis(site->leases);
+    struct redis_count count = redis_count(redis);
+    *to = (struct metrics_redis){
+        .up = redis_is_good(redis),
+        .connects = count.connects,
+        .answered = count.answered,
+        .dropped = count.dropped,
+        .spent = count.spent,
+        .age = count.answered == 0 ? BECALM_NEVER : becalm_ns_since(now, count.answered_at),
+        .error = redis_error(redis),
+    };
+    _Static_assert(METRICS_REDIS_WHY >= REDIS_LOSSES, "every loss has a row");
+    for (enum redis_loss loss = REDIS_LOSS_TIMEOUT; loss < REDIS_LOSSES; loss++) {
+        to->why[loss] = redis_loss_word(loss);
+        to->lost[loss] = count.lost[loss];
+    }
+    for (uint32_t i = 0; i < METRICS_REDIS_BOUNDS; i++) {
+        to->bound[i] = redis_bounds[i];
+        to->within[i] = count.within[i];
+    }
+    snprintf(to->store, sizeof to->store, "%s", site->redis.place.host[0]);
+}
+
+uint32_t fleet_stores(const struct fleet *fleet, struct metrics_redis *to, uint32_t size)
+{
+    uint32_t count = 0;
+    for (const struct site *site = fleet->sites; site != NULL && count < size; site = site->next) {
+        store_tell(site, fleet->options.loop->now, &to[count++]);
+    }
+    return count;
 }
 
 /* ------------------------------------------------------------------------------------------------------- checking */

@@ -24,6 +24,10 @@ void fleet_follow(struct fleet *, const struct snapshot *);
 /* Returns all leases. Before the loop is closed. */
 void fleet_free(struct fleet *);
 
+/* What is known of its connections, for display. Returns how many there are, at most `size`. */
+struct metrics_redis;
+uint32_t fleet_stores(const struct fleet *, struct metrics_redis *, uint32_t size);
+
 /* Is each store that the policy names one that a gateway can use? False: *diags says which is not. */
 bool fleet_check(const struct becalm_config *, struct becalm_diags *);
 

@@ -257,7 +257,16 @@ static void write_histogram(struct metrics_text *w, const struct metrics *m, con
 
 /* ---- what the engine's objects say ---- */
 
-enum part { PART_BUDGET, PART_SERVICE_BUDGET, PART_BREAKER, PART_LIMIT, PART_GATE, PART_HOSTS, PART_RESTART };
+enum part {
+    PART_BUDGET,
+    PART_SERVICE_BUDGET,
+    PART_BREAKER,
+    PART_LIMIT,
+    PART_GATE,
+    PART_HOSTS,
+    PART_RESTART,
+    PART_LEASE
+};
 
 static const void *part_of(const struct metrics_target *t, enum part part)
 {
@@ -276,6 +285,8 @@ static const void *part_of(const struct metrics_target *t, enum part part)
         return t->target->restart;
     case PART_HOSTS:
         return t->target->hosts;
+    case PART_LEASE:
+        return t->target->lease;
     }
     BECALM_UNREACHABLE();
 }
@@ -403,6 +414,43 @@ static void write_budgets(struct metrics_text *w, const struct metrics *m)
         if (has_part_first(m, i, PART_BUDGET)) {
             target_sample(w, &m->target[i], "");
             metrics_decimal(w, becalm_budget_retry_ratio(m->target[i].target->budget, m->now), 6);
+        }
+    }
+}
+
+/* The budgets that all instances share: one family for each figure, and no family without any. */
+static bool has_lease(const struct metrics *m)
+{
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        if (m->target[i].target->lease != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_leases(struct metrics_text *w, const struct metrics *m)
+{
+    static const char *const family[][2] = {
+        {"becalm_shared_degraded", "1 while the instance lives on its own share of a shared budget."},
+        {"becalm_shared_left", "Retries of a shared budget that this instance may make now."},
+        {"becalm_shared_live", "Instances that share the budget, as the store last said; 0: it never answered."},
+        {"becalm_shared_percent", "What the policy says: retries per first attempt of all instances."},
+    };
+    for (uint32_t f = 0; has_lease(m) && f < sizeof family / sizeof *family; f++) {
+        metrics_family(w, family[f][0], "gauge", family[f][1]);
+        for (uint32_t i = 0; i < m->target_count; i++) {
+            if (has_part_first(m, i, PART_LEASE)) {
+                const struct becalm_lease *lease = m->target[i].target->lease;
+                const uint64_t figure[] = {becalm_lease_degraded(lease), becalm_lease_left(lease),
+                                           becalm_lease_live(lease)};
+                target_sample(w, &m->target[i], "");
+                if (f < 3) {
+                    metrics_number(w, figure[f]);
+                } else {
+                    metrics_decimal(w, m->target[i].policy->lease.share_ppm, 4);
+                }
+            }
         }
     }
 }
@@ -602,6 +650,9 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
     if (g->handshakes_count > 0) {
         write_tls(w, g);
     }
+    if (g->redis_count > 0) {
+        metrics_redis_write(w, g->redis, g->redis_count);
+    }
     if (g->store != NULL) {
         write_store(w, g->store);
     }
@@ -657,6 +708,7 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_transitions(&w, m);
     write_budgets(&w, m);
     write_service_budgets(&w, m);
+    write_leases(&w, m);
     write_limits(&w, m);
     write_in_progress(&w, m);
     write_timeouts(&w, m);

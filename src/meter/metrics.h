@@ -8,6 +8,7 @@
 
 #include "buffer.h"
 #include "meter.h"
+#include "metrics_redis.h"
 
 /* The label `endpoint` of what belongs to no endpoint of its service. The policy file refuses it as a name. */
 #define METRICS_DEFAULT "default"
@@ -74,6 +75,8 @@ struct metrics_gateway {
     bool reload_ok;     /* the latest one */
     uint64_t reload_at; /* of the latest that went well: seconds since 1970 */
     uint64_t log_dropped;
+    const struct metrics_redis *redis; /* the stores that instances share; NULL: none */
+    uint32_t redis_count;
     const struct store_counts *store; /* NULL: no endpoint stores answers */
     const struct metrics_handshakes *handshakes;
     uint32_t handshakes_count; /* 0: there is no TLS */

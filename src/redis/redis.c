@@ -708,6 +708,11 @@ enum redis_state redis_state(const struct redis *redis)
     return redis->state;
 }
 
+bool redis_is_good(const struct redis *redis)
+{
+    return redis->state == REDIS_UP && redis->was_good && !redis->noted;
+}
+
 const char *redis_error(const struct redis *redis)
 {
     return redis->error;

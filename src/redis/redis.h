@@ -127,6 +127,8 @@ void redis_lose(struct redis *, const char *why);
 void redis_good(struct redis *);
 
 enum redis_state redis_state(const struct redis *);
+/* Does it answer well: up, and not lost since the last redis_good()? */
+bool redis_is_good(const struct redis *);
 const char *redis_error(const struct redis *); /* why it was last lost; "" before */
 const char *redis_host(const struct redis *);  /* who is connected to, or was last; "" before */
 struct redis_count redis_count(const struct redis *);

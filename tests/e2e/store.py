@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """A real redis-server of a test's own: on a free port, in a fresh folder, alone, with Sentinels or in a cluster."""
 
+import contextlib
 import itertools
 import shutil
 import signal
 import socket
 import subprocess
+import threading
+import time
 
 from conftest import free_port
 from host import wait_until
@@ -32,6 +35,19 @@ class Redis:
         self.process = None
 
     def start(self):
+        for _ in range(5):
+            if self._start():
+                return self
+            self._move()
+        raise AssertionError("redis-server does not start: " + (self.folder / "log").read_text()[-2000:])
+
+    def _move(self):
+        """Somebody else has its port, or that of its bus."""
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.url = f"redis://{self.address}"
+
+    def _start(self):
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--logfile", "log"]
         if self.sentinel is not None:
             path = self.folder / "sentinel.conf"
@@ -39,11 +55,15 @@ class Redis:
                 path.write_text(self.sentinel)
             words = [str(path), "--sentinel", *words]
         else:
-            words += ["--save", ""]
+            words += ["--save", "", "--dbfilename", "dump.rdb"]
         self.process = subprocess.Popen([SERVER, *words, *self.words], stdout=subprocess.DEVNULL)
         plain = "--tls-port" not in self.words
-        wait_until(lambda: self.says("PING").startswith((b"+PONG", b"-NOAUTH")) if plain else self.is_open(), what=lambda: "redis-server does not start")
-        return self
+
+        def is_there():
+            return self.says("PING").startswith((b"+PONG", b"-NOAUTH")) if plain else self.is_open()
+
+        wait_until(lambda: self.process.poll() is not None or is_there(), what=lambda: "redis-server does not start")
+        return self.process.poll() is None
 
     def is_open(self):
         try:
@@ -84,6 +104,58 @@ class Redis:
         if self.process is not None and self.process.poll() is None:
             self.go_on()
             self.kill()
+
+
+class Relay:
+    """Stands between gateways and a Redis: `to` may be changed; what the server says is late, or something else is said."""
+
+    def __init__(self, to):
+        self.to = to
+        self.delay = 0.0
+        self.says = None
+        self.links = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                near.close()
+                continue
+            self.links += [near, far]
+            threading.Thread(target=self._carry, args=(near, far, False), daemon=True).start()
+            threading.Thread(target=self._carry, args=(far, near, True), daemon=True).start()
+
+    def _carry(self, source, sink, answers):
+        try:
+            while chunk := source.recv(65536):
+                if answers:
+                    time.sleep(self.delay)
+                    chunk = self.says or chunk
+                sink.sendall(chunk)
+        except OSError:
+            pass
+        for each in (source, sink):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        for each in self.links:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
 
 
 RULES = """breaker: {{enabled: false}}

@@ -7,7 +7,7 @@ import time
 import pytest
 from conftest import policy_of
 from host import Reply, wait_until
-from store import SERVER, Redis, leased
+from store import SERVER, Redis, Relay, degraded, leased
 from store import rules as shared_rules
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
@@ -88,3 +88,154 @@ def test_another_percentage_is_another_pot(gateway, host, redis):
     wait_until(lambda: b"a:200000:" in redis.says("KEYS *:b:*"))
     made.reload(policy_of(hosts, rules=rules(redis, percent=5)))
     wait_until(lambda: b"a:50000:" in redis.says("KEYS *:b:*"))
+
+
+# What may befall a store. Each ends when its cause does, no call waits, and nobody stays degraded.
+
+
+@pytest.fixture
+def relay(redis):
+    made = Relay(redis.port)
+    yield made
+    made.close()
+
+
+def serves(gateway, calls=20):
+    for _ in range(calls):
+        assert gateway.ask().status == 200
+
+
+def exchanges(gateway):
+    return gateway.metric("becalm_redis_exchanges_total", result="ok")
+
+
+def goes_on(gateway, count=3):
+    """That many exchanges more succeed."""
+    before = exchanges(gateway)
+    wait_until(lambda: serves(gateway, 1) or exchanges(gateway) >= before + count)
+
+
+def test_an_emptied_store_degrades_nobody(gateway, host, redis):
+    made = gateway(policy_of([host()], rules=rules(redis)))
+    wait_until(lambda: leased(made))
+    for command in ("FLUSHALL", "SCRIPT FLUSH", "FLUSHALL"):
+        redis.tell(command)
+        goes_on(made)
+    wait_until(lambda: redis.says("EXISTS becalm:{default}:b:a:200000:100000") == b":1")
+    assert not degraded(made), made.log()
+
+
+def test_a_store_that_comes_back_from_an_old_file_has_nobody_degraded_for_long(gateway, host, redis):
+    bad = host()
+    bad.on("*", Reply(status=503))
+    made = gateway(policy_of([bad], rules=rules(redis)))
+    wait_until(lambda: leased(made))
+    redis.tell("SAVE")
+    calls = 0
+    while bad.count() - calls < 20:  # it is granted what the file knows nothing of
+        assert made.ask().status == 503
+        calls += 1
+    redis.kill()
+    wait_until(lambda: degraded(made))
+    redis.start()
+    wait_until(lambda: len(leased(made)) == 2)
+    before = exchanges(made)
+    wait_until(lambda: made.ask().status == 503 and exchanges(made) >= before + 5)
+    assert made.metric("becalm_shared_degraded") == 0
+    assert len(degraded(made)) == 1, made.log()
+
+
+def test_a_promoted_replica_that_has_missed_writes(gateway, host, redis, relay, tmp_path):
+    bad = host()
+    bad.on("*", Reply(status=503))
+    replica = Redis(tmp_path, "--replicaof", "127.0.0.1", redis.port).start()
+    try:
+        made = gateway(policy_of([bad], rules=rules(relay)))
+        wait_until(lambda: leased(made))
+        wait_until(lambda: replica.says("EXISTS becalm:{default}:b:a:200000:100000") == b":1")
+        replica.pause()
+        calls = 0
+        while bad.count() - calls < 10:
+            assert made.ask().status == 503
+            calls += 1
+        redis.kill()
+        replica.go_on()
+        replica.tell("REPLICAOF NO ONE")
+        relay.to = replica.port
+        relay.cut()
+        wait_until(lambda: len(leased(made)) == 2)
+        before = exchanges(made)
+        wait_until(lambda: made.ask().status == 503 and exchanges(made) >= before + 3)
+        assert made.metric("becalm_shared_degraded") == 0
+        retries, firsts = bad.count() - made.metric("becalm_calls_total"), made.metric("becalm_calls_total")
+        assert retries <= 0.2 * firsts + 60, (retries, firsts)  # at most one pot is granted twice
+    finally:
+        replica.stop()
+
+
+def test_a_slow_store_is_given_up_and_found_again(gateway, host, relay):
+    made = gateway(policy_of([host()], rules=rules(relay)))
+    wait_until(lambda: leased(made))
+    relay.delay = 4.0
+    wait_until(lambda: serves(made, 1) or degraded(made))
+    assert "error=timeout" in degraded(made)[0]
+    serves(made)
+    relay.delay = 0.0
+    wait_until(lambda: len(leased(made)) == 2)
+
+
+def test_a_store_that_talks_nonsense_is_left_at_once(gateway, host, relay):
+    made = gateway(policy_of([host()], rules=rules(relay)))
+    wait_until(lambda: leased(made))
+    relay.says = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    wait_until(lambda: serves(made, 1) or degraded(made))
+    assert "error=nonsense" in degraded(made)[0]
+    relay.says = b"*2147483647\r\n"
+    before = made.metric("becalm_redis_errors_total", error="nonsense")
+    wait_until(lambda: made.metric("becalm_redis_errors_total", error="nonsense") > before + 1)
+    serves(made)
+    relay.says = None
+    wait_until(lambda: len(leased(made)) == 2)
+
+
+@pytest.mark.parametrize(
+    "begin, error, end",
+    [
+        ("REPLICAOF 127.0.0.1 1", "READONLY", "REPLICAOF NO ONE"),
+        ("CONFIG SET maxmemory 1", "OOM", "CONFIG SET maxmemory 0"),
+        ("ACL SETUSER default -set", "NOPERM", "ACL SETUSER default +set"),
+    ],
+)
+def test_a_store_that_refuses_is_named_and_found_again(gateway, host, redis, begin, error, end):
+    made = gateway(policy_of([host()], rules=rules(redis)))
+    wait_until(lambda: leased(made))
+    redis.tell(begin)
+    wait_until(lambda: serves(made, 1) or degraded(made))
+    wait_until(lambda: made.metric("becalm_redis_errors_total", error=error) > 0 or made.log_lines(f"error={error}"), what=made.log)
+    redis.tell(end)
+    wait_until(lambda: len(leased(made)) == 2)
+
+
+def test_gateways_that_come_and_die_stay_within_the_budget_together(gateway, host, redis):
+    """One after the other is replaced, half of them killed: what they held is nobody's, and never twice."""
+    bad = host()
+    bad.on("*", Reply(status=503))
+    begun = time.monotonic()
+    calls = 0
+    fleet = [gateway(policy_of([bad], rules=rules(redis))) for _ in range(3)]
+    for turn in range(6):
+        wait_until(lambda: all(leased(each) for each in fleet))
+        for _ in range(30):
+            for each in fleet:
+                assert each.ask().status == 503
+                calls += 1
+        old = fleet.pop(0)
+        if turn % 2:
+            old.kill()
+        else:
+            old.end()
+        fleet.append(gateway(policy_of([bad], rules=rules(redis))))
+    retries = bad.count() - calls
+    seconds = time.monotonic() - begun
+    # Each lives on its own share before its first answer: one retry of the floor's for each that began.
+    assert 0 < retries <= 0.2 * calls + 9 + seconds / 10, (retries, calls)

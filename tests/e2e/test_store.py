@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Gateways and the ways to their Redis: users, files, sockets, TLS, Sentinels, a cluster."""
 
+import json
 import subprocess
 
 import pytest
-from conftest import PROGRAM, policy_of
+from conftest import PROGRAM, free_port, policy_of
 from host import wait_until
 from store import SERVER, Redis, degraded, leased, rules
+from wire import ask
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
 
@@ -32,6 +34,11 @@ def top(url, fleet="prod", **more):
     more = {"timeout": "20s", **more}
     lines = [f"fleet: {fleet}", "store:", f'  redis: "{url}"', *(f"  {key}: {value}" for key, value in more.items())]
     return "\n".join(lines)
+
+
+def state(gateway):
+    answer = ask(gateway.admin, path="/api/state", host=f"127.0.0.1:{gateway.admin}")
+    return json.loads(answer.body)
 
 
 def leases(gateway, count=1):
@@ -121,11 +128,12 @@ def test_sentinels_are_asked_for_the_master_and_again_when_it_is_lost(gateway, h
 
 
 def test_a_node_of_a_cluster_sends_on_to_the_one_that_has_the_slot(gateway, host, server):
-    nodes = [server("--cluster-enabled", "yes") for _ in range(2)]
+    buses = [free_port(), free_port()]
+    nodes = [server("--cluster-enabled", "yes", "--cluster-port", bus) for bus in buses]
     ids = [node.tell("CLUSTER MYID").split()[1] for node in nodes]
     for node, slots in zip(nodes, ((0, 8191), (8192, 16383))):
         node.tell("CLUSTER", "ADDSLOTSRANGE", *slots)
-    nodes[0].tell("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
+    nodes[0].tell("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, buses[1])
     for node in nodes:
         wait_until(lambda node=node: b"cluster_state:ok" in node.says("CLUSTER INFO"), what=lambda: "no cluster")
     slot = int(nodes[0].says("CLUSTER", "KEYSLOT", "becalm:{prod}:b:a:200000:100000")[1:])
@@ -171,3 +179,26 @@ def test_check_names_all_permissions_that_are_missing(server, tmp_path):
     assert "can't be used: READONLY" in check()[1]
     redis.kill()
     assert f"the store {redis.address} does not let us in: refused" in check()[1]
+
+
+def test_metrics_and_state_show_the_store_and_the_budget(gateway, host, server):
+    redis = server()
+    made = gateway(policy_of([host()], top(redis.url), rules()))
+    labels = {"service": "a", "endpoint": "default"}
+    made.expect_metric(1, "becalm_redis_up", store=redis.address)
+    made.expect_metric(0, "becalm_shared_degraded", **labels)
+    made.expect_metric(1, "becalm_shared_live", **labels)
+    assert made.metric("becalm_shared_percent", **labels) == 20
+    assert made.metric("becalm_redis_exchanges_total", store=redis.address, result="ok") > 0
+    assert made.metric("becalm_redis_seconds_count", store=redis.address) > 0
+    seen = state(made)
+    assert seen["fleet"] == "prod" and seen["stores"][0]["up"] and "error" not in seen["stores"][0]
+    shared = seen["services"][0]["endpoints"][0]["sharedBudget"]
+    assert shared["percent"] == 20 and not shared["degraded"]
+    redis.kill()
+    made.expect_metric(0, "becalm_redis_up", store=redis.address)
+    made.expect_metric(1, "becalm_shared_degraded", **labels)
+    assert made.metric("becalm_redis_errors_total", store=redis.address, error="closed") == 1
+    seen = state(made)
+    assert not seen["stores"][0]["up"] and seen["stores"][0]["error"] in ("closed", "refused")
+    assert seen["services"][0]["endpoints"][0]["sharedBudget"]["degraded"]
