@@ -23,6 +23,11 @@ run: ## run the demonstration: a retry storm and the calm, side by side, in the 
 	@tools/build-shown release becalm $(JOBS)
 	@tools/play build/release/becalm
 
+fleet: ## run three gateways that share a retry budget through a redis-server of their own
+	@tools/setup build
+	@tools/build-shown release becalm $(JOBS)
+	@tools/fleet build/release/becalm
+
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test
 	$(call build,dev)

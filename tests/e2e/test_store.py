@@ -2,10 +2,13 @@
 """Gateways and the ways to their Redis: users, files, sockets, TLS, Sentinels, a cluster."""
 
 import json
+import os
+import signal
+import socket
 import subprocess
 
 import pytest
-from conftest import PROGRAM, free_port, policy_of
+from conftest import PROGRAM, ROOT, free_port, policy_of
 from host import wait_until
 from store import SERVER, Redis, degraded, leased, rules
 from wire import ask
@@ -202,3 +205,31 @@ def test_metrics_and_state_show_the_store_and_the_budget(gateway, host, server):
     seen = state(made)
     assert not seen["stores"][0]["up"] and seen["stores"][0]["error"] in ("closed", "refused")
     assert seen["services"][0]["endpoints"][0]["sharedBudget"]["degraded"]
+
+
+def test_the_worked_example_starts_with_one_command():
+    """Three gateways and a Redis: each knows of the others."""
+    ports = [free_port() for _ in range(7)]
+    words = [ROOT / "tools/fleet", PROGRAM, ROOT / "policies/fleet.yaml"]
+    environment = {**os.environ, "BECALM_FLEET_PORTS": " ".join(map(str, ports))}
+    fleet = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+    def live(port):
+        try:
+            answer = ask(port, path="/metrics", host=f"127.0.0.1:{port}")
+        except OSError:
+            return 0
+        rows = [line for line in answer.body.decode().splitlines() if line.startswith("becalm_shared_live{")]
+        return float(rows[0].split()[-1]) if rows else 0
+
+    try:
+        wait_until(lambda: fleet.poll() is not None or all(live(port) == 3 for port in ports[3:6]))
+        assert fleet.poll() is None, fleet.stdout.read()
+        fleet.terminate()
+        fleet.wait(timeout=60)
+    finally:
+        if fleet.poll() is None:
+            os.killpg(fleet.pid, signal.SIGKILL)
+        fleet.stdout.close()
+    with pytest.raises(ConnectionRefusedError):  # nothing is left behind
+        socket.create_connection(("127.0.0.1", ports[6]))
