@@ -18,6 +18,7 @@ struct control;
 struct gateway;
 struct history;
 struct metrics_redis;
+struct buffer;
 
 struct admin_route;
 
@@ -31,6 +32,7 @@ struct admin_place {
     struct log_source *log;
     const struct history *history;
     uint32_t (*stores)(struct control *, struct metrics_redis *, uint32_t size); /* those that it is connected to */
+    void (*fleet)(struct control *, struct buffer *);                            /* writes who shares them, as JSON */
     const char *name;                                                            /* for diagnostics */
     const struct handed *handed;
     const struct admin_route *routes; /* ends with a path of NULL; NULL: those of every gateway */

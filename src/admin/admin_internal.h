@@ -101,6 +101,7 @@ void admin_state(struct admin *, const struct admin_request *, struct admin_answ
 #define ADMIN_STORES 8u
 uint32_t admin_stores(const struct admin *, struct metrics_redis *);
 
+void admin_fleet(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_metrics(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_policy(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_keys(struct admin *, const struct admin_request *, struct admin_answer *);

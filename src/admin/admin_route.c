@@ -60,6 +60,7 @@ static void front(struct admin *admin, const struct admin_request *request, stru
                  "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
                  "       ?service=NAME\n"
                  "GET  /api/events                  each second what happened, as server-sent events\n"
+                 "GET  /api/fleet                   the processes that share its store\n"
                  "GET  /api/sample                  the latest of these events alone\n"
                  "GET  /api/history                 a minute of all services, or up to a day of one\n"
                  "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
@@ -88,6 +89,7 @@ static const struct admin_route gateway_routes[] = {
     {"/api/sample", NULL, false, "application/json", admin_sample},
     {"/api/history", NULL, false, "application/json", admin_history},
     {"/api/decisions", NULL, false, "application/json", admin_decisions},
+    {"/api/fleet", NULL, false, "application/json", admin_fleet},
     {"/api/policy", NULL, false, "application/json", admin_policy},
     {"/api/keys", NULL, false, "application/json", admin_keys},
     {"/api/keys/*", "DELETE", false, "application/json", admin_key_release},

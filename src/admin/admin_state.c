@@ -474,3 +474,9 @@ void admin_state(struct admin *admin, const struct admin_request *request, struc
     buffer_chars(t.page, "\n");
     snapshot_drop(snapshot);
 }
+
+void admin_fleet(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
+{
+    (void)request;
+    admin->place.fleet(admin->place.control, &answer->page);
+}

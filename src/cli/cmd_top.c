@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_top.h"
 
+#include "cmd_top_fleet.h"
 #include "policy/value.h"
 #include "top/console.h"
 #include "top/watch.h"
@@ -105,6 +106,9 @@ static int top_run(const struct cli_command *self, const struct cli_args *args)
     if (as_json && !once) {
         return cli_usage(self, "--json needs --once");
     }
+    if (cli_has(self, args, "fleet")) {
+        return top_fleet(self, &watch, once, as_json);
+    }
     take_style(&watch.look);
     return once ? print_once(self, &watch, as_json) : run_live(self, &watch);
 }
@@ -112,6 +116,7 @@ static int top_run(const struct cli_command *self, const struct cli_args *args)
 static const struct cli_option top_options[] = {
     {.name = "once", .letter = '1', .help = "print one screen, and end"},
     {.name = "json", .help = "with --once: as JSON, for scripts"},
+    {.name = "fleet", .help = "the processes that share its store, worst first"},
     {.name = "interval", .letter = 'n', .argument = "TIME", .help = "how often to ask: 1s; 100ms to 1h"},
     {.name = "token-file",
      .argument = "FILE",
@@ -132,6 +137,7 @@ const struct cli_command cmd_top = {
     .options = top_options,
     .examples = "  becalm top\n"
                 "  becalm top --token-file token 10.0.0.7:9900\n"
+                "  becalm top --fleet\n"
                 "  becalm top --once unix:/run/becalm/admin.sock\n"
                 "  becalm top --once --json | jq '.services[] | select(.troubles != [])'\n",
     .complete = CLI_FILE,

@@ -154,7 +154,7 @@ struct snapshot_names control_names(struct control *control)
     return (struct snapshot_names){.find = name_find, .self = control};
 }
 
-void control_follow(struct control *control, const struct snapshot *snapshot)
+void control_follow(struct control *control, struct snapshot *snapshot)
 {
     fleet_follow(control->fleet, snapshot);
 }
@@ -325,6 +325,11 @@ void control_order(struct control *control, unsigned orders)
 
 /* Beginning and end. */
 
+static void control_fleet(struct control *control, struct buffer *page)
+{
+    fleet_tell(control->fleet, page);
+}
+
 static uint32_t control_stores(struct control *control, struct metrics_redis *to, uint32_t size)
 {
     return fleet_stores(control->fleet, to, size);
@@ -355,11 +360,12 @@ struct control *control_make(struct gateway *gateway)
         .log = control->log,
         .history = control->history,
         .stores = control_stores,
+        .fleet = control_fleet,
         .name = gateway->path,
         .handed = &gateway->handed,
     });
-    control->fleet = fleet_make(
-        &(struct fleet_options){.loop = &control->loop, .log = control->log, .names = control_names(control)});
+    control->fleet = fleet_make(&(struct fleet_options){
+        .loop = &control->loop, .log = control->log, .names = control_names(control), .id = gateway->id});
     if (control->resolver == NULL || control->history == NULL || control->admin == NULL || control->fleet == NULL) {
         control_free(control);
         return NULL;

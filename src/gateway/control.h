@@ -31,6 +31,6 @@ struct admin *control_admin(struct control *);
 struct snapshot_names control_names(struct control *);
 
 /* The shared budgets are those of this snapshot from now on. */
-void control_follow(struct control *, const struct snapshot *);
+void control_follow(struct control *, struct snapshot *);
 
 #endif

@@ -4,11 +4,18 @@
 
 #include "meter/metrics.h"
 #include "redis/leases.h"
+#include "redis/roster.h"
 #include "redis/site.h"
 
+#include <becalm/version.h>
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define ROSTER_BYTES (1u << 20) /* of what all others tell */
 
 /* One Redis. */
 struct site {
@@ -17,7 +24,8 @@ struct site {
     struct redis_site redis;
     char name[SCRIPT_FLEET_MAX + 1]; /* the name space in it */
     struct leases *leases;
-    bool used; /* by the snapshot that is followed */
+    struct roster *roster; /* NULL: no memory */
+    bool used;             /* by the snapshot that is followed */
 };
 
 struct fleet {
@@ -25,6 +33,11 @@ struct fleet {
     struct site *sites;
     struct state **kept; /* whose leases are bound */
     uint32_t kept_count;
+    struct snapshot *snapshot; /* that is followed */
+    char policy[20];           /* a hash of it */
+    uint64_t calls, retries;   /* as last told, and when */
+    becalm_ns told_at;
+    becalm_ns begun_at;
 };
 
 /* ---------------------------------------------------------------------------------------------------------- sites */
@@ -65,6 +78,78 @@ static void site_note(void *self, const char *why)
              why == NULL ? 1 : 2);
 }
 
+/* ----------------------------------------------------------------------------------------------------- who we are */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text != 0; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    }
+    return (hash ^ '\n') * UINT64_C(1099511628211);
+}
+
+static void hash_value(const char *key, const char *value, struct becalm_origin origin, const char *sentence,
+                       void *data)
+{
+    uint64_t *hash = data;
+    (void)origin;
+    (void)sentence;
+    *hash = hash_text(hash_text(*hash, key), value);
+}
+
+/* Of what is in force, however it is written. */
+static void policy_hash(struct fleet *fleet, const struct becalm_config *config)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (uint32_t i = 0; i < becalm_config_services(config); i++) {
+        const struct becalm_service *service = becalm_config_service(config, i);
+        hash = hash_text(hash, service->name);
+        becalm_rules_explain(&service->rules, hash_value, &hash);
+        for (uint32_t e = 0; e < service->endpoint_count; e++) {
+            hash = hash_text(hash, service->endpoints[e].name);
+            becalm_rules_explain(&service->endpoints[e].rules, hash_value, &hash);
+        }
+    }
+    snprintf(fleet->policy, sizeof fleet->policy, "%08" PRIx32, (uint32_t)(hash ^ hash >> 32));
+}
+
+static void target_count(const struct snapshot_target *target, uint64_t *calls, uint64_t *retries)
+{
+    for (uint32_t m = 0; m < target->meters->count; m++) {
+        const struct meter *meter = target->meters->meter[m];
+        *calls += atomic_load_explicit(&meter->arrivals, memory_order_relaxed);
+        for (uint32_t n = 0; n < METER_ATTEMPTS; n++) {
+            *retries += atomic_load_explicit(&meter->retries[n], memory_order_relaxed);
+        }
+    }
+}
+
+/* What others see of this process: its rates are those since it last told. */
+static void process_tell(void *self, struct roster_entry *entry)
+{
+    struct fleet *fleet = self;
+    becalm_ns now = fleet->options.loop->now;
+    becalm_ns passed = becalm_ns_max(becalm_ns_since(now, fleet->told_at), BECALM_MS);
+    uint64_t calls = 0;
+    uint64_t retries = 0;
+    for (uint32_t i = 0; fleet->snapshot != NULL && i < fleet->snapshot->target_count; i++) {
+        const struct becalm_lease *lease = fleet->snapshot->target[i].state->target.lease;
+        target_count(&fleet->snapshot->target[i], &calls, &retries);
+        entry->budgets += lease != NULL;
+        entry->degraded += lease != NULL && becalm_lease_degraded(lease);
+    }
+    snprintf(entry->id, sizeof entry->id, "%s", fleet->options.id);
+    snprintf(entry->version, sizeof entry->version, "%s", becalm_version());
+    snprintf(entry->policy, sizeof entry->policy, "%s", fleet->policy);
+    (void)gethostname(entry->name, sizeof entry->name - 1);
+    entry->calls_milli = (calls - fleet->calls) * 1000 * 1000 / (passed / BECALM_MS);
+    entry->retries_milli = (retries - fleet->retries) * 1000 * 1000 / (passed / BECALM_MS);
+    entry->up_seconds = becalm_ns_since(now, fleet->begun_at) / BECALM_S;
+    fleet->calls = calls;
+    fleet->retries = retries;
+    fleet->told_at = now;
+}
+
 /* Owns what `redis` has from now on, also if there is no memory. */
 static struct site *site_make(struct fleet *fleet, struct redis_site *redis, const char *name)
 {
@@ -79,12 +164,18 @@ static struct site *site_make(struct fleet *fleet, struct redis_site *redis, con
     struct leases_options options = {
         .redis = {.loop = fleet->options.loop, .find = address_find, .note = site_note, .self = site}, .fleet = name};
     redis_site_use(&site->redis, &options.redis);
+    options.redis.reply_bytes = ROSTER_BYTES;
     site->leases = leases_make(&options);
     if (site->leases == NULL) {
         redis_site_close(&site->redis);
         free(site);
         return NULL;
     }
+    site->roster = roster_make(&(struct roster_options){.loop = fleet->options.loop,
+                                                        .redis = leases_redis(site->leases),
+                                                        .fleet = site->name,
+                                                        .tell = process_tell,
+                                                        .self = fleet});
     site->next = fleet->sites;
     fleet->sites = site;
     return site;
@@ -126,7 +217,9 @@ static struct site *site_find(struct fleet *fleet, const struct becalm_config *c
 
 static void site_free(struct site *site)
 {
+    roster_leave(site->roster);
     leases_free(site->leases);
+    roster_free(site->roster);
     redis_site_close(&site->redis);
     free(site);
 }
@@ -182,7 +275,7 @@ static void names_keep(const struct fleet *fleet)
     }
 }
 
-void fleet_follow(struct fleet *fleet, const struct snapshot *snapshot)
+void fleet_follow(struct fleet *fleet, struct snapshot *snapshot)
 {
     struct state **kept = calloc((size_t)snapshot->target_count + 1, sizeof(struct state *));
     if (kept == NULL) {
@@ -202,6 +295,13 @@ void fleet_follow(struct fleet *fleet, const struct snapshot *snapshot)
     }
     sites_forget_unused(fleet);
     names_keep(fleet);
+    struct snapshot *before = fleet->snapshot;
+    fleet->snapshot = snapshot;
+    snapshot_use(snapshot);
+    if (before != NULL) {
+        snapshot_drop(before);
+    }
+    policy_hash(fleet, snapshot->config);
     kept_drop(fleet->kept, fleet->kept_count); /* their leases are returned */
     fleet->kept = kept;
     fleet->kept_count = snapshot->target_count;
@@ -212,6 +312,7 @@ struct fleet *fleet_make(const struct fleet_options *options)
     struct fleet *fleet = calloc(1, sizeof *fleet);
     if (fleet != NULL) {
         fleet->options = *options;
+        fleet->begun_at = fleet->told_at = options->loop->now;
     }
     return fleet;
 }
@@ -227,6 +328,9 @@ void fleet_free(struct fleet *fleet)
         site_free(site);
     }
     kept_drop(fleet->kept, fleet->kept_count);
+    if (fleet->snapshot != NULL) {
+        snapshot_drop(fleet->snapshot);
+    }
     free(fleet);
 }
 
@@ -253,6 +357,58 @@ static void store_tell(const struct site *site, becalm_ns now, struct metrics_re
         to->within[i] = count.within[i];
     }
     snprintf(to->store, sizeof to->store, "%s", site->redis.place.host[0]);
+}
+
+static void entry_tell(struct buffer *page, const struct roster_entry *entry)
+{
+    buffer_json_open(page, NULL, '{');
+    buffer_json_chars(page, "id", entry->id);
+    buffer_json_chars(page, "name", entry->name);
+    buffer_json_chars(page, "version", entry->version);
+    buffer_json_chars(page, "policy", entry->policy);
+    buffer_json_decimal(page, "callsPerSecond", entry->calls_milli, 3);
+    buffer_json_decimal(page, "retriesPerSecond", entry->retries_milli, 3);
+    buffer_json_number(page, "budgets", entry->budgets);
+    buffer_json_number(page, "degraded", entry->degraded);
+    buffer_json_number(page, "uptimeSeconds", entry->up_seconds);
+    buffer_json_decimal(page, "toldSecondsAgo", entry->age_ms, 3);
+    buffer_json_close(page, '}');
+}
+
+static void site_tell(const struct site *site, struct buffer *page)
+{
+    const struct redis *redis = leases_redis(site->leases);
+    const struct roster_entry *entry = NULL;
+    becalm_ns read_at = 0;
+    uint32_t count = site->roster == NULL ? 0 : roster_look(site->roster, &entry, &read_at);
+    const char *error = redis_is_good(redis) && site->roster != NULL ? roster_error(site->roster) : redis_error(redis);
+    buffer_json_open(page, NULL, '{');
+    buffer_json_chars(page, "store", site->redis.place.host[0]);
+    buffer_json_chars(page, "fleet", site->name);
+    buffer_json_bool(page, "up", redis_is_good(redis));
+    buffer_json_chars(page, "error", error[0] == 0 ? NULL : error);
+    if (read_at != 0) {
+        buffer_json_decimal(page, "readSecondsAgo",
+                            becalm_ns_since(site->fleet->options.loop->now, read_at) / BECALM_MS, 3);
+    }
+    buffer_json_open(page, "instances", '[');
+    for (uint32_t i = 0; i < count; i++) {
+        entry_tell(page, &entry[i]);
+    }
+    buffer_json_close(page, ']');
+    buffer_json_close(page, '}');
+}
+
+void fleet_tell(const struct fleet *fleet, struct buffer *page)
+{
+    buffer_json_open(page, NULL, '{');
+    buffer_json_chars(page, "id", fleet->options.id);
+    buffer_json_open(page, "stores", '[');
+    for (const struct site *site = fleet->sites; site != NULL; site = site->next) {
+        site_tell(site, page);
+    }
+    buffer_json_close(page, ']');
+    buffer_json_close(page, '}');
 }
 
 uint32_t fleet_stores(const struct fleet *fleet, struct metrics_redis *to, uint32_t size)

@@ -347,7 +347,7 @@ void leases_free(struct leases *leases)
     free(leases);
 }
 
-const struct redis *leases_redis(const struct leases *leases)
+struct redis *leases_redis(const struct leases *leases)
 {
     return leases->redis;
 }

@@ -88,7 +88,8 @@ static void missing_add(struct redis_probe *probe, const char *what)
 static void heard(struct visit *visit, const struct reply *reply)
 {
     char keys[96];
-    bool script = strncmp(reply->text, "NOSCRIPT", 8) == 0; /* it was asked for one that nobody knows */
+    /* It was asked for a script that nobody knows, and its key is a text. */
+    bool script = strncmp(reply->text, "NOSCRIPT", 8) == 0 || strncmp(reply->text, "WRONGTYPE", 9) == 0;
     if (reply->kind != REPLY_ERROR || script) {
         return;
     }
@@ -122,6 +123,11 @@ static const struct trial {
     {"+evalsha", {"EVALSHA", "0000000000000000000000000000000000000000", "0"}},
     {"+mget", {"MGET", ""}},
     {"+set", {"SET", "", "x", "PX", "1000"}},
+    {"+hset", {"HSET", "", "x", "y"}},
+    {"+hlen", {"HLEN", ""}},
+    {"+hgetall", {"HGETALL", ""}},
+    {"+hdel", {"HDEL", "", "x"}},
+    {"+pexpire", {"PEXPIRE", "", "1000"}},
 };
 
 static bool try(struct visit *visit, const struct trial *trial)

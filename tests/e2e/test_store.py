@@ -9,12 +9,13 @@ import subprocess
 
 import pytest
 from conftest import PROGRAM, ROOT, free_port, policy_of
-from host import wait_until
+from host import Reply, wait_until
 from store import SERVER, Redis, degraded, leased, rules
 from wire import ask
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
 
+ROSTER = "+hset +hlen +hgetall +hdel +pexpire"
 USER = "on >{} resetkeys ~becalm:{{prod}}:* resetchannels -@all +eval +evalsha +time +mget +set +ping +auth +client|setname"
 
 
@@ -170,7 +171,8 @@ def test_check_names_all_permissions_that_are_missing(server, tmp_path):
         return done.returncode, done.stdout
 
     assert "does not let us in: WRONGPASS" in check()[1]
-    redis.tell("ACL", "SETUSER", "becalm", *USER.format("first").replace("+evalsha ", "").replace("+set ", "").split())
+    redis.tell("ACL", "SETUSER", "becalm", *ROSTER.split(), *USER.format("first").replace("+evalsha ", "").replace("+set ", "").split())
+    redis.tell("ACL", "SETUSER", "becalm", *ROSTER.split())
     code, said = check()
     assert code == 1 and "write ACL SETUSER becalm +evalsha +set [store]" in said, said
     redis.tell("ACL", "SETUSER", "becalm", "+evalsha", "+set", "resetkeys", "~other:*")
@@ -194,17 +196,68 @@ def test_metrics_and_state_show_the_store_and_the_budget(gateway, host, server):
     assert made.metric("becalm_shared_percent", **labels) == 20
     assert made.metric("becalm_redis_exchanges_total", store=redis.address, result="ok") > 0
     assert made.metric("becalm_redis_seconds_count", store=redis.address) > 0
-    seen = state(made)
-    assert seen["fleet"] == "prod" and seen["stores"][0]["up"] and "error" not in seen["stores"][0]
-    shared = seen["services"][0]["endpoints"][0]["sharedBudget"]
+    shown = state(made)
+    assert shown["fleet"] == "prod" and shown["stores"][0]["up"] and "error" not in shown["stores"][0]
+    shared = shown["services"][0]["endpoints"][0]["sharedBudget"]
     assert shared["percent"] == 20 and not shared["degraded"]
     redis.kill()
     made.expect_metric(0, "becalm_redis_up", store=redis.address)
     made.expect_metric(1, "becalm_shared_degraded", **labels)
     assert made.metric("becalm_redis_errors_total", store=redis.address, error="closed") == 1
-    seen = state(made)
-    assert not seen["stores"][0]["up"] and seen["stores"][0]["error"] in ("closed", "refused")
-    assert seen["services"][0]["endpoints"][0]["sharedBudget"]["degraded"]
+    shown = state(made)
+    assert not shown["stores"][0]["up"] and shown["stores"][0]["error"] in ("closed", "refused")
+    assert shown["services"][0]["endpoints"][0]["sharedBudget"]["degraded"]
+
+
+def fleet(gateway):
+    answer = ask(gateway.admin, path="/api/fleet", host=f"127.0.0.1:{gateway.admin}")
+    return json.loads(answer.body)["stores"]
+
+
+def seen(gateway):
+    """The processes of its fleet, by their numbers."""
+    return {each["id"]: each for store in fleet(gateway) for each in store["instances"]}
+
+
+def test_every_gateway_shows_the_whole_fleet(gateway, host, server):
+    redis = server()
+    good, bad = host(), host()
+    bad.on("*", Reply(status=503))
+    calm = gateway(policy_of([good], top(redis.url), rules()))
+    busy = gateway(policy_of([bad], top(redis.url), rules()))
+    other = gateway(policy_of([good], top(redis.url), rules(5)))
+    wait_until(lambda: all(len(seen(each)) == 3 for each in (calm, busy, other)), what=lambda: fleet(calm))
+    ids = {each: state(each)["id"] for each in (calm, busy, other)}
+
+    def retried():
+        assert busy.ask().status == 503
+        return seen(calm)[ids[busy]]["retriesPerSecond"] > 0
+
+    wait_until(retried, what=lambda: fleet(calm))
+    assert fleet(calm)[0]["up"] and fleet(calm)[0]["fleet"] == "prod"
+    policies = {who: seen(calm)[ids[who]]["policy"] for who in ids}
+    assert policies[calm] != policies[other]
+    done = subprocess.run([PROGRAM, "top", "--fleet", "--once", f"127.0.0.1:{calm.admin}"], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert "fleet prod" in lines[0] and "3 instances" in lines[0] and " up " in lines[0], done.stdout
+    assert lines[2].startswith(ids[other][:12]) and lines[2].endswith("differs"), done.stdout  # worst first
+    redis.tell("HSET", "becalm:{prod}:who", "evil", '9999999999999 "},{\033[2J x y 1 1 1 1 1')
+    wait_until(lambda: fleet(calm)[0]["readSecondsAgo"] < 0.5)
+    assert "evil" not in seen(calm)
+    other.end()  # who leaves says so
+    wait_until(lambda: ids[other] not in seen(calm), what=lambda: fleet(calm))
+    redis.kill()
+    wait_until(lambda: not fleet(calm)[0]["up"])
+
+
+def test_who_may_not_tell_about_itself_still_shares_budgets(gateway, host, server, tmp_path):
+    redis = server()
+    (tmp_path / "secret").write_text("first\n")
+    redis.tell("ACL", "SETUSER", "becalm", *USER.format("first").split())
+    made = gateway(policy_of([host()], top(redis.url, user="becalm", passwordFile=tmp_path / "secret"), rules()))
+    leases(made)
+    wait_until(lambda: "executing the script" in fleet(made)[0].get("error", ""), what=lambda: fleet(made))
+    assert not degraded(made) and made.metric("becalm_redis_up") == 1
 
 
 def test_the_worked_example_starts_with_one_command():
@@ -212,7 +265,7 @@ def test_the_worked_example_starts_with_one_command():
     ports = [free_port() for _ in range(7)]
     words = [ROOT / "tools/fleet", PROGRAM, ROOT / "policies/fleet.yaml"]
     environment = {**os.environ, "BECALM_FLEET_PORTS": " ".join(map(str, ports))}
-    fleet = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    running = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
     def live(port):
         try:
@@ -223,13 +276,13 @@ def test_the_worked_example_starts_with_one_command():
         return float(rows[0].split()[-1]) if rows else 0
 
     try:
-        wait_until(lambda: fleet.poll() is not None or all(live(port) == 3 for port in ports[3:6]))
-        assert fleet.poll() is None, fleet.stdout.read()
-        fleet.terminate()
-        fleet.wait(timeout=60)
+        wait_until(lambda: running.poll() is not None or all(live(port) == 3 for port in ports[3:6]))
+        assert running.poll() is None, running.stdout.read()
+        running.terminate()
+        running.wait(timeout=60)
     finally:
-        if fleet.poll() is None:
-            os.killpg(fleet.pid, signal.SIGKILL)
-        fleet.stdout.close()
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+        running.stdout.close()
     with pytest.raises(ConnectionRefusedError):  # nothing is left behind
         socket.create_connection(("127.0.0.1", ports[6]))
