@@ -144,7 +144,7 @@ struct becalm_settings {
     const char *admin_token_file;     /* NULL: none */
     enum becalm_role role;
     bool gateway_retries;
-    uint32_t workers;         /* 0: one per core */
+    uint32_t workers;         /* 0: one per CPU that the process may use */
     const char *const *trust; /* networks, "unix" for peers at Unix sockets, names of certificates (cn:, dns:, URIs) */
     const char *client_key;   /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
                                * a peer's; NULL: their address says */

@@ -214,6 +214,9 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
             named_changed(file, gateway);
             waited_for = gateway_order_reload(gateway);
         } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
+            if (!ending && signal.ssi_signo == SIGINT && isatty(STDERR_FILENO)) {
+                fprintf(stderr, "becalm proxy: draining; press Ctrl-C again to end at once\n");
+            }
             notify("STOPPING=1");
             ending = true;
             gateway_order_drain(gateway);

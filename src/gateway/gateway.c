@@ -3,6 +3,7 @@
 #include "gateway.h"
 
 #include "control.h"
+#include "cpu.h"
 #include "fleet.h"
 
 #include "admin/admin.h"
@@ -130,6 +131,21 @@ static int load_text(const struct gateway *gateway, struct becalm_config **confi
     return rc;
 }
 
+/* Where one can't listen is told at the address in the file, if it stands there. */
+static int listeners_open(struct gateway *gateway, const struct becalm_settings *settings, struct becalm_diags *diags)
+{
+    char why[512];
+    uint32_t which = 0;
+    int rc = listening_open(gateway, settings->listen, &which, why, sizeof why);
+    if (rc != 0) {
+        const struct becalm_listener *listener = &settings->listeners[which];
+        bool written = listener->line > 0;
+        becalm_diag_add(diags, BECALM_ERROR, gateway->path, written ? listener->line : 1,
+                        written ? listener->column : 1, "listen", "%s", why);
+    }
+    return rc;
+}
+
 static int load(const struct gateway *gateway, struct becalm_config **config, struct becalm_diags *diags)
 {
     int rc = load_text(gateway, config, diags);
@@ -213,7 +229,6 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
     struct snapshot *snapshot = NULL;
     struct tls_set *tls = NULL;
     struct admin *admin = control_admin(gateway->control);
-    char why[512];
     int rc = load(gateway, &config, diags);
     if (rc != 0) {
         return rc;
@@ -225,10 +240,7 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
     }
     rc = tls_load(gateway, config, gateway->snapshot->tls, &tls, diags);
     if (rc == 0) {
-        rc = listening_open(gateway, settings->listen, why, sizeof why);
-        if (rc != 0) {
-            becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
-        }
+        rc = listeners_open(gateway, settings, diags);
     }
     if (rc == 0) {
         rc = admin_prepare(admin, settings, diags);
@@ -289,8 +301,7 @@ int gateway_readdress(struct gateway *gateway, becalm_ns now)
 
 static uint32_t workers_of(const struct becalm_settings *settings)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t count = settings->workers > 0 ? settings->workers : cores > 0 ? (uint32_t)cores : 1;
+    uint32_t count = settings->workers > 0 ? settings->workers : cpu_cores("");
     return count < WORKERS_MAX ? count : WORKERS_MAX;
 }
 
@@ -319,7 +330,6 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
 {
     struct becalm_config *config = NULL;
     struct tls_set *tls = NULL;
-    char why[512];
     int rc = load(gateway, &config, diags);
     if (rc != 0) {
         return rc;
@@ -351,10 +361,7 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
         admin_settle(control_admin(gateway->control), rc == 0);
     }
     if (rc == 0) {
-        rc = listening_open(gateway, settings->listen, why, sizeof why);
-        if (rc != 0) {
-            becalm_diag_add(diags, BECALM_ERROR, gateway->path, 1, 1, "listen", "%s", why);
-        }
+        rc = listeners_open(gateway, settings, diags);
     }
     tls_set_drop(tls);
     shared_config_drop(shared);

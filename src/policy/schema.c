@@ -269,7 +269,7 @@ static const struct schema_key settings[] = {
     {"adminTokenFile", FIELD(TEXT, admin_token_file), .sentence = "a file with the bearer token for the admin address"},
     {"role", FIELD(WORD, role), .words = role_words, .sentence = "what this instance is"},
     {"gatewayRetries", FIELD(BOOLEAN, gateway_retries), .sentence = "false: in role gateway nothing is retried or hedged"},
-    {"workers", FIELD(INTEGER, workers), RANGE(1, 64), .word = "auto", .sentence = "threads; auto: one per core"},
+    {"workers", FIELD(INTEGER, workers), RANGE(1, 64), .word = "auto", .sentence = "threads; auto: one per CPU that the process may use, by affinity and the quota of its cgroup"},
     {"trust", FIELD(NETWORKS, trust), .sentence = "whose deadline, attempt and mark headers count"},
     {"clientKey", FIELD(CLIENT_KEY, client_key), .word = "address",
      .sentence = "what tells clients of trusted peers apart: address, or header:NAME"},

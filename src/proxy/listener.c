@@ -170,7 +170,7 @@ static struct listening *listening_make(struct gateway *gateway, const char *tex
     return listening;
 }
 
-int listening_open(struct gateway *gateway, const char *const *addresses, char *why, size_t size)
+int listening_open(struct gateway *gateway, const char *const *addresses, uint32_t *which, char *why, size_t size)
 {
     for (uint32_t i = 0; addresses[i] != NULL; i++) {
         if (find(gateway, addresses[i]) != NULL) {
@@ -180,6 +180,7 @@ int listening_open(struct gateway *gateway, const char *const *addresses, char *
         if (listening == NULL) {
             const char *usual = strcmp(addresses[i], BECALM_LISTEN_DEFAULT) == 0 ? " (the default of listen)" : "";
             snprintf(why, size, "can't listen on %s%s: %s", addresses[i], usual, strerror(errno));
+            *which = i;
             return BECALM_EIO;
         }
         pthread_mutex_lock(&gateway->lock);

@@ -32,8 +32,9 @@ struct listener {
     struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
 };
 
-/* Opens what the settings name and is not open yet. 0, or BECALM_EIO with a sentence in `why`. */
-int listening_open(struct gateway *, const char *const *addresses, char *why, size_t size);
+/* Opens what the settings name and is not open yet. 0, or BECALM_EIO with a sentence in `why`, and
+ * which of them it is about. */
+int listening_open(struct gateway *, const char *const *addresses, uint32_t *which, char *why, size_t size);
 void listening_free(struct gateway *);
 /* Closes what was opened for a snapshot that was not published in the end. */
 void listening_forget(struct gateway *, const char *const *addresses);

@@ -2,6 +2,7 @@
 """Workers share what decides: one breaker and one budget, whoever takes the connection."""
 
 import asyncio
+import os
 import socket
 import subprocess
 
@@ -109,3 +110,19 @@ def test_a_fixed_limit_is_never_exceeded(gateway, host):
     )
     results = calls(made, 200, clients=40)
     assert statuses(results) == {200: 200} and 2 <= state["most"] <= 5, state
+
+
+def test_workers__auto_is_as_many_as_the_process_may_run_on(gateway, host):
+    """One per CPU of its affinity, whatever the machine has."""
+    cpu = min(os.sched_getaffinity(0))
+    made = gateway(policy_of([host()]), workers="auto", wrapper=["taskset", "-c", str(cpu)])
+    assert ", 1 worker\n" in made.log()
+
+
+def test_workers__a_port_in_use_is_told_at_its_address(host, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / "becalm.yaml").write_text(f"admin: none\nlisten:\n  - 127.0.0.1:0\n  - 127.0.0.1:{port}\n")
+        done = subprocess.run([PROGRAM, "proxy", tmp_path / "becalm.yaml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert f"becalm.yaml:4:5: error: can't listen on 127.0.0.1:{port}: Address already in use".encode() in done.stderr
