@@ -39,11 +39,11 @@ static bool policy_loads(const char *policy, struct becalm_diags *diags)
     becalm_config_free(config);
     for (uint32_t i = 0; rc != 0 && own != NULL && i < own->count; i++) {
         const struct becalm_diag *d = &own->diag[i];
-        import_make_room(diags);
+        import_make_room(diags, BECALM_ERROR);
         becalm_diag_add(diags, BECALM_ERROR, "the imported policy", d->line, d->column, d->code, "%s", d->message);
     }
     if (rc != 0 && (own == NULL || own->count == 0)) {
-        import_make_room(diags);
+        import_make_room(diags, BECALM_ERROR);
         becalm_diag_add(diags, BECALM_ERROR, "the imported policy", 1, 1, "no-memory",
                         "there is not enough memory to load it");
     }
@@ -51,21 +51,90 @@ static bool policy_loads(const char *policy, struct becalm_diags *diags)
     return rc == 0;
 }
 
-static void diags_print(const struct becalm_diags *diags, bool printed)
+#define LINES_MAX 12u /* of findings that are no errors; what repeats is one */
+
+/* Says the same as one before it, of another place? */
+static bool repeats(const struct becalm_diags *diags, uint32_t index)
 {
-    for (uint32_t i = 0; i < diags->count; i++) {
-        char line[1024];
-        becalm_diag_write(&diags->diag[i], line, sizeof line);
-        fprintf(stderr, "%s\n", line);
+    uint32_t i = 0;
+    while (i < index && (diags->diag[i].severity != diags->diag[index].severity ||
+                         strcmp(diags->diag[i].message, diags->diag[index].message) != 0)) {
+        i++;
     }
+    return i < index;
+}
+
+/* How often it is said from there on. */
+static uint32_t times(const struct becalm_diags *diags, uint32_t index)
+{
+    uint32_t count = 0;
+    for (uint32_t i = index; i < diags->count; i++) {
+        count += diags->diag[i].severity == diags->diag[index].severity &&
+                 strcmp(diags->diag[i].message, diags->diag[index].message) == 0;
+    }
+    return count;
+}
+
+/* Errors first, each of them; then warnings, then notes. Returns how many findings are told by the lines. */
+static uint32_t lines_print(const struct becalm_diags *diags)
+{
+    uint32_t told = 0;
+    uint32_t lines = 0;
+    for (enum becalm_severity severity = BECALM_ERROR; severity <= BECALM_NOTE; severity++) {
+        for (uint32_t i = 0; i < diags->count; i++) {
+            bool error = severity == BECALM_ERROR;
+            if (diags->diag[i].severity != severity || (!error && (repeats(diags, i) || lines == LINES_MAX))) {
+                continue;
+            }
+            char line[1024];
+            uint32_t often = error ? 1 : times(diags, i);
+            becalm_diag_write(&diags->diag[i], line, sizeof line);
+            fputs(line, stderr);
+            if (often > 1) {
+                fprintf(stderr, " (%u times)", (unsigned)often);
+            }
+            fputc('\n', stderr);
+            told += often;
+            lines += !error;
+        }
+    }
+    return told;
+}
+
+static void number_print(uint32_t number, const char *one, const char *many)
+{
+    fprintf(stderr, "%u %s", (unsigned)number, number == 1 ? one : many);
+}
+
+/* What was made, what of it differs, and how to get more of Becalm. */
+static void summary_print(const struct import_counts *counts, const struct becalm_diags *diags)
+{
+    number_print(counts->services, "service, ", "services, ");
+    number_print(counts->routes, "route; ", "routes; ");
+    number_print(counts->left_out, "thing left out, ", "things left out, ");
+    number_print(counts->changed, "value changed\n", "values changed\n");
+    number_print(diags->warnings, "warning: requests go elsewhere, or are called in another way; ",
+                 "warnings: requests go elsewhere, or are called in another way; ");
+    number_print(diags->notes, "note: nothing of that changes\n", "notes: nothing of that changes\n");
+    fputs("what the source does not do is not done; for Becalm's own retries and timeouts take out the lines that say "
+          "`not written`\n",
+          stderr);
+}
+
+static void diags_print(const struct becalm_diags *diags, const struct import_counts *counts, bool printed)
+{
+    uint32_t told = lines_print(diags);
     uint32_t all = diags->errors + diags->warnings + diags->notes;
-    if (all > diags->count) {
-        fprintf(stderr, "and %u more%s\n", (unsigned)(all - diags->count),
+    if (all > told) {
+        fprintf(stderr, "and %u more%s\n", (unsigned)(all - told),
                 printed ? "; the comments in the policy name them all" : "");
+    }
+    if (printed) {
+        summary_print(counts, diags);
     }
 }
 
-static void json_print(const char *policy, const struct becalm_diags *diags)
+static void json_print(const char *policy, const struct becalm_diags *diags, const struct import_counts *counts)
 {
     struct json json;
     json_begin(&json, stdout);
@@ -88,6 +157,10 @@ static void json_print(const char *policy, const struct becalm_diags *diags)
     json_integer(&json, "errors", diags->errors);
     json_integer(&json, "warnings", diags->warnings);
     json_integer(&json, "notes", diags->notes);
+    json_integer(&json, "services", counts->services);
+    json_integer(&json, "routes", counts->routes);
+    json_integer(&json, "leftOut", counts->left_out);
+    json_integer(&json, "changed", counts->changed);
     json_object_end(&json);
     json_object_end(&json);
     json_end(&json);
@@ -143,9 +216,9 @@ static int import_run(const struct cli_command *command, const struct cli_args *
         policy = NULL;
     }
     if (cli_has(command, args, "json")) {
-        json_print(policy, diags);
+        json_print(policy, diags, import_counts(import));
     } else {
-        diags_print(diags, policy != NULL);
+        diags_print(diags, import_counts(import), policy != NULL);
         fputs(policy == NULL ? "" : policy, stdout);
     }
     rc = policy == NULL || diags->errors > 0 || (cli_has(command, args, "strict") && diags->warnings > 0) ? 1 : 0;

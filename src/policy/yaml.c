@@ -59,9 +59,12 @@ struct frame {
     bool flow;        /* {...} or [...] */
     struct node *key; /* MAPPING: the key whose value comes next */
     bool drop;        /* MAPPING: that key was refused, and its value goes with it */
+    bool named;       /* MAPPING: it has so many keys that they are in parse.names */
 };
 
-/* Keys of mappings, by mapping, and anchors, with no mapping. */
+#define KEYS_COMPARED 16u /* keys of one mapping that are compared one by one */
+
+/* Keys of mappings with many of them, by mapping, and anchors, with no mapping. */
 struct name {
     const struct node *mapping;
     const char *text;
@@ -487,6 +490,43 @@ static enum progress child_push(struct parse *p, struct node *node)
     return GO_ON;
 }
 
+static struct name key_name(const struct frame *frame, struct node *key)
+{
+    return (struct name){.mapping = frame->node, .text = key->yaml.text, .length = key->yaml.length, .node = key};
+}
+
+/* Puts the keys of a mapping among the names, once there are so many that comparing each would take long. */
+static bool keys_name(struct parse *p, struct frame *frame)
+{
+    if (frame->named || p->child_count - frame->first < 2 * KEYS_COMPARED) {
+        return true;
+    }
+    frame->named = true;
+    for (size_t i = frame->first; i < p->child_count; i += 2) {
+        if (!name_add(p, key_name(frame, p->child[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The same key of the mapping, or NULL. */
+static const struct node *key_find(const struct parse *p, const struct frame *frame, struct node *key)
+{
+    if (frame->named) {
+        const struct name wanted = key_name(frame, key);
+        const struct name *found = name_find(p, &wanted);
+        return found == NULL ? NULL : found->node;
+    }
+    for (size_t i = frame->first; i < p->child_count; i += 2) {
+        const struct yaml_node *other = &p->child[i]->yaml;
+        if (other->length == key->yaml.length && memcmp(other->text, key->yaml.text, other->length) == 0) {
+            return p->child[i];
+        }
+    }
+    return NULL;
+}
+
 /* Judges a key; a refused one takes its value with it, and the parse goes on to find what else is wrong. */
 static enum progress key_take(struct parse *p, struct frame *frame, struct node *key)
 {
@@ -506,15 +546,17 @@ static enum progress key_take(struct parse *p, struct frame *frame, struct node 
         REPORT(p, place, "merge-key", "merge keys (<<) are not used here; write the keys out, or use `defaults:`");
         return GO_ON;
     }
-    struct name name = {.mapping = frame->node, .text = key->yaml.text, .length = key->yaml.length, .node = key};
-    const struct name *first = name_find(p, &name);
+    if (!keys_name(p, frame)) {
+        return out_of_memory(p);
+    }
+    const struct node *first = key_find(p, frame, key);
     if (first != NULL) {
         REPORT(p, place, "duplicate-key", "the key \"%s\" is here twice; the first is at line %u, keep one of them",
-               key->yaml.text, (unsigned)first->node->yaml.line);
+               key->yaml.text, (unsigned)first->yaml.line);
         return GO_ON;
     }
     frame->drop = false;
-    return name_add(p, name) ? GO_ON : out_of_memory(p);
+    return !frame->named || name_add(p, key_name(frame, key)) ? GO_ON : out_of_memory(p);
 }
 
 /* A whole node goes where it belongs: it is the root, an item, a key or a value. */

@@ -71,7 +71,10 @@ def test_import__every_value_says_where_it_came_from(name):
 def test_import__every_warning_is_a_comment_as_well(name):
     policy = re.sub(r"\s+#?\s*", " ", (FOLDER / "expected" / f"{name}.yaml").read_text(encoding="utf-8"))
     for line in (FOLDER / "expected" / f"{name}.warnings").read_text(encoding="utf-8").splitlines():
-        file, number, level, message = re.match(r"([^:]+):(\d+):\d+: (warning|note): (.*) \[[\w-]+\]$", line).groups()
+        found = re.match(r"([^:]+):(\d+):\d+: (warning|note): (.*) \[[\w-]+\]", line)
+        if found is None:  # the summary
+            continue
+        file, number, level, message = found.groups()
         assert f"{level}: {file}:{number} {message}" in policy
 
 
@@ -352,13 +355,13 @@ def test_import__an_error_is_seen_behind_a_hundred_warnings(becalm):
     done = becalm("import", "istio", "-", stdin=text)
     assert done.returncode == 1
     assert '<stdin>:151:10: error: timeout: "x" is not a duration' in done.stderr
-    assert "and 51 more\n" in done.stderr
+    assert "and 138 more\n" in done.stderr
 
 
 def test_import__all_of_many_warnings_are_in_the_policy(imported):
     text = "".join(f"unknown{i}: 1\n" for i in range(150)) + "timeout: 1s\n"
     done = imported("istio", text)
-    assert "and 50 more; the comments in the policy name them all\n" in done.stderr
+    assert "and 138 more; the comments in the policy name them all\n" in done.stderr
     assert done.stdout.count("# note: ") == 150
 
 
@@ -390,14 +393,14 @@ def test_import__json_has_the_policy_and_the_findings(becalm):
             "message": "x has no equal: it is not about retries, or not known here",
         }
     ]
-    assert answer["summary"] == {"errors": 0, "warnings": 0, "notes": 1}
+    assert answer["summary"] == {"errors": 0, "warnings": 0, "notes": 1, "services": 0, "routes": 0, "leftOut": 0, "changed": 0}
 
 
 def test_import__json_of_a_broken_file_has_no_policy(becalm):
     done = becalm("import", "istio", "--json", "-", stdin="timeout: x\n")
     answer = json.loads(done.stdout)
     assert done.returncode == 1
-    assert answer["policy"] is None and answer["summary"] == {"errors": 1, "warnings": 0, "notes": 0}
+    assert answer["policy"] is None and answer["summary"] == {"errors": 1, "warnings": 0, "notes": 0, "services": 0, "routes": 0, "leftOut": 0, "changed": 0}
 
 
 def test_import__a_file_that_is_not_there_is_a_failure(becalm):
@@ -493,7 +496,7 @@ def test_import__shares_are_no_defaults_and_the_heaviest_gets_all(becalm, import
 def test_import__a_share_of_everything_is_no_split(becalm):
     text = "hosts: [a]\nhttp: [{route: [{destination: {host: a}, weight: 100}, {destination: {host: b}, weight: 0}]}]\n"
     done = becalm("import", "istio", "--strict", "-", stdin=text)
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0 and done.stderr.count("\n") == 3
 
 
 def test_import__a_cluster_that_a_header_names_is_left_out(imported):
@@ -525,7 +528,7 @@ def test_import__a_route_that_an_earlier_one_hides_is_left_out_with_a_note(impor
 )
 def test_import__bytes_that_say_nothing_are_passed_over(becalm, text):
     done = becalm("import", "-", stdin=text)
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0 and done.stderr.count("\n") == 3
     assert "deadline: 1s" in done.stdout
 
 

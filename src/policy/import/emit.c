@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS      4096u
+#define BUCKETS      32768u
 #define CHUNK        16384u
 #define COLUMNS      80u
 #define NAME_BYTES   112u /* with a number behind it a name stays within the 128 that the loader takes */
@@ -55,6 +55,7 @@ struct emit_target {
     struct note *last_note;
     struct note *matches; /* a list; one match alone is keys */
     struct note *last_match;
+    bool called; /* a route leads to it */
 };
 
 struct emit {
@@ -247,6 +248,18 @@ struct emit_target *emit_loose(struct emit *e, const char *comment)
         *loose = (struct emit_target){.emit = e, .wish = "", .name = "", .comment = comment};
     }
     return loose;
+}
+
+void emit_set_called(struct emit_target *target)
+{
+    if (target != NULL) {
+        target->called = true;
+    }
+}
+
+bool emit_is_called(const struct emit_target *target)
+{
+    return target != NULL && target->called;
 }
 
 void **emit_slot(struct emit_target *target)

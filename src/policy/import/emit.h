@@ -53,6 +53,10 @@ bool emit_same(const struct emit_target *, const struct emit_target *);
 /* A place at the target for whoever reads the source; NULL at first. */
 void **emit_slot(struct emit_target *);
 
+/* That a route leads to the target, for who asks. */
+void emit_set_called(struct emit_target *);
+bool emit_is_called(const struct emit_target *);
+
 /* Gives a key ("budget.kind") a value, written as YAML wants it, unless it has one. Returns the value that it had, or
  * NULL. The key must be one of the schema. */
 const char *emit_put(struct emit_target *, const char *key, const char *value, const char *comment);

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Envoy: routes say how requests are retried, clusters how many go there at once and which hosts are left out. A
  * cluster becomes a service and a route to it an endpoint. Whole bootstrap files are read, and any piece of them. */
-#include "../value.h"
-#include "dialect.h"
+#include "envoy.h"
+
 #include "mesh.h"
 #include "route.h"
 
 #include <string.h>
 
-#define DEPTH_MAX      8u
-#define ROUTE_TIMEOUT  (15 * BECALM_S) /* Envoy's, where none is written */
-#define SHARES_MAX     64u
-#define NUM_RETRIES    1u
-#define HOSTS_TOO_MANY "a service has at most 4096 hosts"
-#define ONE_DEFINITION "bad hosts are ejected after failures in a row, or by their rate of failures"
-#define LOCAL_ORIGIN   "failures to connect count like 5xx"
-
-struct envoy {
-    struct source *s;
-};
+#define DEPTH_MAX     8u
+#define ROUTE_TIMEOUT (15 * BECALM_S) /* Envoy's, where none is written */
+#define SHARES_MAX    64u
+#define NUM_RETRIES   1u
 
 /* A virtual host, as far as its routes need it. */
 struct virtual_host {
@@ -273,6 +266,10 @@ static struct emit_target *cluster_of(struct source *s, const struct yaml_node *
     const char *name = source_text(s, &cluster);
     struct share share[SHARES_MAX];
     size_t count = 0;
+    if (name != NULL && envoy_is_mesh_own(name)) {
+        source_aside(s, NULL, &cluster, "the mesh's own: it calls no service");
+        return NULL;
+    }
     if (name != NULL) {
         return emit_service(s->emit, name, source_where(s, &cluster));
     }
@@ -309,6 +306,10 @@ static void route_read(struct envoy *in, const struct yaml_node *route, const st
     }
     const struct route_match m = match_read(s, service, &match);
     if (service == NULL) {
+        const struct yaml_node *named = source_get(action.node, "cluster");
+        if (named != NULL) {
+            return; /* it was told */
+        }
         if (source_get(action.node, "cluster_header") != NULL || source_get(action.node, "weighted_clusters") != NULL) {
             source_no_equal(s, NULL, &action, "no cluster is named; the route is left out");
         } else { /* a piece of a file: it holds for every service */
@@ -321,7 +322,10 @@ static void route_read(struct envoy *in, const struct yaml_node *route, const st
     struct route *out = route_add(s, service, wish != NULL && wish->kind == YAML_SCALAR ? wish->text : NULL, &from);
     for (uint32_t i = 0; vhost->domains.node != NULL && i < vhost->domains.node->count; i++) {
         const struct from domain = {vhost->domains.node->item[i], "domains", NULL};
-        route_add_host(s, out, source_text(s, &domain), &domain);
+        const char *text = source_text(s, &domain);
+        const char *colon = text == NULL || text[0] == '[' ? NULL : strchr(text, ':');
+        bool port = colon != NULL && colon[1] != '\0' && colon[1 + strspn(colon + 1, "0123456789")] == '\0';
+        route_add_host(s, out, port ? emit_text(s->emit, "%.*s", (int)(colon - text), text) : text, &domain);
     }
     route_add_match(s, out, &m, &from);
     action_rules(s, route_rules(out), action.node, vhost);
@@ -335,7 +339,9 @@ static void virtual_host_read(struct envoy *in, const struct yaml_node *node)
     if (!source_is(s, &(struct from){node, "virtual_hosts", NULL}, YAML_MAPPING)) {
         return;
     }
-    source_rest(s, NULL, node, "virtual_host", fields);
+    if (source_get(node, "clusters") == NULL) { /* else it is a file, which tells what else is in it */
+        source_rest(s, NULL, node, "virtual_host", fields);
+    }
     const struct from routes = {source_get(node, "routes"), "routes", NULL};
     struct virtual_host vhost = {.retry = source_get(node, "retry_policy"), .hedge = source_get(node, "hedge_policy")};
     const struct from domains = {source_get(node, "domains"), "domains", NULL};
@@ -348,217 +354,20 @@ static void virtual_host_read(struct envoy *in, const struct yaml_node *node)
     }
 }
 
-/* ---- clusters ---- */
-
-static void thresholds_read(struct source *s, struct emit_target *target, const struct yaml_node *node)
-{
-    static const struct field fields[] = {
-        {"priority", NULL},
-        {"max_requests", NULL},
-        {"max_pending_requests", NULL},
-        {"max_retries", NULL},
-        {"retry_budget", NULL},
-        {"track_remaining", NULL},
-        {"max_connections", NOTE "connections are pooled for all services: pool.maxPerHost"},
-        {NULL, NULL}};
-    static const struct field budget_fields[] = {
-        {"budget_percent", NULL}, {"min_retry_concurrency", NULL}, {"budget_interval", NULL}, {NULL, NULL}};
-    const struct from block = {node, "circuit_breakers.thresholds", NULL};
-    const struct from priority = {source_get(node, "priority"), "circuit_breakers.thresholds.priority", NULL};
-    if (!source_is(s, &block, YAML_MAPPING)) {
-        return;
-    }
-    if (priority.node != NULL && !yaml_is(priority.node, "DEFAULT") && !yaml_is(priority.node, "0")) {
-        source_no_equal(s, target, &priority, "calls have no priorities; these thresholds are left out");
-        return;
-    }
-    const struct yaml_node *budget = source_get(node, "retry_budget");
-    source_rest(s, target, node, "circuit_breakers.thresholds", fields);
-    source_rest(s, target, budget, "retry_budget", budget_fields);
-    mesh_limits(
-        s, target,
-        &(struct mesh_limits){
-            .budget = {budget, "retry_budget", NULL},
-            .percent = {source_get(source_get(budget, "budget_percent"), "value"), "retry_budget.budget_percent", NULL},
-            .minimum = {source_get(budget, "min_retry_concurrency"), "retry_budget.min_retry_concurrency", NULL},
-            .interval = {source_get(budget, "budget_interval"), "retry_budget.budget_interval", NULL},
-            .retries = {source_get(node, "max_retries"), "thresholds.max_retries", NULL},
-            .requests = {source_get(node, "max_requests"), "thresholds.max_requests", NULL},
-            .pending = {source_get(node, "max_pending_requests"), "thresholds.max_pending_requests", NULL}});
-}
-
-static void breakers_read(struct source *s, struct emit_target *target, const struct from *block)
-{
-    static const struct field fields[] = {
-        {"thresholds", NULL}, {"per_host_thresholds", "limits are those of a whole service"}, {NULL, NULL}};
-    if (!source_is(s, block, YAML_MAPPING)) {
-        return;
-    }
-    source_rest(s, target, block->node, "circuit_breakers", fields);
-    const struct from list = {source_get(block->node, "thresholds"), "circuit_breakers.thresholds", NULL};
-    for (uint32_t i = 0; source_is(s, &list, YAML_SEQUENCE) && i < list.node->count; i++) {
-        thresholds_read(s, target, list.node->item[i]);
-    }
-}
-
-static const struct field outlier_fields[] = {
-    {"consecutive_5xx", NULL},
-    {"interval", NULL},
-    {"base_ejection_time", NULL},
-    {"max_ejection_percent", NULL},
-    {"enforcing_consecutive_5xx", NULL},
-    {"max_ejection_time", NOTE "a host is out for at most 300s"},
-    {"max_ejection_time_jitter", NOTE "the time of an ejection has no jitter"},
-    {"consecutive_gateway_failure", "every 5xx, failed connect and timeout counts alike"},
-    {"enforcing_consecutive_gateway_failure", "every 5xx, failed connect and timeout counts alike"},
-    {"split_external_local_origin_errors", LOCAL_ORIGIN},
-    {"consecutive_local_origin_failure", LOCAL_ORIGIN},
-    {"enforcing_consecutive_local_origin_failure", LOCAL_ORIGIN},
-    {"enforcing_local_origin_success_rate", LOCAL_ORIGIN},
-    {"enforcing_success_rate", ONE_DEFINITION},
-    {"success_rate_minimum_hosts", ONE_DEFINITION},
-    {"success_rate_request_volume", ONE_DEFINITION},
-    {"success_rate_stdev_factor", ONE_DEFINITION},
-    {"failure_percentage_threshold", ONE_DEFINITION},
-    {"enforcing_failure_percentage", ONE_DEFINITION},
-    {"enforcing_failure_percentage_local_origin", ONE_DEFINITION},
-    {"failure_percentage_minimum_hosts", ONE_DEFINITION},
-    {"failure_percentage_request_volume", ONE_DEFINITION},
-    {"successful_active_health_check_uneject_host", NOTE "there are no active health checks"},
-    {NULL, NULL}};
-
-static void outlier_read(struct source *s, struct emit_target *target, const struct from *block)
-{
-    if (!source_is(s, block, YAML_MAPPING)) {
-        return;
-    }
-    const struct yaml_node *node = block->node;
-    const struct from enforcing = {source_get(node, "enforcing_consecutive_5xx"),
-                                   "outlier_detection.enforcing_consecutive_5xx", NULL};
-    uint64_t chance = 100;
-    source_rest(s, target, node, "outlier_detection", outlier_fields);
-    if (source_integer(s, &enforcing, &chance) && chance == 0) {
-        source_put_word(s, target, "outlier.enabled", "false", &enforcing);
-        return;
-    }
-    if (chance != 100) {
-        source_no_equal(s, target, &enforcing, "a bad host is always ejected");
-    }
-    mesh_outlier(
-        s, target,
-        &(struct mesh_outlier){
-            .block = *block,
-            .consecutive = {source_get(node, "consecutive_5xx"), "outlier_detection.consecutive_5xx", NULL},
-            .interval = {source_get(node, "interval"), "outlier_detection.interval", NULL},
-            .ejection = {source_get(node, "base_ejection_time"), "outlier_detection.base_ejection_time", NULL},
-            .percent = {source_get(node, "max_ejection_percent"), "outlier_detection.max_ejection_percent", NULL}});
-}
-
-static void address_add(struct source *s, struct emit_target *target, const struct yaml_node *address,
-                        struct source_list *list)
-{
-    const struct yaml_node *socket = source_get(address, "socket_address");
-    const struct from host = {source_get(socket, "address"), "socket_address.address", NULL};
-    const struct from port = {source_get(socket, "port_value"), "socket_address.port_value", NULL};
-    const struct from pipe = {source_get(source_get(address, "pipe"), "path"), "pipe.path", NULL};
-    const char *text = source_text(s, pipe.node != NULL ? &pipe : &host);
-    uint64_t number = 80;
-    if (text == NULL || (port.node != NULL && !source_integer(s, &port, &number))) {
-        return;
-    }
-    if (pipe.node != NULL) {
-        text = emit_text(s->emit, "unix:%s", text);
-    } else {
-        bool v6 = strchr(text, ':') != NULL;
-        text = emit_text(s->emit, "%s%s%s:%llu", v6 ? "[" : "", text, v6 ? "]" : "", (unsigned long long)number);
-    }
-    if (!value_address(text)) {
-        source_no_equal(s, target, pipe.node != NULL ? &pipe : &host,
-                        emit_text(s->emit, "\"%.64s\" is no address that can be called from here", text));
-    } else if (list->count < BECALM_HOSTS_MAX) {
-        source_list_add(list, text);
-    } else {
-        source_no_equal(s, target, &host, HOSTS_TOO_MANY);
-    }
-}
-
-static void assignment_read(struct source *s, struct emit_target *target, const struct from *block)
-{
-    static const struct field fields[] = {{"cluster_name", NULL}, {"endpoints", NULL}, {NULL, NULL}};
-    static const struct field group_fields[] = {{"lb_endpoints", NULL},
-                                                {"priority", NOTE "hosts have no priorities"},
-                                                {"locality", NOTE "hosts are picked by load, not by locality"},
-                                                {"load_balancing_weight", "hosts have no weights"},
-                                                {NULL, NULL}};
-    struct source_list list = {.emit = s->emit};
-    source_rest(s, target, block->node, "load_assignment", fields);
-    const struct from groups = {source_get(block->node, "endpoints"), "load_assignment.endpoints", NULL};
-    for (uint32_t i = 0; source_is(s, &groups, YAML_SEQUENCE) && i < groups.node->count; i++) {
-        const struct yaml_node *group = groups.node->item[i];
-        const struct from hosts = {source_get(group, "lb_endpoints"), "lb_endpoints", NULL};
-        source_rest(s, target, group, "load_assignment.endpoints", group_fields);
-        for (uint32_t k = 0; source_is(s, &hosts, YAML_SEQUENCE) && k < hosts.node->count; k++) {
-            address_add(s, target, source_get(source_get(hosts.node->item[k], "endpoint"), "address"), &list);
-        }
-    }
-    if (list.count > 0) {
-        source_put_list(s, target, "hosts", &list, block);
-    }
-}
-
-static const struct field cluster_fields[] = {
-    {"@type", NULL},
-    {"name", NULL},
-    {"alt_stat_name", NULL},
-    {"type", NULL},
-    {"connect_timeout", NULL},
-    {"circuit_breakers", NULL},
-    {"outlier_detection", NULL},
-    {"load_assignment", NULL},
-    {"lb_policy", NOTE "of two hosts picked at random the less busy one is used"},
-    {"health_checks", NOTE "bad hosts are found by their answers: see outlier"},
-    {"transport_socket", NOTE "there is no TLS yet"},
-    {NULL, NULL}};
-
-static void cluster_rules(struct source *s, struct emit_target *target, const struct yaml_node *node)
-{
-    const struct from breakers = {source_get(node, "circuit_breakers"), "circuit_breakers", NULL};
-    const struct from outlier = {source_get(node, "outlier_detection"), "outlier_detection", NULL};
-    source_take_duration(s, target, "connectTimeout",
-                         &(struct from){source_get(node, "connect_timeout"), "connect_timeout", NULL});
-    if (breakers.node != NULL) {
-        breakers_read(s, target, &breakers);
-    }
-    if (outlier.node != NULL) {
-        outlier_read(s, target, &outlier);
-    }
-}
-
-static void cluster_read(struct source *s, const struct yaml_node *node)
-{
-    if (!source_is(s, &(struct from){node, "clusters", NULL}, YAML_MAPPING)) {
-        return;
-    }
-    const struct from name = {source_get(node, "name"), "name", NULL};
-    const struct from assignment = {source_get(node, "load_assignment"), "load_assignment", NULL};
-    const char *text = source_text(s, &name);
-    struct emit_target *target =
-        text == NULL || text[0] == '\0' ? emit_defaults(s->emit) : emit_service(s->emit, text, source_where(s, &name));
-    source_rest(s, target, node, "cluster", cluster_fields);
-    cluster_rules(s, target, node);
-    if (target != emit_defaults(s->emit) && source_is(s, &assignment, YAML_MAPPING)) {
-        assignment_read(s, target, &assignment);
-    }
-}
-
 /* ---- files ---- */
 
-static void anything_read(struct envoy *in, const struct yaml_node *node, unsigned depth);
+static bool has_any(const struct yaml_node *node, const char *const *names)
+{
+    while (*names != NULL && source_get(node, *names) == NULL) {
+        names++;
+    }
+    return *names != NULL;
+}
 
 static void each_read(struct envoy *in, const struct from *list, unsigned depth)
 {
     for (uint32_t i = 0; source_is(in->s, list, YAML_SEQUENCE) && i < list->node->count; i++) {
-        anything_read(in, list->node->item[i], depth);
+        envoy_anything_read(in, list->node->item[i], depth);
     }
 }
 
@@ -572,7 +381,7 @@ static void filters_read(struct envoy *in, const struct yaml_node *chain, unsign
         if (source_get(typed, "route_config") == NULL) {
             source_no_equal(in->s, NULL, &from, "only an HTTP connection manager with its own route_config is read");
         } else {
-            anything_read(in, typed, depth);
+            envoy_anything_read(in, typed, depth);
         }
     }
 }
@@ -588,24 +397,14 @@ static void listener_read(struct envoy *in, const struct yaml_node *node, unsign
     }
 }
 
-/* A piece of a route or a cluster, without what is around it: it holds for every service. */
-static void fragment(struct source *s, const struct yaml_node *node)
+void envoy_piece_read(struct source *s, struct emit_target *target, const struct yaml_node *node)
 {
-    struct emit_target *defaults = emit_defaults(s->emit);
     const struct from retry = {source_get(node, "retry_policy"), "retry_policy", NULL};
     const struct from hedge = {source_get(node, "hedge_policy"), "hedge_policy", NULL};
     const struct from timeout = {source_get(node, "timeout"), "timeout", NULL};
-    mesh_deadline(s, defaults, &timeout);
-    policies_read(s, defaults, &retry, &hedge, &timeout);
-    cluster_rules(s, defaults, node);
-}
-
-static bool has_any(const struct yaml_node *node, const char *const *names)
-{
-    while (*names != NULL && source_get(node, *names) == NULL) {
-        names++;
-    }
-    return *names != NULL;
+    mesh_deadline(s, target, &timeout);
+    policies_read(s, target, &retry, &hedge, &timeout);
+    envoy_cluster_rules(s, target, node);
 }
 
 /* What a file, or a part of one, may have; each is read by what it is called. */
@@ -617,6 +416,12 @@ static const struct field any_fields[] = {{"@type", NULL},
                                           {"listeners", NULL},
                                           {"clusters", NULL},
                                           {"virtual_hosts", NULL},
+                                          {"routes", NULL},
+                                          {"domains", NULL},
+                                          {"type_url", NULL},
+                                          {"nonce", NULL},
+                                          {"validate_clusters", NULL},
+                                          {"max_direct_response_body_size_bytes", NULL},
                                           {"route_config", NULL},
                                           {"filter_chains", NULL},
                                           {"default_filter_chain", NULL},
@@ -633,7 +438,7 @@ static const struct field any_fields[] = {{"@type", NULL},
                                           {"admin", NOTE "admin says where Becalm's own metrics are"},
                                           {NULL, NULL}};
 
-static void anything_read(struct envoy *in, const struct yaml_node *node, unsigned depth)
+void envoy_anything_read(struct envoy *in, const struct yaml_node *node, unsigned depth)
 {
     static const char *const containers[] = {
         "static_resources",     "resources", "listeners", "clusters", "virtual_hosts", "route_config", "filter_chains",
@@ -644,21 +449,35 @@ static void anything_read(struct envoy *in, const struct yaml_node *node, unsign
     if (depth == 0 || !source_is(s, &(struct from){node, "the document", NULL}, YAML_MAPPING)) {
         return;
     }
+    if (envoy_dump_is(node)) {
+        envoy_dump_read(in, node, depth - 1);
+        return;
+    }
+    if (source_get(node, "cluster_name") != NULL && source_get(node, "endpoints") != NULL) {
+        envoy_assignment_keep(in, node);
+        return;
+    }
+    if (source_get(node, "resource") != NULL && source_get(node, "routes") == NULL) {
+        envoy_anything_read(in, source_get(node, "resource"), depth - 1); /* of a delta: its name and version */
+        return;
+    }
     if (source_get(node, "routes") != NULL) {
         virtual_host_read(in, node);
-        return;
+        if (!has_any(node, containers)) {
+            return;
+        }
     }
     if (source_get(node, "route") != NULL) {
         route_read(in, node, &(struct virtual_host){0});
         return;
     }
     if (!has_any(node, containers) && source_get(node, "name") != NULL) {
-        cluster_read(s, node);
+        envoy_cluster_read(in, node);
         return;
     }
     source_rest(s, NULL, node, "", any_fields);
     if (!has_any(node, containers)) {
-        fragment(s, node);
+        envoy_piece_read(s, emit_defaults(s->emit), node); /* it holds for every service */
         return;
     }
     for (unsigned i = 0; lists[i] != NULL; i++) {
@@ -666,7 +485,7 @@ static void anything_read(struct envoy *in, const struct yaml_node *node, unsign
     }
     for (unsigned i = 0; maps[i] != NULL; i++) {
         if (source_get(node, maps[i]) != NULL) {
-            anything_read(in, source_get(node, maps[i]), depth - 1);
+            envoy_anything_read(in, source_get(node, maps[i]), depth - 1);
         }
     }
     listener_read(in, node, depth - 1);
@@ -676,7 +495,7 @@ static void anything_read(struct envoy *in, const struct yaml_node *node, unsign
     }
     const struct from clusters = {source_get(node, "clusters"), "clusters", NULL};
     for (uint32_t i = 0; source_is(s, &clusters, YAML_SEQUENCE) && i < clusters.node->count; i++) {
-        cluster_read(s, clusters.node->item[i]);
+        envoy_cluster_read(in, clusters.node->item[i]);
     }
 }
 
@@ -686,11 +505,26 @@ static const struct unwritten unwritten[] = {{"maxRetries", "0", "without a retr
                                              {"hedge.enabled", "false", "Envoy's default"},
                                              {NULL, NULL, NULL}};
 
+/* A message of Envoy's by its type, or by a key that nobody else has. */
 static bool envoy_recognises(const struct object *object)
 {
-    static const char *const keys[] = {"static_resources", "virtual_hosts",    "retry_policy",
-                                       "route_config",     "circuit_breakers", NULL};
-    return object->node->kind == YAML_MAPPING && object->kind[0] == '\0' && has_any(object->node, keys);
+    static const char *const keys[] = {
+        "static_resources", "virtual_hosts",      "retry_policy",    "route_config",      "circuit_breakers",
+        "filter_chains",    "eds_cluster_config", "load_assignment", "outlier_detection", NULL};
+    const struct yaml_node *node = object->node;
+    const struct yaml_node *resources = source_get(node, "resources");
+    const struct yaml_node *first =
+        resources != NULL && resources->kind == YAML_SEQUENCE && resources->count > 0 ? resources->item[0] : NULL;
+    const struct yaml_node *type = source_get(first != NULL ? first : node, "@type");
+    type = type != NULL ? type : source_get(source_get(first, "resource"), "@type");
+    if (envoy_filter_is(object)) {
+        return true;
+    }
+    return node->kind == YAML_MAPPING && object->kind[0] == '\0' &&
+           (has_any(node, keys) || envoy_dump_is(node) ||
+            (source_get(node, "cluster_name") != NULL && source_get(node, "endpoints") != NULL) ||
+            (source_get(node, "routes") != NULL && source_get(node, "clusters") != NULL) ||
+            (type != NULL && type->kind == YAML_SCALAR && strstr(type->text, "/envoy.") != NULL));
 }
 
 static void envoy_read(struct source *s, const struct objects *objects)
@@ -699,8 +533,13 @@ static void envoy_read(struct source *s, const struct objects *objects)
     mesh_preface(s);
     for (uint32_t i = 0; i < objects->count; i++) {
         s->file = objects->at[i].file;
-        anything_read(&in, objects->at[i].node, DEPTH_MAX);
+        if (envoy_filter_is(&objects->at[i])) {
+            envoy_filter_read(s, &objects->at[i]);
+        } else {
+            envoy_anything_read(&in, objects->at[i].node, DEPTH_MAX);
+        }
     }
+    envoy_assignments_put(&in);
 }
 
 const struct dialect dialect_envoy = {.word = "envoy",

@@ -5,6 +5,7 @@
 #include "dialect.h"
 #include "envoy_gateway.h"
 #include "linkerd.h"
+#include "mesh.h"
 #include "route.h"
 
 #include <string.h>
@@ -46,6 +47,7 @@ static void codes_put(struct source *s, struct emit_target *target, const struct
     }
     from.remark = "and no answer at all, as GEP-1731 wants";
     source_put_list(s, target, "retryOn", &list, &from);
+    mesh_application_tell(s, target, &list, &from);
 }
 
 static void retry_read(struct source *s, struct emit_target *target, const struct from *retry)

@@ -29,7 +29,13 @@ struct import {
     struct document *document;
     uint32_t count;
     uint32_t space;
+    struct import_counts counts;
 };
+
+const struct import_counts *import_counts(const struct import *import)
+{
+    return &import->counts;
+}
 
 const char *import_word(size_t index)
 {
@@ -72,12 +78,12 @@ void import_free(struct import *import)
     free(import);
 }
 
-void import_make_room(struct becalm_diags *diags)
+void import_make_room(struct becalm_diags *diags, enum becalm_severity severity)
 {
     if (diags->count < BECALM_DIAGS_MAX) {
         return;
     }
-    for (enum becalm_severity least = BECALM_NOTE; least > BECALM_ERROR; least--) {
+    for (enum becalm_severity least = BECALM_NOTE; least > severity; least--) {
         for (uint32_t i = diags->count; i-- > 0;) {
             if (diags->diag[i].severity == least) {
                 diags->count--;
@@ -90,7 +96,7 @@ void import_make_room(struct becalm_diags *diags)
 
 static bool no_memory(struct import *import, const char *name)
 {
-    import_make_room(import->diags);
+    import_make_room(import->diags, BECALM_ERROR);
     becalm_diag_add(import->diags, BECALM_ERROR, name, 1, 1, "no-memory", "there is not enough memory to import this");
     return false;
 }
@@ -335,6 +341,15 @@ static void pile_add(struct import *import, struct source *s, struct pile *pile,
     }
 }
 
+static bool is_list_of_objects(const struct yaml_node *node)
+{
+    uint32_t i = 0;
+    while (node->kind == YAML_SEQUENCE && i < node->count && node->item[i]->kind == YAML_MAPPING) {
+        i++;
+    }
+    return node->kind == YAML_SEQUENCE && node->count > 0 && i == node->count;
+}
+
 static void node_pile(struct import *import, struct source *s, struct pile *pile, const struct yaml_node *node,
                       unsigned depth)
 {
@@ -342,6 +357,12 @@ static void node_pile(struct import *import, struct source *s, struct pile *pile
     const struct from items = {source_get(node, "items"), "items", NULL};
     size_t length = strlen(kind);
     bool list = length >= 4 && strcmp(kind + length - 4, "List") == 0 && items.node != NULL;
+    if (is_list_of_objects(node) && depth > 0) { /* as istioctl proxy-config prints it */
+        for (uint32_t i = 0; i < node->count; i++) {
+            node_pile(import, s, pile, node->item[i], depth - 1);
+        }
+        return;
+    }
     if (!list || depth == 0 || !source_is(s, &items, YAML_SEQUENCE)) {
         pile_add(import, s, pile, node, NULL);
         return;
@@ -376,6 +397,59 @@ static void nobodys_tell(struct source *s, const struct pile *pile)
     }
 }
 
+/* ---- annotations ---- */
+
+/* Does a dialect read the annotations of this domain at this object? */
+static bool annotation_is_read(const struct object *object, const char *key)
+{
+    bool route = strcmp(object->kind, "HTTPRoute") == 0 || strcmp(object->kind, "GRPCRoute") == 0;
+    if (strncmp(key, "retry.linkerd.io/", 17) == 0 || strncmp(key, "timeout.linkerd.io/", 19) == 0) {
+        return route || strcmp(object->kind, "Service") == 0;
+    }
+    return strncmp(key, "nginx.ingress.kubernetes.io/", 28) == 0 && strcmp(object->kind, "Ingress") == 0;
+}
+
+/* Annotations of gateways say how calls are made, each in words of its own. What nobody reads is named: a warning, if
+ * its name is about retries or timeouts. */
+static void annotations_tell(struct source *s, const struct object *object)
+{
+    static const char *const domains[] = {"gateway.envoyproxy.io/",
+                                          "konghq.com/",
+                                          "projectcontour.io/",
+                                          "traefik.ingress.kubernetes.io/",
+                                          "haproxy.org/",
+                                          "haproxy-ingress.github.io/",
+                                          "nginx.org/",
+                                          "alb.ingress.kubernetes.io/",
+                                          "balancer.linkerd.io/",
+                                          "getambassador.io/"};
+    static const char *const words[] = {"retr", "timeout", "circuit", "next-upstream", "max-fails", "fail-timeout"};
+    const struct yaml_node *all = source_get(source_get(object->node, "metadata"), "annotations");
+    for (uint32_t i = 0; all != NULL && all->kind == YAML_MAPPING && i < all->count; i++) {
+        const char *key = all->key[i]->text;
+        const char *slash = strchr(key, '/');
+        bool calls = false;
+        bool known = false;
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+            calls = calls || strstr(slash == NULL ? key : slash, words[k]) != NULL;
+        }
+        for (size_t k = 0; k < sizeof domains / sizeof *domains; k++) {
+            known = known || strncmp(key, domains[k], strlen(domains[k])) == 0;
+        }
+        calls = calls || strncmp(key, "retry.linkerd.io/", 17) == 0;
+        if ((!calls && !known) || annotation_is_read(object, key)) {
+            continue;
+        }
+        const struct from from = {all->key[i], emit_text(s->emit, "annotation %s", key), NULL};
+        s->file = object->file;
+        if (calls) {
+            source_no_equal(s, NULL, &from, "it is not read here");
+        } else {
+            source_aside(s, NULL, &from, "it is not read here");
+        }
+    }
+}
+
 /* Gives each dialect the objects that are its own. */
 static void pile_read(struct source *s, const struct pile *pile)
 {
@@ -400,7 +474,7 @@ static void pile_read(struct source *s, const struct pile *pile)
 static void nothing_found(struct import *import)
 {
     const char *product = import->dialect == NULL ? NULL : import->dialect->product;
-    import_make_room(import->diags);
+    import_make_room(import->diags, BECALM_ERROR);
     becalm_diag_add(import->diags, BECALM_ERROR, import->document[0].tree->name, 1, 1, "nothing",
                     "there is nothing about retries%s%s in it; give a whole object, or the block that holds them%s",
                     product == NULL ? "" : " of ", product == NULL ? "" : product,
@@ -428,7 +502,20 @@ char *import_finish(struct import *import)
     }
     pile_read(&source, &pile);
     nobodys_tell(&source, &pile);
-    routes_write(&source);
+    for (uint32_t i = 0; i < pile.count; i++) {
+        if (pile.object[i].kind[0] != '\0') {
+            annotations_tell(&source, &pile.object[i]);
+        }
+    }
+    bool written = routes_write(&source, &import->counts.routes);
+    import->counts.left_out = source.left_out;
+    import->counts.changed = source.changed;
+    for (const struct emit_target *each = emit_next(emit, NULL); each != NULL; each = emit_next(emit, each)) {
+        import->counts.services++;
+    }
+    if (!written) {
+        goto out;
+    }
     if (emit_is_empty(emit)) {
         if (import->diags->errors == 0 && import->count > 0) {
             nothing_found(import);

@@ -28,7 +28,17 @@ bool import_add(struct import *, const char *name, const char *text, size_t leng
  * comment in the text. Called once. */
 char *import_finish(struct import *);
 
-/* Takes a warning out of a full list: an error must be seen even if a hundred warnings came before it. */
-void import_make_room(struct becalm_diags *);
+/* What import_finish() made. */
+struct import_counts {
+    uint32_t services;
+    uint32_t routes;
+    uint32_t left_out; /* findings about something that is left out */
+    uint32_t changed;  /* values that are not what they were */
+};
+const struct import_counts *import_counts(const struct import *);
+
+/* Takes a lesser finding out of a full list: an error must be seen even if a hundred warnings came before it, and a
+ * warning after a hundred notes. */
+void import_make_room(struct becalm_diags *, enum becalm_severity);
 
 #endif

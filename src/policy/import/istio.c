@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BUCKETS          1024u
+#define BUCKETS          32768u
 #define SHARES_MAX       64u
 #define RETRY_ON_DEFAULT "connect-failure, refused-stream, unavailable, cancelled"
 
@@ -572,7 +572,7 @@ static void rest_add(struct istio *in)
 {
     for (size_t i = 0; i < BUCKETS; i++) {
         for (const struct known *k = in->known[i]; k != NULL; k = k->next) {
-            if (k->service != NULL && !route_leads_to(in->s, k->service)) {
+            if (k->service != NULL && !route_leads_to(k->service)) {
                 struct route *route = route_add(in->s, k->service, NULL, &k->from);
                 in->s->file = k->file;
                 route_add_host(in->s, route, emit_name(k->service), &k->from);

@@ -5,6 +5,7 @@
 #include "linkerd.h"
 
 #include "dialect.h"
+#include "mesh.h"
 #include "route.h"
 
 #include <string.h>
@@ -94,6 +95,7 @@ void linkerd_annotations(struct source *s, struct emit_target *rules, const stru
         source_list_add(&on, "timeout"); /* as of 2.16 what times out is retried */
         source_put_integer(s, rules, "maxRetries", retries, &count);
         source_put_list(s, rules, "retryOn", &on, http.node != NULL ? &http : &grpc);
+        mesh_application_tell(s, rules, &on, http.node != NULL ? &http : &grpc);
         source_put_word(s, rules, "idempotent", "true",
                         &(struct from){count.node, count.path, "Linkerd retries every method"});
     }

@@ -72,6 +72,17 @@ static void codes_add(struct source *s, struct emit_target *target, const struct
     }
 }
 
+void mesh_application_tell(struct source *s, struct emit_target *target, const struct source_list *list,
+                           const struct from *from)
+{
+    const char *text = emit_get(target, "maxRetries");
+    uint64_t retries = 0;
+    if ((source_list_has(list, "5xx") || source_list_has(list, "500")) && text != NULL &&
+        value_integer(text, &retries) && retries > 1) {
+        source_no_equal(s, target, from, "an error of the application (500) is retried once per call");
+    }
+}
+
 void mesh_retry_on(struct source *s, struct emit_target *target, const struct from *on, const struct from *codes,
                    const struct from *block, const char *otherwise)
 {
@@ -95,6 +106,7 @@ void mesh_retry_on(struct source *s, struct emit_target *target, const struct fr
     }
     codes_add(s, target, codes, &list);
     source_put_list(s, target, "retryOn", &list, &from);
+    mesh_application_tell(s, target, &list, &from);
 }
 
 /* ---- times ---- */

@@ -20,6 +20,10 @@ void mesh_preface(struct source *);
 void mesh_retry_on(struct source *, struct emit_target *, const struct from *on, const struct from *codes,
                    const struct from *block, const char *otherwise);
 
+/* Others repeat an error of the application as often as any other failure, Becalm once per call: tells it, where the
+ * list has 500 and the target more than one retry. */
+void mesh_application_tell(struct source *, struct emit_target *, const struct source_list *, const struct from *);
+
 /* The waits between attempts. Nodes may be NULL. */
 void mesh_backoff(struct source *, struct emit_target *, const struct from *base, const struct from *cap,
                   const struct from *block);

@@ -5,6 +5,7 @@
 #include "../value.h"
 #include "dialect.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_absent(const char *text)
@@ -95,6 +96,7 @@ struct route *route_add(struct source *s, struct emit_target *service, const cha
                                 .name = name,
                                 .from = *from,
                                 .hosts = {.emit = s->emit}};
+        emit_set_called(service);
         *(s->last_route == NULL ? &s->first_route : &s->last_route->next) = route;
         s->last_route = route;
     }
@@ -125,13 +127,9 @@ void route_add_match(struct source *s, struct route *route, const struct route_m
     }
 }
 
-bool route_leads_to(const struct source *s, const struct emit_target *service)
+bool route_leads_to(const struct emit_target *service)
 {
-    const struct route *route = s->first_route;
-    while (route != NULL && route->service != service) {
-        route = route->next;
-    }
-    return route != NULL;
+    return emit_is_called(service);
 }
 
 struct emit_target *route_rules(struct route *route)
@@ -165,8 +163,10 @@ struct emit_target *shares_pick(struct source *s, const struct share *share, siz
 
 /* ---- writing them ---- */
 
-#define UNWRITTEN     "not written: "
-#define ROWS_COMPARED 20000u /* more routes make a policy that is too large anyway */
+#define UNWRITTEN    "not written: "
+#define ROWS_MAX     20000u     /* more make a policy that is too large */
+#define PAIRS_MAX    50000000ul /* of routes that are compared with each other: about a second */
+#define GROUP_TIDIED 400u       /* of the matches of one service; more are written as they are */
 
 /* One match of one route for one host: what the policy is made of. */
 struct row {
@@ -343,10 +343,37 @@ static bool first_wins(const struct row *a, const struct row *b)
     BECALM_UNREACHABLE();
 }
 
-/* Where the first route is taken that fits. */
-static void rows_settle(struct source *s, struct rows *rows)
+/* A row among those of its host: these stand side by side, in the order of the file. */
+struct place_of_row {
+    const char *host; /* "" is any */
+    size_t index;
+};
+
+static int place_compare(const void *a, const void *b)
 {
-    size_t count = rows->count > ROWS_COMPARED ? 0 : rows->count;
+    const struct place_of_row *x = a;
+    const struct place_of_row *y = b;
+    int order = strcmp(x->host, y->host);
+    return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool pairs_are_too_many(struct source *s, const struct rows *rows, uint64_t pairs)
+{
+    if (rows->count <= ROWS_MAX && pairs <= PAIRS_MAX) {
+        return false;
+    }
+    s->file = rows->at[0].route->file;
+    source_error(s, rows->at[0].from.node, "too-many",
+                 "%zu matches of routes are more than a policy has room for; import the files in parts", rows->count);
+    return true;
+}
+
+/* Where the first route of all is taken that fits: each is compared with all before it. */
+static bool all_settle(struct source *s, struct rows *rows, size_t count)
+{
+    if (pairs_are_too_many(s, rows, (uint64_t)count * count / 2)) {
+        return false;
+    }
     for (size_t later = 0; later < count; later++) {
         for (size_t first = 0; first < later && !rows->at[later].dead; first++) {
             if (first_wins(&rows->at[first], &rows->at[later])) {
@@ -354,6 +381,49 @@ static void rows_settle(struct source *s, struct rows *rows)
             }
         }
     }
+    return true;
+}
+
+/* Where the first route of a host is taken. */
+static bool hosts_settle(struct source *s, struct rows *rows, size_t count)
+{
+    struct place_of_row *place = emit_take(s->emit, (count + 1) * sizeof *place);
+    uint64_t pairs = 0;
+    size_t start = 0;
+    for (size_t i = 0; place != NULL && i < count; i++) {
+        place[i] = (struct place_of_row){rows->at[i].match.host == NULL ? "" : rows->at[i].match.host, i};
+    }
+    if (place == NULL) {
+        return false;
+    }
+    qsort(place, count, sizeof *place, place_compare);
+    for (size_t i = 0; i < count; i++) {
+        start = i > 0 && strcmp(place[i].host, place[i - 1].host) == 0 ? start : i;
+        pairs += i - start;
+    }
+    if (pairs_are_too_many(s, rows, pairs)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        start = i > 0 && strcmp(place[i].host, place[i - 1].host) == 0 ? start : i;
+        for (size_t k = start; k < i && !rows->at[place[i].index].dead; k++) {
+            if (first_wins(&rows->at[place[k].index], &rows->at[place[i].index])) {
+                later_settle(s, rows, place[k].index, place[i].index);
+            }
+        }
+    }
+    return true;
+}
+
+/* Where the first route is taken that fits. False: there are too many, which was told. */
+static bool rows_settle(struct source *s, struct rows *rows)
+{
+    size_t count = rows->count;
+    bool of_all = false;
+    for (size_t i = 0; i < count; i++) {
+        of_all = of_all || rows->at[i].route->dialect->order == ORDER_FIRST_OF_ALL;
+    }
+    return of_all ? all_settle(s, rows, count) : count == 0 || hosts_settle(s, rows, count);
 }
 
 /* ---- services and endpoints ---- */
@@ -365,18 +435,42 @@ struct group {
     size_t count;
 };
 
-static struct group group_make(struct source *s, const struct rows *rows, struct emit_target *service)
+static int row_compare(const void *a, const void *b)
 {
-    struct group group = {service, NULL, 0};
-    for (size_t i = 0; i < rows->count; i++) {
-        group.count += rows->at[i].route->service == service && !rows->at[i].dead;
-    }
-    group.row = emit_take(s->emit, (group.count + 1) * sizeof *group.row);
-    group.count = 0;
-    for (size_t i = 0; group.row != NULL && i < rows->count; i++) {
-        if (rows->at[i].route->service == service && !rows->at[i].dead) {
-            group.row[group.count++] = &rows->at[i];
+    const struct row *x = *(struct row *const *)a;
+    const struct row *y = *(struct row *const *)b;
+    uintptr_t one = (uintptr_t)x->route->service;
+    uintptr_t other = (uintptr_t)y->route->service;
+    return one != other ? (one < other ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+/* All rows that are asked, service by service. */
+static struct group rows_sort(struct source *s, const struct rows *rows)
+{
+    struct group all = {NULL, emit_take(s->emit, (rows->count + 1) * sizeof *all.row), 0};
+    for (size_t i = 0; all.row != NULL && i < rows->count; i++) {
+        if (!rows->at[i].dead) {
+            all.row[all.count++] = &rows->at[i];
         }
+    }
+    if (all.count > 0) {
+        qsort(all.row, all.count, sizeof *all.row, row_compare);
+    }
+    return all;
+}
+
+static struct group group_find(const struct group *all, struct emit_target *service)
+{
+    size_t low = 0;
+    size_t high = all->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        *((uintptr_t)all->row[middle]->route->service < (uintptr_t)service ? &low : &high) =
+            (uintptr_t)all->row[middle]->route->service < (uintptr_t)service ? middle + 1 : middle;
+    }
+    struct group group = {service, all->row + low, 0};
+    while (low + group.count < all->count && group.row[group.count]->route->service == service) {
+        group.count++;
     }
     return group;
 }
@@ -402,7 +496,7 @@ static struct route *group_own(const struct group *g)
     if (same && g->count > 0) {
         return g->row[0]->route;
     }
-    for (size_t i = 0; i < g->count; i++) {
+    for (size_t i = 0; i < g->count && g->count <= GROUP_TIDIED; i++) {
         size_t k = 0;
         while (k < g->count && route_covers(g, g->row[i]->route, g->row[k])) {
             k++;
@@ -418,7 +512,7 @@ static struct route *group_own(const struct group *g)
 static bool is_spare(const struct rows *rows, const struct group *g, size_t index)
 {
     const struct row *row = g->row[index];
-    for (size_t i = 0; i < g->count; i++) {
+    for (size_t i = 0; i < g->count && g->count <= GROUP_TIDIED; i++) {
         const struct row *wide = g->row[i];
         bool again = match_covers(&row->match, &wide->match) && i > index; /* of equals the first stays */
         if (i == index || again || !match_covers(&wide->match, &row->match)) {
@@ -502,24 +596,37 @@ static void service_matches(struct source *s, const struct rows *rows, const str
     }
 }
 
-/* Does a row with other rules than the service's come in the way of this one? */
-static bool needs_endpoint(const struct group *g, const struct row *row, const struct route *own)
+/* Does a row with other rules than the service's come in the way of this one? `others` are all of these. */
+static bool needs_endpoint(const struct group *others, const struct row *row, const struct route *own)
 {
     if (own == NULL || !emit_same(own->rules, row->route->rules)) {
         return true;
     }
-    for (size_t i = 0; i < g->count && row->route != own; i++) {
-        if (!emit_same(own->rules, g->row[i]->route->rules) && match_meets(&g->row[i]->match, &row->match)) {
+    for (size_t i = 0; i < others->count && row->route != own; i++) {
+        if (match_meets(&others->row[i]->match, &row->match)) {
             return true;
         }
     }
     return false;
 }
 
+/* The rows of a group that have other rules than the service. */
+static struct group others_of(struct source *s, const struct group *g, const struct route *own)
+{
+    struct group others = {g->service, emit_take(s->emit, (g->count + 1) * sizeof *others.row), 0};
+    for (size_t i = 0; others.row != NULL && own != NULL && i < g->count; i++) {
+        if (!emit_same(own->rules, g->row[i]->route->rules)) {
+            others.row[others.count++] = g->row[i];
+        }
+    }
+    return others;
+}
+
 static void group_write(struct source *s, const struct rows *rows, const struct group *g)
 {
     struct route *own = group_own(g);
     struct row **of_route = emit_take(s->emit, (g->count + 1) * sizeof *of_route);
+    const struct group others = others_of(s, g, own);
     service_matches(s, rows, g);
     if (own != NULL) {
         emit_copy(g->service, own->rules, route_clash, &(struct clash){s, g->service, own});
@@ -527,7 +634,7 @@ static void group_write(struct source *s, const struct rows *rows, const struct 
     for (size_t i = 0; of_route != NULL && i < g->count; i++) {
         struct route *route = g->row[i]->route;
         size_t count = 0;
-        if (route->written || !needs_endpoint(g, g->row[i], own)) {
+        if (route->written || !needs_endpoint(&others, g->row[i], own)) {
             continue;
         }
         for (size_t k = i; k < g->count; k++) {
@@ -591,18 +698,26 @@ static void unwritten_hoist(struct source *s)
     }
 }
 
-void routes_write(struct source *s)
+bool routes_write(struct source *s, uint32_t *count)
 {
     struct rows rows = rows_make(s);
-    rows_settle(s, &rows);
-    for (struct emit_target *service = emit_next(s->emit, NULL); service != NULL;
+    *count = 0;
+    if (!rows_settle(s, &rows)) {
+        return false;
+    }
+    const struct group all = rows_sort(s, &rows);
+    for (struct emit_target *service = all.count == 0 ? NULL : emit_next(s->emit, NULL); service != NULL;
          service = emit_next(s->emit, service)) {
-        const struct group group = group_make(s, &rows, service);
-        if (group.row != NULL && group.count > 0) {
+        const struct group group = group_find(&all, service);
+        if (group.count > 0) {
             group_write(s, &rows, &group);
         }
     }
     if (rows.count > 0) {
         unwritten_hoist(s);
     }
+    for (const struct route *route = s->first_route; route != NULL; route = route->next) {
+        *count += route->service != emit_defaults(s->emit);
+    }
+    return true;
 }

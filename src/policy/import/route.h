@@ -59,9 +59,9 @@ void route_add_match(struct source *, struct route *, const struct route_match *
 struct emit_target *route_rules(struct route *);
 
 /* Is there a route to the service? */
-bool route_leads_to(const struct source *, const struct emit_target *service);
+bool route_leads_to(const struct emit_target *service);
 
-/* All routes into the policy, once everything is read. */
-void routes_write(struct source *);
+/* All routes into the policy, once everything is read. False: there are too many, which was told, and no policy. */
+bool routes_write(struct source *, uint32_t *count);
 
 #endif

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""becalm import envoy, beyond bootstrap files: what Envoy and istioctl print of themselves, xDS, EnvoyFilter, TLS; and what
+all dialects print at the end."""
+
+import json
+import resource
+
+import pytest
+import yaml
+from policy_reader import Policy
+
+TYPE = "type.googleapis.com/envoy."
+ROUTES = {
+    "name": "80",
+    "virtual_hosts": [
+        {
+            "name": "cart.shop.svc.cluster.local:80",
+            "domains": ["cart", "cart:80", "cart.shop.svc.cluster.local"],
+            "routes": [
+                {
+                    "match": {"prefix": "/"},
+                    "route": {"cluster": "outbound|80||cart.shop.svc.cluster.local", "timeout": "7s", "retry_policy": {"retry_on": "gateway-error", "num_retries": 4}},
+                }
+            ],
+        },
+        {"name": "allow_any", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "PassthroughCluster"}}]},
+    ],
+}
+CLUSTER = {
+    "@type": TYPE + "config.cluster.v3.Cluster",
+    "name": "outbound|80||cart.shop.svc.cluster.local",
+    "type": "EDS",
+    "eds_cluster_config": {"service_name": "outbound|80||cart.shop.svc.cluster.local"},
+    "connect_timeout": "3s",
+    "circuit_breakers": {"thresholds": [{"max_requests": 50}]},
+}
+ENDPOINTS = {
+    "@type": TYPE + "config.endpoint.v3.ClusterLoadAssignment",
+    "cluster_name": "outbound|80||cart.shop.svc.cluster.local",
+    "endpoints": [{"lb_endpoints": [{"endpoint": {"address": {"socket_address": {"address": ip, "port_value": 8080}}}} for ip in ("10.1.0.1", "10.1.0.2")]}],
+}
+DUMP = {
+    "configs": [
+        {"@type": TYPE + "admin.v3.BootstrapConfigDump", "bootstrap": {"static_resources": {"clusters": [{"name": "never-read"}]}}},
+        {
+            "@type": TYPE + "admin.v3.ClustersConfigDump",
+            "static_clusters": [{"cluster": {"name": "BlackHoleCluster", "type": "STATIC"}}],
+            "dynamic_active_clusters": [{"cluster": CLUSTER}, {"cluster": {"name": "inbound|8080||", "connect_timeout": "1s"}}],
+        },
+        {"@type": TYPE + "admin.v3.ListenersConfigDump", "dynamic_listeners": [{"active_state": {"listener": {"name": "x", "filter_chains": []}}}]},
+        {"@type": TYPE + "admin.v3.RoutesConfigDump", "dynamic_route_configs": [{"version_info": "1", "route_config": ROUTES}]},
+    ]
+}
+
+
+def imported(becalm, value, *options, code=0):
+    text = value if isinstance(value, str) else json.dumps(value)
+    done = becalm("import", *options, "-", stdin=text)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.mark.parametrize(
+    "source, hosts",
+    [
+        (DUMP, ["cart.shop.svc.cluster.local:80"]),
+        ({"configs": [*DUMP["configs"], {"@type": TYPE + "admin.v3.EndpointsConfigDump", "dynamic_endpoint_configs": [{"endpoint_config": ENDPOINTS}]}]}, ["10.1.0.1:8080", "10.1.0.2:8080"]),
+        ([ROUTES, CLUSTER], ["cart.shop.svc.cluster.local:80"]),
+        ({"version_info": "3", "resources": [{"@type": TYPE + "config.route.v3.RouteConfiguration", **ROUTES}, CLUSTER, ENDPOINTS]}, ["10.1.0.1:8080", "10.1.0.2:8080"]),
+        ({"resources": [{"name": "a", "version": "1", "resource": each} for each in (CLUSTER, ENDPOINTS, {"@type": TYPE + "config.route.v3.RouteConfiguration", **ROUTES})]}, ["10.1.0.1:8080", "10.1.0.2:8080"]),
+        ({"routes": ROUTES["virtual_hosts"][0]["routes"], "clusters": [{**CLUSTER, "load_assignment": ENDPOINTS}]}, ["10.1.0.1:8080", "10.1.0.2:8080"]),
+    ],
+    ids=["config_dump", "config_dump with endpoints", "istioctl", "xDS", "delta xDS", "routes beside clusters"],
+)
+def test_import_envoy__what_it_says_of_itself_is_read(becalm, source, hosts):
+    done = imported(becalm, source, "--strict")
+    policy = Policy(becalm, done.stdout)
+    call = policy.call("cart", "/x")
+    assert (call["hosts"], call["attempts"], call["deadline"], call["connect_timeout"]) == (hosts, 5, 7, 3)
+    assert call["values"]["limit.max"] == "50" and call["retry_on"] == {"gateway-error", "reset", "connect-failure", "refused-stream", "timeout"}
+    assert "never-read" not in done.stdout and "inbound" not in done.stdout and "PassthroughCluster:" not in done.stdout
+
+
+def test_import_envoy__a_list_of_whatever_else_is_no_list_of_objects(becalm):
+    assert "the document is not a mapping of keys" in imported(becalm, "[1, 2]", "envoy", code=1).stderr
+
+
+PATCH = """
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {{name: a}}
+spec:
+  configPatches:
+  - applyTo: {to}
+    match: {match}
+    patch: {{operation: MERGE, value: {value}}}
+"""
+
+
+def test_import_envoy__a_filter_of_istio_patches_a_cluster(becalm):
+    text = PATCH.format(to="CLUSTER", match="{cluster: {service: cart.shop}}", value="{connect_timeout: 2s, circuit_breakers: {thresholds: [{max_retries: 7}]}}")
+    values = Policy(becalm, imported(becalm, text, "--strict").stdout).call("cart.shop", "/")["values"]
+    assert (values["connectTimeout"], values["budget.kind"], values["budget.minConcurrency"]) == ("2s", "concurrency", "7")
+
+
+def test_import_envoy__a_filter_of_istio_patches_routes_with_a_warning(becalm):
+    text = PATCH.format(to="HTTP_ROUTE", match="{routeConfiguration: {vhost: {name: 'cart:80'}}}", value="{route: {timeout: 9s, retry_policy: {retry_on: reset, num_retries: 1}}}")
+    done = imported(becalm, text)
+    call = Policy(becalm, done.stdout).call("cart", "/")
+    assert (call["attempts"], call["deadline"]) == (2, 9) and "here it holds for the whole service" in done.stderr
+    imported(becalm, text, "--strict", code=1)
+
+
+def test_import_envoy__another_patch_is_named(becalm):
+    text = PATCH.format(to="HTTP_FILTER", match="{}", value="{name: x}") + "---\n" + yaml.safe_dump(CLUSTER)
+    assert "a patch of HTTP_FILTER is not about retries, or not read" in imported(becalm, text, "--strict").stderr
+
+
+@pytest.mark.parametrize(
+    "socket, lines",
+    [
+        ("{sni: a.example, common_tls_context: {}}", ["verify: none", "serverName: a.example"]),
+        ("{common_tls_context: {validation_context: {trusted_ca: {filename: ca.pem}}}}", ["ca: ca.pem"]),
+        ("{common_tls_context: {tls_certificates: [{certificate_chain: {filename: c.pem}, private_key: {filename: k.pem}}]}}", ["cert: c.pem", "key: k.pem"]),
+    ],
+)
+def test_import_envoy__the_tls_of_a_cluster_is_kept(becalm, socket, lines):
+    text = f"static_resources: {{clusters: [{{name: a, transport_socket: {{name: envoy.transport_sockets.tls, typed_config: {socket}}}}}]}}"
+    tls = yaml.safe_load(imported(becalm, text, "--strict").stdout)["services"]["a"]["tls"]
+    assert {f"{key}: {value}" for key, value in tls.items()} >= set(lines)
+
+
+def test_import_envoy__tls_that_is_in_no_file_is_a_warning(becalm):
+    text = "static_resources: {clusters: [{name: a, transport_socket: {name: tls, typed_config: {common_tls_context: {validation_context: {trusted_ca: {inline_string: x}}}}}}]}"
+    assert "it is in no file: write tls.ca" in imported(becalm, text, "--strict", code=1).stderr
+
+
+# ---- 500 ----
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "static_resources: {listeners: [], clusters: [{name: a}]}\nvirtual_hosts: [{domains: [a], routes: [{match: {prefix: /}, route: {cluster: a, retry_policy: {retry_on: 5xx, num_retries: N}}}]}]",
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec: {hosts: [a], http: [{route: [{destination: {host: a}}], retries: {attempts: N, retryOn: '5xx'}}]}",
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: a}\nspec: {hostnames: [a.example], rules: [{backendRefs: [{name: a, port: 80}], retry: {attempts: N, codes: [500]}}]}",
+        "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\nmetadata: {name: b}\nspec: {targetRefs: [{kind: HTTPRoute, name: a}], retry: {numRetries: N, retryOn: {httpStatusCodes: [500], triggers: [retriable-status-codes]}}}\n---\n"
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: a}\nspec: {hostnames: [a.example], rules: [{backendRefs: [{name: a, port: 80}]}]}",
+    ],
+    ids=["envoy", "istio", "gateway-api", "envoy-gateway"],
+)
+def test_import__that_a_500_is_retried_once_is_told_where_more_retries_are_written(becalm, text):
+    assert "(500) is retried once per call" in imported(becalm, text.replace("N", "3"), "--strict", code=1).stderr
+    assert "(500)" not in imported(becalm, text.replace("N", "1"), "--strict").stderr
+
+
+# ---- annotations, the summary ----
+
+ROUTE = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: a, annotations: {{ {0} }}}}
+spec: {{rules: [{{backendRefs: [{{name: a, port: 80}}]}}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    "annotation, level",
+    [
+        ("projectcontour.io/num-retries: '3'", "warning"),
+        ("gateway.envoyproxy.io/retry-on: 5xx", "warning"),
+        ("example.com/request-timeout: 5s", "warning"),
+        ("konghq.com/strip-path: 'true'", "note"),
+        ("nginx.ingress.kubernetes.io/proxy-read-timeout: '5'", "warning"),
+    ],
+)
+def test_import__an_annotation_that_nobody_reads_is_named(becalm, annotation, level):
+    done = imported(becalm, ROUTE.format(annotation), "--strict", code=1 if level == "warning" else 0)
+    assert f"{level}: annotation {annotation.split(':')[0]} has no equal: it is not read here" in done.stderr
+
+
+def test_import__annotations_about_nothing_of_that_are_passed_over(becalm):
+    done = imported(becalm, ROUTE.format("kubectl.kubernetes.io/last-applied-configuration: x, app.example/owner: me, retry.linkerd.io/http: 5xx"), "--strict")
+    assert "annotation" not in done.stderr
+
+
+def test_import__ends_with_three_lines(becalm):
+    lines = imported(becalm, "virtual_hosts: [{domains: [a], routes: [{match: {prefix: /}, route: {cluster: a}}]}]").stderr.splitlines()
+    assert lines[-3:] == [
+        "1 service, 1 route; 0 things left out, 0 values changed",
+        "0 warnings: requests go elsewhere, or are called in another way; 0 notes: nothing of that changes",
+        "what the source does not do is not done; for Becalm's own retries and timeouts take out the lines that say `not written`",
+    ]
+
+
+def test_import__what_repeats_is_one_line_and_there_are_a_dozen_at_most(becalm):
+    clusters = [{"name": f"c{i}", "lb_policy": "MAGLEV", f"odd_{i % 20}": 1, "health_checks": []} for i in range(60)]
+    routes = [{"match": {"safe_regex": {"regex": "x"}, "prefix": "/"}, "route": {"cluster": "c1"}}, {"match": {"prefix": "/"}, "route": {"cluster": "c2"}}]
+    source = {"static_resources": {"clusters": clusters}, "virtual_hosts": [{"domains": ["a"], "routes": routes}]}
+    done = imported(becalm, source)
+    lines = done.stderr.splitlines()
+    assert len(lines) <= 12 + 1 + 3 and "(60 times)" not in lines[0]
+    assert ": warning: match.safe_regex" in lines[0], "warnings come before notes, even if a hundred notes came first"
+    assert any("lb_policy" in line and line.endswith(" times)") for line in lines)
+    assert "more; the comments in the policy name them all" in lines[-4]
+    summary = json.loads(imported(becalm, source, "--json").stdout)["summary"]
+    assert (summary["warnings"], summary["services"], summary["routes"], summary["leftOut"]) == (1, 60, 2, 1) and summary["notes"] > 100
+
+
+# ---- size ----
+
+
+def test_import__a_file_of_16_mib_and_2_million_values_takes_no_time_that_grows_with_its_square(becalm, tmp_path):
+    rule = "- {{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {{name: s{0}}}, spec: {{host: s{0}, trafficPolicy: {{loadBalancer: {{simple: RANDOM}}, connectionPool: {{tcp: {{maxConnections: 1}}}}}}}}}}\n"
+    (tmp_path / "mesh.yaml").write_text("apiVersion: v1\nkind: List\nitems:\n" + "".join(map(rule.format, range(60000))), encoding="utf-8")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = becalm("import", "mesh.yaml", cwd=tmp_path, timeout=120)
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    assert done.returncode == 1 and "60000 matches of routes are more than a policy has room for" in done.stderr
+    assert spent < 25, "it takes 1.5 s; what compares each with each took over half a minute"
+
+
+def test_import__more_routes_than_a_policy_has_room_for_are_an_error(becalm):
+    routes = "".join(f"  - {{match: {{prefix: /p{i}/}}, route: {{cluster: c{i % 50}}}}}\n" for i in range(20001))
+    done = becalm("import", "-", stdin="virtual_hosts:\n- domains: ['*']\n  routes:\n" + routes)
+    assert done.returncode == 1 and done.stdout == "" and "20001 matches of routes are more than a policy has room for" in done.stderr
