@@ -66,15 +66,18 @@ static void print_text(uint64_t clients, uint64_t slots)
     figure_write((double)slots, 0, window, sizeof(window));
     figure_write(plan_collisions(clients, slots), 1, pairs, sizeof(pairs));
     figure_write(plan_quiet_window(clients), 0, quiet, sizeof(quiet));
-    plan_print_heading("%s clients that failed together choose from a window of slots", count);
+    plan_print_heading(clients == 1 ? "%s client that failed chooses from a window of slots"
+                                    : "%s clients that failed together choose from a window of slots",
+                       count);
     print_table(clients, slots);
     putchar('\n');
-    plan_print_sentence("In %s slots %s collisions are expected: pairs in the same slot, N(N-1)/2W.", window, pairs);
+    plan_print_sentence("In %s slot%s %s collisions are expected: pairs in the same slot, N(N-1)/2W.", window,
+                        slots == 1 ? "" : "s", pairs);
     if (clients > 2) {
         plan_print_sentence("For less than one it takes more than %s slots, N(N-1)/2.", quiet);
     }
     putchar('\n');
-    plan_print_heading("What jitter does to it, when the delay is %s slots long", window);
+    plan_print_heading("What jitter does to it, when the delay is %s slot%s long", window, slots == 1 ? "" : "s");
     printf("%13s  %13s\n", "jitter", "collisions");
     print_jitter("none", jitter.none, "all wait the same time: one slot");
     print_jitter("full", jitter.full, "over the whole delay");

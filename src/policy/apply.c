@@ -115,18 +115,6 @@ static const char *number_example(const struct schema_key *key)
     return "a whole number; write one like 3";
 }
 
-static void not_a_number(const struct setting *s)
-{
-    char should[128];
-    if (s->node->kind == YAML_SCALAR && s->node->written == NULL && strstr(s->node->text, "${") != NULL) {
-        wrong(s, "a value; nothing is substituted here, write what it should be, or use --set");
-        return;
-    }
-    (void)snprintf(should, sizeof should, "%s%s%s", number_example(s->key),
-                   s->key->word == NULL ? "" : ", or the word ", s->key->word == NULL ? "" : s->key->word);
-    wrong(s, should);
-}
-
 static bool number_parse(const struct schema_key *key, const char *text, uint64_t *value)
 {
     uint32_t ppm = 0;
@@ -145,6 +133,32 @@ static bool number_parse(const struct schema_key *key, const char *text, uint64_
         return value_size(text, value);
     }
     return key->type == TYPE_RATE ? value_rate(text, value) : value_integer(text, value);
+}
+
+/* A number with a minus, which in other products often means "without an end". */
+static bool is_below_zero(const struct schema_key *key, const char *text)
+{
+    uint64_t value = 0;
+    return text[0] == '-' && number_parse(key, text + 1, &value);
+}
+
+static void not_a_number(const struct setting *s)
+{
+    char should[128];
+    if (s->node->kind == YAML_SCALAR && s->node->written == NULL && strstr(s->node->text, "${") != NULL) {
+        wrong(s, "a value; nothing is substituted here, write what it should be, or use --set");
+        return;
+    }
+    if (s->node->kind == YAML_SCALAR && is_below_zero(s->key, s->node->text)) {
+        loader_error(s->l, s->node->line, s->node->column, "wrong-type", "%s: %.64s is below 0%s%s%s", s->key->name,
+                     yaml_shown(s->node), s->key->word == NULL ? "" : "; for no limit write ",
+                     s->key->word == NULL ? "" : s->key->word,
+                     strcmp(s->key->name, "maxRetries") == 0 ? "; 0 is no retries, and there is no \"for ever\"" : "");
+        return;
+    }
+    (void)snprintf(should, sizeof should, "%s%s%s", number_example(s->key),
+                   s->key->word == NULL ? "" : ", or the word ", s->key->word == NULL ? "" : s->key->word);
+    wrong(s, should);
 }
 
 static bool is_wide(enum schema_type type)
@@ -388,6 +402,12 @@ static bool retry_on_item(const struct setting *s, const struct yaml_node *item,
         count++;
     }
     const char *text = item->kind == YAML_SCALAR ? yaml_shown(item) : "[...]";
+    uint64_t status = 0;
+    if (item->kind == YAML_SCALAR && value_integer(item->text, &status) && status >= 100 && status <= 999) {
+        loader_error(s->l, item->line, item->column, "wrong-type",
+                     "%s: %.64s is no failure; write a status from 400 to 599", s->key->name, text);
+        return false;
+    }
     const char *near = item->kind == YAML_SCALAR ? value_nearest(item->text, names, count) : NULL;
     loader_error(s->l, item->line, item->column, "wrong-type",
                  "%s: \"%.64s\" is neither a condition, a gRPC code nor a status%s%s%s", s->key->name, text,
@@ -737,6 +757,10 @@ static bool belongs_to(const struct place *place, const char *prefix, const char
     bool rules_here = false;
     for (uint32_t i = 0; i < place->space_count; i++) {
         rules_here = rules_here || place->spaces[i].schema == &schema_rules;
+    }
+    if (prefix[0] == '\0' && (strcmp(key, "services") == 0 || strcmp(key, "defaults") == 0)) {
+        (void)snprintf(text, size, "%s: stands at the top of the file", key);
+        return true;
     }
     if (prefix[0] == '\0' && !rules_here &&
         (schema_find(&schema_rules, key) != NULL || schema_is_map(&schema_rules, key))) {

@@ -337,6 +337,13 @@ static void hosts_check(struct loader *l, const struct becalm_service *service, 
     }
 }
 
+/* `defaults:` one step too far to the right: it would be a service without hosts, and what is meant for it wrong. */
+static bool is_misplaced(const struct yaml_node *key, const struct yaml_node *value)
+{
+    return strcmp(key->text, "defaults") == 0 && value->kind == YAML_MAPPING && yaml_get(value, "hosts") == NULL &&
+           yaml_get(value, "match") == NULL;
+}
+
 static bool service_load(struct loader *l, struct becalm_service *service, const struct yaml_node *key,
                          const struct yaml_node *value)
 {
@@ -353,7 +360,12 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
     static const char *const beside[] = {"endpoints", NULL};
     struct place place = {
         .spaces = spaces, .space_count = 2, .level = BECALM_FROM_SERVICE, .what = "a service", .beside = beside};
-    bool fine = name_is_fine(l, key, "service") && apply_mapping(l, &place, value);
+    bool misplaced = is_misplaced(key, value);
+    if (misplaced) {
+        loader_error(l, key->line, key->column, "unknown-key",
+                     "defaults is no service; it stands at the top of the file, beside services:");
+    }
+    bool fine = !misplaced && name_is_fine(l, key, "service") && apply_mapping(l, &place, value);
     if (fine) {
         l->level = BECALM_FROM_SERVICE;
         rules_check(l, &service->rules, service->name, key->line, key->column);

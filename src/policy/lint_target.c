@@ -151,10 +151,19 @@ void lint_timeouts_exceed_deadline(struct lint *l, const struct lint_target *tar
     becalm_ns waits = graph_waits(policy);
     becalm_ns whole = graph_whole(policy, waits);
     struct lint_finding *finding = NULL;
+    bool alone = policy->timeout_kind == BECALM_TIMEOUT_EXACT && policy->attempt_timeout > policy->deadline;
     if (whole <= policy->deadline ||
         (finding = lint_find(l, target,
-                             "maxRetries attemptTimeout deadline maxDelay initialDelay multiplier growth "
-                             "jitterFactor jitter")) == NULL) {
+                             alone ? "attemptTimeout deadline"
+                                   : "maxRetries attemptTimeout deadline maxDelay initialDelay multiplier growth "
+                                     "jitterFactor jitter")) == NULL) {
+        return;
+    }
+    if (alone) {
+        lint_say(finding, "%s: one attempt alone may take %s, longer than the deadline of %s", l->who,
+                 lint_duration(policy->attempt_timeout).text, lint_duration(policy->deadline).text);
+        lint_remedy(finding, "write an `attemptTimeout` below %s, or a longer `deadline`",
+                    lint_duration(policy->deadline).text);
         return;
     }
     uint32_t attempts = policy->max_retries + 1;

@@ -836,3 +836,36 @@ def test_check__the_path_of_a_diamond_is_the_one_of_its_figure(check):
 def test_check__a_slip_is_told_with_what_would_be_right(check, text, said):
     done = check(text)
     assert done.returncode == 1 and said in done.stdout
+
+
+# ---- sentences for slips ----
+
+
+def slip(becalm, text):
+    done = becalm("check", "-", stdin="version: 1\n" + text)
+    return (done.stdout + done.stderr).splitlines()
+
+
+def test_check__a_status_that_is_no_failure_is_told_as_one(becalm):
+    lines = slip(becalm, "services: {a: {hosts: ['b:80'], retryOn: [200]}}\n")
+    assert lines[0] == "<stdin>:2:43: error: retryOn: 200 is no failure; write a status from 400 to 599 [wrong-type]"
+
+
+def test_check__a_number_below_0_is_told_as_one(becalm):
+    lines = slip(becalm, "services: {a: {hosts: ['b:80'], maxRetries: -1, deadline: -1s}}\n")
+    assert lines[0] == '<stdin>:2:45: error: maxRetries: -1 is below 0; 0 is no retries, and there is no "for ever" [wrong-type]'
+    assert lines[1] == "<stdin>:2:59: error: deadline: -1s is below 0; for no limit write none [wrong-type]"
+
+
+def test_check__defaults_one_step_too_far_to_the_right_are_one_error(becalm):
+    lines = slip(becalm, "services:\n  defaults:\n    maxRetries: 1\n    a: {hosts: ['b:80']}\n    b: {hosts: ['b:80']}\n")
+    assert lines[0] == "<stdin>:3:3: error: defaults is no service; it stands at the top of the file, beside services: [unknown-key]"
+    assert sum(": error:" in line for line in lines) == 1
+    assert "services: stands at the top of the file" in slip(becalm, "defaults:\n  services: {a: {hosts: ['b:80']}}\n")[0]
+    assert not any(": error:" in line for line in slip(becalm, "services: {defaults: {hosts: ['b:80']}}\n"))
+
+
+def test_check__an_attempt_longer_than_the_deadline_is_told_at_its_place(becalm):
+    lines = slip(becalm, "services:\n  a:\n    hosts: ['b:80']\n    maxRetries: 3\n    deadline: 8s\n    attemptTimeout: 20s\n")
+    assert lines[0] == "<stdin>:7:21: warning: a: one attempt alone may take 20s, longer than the deadline of 8s [timeouts-exceed-deadline]"
+    assert lines[1].strip() == "write an `attemptTimeout` below 8s, or a longer `deadline`"

@@ -224,3 +224,74 @@ def test_import__more_routes_than_a_policy_has_room_for_are_an_error(becalm):
     routes = "".join(f"  - {{match: {{prefix: /p{i}/}}, route: {{cluster: c{i % 50}}}}}\n" for i in range(20001))
     done = becalm("import", "-", stdin="virtual_hosts:\n- domains: ['*']\n  routes:\n" + routes)
     assert done.returncode == 1 and done.stdout == "" and "20001 matches of routes are more than a policy has room for" in done.stderr
+
+
+# ---- TLS of the others ----
+
+
+def tls_of(becalm, text, *words, code=0):
+    done = becalm("import", *words, "--strict", "-", stdin=text)
+    assert done.returncode == code, done.stderr
+    (service,) = yaml.safe_load(done.stdout)["services"].values()
+    return service.get("tls"), done.stderr
+
+
+NGINX = "http { upstream u { server a:443; } server { listen 80; location / { proxy_pass https://u; SETTINGS } LOCATION } }"
+
+
+def test_import__nginx_verifies_no_host_unless_it_is_told_to(becalm):
+    assert tls_of(becalm, NGINX.replace("SETTINGS", "").replace("LOCATION", ""), "nginx")[0] == {"verify": "none"}
+    settings = "proxy_ssl_verify on; proxy_ssl_trusted_certificate ca.pem; proxy_ssl_name a.example; proxy_ssl_certificate c.pem; proxy_ssl_certificate_key k.pem;"
+    tls = tls_of(becalm, NGINX.replace("SETTINGS", settings).replace("LOCATION", ""), "nginx")[0]
+    assert tls == {"verify": "full", "ca": "ca.pem", "serverName": "a.example", "cert": "c.pem", "key": "k.pem"}
+
+
+def test_import__an_upstream_of_nginx_with_and_without_tls_is_a_warning(becalm):
+    text = NGINX.replace("SETTINGS", "").replace("LOCATION", "location /p { proxy_pass http://u; }")
+    assert "with TLS in one place and without it in another" in tls_of(becalm, text, "nginx", code=1)[1]
+
+
+HAPROXY = "defaults\n mode http\n option redispatch\n timeout connect 2s\n timeout server 10s\nfrontend f\n bind :80\n default_backend b\nbackend b\n server a 10.0.0.1:443 ssl WORDS\n server b 10.0.0.2:443 OTHER\n"
+
+
+def test_import__servers_of_haproxy_are_verified_unless_they_say_none(becalm):
+    text = HAPROXY.replace("WORDS", "verify required ca-file ca.pem verifyhost a.example crt both.pem").replace("OTHER", "ssl")
+    assert tls_of(becalm, text, "haproxy")[0] == {"verify": "full", "ca": "ca.pem", "serverName": "a.example", "cert": "both.pem", "key": "both.pem"}
+    assert tls_of(becalm, HAPROXY.replace("WORDS", "verify none").replace("OTHER", "ssl verify none"), "haproxy")[0] == {"verify": "none"}
+    assert "with TLS, or none" in tls_of(becalm, HAPROXY.replace("WORDS", "verify none").replace("OTHER", ""), "haproxy", code=1)[1]
+
+
+RULE = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: a}\nspec: {host: a, trafficPolicy: {tls: TLS}}\n"
+
+
+@pytest.mark.parametrize(
+    "tls, want",
+    [
+        ("{mode: SIMPLE, sni: a.example, caCertificates: ca.pem}", {"verify": "full", "serverName": "a.example", "ca": "ca.pem"}),
+        ("{mode: SIMPLE, insecureSkipVerify: true}", {"verify": "none"}),
+        ("{mode: MUTUAL, clientCertificate: c.pem, privateKey: k.pem}", {"verify": "full", "cert": "c.pem", "key": "k.pem"}),
+        ("{mode: DISABLE}", None),
+    ],
+)
+def test_import__the_tls_of_a_destination_rule_is_kept(becalm, tls, want):
+    assert tls_of(becalm, RULE.replace("TLS", tls))[0] == want
+
+
+def test_import__the_tls_of_a_mesh_is_a_warning(becalm):
+    assert "the certificates of the mesh are not known here" in tls_of(becalm, RULE.replace("TLS", "{mode: ISTIO_MUTUAL}"), code=1)[1]
+
+
+# ---- requests that fit no route of their host ----
+
+HOSTS = """
+virtual_hosts:
+- {name: a, domains: [a.example], routes: [{match: {prefix: /api/}, route: {cluster: api}}REST]}
+- {name: rest, domains: ['*'], routes: [{match: {prefix: /}, route: {cluster: web}}]}
+"""
+
+
+def test_import__a_request_that_fits_no_route_of_its_host_is_told_where_a_wider_host_takes_it(becalm):
+    done = imported(becalm, HOSTS.replace("REST", ""), "--strict", code=1)
+    assert "a request to a.example that none of its routes fits is refused there, and here goes to web" in done.stderr
+    assert Policy(becalm, done.stdout).call("a.example", "/x")["service"] == "web"
+    assert "is refused there" not in imported(becalm, HOSTS.replace("REST", ", {match: {prefix: /}, route: {cluster: api}}"), "--strict").stderr

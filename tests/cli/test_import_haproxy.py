@@ -111,7 +111,6 @@ def test_import_haproxy__the_first_rule_wins_there_and_here(imported):
         (served("option redispatch; server x 10.0.0.1:80 backup"), "nobody is a backup"),
         (served("option redispatch; server x 10.0.0.1:80 weight 7"), "spread evenly"),
         (served("option redispatch; http-request set-path /x%[path]"), "paths are passed on as they came"),
-        (served("option redispatch", more="ssl verify none"), "without TLS"),
         (served("option redispatch", front=" use_backend b if { src 10.0.0.0/8 }\n"), "no match can have its condition"),
         (served("option redispatch") + "frontend g\n bind :81\n default_backend b\n", "by its port alone"),
     ],

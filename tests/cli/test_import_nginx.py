@@ -141,7 +141,6 @@ def test_import_nginx__max_fails_is_an_ejection_if_it_is_more_than_one_failure(i
         (served("", location="rewrite ^/a /b;"), "paths are passed on as they came"),
         (served("", http="include extra/*.conf;"), "give it as well"),
         (served("").replace("http://up", "http://up/v2/"), "it puts /v2/ in the place of /"),
-        (served("").replace("http://up", "https://up"), "without TLS"),
         (served("").replace("http://up", "http://$host"), "by a variable"),
         (served("").replace("location /", "location ~ x$"), "regular expression"),
         (served("").replace("location /", "location = /a { return 200; } location /"), "nginx answers it by itself"),

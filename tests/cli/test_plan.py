@@ -817,3 +817,9 @@ def test_plan__a_deadline_below_the_median_is_refused(becalm):
     assert done.returncode == 1
     assert "the deadline of 100ms is below p50, 300ms: more than half of the healthy answers come too late" in done.stderr
     assert becalm("plan", "tune", "--deadline", "900ms", "--latency-p50", "300ms", "--latency-p99-5", "320ms").returncode == 0
+
+
+def test_plan_contention__one_is_one(becalm):
+    done = becalm("plan", "contention", "--clients", "1", "--window", "1")
+    assert "1 client that failed" in done.stdout and "In 1 slot " in done.stdout and "1 slot long" in done.stdout
+    assert "1 clients" not in done.stdout and "1 slots" not in done.stdout

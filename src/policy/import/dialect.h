@@ -39,6 +39,7 @@ struct dialect {
     const char *product; /* whose format it is, for sentences: "Istio" */
     const struct unwritten *unwritten;
     enum route_order order;
+    bool host_decides; /* a request that fits no route of its host is refused, whatever takes other hosts */
 
     /* Is it one of mine? Asked in the order of import.c's list, so be exact: by kind and group, or by a key that no
      * other dialect has. It reports nothing. */

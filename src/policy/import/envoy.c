@@ -546,5 +546,6 @@ const struct dialect dialect_envoy = {.word = "envoy",
                                       .product = "Envoy",
                                       .unwritten = unwritten,
                                       .order = ORDER_FIRST,
+                                      .host_decides = true,
                                       .recognises = envoy_recognises,
                                       .read = envoy_read};

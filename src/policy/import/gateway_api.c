@@ -453,5 +453,6 @@ static void gateway_api_read(struct source *s, const struct objects *objects)
 const struct dialect dialect_gateway_api = {.word = "gateway-api",
                                             .product = "the Gateway API",
                                             .unwritten = unwritten_rules,
+                                            .host_decides = true,
                                             .recognises = gateway_api_recognises,
                                             .read = gateway_api_read};

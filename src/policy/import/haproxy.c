@@ -265,7 +265,8 @@ struct members {
     uint64_t most_sum;
     uint64_t queue_sum;
     bool unlimited;
-    bool tls;
+    const struct yaml_node *tls; /* the first with `ssl` */
+    uint32_t with_tls;
 };
 
 static void server_read(struct haproxy *in, struct section *section, const struct yaml_node *server, struct members *m)
@@ -300,11 +301,39 @@ static void server_read(struct haproxy *in, struct section *section, const struc
     m->most_sum += most;
     m->queue_sum += count_of(parameter(section, server, "maxqueue"), 0);
     m->unlimited = m->unlimited || most == 0;
-    m->tls = m->tls || parameter(section, server, "ssl") != NULL;
+    bool tls = has_word(server, "ssl") || has_word(section->settings.default_server.node, "ssl");
+    m->tls = m->tls == NULL && tls ? server : m->tls;
+    m->with_tls += tls;
     if (template) {
         source_aside(s, section->service, &from, "each address of the name is a host");
     }
     source_list_add(&m->hosts, address);
+}
+
+/* `ssl` of the servers: verified, unless it says `verify none`. */
+static void tls_put(struct source *s, struct section *section, const struct members *m)
+{
+    static const struct {
+        const char *word;
+        const char *key;
+    } words[] = {{"ca-file", "tls.ca"}, {"verifyhost", "tls.serverName"}, {"crt", "tls.cert"}};
+    const struct yaml_node *verify = parameter(section, m->tls, "verify");
+    const struct from ssl = {m->tls, "ssl", NULL};
+    if (m->with_tls != m->hosts.count) {
+        source_no_equal(s, section->service, &ssl, "all hosts of a service are called with TLS, or none");
+    }
+    source_put_word(s, section->service, "tls.verify",
+                    verify != NULL && strcmp(verify->text, "none") == 0 ? "none" : "full", &ssl);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const struct yaml_node *value = parameter(section, m->tls, words[i].word);
+        if (value != NULL) {
+            source_put_text(s, section->service, words[i].key, value->text,
+                            &(struct from){m->tls, words[i].word, NULL});
+        }
+        if (value != NULL && strcmp(words[i].word, "crt") == 0) { /* one file has both */
+            source_put_text(s, section->service, "tls.key", value->text, &(struct from){m->tls, words[i].word, NULL});
+        }
+    }
 }
 
 /* observe layer7 error-limit 10 on-error mark-down: so many errors in a row take a server out, until two checks, 2 s
@@ -418,9 +447,8 @@ static void backend_use(struct haproxy *in, struct section *section)
         source_no_equal(s, section->service, &(struct from){m.uneven, "weight", NULL},
                         "requests are spread evenly over the hosts");
     }
-    if (m.tls) {
-        source_no_equal(s, section->service, &(struct from){section->line.node, "ssl", NULL},
-                        "hosts are asked without TLS");
+    if (m.tls != NULL) {
+        tls_put(s, section, &m);
     }
     if (m.observed != NULL) {
         observed_put(in, section, &m);

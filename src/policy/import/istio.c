@@ -460,6 +460,42 @@ static void traffic_rules(struct source *s, struct emit_target *target, const st
     }
 }
 
+static void tls_text(struct source *s, struct emit_target *target, const struct yaml_node *tls, const char *name,
+                     const char *key)
+{
+    const struct from from = {source_get(tls, name), emit_text(s->emit, "tls.%s", name), NULL};
+    if (from.node != NULL && source_text(s, &from) != NULL) {
+        source_put_text(s, target, key, from.node->text, &from);
+    }
+}
+
+/* SIMPLE and MUTUAL are TLS to the hosts; ISTIO_MUTUAL is what the sidecars do among themselves. */
+static void tls_read(struct source *s, struct emit_target *target, const struct from *tls)
+{
+    const struct from mode = {source_get(tls->node, "mode"), "tls.mode", NULL};
+    const struct from skip = {source_get(tls->node, "insecureSkipVerify"), "tls.insecureSkipVerify", NULL};
+    const struct from secret = {source_get(tls->node, "credentialName"), "tls.credentialName", NULL};
+    bool skipped = false;
+    if (mode.node == NULL || yaml_is(mode.node, "DISABLE")) {
+        return;
+    }
+    if (yaml_is(mode.node, "ISTIO_MUTUAL")) {
+        source_no_equal(s, target, &mode,
+                        "the certificates of the mesh are not known here; hosts are called without TLS");
+        return;
+    }
+    skipped = source_boolean(s, &skip, &skipped) && skipped;
+    source_put_word(s, target, "tls.verify", skipped ? "none" : "full", skipped ? &skip : &mode);
+    tls_text(s, target, tls->node, "sni", "tls.serverName");
+    tls_text(s, target, tls->node, "caCertificates", "tls.ca");
+    tls_text(s, target, tls->node, "clientCertificate", "tls.cert");
+    tls_text(s, target, tls->node, "privateKey", "tls.key");
+    if (secret.node != NULL) {
+        source_no_equal(s, target, &secret,
+                        "it is a Secret of Kubernetes: write tls.ca, tls.cert and tls.key, which are files");
+    }
+}
+
 static void traffic_policy(struct source *s, struct emit_target *target, const struct from *from)
 {
     static const struct field fields[] = {
@@ -467,12 +503,16 @@ static void traffic_policy(struct source *s, struct emit_target *target, const s
         {"outlierDetection", NULL},
         {"retryBudget", NULL},
         {"loadBalancer", NOTE "of two hosts picked at random the less busy one is used"},
-        {"tls", NOTE "there is no TLS yet"},
+        {"tls", NULL},
         {"portLevelSettings", "a service has one set of rules for all its ports"},
         {NULL, NULL}};
     if (source_is(s, from, YAML_MAPPING)) {
+        const struct from tls = {source_get(from->node, "tls"), "trafficPolicy.tls", NULL};
         source_rest(s, target, from->node, "trafficPolicy", fields);
         traffic_rules(s, target, from->node);
+        if (tls.node != NULL && target != emit_defaults(s->emit) && source_is(s, &tls, YAML_MAPPING)) {
+            tls_read(s, target, &tls);
+        }
     }
 }
 
@@ -609,5 +649,6 @@ const struct dialect dialect_istio = {.word = "istio",
                                       .product = "Istio",
                                       .unwritten = unwritten,
                                       .order = ORDER_FIRST,
+                                      .host_decides = true,
                                       .recognises = istio_recognises,
                                       .read = istio_read};

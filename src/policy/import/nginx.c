@@ -18,12 +18,25 @@
 enum module { PROXY, GRPC, MODULES };
 static const char *const module_prefix[] = {[PROXY] = "proxy_", [GRPC] = "grpc_"};
 
-enum setting { NEXT_UPSTREAM, NEXT_TRIES, NEXT_TIMEOUT, CONNECT_TIMEOUT, READ_TIMEOUT, SETTINGS };
-static const char *const setting_name[] = {[NEXT_UPSTREAM] = "next_upstream",
-                                           [NEXT_TRIES] = "next_upstream_tries",
-                                           [NEXT_TIMEOUT] = "next_upstream_timeout",
-                                           [CONNECT_TIMEOUT] = "connect_timeout",
-                                           [READ_TIMEOUT] = "read_timeout"};
+enum setting {
+    NEXT_UPSTREAM,
+    NEXT_TRIES,
+    NEXT_TIMEOUT,
+    CONNECT_TIMEOUT,
+    READ_TIMEOUT,
+    SSL_VERIFY,
+    SSL_TRUSTED,
+    SSL_NAME,
+    SSL_CERTIFICATE,
+    SSL_KEY,
+    SETTINGS
+};
+static const char *const setting_name[] = {
+    [NEXT_UPSTREAM] = "next_upstream",         [NEXT_TRIES] = "next_upstream_tries",
+    [NEXT_TIMEOUT] = "next_upstream_timeout",  [CONNECT_TIMEOUT] = "connect_timeout",
+    [READ_TIMEOUT] = "read_timeout",           [SSL_VERIFY] = "ssl_verify",
+    [SSL_TRUSTED] = "ssl_trusted_certificate", [SSL_NAME] = "ssl_name",
+    [SSL_CERTIFICATE] = "ssl_certificate",     [SSL_KEY] = "ssl_certificate_key"};
 
 /* A directive, and the file that it stands in: an included one has another than the block around it. */
 struct hit {
@@ -50,6 +63,8 @@ struct upstream {
     struct hit hit;
     struct emit_target *service; /* NULL: nobody has passed a request to it yet */
     uint32_t hosts;
+    bool plain; /* a request is passed to it without TLS */
+    bool tls;   /* or with it */
 };
 
 struct server {
@@ -465,6 +480,41 @@ static struct passed unknown(struct nginx *in, const struct yaml_node *pass, con
     return (struct passed){0};
 }
 
+/* One of the settings of TLS that names a file or a host. */
+static void tls_word_put(struct nginx *in, const struct scope *scope, enum module module, enum setting setting,
+                         struct emit_target *service, const char *key)
+{
+    const struct hit *hit = &scope->hit[module][setting];
+    const char *text = hit->node == NULL ? "" : directive_text(hit->node, 1);
+    if (text[0] != '\0' && strchr(text, '$') == NULL && emit_get(service, key) == NULL) {
+        in->s->file = hit->file;
+        source_put_text(in->s, service, key, text,
+                        &(struct from){hit->node,
+                                       emit_text(in->s->emit, "%s%s", module_prefix[module], setting_name[setting]),
+                                       NULL});
+    }
+}
+
+/* nginx verifies no host unless it is told to. */
+static void tls_put(struct nginx *in, const struct scope *scope, enum module module, struct emit_target *service,
+                    const struct from *pass)
+{
+    const char *file = in->s->file;
+    const struct yaml_node *verify = scope->hit[module][SSL_VERIFY].node;
+    if (verify != NULL && strcmp(directive_text(verify, 1), "on") == 0) {
+        source_put_word(in->s, service, "tls.verify", "full",
+                        &(struct from){verify, emit_text(in->s->emit, "%sssl_verify", module_prefix[module]), NULL});
+    } else {
+        source_put_word(in->s, service, "tls.verify", "none",
+                        &(struct from){pass->node, pass->path, "nginx's default: ssl_verify is off"});
+    }
+    tls_word_put(in, scope, module, SSL_TRUSTED, service, "tls.ca");
+    tls_word_put(in, scope, module, SSL_NAME, service, "tls.serverName");
+    tls_word_put(in, scope, module, SSL_CERTIFICATE, service, "tls.cert");
+    tls_word_put(in, scope, module, SSL_KEY, service, "tls.key");
+    in->s->file = file;
+}
+
 /* proxy_pass scheme://upstream/uri, scheme://host:port, scheme://unix:/path:/uri */
 static struct passed pass_read(struct nginx *in, const struct scope *scope, const struct yaml_node *pass)
 {
@@ -492,6 +542,11 @@ static struct passed pass_read(struct nginx *in, const struct scope *scope, cons
         }
         to.service = u->service;
         to.hosts = u->hosts;
+        if (tls ? u->plain : u->tls) {
+            source_no_equal(s, to.service, &from,
+                            "its hosts are asked with TLS in one place and without it in another");
+        }
+        *(tls ? &u->tls : &u->plain) = true;
     } else {
         bool port = strchr(name, ':') != NULL;
         const char *address = address_of(s, tls && !port ? emit_text(s->emit, "%s:443", name) : name);
@@ -508,7 +563,7 @@ static struct passed pass_read(struct nginx *in, const struct scope *scope, cons
         to.hosts = 1;
     }
     if (tls) {
-        source_no_equal(s, to.service, &from, "hosts are asked without TLS");
+        tls_put(in, scope, strncmp(directive_text(pass, 0), "grpc", 4) == 0 ? GRPC : PROXY, to.service, &from);
     }
     return to;
 }
@@ -1101,6 +1156,7 @@ static const struct unwritten nginx_unwritten[] = {{"connectTimeout", "60s", "ng
 const struct dialect dialect_nginx = {.word = "nginx",
                                       .product = "nginx",
                                       .unwritten = nginx_unwritten,
+                                      .host_decides = true,
                                       .recognises = nginx_recognises,
                                       .read = nginx_read,
                                       .is_text = nginx_is,

@@ -166,6 +166,7 @@ struct emit_target *shares_pick(struct source *s, const struct share *share, siz
 #define UNWRITTEN    "not written: "
 #define ROWS_MAX     20000u     /* more make a policy that is too large */
 #define PAIRS_MAX    50000000ul /* of routes that are compared with each other: about a second */
+#define FALLS_MAX    4000u      /* rows; more are not asked what falls through */
 #define GROUP_TIDIED 400u       /* of the matches of one service; more are written as they are */
 
 /* One match of one route for one host: what the policy is made of. */
@@ -424,6 +425,67 @@ static bool rows_settle(struct source *s, struct rows *rows)
         of_all = of_all || rows->at[i].route->dialect->order == ORDER_FIRST_OF_ALL;
     }
     return of_all ? all_settle(s, rows, count) : count == 0 || hosts_settle(s, rows, count);
+}
+
+/* ---- requests that fit no route of their host ---- */
+
+static bool takes_all(const struct becalm_match *m)
+{
+    const char *begin = m->prefix != NULL ? m->prefix : m->start;
+    return m->path == NULL && (begin == NULL || strcmp(begin, "/") == 0) && m->method == NULL && m->header_name == NULL;
+}
+
+/* The first row of a host where no row of the same host takes all that comes: what does, for a wider one? NULL: none.
+ */
+static const struct row *wider_of(const struct rows *rows, const struct row *row)
+{
+    const struct row *wider = NULL;
+    const struct becalm_match host = {.host = row->match.host};
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row *other = &rows->at[i];
+        bool same = same_host(&other->match, &row->match);
+        if (other->dead || (same && i < (size_t)(row - rows->at))) {
+            continue;
+        }
+        if (same && takes_all(&other->match)) {
+            return NULL;
+        }
+        const struct becalm_match theirs = {.host = other->match.host};
+        if (!same && wider == NULL && match_covers(&theirs, &host)) {
+            wider = other;
+        }
+    }
+    return wider;
+}
+
+static bool is_first_of_host(const struct rows *rows, size_t index)
+{
+    for (size_t i = 0; i < index; i++) {
+        if (!rows->at[i].dead && same_host(&rows->at[i].match, &rows->at[index].match)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* There they are refused; here who takes a wider host takes them. */
+static void falls_tell(struct source *s, const struct rows *rows)
+{
+    for (size_t i = 0; i < rows->count && rows->count <= FALLS_MAX; i++) {
+        const struct row *row = &rows->at[i];
+        const struct row *wider =
+            row->dead || row->match.host == NULL || !row->route->dialect->host_decides || !is_first_of_host(rows, i)
+                ? NULL
+                : wider_of(rows, row);
+        if (wider != NULL) {
+            s->file = row->route->file;
+            source_no_equal(s, row->route->service, &row->from,
+                            emit_text(s->emit,
+                                      "a request to %s that none of its routes fits is refused there, and here "
+                                      "goes to %s",
+                                      row->match.host, emit_name(wider->route->service)));
+        }
+    }
 }
 
 /* ---- services and endpoints ---- */
@@ -705,6 +767,7 @@ bool routes_write(struct source *s, uint32_t *count)
     if (!rows_settle(s, &rows)) {
         return false;
     }
+    falls_tell(s, &rows);
     const struct group all = rows_sort(s, &rows);
     for (struct emit_target *service = all.count == 0 ? NULL : emit_next(s->emit, NULL); service != NULL;
          service = emit_next(s->emit, service)) {
