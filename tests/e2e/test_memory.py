@@ -113,8 +113,8 @@ def test_the_largest_buffer_goes_first(pair, wires, workers):
     assert count >= 80
     answer = wires[0].answer()
     assert answer.status == 503 and json.loads(answer.body)["reason"] == "buffered"
-    assert sum(not wire.says_nothing(0) for wire in wires[1:]) <= 6, "a little more than was needed"
-    assert 1 <= gateway.metric("becalm_bounds_reached_total", bound="maxBuffered", action="cut") <= 7
+    assert sum(not wire.says_nothing(0) for wire in wires[1:]) <= 15, "a little more than was needed"
+    assert 1 <= gateway.metric("becalm_bounds_reached_total", bound="maxBuffered", action="cut") <= 20
     wait_until(lambda: gateway.log_lines("more than maxBuffered is waiting"))
 
 
