@@ -85,6 +85,13 @@ struct becalm_listener {
     bool h2;                        /* to clients that begin with its preface */
 };
 
+/* What is spoken with a service's hosts. */
+enum becalm_protocol {
+    BECALM_PROTOCOL_AUTO, /* with TLS what the host chooses by ALPN, without HTTP/1 */
+    BECALM_PROTOCOL_H1,
+    BECALM_PROTOCOL_H2 /* without TLS by prior knowledge */
+};
+
 /* How a service's hosts are called by TLS. */
 struct becalm_host_tls {
     bool enabled;
@@ -252,6 +259,7 @@ struct becalm_service {
                                * port 80, even if that is no DNS name, which is a warning */
     uint32_t host_count;
     struct becalm_host_tls tls;
+    enum becalm_protocol protocol;
     struct becalm_match match;
     struct becalm_rules rules; /* of requests that belong to no endpoint */
     const struct becalm_endpoint *endpoints;

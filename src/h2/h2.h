@@ -56,6 +56,7 @@ struct h2_limits {
     uint32_t streams;    /* that the peer may have open at once */
     uint32_t window;     /* bytes of one stream that may wait here */
     uint32_t head_bytes; /* of a head in the form of HTTP/1 */
+    bool secure;         /* a client's: its requests are https */
 };
 
 /* Room in which heads are put together, shared by all sessions of a thread. */
@@ -119,6 +120,8 @@ size_t h2_held(const struct h2_session *);
 
 /* A client's: opens a stream, which belongs to `owner`. NULL: no memory, or the peer takes no more streams. */
 struct h2_stream *h2_request(struct h2_session *, const struct draft *, bool end, void *owner);
+/* A client's: has its head been written? Before, the peer knows nothing of it. */
+bool h2_sent(const struct h2_stream *);
 
 /* A server's: 1xx, or the answer. `end`: there is no body. */
 void h2_interim(struct h2_stream *, const struct draft *);
@@ -139,6 +142,11 @@ void h2_took(struct h2_stream *, size_t length);
 void h2_reset(struct h2_stream *, uint32_t code);
 /* The owner has gone, but what was said goes on to be written. */
 void h2_abandon(struct h2_stream *);
+/* A client's: the owner has gone, and the stream is left to end by itself: what comes is thrown away, and the peer gets
+ * no window for more. Its request has been said to its end. */
+void h2_leave(struct h2_stream *);
+/* Has all been said? */
+bool h2_said_all(const struct h2_stream *);
 
 /* A server goes away in two steps (RFC 9113, 6.8): first it says so, and takes what is on its way; then it says which
  * stream was the last. A PING follows the first step: at its `pong` all that was on its way has come. */

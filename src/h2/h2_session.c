@@ -37,6 +37,8 @@ struct h2_stream {
     bool answered;    /* a client's: its answer's head has come */
     bool said;        /* a server's: the answer's head was written */
     bool to_head;     /* a client's: it asked by HEAD */
+    bool sent;        /* a client's: its head was written */
+    bool left;        /* a client's: nobody hears of it, and its window stays shut */
     bool out_ended;   /* nothing more is said */
     bool waits;       /* nghttp2 waits until there is more to send */
     bool full;        /* more waits than DRAINED */
@@ -307,6 +309,7 @@ static void take_answer(struct h2_session *session, struct h2_stream *stream, bo
 {
     struct head *head = &session->scratch->head;
     struct h1_verdict verdict = h2_block_end(&session->block, &session->limits, end, stream->to_head, head);
+    h2_guard_asked(&session->guard);
     if (stream->owner == NULL) {
         return;
     }
@@ -412,7 +415,9 @@ static int on_data(nghttp2_session *http2, uint8_t flags, int32_t id, const uint
     /* A stream whose owner is slow must not stop the others: the connection's window is as large as all of theirs. */
     (void)nghttp2_session_consume_connection(http2, length);
     if (stream == NULL || stream->owner == NULL || session->end != H2_END_NONE) {
-        (void)nghttp2_session_consume_stream(http2, id, length);
+        if (stream == NULL || !stream->left) {
+            (void)nghttp2_session_consume_stream(http2, id, length);
+        }
         return 0;
     }
     stream->untaken += (uint32_t)length;
@@ -443,6 +448,9 @@ static int on_close(nghttp2_session *http2, int32_t id, uint32_t code, void *use
     void *owner = stream->owner;
     if (nghttp2_session_get_stream_remote_close(http2, id) == 1) {
         note_ended(session, id);
+    }
+    if (session->role == H2_CLIENT && !stream->sent) {
+        code = NGHTTP2_REFUSED_STREAM; /* the peer knows nothing of it */
     }
     if (code == NGHTTP2_NO_ERROR) {
         h2_guard_answered(&session->guard);
@@ -476,6 +484,10 @@ static int on_frame_send(nghttp2_session *http2, const nghttp2_frame *frame, voi
 {
     struct h2_session *session = user;
     if (session->role == H2_CLIENT) {
+        struct h2_stream *stream = frame->hd.type == NGHTTP2_HEADERS ? stream_of(session, frame->hd.stream_id) : NULL;
+        if (stream != NULL) {
+            stream->sent = true;
+        }
         return 0;
     }
     if (frame->hd.type == NGHTTP2_RST_STREAM) {
@@ -494,6 +506,23 @@ static int on_frame_send(nghttp2_session *http2, const nghttp2_frame *frame, voi
     return 0;
 }
 
+/* A request that could not be written any more, since the peer goes away: nghttp2 has not even opened its stream. */
+static void not_opened(struct h2_session *session, int32_t id)
+{
+    struct h2_stream *stream = session->streams;
+    while (stream != NULL && stream->id != id) {
+        stream = stream->next;
+    }
+    if (stream == NULL || stream->sent) {
+        return;
+    }
+    void *owner = stream->owner;
+    stream_free(stream);
+    if (owner != NULL && !session->doomed) {
+        session->calls->closed(owner, H2_REFUSED_STREAM);
+    }
+}
+
 /* Nobody would read it, since the session ends; or a stream could not be opened any more. */
 static int on_frame_not_send(nghttp2_session *http2, const nghttp2_frame *frame, int error, void *user)
 {
@@ -503,6 +532,10 @@ static int on_frame_not_send(nghttp2_session *http2, const nghttp2_frame *frame,
     struct h2_stream *stream = frame->hd.type == NGHTTP2_HEADERS ? stream_of(session, frame->hd.stream_id) : NULL;
     if (stream != NULL && stream->owner != NULL && session->role == H2_SERVER && session->end == H2_END_NONE) {
         (void)nghttp2_submit_rst_stream(session->http2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_INTERNAL_ERROR);
+    }
+    if (stream == NULL && session->role == H2_CLIENT && frame->hd.type == NGHTTP2_HEADERS &&
+        frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        not_opened(session, frame->hd.stream_id);
     }
     return 0;
 }
@@ -921,7 +954,8 @@ struct h2_stream *h2_request(struct h2_session *session, const struct draft *dra
     }
     fields.count = 0;
     add_chars(&fields, ":method", draft->method);
-    add_chars(&fields, ":scheme", (struct becalm_text){"http", 4});
+    add_chars(&fields, ":scheme",
+              session->limits.secure ? (struct becalm_text){"https", 5} : (struct becalm_text){"http", 4});
     add_chars(&fields, ":authority", draft->authority);
     add_chars(&fields, ":path", draft->path);
     add_draft(&fields, draft);
@@ -941,6 +975,11 @@ struct h2_stream *h2_request(struct h2_session *session, const struct draft *dra
     stream->said = true;
     stream->out_ended = end;
     return stream;
+}
+
+bool h2_sent(const struct h2_stream *stream)
+{
+    return stream->sent;
 }
 
 void h2_interim(struct h2_stream *stream, const struct draft *draft)
@@ -1044,6 +1083,17 @@ void h2_reset(struct h2_stream *stream, uint32_t code)
 void h2_abandon(struct h2_stream *stream)
 {
     stream->owner = NULL;
+}
+
+void h2_leave(struct h2_stream *stream)
+{
+    stream->owner = NULL;
+    stream->left = true;
+}
+
+bool h2_said_all(const struct h2_stream *stream)
+{
+    return stream->out_ended && bytes_left(&stream->out) == 0;
 }
 
 void h2_going(struct h2_session *session)

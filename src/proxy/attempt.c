@@ -402,6 +402,10 @@ static void connected(struct host_stream *stream)
     struct exchange *exchange = attempt->exchange;
     UNFILLED struct draft draft;
     attempt->state = ATTEMPT_SENT;
+    if (exchange->is_connect && stream->ops->take == NULL) {
+        failed(stream, &(struct host_failure){.failure = BECALM_HTTP_BAD_ANSWER, .rule = "a tunnel needs HTTP/1"});
+        return;
+    }
     attempt->reached = true; /* unless its end says otherwise */
     if (exchange->is_connect) {
         attempt->status = 200;

@@ -4,24 +4,15 @@
 #include "buffered.h"
 #include "exchange.h"
 #include "gateway_shared.h"
+#include "host/h2_room.h"
 #include "host/upstream.h"
 
 #include "container.h"
-#include "h2/h2.h"
 #include "message/own.h"
 
 #include <stdlib.h>
 
-#define OUT_BYTES    (64u * 1024)   /* are written at once */
 #define GOODBYE_WAIT (5 * BECALM_S) /* at most, for the requests that were on their way at the first GOAWAY */
-
-/* What the connections of one worker share. */
-struct h2_room {
-    struct h2_scratch scratch;
-    becalm_ns told_at;
-    char out[OUT_BYTES];
-    char heads[];
-};
 
 struct stream {
     struct client_stream side; /* first: what its exchange knows of it */
@@ -642,24 +633,10 @@ static const struct h2_calls calls = {
     .pong = on_pong,
 };
 
-static struct h2_room *room_of(struct worker *worker)
-{
-    size_t heads = WORKER_OUT; /* whatever maxHeaderBytes becomes */
-    if (worker->h2 == NULL) {
-        struct h2_room *room = malloc(sizeof *room + heads);
-        if (room != NULL) {
-            room->told_at = 0;
-            room->scratch = (struct h2_scratch){.bytes = room->heads, .size = heads};
-        }
-        worker->h2 = room;
-    }
-    return worker->h2;
-}
-
 bool client_h2_begin(struct client *client)
 {
     struct worker *worker = client->worker;
-    struct h2_room *room = room_of(worker);
+    struct h2_room *room = h2_room(worker);
     struct client_h2 *h2 = calloc(1, sizeof *h2);
     const struct h2_limits limits = {
         .streams = CLIENT_H2_STREAMS,

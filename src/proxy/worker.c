@@ -67,6 +67,19 @@ static const char *server_name(const struct becalm_service *service, const char 
     return name;
 }
 
+static enum upstream_protocol protocol_of(const struct becalm_service *service)
+{
+    switch (service->protocol) {
+    case BECALM_PROTOCOL_AUTO:
+        return UPSTREAM_AUTO;
+    case BECALM_PROTOCOL_H1:
+        return UPSTREAM_H1;
+    case BECALM_PROTOCOL_H2:
+        return UPSTREAM_H2;
+    }
+    return UPSTREAM_AUTO;
+}
+
 static struct upstream_host *host_use(struct worker *worker, const struct snapshot *snapshot, uint32_t service,
                                       uint32_t host, const struct upstream_pool *pool)
 {
@@ -76,6 +89,7 @@ static struct upstream_host *host_use(struct worker *worker, const struct snapsh
         .address = &at->address,
         .tls = snapshot->tls == NULL ? NULL : snapshot->tls->service[service],
         .name = server_name(snapshot->service[service].service, at->name, name),
+        .protocol = protocol_of(snapshot->service[service].service),
     };
     return upstream_host_use(worker, &place, pool);
 }

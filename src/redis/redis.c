@@ -522,7 +522,7 @@ static bool secure(struct redis *redis, struct link *link, uint32_t events)
     if (redis->tls_host == NULL) {
         return true;
     }
-    if (link->wire.tls == NULL && !wire_tls_connect(&link->wire, redis->tls_host, &redis->room)) {
+    if (link->wire.tls == NULL && !wire_tls_connect(&link->wire, redis->tls_host, WIRE_OFFERS_H1, &redis->room)) {
         redis_lose(redis, "refused");
         return false;
     }

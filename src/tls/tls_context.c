@@ -659,14 +659,13 @@ static struct tls_context *client_make(struct loading *loading, const struct bec
                                        const struct text *ca, const struct text *cert, const struct text *key,
                                        const unsigned char *mark)
 {
-    static const unsigned char http1[] = "\x08http/1.1";
     struct tls_context *context = context_make(1);
     if (context == NULL) {
         return NULL;
     }
     memcpy(context->mark, mark, sizeof context->mark);
     SSL_CTX *ctx = context->ssl_ctx[0] = ssl_ctx_make(TLS_client_method(), BECALM_TLS_1_2);
-    bool fine = ctx != NULL && SSL_CTX_set_alpn_protos(ctx, http1, sizeof http1 - 1) == 0;
+    bool fine = ctx != NULL;
     if (fine) {
         /* The latest session is kept by who makes the connections. */
         SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);

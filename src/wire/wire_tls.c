@@ -228,9 +228,23 @@ bool wire_tls_accept(struct wire *wire, struct tls_context *context, struct wire
     return begin(wire, context, tls_context_accept(context), NULL, room);
 }
 
-bool wire_tls_connect(struct wire *wire, struct wire_host *host, struct wire_room *room)
+/* False: no memory. */
+static bool offer(SSL *ssl, enum wire_offer offers)
+{
+    static const unsigned char both[] = "\x02h2\x08http/1.1";
+    const unsigned h2 = 3; /* bytes of it */
+    const unsigned char *at = offers == WIRE_OFFERS_H1 ? both + h2 : both;
+    unsigned length = offers == WIRE_OFFERS_H2 ? h2 : (unsigned)(both + sizeof both - 1 - at);
+    return SSL_set_alpn_protos(ssl, at, length) == 0;
+}
+
+bool wire_tls_connect(struct wire *wire, struct wire_host *host, enum wire_offer offers, struct wire_room *room)
 {
     SSL *ssl = tls_context_connect(host->context, host->name);
+    if (ssl != NULL && !offer(ssl, offers)) {
+        SSL_free(ssl);
+        ssl = NULL;
+    }
     if (ssl != NULL && host->session != NULL) {
         SSL_set_session(ssl, host->session);
     }

@@ -34,7 +34,8 @@ void wire_host_drop(struct wire_host *);
 /* Turns a connected wire into one with TLS, before the first byte: we are the server, or the client. False: no memory.
  */
 bool wire_tls_accept(struct wire *, struct tls_context *, struct wire_room *);
-bool wire_tls_connect(struct wire *, struct wire_host *, struct wire_room *);
+enum wire_offer { WIRE_OFFERS_H1, WIRE_OFFERS_H2, WIRE_OFFERS_BOTH }; /* what the host may choose from, by ALPN */
+bool wire_tls_connect(struct wire *, struct wire_host *, enum wire_offer, struct wire_room *);
 
 /* Goes on with the handshake, as far as the socket gives and takes. A server's is done by wire_read(), too. */
 enum wire_shake {

@@ -45,7 +45,7 @@ def test_tls_hosts__the_host_hears_its_name_and_our_protocol(gateway, host, auth
     context.set_alpn_protocols(["h2", "http/1.1"])
     context.sni_callback = lambda _, name, __: heard.append(name)
     this = host(tls=context)
-    edge = gateway(hosts_of([this], f"ca: {authority.cert}, serverName: orders.test"))
+    edge = gateway(hosts_of([this], f"ca: {authority.cert}, serverName: orders.test", "protocol: h1"))
     assert edge.ask().status == 200
     assert heard == ["orders.test"] and this.got()[0].tls.selected_alpn_protocol() == "http/1.1"
 

@@ -475,6 +475,45 @@ static void test_h2_session__what_the_peer_will_not_look_at_is_refused(void **st
     lab_free(client);
 }
 
+static void test_h2_session__a_request_that_waits_when_the_peer_goes_away_was_never_sent(void **state)
+{
+    struct lab *client = lab_new(H2_CLIENT);
+    (void)state;
+    lab_frame(client, LAB_SETTINGS, 0, 0, NULL, 0);
+    check_true(lab_feed(client));
+    lab_flush(client, NULL);
+    struct h2_stream *stream = ask(client, 1, true);
+    check_true(!h2_sent(stream)); /* it is not written yet */
+    lab_forget(client);
+    lab_frame(client, LAB_GOAWAY, 0, 0, "\x7f\xff\xff\xff\0\0\0\0", 8);
+    check_true(lab_feed(client));
+    lab_flush(client, NULL);
+    check_true(strstr(client->up, "closed 1 7; ") != NULL);
+    check_eq_u64(h2_stream_count(client->session), 0);
+    lab_free(client);
+}
+
+static void test_h2_session__a_stream_that_is_left_gets_no_window(void **state)
+{
+    struct lab *server = lab_new(H2_SERVER);
+    struct lab *client = lab_new(H2_CLIENT);
+    static char body[200000];
+    (void)state;
+    talk(client, server);
+    struct h2_stream *stream = ask(client, 1, true);
+    talk(client, server);
+    check_true(h2_sent(stream) && h2_said_all(stream));
+    h2_leave(stream);
+    lab_say(server, 1, 200, false);
+    check_true(h2_data(server->stream[0], body, sizeof body));
+    h2_end(server->stream[0], NULL);
+    talk(client, server);
+    check_eq_u64(h2_stream_held(server->stream[0]), sizeof body - 65536);
+    check_eq_u64(h2_stream_count(client->session), 1); /* and keeps its place */
+    lab_free(client);
+    lab_free(server);
+}
+
 /* ---- its memory ---- */
 
 static struct h2_calls freeing;
@@ -525,4 +564,6 @@ BECALM_TESTS(cmocka_unit_test(test_h2_session__a_request_and_its_answer),
              cmocka_unit_test(test_h2_session__a_head_that_unpacks_to_much_more_than_it_may),
              cmocka_unit_test(test_h2_session__both_sides_understand_each_other),
              cmocka_unit_test(test_h2_session__what_the_peer_will_not_look_at_is_refused),
+             cmocka_unit_test(test_h2_session__a_request_that_waits_when_the_peer_goes_away_was_never_sent),
+             cmocka_unit_test(test_h2_session__a_stream_that_is_left_gets_no_window),
              cmocka_unit_test(test_h2_session__may_be_freed_by_what_it_tells))

@@ -3,8 +3,8 @@
 #define BECALM_PROXY_HOST_HOST_STREAM_H
 
 /* The host's side of an attempt: one request and its answer on a connection to a host, in whichever protocol. HTTP/1
- * (host_h1.c) has one per connection. An attempt knows nothing else of its host's connection; docs/exchange.md says
- * what a side has to do.
+ * (host_h1.c) has one per connection, HTTP/2 (host_h2.c) many. An attempt knows nothing else of its host's connection;
+ * docs/exchange.md says what a side has to do.
  *
  * The attempt embeds the stream and says what is to be done by `ops`; the pool and the side say what has happened by
  * `calls`. Until there is a connection, and when the stream is over, `ops` are host_stream_none: they take nothing and
@@ -104,6 +104,27 @@ struct host_h1 {
     struct h1_body body; /* of the answer */
 };
 
+/* The same of HTTP/2: what has come and is not told yet, and what has been. */
+struct host_h2_stream {
+    struct h2_stream *stream; /* NULL: it is over for the host */
+    struct host_stream *next; /* among those of its connection */
+    struct host_stream **link;
+    struct host_stream *noted_next; /* among those that something has happened on */
+    struct head *interim;           /* a 1xx */
+    struct head *head;              /* of the answer */
+    struct bytes in;                /* of its body */
+    const char *rule;               /* that it breaks; NULL: none */
+    uint64_t feeds;                 /* of the connection, when the request was given to it */
+    uint32_t code;                  /* with which the host closed it */
+    uint8_t interims;
+    bool continues; /* there was a 100 before `interim` */
+    bool noted;
+    bool told;    /* the answer's head is */
+    bool ended;   /* the answer has come to its end */
+    bool closed;  /* nothing more will come */
+    bool drained; /* there is room for more of the request */
+};
+
 struct host_stream {
     const struct host_stream_ops *ops;
     const struct host_stream_calls *calls;
@@ -113,7 +134,9 @@ struct host_stream {
     struct host_stream **link; /* NULL: not in line */
     struct task task;          /* the attempt's: calls `resume`, after others had their turn */
     becalm_ns connect_timeout;
-    bool fresh;   /* wants a connection that was not used before */
+    bool dials;   /* wants a connection of its own */
+    bool only_h1; /* and HTTP/1 on it, if its host leaves the choice: it becomes a tunnel, or is logged in to */
+    bool fresh;   /* wants a connection that was not used before; one that is shared will do */
     bool careful; /* or one that was looked at, since the request can't be sent twice */
     bool login;   /* its request logs in by the connection, or may: see login.h */
     bool to_head; /* its request is a HEAD: no body follows the answer's head */
@@ -121,14 +144,37 @@ struct host_stream {
     struct bytes trailers; /* of the answer, as HTTP/1 writes them */
 
     /* From here on nothing is zeroed: whoever gives it a connection does that. */
-    struct host_h1 h1;
+    union {
+        struct host_h1 h1;
+        struct host_h2_stream h2;
+    };
 };
 
 extern const struct host_stream_ops host_stream_none;
 extern const struct host_stream_ops host_h1_ops;
+extern const struct host_stream_ops host_h2_ops;
 
 /* For the pool: something has happened on the connection of a stream that speaks HTTP/1. */
 void host_h1_ready(struct host_stream *, uint32_t events);
+
+/* ---- host_h2.c, for the pool ---- */
+
+#define HOST_H2_STREAMS 100u /* at once on a connection, whatever its host allows */
+
+/* The connection is made, and speaks HTTP/2 from now on. False: no memory. */
+bool host_h2_begin(struct upstream *);
+void host_h2_free(struct upstream *);
+/* A stream gets it. */
+void host_h2_open(struct host_stream *);
+/* Something has happened on it; its timer fires. May close it. */
+void host_h2_ready(struct upstream *, uint32_t events);
+void host_h2_time(struct upstream *);
+/* For how many more streams it has room now. */
+uint32_t host_h2_room(const struct upstream *);
+/* Has its host said how many it takes? */
+bool host_h2_settled(const struct upstream *);
+/* Closes it, if it has no stream. */
+void host_h2_quiet(struct upstream *);
 
 /* The stream is over before its attempt is told. */
 static inline void host_stream_over(struct host_stream *stream)

@@ -37,7 +37,8 @@ static void serve_later(struct upstream_host *host)
 
 static bool is_at(const struct upstream_host *host, const struct upstream_place *place)
 {
-    if (!address_equal(&host->address, place->address) || (host->tls == NULL) != (place->tls == NULL)) {
+    if (!address_equal(&host->address, place->address) || (host->tls == NULL) != (place->tls == NULL) ||
+        host->protocol != place->protocol) {
         return false;
     }
     return place->tls == NULL || (host->tls->context == place->tls && strcmp(host->tls->name, place->name) == 0);
@@ -62,6 +63,8 @@ struct upstream_host *upstream_host_use(struct worker *worker, const struct upst
         }
         host->worker = worker;
         host->address = *place->address;
+        host->protocol = place->protocol;
+        host->shares = place->protocol == UPSTREAM_H2 || (place->protocol == UPSTREAM_AUTO && place->tls != NULL);
         host->last_waiting = &host->waiting;
         host->serve.run = serve_line;
         host->busy.fire = busy_fires;
@@ -204,6 +207,14 @@ static void destroy(struct upstream *upstream)
     case UPSTREAM_OWNED:
         owned_remove(upstream);
         break;
+    case UPSTREAM_SHARED:
+        list_remove(&host->shared, upstream);
+        break;
+    case UPSTREAM_LEAVING:
+        break;
+    }
+    if (upstream->h2 != NULL) {
+        host_h2_free(upstream);
     }
     if (upstream->owner.login != NULL) {
         *upstream->owner.login = NULL;
@@ -261,6 +272,10 @@ static void timer_fires(struct timer *timer)
             host_h1_ready(stream, 0);
         }
         break;
+    case UPSTREAM_SHARED:
+    case UPSTREAM_LEAVING:
+        host_h2_time(upstream);
+        break;
     }
 }
 
@@ -291,6 +306,30 @@ static __attribute__((noinline)) void log_unsecured(struct upstream_host *host, 
              sizeof pairs / sizeof pairs[0]);
 }
 
+/* TLS with it failed, or ended without what we need. */
+static void unsecured(struct upstream *upstream, const char *why)
+{
+    struct host_stream *stream = upstream->stream;
+    log_unsecured(upstream->host, why);
+    upstream->stream = NULL;
+    upstream_close(upstream);
+    tell_failed(stream, &(struct host_failure){.failure = BECALM_HTTP_TLS});
+}
+
+/* What the host may choose from. */
+static enum wire_offer offers(const struct upstream *upstream)
+{
+    switch (upstream->host->protocol) {
+    case UPSTREAM_AUTO:
+        return upstream->only_h1 ? WIRE_OFFERS_H1 : WIRE_OFFERS_BOTH;
+    case UPSTREAM_H1:
+        return WIRE_OFFERS_H1;
+    case UPSTREAM_H2:
+        return WIRE_OFFERS_H2;
+    }
+    return WIRE_OFFERS_H1;
+}
+
 /* The socket is connected: TLS comes first, where the host has it. */
 static enum wire_shake secure(struct upstream *upstream)
 {
@@ -298,7 +337,8 @@ static enum wire_shake secure(struct upstream *upstream)
     if (host->tls == NULL) {
         return WIRE_SHAKEN;
     }
-    if (upstream->wire.tls == NULL && !wire_tls_connect(&upstream->wire, host->tls, &host->worker->sealed)) {
+    if (upstream->wire.tls == NULL &&
+        !wire_tls_connect(&upstream->wire, host->tls, offers(upstream), &host->worker->sealed)) {
         return WIRE_LOST;
     }
     return wire_shake(&upstream->wire);
@@ -320,7 +360,6 @@ static bool connects(struct upstream *upstream, uint32_t events)
     if (shake == WIRE_SHAKING && !broken) {
         return false;
     }
-    struct host_stream *stream = upstream->stream;
     switch (shake) {
     case WIRE_SHAKEN:
         return true;
@@ -329,62 +368,104 @@ static bool connects(struct upstream *upstream, uint32_t events)
         not_connected(upstream, ECONNRESET);
         return false;
     case WIRE_UNSHAKEN:
-        log_unsecured(upstream->host, wire_shake_why(&upstream->wire));
-        upstream->stream = NULL;
-        upstream_close(upstream);
-        tell_failed(stream, &(struct host_failure){.failure = BECALM_HTTP_TLS});
+        unsecured(upstream, wire_shake_why(&upstream->wire));
         return false;
     }
     return false;
 }
 
-/* The connection is the stream's from now on. */
+/* The connection is the stream's from now on, or part of it is. */
 static void give(struct upstream *upstream, struct host_stream *stream)
 {
-    upstream->stream = stream;
     stream->upstream = upstream;
+    if (upstream->h2 != NULL) {
+        host_h2_open(stream);
+        return;
+    }
+    upstream->stream = stream;
     stream->ops = &host_h1_ops;
     memset(&stream->h1, 0, sizeof stream->h1);
+}
+
+/* The connection is made: which protocol is it? False: it can't be spoken, and whoever wanted it is told. */
+static bool begin_protocol(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    bool h2 = host->tls == NULL ? host->protocol == UPSTREAM_H2 : wire_chose_h2(&upstream->wire);
+    if (host->protocol == UPSTREAM_H2 && !h2) {
+        unsecured(upstream, "the host does not speak HTTP/2");
+        return false;
+    }
+    if (host->protocol == UPSTREAM_AUTO && !upstream->only_h1) {
+        host->shares = h2;
+    }
+    if (h2 && !host_h2_begin(upstream)) {
+        not_connected(upstream, ENOMEM);
+        return false;
+    }
+    dialing_remove(upstream);
+    if (!h2) {
+        upstream->state = UPSTREAM_BUSY;
+        return true;
+    }
+    upstream->stream = NULL;
+    upstream->state = UPSTREAM_SHARED;
+    list_add(&host->shared, upstream);
+    return true;
+}
+
+/* The connection is made. */
+static void connected(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    struct host_stream *stream = upstream->stream;
+    wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->pool.idle));
+    host->users++; /* stay until the end of this */
+    if (!begin_protocol(upstream)) {
+        /* Whoever wanted it knows. */
+    } else if (stream == NULL && upstream->h2 == NULL) {
+        upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
+    } else if (stream != NULL) {
+        stream->calls->accepted(stream);
+        give(upstream, stream);
+        stream->calls->connected(stream);
+    }
+    serve_later(host); /* one fewer is connecting */
+    host->users--;
+    host_free_if_unused(host);
 }
 
 static void ready(struct source *source, uint32_t events)
 {
     struct upstream *upstream = CONTAINER_OF(source, struct upstream, wire.source);
-    struct upstream_host *host = upstream->host;
     struct host_stream *stream = upstream->stream;
     wire_note(&upstream->wire, events);
-    if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_OWNED) {
+    switch (upstream->state) {
+    case UPSTREAM_IDLE:
+    case UPSTREAM_OWNED:
         if (wire_readable(&upstream->wire) && !wire_small_talk(&upstream->wire)) {
             upstream_close(upstream); /* closed by its peer, or saying what nobody asked */
         }
-        return;
-    }
-    if (upstream->state == UPSTREAM_CONNECTING_NOW) {
-        if (!connects(upstream, events)) {
-            return;
+        break;
+    case UPSTREAM_CONNECTING_NOW:
+        if (connects(upstream, events)) {
+            connected(upstream);
         }
-        dialing_remove(upstream);
-        upstream->state = UPSTREAM_BUSY;
-        wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->pool.idle));
-        host->users++; /* stay until the end of this */
-        if (stream == NULL) {
-            upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
-        } else {
-            stream->calls->accepted(stream);
-            give(upstream, stream);
-            stream->calls->connected(stream);
-            serve_later(host); /* one fewer is connecting */
+        break;
+    case UPSTREAM_BUSY:
+        if (stream != NULL) {
+            host_h1_ready(stream, events);
         }
-        host->users--;
-        host_free_if_unused(host);
-        return;
-    }
-    if (stream != NULL) {
-        host_h1_ready(stream, events);
+        break;
+    case UPSTREAM_SHARED:
+    case UPSTREAM_LEAVING:
+        host_h2_ready(upstream, events);
+        break;
     }
 }
 
-static __attribute__((noinline)) struct upstream *upstream_connect(struct upstream_host *host, becalm_ns timeout)
+static __attribute__((noinline)) struct upstream *upstream_connect(struct upstream_host *host,
+                                                                   const struct host_stream *stream)
 {
     struct loop *loop = loop_of(host);
     const union address_socket *address = &host->address;
@@ -397,6 +478,7 @@ static __attribute__((noinline)) struct upstream *upstream_connect(struct upstre
     upstream->wire.source.fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     upstream->host = host;
     upstream->state = UPSTREAM_CONNECTING_NOW;
+    upstream->only_h1 = stream->only_h1;
     upstream->timer.fire = timer_fires;
     if (upstream->wire.source.fd < 0) {
         goto fail;
@@ -411,7 +493,7 @@ static __attribute__((noinline)) struct upstream *upstream_connect(struct upstre
         goto fail;
     }
     dialing_add(upstream);
-    wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, timeout));
+    wheel_arm(&loop->wheel, &upstream->timer, becalm_ns_after(loop->now, stream->connect_timeout));
     return upstream;
 fail:;
     int error = errno;
@@ -506,6 +588,30 @@ static void leave(struct host_stream *stream)
     stream->link = NULL;
 }
 
+/* A connection that is shared and has room, for a request that may not be sent twice one that has nothing to say: that
+ * could be a GOAWAY. NULL: none now. */
+static struct upstream *find_shared(const struct upstream_host *host, const struct host_stream *stream)
+{
+    struct upstream *upstream = stream->dials || stream->only_h1 ? NULL : host->shared.latest;
+    while (upstream != NULL &&
+           (host_h2_room(upstream) == 0 || (stream->careful && wire_peek(&upstream->wire) != WIRE_QUIET))) {
+        upstream = upstream->next;
+    }
+    return upstream;
+}
+
+/* Is another connection to be made for it? Not while one that will be shared is being made, or could have it soon. */
+static bool may_dial(const struct upstream_host *host, const struct host_stream *stream)
+{
+    bool shares = host->shares && !stream->dials && !stream->only_h1;
+    for (const struct upstream *each = shares ? host->shared.latest : NULL; each != NULL; each = each->next) {
+        if (host_h2_room(each) > 0 || !host_h2_settled(each)) {
+            return false;
+        }
+    }
+    return host->connecting < (shares ? 1u : UPSTREAM_CONNECTING) && !timer_armed(&host->busy);
+}
+
 static enum upstream_result get(struct upstream_host *host, struct host_stream *stream, bool in_turn)
 {
     stream->host = host;
@@ -513,7 +619,10 @@ static enum upstream_result get(struct upstream_host *host, struct host_stream *
         line_up(host, stream); /* behind those that came before */
         return UPSTREAM_LATER;
     }
-    struct upstream *upstream = stream->fresh ? NULL : take_idle(host, stream->careful);
+    struct upstream *upstream = host->shared.latest == NULL ? NULL : find_shared(host, stream);
+    if (upstream == NULL && !stream->fresh) {
+        upstream = take_idle(host, stream->careful);
+    }
     if (upstream != NULL) {
         give(upstream, stream);
         return UPSTREAM_READY;
@@ -521,11 +630,11 @@ static enum upstream_result get(struct upstream_host *host, struct host_stream *
     if (host->count >= host->pool.max) {
         make_room(host);
     }
-    if (host->count >= host->pool.max || host->connecting >= UPSTREAM_CONNECTING) {
+    if (host->count >= host->pool.max || !may_dial(host, stream)) {
         line_up(host, stream);
         return UPSTREAM_LATER;
     }
-    upstream = upstream_connect(host, stream->connect_timeout);
+    upstream = upstream_connect(host, stream);
     if (upstream == NULL && errno == EAGAIN && host->address.any.sa_family == AF_UNIX) {
         line_up_first(host, stream); /* its backlog is full: it is busy, and has refused nobody */
         wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, BUSY_WAIT));
@@ -600,9 +709,8 @@ const struct host_stream_ops host_stream_none = {
  * those behind it wait for the next that is connected, or is not. */
 static bool can_serve(const struct upstream_host *host, const struct host_stream *stream)
 {
-    bool can_connect = host->connecting < UPSTREAM_CONNECTING && (host->count < host->pool.max || has_spare(host)) &&
-                       !timer_armed(&host->busy);
-    return can_connect || (host->idle.latest != NULL && !stream->fresh);
+    bool can_connect = may_dial(host, stream) && (host->count < host->pool.max || has_spare(host));
+    return can_connect || (host->idle.latest != NULL && !stream->fresh) || find_shared(host, stream) != NULL;
 }
 
 static void serve_line(struct task *task)
@@ -613,7 +721,7 @@ static void serve_line(struct task *task)
         struct host_stream *stream = host->waiting;
         leave(stream);
         stream->calls->goes(stream);
-        if (host->idle.latest == NULL && stream->calls->has_no_host(stream)) {
+        if (host->idle.latest == NULL && host->shared.latest == NULL && stream->calls->has_no_host(stream)) {
             tell_failed(stream, &(struct host_failure){.failure = BECALM_HTTP_CONNECT, .error = ECONNREFUSED});
             continue; /* as those before it were told */
         }
@@ -728,6 +836,27 @@ void upstream_disown(struct upstream *upstream)
     }
 }
 
+void upstream_shared_ended(struct upstream *upstream, bool last)
+{
+    upstream->reused = true;
+    if (last) {
+        upstream->idle_since = loop_of(upstream->host)->now;
+    }
+    serve_later(upstream->host);
+}
+
+void upstream_shared_room(struct upstream *upstream)
+{
+    serve_later(upstream->host);
+}
+
+void upstream_shared_leave(struct upstream *upstream)
+{
+    list_remove(&upstream->host->shared, upstream);
+    upstream->state = UPSTREAM_LEAVING;
+    serve_later(upstream->host);
+}
+
 void upstream_close(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
@@ -741,6 +870,10 @@ void upstream_host_quiet(struct upstream_host *host)
     host->users++; /* stay until the end of this */
     while (host->idle.latest != NULL) {
         destroy(host->idle.latest);
+    }
+    for (struct upstream *upstream = host->shared.latest, *next; upstream != NULL; upstream = next) {
+        next = upstream->next;
+        host_h2_quiet(upstream);
     }
     for (struct upstream *upstream = host->dialing, *next; upstream != NULL; upstream = next) {
         next = upstream->next;

@@ -20,7 +20,9 @@ enum upstream_state {
     UPSTREAM_CONNECTING_NOW,
     UPSTREAM_BUSY,
     UPSTREAM_IDLE,
-    UPSTREAM_OWNED /* idle, and its owner's alone */
+    UPSTREAM_OWNED,  /* idle, and its owner's alone */
+    UPSTREAM_SHARED, /* speaks HTTP/2: for as many streams as it has room for */
+    UPSTREAM_LEAVING /* the same, but no new ones */
 };
 
 /* One connection. */
@@ -28,13 +30,15 @@ struct upstream {
     struct wire wire;   /* first */
     struct timer timer; /* connecting: its timeout; idle: when it is closed */
     struct upstream_host *host;
-    struct host_stream *stream; /* whose it is; NULL while idle or nobody's */
+    struct host_stream *stream; /* whose it is; NULL while idle, shared or nobody's */
+    struct host_h2 *h2;         /* SHARED, LEAVING: what it speaks */
     struct host_owner owner;    /* who has logged in by it, or may have: nobody, or a client that has gone */
     struct upstream *next;      /* among the idle ones, those with an owner, or those being connected */
     struct upstream *previous;
     becalm_ns idle_since;
     becalm_ns keep_for; /* idle, before its host may close it; 0: the host has not said */
     enum upstream_state state;
+    bool only_h1; /* HTTP/2 is not offered */
     bool reused;
     bool login; /* never for anybody but its owner: see login.h */
 };
@@ -57,14 +61,23 @@ enum upstream_result {
     UPSTREAM_REFUSED /* could not even be tried: errno says why */
 };
 
+/* What is spoken: as the policy says. */
+enum upstream_protocol {
+    UPSTREAM_AUTO, /* with TLS what the host chooses, without HTTP/1 */
+    UPSTREAM_H1,
+    UPSTREAM_H2 /* without TLS by prior knowledge */
+};
+
 /* One address, and how it is spoken to. */
 struct upstream_host {
     struct upstream_host *next;
     struct worker *worker;
     union address_socket address;
     struct wire_host *tls; /* NULL: plain */
-    uint32_t users;        /* views that name it; without any it goes with its last connection */
-    uint32_t count;        /* connections */
+    enum upstream_protocol protocol;
+    bool shares;    /* it speaks HTTP/2, or may: one connection is made at a time, and its streams are shared */
+    uint32_t users; /* views that name it; without any it goes with its last connection */
+    uint32_t count; /* connections */
     uint32_t connecting;
     struct upstream_pool pool;
     /* upstream_get(), or a test's own. */
@@ -73,6 +86,7 @@ struct upstream_host {
     uint32_t idle_count;
     struct upstream_list owned; /* idle, and somebody's own */
     uint32_t owned_count;
+    struct upstream_list shared; /* that speak HTTP/2 and take new streams */
     struct upstream *dialing;    /* being connected */
     struct host_stream *waiting; /* for a connection, in order */
     struct host_stream **last_waiting;
@@ -87,6 +101,7 @@ struct upstream_place {
     const union address_socket *address;
     struct tls_context *tls; /* NULL: plain */
     const char *name;        /* with TLS: that its certificate must have */
+    enum upstream_protocol protocol;
 };
 struct upstream_host *upstream_host_use(struct worker *, const struct upstream_place *, const struct upstream_pool *);
 void upstream_host_drop(struct upstream_host *);
@@ -125,6 +140,12 @@ void upstream_own(struct upstream *, struct host_owner);
 bool upstream_get_own(struct upstream *, struct host_stream *);
 /* The owner goes, or needs it no more: it is closed, as soon as nothing is done on it. */
 void upstream_disown(struct upstream *);
+
+/* For host_h2.c. One of its streams has ended, `last`: there is no other. Its host has said how many it takes, or what
+ * it said was read: there may be room for who waits. It takes no more of them. */
+void upstream_shared_ended(struct upstream *, bool last);
+void upstream_shared_room(struct upstream *);
+void upstream_shared_leave(struct upstream *);
 
 /* Closes all idle ones. */
 void upstream_host_quiet(struct upstream_host *);

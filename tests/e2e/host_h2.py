@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""A host that speaks HTTP/2 by python's h2, in clear text or with TLS, and does to each stream what it is told."""
+
+import dataclasses
+import socket
+import threading
+import time
+
+import h2.config
+import h2.connection
+import h2.events
+import h2.exceptions
+import h2.settings
+
+from host import wait_until  # noqa: F401, for the tests
+
+GUARD = 60
+
+
+@dataclasses.dataclass
+class Asked:
+    """A request as it came."""
+
+    connection: "Connection"
+    stream: int
+    fields: list
+    body: bytes = b""
+    trailers: dict = dataclasses.field(default_factory=dict)
+    ended: bool = False
+    reset: int = None  # the code by which the gateway gave it up
+    at: float = dataclasses.field(default_factory=time.monotonic)
+
+    def field(self, name):
+        return dict(self.fields).get(name)
+
+    @property
+    def method(self):
+        return self.field(":method")
+
+    @property
+    def path(self):
+        return self.field(":path")
+
+
+@dataclasses.dataclass
+class Answer:
+    status: int = 200
+    body: bytes = b""
+    fields: tuple = ()
+    trailers: tuple = ()
+    interim: tuple = ()  # statuses of 1xx
+    end: bool = True
+
+
+class Refuse:
+    """RST_STREAM with this code, when the head is there."""
+
+    def __init__(self, code=7):
+        self.code = code
+
+
+class GoAway:
+    """GOAWAY that leaves out this stream and those behind it; then the streams before it are answered, and the connection ends."""
+
+
+class Close:
+    """The connection is lost, without a word."""
+
+
+class Wait:
+    """Nothing is answered until the test does that itself: Asked.connection.answer(asked, Answer())."""
+
+
+class Connection:
+    def __init__(self, host, peer):
+        self.host = host
+        self.socket = peer
+        self.lock = threading.RLock()
+        self.asked = {}
+        self.left = {}  # stream: bytes that wait for a window
+        self.gone = False
+        self.pings = 0
+        self.goodbye = False  # a GOAWAY has come
+        config = h2.config.H2Configuration(client_side=False, header_encoding="utf-8", validate_inbound_headers=False)
+        self.h2 = h2.connection.H2Connection(config)
+        self.h2.local_settings = h2.settings.Settings(
+            client=False,
+            initial_values={
+                h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: host.streams,
+                h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: host.window,
+                h2.settings.SettingCodes.MAX_HEADER_LIST_SIZE: 65536,
+            },
+        )
+
+    def flush(self):
+        with self.lock:
+            data = self.h2.data_to_send()
+            if data and not self.gone:
+                try:
+                    self.socket.sendall(data)
+                except OSError:
+                    self.gone = True
+
+    def close(self):
+        self.gone = True
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def reset(self, asked, code):
+        with self.lock:
+            self.h2.reset_stream(asked.stream, code)
+        self.flush()
+
+    def goaway(self, last_stream):
+        with self.lock:
+            self.h2.close_connection(last_stream_id=last_stream)
+        self.flush()
+
+    def run(self):
+        try:
+            if self.host.settings_wait:
+                self.host.settings_wait.wait(GUARD)
+            self.h2.initiate_connection()
+            self.flush()
+            while not self.gone:
+                data = self.socket.recv(65536)
+                if not data:
+                    break
+                with self.lock:
+                    for event in self.h2.receive_data(data):
+                        self.take(event)
+                self.flush()
+        except (OSError, h2.exceptions.ProtocolError) as error:
+            self.host.errors.append(error)
+        finally:
+            self.gone = True
+            self.socket.close()
+
+    def take(self, event):
+        stream = getattr(event, "stream_id", None)
+        asked = self.asked.get(stream)
+        if isinstance(event, h2.events.RequestReceived):
+            asked = self.asked[stream] = Asked(self, stream, event.headers)
+            self.host.requests.append(asked)
+            reply = self.host.at_head(asked)
+            if reply is not None:
+                self.do(asked, reply)
+        elif isinstance(event, h2.events.DataReceived):
+            asked.body += event.data
+            if self.host.reads:
+                try:
+                    self.h2.acknowledge_received_data(event.flow_controlled_length, stream)
+                except h2.exceptions.StreamClosedError:
+                    pass  # it was reset before this came
+        elif isinstance(event, h2.events.TrailersReceived):
+            asked.trailers = dict(event.headers)
+        elif isinstance(event, h2.events.StreamEnded):
+            asked.ended = True
+            reply = self.host.at_end(asked)
+            if reply is not None:
+                self.do(asked, reply)
+        elif isinstance(event, h2.events.StreamReset):
+            if asked:
+                asked.reset = event.error_code
+        elif isinstance(event, h2.events.WindowUpdated):
+            for each in [stream] if stream else list(self.left):
+                self.push(each)
+        elif isinstance(event, h2.events.PingReceived):
+            self.pings += 1
+        elif isinstance(event, h2.events.ConnectionTerminated):
+            self.goodbye = True
+
+    def do(self, asked, reply):
+        if isinstance(reply, Refuse):
+            self.h2.reset_stream(asked.stream, reply.code)
+        elif isinstance(reply, Close):
+            self.flush()
+            self.close()
+        elif isinstance(reply, GoAway):
+            self.flush()
+            self.h2.close_connection(last_stream_id=asked.stream - 2)
+            self.flush()
+            self.close()
+        elif isinstance(reply, Answer):
+            self.answer(asked, reply)
+        self.flush()
+
+    def answer(self, asked, reply):
+        with self.lock:
+            for status in reply.interim:
+                self.h2.send_headers(asked.stream, [(":status", str(status))])
+            bodiless = not reply.body and not reply.trailers and reply.end
+            head = [(":status", str(reply.status)), *reply.fields]
+            self.h2.send_headers(asked.stream, head, end_stream=bodiless)
+            if not bodiless:
+                self.left[asked.stream] = (reply.body, reply.trailers, reply.end)
+                self.push(asked.stream)
+        self.flush()
+
+    def more(self, asked, body=b"", trailers=(), end=True):
+        with self.lock:
+            before = self.left.get(asked.stream, (b"",))[0]
+            self.left[asked.stream] = (before + body, trailers, end)
+            self.push(asked.stream)
+        self.flush()
+
+    def push(self, stream):
+        if stream not in self.left:
+            return
+        body, trailers, end = self.left[stream]
+        try:
+            while body:
+                room = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size, len(body))
+                if room == 0:
+                    self.left[stream] = (body, trailers, end)
+                    return
+                self.h2.send_data(stream, body[:room])
+                body = body[room:]
+            del self.left[stream]
+            if end and trailers:
+                self.h2.send_headers(stream, list(trailers), end_stream=True)
+            elif end:
+                self.h2.end_stream(stream)
+        except (h2.exceptions.StreamClosedError, h2.exceptions.ProtocolError):
+            self.left.pop(stream, None)
+
+
+class HostH2:
+    """at_head and at_end get the request and say what is done with it; None: nothing yet. settings_wait: an event before which
+    nothing is said, not even SETTINGS. reads: whether windows are opened again."""
+
+    def __init__(self, at_end=None, at_head=None, streams=100, window=65535, tls=None, settings_wait=None, reads=True):
+        self.at_end = at_end or (lambda asked: Answer(body=asked.body or b"ok"))
+        self.at_head = at_head or (lambda asked: None)
+        self.streams, self.window, self.tls, self.reads = streams, window, tls, reads
+        self.settings_wait = settings_wait
+        self.requests, self.connections, self.errors = [], [], []
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        self.address = f"127.0.0.1:{self.port}"
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            peer.settimeout(GUARD)
+            threading.Thread(target=self.serve, args=(peer,), daemon=True).start()
+
+    def serve(self, peer):
+        if self.tls is not None:
+            try:
+                peer = self.tls.wrap_socket(peer, server_side=True)
+            except OSError as error:
+                self.errors.append(error)
+                return
+        connection = Connection(self, peer)
+        self.connections.append(connection)
+        connection.run()
+
+    def close(self):
+        self.listener.close()
+        for connection in self.connections:
+            connection.close()

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""HTTP/2 towards hosts: streams that share a connection, what was never sent, windows, resets, and real servers."""
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+
+import pytest
+from conftest import free_port, policy_of, wait_until
+from host_h2 import Answer, GoAway, HostH2, Refuse
+from http2 import Http2
+from wire import Wire, ask
+
+H2 = "protocol: h2\n"
+
+
+@pytest.fixture
+def h2host():
+    made = []
+
+    def make(**more):
+        made.append(HostH2(**more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def all_at_once(count, work):
+    """The results of so many threads that begin together."""
+    results = [None] * count
+    gate = threading.Barrier(count)
+
+    def run(n):
+        gate.wait(60)
+        results[n] = work(n)
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    return results
+
+
+def test_h2_hosts__a_request_and_its_answer_with_all_their_parts(gateway, h2host):
+    this = h2host(
+        at_end=lambda asked: Answer(
+            body=asked.body, fields=(("x-kind", "b"), ("set-cookie", "a=1"), ("set-cookie", "b=2")), trailers=(("x-sum", "7"),)
+        )
+    )
+    edge = gateway(policy_of([this], "", H2))
+    with edge.wire() as wire:
+        for size in (0, 1, 16384, 65535, 65536, 300_000, 1_000_000):
+            body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+            got = wire.ask("POST", "/p?q=1", host="shop.test", body=body, fields={"X-Mine": "1", "Connection": "x-gone", "X-Gone": "1", "TE": "trailers"})
+            assert (got.status, got.body, got.get("x-kind")) == (200, body, "b")
+    asked = this.requests[0]
+    assert [asked.field(f":{name}") for name in ("method", "scheme", "authority", "path")] == ["POST", "http", "shop.test", "/p?q=1"]
+    assert asked.field("x-mine") == "1" and asked.field("x-gone") is None and asked.field("connection") is None and asked.field("host") is None
+    assert asked.field("te") == "trailers" and "becalm" in asked.field("via")
+    assert len(this.connections) == 1 and not this.errors
+
+
+def test_h2_hosts__many_streams_share_one_connection_up_to_what_the_host_allows(gateway, h2host):
+    """Before its SETTINGS only who dialled is sent; then as many as they allow, and a second connection for the rest."""
+    begin = threading.Event()
+    this = h2host(streams=4, settings_wait=begin, at_end=lambda asked: None)
+    edge = gateway(policy_of([this], "pool: {maxPerHost: 2}", H2 + "attemptTimeout: 60s"))
+    answers = []
+    threads = [threading.Thread(target=lambda n=n: answers.append(edge.ask(path=f"/{n}").status)) for n in range(10)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(this.connections) == 1)
+    begin.set()
+    wait_until(lambda: len(this.requests) == 8)  # two connections of four
+    assert len(this.connections) == 2
+    while len(answers) < 10:
+        for asked in list(this.requests):
+            if asked.ended and not hasattr(asked, "answered"):
+                open_now = [each for each in this.requests if each.connection is asked.connection and not hasattr(each, "answered")]
+                assert len(open_now) <= 4
+                asked.answered = True
+                asked.connection.answer(asked, Answer())
+        threads[0].join(0.01)
+    assert answers == [200] * 10 and len(this.connections) == 2
+
+
+def test_h2_hosts__one_slow_reader_does_not_stop_the_others_on_its_connection(gateway, h2host):
+    big = bytes(8 << 20)
+    this = h2host(at_end=lambda asked: Answer(body=big if asked.path == "/big" else b"small"))
+    edge = gateway(policy_of([this], "", H2))
+    with Wire(edge.port, receive_buffer=4096) as slow:
+        slow.send(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until(lambda: any(connection.left for connection in this.connections))  # its window is used up
+        assert [edge.ask(path=f"/{n}").body for n in range(20)] == [b"small"] * 20
+        assert len(this.connections) == 1
+        assert slow.answer().body == big
+
+
+def test_h2_hosts__an_upload_waits_for_its_window_and_the_others_do_not(gateway, h2host):
+    this = h2host(reads=False, at_end=lambda asked: Answer(body=b"ok"))
+    edge = gateway(policy_of([this], "replay: {perRequest: 1KiB}", H2))
+    with edge.wire() as slow:
+        slow.send(b"PUT /big HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" + bytes(60000))
+        wait_until(lambda: this.requests and len(this.requests[0].body) == 60000)
+        slow.send(bytes(100_000))
+        wait_until(lambda: len(this.requests[0].body) == 65535)
+        assert edge.ask(path="/small").status == 200 and len(this.connections) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_h2_hosts__a_refused_stream_is_sent_again_whatever_its_method(gateway, h2host, method):
+    this = h2host(at_head=lambda asked: Refuse() if len(this.requests) == 1 else None)
+    edge = gateway(policy_of([this], "", H2))
+    got = edge.ask(method, body=b"pay" if method == "POST" else None)
+    assert got.status == 200 and len(this.requests) == 2
+    edge.expect_metric(1, "http_client_retry_attempts_total", service="a")
+
+
+def test_h2_hosts__a_post_that_was_reset_is_not_sent_again(gateway, h2host):
+    this = h2host(at_end=lambda asked: Refuse(code=2))
+    edge = gateway(policy_of([this], "", H2))
+    assert edge.ask("POST", body=b"pay").status == 502 and len(this.requests) == 1
+
+
+def test_h2_hosts__what_a_goaway_leaves_out_is_sent_on_another_connection_and_nobody_pays(gateway, h2host):
+    this = h2host(at_head=lambda asked: GoAway() if len(this.requests) == 2 else None)
+    edge = gateway(policy_of([this], "", H2))
+    assert [edge.ask("POST", path=f"/{n}", body=b"pay").status for n in range(3)] == [200] * 3
+    assert [asked.path for asked in this.requests] == ["/0", "/1", "/1", "/2"] and len(this.connections) == 2
+    assert edge.metric("http_client_retry_attempts_total", service="a") == 0
+    edge.expect_metric(1, "becalm_redone_total", service="a")
+
+
+def test_h2_hosts__a_body_that_streamed_away_is_not_sent_again_after_a_goaway(gateway, h2host):
+    """It would be a part of it."""
+    this = h2host(at_head=lambda asked: None)
+    edge = gateway(policy_of([this], "replay: {perRequest: 1KiB}", H2))
+    with edge.wire() as wire:
+        wire.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + bytes(5000))
+        wait_until(lambda: this.requests and len(this.requests[0].body) == 5000)
+        this.connections[0].goaway(0)
+        assert wire.answer().status == 502
+    assert len(this.requests) == 1
+
+
+def test_h2_hosts__a_lost_connection_fails_all_of_its_streams_and_only_what_may_be_repeated_is(gateway, h2host):
+    this = h2host(at_end=lambda asked: None if len(this.connections) == 1 else Answer())
+    edge = gateway(policy_of([this], "", H2 + "attemptTimeout: 60s\nbudget: {kind: none}"))
+    methods, results = ["GET", "POST", "GET"], []
+    work = lambda method: results.append((method, edge.ask(method, body=b"x" if method == "POST" else None).status))  # noqa: E731
+    threads = [threading.Thread(target=work, args=(method,)) for method in methods]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: sum(1 for asked in this.requests if asked.ended) == 3)
+    this.connections[0].close()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(results) == [("GET", 200), ("GET", 200), ("POST", 502)]
+    assert sum(1 for asked in this.requests if asked.method == "POST") == 1
+
+
+def test_h2_hosts__an_answer_that_is_cut_is_cut_for_the_client(gateway, h2host):
+    this = h2host(at_end=lambda asked: Answer(body=b"part", end=False))
+    edge = gateway(policy_of([this], "", H2))
+    with edge.wire() as wire:
+        wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        came = b""
+        while b"part" not in came:
+            came += wire.socket.recv(65536)
+        this.connections[0].reset(this.requests[0], 2)
+        try:
+            while more := wire.socket.recv(65536):
+                came += more
+        except ConnectionResetError:
+            pass
+        assert b"200" in came and not came.endswith(b"0\r\n\r\n")
+    assert len(this.requests) == 1
+
+
+def test_h2_hosts__a_client_that_goes_resets_its_stream_alone(gateway, h2host):
+    this = h2host(at_end=lambda asked: None if asked.path == "/wait" else Answer())
+    edge = gateway(policy_of([this], "", H2 + "attemptTimeout: 60s"))
+    with edge.wire() as wire:
+        wire.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until(lambda: this.requests and this.requests[0].ended)
+    wait_until(lambda: this.requests[0].reset == 8)  # CANCEL
+    assert edge.ask(path="/").status == 200 and len(this.connections) == 1
+
+
+def test_h2_hosts__interim_answers_pass(gateway, h2host):
+    this = h2host(at_end=lambda asked: Answer(interim=(103,), body=b"ok"))
+    edge = gateway(policy_of([this], "", H2), protocols="[h2, h1]")
+    with Http2(edge.port) as client:
+        got = client.ask()
+        assert (got.interim, got.status, got.body) == ([103], 200, b"ok")
+
+
+def test_h2_hosts__a_host_that_does_not_speak_it_is_named_in_the_log(gateway):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                peer.recv(65536)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        edge = gateway(f"services: {{a: {{hosts: ['127.0.0.1:{listener.getsockname()[1]}'], match: {{prefix: /}}, protocol: h2, maxRetries: 0}}}}\n")
+        assert edge.ask().status == 502
+        wait_until(lambda: edge.log_lines("does not speak HTTP/2"))
+
+
+@pytest.mark.skipif(os.environ.get("BECALM_SOAK") != "1", reason="it waits for ten seconds")
+def test_h2_hosts__a_connection_is_pinged_when_nothing_comes_and_streams_wait(gateway, h2host):
+    this = h2host(at_end=lambda asked: None if asked.path == "/wait" else Answer())
+    edge = gateway(policy_of([this], "", H2 + "attemptTimeout: 60s"))
+    with edge.wire() as wire:
+        wire.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until(lambda: this.requests and this.requests[0].ended)
+        wait_until(lambda: this.connections[0].pings >= 1, seconds=40)
+        this.connections[0].answer(this.requests[0], Answer(body=b"late"))
+        assert wire.answer().body == b"late"
+
+
+def test_h2_hosts__with_tls_the_host_chooses_and_both_sides_may_speak_it(gateway, h2host, host, authority):
+    context = authority.issue().server()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    this = h2host(tls=context)
+    edge = gateway(policy_of([this], "", f"tls: {{ca: {authority.cert}}}"), protocols="[h2, h1]")
+    with Http2(edge.port) as client:
+        assert client.ask("POST", body=b"x" * 100_000).body == b"x" * 100_000
+    assert this.requests[0].field(":scheme") == "https"
+    plain = authority.issue().server()
+    plain.set_alpn_protocols(["http/1.1"])
+    old = host(tls=plain)
+    assert gateway(policy_of([old], "", f"tls: {{ca: {authority.cert}}}")).ask().status == 200
+    asked = gateway(policy_of([old], "", f"tls: {{ca: {authority.cert}}}\n{H2}"))
+    assert asked.ask().status == 502
+    wait_until(lambda: asked.log_lines("does not speak HTTP/2"), what=asked.log)
+
+
+def test_h2_hosts__a_reload_keeps_the_connection_and_the_end_of_the_gateway_says_goodbye(gateway, h2host):
+    this = h2host()
+    policy = policy_of([this], "", H2)
+    edge = gateway(policy)
+    assert edge.ask().status == 200
+    edge.reload(policy + "log: {access: json}\n")
+    wait_until(lambda: edge.ask().status == 200 and edge.access())
+    assert len(this.connections) == 1
+    edge.end()
+    wait_until(lambda: this.connections[0].gone)
+    assert this.connections[0].goodbye
+
+
+@pytest.mark.skipif(shutil.which("nghttpd") is None, reason="nghttpd is not installed")
+def test_h2_hosts__nghttpd(gateway, tmp_path):
+    (tmp_path / "page").write_bytes(b"n" * 50_000)
+    port = free_port()
+    server = subprocess.Popen(["nghttpd", "--no-tls", "-d", str(tmp_path), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: subprocess.run(["nghttp", "-n", f"http://127.0.0.1:{port}/page"], capture_output=True).returncode == 0)
+        edge = gateway(f"services: {{a: {{hosts: ['127.0.0.1:{port}'], match: {{prefix: /}}, protocol: h2}}}}\n", protocols="[h2, h1]")
+        assert [got.body for got in all_at_once(16, lambda _: ask(edge.port, path="/page"))] == [b"n" * 50_000] * 16
+        assert edge.ask(path="/none").status == 404
+        load = subprocess.run(
+            ["h2load", "-n", "200", "-c", "4", "-m", "16", f"http://127.0.0.1:{edge.port}/page"], capture_output=True, text=True, timeout=120
+        )
+        assert "200 succeeded, 0 failed, 0 errored" in load.stdout, load.stdout
+    finally:
+        server.kill()
+        server.wait(10)
