@@ -52,6 +52,15 @@ enum becalm_log_level { BECALM_LOG_ERROR, BECALM_LOG_WARN, BECALM_LOG_INFO, BECA
 enum becalm_log_format { BECALM_LOG_TEXT, BECALM_LOG_JSON };
 enum becalm_log_access { BECALM_ACCESS_OFF, BECALM_ACCESS_JSON, BECALM_ACCESS_COMBINED };
 
+/* Which fields tell hosts who asked: none is said of the clients of a sidecar, all of those of a gateway. */
+enum becalm_forwarded {
+    BECALM_FORWARDED_AUTO,
+    BECALM_FORWARDED_ALL,
+    BECALM_FORWARDED_X,        /* X-Forwarded-For, -Proto, -Host */
+    BECALM_FORWARDED_STANDARD, /* Forwarded, RFC 7239 */
+    BECALM_FORWARDED_OFF
+};
+
 enum becalm_client_auth { BECALM_CLIENT_AUTH_NONE, BECALM_CLIENT_AUTH_OPTIONAL, BECALM_CLIENT_AUTH_REQUIRED };
 enum becalm_tls_version { BECALM_TLS_1_2, BECALM_TLS_1_3 };
 enum becalm_tls_verify { BECALM_TLS_VERIFY_FULL, BECALM_TLS_VERIFY_NONE };
@@ -153,8 +162,9 @@ struct becalm_settings {
     bool gateway_retries;
     uint32_t workers;         /* 0: one per CPU that the process may use */
     const char *const *trust; /* networks, "unix" for peers at Unix sockets, names of certificates (cn:, dns:, URIs) */
-    const char *client_key;   /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
-                               * a peer's; NULL: their address says */
+    enum becalm_forwarded forwarded;
+    const char *client_key; /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
+                             * a peer's; NULL: their address says */
     enum becalm_log_level log_level;
     enum becalm_log_format log_format;
     enum becalm_log_access log_access;
@@ -250,6 +260,17 @@ struct becalm_endpoint {
     struct becalm_rules rules;
 };
 
+/* Fields of ours that go to the hosts of a service; a bit each. */
+enum becalm_send {
+    BECALM_SEND_DEADLINE = 1 << 0, /* in all its dialects */
+    BECALM_SEND_ATTEMPTS = 1 << 1,
+    BECALM_SEND_VIA = 1 << 2,
+    BECALM_SEND_FORWARDED = 1 << 3,
+    BECALM_SEND_REQUEST_ID = 1 << 4,
+    BECALM_SEND_TRACE = 1 << 5,
+    BECALM_SEND_ALL = (1 << 6) - 1
+};
+
 struct becalm_service {
     const char *name;
     const char *file; /* that it stands in: the config's own, or a part of it */
@@ -260,6 +281,7 @@ struct becalm_service {
     uint32_t host_count;
     struct becalm_host_tls tls;
     enum becalm_protocol protocol;
+    uint32_t send; /* bits of enum becalm_send */
     struct becalm_match match;
     struct becalm_rules rules; /* of requests that belong to no endpoint */
     const struct becalm_endpoint *endpoints;

@@ -194,6 +194,8 @@ static void item(struct json *json, const struct schema_key *key)
         reference(json, NULL, "certificate");
     } else if (key->type == TYPE_PROTOCOLS) {
         words(json, (const char *const[]){"h1", "h2", NULL});
+    } else if (key->type == TYPE_WORDS) {
+        words(json, key->words);
     } else {
         plain(json);
     }
@@ -279,6 +281,7 @@ static void alternatives(struct json *json, const struct schema_key *key)
         reference(json, NULL, "listener");
         break;
     case TYPE_LIST:
+    case TYPE_WORDS:
     case TYPE_NETWORKS:
     case TYPE_RETRY_ON:
     case TYPE_NON_FATAL:

@@ -9,6 +9,29 @@
 
 /* ---- lines ---- */
 
+/* Names and most values have less than 32 bytes: two moves that may overlap cost less than a call of memcpy(). */
+static inline __attribute__((always_inline)) char *put_bytes(char *to, struct becalm_text from)
+{
+    size_t length = from.length;
+    if (length > 32) {
+        memcpy(to, from.at, length);
+    } else if (length >= 16) {
+        memcpy(to, from.at, 16);
+        memcpy(to + length - 16, from.at + length - 16, 16);
+    } else if (length >= 8) {
+        memcpy(to, from.at, 8);
+        memcpy(to + length - 8, from.at + length - 8, 8);
+    } else if (length >= 4) {
+        memcpy(to, from.at, 4);
+        memcpy(to + length - 4, from.at + length - 4, 4);
+    } else if (length > 0) {
+        to[0] = from.at[0];
+        to[length / 2] = from.at[length / 2];
+        to[length - 1] = from.at[length - 1];
+    }
+    return to + length;
+}
+
 /* A whole line or nothing, so that a full buffer never holds half a field. */
 static inline __attribute__((always_inline)) void put_line(struct text_sink *out, struct becalm_text name,
                                                            struct becalm_text value)
@@ -18,15 +41,10 @@ static inline __attribute__((always_inline)) void put_line(struct text_sink *out
         out->full = true;
         return;
     }
-    char *at = out->at + out->length;
-    memcpy(at, name.at, name.length);
-    at += name.length;
+    char *at = put_bytes(out->at + out->length, name);
     *at++ = ':';
     *at++ = ' ';
-    if (value.length > 0) {
-        memcpy(at, value.at, value.length);
-        at += value.length;
-    }
+    at = put_bytes(at, value);
     *at++ = '\r';
     *at = '\n';
     out->length += length;
@@ -128,14 +146,28 @@ static __attribute__((noinline)) void put_packed(struct text_sink *out, struct b
     }
 }
 
+/* The request line, and Host. */
+static void put_asked(struct text_sink *out, const struct draft *draft)
+{
+    static const char between[] = " HTTP/1.1\r\nhost: ";
+    size_t length = draft->method.length + draft->path.length + draft->authority.length + sizeof between + 2;
+    if (length > out->size - out->length) {
+        out->full = true;
+        return;
+    }
+    char *at = put_bytes(out->at + out->length, draft->method);
+    *at++ = ' ';
+    at = put_bytes(at, draft->path);
+    memcpy(at, between, sizeof between - 1);
+    at = put_bytes(at + sizeof between - 1, draft->authority);
+    *at++ = '\r';
+    *at = '\n';
+    out->length += length;
+}
+
 void h1_put_request(struct text_sink *out, const struct draft *draft)
 {
-    text_put(out, draft->method);
-    text_put_chars(out, " ");
-    text_put(out, draft->path);
-    text_put_chars(out, " HTTP/1.1\r\nhost: ");
-    text_put(out, draft->authority);
-    text_put_chars(out, "\r\n");
+    put_asked(out, draft);
     h1_put_fields(out, draft->passed, draft->skip);
     put_added(out, draft);
     if (draft->framing == BODY_OPEN) {

@@ -9,7 +9,7 @@
 #include "head.h"
 #include "text_sink.h"
 
-#define DRAFT_ADDED_MAX 12u
+#define DRAFT_ADDED_MAX 16u
 
 /* The name is in lower case. */
 struct draft_field {

@@ -66,7 +66,7 @@ static enum field_id candidate(const char *name, size_t length)
     char first = (char)(name[0] | 0x20);
     switch (length) {
     case 2:
-        return FIELD_TE;
+        return first == 't' ? FIELD_TE : FIELD_B3;
     case 3:
         return FIELD_VIA;
     case 4:
@@ -78,13 +78,24 @@ static enum field_id candidate(const char *name, size_t length)
                : first == 'u' ? FIELD_UPGRADE
                : first == 'r' ? FIELD_REFERER
                               : FIELD_BAGGAGE;
+    case 9:
+        return FIELD_FORWARDED;
     case 10:
-        return first == 'c' ? FIELD_CONNECTION : first == 'u' ? FIELD_USER_AGENT : FIELD_KEEP_ALIVE;
+        return first == 'c'   ? FIELD_CONNECTION
+               : first == 'u' ? FIELD_USER_AGENT
+               : first == 't' ? FIELD_TRACESTATE
+               : first == 'x' ? FIELD_B3_FLAGS
+                              : FIELD_KEEP_ALIVE;
     case 11:
-        return first == 't' ? FIELD_TRACEPARENT : first == 'r' ? FIELD_RETRY_AFTER : FIELD_GRPC_STATUS;
+        return first == 't'   ? FIELD_TRACEPARENT
+               : first == 'r' ? FIELD_RETRY_AFTER
+               : first == 'x' ? FIELD_B3_SPAN
+                              : FIELD_GRPC_STATUS;
     case 12:
         return first == 'c'   ? FIELD_CONTENT_TYPE
-               : first == 'x' ? FIELD_REQUEST_ID
+               : first == 'x' ? ((name[2] | 0x20) == 'r'   ? FIELD_REQUEST_ID
+                                 : (name[5] | 0x20) == 't' ? FIELD_B3_TRACE
+                                                           : FIELD_B3_SAMPLED)
                : first == 'g' ? FIELD_GRPC_TIMEOUT
                : first == 'b' ? FIELD_BECALM_RETRY
                               : FIELD_PROXY_STATUS;
@@ -93,17 +104,21 @@ static enum field_id candidate(const char *name, size_t length)
     case 14:
         return first == 'c' ? FIELD_CONTENT_LENGTH : first == 'b' ? FIELD_BECALM_EXPLAIN : FIELD_HTTP2_SETTINGS;
     case 15:
-        return FIELD_IDEMPOTENCY_KEY;
+        return first == 'i' ? FIELD_IDEMPOTENCY_KEY : FIELD_FORWARDED_FOR;
     case 16:
-        return first == 'p' ? FIELD_PROXY_CONNECTION : FIELD_WWW_AUTHENTICATE;
+        return first == 'p' ? FIELD_PROXY_CONNECTION : first == 'w' ? FIELD_WWW_AUTHENTICATE : FIELD_FORWARDED_HOST;
     case 17:
-        return FIELD_TRANSFER_ENCODING;
+        return first == 't'              ? FIELD_TRANSFER_ENCODING
+               : (name[2] | 0x20) == 'f' ? FIELD_FORWARDED_PROTO
+                                         : FIELD_B3_PARENT;
     case 18:
         return first == 'p' ? FIELD_PROXY_AUTHENTICATE : FIELD_ENVOY_OVERLOADED;
     case 19:
         return FIELD_PROXY_AUTHORIZATION;
     case 21:
-        return (name[2] | 0x20) == 'r' ? FIELD_DEADLINE_MS : FIELD_ENVOY_ATTEMPT_COUNT;
+        return (name[2] | 0x20) == 'r'   ? FIELD_DEADLINE_MS
+               : (name[2] | 0x20) == 'e' ? FIELD_ENVOY_ATTEMPT_COUNT
+                                         : FIELD_CLOUD_TRACE;
     case 22:
         return FIELD_GRPC_PUSHBACK;
     case 23:

@@ -25,7 +25,11 @@
     X(FIELD_RETRY_AFTER, "retry-after") X(FIELD_GRPC_STATUS, "grpc-status") X(FIELD_GRPC_PUSHBACK, "grpc-retry-pushback-ms") \
     X(FIELD_BECALM_RETRY, "becalm-retry") X(FIELD_ENVOY_OVERLOADED, "x-envoy-overloaded") \
     X(FIELD_PROXY_STATUS, "proxy-status") X(FIELD_BECALM_EXPLAIN, "becalm-explain") \
-    X(FIELD_CLIENT_CERT, "x-forwarded-client-cert")
+    X(FIELD_CLIENT_CERT, "x-forwarded-client-cert") X(FIELD_FORWARDED_FOR, "x-forwarded-for") \
+    X(FIELD_FORWARDED_PROTO, "x-forwarded-proto") X(FIELD_FORWARDED_HOST, "x-forwarded-host") X(FIELD_FORWARDED, "forwarded") \
+    X(FIELD_TRACESTATE, "tracestate") X(FIELD_B3, "b3") X(FIELD_B3_TRACE, "x-b3-traceid") X(FIELD_B3_SPAN, "x-b3-spanid") \
+    X(FIELD_B3_PARENT, "x-b3-parentspanid") X(FIELD_B3_SAMPLED, "x-b3-sampled") X(FIELD_B3_FLAGS, "x-b3-flags") \
+    X(FIELD_CLOUD_TRACE, "x-cloud-trace-context")
 /* clang-format on */
 
 enum field_id {
@@ -43,6 +47,12 @@ enum field_id {
     (FIELD_BIT(FIELD_CONNECTION) | FIELD_BIT(FIELD_KEEP_ALIVE) | FIELD_BIT(FIELD_PROXY_CONNECTION) | \
      FIELD_BIT(FIELD_TE) | FIELD_BIT(FIELD_UPGRADE) | FIELD_BIT(FIELD_TRANSFER_ENCODING) |           \
      FIELD_BIT(FIELD_HTTP2_SETTINGS) | FIELD_BIT(FIELD_PROXY_AUTHORIZATION) | FIELD_BIT(FIELD_PROXY_AUTHENTICATE))
+
+/* What traces are continued by. */
+#define FIELD_TRACE                                                                                                    \
+    (FIELD_BIT(FIELD_TRACEPARENT) | FIELD_BIT(FIELD_TRACESTATE) | FIELD_BIT(FIELD_BAGGAGE) | FIELD_BIT(FIELD_B3) |     \
+     FIELD_BIT(FIELD_B3_TRACE) | FIELD_BIT(FIELD_B3_SPAN) | FIELD_BIT(FIELD_B3_PARENT) | FIELD_BIT(FIELD_B3_SAMPLED) | \
+     FIELD_BIT(FIELD_B3_FLAGS) | FIELD_BIT(FIELD_CLOUD_TRACE))
 
 /* One field. Offsets are into the head's bytes, so that they survive a copy. */
 struct field {

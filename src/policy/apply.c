@@ -391,6 +391,23 @@ static bool set_list(const struct setting *s)
     return fine;
 }
 
+static bool set_words(const struct setting *s)
+{
+    uint32_t set = 0;
+    bool fine = s->node->kind != YAML_MAPPING;
+    if (!fine) {
+        wrong(s, "a list; write [one, two]");
+    }
+    for (uint32_t i = 0; s->node->kind != YAML_MAPPING && i < list_count(s->node); i++) {
+        const struct setting one = {s->l, s->key, list_item(s->node, i), NULL, NULL};
+        int word = word_of(&one);
+        fine = word >= 0 && fine;
+        set |= word < 0 ? 0 : UINT32_C(1) << word;
+    }
+    *(uint32_t *)s->field = set;
+    return fine;
+}
+
 static bool retry_on_item(const struct setting *s, const struct yaml_node *item, struct becalm_retry_on *set)
 {
     const char *names[64];
@@ -586,6 +603,8 @@ static bool set_value(const struct setting *s)
     case TYPE_WORD:
     case TYPE_EITHER:
         return set_word(s);
+    case TYPE_WORDS:
+        return set_words(s);
     case TYPE_TEXT:
     case TYPE_ADDRESS:
     case TYPE_HOST:

@@ -352,6 +352,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
     service->line = key->line;
     service->column = key->column;
     service->instances = 1;
+    service->send = BECALM_SEND_ALL;
     if (service->name == NULL || !rules_inherit(l, &service->rules, &l->config->defaults)) {
         return loader_no_memory(l);
     }

@@ -99,6 +99,18 @@ static void write_list(const char *const *list, char *text, size_t size)
     (void)snprintf(text + used, size - used, "]");
 }
 
+static void write_words(const char *const *words, uint32_t set, char *text, size_t size)
+{
+    (void)snprintf(text, size, "[");
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if ((set >> i & 1) != 0) {
+            list_add(text, size, words[i]);
+        }
+    }
+    size_t used = strlen(text);
+    (void)snprintf(text + used, size - used, "]");
+}
+
 static void write_hedge_delay(const struct schema_key *key, const struct becalm_hedge_policy *hedge, char *text,
                               size_t size)
 {
@@ -165,6 +177,9 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_WORD:
     case TYPE_BUDGET_KIND:
         (void)snprintf(text, size, "%s", key->words[*(const int *)field]);
+        break;
+    case TYPE_WORDS:
+        write_words(key->words, *(const uint32_t *)field, text, size);
         break;
     case TYPE_LIMIT_KIND:
         (void)snprintf(text, size, "%s", limit_word(base));

@@ -25,6 +25,8 @@ static const char *const preset_words[] = {"resilience4j", NULL};
 static const char *const retry_modes[] = {"standard", "adaptive", NULL};
 static const char *const mode_words[] = {"enforce", "shadow", NULL};
 static const char *const role_words[] = {"gateway", "sidecar", NULL};
+static const char *const forwarded_words[] = {"auto", "all", "x-forwarded", "standard", "off", NULL};
+static const char *const send_words[] = {"deadline", "attempts", "via", "forwarded", "request-id", "trace", NULL};
 static const char *const path_words[] = {"resolved", "as-is", NULL};
 static const char *const client_auth_words[] = {"none", "optional", "required", NULL};
 static const char *const tls_versions[] = {"1.2", "1.3", NULL};
@@ -225,6 +227,8 @@ static const struct schema_key rules[] = {
 static const struct schema_key service[] = {
     {"hosts", FIELD(HOSTS, hosts), .sentence = "the addresses of the service"},
     MATCH_ROWS,
+    {"send", FIELD(WORDS, send), .words = send_words,
+     .sentence = "which fields of ours go to its hosts; []: none, for strangers"},
     {"calls", FIELD(LIST, calls), .sentence = "the services that this one calls"},
     {"traffic", FIELD(RATE, traffic_milli), RANGE(1, UINT64_MAX / 2), .sentence = "calls a second over all instances"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, MILLION), .sentence = "how many instances call it"},
@@ -274,6 +278,8 @@ static const struct schema_key settings[] = {
     {"gatewayRetries", FIELD(BOOLEAN, gateway_retries), .sentence = "false: in role gateway nothing is retried or hedged"},
     {"workers", FIELD(INTEGER, workers), RANGE(1, 64), .word = "auto", .sentence = "threads; auto: one per CPU that the process may use, by affinity and the quota of its cgroup"},
     {"trust", FIELD(NETWORKS, trust), .sentence = "whose deadline, attempt and mark headers count"},
+    {"forwarded", FIELD(WORD, forwarded), .words = forwarded_words,
+     .sentence = "which fields tell hosts who asked; auto: all in role gateway, off in role sidecar"},
     {"clientKey", FIELD(CLIENT_KEY, client_key), .word = "address",
      .sentence = "what tells clients of trusted peers apart: address, or header:NAME"},
     {"log.level", FIELD(WORD, log_level), .words = log_levels, .sentence = "how much is logged"},

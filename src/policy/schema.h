@@ -17,6 +17,7 @@ enum schema_type {
     TYPE_SIZE,          /* uint64_t, bytes */
     TYPE_RATE,          /* uint64_t, thousandths per second */
     TYPE_WORD,          /* an enum: one of `words`, in the enum's order */
+    TYPE_WORDS,         /* uint32_t: a list of some of `words`, a bit each */
     TYPE_EITHER,        /* bool: words[0] is false, words[1] is true */
     TYPE_TEXT,          /* const char * */
     TYPE_ADDRESS,       /* const char *: host:port or unix:/path */

@@ -273,6 +273,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->worker = worker;
     client_moves(client);
     client_enter(client, CLIENT_WAITING);
+    origin_ip_set(&client->ip, peer);
     client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
     client->trusted_in = (uint32_t)worker->view->snapshot->number - (tls != NULL); /* its certificate is yet to come */
     client->next = worker->clients;
@@ -415,9 +416,9 @@ static bool name_trusted(void *data, enum tls_name_kind kind, struct becalm_text
 /* By its address, or by its certificate. */
 static __attribute__((noinline)) bool look_trusted(const struct client *client, struct trust *trust)
 {
-    union address_socket peer = {0};
-    socklen_t length = sizeof peer;
-    return (getpeername(client->wire.source.fd, &peer.any, &length) == 0 && trust_has(trust, &peer.any)) ||
+    union address_socket peer;
+    origin_ip_socket(&client->ip, &peer);
+    return trust_has(trust, &peer.any) ||
            (trust_names_any(trust) && wire_peer_names(&client->wire, name_trusted, trust));
 }
 
@@ -463,6 +464,13 @@ uint64_t client_caller(const struct client *client)
                                                                                           : client_identity(client);
 }
 
+void client_origin(struct client *client, struct origin *origin)
+{
+    origin->ip = client->ip;
+    origin->tls = client->wire.tls != NULL;
+    origin->trusted = client_trusted(client);
+}
+
 uint64_t client_held(const struct client *client)
 {
     uint64_t held = (uint64_t)client->in.size + client->wire.out.size;
@@ -473,11 +481,8 @@ uint64_t client_held(const struct client *client)
 
 struct becalm_text client_peer(const struct client *client, char *text, size_t size)
 {
-    union address_socket peer = {0};
-    socklen_t length = sizeof peer;
-    if (getpeername(client->wire.source.fd, &peer.any, &length) != 0) {
-        return (struct becalm_text){0};
-    }
+    union address_socket peer;
+    origin_ip_socket(&client->ip, &peer);
     return (struct becalm_text){text, address_write_ip(&peer, text, size)};
 }
 
@@ -617,6 +622,11 @@ static bool stream_trusted(struct client_stream *stream)
     return client_trusted(CONTAINER_OF(stream, struct client, stream));
 }
 
+static void stream_origin(struct client_stream *stream, struct origin *origin)
+{
+    client_origin(CONTAINER_OF(stream, struct client, stream), origin);
+}
+
 static struct becalm_text stream_peer(const struct client_stream *stream, char *text, size_t size)
 {
     return client_peer(CONTAINER_OF(stream, struct client, stream), text, size);
@@ -655,6 +665,7 @@ static const struct client_stream_ops stream_ops = {
     .cut = stream_cut,
     .identity = stream_identity,
     .trusted = stream_trusted,
+    .origin = stream_origin,
     .peer = stream_peer,
     .connection = stream_connection,
 };

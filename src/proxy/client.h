@@ -49,9 +49,10 @@ struct client {
         struct client_h2 *h2;   /* CLIENT_H2 */
         struct upstream *login; /* else: the connection to a host that is its own, see login.h; NULL: none */
     };
-    struct bytes in;  /* part of a head, or requests that came early */
-    becalm_ns since;  /* the latest progress of what it waits for */
-    uint32_t scanned; /* bytes of `in` that hold no head's end */
+    struct origin_ip ip; /* its address */
+    struct bytes in;     /* part of a head, or requests that came early */
+    becalm_ns since;     /* the latest progress of what it waits for */
+    uint32_t scanned;    /* bytes of `in` that hold no head's end */
     enum client_state state;
     uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
     uint32_t trusted_in; /* the number of the snapshot that `trusted` is about, modulo 2^32 */
@@ -65,7 +66,7 @@ struct client {
 };
 
 /* malloc() has a class for this, and idle connections are mostly this. */
-_Static_assert(sizeof(void *) != 8 || sizeof(struct client) <= 232, "an idle connection costs at most 256 bytes");
+_Static_assert(sizeof(void *) != 8 || sizeof(struct client) <= 248, "an idle connection costs at most 256 bytes");
 
 /* Who it is by its address: see peer.h. */
 static inline uint64_t client_identity(const struct client *client)
@@ -119,6 +120,9 @@ uint64_t client_caller(const struct client *);
 
 /* Do its deadline, attempt and mark headers count? */
 bool client_trusted(struct client *);
+
+/* Where its requests come from. */
+void client_origin(struct client *, struct origin *);
 
 /* How much waits for it or because of it, by the size of the buffers. */
 uint64_t client_held(const struct client *);

@@ -557,6 +557,11 @@ static bool side_trusted(struct client_stream *side)
     return client_trusted(stream_of(side)->h2->client);
 }
 
+static void side_origin(struct client_stream *side, struct origin *origin)
+{
+    client_origin(stream_of(side)->h2->client, origin);
+}
+
 static struct becalm_text side_peer(const struct client_stream *side, char *text, size_t size)
 {
     return client_peer(stream_of(side)->h2->client, text, size);
@@ -582,6 +587,7 @@ static const struct client_stream_ops ops = {
     .cut = side_cut,
     .identity = side_identity,
     .trusted = side_trusted,
+    .origin = side_origin,
     .peer = side_peer,
     .connection = side_connection,
 };

@@ -22,6 +22,7 @@
 #include "message/draft.h"
 #include "message/pieces.h"
 #include "meter/step.h"
+#include "origin/request_id.h"
 
 #define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
 #define EXCHANGE_BODY_STEP 16384u /* so much of a body comes in each bodyTimeout, or it is too slow */
@@ -148,6 +149,7 @@ struct exchange {
     becalm_ns body_at;      /* since when the next EXCHANGE_BODY_STEP bytes of it are awaited ... */
     uint32_t body_step;     /* ... and how many of them have come */
     unsigned dialects;      /* of the deadline that came in */
+    struct origin origin;   /* where it came from, also when the client has gone */
     bool is_head;
     bool is_connect;
     bool upgrades; /* to one protocol, and that is allowed */
@@ -179,8 +181,9 @@ struct exchange {
     /* From here on nothing is zeroed: it is filled before it is read, and there is much of it. */
     struct becalm_call call;
     struct becalm_outcome end[BECALM_SLOTS];
-    struct meter_steps steps; /* what was counted of the call's steps */
-    char retry_after[32];     /* of the latest failed answer, as it came; its first byte is zeroed */
+    struct meter_steps steps;           /* what was counted of the call's steps */
+    char request_id[REQUEST_ID_LENGTH]; /* of a call whose request came without one */
+    char retry_after[32];               /* of the latest failed answer, as it came; its first byte is zeroed */
     struct store_key key;
     struct timer silence;   /* without a client: nothing more of the answer has come for too long */
     uint64_t silence_bytes; /* of the answer that had come when it was armed */
@@ -267,7 +270,8 @@ void exchange_refuse_as(struct exchange *, const struct refusal *);
 void exchange_refuse_body(struct exchange *); /* as larger than maxBody */
 
 /* exchange_log.c */
-void exchange_log_end(struct exchange *); /* the call is over */
+void exchange_log_end(struct exchange *);                        /* the call is over */
+struct becalm_text exchange_request_id(const struct exchange *); /* of a call: as it came, or as it was made */
 void exchange_log_retry(struct exchange *, const struct becalm_action *);
 
 /* exchange_request.c */

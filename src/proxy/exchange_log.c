@@ -10,9 +10,12 @@
 
 /* What is told of a call when it is over. */
 
-static struct becalm_text request_id(const struct exchange *exchange)
+struct becalm_text exchange_request_id(const struct exchange *exchange)
 {
-    return head_find(exchange->head, FIELD_REQUEST_ID);
+    if (exchange->phase == EXCHANGE_OPEN || head_has(exchange->head, FIELD_REQUEST_ID)) {
+        return head_find(exchange->head, FIELD_REQUEST_ID);
+    }
+    return (struct becalm_text){exchange->request_id, sizeof exchange->request_id};
 }
 
 static const char *endpoint_name(const struct exchange *exchange)
@@ -51,7 +54,7 @@ static void keep_decision(struct exchange *exchange)
     copy_text(decision.endpoint, sizeof decision.endpoint, text_of(endpoint_name(exchange)));
     copy_text(decision.method, sizeof decision.method, exchange_method(exchange));
     copy_text(decision.path, sizeof decision.path, shown(exchange, exchange->path));
-    copy_text(decision.request_id, sizeof decision.request_id, request_id(exchange));
+    copy_text(decision.request_id, sizeof decision.request_id, exchange_request_id(exchange));
     decisions_keep(&exchange->worker->decisions, &decision);
 }
 
@@ -67,7 +70,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
         .host = exchange->host_name,
         .referer = shown(exchange, head_find(head, FIELD_REFERER)),
         .user_agent = head_find(head, FIELD_USER_AGENT),
-        .request_id = request_id(exchange),
+        .request_id = exchange_request_id(exchange),
         .service = text_of(target == NULL ? NULL : target->service->name),
         .endpoint = text_of(target == NULL ? NULL : endpoint_name(exchange)),
         .version = head->version,
@@ -107,7 +110,7 @@ static void tell_default_timeout(const struct exchange *exchange)
         {"timeout_ms", LOG_MS, {0}, becalm_target_timeout(&target->state->target, policy)},
         {"set", LOG_TEXT, {key.at, key.length}, 0},
         {"deadline_ms", policy->deadline == BECALM_NEVER ? LOG_TEXT : LOG_MS, {0}, policy->deadline},
-        {"request_id", LOG_TEXT, request_id(exchange), 0},
+        {"request_id", LOG_TEXT, exchange_request_id(exchange), 0},
     };
     log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall,
              "an attempt was given up, and nobody has written how long it may take: it was overdue by what was learned",
@@ -166,7 +169,7 @@ void exchange_log_retry(struct exchange *exchange, const struct becalm_action *a
                                .status = attempt->status,
                                .grpc_status = exchange->grpc_status,
                                .retry_after = text_of(exchange->retry_after[0] == '\0' ? NULL : exchange->retry_after),
-                               .request_id = request_id(exchange),
+                               .request_id = exchange_request_id(exchange),
                                .reason = exchange->steps.why,
                            });
 }
@@ -186,7 +189,7 @@ void exchange_log_broken(const struct exchange *exchange, struct upstream_host *
         {"endpoint", LOG_TEXT, text_of(endpoint_name(exchange)), 0},
         {"host", LOG_TEXT, {address, address_write(&host->address, address, sizeof address)}, 0},
         {"rule", LOG_TEXT, text_of(rule), 0},
-        {"request_id", LOG_TEXT, request_id(exchange), 0},
+        {"request_id", LOG_TEXT, exchange_request_id(exchange), 0},
     };
     log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, "a host's answer breaks HTTP/1", pairs,
              sizeof pairs / sizeof pairs[0]);

@@ -78,6 +78,10 @@ void exchange_begin(struct exchange *exchange)
         .owner = exchange,
     };
     read_deadline(exchange, &request);
+    if (!head_has(exchange->head, FIELD_REQUEST_ID)) {
+        struct worker *worker = exchange->worker;
+        request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
+    }
     exchange_enter(exchange, EXCHANGE_CALLING);
     stream->ops->began(stream);
     exchange->timer_at = BECALM_NEVER;
@@ -229,6 +233,7 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
         stream->ops->cut(stream);
         return;
     }
+    stream->ops->origin(stream, &exchange->origin);
     exchange->view = worker->view;
     view_enter(exchange->view);
     exchange->request = head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0)

@@ -5,6 +5,7 @@
 
 #include "http/text_internal.h"
 #include "message/answer_head.h"
+#include "origin/forwarded.h"
 #include "unfilled.h"
 
 #include <stdlib.h>
@@ -224,7 +225,7 @@ static __attribute__((noinline)) void add_baggage(struct draft *draft, const str
             put_members(values, from, field_value(head, &head->field[i]));
         }
     }
-    if ((exchange->dialects & BECALM_DEADLINE_BAGGAGE) != 0) {
+    if ((exchange->dialects & BECALM_DEADLINE_BAGGAGE) != 0 && left != BECALM_NEVER) {
         char text[DEADLINE_TEXT_MAX];
         size_t length = becalm_deadline_write(BECALM_DEADLINE_BAGGAGE, left, text, sizeof text);
         text_put_chars(values, values->length > from ? ",deadline-ms=" : "deadline-ms=");
@@ -235,9 +236,12 @@ static __attribute__((noinline)) void add_baggage(struct draft *draft, const str
     }
 }
 
-static void add_time_left(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt)
+static void add_time_left(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt,
+                          uint32_t send)
 {
-    becalm_ns left = becalm_ns_left(exchange->worker->loop.now, attempt->timeout_at);
+    becalm_ns left = (send & BECALM_SEND_DEADLINE) == 0
+                         ? BECALM_NEVER
+                         : becalm_ns_left(exchange->worker->loop.now, attempt->timeout_at);
     if (left != BECALM_NEVER) {
         add_deadline(draft, "x-request-deadline-ms", BECALM_DEADLINE_REQUEST, left);
         if ((exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
@@ -247,7 +251,7 @@ static void add_time_left(struct draft *draft, const struct exchange *exchange, 
             add_deadline(draft, "x-envoy-expected-rq-timeout-ms", BECALM_DEADLINE_ENVOY, left);
         }
     }
-    if (head_has(exchange->head, FIELD_BAGGAGE)) {
+    if (head_has(exchange->head, FIELD_BAGGAGE) && (send & BECALM_SEND_TRACE) != 0) {
         add_baggage(draft, exchange, left);
     }
 }
@@ -291,7 +295,34 @@ static void add_framing(struct draft *draft, const struct exchange *exchange)
 static uint64_t forged(const struct exchange *exchange)
 {
     bool said = head_has(exchange->head, FIELD_CLIENT_CERT);
-    return said && !exchange->stream->ops->trusted(exchange->stream) ? FIELD_BIT(FIELD_CLIENT_CERT) : 0;
+    return said && !exchange->origin.trusted ? FIELD_BIT(FIELD_CLIENT_CERT) : 0;
+}
+
+static enum becalm_forwarded forwarded_fields(const struct becalm_settings *settings)
+{
+    if (settings->forwarded != BECALM_FORWARDED_AUTO) {
+        return settings->forwarded;
+    }
+    return settings->role == BECALM_ROLE_SIDECAR ? BECALM_FORWARDED_OFF : BECALM_FORWARDED_ALL;
+}
+
+/* Where the request came from, and by which id it can be followed. */
+static void add_origin(struct draft *draft, const struct exchange *exchange, uint32_t send)
+{
+    if ((send & BECALM_SEND_FORWARDED) == 0) {
+        draft->skip |= FORWARDED_FIELDS;
+    } else {
+        forwarded_add(draft, &exchange->origin, forwarded_fields(exchange->view->snapshot->settings),
+                      exchange->host_name);
+    }
+    if ((send & BECALM_SEND_REQUEST_ID) == 0) {
+        draft->skip |= FIELD_BIT(FIELD_REQUEST_ID);
+    } else if (!head_has(exchange->head, FIELD_REQUEST_ID)) {
+        draft_add(draft, "x-request-id", exchange_request_id(exchange));
+    }
+    if ((send & BECALM_SEND_TRACE) == 0) {
+        draft->skip |= FIELD_TRACE;
+    }
 }
 
 void exchange_draft_request(struct exchange *exchange, const struct attempt *attempt, struct draft *draft)
@@ -311,8 +342,15 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
     if (exchange->expect != NULL || attempt->ask != NULL) {
         draft_add_chars(draft, "expect", "100-continue");
     }
-    add_via(draft, exchange);
-    add_time_left(draft, exchange, attempt);
+    uint32_t send = exchange->target->service->send;
+    add_origin(draft, exchange, send);
+    if ((send & BECALM_SEND_VIA) != 0) {
+        add_via(draft, exchange);
+    }
+    add_time_left(draft, exchange, attempt, send);
+    if ((send & BECALM_SEND_ATTEMPTS) == 0) {
+        return;
+    }
     draft_add_number(draft, "x-envoy-attempt-count", attempt->number + 1);
     if (attempt->number > 0 && (exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
         draft_add_number(draft, "grpc-previous-rpc-attempts", attempt->number);

@@ -47,6 +47,12 @@ static bool trusted(struct client_stream *stream)
     return false;
 }
 
+static void origin(struct client_stream *stream, struct origin *origin)
+{
+    (void)stream;
+    *origin = (struct origin){0};
+}
+
 static struct becalm_text peer(const struct client_stream *stream, char *text, size_t size)
 {
     (void)stream, (void)text, (void)size;
@@ -72,6 +78,7 @@ static const struct client_stream_ops ops = {
     .cut = nothing,
     .identity = identity,
     .trusted = trusted,
+    .origin = origin,
     .peer = peer,
     .connection = connection,
 };

@@ -12,6 +12,7 @@
 
 #include "message/draft.h"
 #include "message/pieces.h"
+#include "origin/origin.h"
 
 struct client;
 struct exchange;
@@ -41,9 +42,11 @@ struct client_stream_ops {
     /* The answer ends here, so that nobody takes what was sent for a whole one, or the client can't be written to. If
      * the stream still has an exchange, the side calls exchange_cancel(). */
     void (*cut)(struct client_stream *);
-    /* Who asks: a number that others do not have; whether its deadlines and marks count; its address as text. */
+    /* Who asks: a number that others do not have; whether its deadlines and marks count; where it comes from; its
+     * address as text. */
     uint64_t (*identity)(const struct client_stream *);
     bool (*trusted)(struct client_stream *);
+    void (*origin)(struct client_stream *, struct origin *);
     struct becalm_text (*peer)(const struct client_stream *, char *text, size_t size);
     /* The connection, if all of it is this stream's: a tunnel takes it over, a login (login.h) belongs to it. NULL: it
      * is not. */

@@ -409,6 +409,7 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
     if (rc != 0) {
         return rc;
     }
+    worker->request_ids = becalm_rand_next(&worker->loop.random);
     worker->in = malloc(WORKER_IN);
     worker->out = malloc(WORKER_OUT);
     if (worker->in == NULL || worker->out == NULL || decisions_init(&worker->decisions) != 0) {

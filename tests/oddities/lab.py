@@ -22,6 +22,7 @@ PIECE = 65536
 HOP = {"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "content-length", "upgrade", "expect"}
 ADDED = {
     "proxy-status", "becalm-retry", "becalm-explain", "x-request-deadline-ms", "x-envoy-attempt-count",
+    "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "x-request-id",
 }  # fmt: skip
 OWN_VIA = ("becalm",)
 

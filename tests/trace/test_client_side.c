@@ -120,6 +120,12 @@ static bool trusted(struct client_stream *stream)
     return false;
 }
 
+static void origin(struct client_stream *stream, struct origin *origin)
+{
+    (void)stream;
+    *origin = (struct origin){0};
+}
+
 static struct becalm_text peer(const struct client_stream *stream, char *text, size_t size)
 {
     (void)stream, (void)text, (void)size;
@@ -132,8 +138,8 @@ static struct client *connection(struct client_stream *stream)
     return NULL;
 }
 
-static const struct client_stream_ops ops = {begin, more, interim, blocked,  moves,   took, began,
-                                             left,  done, cut,     identity, trusted, peer, connection};
+static const struct client_stream_ops ops = {begin, more, interim,  blocked, moves,  took, began,     left,
+                                             done,  cut,  identity, trusted, origin, peer, connection};
 
 /* A head as it is unpacked from another protocol: the texts one behind the other. */
 static void side_asks(struct lab *lab, struct side *side, const char *method, enum body_framing framing)

@@ -127,6 +127,12 @@ static bool asker_trusted(struct client_stream *stream)
     return false;
 }
 
+static void asker_origin(struct client_stream *stream, struct origin *origin)
+{
+    (void)stream;
+    *origin = (struct origin){0};
+}
+
 static struct becalm_text asker_peer(const struct client_stream *stream, char *text, size_t size)
 {
     (void)stream, (void)text, (void)size;
@@ -152,6 +158,7 @@ static const struct client_stream_ops asker_ops = {
     .cut = asker_cut,
     .identity = asker_identity,
     .trusted = asker_trusted,
+    .origin = asker_origin,
     .peer = asker_peer,
     .connection = asker_connection,
 };

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_ORIGIN_REQUEST_ID_H
+#define BECALM_ORIGIN_REQUEST_ID_H
+
+/* X-Request-Id of a request that came without one: 32 hexadecimal digits, of which half say which gateway made it. It
+ * tells requests apart and is no secret. */
+
+#include <becalm/base.h>
+
+#define REQUEST_ID_LENGTH 32u
+
+/* `gateway` has 16 digits; `state` is that of becalm_rand_next(), and nobody else's: what was drawn is on the wire. */
+void request_id_make(char text[REQUEST_ID_LENGTH], const char *gateway, uint64_t *state);
+
+#endif
