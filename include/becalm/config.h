@@ -230,6 +230,7 @@ struct becalm_match {
     const char *method;
     const char *header_name;
     const char *header_value;
+    bool alias;                      /* nobody wrote it: a shorter name of a host that somebody wrote */
     const struct becalm_match *next; /* a request may fit this one instead; NULL: there is no other */
 };
 
@@ -281,7 +282,8 @@ struct becalm_service {
     uint32_t host_count;
     struct becalm_host_tls tls;
     enum becalm_protocol protocol;
-    uint32_t send; /* bits of enum becalm_send */
+    const char *replace_prefix; /* what its hosts get in place of match.prefix; NULL: paths pass as they came */
+    uint32_t send;              /* bits of enum becalm_send */
     struct becalm_match match;
     struct becalm_rules rules; /* of requests that belong to no endpoint */
     const struct becalm_endpoint *endpoints;

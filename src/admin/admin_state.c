@@ -391,6 +391,21 @@ static void put_reload(struct buffer *page, struct gateway *gateway)
     buffer_json_close(page, '}');
 }
 
+/* The hosts that requests without a service asked for. */
+static void put_strangers(struct buffer *page, struct gateway *gateway)
+{
+    struct stranger list[STRANGERS];
+    uint32_t count = strangers_read(&gateway->strangers, list);
+    buffer_json_open(page, "unroutedHosts", '[');
+    for (uint32_t i = 0; i < count; i++) {
+        buffer_json_open(page, NULL, '{');
+        buffer_json_chars(page, "host", list[i].host);
+        buffer_json_number(page, "requests", list[i].requests);
+        buffer_json_close(page, '}');
+    }
+    buffer_json_close(page, ']');
+}
+
 static void put_gateway(const struct telling *t, struct gateway *gateway, uint64_t wall)
 {
     struct buffer *page = t->page;
@@ -410,6 +425,7 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
     buffer_json_number(page, "accepted", atomic_load_explicit(&gateway->accepted, memory_order_relaxed));
     buffer_json_number(page, "requests", exchanges);
     buffer_json_number(page, "unrouted", atomic_load_explicit(&gateway->unrouted, memory_order_relaxed));
+    put_strangers(page, gateway);
     buffer_json_number(page, "replayBytes", atomic_load_explicit(&gateway->replay_bytes, memory_order_relaxed));
     buffer_json_number(page, "logDropped", log_dropped(gateway->log));
     buffer_json_bool(page, "draining", atomic_load_explicit(&gateway->draining, memory_order_relaxed));

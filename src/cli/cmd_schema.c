@@ -194,6 +194,9 @@ static void item(struct json *json, const struct schema_key *key)
         reference(json, NULL, "certificate");
     } else if (key->type == TYPE_PROTOCOLS) {
         words(json, (const char *const[]){"h1", "h2", NULL});
+    } else if (key->type == TYPE_HOST) {
+        pattern(json, "^[^/ ]+$");
+        of_type(json, "boolean");
     } else if (key->type == TYPE_WORDS) {
         words(json, key->words);
     } else {
@@ -253,10 +256,6 @@ static void alternatives(struct json *json, const struct schema_key *key)
     case TYPE_FILE:
         plain(json);
         break;
-    case TYPE_HOST:
-        pattern(json, "^[^/ ]+$");
-        of_type(json, "boolean");
-        break;
     case TYPE_PATH:
         pattern(json, "^/[^?#]*$");
         break;
@@ -287,6 +286,7 @@ static void alternatives(struct json *json, const struct schema_key *key)
     case TYPE_NON_FATAL:
         list(json, key, 0);
         break;
+    case TYPE_HOST:
     case TYPE_HOSTS:
     case TYPE_LISTEN:
     case TYPE_CERTIFICATES:

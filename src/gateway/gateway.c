@@ -256,6 +256,7 @@ static int reload(struct gateway *gateway, struct becalm_diags *diags, becalm_ns
         set_max_buffered(gateway, settings);
         log_change(gateway->log, &log);
         atomic_store_explicit(&gateway->told, 0, memory_order_relaxed);
+        strangers_forget(&gateway->strangers);
         publish(gateway, snapshot);
     }
     tls_set_drop(tls);
@@ -397,6 +398,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     pthread_mutex_init(&gateway->lock, NULL);
     peer_key_draw(&gateway->peer_key);
     tally_init(&gateway->clients);
+    strangers_init(&gateway->strangers);
     tally_init(&gateway->host_tunnels);
     gateway->path = strdup(options->path);
     gateway->set = copy_list(options->load == NULL ? NULL : options->load->set);
@@ -472,6 +474,7 @@ void gateway_free(struct gateway *gateway)
     free(gateway->text);
     free(gateway->path);
     tally_free(&gateway->clients);
+    strangers_free(&gateway->strangers);
     tally_free(&gateway->host_tunnels);
     pthread_mutex_destroy(&gateway->lock);
     free(gateway);

@@ -112,7 +112,9 @@ static enum field_id candidate(const char *name, size_t length)
                : (name[2] | 0x20) == 'f' ? FIELD_FORWARDED_PROTO
                                          : FIELD_B3_PARENT;
     case 18:
-        return first == 'p' ? FIELD_PROXY_AUTHENTICATE : FIELD_ENVOY_OVERLOADED;
+        return first == 'p'              ? FIELD_PROXY_AUTHENTICATE
+               : (name[2] | 0x20) == 'f' ? FIELD_FORWARDED_PREFIX
+                                         : FIELD_ENVOY_OVERLOADED;
     case 19:
         return FIELD_PROXY_AUTHORIZATION;
     case 21:

@@ -26,7 +26,7 @@
     X(FIELD_BECALM_RETRY, "becalm-retry") X(FIELD_ENVOY_OVERLOADED, "x-envoy-overloaded") \
     X(FIELD_PROXY_STATUS, "proxy-status") X(FIELD_BECALM_EXPLAIN, "becalm-explain") \
     X(FIELD_CLIENT_CERT, "x-forwarded-client-cert") X(FIELD_FORWARDED_FOR, "x-forwarded-for") \
-    X(FIELD_FORWARDED_PROTO, "x-forwarded-proto") X(FIELD_FORWARDED_HOST, "x-forwarded-host") X(FIELD_FORWARDED, "forwarded") \
+    X(FIELD_FORWARDED_PROTO, "x-forwarded-proto") X(FIELD_FORWARDED_HOST, "x-forwarded-host") X(FIELD_FORWARDED, "forwarded") X(FIELD_FORWARDED_PREFIX, "x-forwarded-prefix") \
     X(FIELD_TRACESTATE, "tracestate") X(FIELD_B3, "b3") X(FIELD_B3_TRACE, "x-b3-traceid") X(FIELD_B3_SPAN, "x-b3-spanid") \
     X(FIELD_B3_PARENT, "x-b3-parentspanid") X(FIELD_B3_SAMPLED, "x-b3-sampled") X(FIELD_B3_FLAGS, "x-b3-flags") \
     X(FIELD_CLOUD_TRACE, "x-cloud-trace-context")

@@ -160,3 +160,18 @@ void forwarded_add(struct draft *draft, const struct origin *origin, enum becalm
         draft_add(draft, "forwarded", parts.element);
     }
 }
+
+void forwarded_add_prefix(struct draft *draft, const struct origin *origin, enum becalm_forwarded which,
+                          struct becalm_text prefix)
+{
+    if (which != BECALM_FORWARDED_ALL && which != BECALM_FORWARDED_X) {
+        return;
+    }
+    prefix.length -= prefix.at[prefix.length - 1] == '/';
+    draft->skip |= FIELD_BIT(FIELD_FORWARDED_PREFIX);
+    if (origin->trusted) {
+        add_behind(draft, "x-forwarded-prefix", FIELD_FORWARDED_PREFIX, prefix);
+    } else {
+        draft_add(draft, "x-forwarded-prefix", prefix);
+    }
+}

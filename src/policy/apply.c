@@ -391,6 +391,24 @@ static bool set_list(const struct setting *s)
     return fine;
 }
 
+/* One host, or a list of them, of which the first goes into the field: hosts_spread() makes matches of the others. */
+static bool set_match_host(const struct setting *s)
+{
+    bool fine = true;
+    if (s->node->kind != YAML_SEQUENCE) {
+        return set_text(s);
+    }
+    if (s->node->count == 0) {
+        wrong(s, "a host; write a name, or a list of names");
+        return false;
+    }
+    for (uint32_t i = s->node->count; i > 0; i--) { /* the first comes last, and stays */
+        const struct setting one = {s->l, s->key, s->node->item[i - 1], s->field, s->base};
+        fine = set_text(&one) && fine;
+    }
+    return fine;
+}
+
 static bool set_words(const struct setting *s)
 {
     uint32_t set = 0;
@@ -605,9 +623,10 @@ static bool set_value(const struct setting *s)
         return set_word(s);
     case TYPE_WORDS:
         return set_words(s);
+    case TYPE_HOST:
+        return set_match_host(s);
     case TYPE_TEXT:
     case TYPE_ADDRESS:
-    case TYPE_HOST:
     case TYPE_PATH:
     case TYPE_METHOD:
     case TYPE_KEY_SCOPE:
@@ -939,6 +958,27 @@ static struct becalm_match *match_of(const struct place *place)
     return NULL;
 }
 
+/* A match with a list of hosts is one match for each of them. Returns the last of them. */
+static struct becalm_match *hosts_spread(struct loader *l, struct becalm_match *match, const struct yaml_node *node)
+{
+    const struct yaml_node *hosts = node->kind == YAML_MAPPING ? yaml_get(node, "host") : NULL;
+    struct becalm_match *last = match;
+    for (uint32_t i = 1; hosts != NULL && hosts->kind == YAML_SEQUENCE && i < hosts->count; i++) {
+        struct becalm_match *more = arena_take(l->arena, sizeof *more);
+        const char *host = hosts->item[i]->kind == YAML_SCALAR ? arena_text(l->arena, hosts->item[i]->text) : "";
+        if (more == NULL || host == NULL) {
+            (void)loader_no_memory(l);
+            return last;
+        }
+        *more = *match;
+        more->host = host;
+        more->next = NULL;
+        last->next = more;
+        last = more;
+    }
+    return last;
+}
+
 /* `match` as a list: each item is read as if it stood alone, and all of them are chained. */
 static void matches_apply(struct loader *l, const struct place *place, const struct yaml_node *list)
 {
@@ -956,18 +996,16 @@ static void matches_apply(struct loader *l, const struct place *place, const str
             loader_error(l, list->item[i]->line, list->item[i]->column, "wrong-type",
                          "an item of match says nothing; write {prefix: /} for every request");
         }
-        if (i == 0) {
-            first = *match;
-            continue;
-        }
-        struct becalm_match *more = arena_take(l->arena, sizeof *more);
+        struct becalm_match *more = i == 0 ? &first : arena_take(l->arena, sizeof *more);
         if (more == NULL) {
             (void)loader_no_memory(l);
             break;
         }
         *more = *match;
-        last->next = more;
-        last = more;
+        if (i > 0) {
+            last->next = more;
+        }
+        last = hosts_spread(l, more, list->item[i]);
     }
     *match = first;
 }
@@ -989,6 +1027,9 @@ static void apply_prefixed(struct loader *l, const struct place *place, const ch
     for (int turn = 0; turn < 2; turn++) {
         for (uint32_t i = 0; i < node->count; i++) {
             apply_pair(l, place, prefix, node, i, turn == 0);
+            if (turn == 1 && prefix[0] == '\0' && strcmp(node->key[i]->text, "match") == 0 && match_of(place) != NULL) {
+                (void)hosts_spread(l, match_of(place), node->item[i]);
+            }
         }
     }
     jitter_check(l, node);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alias.h"
 #include "apply.h"
 #include "config_internal.h"
 #include "diag.h"
@@ -344,6 +345,21 @@ static bool is_misplaced(const struct yaml_node *key, const struct yaml_node *va
            yaml_get(value, "match") == NULL;
 }
 
+/* What is replaced has to be there. */
+static void replace_check(struct loader *l, const struct becalm_service *service, const struct yaml_node *node)
+{
+    const struct yaml_node *written = yaml_get(node, "replacePrefix");
+    bool prefix = false;
+    for (const struct becalm_match *match = &service->match; match != NULL; match = match->next) {
+        prefix = prefix || match->prefix != NULL;
+    }
+    if (written != NULL && !prefix) {
+        loader_error(l, written->line, written->column, "conflict",
+                     "%s: replacePrefix replaces match.prefix, and there is none; write match: {prefix: /%s}",
+                     service->name, service->name);
+    }
+}
+
 static bool service_load(struct loader *l, struct becalm_service *service, const struct yaml_node *key,
                          const struct yaml_node *value)
 {
@@ -371,6 +387,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
         l->level = BECALM_FROM_SERVICE;
         rules_check(l, &service->rules, service->name, key->line, key->column);
         match_check(l, &service->match, key);
+        replace_check(l, service, value);
     }
     if (!listen_settle_hosts(l, service, value) || !service_hosts(l, service)) {
         return false;
@@ -408,7 +425,7 @@ static bool services_load(struct loader *l, const struct yaml_node *node)
         fine = service_load(l, &config->services[i], node->key[i], node->item[i]);
     }
     l->name = config->name;
-    return fine;
+    return fine && aliases_add(l);
 }
 
 /* lint: {ignore: {RULE: "the reason why"}} */

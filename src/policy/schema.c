@@ -216,7 +216,7 @@ static const struct schema_key rules[] = {
 #undef ROW
 
 #define MATCH_ROWS \
-    {"match.host", FIELD(HOST, match.host), .sentence = "the request's host"}, \
+    {"match.host", FIELD(HOST, match.host), .sentence = "the request's host, or a list of them"}, \
     {"match.prefix", FIELD(PATH, match.prefix), .sentence = "what the path begins with, up to the end of a segment"}, \
     {"match.start", FIELD(PATH, match.start), .sentence = "what the path begins with, inside of a segment too"}, \
     {"match.path", FIELD(PATH, match.path), .sentence = "the whole path"}, \
@@ -227,6 +227,7 @@ static const struct schema_key rules[] = {
 static const struct schema_key service[] = {
     {"hosts", FIELD(HOSTS, hosts), .sentence = "the addresses of the service"},
     MATCH_ROWS,
+    {"replacePrefix", FIELD(PATH, replace_prefix), .sentence = "what its hosts get in place of match.prefix; / takes it off"},
     {"send", FIELD(WORDS, send), .words = send_words,
      .sentence = "which fields of ours go to its hosts; []: none, for strangers"},
     {"calls", FIELD(LIST, calls), .sentence = "the services that this one calls"},

@@ -21,7 +21,7 @@ enum schema_type {
     TYPE_EITHER,        /* bool: words[0] is false, words[1] is true */
     TYPE_TEXT,          /* const char * */
     TYPE_ADDRESS,       /* const char *: host:port or unix:/path */
-    TYPE_HOST,          /* const char *: match.host */
+    TYPE_HOST,          /* const char *: match.host, one or a list: hosts_spread() */
     TYPE_PATH,          /* const char *: match.path, match.prefix */
     TYPE_METHOD,        /* const char *: match.method */
     TYPE_KEY_SCOPE,     /* const char *: keyScope */

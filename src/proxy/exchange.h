@@ -138,6 +138,7 @@ struct exchange {
     struct head *head; /* as long as its fields */
     struct becalm_text path;
     struct becalm_text host_name;
+    size_t prefix;          /* so much of the path is replaced for hosts: see replacePrefix */
     struct bytes body;      /* collected, chunks undone */
     struct h1_body body_in; /* the side of HTTP/1 reads it by this; nobody else looks */
     struct bytes trailers;  /* behind it, as they came */
@@ -284,6 +285,8 @@ bool exchange_sends_chunks(const struct exchange *); /* to hosts */
 const char *exchange_switch_wrong(const struct exchange *, const struct head *);
 bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */
+/* How much of the path is match.prefix of the route, and is replaced for hosts; 0: nothing is. */
+size_t exchange_prefix(const struct exchange *, const struct route *);
 bool exchange_port_fits(const struct exchange *, const struct route *); /* of a URL, by http_proxy */
 uint32_t exchange_attempt_from_above(const struct exchange *);          /* x-envoy-attempt-count; 0: none */
 struct becalm_text exchange_method(const struct exchange *);

@@ -222,6 +222,13 @@ static bool streams_at_once(struct exchange *exchange)
     return (head->framing == BODY_OPEN || head->content_length > kept) && expect_begin(exchange);
 }
 
+static __attribute__((noinline)) void tell_unrouted(const struct exchange *exchange)
+{
+    char peer[ADDRESS_TEXT_MAX];
+    gateway_unrouted(exchange->worker, exchange->host_name,
+                     exchange->stream->ops->peer(exchange->stream, peer, sizeof peer));
+}
+
 void exchange_open(struct worker *worker, struct client_stream *stream, const struct head *head)
 {
     struct exchange *exchange = exchange_make(worker, stream);
@@ -255,16 +262,17 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
         return;
     }
     if (route.service == ROUTE_NONE) {
-        atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
+        tell_unrouted(exchange);
         exchange_refuse(exchange, 404, "destination_not_found", "no_route", "no service matches this request");
         return;
     }
     if (head_target(head).at[0] != '/' && !exchange_port_fits(exchange, &route)) {
-        atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
+        tell_unrouted(exchange);
         exchange_refuse(exchange, 404, "destination_not_found", "other_port",
                         "the hosts of this service have another port");
         return;
     }
+    exchange->prefix = exchange_prefix(exchange, &route);
     exchange->target = &exchange->view->snapshot->target[snapshot_target_of(exchange->view->snapshot, &route)];
     exchange->meter = exchange->target->meters->meter[worker->number];
     meter_add(&exchange->meter->arrivals, 1);

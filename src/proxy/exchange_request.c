@@ -80,6 +80,41 @@ bool exchange_route(struct exchange *exchange, struct route *route)
     return !route->bad_path;
 }
 
+/* A character of a path, which may be an escape, is one of the rule that it fits: however either is spelled, they are
+ * equally many. */
+size_t exchange_prefix(const struct exchange *exchange, const struct route *route)
+{
+    const struct becalm_service *service = exchange->view->snapshot->service[route->service].service;
+    const char *rule = route->match->prefix;
+    size_t at = 0;
+    if (service->replace_prefix == NULL || rule == NULL || text_peek(exchange->path) != '/') {
+        return 0;
+    }
+    for (; *rule != '\0' && at < exchange->path.length; rule += *rule == '%' ? 3 : 1) {
+        at += exchange->path.at[at] == '%' ? 3 : 1;
+    }
+    return at;
+}
+
+/* The path with the service's own prefix in place of the one that it was found by. */
+static __attribute__((noinline)) struct becalm_text replaced_path(struct text_sink *values,
+                                                                  const struct exchange *exchange)
+{
+    struct becalm_text prefix = text_of(exchange->target->service->replace_prefix);
+    struct becalm_text rest = {exchange->path.at + exchange->prefix, exchange->path.length - exchange->prefix};
+    size_t from = values->length;
+    bool ends = rest.length == 0 || rest.at[0] == '?';
+    if (!ends && prefix.at[prefix.length - 1] == '/') {
+        prefix.length--;
+    }
+    text_put(values, prefix);
+    if (!ends && rest.at[0] != '/') {
+        text_put_chars(values, "/");
+    }
+    text_put(values, rest);
+    return (struct becalm_text){values->at + from, values->length - from};
+}
+
 /* What is behind the last colon, but not inside of [::1]; 0: nothing. No number of a port is 0 here. */
 static uint32_t port_of(struct becalm_text address)
 {
@@ -312,8 +347,12 @@ static void add_origin(struct draft *draft, const struct exchange *exchange, uin
     if ((send & BECALM_SEND_FORWARDED) == 0) {
         draft->skip |= FORWARDED_FIELDS;
     } else {
-        forwarded_add(draft, &exchange->origin, forwarded_fields(exchange->view->snapshot->settings),
-                      exchange->host_name);
+        enum becalm_forwarded which = forwarded_fields(exchange->view->snapshot->settings);
+        forwarded_add(draft, &exchange->origin, which, exchange->host_name);
+        if (exchange->prefix > 1) {
+            forwarded_add_prefix(draft, &exchange->origin, which,
+                                 (struct becalm_text){exchange->path.at, exchange->prefix});
+        }
     }
     if ((send & BECALM_SEND_REQUEST_ID) == 0) {
         draft->skip |= FIELD_BIT(FIELD_REQUEST_ID);
@@ -330,7 +369,7 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
     const struct head *head = exchange->head;
     draft_begin(draft, exchange->worker->out + WORKER_VALUES, WORKER_TRAILERS - WORKER_VALUES);
     draft->method = exchange_method(exchange);
-    draft->path = exchange->path;
+    draft->path = exchange->prefix == 0 ? exchange->path : replaced_path(&draft->values, exchange);
     draft->authority = exchange->host_name.length > 0 ? exchange->host_name : text_of(exchange->target->service->name);
     draft->passed = head;
     draft->skip = OURS | forged(exchange);

@@ -38,6 +38,26 @@ void gateway_order_all(struct gateway *gateway, unsigned orders)
     }
 }
 
+void gateway_unrouted(struct worker *worker, struct becalm_text host, struct becalm_text peer)
+{
+    static const char remedy[] = "name it in match.host of a service";
+    static const char many[] = "as many other hosts were asked for: /api/state has them, and further ones are not told";
+    struct gateway *gateway = worker->gateway;
+    atomic_fetch_add_explicit(&gateway->unrouted, 1, memory_order_relaxed);
+    enum stranger_news news = strangers_note(&gateway->strangers, host);
+    if (news == STRANGER_KNOWN) {
+        return;
+    }
+    const char *what = news == STRANGER_NEW ? remedy : many;
+    struct log_pair pairs[] = {
+        {.key = "host", .type = LOG_TEXT, .text = host},
+        {.key = "client", .type = LOG_TEXT, .text = peer},
+        {.key = "remedy", .type = LOG_TEXT, .text = {what, strlen(what)}},
+    };
+    log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, "no service matches a request, which gets 404", pairs,
+             sizeof pairs / sizeof pairs[0]);
+}
+
 void gateway_count_refusal(struct gateway *gateway, uint32_t status)
 {
     uint32_t hundreds = status / 100 < 6 ? status / 100 : 5;

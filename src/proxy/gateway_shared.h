@@ -13,6 +13,7 @@
 #include "worker.h"
 
 #include "journal/log.h"
+#include "journal/strangers.h"
 #include "keys/store.h"
 #include "meter/metrics.h"
 
@@ -73,6 +74,7 @@ struct gateway {
     BECALM_ATOMIC(bool) tight;          /* small pieces are read */
     BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
     BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
+    struct strangers strangers;         /* the hosts that they asked for */
     BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
     BECALM_ATOMIC(uint64_t) h2_ends[H2_END_COUNT]; /* connections of clients that were ended, by why */
     BECALM_ATOMIC(bool) draining;
@@ -97,6 +99,8 @@ void gateway_name(struct gateway *, const unsigned char random[GATEWAY_ID_BYTES]
 struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
 void gateway_wake(struct gateway *, uint64_t workers); /* bit n: worker n has somebody to serve */
 void gateway_order_all(struct gateway *, unsigned orders);
+/* A request belongs to no service: counts it, and says so if nobody has asked for this host before. */
+void gateway_unrouted(struct worker *, struct becalm_text host, struct becalm_text peer);
 void gateway_count_refusal(struct gateway *, uint32_t status);
 void gateway_count_h2_end(struct gateway *, enum h2_end);
 void gateway_count_bound(struct gateway *, enum metrics_bound);
