@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""The snippets of docs/languages, as they stand: each way in leads to the service, and what is carried on arrives."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, free_port
+from host import Reply, wait_until
+from wire import ask
+
+PATIENCE = 60  # seconds; a busy machine may need most of them
+RUNS = {"python": [sys.executable, "-B"], "js": ["node"], "sh": ["sh"]}
+PAGES = {"python": "python", "node": "js", "shell": "sh"}
+
+
+def snippets(page):
+    """The blocks of a page in its language."""
+    text = (ROOT / f"docs/languages/{page}.md").read_text()
+    return re.findall(rf"^```{PAGES[page]}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def policy_of_page(host, text=""):
+    found = re.search(r"^```yaml\n(.*?)^```$", (ROOT / "docs/languages.md").read_text(), re.MULTILINE | re.DOTALL)
+    return text + found.group(1).replace("127.0.0.1:9001", host.address)
+
+
+def command(page, folder, text):
+    program = RUNS[PAGES[page]]
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"no {program[0]} here")
+    path = folder / f"snippet.{PAGES[page]}"
+    path.write_text(text)
+    return [*program, str(path)]
+
+
+def environment(gateway, **more):
+    plain = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
+    return {**plain, "BECALM": f"http://127.0.0.1:{gateway.port}", **more}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_way_in_leads_to_the_service(gateway, host, tmp_path, page):
+    there = host().on("/charge", Reply(200, body=b"charged"))
+    here = gateway(policy_of_page(there))
+    done = subprocess.run(
+        command(page, tmp_path, snippets(page)[0]), env=environment(here), capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout.splitlines() == ["charged"] * 3 and done.returncode == 0, done.stderr
+    assert [each.target for each in there.requests] == ["/charge"] * 3
+
+
+def test_a_script_passes_its_deadline_on(gateway, host, tmp_path):
+    there = host().on("/charge", Reply(200, body=b"charged"))
+    here = gateway(policy_of_page(there))
+    run = command("shell", tmp_path, snippets("shell")[1])
+    subprocess.run(run, env=environment(here, LEFT_MS="9000"), check=True, capture_output=True, timeout=PATIENCE)
+    assert int(there.requests[0].get("x-request-deadline-ms")) <= 9000
+
+
+@pytest.mark.parametrize("page", ["python", "node"])
+def test_deadlines_go_down_and_marks_up_through_an_application(gateway, host, tmp_path, page):
+    """The page's application, its sidecar, and payment behind that: who asks the application is a gateway in front of it."""
+    payment = host().on("/charge", Reply(200, body=b"charged"))
+    sidecar = gateway(policy_of_page(payment))
+    port = free_port()
+    application = subprocess.Popen(
+        command(page, tmp_path, "\n".join(snippets(page)[1:])), env=environment(sidecar, PORT=str(port)), stderr=subprocess.PIPE
+    )
+    try:
+        wait_until(lambda: application.poll() is not None or answers(port), seconds=PATIENCE)
+        assert application.poll() is None, application.stderr.read()
+        payment.forget()
+        told = {"X-Request-Deadline-Ms": "25000"}
+        answer = ask(port, fields=told)
+        assert answer.body == b"charged" and answer.get("becalm-retry") is None
+        assert 0 < int(payment.requests[0].get("x-request-deadline-ms")) <= 25000
+        payment.on("/charge", Reply(503))
+        answer = ask(port, fields=told)
+        assert answer.status == 502 and answer.get("becalm-retry").startswith("spent"), answer.fields
+    finally:
+        application.kill()
+        application.wait(10)
+
+
+def answers(port):
+    try:
+        return ask(port).status == 200
+    except OSError:
+        return False
