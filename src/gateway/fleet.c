@@ -392,7 +392,7 @@ static void site_tell(const struct site *site, struct buffer *page)
                             becalm_ns_since(site->fleet->options.loop->now, read_at) / BECALM_MS, 3);
     }
     buffer_json_open(page, "instances", '[');
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; entry != NULL && i < count; i++) {
         entry_tell(page, &entry[i]);
     }
     buffer_json_close(page, ']');
