@@ -81,6 +81,14 @@ def test_import_envoy__what_it_says_of_itself_is_read(becalm, source, hosts):
     assert "never-read" not in done.stdout and "inbound" not in done.stdout and "PassthroughCluster:" not in done.stdout
 
 
+def test_import_envoy__a_filter_of_the_second_version_is_read(becalm):
+    """There a filter's settings stand in `config`, without a type."""
+    manager = {"name": "envoy.http_connection_manager", "config": {"route_config": ROUTES}}
+    listener = {"name": "in", "filter_chains": [{"filters": [manager]}]}
+    done = imported(becalm, {"static_resources": {"listeners": [listener], "clusters": [CLUSTER | {"load_assignment": ENDPOINTS}]}})
+    assert "maxRetries: 4" in done.stdout and "route_config is read" not in done.stderr
+
+
 def test_import_envoy__a_list_of_whatever_else_is_no_list_of_objects(becalm):
     assert "the document is not a mapping of keys" in imported(becalm, "[1, 2]", "envoy", code=1).stderr
 

@@ -364,6 +364,12 @@ static bool has_any(const struct yaml_node *node, const char *const *names)
     return *names != NULL;
 }
 
+const struct yaml_node *envoy_config_of(const struct yaml_node *node)
+{
+    const struct yaml_node *typed = source_get(node, "typed_config");
+    return typed != NULL ? typed : source_get(node, "config");
+}
+
 static void each_read(struct envoy *in, const struct from *list, unsigned depth)
 {
     for (uint32_t i = 0; source_is(in->s, list, YAML_SEQUENCE) && i < list->node->count; i++) {
@@ -376,7 +382,7 @@ static void filters_read(struct envoy *in, const struct yaml_node *chain, unsign
     const struct from filters = {source_get(chain, "filters"), "filters", NULL};
     for (uint32_t i = 0; source_is(in->s, &filters, YAML_SEQUENCE) && i < filters.node->count; i++) {
         const struct yaml_node *filter = filters.node->item[i];
-        const struct yaml_node *typed = source_get(filter, "typed_config");
+        const struct yaml_node *typed = envoy_config_of(filter);
         const struct from from = {filter, "filters", NULL};
         if (source_get(typed, "route_config") == NULL) {
             source_no_equal(in->s, NULL, &from, "only an HTTP connection manager with its own route_config is read");

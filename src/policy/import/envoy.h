@@ -43,6 +43,10 @@ void envoy_assignments_put(struct envoy *);
 /* A piece of a route or a cluster, without what is around it. */
 void envoy_piece_read(struct source *, struct emit_target *, const struct yaml_node *);
 
+/* The settings of a filter or a transport socket: typed_config or, as Envoy's second version wrote it, config. NULL:
+ * none. */
+const struct yaml_node *envoy_config_of(const struct yaml_node *);
+
 /* A file or a part of one, by what it is called. */
 void envoy_anything_read(struct envoy *, const struct yaml_node *, unsigned depth);
 

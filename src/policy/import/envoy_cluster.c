@@ -183,7 +183,7 @@ static void file_take(struct source *s, struct emit_target *target, const char *
 
 static void tls_read(struct source *s, struct emit_target *target, const struct from *socket)
 {
-    const struct yaml_node *config = source_get(socket->node, "typed_config");
+    const struct yaml_node *config = envoy_config_of(socket->node);
     const struct yaml_node *common = source_get(config, "common_tls_context");
     const struct yaml_node *name = source_get(socket->node, "name");
     const struct from sni = {source_get(config, "sni"), "transport_socket.sni", NULL};
