@@ -130,6 +130,7 @@ def test_import_haproxy__strict_passes_what_means_the_same(imported):
     [
         (served('acl a path "b'), "the quote that opens here is not closed on its line"),
         (served("timeout server soon"), 'haproxy.cfg:9:17: error: timeout server: "soon" is not a time; write it like 30s or 500ms [bad-value]'),
+        (served(more="maxconn many"), 'maxconn: "many" is not a number [bad-value]'),
         (served("retry-on often"), '"often" is no condition of HAProxy'),
         ("global\n maxconn 5\n", "there is nothing about retries"),
     ],

@@ -119,10 +119,20 @@ static const struct yaml_node *parameter(const struct section *section, const st
     return own != NULL ? own : behind(section->settings.default_server.node, word);
 }
 
-static uint64_t count_of(const struct yaml_node *word, uint64_t otherwise)
+/* A number of a server's line; `otherwise`, if it is not written, or is none, which is an error. */
+static uint64_t count_of(struct source *s, const struct section *section, const struct yaml_node *server,
+                         const char *word, uint64_t otherwise)
 {
+    const struct yaml_node *value = parameter(section, server, word);
     uint64_t number = 0;
-    return word != NULL && value_integer(word->text, &number) && number <= UINT32_MAX ? number : otherwise;
+    if (value == NULL) {
+        return otherwise;
+    }
+    if (!value_integer(value->text, &number) || number > UINT32_MAX) {
+        source_error(s, value, "bad-value", "%s: \"%.64s\" is not a number", word, value->text);
+        return otherwise;
+    }
+    return number;
 }
 
 /* ---- sections ---- */
@@ -296,10 +306,10 @@ static void server_read(struct haproxy *in, struct section *section, const struc
     m->uneven = m->uneven == NULL && strcmp(share, m->weight) != 0 ? server : m->uneven;
     m->observed = m->observed == NULL && parameter(section, server, "observe") != NULL ? server : m->observed;
     m->checked = m->checked == NULL && parameter(section, server, "check") != NULL ? server : m->checked;
-    uint64_t most = count_of(parameter(section, server, "maxconn"), 0);
+    uint64_t most = count_of(s, section, server, "maxconn", 0);
     m->most = m->most == NULL && most > 0 ? server : m->most;
     m->most_sum += most;
-    m->queue_sum += count_of(parameter(section, server, "maxqueue"), 0);
+    m->queue_sum += count_of(s, section, server, "maxqueue", 0);
     m->unlimited = m->unlimited || most == 0;
     bool tls = has_word(server, "ssl") || has_word(section->settings.default_server.node, "ssl");
     m->tls = m->tls == NULL && tls ? server : m->tls;
@@ -352,10 +362,10 @@ static void observed_put(struct haproxy *in, struct section *section, const stru
         return;
     }
     source_put_integer(s, section->service, "outlier.consecutive5xxErrors",
-                       count_of(parameter(section, m->observed, "error-limit"), ERROR_LIMIT), &limit);
+                       count_of(s, section, m->observed, "error-limit", ERROR_LIMIT), &limit);
     const struct yaml_node *word = parameter(section, m->observed, "inter");
     if (word == NULL || time_read(s, &rise, word, &inter)) {
-        uint64_t checks = count_of(parameter(section, m->observed, "rise"), RISE);
+        uint64_t checks = count_of(s, section, m->observed, "rise", RISE);
         source_put_duration(s, section->service, "outlier.baseEjectionTime", inter * (checks > 1000 ? 1000 : checks),
                             &rise);
     }
