@@ -3,7 +3,8 @@
 #define BECALM_LINT_INTERNAL_H
 
 /* What the rules are written with: lint.c has the machinery, lint_target.c the rules that judge one target,
- * lint_match.c the one about how requests find it, lint_keys.c those about idempotency keys, lint_graph.c those that need the whole graph. */
+ * lint_match.c the one about how requests find it, lint_keys.c those about idempotency keys, lint_graph.c those that
+ * need the whole graph. */
 
 #include "lint.h"
 

@@ -185,7 +185,9 @@ static void refuse_malformed(struct exchange *exchange, const char *what)
 /* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
 static const char *trailers_wrong(const struct exchange *exchange)
 {
-    return bytes_left(&exchange->trailers) == 0 ? NULL : h1_trailers_wrong(exchange->trailers.at, bytes_left(&exchange->trailers));
+    return bytes_left(&exchange->trailers) == 0
+               ? NULL
+               : h1_trailers_wrong(exchange->trailers.at, bytes_left(&exchange->trailers));
 }
 
 void exchange_body_wrong(struct exchange *exchange, const char *what)

@@ -95,7 +95,7 @@ struct worker {
     const struct waiting *serving; /* which of them is being served; NULL: none */
     struct task lines;             /* looks at the calls that wait for a host */
     struct timer lines_timer;      /* and when to do that again */
-    uint64_t request_ids; /* what ids are drawn from */
+    uint64_t request_ids;          /* what ids are drawn from */
     char date[30];
     int64_t date_second;
 };
