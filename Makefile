@@ -45,7 +45,7 @@ soak: ## run the tests with their full counts, plainly and under asan; fuzz for 
 	tools/setup build test bench package
 	$(call build,soak) && $(NOASLR) ctest --preset soak -j $(JOBS)
 	$(call build,soak-asan) && $(NOASLR) ctest --preset soak-asan -j $(JOBS) -R '^e2e/'
-	cmake --preset fuzz -DBECALM_FUZZ_SECONDS=600 && cmake --build --preset fuzz -j $(JOBS) && $(NOASLR) ctest --preset fuzz -j $(JOBS)
+	cmake --preset fuzz -DBECALM_FUZZ_SECONDS=600 -DBECALM_FUZZ_SEED=0 && cmake --build --preset fuzz -j $(JOBS) && $(NOASLR) ctest --preset fuzz -j $(JOBS)
 
 bench: ## measure engine, simulator and gateway beside their peers; run every acceptance row
 	tools/setup build bench

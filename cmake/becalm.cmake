@@ -214,7 +214,7 @@ endfunction()
 # becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a
 # test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much. It begins with the files of SEEDS, if it
 # is named there, and of FOLDER/corpus/<name>/: each has some, or the build is refused. What it learns stays in the build
-# tree; inputs worth keeping are committed to that folder.
+# tree; inputs worth keeping are committed to that folder. BECALM_FUZZ_SEED makes two runs try the same inputs.
 function(becalm_fuzzers folder)
     cmake_parse_arguments(arg "" "" "LIBS;SEEDS;FULL" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/fuzz_*.c)
@@ -241,7 +241,7 @@ function(becalm_fuzzers folder)
         target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine)
         target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-        add_test(NAME ${name} COMMAND ${name} -max_total_time=${seconds} -timeout=10 -print_final_stats=1
+        add_test(NAME ${name} COMMAND ${name} -seed=${BECALM_FUZZ_SEED} -max_total_time=${seconds} -timeout=10 -print_final_stats=1
                                       -artifact_prefix=${learned}- ${learned} ${kept})
         set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout})
     endforeach()
