@@ -13,6 +13,19 @@
 #define NAME_MAX_BYTES 128
 #define WORDS_MAX      160
 
+/* A place has one error, its first: a value that could not be read is wrong for each rule that comes behind. */
+static bool has_error(const struct becalm_diags *diags, const char *file, uint32_t line, uint32_t column)
+{
+    for (uint32_t i = 0; i < diags->count; i++) {
+        const struct becalm_diag *diag = &diags->diag[i];
+        if (diag->severity == BECALM_ERROR && diag->line == line && diag->column == column &&
+            strcmp(diag->file, file) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void loader_error(struct loader *l, uint32_t line, uint32_t column, const char *code, const char *format, ...)
 {
     char message[sizeof l->diags->diag[0].message];
@@ -20,8 +33,18 @@ void loader_error(struct loader *l, uint32_t line, uint32_t column, const char *
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    becalm_diag_add(l->diags, BECALM_ERROR, line == 0 ? "--set" : l->name, line == 0 ? 1 : line,
-                    column == 0 ? 1 : column, code, "%s", message);
+    const char *file = line == 0 ? "--set" : l->name;
+    uint32_t at = column == 0 ? 1 : column;
+    if (line != 0 && has_error(l->diags, file, line, at)) {
+        l->untold++;
+        return;
+    }
+    becalm_diag_add(l->diags, BECALM_ERROR, file, line == 0 ? 1 : line, at, code, "%s", message);
+}
+
+uint32_t loader_errors(const struct loader *l)
+{
+    return l->diags->errors + l->untold;
 }
 
 bool loader_no_memory(struct loader *l)
@@ -990,9 +1013,9 @@ static void matches_apply(struct loader *l, const struct place *place, const str
     }
     for (uint32_t i = 0; i < list->count; i++) {
         *match = (struct becalm_match){0};
-        uint32_t errors = l->diags->errors;
+        uint32_t errors = loader_errors(l);
         apply_prefixed(l, place, "match.", list->item[i]);
-        if (match_is_empty(match) && l->diags->errors == errors) {
+        if (match_is_empty(match) && loader_errors(l) == errors) {
             loader_error(l, list->item[i]->line, list->item[i]->column, "wrong-type",
                          "an item of match says nothing; write {prefix: /} for every request");
         }
@@ -1037,9 +1060,9 @@ static void apply_prefixed(struct loader *l, const struct place *place, const ch
 
 bool apply_mapping(struct loader *l, const struct place *place, const struct yaml_node *node)
 {
-    uint32_t errors = l->diags->errors;
+    uint32_t errors = loader_errors(l);
     apply_prefixed(l, place, "", node);
-    return !l->no_memory && l->diags->errors == errors;
+    return !l->no_memory && loader_errors(l) == errors;
 }
 
 bool name_is_fine(struct loader *l, const struct yaml_node *key, const char *what)

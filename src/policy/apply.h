@@ -11,6 +11,7 @@ struct loader {
     struct becalm_config *config; /* policies only; else NULL */
     const char *name;
     struct becalm_diags *diags;
+    uint32_t untold; /* errors at places that have one */
     bool allow_unknown;
     bool shared_budgets;
     enum becalm_origin_level level; /* of the rules that are being checked */
@@ -48,6 +49,7 @@ void rules_caller_policy(const struct becalm_rules *, struct becalm_policy *);
 
 void loader_error(struct loader *, uint32_t line, uint32_t column, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-bool loader_no_memory(struct loader *); /* notes it; returns false */
+uint32_t loader_errors(const struct loader *); /* so far, told or not */
+bool loader_no_memory(struct loader *);        /* notes it; returns false */
 
 #endif

@@ -68,14 +68,14 @@ static bool item_load(struct loader *l, struct becalm_listener *listener, const 
                      "%s: a listener has an address; write {address: host:port, tls: {...}}", key);
         return false;
     }
-    uint32_t errors = l->diags->errors;
+    uint32_t errors = loader_errors(l);
     if (tls != NULL) {
         listener->tls = true;
         listener->line = tls->line;
         listener->column = tls->column;
         tls_check(l, listener, tls);
     }
-    return fine && address_is_fine(l, key, address, listener->address) && l->diags->errors == errors;
+    return fine && address_is_fine(l, key, address, listener->address) && loader_errors(l) == errors;
 }
 
 /* One address is spoken to in one way. */
@@ -138,7 +138,7 @@ static bool certificate_load(struct loader *l, struct becalm_certificate *certif
 {
     struct space spaces[] = {{&schema_certificate, certificate, NULL}};
     struct place place = {.spaces = spaces, .space_count = 1, .level = BECALM_FROM_DEFAULTS, .what = "a certificate"};
-    uint32_t errors = l->diags->errors;
+    uint32_t errors = loader_errors(l);
     if (!apply_mapping(l, &place, node)) {
         return false;
     }
@@ -146,7 +146,7 @@ static bool certificate_load(struct loader *l, struct becalm_certificate *certif
         loader_error(l, node->line, node->column, "missing",
                      "a certificate has two files, which may be the same; write {cert: FILE, key: FILE}");
     }
-    return l->diags->errors == errors;
+    return loader_errors(l) == errors;
 }
 
 bool listen_load_certificates(struct loader *l, struct becalm_listener *listener, const struct yaml_node *node)

@@ -838,6 +838,14 @@ def test_check__a_slip_is_told_with_what_would_be_right(check, text, said):
     assert done.returncode == 1 and said in done.stdout
 
 
+@pytest.mark.parametrize("key", ["deadline", "maxRetries", "hosts", "budget: {percent", "retryOn", "limit: {kind"])
+def test_check__a_variable_that_nobody_set_is_one_error(becalm, key):
+    end = "}" if "{" in key else ""
+    done = becalm("check", "-", stdin=f"version: 1\nservices:\n  a:\n    match: {{prefix: /}}\n    {key}: '${{BECALM_NOBODY_SET_THIS}}'{end}\n")
+    errors = [line for line in (done.stdout + done.stderr).splitlines() if " error: " in line and "no hosts" not in line]
+    assert len(errors) == 1 and "BECALM_NOBODY_SET_THIS is not in the environment" in errors[0], errors
+
+
 # ---- sentences for slips ----
 
 

@@ -582,3 +582,118 @@ def test_import__a_dump_of_twelve_mebibytes_is_read(becalm, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "deadline: 1s" in done.stdout and len(done.stdout) < 5000
     assert 'kind "Pod" has no equal: no dialect that is known here reads it (19000 times)' in done.stderr
+
+
+# ---- ejection, and keys that are nearly right ----
+
+
+@pytest.mark.parametrize(
+    "dialect, text, count, warned",
+    [
+        ("istio", "outlierDetection: {consecutiveGatewayErrors: 3}", 3, True),
+        ("istio", "outlierDetection: {consecutiveGatewayErrors: 3, consecutive5xxErrors: 0}", 3, True),
+        ("istio", "outlierDetection: {consecutiveGatewayErrors: 5}", 5, False),
+        ("istio", "outlierDetection: {consecutiveGatewayErrors: 7, consecutive5xxErrors: 4}", 4, False),
+        ("istio", "outlierDetection: {consecutiveGatewayErrors: 0}", 5, False),
+        ("istio", "outlierDetection: {consecutiveGatewayErrors: 0, consecutive5xxErrors: 0}", None, False),
+        ("envoy", "outlier_detection: {consecutive_gateway_failure: 3}", 5, False),
+        ("envoy", "outlier_detection: {consecutive_gateway_failure: 3, enforcing_consecutive_gateway_failure: 100}", 3, True),
+        ("envoy", "outlier_detection: {consecutive_5xx: 9, enforcing_consecutive_gateway_failure: 100}", 5, True),
+        ("envoy", "outlier_detection: {enforcing_consecutive_5xx: 0, enforcing_consecutive_gateway_failure: 100}", 5, True),
+        ("envoy", "outlier_detection: {enforcing_consecutive_5xx: 0, consecutive_gateway_failure: 3}", None, False),
+        ("envoy", "outlier_detection: {enforcing_consecutive_5xx: 50}", 5, True),
+    ],
+)
+def test_import__gateway_errors_eject_where_they_come_first(becalm, imported, dialect, text, count, warned):
+    done = imported(dialect, text)
+    if count is None:
+        assert "enabled: false" in done.values and not any(value.startswith("consecutive5xx") for value in done.values)
+    else:
+        assert f"consecutive5xxErrors: {count}" in done.values and "enabled: false" not in done.values
+    assert (becalm("import", dialect, "--strict", "-", stdin=text).returncode == 1) == warned
+    assert (": warning: " in done.stderr) == warned
+
+
+@pytest.mark.parametrize(
+    "dialect, text, meant",
+    [
+        ("istio", "outlierDetection: {consecutive5xx: 3}", "consecutive5xxErrors"),
+        ("istio", "outlierDetection: {consecutiveGatewayError: 3}", "consecutiveGatewayErrors"),
+        ("istio", "retries: {attempts: 2, perTryTimeouts: 1s}", "perTryTimeout"),
+        ("envoy", "retry_policy: {retry_on: 5xx, num_retry: 3}", "num_retries"),
+        ("envoy", "outlier_detection: {consecutive_5xxs: 3}", "consecutive_5xx"),
+        ("grpc", "retryThrottling: {maxTokens: 10, tokenRate: 0.1}", "tokenRatio"),
+    ],
+)
+def test_import__a_key_that_the_product_does_not_know_is_asked_about(becalm, dialect, text, meant):
+    done = becalm("import", dialect, "--strict", "-", stdin=text)
+    assert done.returncode == 1
+    assert re.search(rf"<stdin>:1:\d+: warning: .* has no such key; is {meant} meant\?", done.stderr), done.stderr
+
+
+def test_import__a_known_key_that_is_there_is_not_asked_for(imported):
+    done = imported("istio", "outlierDetection: {consecutive5xx: 3, consecutive5xxErrors: 4, consecutiveErrors: 4}")
+    assert "meant?" not in done.stderr and "consecutive5xxErrors: 4" in done.values
+
+
+# ---- what is spoken with hosts ----
+
+ENVOY_CLUSTER = "{name: a, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: h, port_value: 80}}}}]}]}, %s}"
+ENVOY_OPTIONS = "typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {%s}}"
+ENVOY_FILE = "static_resources: {clusters: [" + ENVOY_CLUSTER + "]}"
+INGRESS_FILE = """apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: i, annotations: {nginx.ingress.kubernetes.io/backend-protocol: %s}}
+spec: {rules: [{http: {paths: [{path: /, backend: {service: {name: a, port: {number: 80}}}}]}}]}
+"""
+ROUTE_FILE = """apiVersion: gateway.networking.k8s.io/v1
+kind: %s
+metadata: {name: r}
+spec: {rules: [{backendRefs: [{name: a, port: 80}]}]}
+"""
+RULE_FILE = "kind: DestinationRule\nmetadata: {name: r}\nspec: {host: a, trafficPolicy: {connectionPool: {http: {%s}}}}\n"
+
+
+@pytest.mark.parametrize(
+    "dialect, text, protocol, tls",
+    [
+        ("envoy", ENVOY_FILE % "http2_protocol_options: {}", "h2", False),
+        ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "explicit_http_config: {http2_protocol_options: {}}"), "h2", False),
+        ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "explicit_http_config: {http_protocol_options: {}}"), None, False),
+        ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "auto_config: {}"), None, False),
+        ("istio", RULE_FILE % "h2UpgradePolicy: UPGRADE", "h2", False),
+        ("istio", RULE_FILE % "h2UpgradePolicy: DO_NOT_UPGRADE", None, False),
+        ("grpc", '{"methodConfig": [{"name": [{"service": "a"}], "timeout": "1s"}]}', "h2", False),
+        ("gateway-api", ROUTE_FILE % "GRPCRoute", "h2", False),
+        ("gateway-api", ROUTE_FILE % "HTTPRoute", None, False),
+        ("ingress-nginx", INGRESS_FILE % "GRPC", "h2", False),
+        ("ingress-nginx", INGRESS_FILE % "GRPCS", "h2", True),
+        ("ingress-nginx", INGRESS_FILE % "HTTPS", None, True),
+        ("ingress-nginx", INGRESS_FILE % "http", None, False),
+        ("nginx", "http { server { location / { grpc_pass grpc://h:80; } } }", "h2", False),
+        ("nginx", "http { server { location / { grpc_pass grpcs://h:80; } } }", "h2", True),
+        ("nginx", "http { server { location / { proxy_pass https://h:80; } } }", None, True),
+        ("haproxy", "defaults\n mode http\nbackend b\n server s h:80 proto h2\n server t i:80 proto h2\n", "h2", False),
+        ("haproxy", "defaults\n mode http\nbackend b\n server s h:80\n", None, False),
+        ("kong", "_format_version: '3.0'\nservices: [{name: a, url: 'grpc://h:80', routes: [{paths: [/]}]}]\n", "h2", False),
+        ("kong", "_format_version: '3.0'\nservices: [{name: a, url: 'http://h:80', routes: [{paths: [/]}]}]\n", None, False),
+    ],
+)
+def test_import__hosts_are_spoken_to_as_the_source_does(becalm, imported, dialect, text, protocol, tls):
+    values = imported(dialect, text).values
+    assert ("protocol: h2" in values) == (protocol == "h2"), values
+    assert any(value == "tls:" for value in values) == tls, values
+
+
+@pytest.mark.parametrize(
+    "dialect, text, said",
+    [
+        ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "explicit_http_config: {http3_protocol_options: {}}"), "HTTP/3 is not spoken"),
+        ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "use_downstream_protocol_config: {http2_protocol_options: {}}"), "in the client's protocol"),
+        ("istio", RULE_FILE % "useClientProtocol: true", "in the client's protocol"),
+        ("haproxy", "defaults\n mode http\nbackend b\n server s h:80 proto h2\n server t i:80\n", "all hosts of a service speak the same protocol"),
+    ],
+)
+def test_import__a_protocol_that_hosts_cannot_be_spoken_to_in_is_a_warning(becalm, dialect, text, said):
+    done = becalm("import", dialect, "--strict", "-", stdin=text)
+    assert done.returncode == 1 and said in done.stderr, done.stderr

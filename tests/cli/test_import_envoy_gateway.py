@@ -72,3 +72,22 @@ def test_import_envoy_gateway__a_policy_for_a_route_that_is_not_there_is_told(be
     assert Policy(becalm, done.stdout).call("a", "/")["attempts"] == 1
     alone = becalm("import", "-", stdin=POLICY)
     assert "here it holds for all services" in alone.stderr and "maxRetries: 7" in alone.stdout
+
+
+@pytest.mark.parametrize(
+    "passive, count, said",
+    [
+        ("consecutive5XxErrors: 7", "7", None),
+        ("consecutiveGatewayErrors: 2", "2", "every 5xx counts here, not 502, 503 and 504 alone"),
+        ("consecutiveGatewayErrors: 9", "5", None),
+        ("splitExternalLocalOriginErrors: true", "5", "failures to connect count like 5xx"),
+        ("failurePercentageThreshold: 30", "5", "hosts are ejected by failures in a row"),
+    ],
+)
+def test_import_envoy_gateway__passive_checks_eject_as_there_or_a_warning_says_what_differs(becalm, passive, count, said):
+    spec = f"spec: {{healthCheck: {{passive: {{{passive}}}}}, "
+    done = becalm("import", "--strict", "-", stdin=POLICY.replace("spec: {", spec) + ROUTE % ("r", ""))
+    assert done.returncode == (0 if said is None else 1)
+    assert said is None or said in done.stderr
+    values = Policy(becalm, done.stdout).call("a", "/")["values"]
+    assert (values["outlier.consecutive5xxErrors"], values["outlier.interval"]) == (count, "3s")

@@ -64,7 +64,7 @@ def test_import_ingress__nothing_written_is_what_the_controller_does(imported):
         ({"proxy-next-upstream-timeout": 10}, "the deadline is the sum of both times"),
         ({"proxy-next-upstream-tries": 0}, "0 is no limit"),
         ({"proxy-next-upstream": "http_500"}, "retried once per call"),
-        ({"backend-protocol": "HTTPS"}, "without TLS"),
+        ({"backend-protocol": "FCGI"}, "hosts are asked in HTTP, HTTPS, GRPC or GRPCS"),
     ],
 )
 def test_import_ingress__what_would_differ_is_a_warning_and_strict_fails(imported, annotations, warning):

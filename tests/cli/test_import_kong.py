@@ -95,7 +95,6 @@ def imported(becalm, service, *options, code=0, more=""):
         ("{name: a, url: 'http://a', routes: [{paths: ['~/x/\\d+']}, {paths: [/]}]}", "a regular expression, so the path is left out"),
         ("{name: a, url: 'http://a', routes: [{headers: {a: [b], c: [d]}}, {paths: [/]}]}", "one header and its whole value"),
         ("{name: a, url: 'http://a', routes: [{hosts: ['shop.*']}, {paths: [/]}]}", "a host is matched whole"),
-        ("{name: a, url: 'grpc://a:50051', routes: [{paths: [/]}]}", "hosts are called with HTTP/1.1"),
         ("{name: a, url: 'http://a', routes: [{snis: [a.example]}, {paths: [/]}]}", "an endpoint can't have this condition"),
     ],
 )

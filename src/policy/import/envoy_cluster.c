@@ -69,8 +69,8 @@ static const struct field outlier_fields[] = {
     {"enforcing_consecutive_5xx", NULL},
     {"max_ejection_time", NOTE "a host is out for at most 300s"},
     {"max_ejection_time_jitter", NOTE "the time of an ejection has no jitter"},
-    {"consecutive_gateway_failure", "every 5xx, failed connect and timeout counts alike"},
-    {"enforcing_consecutive_gateway_failure", "every 5xx, failed connect and timeout counts alike"},
+    {"consecutive_gateway_failure", NULL},
+    {"enforcing_consecutive_gateway_failure", NULL},
     {"split_external_local_origin_errors", LOCAL_ORIGIN},
     {"consecutive_local_origin_failure", LOCAL_ORIGIN},
     {"enforcing_consecutive_local_origin_failure", LOCAL_ORIGIN},
@@ -87,31 +87,45 @@ static const struct field outlier_fields[] = {
     {"successful_active_health_check_uneject_host", NOTE "there are no active health checks"},
     {NULL, NULL}};
 
+/* How often, of a hundred times, a host that failed so is ejected. Between none and all it is all here. */
+static uint64_t enforcing_read(struct source *s, struct emit_target *target, const struct from *from,
+                               uint64_t unwritten)
+{
+    uint64_t chance = unwritten;
+    if (source_integer(s, from, &chance) && chance != 0 && chance != 100) {
+        source_no_equal(s, target, from, "a bad host is always ejected");
+    }
+    return chance;
+}
+
 static void outlier_read(struct source *s, struct emit_target *target, const struct from *block)
 {
     if (!source_is(s, block, YAML_MAPPING)) {
         return;
     }
     const struct yaml_node *node = block->node;
+    const struct yaml_node *gateway = source_get(node, "consecutive_gateway_failure");
+    const struct yaml_node five = {
+        .kind = YAML_SCALAR, .line = node->line, .column = node->column, .text = "5", .length = 1};
     const struct from enforcing = {source_get(node, "enforcing_consecutive_5xx"),
                                    "outlier_detection.enforcing_consecutive_5xx", NULL};
-    uint64_t chance = 100;
+    const struct from enforcing_gateway = {source_get(node, "enforcing_consecutive_gateway_failure"),
+                                           "outlier_detection.enforcing_consecutive_gateway_failure", NULL};
+    struct mesh_outlier o = {
+        .block = *block,
+        .consecutive = {source_get(node, "consecutive_5xx"), "outlier_detection.consecutive_5xx", NULL},
+        .interval = {source_get(node, "interval"), "outlier_detection.interval", NULL},
+        .ejection = {source_get(node, "base_ejection_time"), "outlier_detection.base_ejection_time", NULL},
+        .percent = {source_get(node, "max_ejection_percent"), "outlier_detection.max_ejection_percent", NULL}};
     source_rest(s, target, node, "outlier_detection", outlier_fields);
-    if (source_integer(s, &enforcing, &chance) && chance == 0) {
-        source_put_word(s, target, "outlier.enabled", "false", &enforcing);
-        return;
+    if (enforcing_read(s, target, &enforcing, 100) == 0) {
+        o.consecutive = enforcing; /* which is 0 */
     }
-    if (chance != 100) {
-        source_no_equal(s, target, &enforcing, "a bad host is always ejected");
+    if (enforcing_read(s, target, &enforcing_gateway, 0) > 0) {
+        o.gateway = (struct from){gateway != NULL ? gateway : &five, "outlier_detection.consecutive_gateway_failure",
+                                  gateway != NULL ? NULL : "Envoy's default"};
     }
-    mesh_outlier(
-        s, target,
-        &(struct mesh_outlier){
-            .block = *block,
-            .consecutive = {source_get(node, "consecutive_5xx"), "outlier_detection.consecutive_5xx", NULL},
-            .interval = {source_get(node, "interval"), "outlier_detection.interval", NULL},
-            .ejection = {source_get(node, "base_ejection_time"), "outlier_detection.base_ejection_time", NULL},
-            .percent = {source_get(node, "max_ejection_percent"), "outlier_detection.max_ejection_percent", NULL}});
+    mesh_outlier(s, target, &o);
 }
 
 static void address_add(struct source *s, struct emit_target *target, const struct yaml_node *address,
@@ -233,12 +247,36 @@ static const struct field cluster_fields[] = {
     {"dns_lookup_family", NULL},
     {"metadata", NULL},
     {"filters", NULL},
-    {"typed_extension_protocol_options", NOTE "hosts are called with HTTP/1.1"},
-    {"http2_protocol_options", NOTE "hosts are called with HTTP/1.1"},
+    {"typed_extension_protocol_options", NULL},
+    {"http2_protocol_options", NULL},
     {"transport_socket_matches", NOTE "the TLS of a mesh is not spoken"},
     {"lb_policy", NOTE "of two hosts picked at random the less busy one is used"},
     {"health_checks", NOTE "bad hosts are found by their answers: see outlier"},
     {NULL, NULL}};
+
+/* HTTP/2 where the cluster says so itself, in the old place or in the new one. Without a word Envoy speaks HTTP/1.1. */
+static void protocol_read(struct source *s, struct emit_target *target, const struct yaml_node *node)
+{
+    const struct yaml_node *all = source_get(node, "typed_extension_protocol_options");
+    const struct yaml_node *options = source_get(all, "envoy.extensions.upstreams.http.v3.HttpProtocolOptions");
+    const struct yaml_node *explicit = source_get(options, "explicit_http_config");
+    const struct from old = {source_get(node, "http2_protocol_options"), "http2_protocol_options", NULL};
+    const struct from own = {source_get(explicit, "http2_protocol_options"),
+                             "explicit_http_config.http2_protocol_options", NULL};
+    const struct from third = {source_get(explicit, "http3_protocol_options"),
+                               "explicit_http_config.http3_protocol_options", NULL};
+    const struct from client = {source_get(options, "use_downstream_protocol_config"), "use_downstream_protocol_config",
+                                NULL};
+    if (own.node != NULL || (old.node != NULL && explicit == NULL)) {
+        source_put_h2(s, target, own.node != NULL ? &own : &old);
+    }
+    if (third.node != NULL) {
+        source_no_equal(s, target, &third, "HTTP/3 is not spoken");
+    }
+    if (client.node != NULL) {
+        source_no_equal(s, target, &client, "hosts are not asked in the client's protocol: write `protocol`");
+    }
+}
 
 void envoy_cluster_rules(struct source *s, struct emit_target *target, const struct yaml_node *node)
 {
@@ -253,8 +291,11 @@ void envoy_cluster_rules(struct source *s, struct emit_target *target, const str
     if (outlier.node != NULL) {
         outlier_read(s, target, &outlier);
     }
-    if (socket.node != NULL && target != emit_defaults(s->emit)) {
-        tls_read(s, target, &socket);
+    if (target != emit_defaults(s->emit)) {
+        if (socket.node != NULL) {
+            tls_read(s, target, &socket);
+        }
+        protocol_read(s, target, node);
     }
 }
 

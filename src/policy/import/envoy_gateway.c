@@ -107,6 +107,33 @@ static void retry_put(struct source *s, struct emit_target *rules, const struct 
     }
 }
 
+static void passive_put(struct source *s, struct emit_target *service, const struct from *passive)
+{
+    static const struct field fields[] = {{"consecutive5XxErrors", NULL},
+                                          {"consecutiveGatewayErrors", NULL},
+                                          {"interval", NULL},
+                                          {"baseEjectionTime", NULL},
+                                          {"maxEjectionPercent", NULL},
+                                          {"splitExternalLocalOriginErrors", "failures to connect count like 5xx"},
+                                          {"consecutiveLocalOriginFailures", "failures to connect count like 5xx"},
+                                          {"failurePercentageThreshold", "hosts are ejected by failures in a row"},
+                                          {NULL, NULL}};
+    const struct yaml_node *node = passive->node;
+    const struct yaml_node *interval = source_get(node, "interval");
+    const struct yaml_node three = {
+        .kind = YAML_SCALAR, .line = node->line, .column = node->column, .text = "3s", .length = 2};
+    const struct mesh_outlier outlier = {
+        .block = *passive,
+        .consecutive = {source_get(node, "consecutive5XxErrors"), "healthCheck.passive.consecutive5XxErrors", NULL},
+        .gateway = {source_get(node, "consecutiveGatewayErrors"), "healthCheck.passive.consecutiveGatewayErrors", NULL},
+        .interval = {interval != NULL ? interval : &three, "healthCheck.passive.interval",
+                     interval != NULL ? NULL : "Envoy Gateway's default"},
+        .ejection = {source_get(node, "baseEjectionTime"), "healthCheck.passive.baseEjectionTime", NULL},
+        .percent = {source_get(node, "maxEjectionPercent"), "healthCheck.passive.maxEjectionPercent", NULL}};
+    source_rest(s, service, node, "healthCheck.passive", fields);
+    mesh_outlier(s, service, &outlier);
+}
+
 static void limits_put(struct source *s, struct emit_target *service, const struct yaml_node *breaker)
 {
     static const struct field fields[] = {{"maxParallelRequests", NULL},
@@ -157,19 +184,7 @@ static void spec_put(struct source *s, struct emit_target *service, struct emit_
     source_take_duration(s, rules, "connectTimeout", &connect);
     limits_put(s, service, source_get(spec, "circuitBreaker"));
     if (passive.node != NULL && source_is(s, &passive, YAML_MAPPING)) {
-        const struct yaml_node *interval = source_get(passive.node, "interval");
-        const struct yaml_node three = {
-            .kind = YAML_SCALAR, .line = passive.node->line, .column = passive.node->column, .text = "3s", .length = 2};
-        const struct mesh_outlier outlier = {
-            .block = passive,
-            .consecutive = {source_get(passive.node, "consecutive5XxErrors"),
-                            "healthCheck.passive.consecutive5XxErrors", NULL},
-            .interval = {interval != NULL ? interval : &three, "healthCheck.passive.interval",
-                         interval != NULL ? NULL : "Envoy Gateway's default"},
-            .ejection = {source_get(passive.node, "baseEjectionTime"), "healthCheck.passive.baseEjectionTime", NULL},
-            .percent = {source_get(passive.node, "maxEjectionPercent"), "healthCheck.passive.maxEjectionPercent",
-                        NULL}};
-        mesh_outlier(s, service, &outlier);
+        passive_put(s, service, &passive);
     }
     if (active.node != NULL) {
         source_aside(s, service, &active, "hosts are judged by their answers, not by checks");

@@ -259,6 +259,9 @@ static void rule_read(struct gateway *in, const struct yaml_node *rule, const st
         rule_calls(s, emit_defaults(s->emit), rule); /* a piece of a route: it holds for every service */
         return;
     }
+    if (yaml_is(source_get(in->object, "kind"), "GRPCRoute")) {
+        source_put_h2(s, service, &(struct from){rule, "rules", "gRPC is HTTP/2"});
+    }
     const struct yaml_node *name = source_get(rule, "name");
     struct route *out = route_add(s, service, name != NULL && name->kind == YAML_SCALAR ? name->text : NULL,
                                   &(struct from){rule, "rules", NULL});

@@ -277,6 +277,8 @@ struct members {
     bool unlimited;
     const struct yaml_node *tls; /* the first with `ssl` */
     uint32_t with_tls;
+    const struct yaml_node *h2; /* the first with `proto h2` */
+    uint32_t with_h2;
 };
 
 static void server_read(struct haproxy *in, struct section *section, const struct yaml_node *server, struct members *m)
@@ -314,6 +316,9 @@ static void server_read(struct haproxy *in, struct section *section, const struc
     bool tls = has_word(server, "ssl") || has_word(section->settings.default_server.node, "ssl");
     m->tls = m->tls == NULL && tls ? server : m->tls;
     m->with_tls += tls;
+    bool h2 = yaml_is(parameter(section, server, "proto"), "h2");
+    m->h2 = m->h2 == NULL && h2 ? server : m->h2;
+    m->with_h2 += h2;
     if (template) {
         source_aside(s, section->service, &from, "each address of the name is a host");
     }
@@ -459,6 +464,13 @@ static void backend_use(struct haproxy *in, struct section *section)
     }
     if (m.tls != NULL) {
         tls_put(s, section, &m);
+    }
+    if (m.h2 != NULL) {
+        const struct from proto = {m.h2, "proto h2", NULL};
+        source_put_h2(s, section->service, &proto);
+        if (m.with_h2 != m.hosts.count) {
+            source_no_equal(s, section->service, &proto, "all hosts of a service speak the same protocol");
+        }
     }
     if (m.observed != NULL) {
         observed_put(in, section, &m);

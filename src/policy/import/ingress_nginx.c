@@ -7,6 +7,7 @@
 #include "route.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define PREFIX "nginx.ingress.kubernetes.io/"
 #define TRIES  3u /* what the controller does where nothing is written */
@@ -25,11 +26,19 @@ struct hit {
     const char *file;
 };
 
+/* How hosts are spoken to. */
+struct protocol {
+    const char *word;
+    bool tls;
+    bool h2;
+};
+
 struct ingress {
     struct source *s;
-    struct hit global[SETTINGS]; /* of the ConfigMap */
-    struct hit own[SETTINGS];    /* of the Ingress, with the global ones that it does not write */
-    const char *space;           /* its namespace; NULL: none is written */
+    struct hit global[SETTINGS];     /* of the ConfigMap */
+    struct hit own[SETTINGS];        /* of the Ingress, with the global ones that it does not write */
+    const char *space;               /* its namespace; NULL: none is written */
+    const struct protocol *protocol; /* of its hosts */
     bool left_out;
 };
 
@@ -132,6 +141,29 @@ static bool is_true(const struct yaml_node *node)
     return node->kind == YAML_SCALAR && strcmp(node->text, "true") == 0;
 }
 
+/* The words of backend-protocol. */
+static const struct protocol *protocol_find(const char *word)
+{
+    static const struct protocol words[] = {
+        {"HTTP", false, false}, {"HTTPS", true, false}, {"GRPC", false, true}, {"GRPCS", true, true}, {0}};
+    const struct protocol *found = words;
+    while (found->word != NULL && strcasecmp(found->word, word) != 0) {
+        found++;
+    }
+    return found->word == NULL ? NULL : found;
+}
+
+static void protocol_put(struct ingress *in, struct emit_target *service, const struct from *from)
+{
+    if (in->protocol->h2) {
+        source_put_h2(in->s, service, &(struct from){from->node, from->path, "backend-protocol"});
+    }
+    if (in->protocol->tls && emit_get(service, "tls.verify") == NULL) {
+        source_put_word(in->s, service, "tls.verify", "none",
+                        &(struct from){from->node, from->path, "ingress-nginx's default: proxy-ssl-verify is off"});
+    }
+}
+
 /* What else an annotation may do to requests. */
 static void annotation_tell(struct ingress *in, const struct yaml_node *key, const struct yaml_node *value)
 {
@@ -165,8 +197,12 @@ static void annotation_tell(struct ingress *in, const struct yaml_node *key, con
             (note ? source_aside : source_no_equal)(s, NULL, &from, row->why + (note ? 1 : 0));
         }
     }
-    if (strcmp(name, "backend-protocol") == 0 && value->kind == YAML_SCALAR && strcmp(value->text, "HTTP") != 0) {
-        source_no_equal(s, NULL, &from, "hosts are asked in HTTP/1, without TLS");
+    if (strcmp(name, "backend-protocol") == 0 && value->kind == YAML_SCALAR) {
+        const struct protocol *found = protocol_find(value->text);
+        in->protocol = found != NULL ? found : in->protocol;
+        if (found == NULL) {
+            source_no_equal(s, NULL, &from, "hosts are asked in HTTP, HTTPS, GRPC or GRPCS; HTTP is written");
+        }
     }
     if (strcmp(name, "canary") == 0 && is_true(value)) {
         source_no_equal(s, NULL, &from, "a share of requests can't go elsewhere; the Ingress is left out");
@@ -196,6 +232,7 @@ static struct emit_target *backend_read(struct ingress *in, const struct yaml_no
     }
     struct emit_target *target = emit_service(s->emit, text, source_where(s, &name));
     uint64_t number = 0;
+    protocol_put(in, target, &name);
     if (port.node == NULL || port.node->kind != YAML_SCALAR || !value_integer(port.node->text, &number)) {
         const struct from where = {port.node == NULL ? name.node : port.node, "service.port", NULL};
         source_aside(s, target, &where, "a port's name is not known here; write the hosts");
@@ -254,6 +291,7 @@ static void ingress_read(struct ingress *in, const struct yaml_node *object)
     const struct yaml_node *space = source_get(meta, "namespace");
     in->space = space != NULL && space->kind == YAML_SCALAR ? space->text : NULL;
     in->left_out = false;
+    in->protocol = protocol_find("HTTP");
     memcpy(in->own, in->global, sizeof in->own);
     settings_read(in, annotations, strlen(PREFIX), in->own);
     for (uint32_t i = 0; annotations != NULL && annotations->kind == YAML_MAPPING && i < annotations->count; i++) {

@@ -386,12 +386,15 @@ static void pool_rest(struct source *s, struct emit_target *target, const struct
         {"maxConnections", NOTE "connections are pooled for all services: pool.maxPerHost"},
         {"idleTimeout", NOTE "connections are pooled for all services: pool.idle"},
         {NULL, NULL}};
-    static const struct field http[] = {{"http1MaxPendingRequests", NULL},
-                                        {"http2MaxRequests", NULL},
-                                        {"maxRetries", NULL},
-                                        {"idleTimeout", NOTE "connections are pooled for all services: pool.idle"},
-                                        {"maxRequestsPerConnection", NOTE "connections are used as long as they last"},
-                                        {NULL, NULL}};
+    static const struct field http[] = {
+        {"http1MaxPendingRequests", NULL},
+        {"http2MaxRequests", NULL},
+        {"h2UpgradePolicy", NULL},
+        {"useClientProtocol", "hosts are not asked in the client's protocol: write `protocol`"},
+        {"maxRetries", NULL},
+        {"idleTimeout", NOTE "connections are pooled for all services: pool.idle"},
+        {"maxRequestsPerConnection", NOTE "connections are used as long as they last"},
+        {NULL, NULL}};
     source_rest(s, target, pool, "connectionPool", fields);
     source_rest(s, target, source_get(pool, "tcp"), "connectionPool.tcp", tcp);
     source_rest(s, target, source_get(pool, "http"), "connectionPool.http", http);
@@ -399,17 +402,16 @@ static void pool_rest(struct source *s, struct emit_target *target, const struct
 
 static void outlier_read(struct source *s, struct emit_target *target, const struct from *block)
 {
-    static const struct field fields[] = {
-        {"consecutive5xxErrors", NULL},
-        {"consecutiveErrors", NULL},
-        {"interval", NULL},
-        {"baseEjectionTime", NULL},
-        {"maxEjectionPercent", NULL},
-        {"consecutiveGatewayErrors", "every 5xx, failed connect and timeout counts alike"},
-        {"consecutiveLocalOriginFailures", "failures to connect count like 5xx"},
-        {"splitExternalLocalOriginErrors", "failures to connect count like 5xx"},
-        {"minHealthPercent", "maxEjectionPercent bounds how many are out"},
-        {NULL, NULL}};
+    static const struct field fields[] = {{"consecutive5xxErrors", NULL},
+                                          {"consecutiveErrors", NULL},
+                                          {"interval", NULL},
+                                          {"baseEjectionTime", NULL},
+                                          {"maxEjectionPercent", NULL},
+                                          {"consecutiveGatewayErrors", NULL},
+                                          {"consecutiveLocalOriginFailures", "failures to connect count like 5xx"},
+                                          {"splitExternalLocalOriginErrors", "failures to connect count like 5xx"},
+                                          {"minHealthPercent", "maxEjectionPercent bounds how many are out"},
+                                          {NULL, NULL}};
     if (!source_is(s, block, YAML_MAPPING)) {
         return;
     }
@@ -418,6 +420,7 @@ static void outlier_read(struct source *s, struct emit_target *target, const str
     struct mesh_outlier o = {
         .block = *block,
         .consecutive = {consecutive, "outlierDetection.consecutive5xxErrors", NULL},
+        .gateway = {source_get(node, "consecutiveGatewayErrors"), "outlierDetection.consecutiveGatewayErrors", NULL},
         .interval = {source_get(node, "interval"), "outlierDetection.interval", NULL},
         .ejection = {source_get(node, "baseEjectionTime"), "outlierDetection.baseEjectionTime", NULL},
         .percent = {source_get(node, "maxEjectionPercent"), "outlierDetection.maxEjectionPercent", NULL}};
@@ -457,6 +460,10 @@ static void traffic_rules(struct source *s, struct emit_target *target, const st
                                 "connectionPool.http.http1MaxPendingRequests", NULL}});
     if (outlier.node != NULL) {
         outlier_read(s, target, &outlier);
+    }
+    if (yaml_is(source_get(http, "h2UpgradePolicy"), "UPGRADE") && target != emit_defaults(s->emit)) {
+        source_put_h2(s, target,
+                      &(struct from){source_get(http, "h2UpgradePolicy"), "connectionPool.http.h2UpgradePolicy", NULL});
     }
 }
 
@@ -621,8 +628,23 @@ static void rest_add(struct istio *in)
     }
 }
 
+/* A block of a trafficPolicy without what is around it. Envoy's outlier_detection is the same word in another spelling:
+ * who writes it as Istio does means Istio's, unless it stands in a cluster of Envoy, which has a name. */
+static bool is_traffic_block(const struct yaml_node *node)
+{
+    bool found = false;
+    for (uint32_t i = 0; node->kind == YAML_MAPPING && i < node->count; i++) {
+        const char *key = node->key[i]->text;
+        found = found || strcmp(key, "outlierDetection") == 0 || strcmp(key, "trafficPolicy") == 0;
+    }
+    return found && source_get(node, "name") == NULL;
+}
+
 static bool istio_recognises(const struct object *object)
 {
+    if (object->kind[0] == '\0') {
+        return is_traffic_block(object->node);
+    }
     return strcmp(object->kind, "VirtualService") == 0 || strcmp(object->kind, "DestinationRule") == 0;
 }
 

@@ -200,7 +200,7 @@ static void hosts_put(struct kong *in, struct emit_target *service, const struct
                         &(struct from){address.from.node, address.from.path, "Kong's default: tls_verify is off"});
     }
     if (place.h2) {
-        source_no_equal(s, service, &address.from, "hosts are called with HTTP/1.1");
+        source_put_h2(s, service, &address.from);
     }
     if (address.path[0] != '\0' && strcmp(address.path, "/") != 0) {
         source_no_equal(s, service, &address.from,

@@ -235,20 +235,38 @@ static void outlier_time(struct source *s, struct emit_target *target, const cha
     }
 }
 
+/* How many failures in a row eject a host. Every gateway error is a 5xx too: a number of them that is not below that of
+ * 5xx never acts, and one that is below has to count all 5xx here. False: a value is wrong. */
+static bool outlier_count(struct source *s, struct emit_target *target, const struct mesh_outlier *o, uint64_t *count,
+                          const struct from **from)
+{
+    uint64_t gateway = 0;
+    if ((o->consecutive.node != NULL && !source_integer(s, &o->consecutive, count)) ||
+        (o->gateway.node != NULL && !source_integer(s, &o->gateway, &gateway))) {
+        return false;
+    }
+    if (gateway > 0 && (*count == 0 || gateway < *count)) {
+        source_no_equal(s, target, &o->gateway, "every 5xx counts here, not 502, 503 and 504 alone");
+        *count = gateway;
+        *from = &o->gateway;
+    }
+    return true;
+}
+
 void mesh_outlier(struct source *s, struct emit_target *target, const struct mesh_outlier *o)
 {
     uint64_t consecutive = 5;
     const char *unwritten = emit_text(s->emit, "%s's default", s->product);
     struct from block = {o->block.node, o->block.path, unwritten};
-    if (o->consecutive.node != NULL && !source_integer(s, &o->consecutive, &consecutive)) {
+    const struct from *from = o->consecutive.node != NULL ? &o->consecutive : &block;
+    if (!outlier_count(s, target, o, &consecutive, &from)) {
         return;
     }
     if (consecutive == 0) {
-        source_put_word(s, target, "outlier.enabled", "false", &o->consecutive); /* in Becalm 0 would mean: by rate */
+        source_put_word(s, target, "outlier.enabled", "false", from); /* in Becalm 0 would mean: by rate */
         return;
     }
-    source_put_integer(s, target, "outlier.consecutive5xxErrors", consecutive,
-                       o->consecutive.node != NULL ? &o->consecutive : &block);
+    source_put_integer(s, target, "outlier.consecutive5xxErrors", consecutive, from);
     outlier_time(s, target, "outlier.interval", &o->interval, o, 10 * BECALM_S);
     outlier_time(s, target, "outlier.baseEjectionTime", &o->ejection, o, MESH_EJECTION);
     if (o->percent.node != NULL) {

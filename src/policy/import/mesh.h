@@ -49,6 +49,7 @@ void mesh_limits(struct source *, struct emit_target *, const struct mesh_limits
 struct mesh_outlier {
     struct from block;
     struct from consecutive;
+    struct from gateway; /* how many of 502, 503 and 504 in a row are enough; 0 or no node: that is off */
     struct from interval;
     struct from ejection;
     struct from percent;

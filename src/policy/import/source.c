@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FIELDS_MAX 64u /* keys of one mapping that a misspelt one is compared with */
 #define PATH_BYTES 256
 #define ALL_PPM    1000000u
 
@@ -152,6 +153,19 @@ static const struct field *field_find(const struct field *fields, const char *na
     return fields->name == NULL ? NULL : fields;
 }
 
+/* The key that is read, stands not there, and is nearest to one that nobody knows. NULL: none is near. */
+static const char *field_meant(const struct field *fields, const struct yaml_node *mapping, const char *name)
+{
+    const char *read[FIELDS_MAX];
+    size_t count = 0;
+    for (; fields->name != NULL && count < FIELDS_MAX; fields++) {
+        if (fields->why == NULL && source_get(mapping, fields->name) == NULL) {
+            read[count++] = fields->name;
+        }
+    }
+    return value_nearest(name, read, count);
+}
+
 const char source_narrows[] = "an endpoint can't have this condition, so the route is left out";
 
 bool source_rest(struct source *s, struct emit_target *target, const struct yaml_node *mapping, const char *path,
@@ -165,6 +179,12 @@ bool source_rest(struct source *s, struct emit_target *target, const struct yaml
         }
         char name[PATH_BYTES];
         snprintf(name, sizeof name, "%s%s%s", path, path[0] == '\0' ? "" : ".", mapping->key[i]->text);
+        const char *meant = field == NULL ? field_meant(fields, mapping, mapping->key[i]->text) : NULL;
+        if (meant != NULL) {
+            source_no_equal(s, target, &(struct from){mapping->key[i], name, NULL},
+                            emit_text(s->emit, "%s has no such key; is %s meant?", s->product, meant));
+            continue;
+        }
         const char *why = field == NULL ? NOTE "it is not about retries, or not known here" : field->why;
         bool note = why[0] == NOTE[0];
         tell(s, note ? FINDING_NOTE : FINDING_WARNING, target, &(struct from){mapping->key[i], name, NULL}, "no-equal",
@@ -382,6 +402,13 @@ void source_put_word(struct source *s, struct emit_target *target, const char *k
                      const struct from *from)
 {
     put(s, target, key, word, from);
+}
+
+void source_put_h2(struct source *s, struct emit_target *target, const struct from *from)
+{
+    if (emit_get(target, "protocol") == NULL) {
+        source_put_word(s, target, "protocol", "h2", from);
+    }
 }
 
 void source_put_text(struct source *s, struct emit_target *target, const char *key, const char *text,

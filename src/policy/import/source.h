@@ -90,6 +90,8 @@ void source_put_decimal(struct source *, struct emit_target *, const char *key, 
 void source_put_percent(struct source *, struct emit_target *, const char *key, uint64_t ppm, const struct from *);
 void source_put_duration(struct source *, struct emit_target *, const char *key, becalm_ns, const struct from *);
 void source_put_word(struct source *, struct emit_target *, const char *key, const char *word, const struct from *);
+/* The hosts are spoken to in HTTP/2, which is said once for a service. */
+void source_put_h2(struct source *, struct emit_target *, const struct from *);
 void source_put_text(struct source *, struct emit_target *, const char *key, const char *text, const struct from *);
 
 /* A key of the target has another value already, and keeps it. */

@@ -142,7 +142,7 @@ static void server_add(struct source *s, struct emit_target *service, const stru
         return;
     }
     if (place.h2) {
-        source_no_equal(s, service, &url, "hosts are called with HTTP/1.1");
+        source_put_h2(s, service, &url);
     }
     if (weight.node != NULL) {
         source_no_equal(s, service, &weight, "hosts have no weights");

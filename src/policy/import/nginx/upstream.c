@@ -238,8 +238,12 @@ struct passed nginx_pass_read(struct nginx *in, const struct scope *scope, const
         in->names = in->names || value_address_is_name(address);
         to.hosts = 1;
     }
+    enum module module = directive_is(pass, "grpc_pass") ? GRPC : PROXY;
+    if (module == GRPC) {
+        source_put_h2(s, to.service, &from);
+    }
     if (tls) {
-        tls_put(in, scope, strncmp(directive_text(pass, 0), "grpc", 4) == 0 ? GRPC : PROXY, to.service, &from);
+        tls_put(in, scope, module, to.service, &from);
     }
     return to;
 }
