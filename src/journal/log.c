@@ -2,7 +2,6 @@
 #define _POSIX_C_SOURCE 200809L /* clocks, signals */
 #include "log.h"
 
-#include "log_text.h"
 #include "ring.h"
 
 #include "meter/buffer.h"

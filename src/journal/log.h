@@ -13,7 +13,7 @@
 #include <becalm/call.h>
 #include <becalm/config.h>
 
-#define LOG_LINE_MAX 4096u /* what a pipe takes in one piece (PIPE_BUF), also when several processes write to it */
+#include "log_text.h"
 
 struct log;        /* the gateway's: one writer thread, one or two files */
 struct log_source; /* one thread's rings */
@@ -34,15 +34,6 @@ struct log_source *log_source_of(struct log *, uint32_t index);
 void log_change(struct log *, const struct log_settings *);
 /* Lines that were dropped, of both kinds. */
 uint64_t log_dropped(const struct log *);
-
-/* One key and its value, for a line. */
-enum log_type { LOG_TEXT, LOG_NUMBER, LOG_MS, LOG_BOOL };
-struct log_pair {
-    const char *key;
-    enum log_type type;
-    struct becalm_text text; /* LOG_TEXT; absent: the pair is left out */
-    uint64_t number;         /* LOG_NUMBER, LOG_BOOL; LOG_MS: nanoseconds, written in ms with three decimals */
-};
 
 bool log_wants(const struct log_source *, enum becalm_log_level);
 bool log_wants_access(const struct log_source *);
@@ -73,26 +64,7 @@ struct log_retry {
 };
 void log_retry(struct log_source *, const struct log_retry *);
 
-/* One request, in the form that the settings say: JSON, or Apache's "combined". */
-struct log_access {
-    uint64_t wall; /* of its beginning */
-    struct becalm_text peer;
-    struct becalm_text method;
-    struct becalm_text target;
-    struct becalm_text host;
-    struct becalm_text referer;
-    struct becalm_text user_agent;
-    struct becalm_text request_id;
-    struct becalm_text service;
-    struct becalm_text endpoint;
-    uint32_t version; /* 0: HTTP/1.0, 1: HTTP/1.1, 2: HTTP/2 */
-    uint32_t status;
-    uint64_t body_bytes; /* sent to the client */
-    uint64_t took;       /* ns */
-    uint32_t attempts;
-    const char *reason; /* NULL: there was no call */
-    const char *detail; /* of a refusal: which rule; NULL: none */
-};
+/* One request, in the form that the settings say. */
 void log_access_line(struct log_source *, const struct log_access *);
 
 #endif

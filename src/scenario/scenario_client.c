@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scenario_internal.h"
+#include "scenario_load_internal.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_SIM_SCENARIO_INTERNAL_H
-#define BECALM_SIM_SCENARIO_INTERNAL_H
+#ifndef BECALM_SIM_SCENARIO_LOAD_INTERNAL_H
+#define BECALM_SIM_SCENARIO_LOAD_INTERNAL_H
 
 /* What the files that read a scenario share. */
 
@@ -37,7 +37,7 @@ struct reading {
     const struct yaml_node *policies;
 };
 
-/* ---- scenario.c ---- */
+/* ---- scenario_load.c ---- */
 
 /* The value of a key, or NULL if there is none, whatever the node is. */
 const struct yaml_node *value_of(const struct yaml_node *node, const char *key);
@@ -64,6 +64,11 @@ void calls_between_check(struct reading *, const struct yaml_node *from, const s
 
 /* Reads a distribution; `what` is the key that it stands under. Errors are reported. */
 void dist_load(struct reading *, const char *what, const struct yaml_node *, struct dist *);
+
+/* ---- scenario_calls.c ---- */
+
+/* `calls` of all services: no circle, not too many of them, and somebody calls each. False: no memory. */
+bool calls_check(struct reading *);
 
 /* ---- scenario_client.c, scenario_fault.c ---- */
 
