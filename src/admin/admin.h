@@ -26,7 +26,7 @@ struct admin_route;
  * are its own, `self` is for them, and there is no gateway. */
 struct admin_place {
     struct gateway *gateway;
-    struct control *control; /* and how it reloads the policy: as gateway_reload_now() */
+    struct control *control; /* and how it reloads the policy: as reload_now() */
     int (*reload)(struct control *, struct becalm_diags *);
     struct loop *loop;
     struct log_source *log;

@@ -3,11 +3,8 @@
 #include "control.h"
 
 #include "cpu.h"
-#include "fleet.h"
-#include "gateway.h"
 #include "resolve.h"
 
-#include "admin/admin.h"
 #include "admin/history.h"
 #include "container.h"
 
@@ -33,7 +30,7 @@ struct name {
 
 struct control {
     struct loop loop; /* first */
-    struct gateway *gateway;
+    struct reload_place place;
     struct log_source *log;
     pthread_t thread;
     bool running;
@@ -43,15 +40,13 @@ struct control {
     struct timer resolver_timer;
     struct name *names;
     bool readdress; /* some name has new addresses */
-    struct fleet *fleet;
     struct timer second;
     struct cpu cpu;
     struct history *history;
     struct timer drain_timer;
     becalm_ns drain_end;
-    becalm_ns leave_at; /* when websockets are told */
-    bool closed;        /* the workers were told to take nobody in any more */
-    struct admin *admin;
+    becalm_ns leave_at;      /* when websockets are told */
+    bool closed;             /* the workers were told to take nobody in any more */
     int end_fd;              /* becomes readable at the end */
     struct timer in_force;   /* a reload is not over yet */
     uint64_t reload_ordered; /* the orders that it answers */
@@ -94,7 +89,7 @@ static void resolver_go_on(struct control *control)
     wheel_arm(&control->loop.wheel, &control->resolver_timer, resolver_wake_at(control->resolver));
     if (control->readdress) {
         control->readdress = false;
-        gateway_readdress(control->gateway, control->loop.now);
+        reload_readdress(&control->place, control->loop.now);
     }
 }
 
@@ -149,16 +144,6 @@ static uint32_t name_find(void *self, const char *text, uint16_t port, const uni
     return name->count;
 }
 
-struct snapshot_names control_names(struct control *control)
-{
-    return (struct snapshot_names){.find = name_find, .self = control};
-}
-
-void control_follow(struct control *control, struct snapshot *snapshot)
-{
-    fleet_follow(control->fleet, snapshot);
-}
-
 static void name_free(struct control *control, struct name *name)
 {
     resolve_stop(control->resolver, name->resolve);
@@ -188,22 +173,22 @@ static void reload_look(struct timer *timer)
 {
     struct control *control = CONTAINER_OF(timer, struct control, in_force);
     uint64_t one = 1;
-    if (!gateway_in_force(control->gateway)) {
+    if (!reload_in_force(control->place.gateway)) {
         wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, BECALM_MS));
         return;
     }
-    gateway_reload_over(control->gateway, control->reload_ordered);
+    reload_over(control->place.gateway, control->reload_ordered);
     ssize_t written = write(control->reload_fd, &one, sizeof one);
     (void)written; /* full: it is readable */
 }
 
 int control_reload(struct control *control, struct becalm_diags *diags)
 {
-    control->reload_ordered = atomic_load_explicit(&control->gateway->reload_orders, memory_order_relaxed);
+    control->reload_ordered = atomic_load_explicit(&control->place.gateway->reload_orders, memory_order_relaxed);
     for (struct name *name = control->names; name != NULL; name = name->next) {
         name->used = false;
     }
-    int rc = gateway_reload_now(control->gateway, diags, control->loop.now);
+    int rc = reload_now(&control->place, diags, control->loop.now, control->loop.wall);
     char line[1024];
     for (uint32_t i = 0; i < diags->count; i++) {
         becalm_diag_write(&diags->diag[i], line, sizeof line);
@@ -212,9 +197,10 @@ int control_reload(struct control *control, struct becalm_diags *diags)
     }
     if (rc == 0) {
         names_forget_unused(control);
-        note(control, BECALM_LOG_INFO, "policy reloaded", "file", control->gateway->path);
+        note(control, BECALM_LOG_INFO, "policy reloaded", "file", control->place.gateway->path);
     } else {
-        note(control, BECALM_LOG_ERROR, "policy not reloaded: the one before stays", "file", control->gateway->path);
+        note(control, BECALM_LOG_ERROR, "policy not reloaded: the one before stays", "file",
+             control->place.gateway->path);
     }
     reload_look(&control->in_force);
     return rc;
@@ -243,7 +229,7 @@ static uint32_t in_progress(const struct gateway *gateway)
 static void stop(struct control *control)
 {
     uint64_t one = 1;
-    gateway_order_all(control->gateway, WORKER_STOP);
+    gateway_order_all(control->place.gateway, WORKER_STOP);
     control->loop.stop = true;
     ssize_t written = write(control->end_fd, &one, sizeof one);
     (void)written;
@@ -252,7 +238,7 @@ static void stop(struct control *control)
 static void drain_go_on(struct timer *timer)
 {
     struct control *control = CONTAINER_OF(timer, struct control, drain_timer);
-    struct gateway *gateway = control->gateway;
+    struct gateway *gateway = control->place.gateway;
     if (!control->closed) {
         control->closed = true;
         gateway_order_all(gateway, WORKER_CLOSE);
@@ -271,7 +257,7 @@ static void drain_go_on(struct timer *timer)
 
 static void drain(struct control *control)
 {
-    struct gateway *gateway = control->gateway;
+    struct gateway *gateway = control->place.gateway;
     const struct becalm_settings *settings = gateway->snapshot->settings;
     if (atomic_exchange_explicit(&gateway->draining, true, memory_order_relaxed)) {
         stop(control); /* told twice: at once */
@@ -290,7 +276,7 @@ static void drain(struct control *control)
 static void every_second(struct timer *timer)
 {
     struct control *control = CONTAINER_OF(timer, struct control, second);
-    struct snapshot *snapshot = control->gateway->snapshot;
+    struct snapshot *snapshot = control->place.gateway->snapshot;
     uint32_t share;
     if (cpu_share(&control->cpu, control->loop.now, &share)) {
         for (uint32_t i = 0; i < snapshot->target_count; i++) {
@@ -298,7 +284,7 @@ static void every_second(struct timer *timer)
         }
     }
     history_note(control->history, snapshot, control->loop.now, control->loop.wall);
-    admin_tell(control->admin);
+    admin_tell(control->place.admin);
     wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, SECOND));
 }
 
@@ -327,12 +313,12 @@ void control_order(struct control *control, unsigned orders)
 
 static void control_fleet(struct control *control, struct buffer *page)
 {
-    fleet_tell(control->fleet, page);
+    fleet_tell(control->place.fleet, page);
 }
 
 static uint32_t control_stores(struct control *control, struct metrics_redis *to, uint32_t size)
 {
-    return fleet_stores(control->fleet, to, size);
+    return fleet_stores(control->place.fleet, to, size);
 }
 
 struct control *control_make(struct gateway *gateway)
@@ -341,7 +327,8 @@ struct control *control_make(struct gateway *gateway)
     if (control == NULL) {
         return NULL;
     }
-    control->gateway = gateway;
+    control->place.gateway = gateway;
+    control->place.names = (struct snapshot_names){.find = name_find, .self = control};
     control->log = log_source_of(gateway->log, gateway->worker_count);
     control->loop.epoll_fd = control->loop.wake.fd = -1;
     control->end_fd = eventfd(0, EFD_CLOEXEC);
@@ -352,7 +339,7 @@ struct control *control_make(struct gateway *gateway)
     }
     control->resolver = resolver_make(&(struct resolver_options){.seed = control->loop.random});
     control->history = history_make();
-    control->admin = admin_make(&(struct admin_place){
+    control->place.admin = admin_make(&(struct admin_place){
         .gateway = gateway,
         .control = control,
         .reload = control_reload,
@@ -364,9 +351,10 @@ struct control *control_make(struct gateway *gateway)
         .name = gateway->path,
         .handed = &gateway->handed,
     });
-    control->fleet = fleet_make(&(struct fleet_options){
-        .loop = &control->loop, .log = control->log, .names = control_names(control), .id = gateway->id});
-    if (control->resolver == NULL || control->history == NULL || control->admin == NULL || control->fleet == NULL) {
+    control->place.fleet = fleet_make(&(struct fleet_options){
+        .loop = &control->loop, .log = control->log, .names = control->place.names, .id = gateway->id});
+    if (control->resolver == NULL || control->history == NULL || control->place.admin == NULL ||
+        control->place.fleet == NULL) {
         control_free(control);
         return NULL;
     }
@@ -399,9 +387,9 @@ bool control_moves(struct control *control)
     return loop_moves(&control->loop);
 }
 
-struct admin *control_admin(struct control *control)
+const struct reload_place *control_place(const struct control *control)
 {
-    return control->admin;
+    return &control->place;
 }
 
 static void *run(void *data)
@@ -435,8 +423,8 @@ void control_free(struct control *control)
         control_order(control, CONTROL_STOP);
         control_wait(control);
     }
-    fleet_free(control->fleet);
-    admin_free(control->admin);
+    fleet_free(control->place.fleet);
+    admin_free(control->place.admin);
     history_free(control->history);
     while (control->names != NULL) {
         struct name *name = control->names;

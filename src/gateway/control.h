@@ -5,11 +5,8 @@
 /* The gateway's control thread: reloads, draining, names, the CPU's share, and the admin address. Workers never wait
  * for it. */
 
-#include "loop/loop.h"
-#include "proxy/snapshot.h"
+#include "reload.h"
 
-struct admin;
-struct gateway;
 struct control;
 
 struct control *control_make(struct gateway *); /* NULL: no memory or descriptors, with errno */
@@ -23,14 +20,8 @@ int control_end_fd(const struct control *);    /* becomes readable at the end */
 int control_reload_fd(const struct control *); /* and when a reload is over */
 bool control_moves(struct control *);          /* as loop_moves() */
 
-/* Reloads the policy, and logs how that went: as gateway_reload_now(). The control thread's. */
+/* Reloads the policy, and logs how that went: as reload_now(). The control thread's. */
 int control_reload(struct control *, struct becalm_diags *);
-struct admin *control_admin(struct control *);
-
-/* The addresses that names have, for snapshots; starts asking for those that are new. */
-struct snapshot_names control_names(struct control *);
-
-/* The shared budgets are those of this snapshot from now on. */
-void control_follow(struct control *, struct snapshot *);
+const struct reload_place *control_place(const struct control *);
 
 #endif

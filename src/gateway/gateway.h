@@ -40,13 +40,4 @@ uint64_t gateway_reload_told(struct gateway *, char *text, size_t size);
  * again and again, from one thread. */
 bool gateway_moves(struct gateway *);
 
-/* Loads the policy again and publishes it, or keeps the old one and says why. The control thread's. */
-int gateway_reload_now(struct gateway *, struct becalm_diags *, becalm_ns now);
-/* Does every worker serve by what was published last? And: it does, or it was refused, so the orders up to this one are
- * answered. The control thread's. */
-bool gateway_in_force(const struct gateway *);
-void gateway_reload_over(struct gateway *, uint64_t ordered);
-/* The same config with other addresses of its names. */
-int gateway_readdress(struct gateway *, becalm_ns now);
-
 #endif

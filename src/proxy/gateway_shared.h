@@ -3,7 +3,7 @@
 #define BECALM_PROXY_GATEWAY_SHARED_H
 
 /* What the threads of one gateway share: struct gateway, and the functions that workers, the admin address and the
- * control thread call on it. A gateway is made, reloaded and ended in gateway/gateway.h. */
+ * control thread call on it. A gateway is made and ended in gateway/gateway.h. */
 
 #include "h2/h2.h"
 #include "listener.h"

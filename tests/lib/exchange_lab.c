@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "exchange_lab.h"
 
+#include "gateway/control.h"
 #include "proxy/client.h"
 
 #include <errno.h>
@@ -325,7 +326,7 @@ bool lab_reload(struct lab *lab, const char *policy)
     free(gateway->text);
     gateway->text = text;
     diags = (struct becalm_diags){0};
-    int rc = gateway_reload_now(gateway, &diags, lab->worker->loop.now);
+    int rc = reload_now(control_place(gateway->control), &diags, lab->worker->loop.now, lab->worker->loop.wall);
     note(lab, "reload %s", rc == 0 ? "works" : "fails");
     lab_settle(lab);
     return rc == 0;
