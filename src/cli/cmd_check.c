@@ -14,7 +14,7 @@
 #include "json.h"
 #include "policy/diag.h"
 #include "policy/file.h"
-#include "policy/lint.h"
+#include "policy/lint/lint.h"
 #include "policy/value.h"
 #include "tls/tls_set.h"
 

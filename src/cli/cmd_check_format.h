@@ -5,7 +5,7 @@
 /* The findings of `becalm check` in the formats of pipelines. */
 
 #include "cli.h"
-#include "policy/lint.h"
+#include "policy/lint/lint.h"
 
 enum check_format { CHECK_TEXT, CHECK_JSON, CHECK_GITHUB, CHECK_SARIF, CHECK_JUNIT, CHECK_FORMATS };
 

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "json.h"
-#include "policy/lint.h"
+#include "policy/lint/lint.h"
 #include "policy/match.h"
 #include "policy/route.h"
 

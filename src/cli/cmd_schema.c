@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "policy/config_internal.h"
+#include "policy/explain.h"
 #include "policy/schema.h"
 
 #define NAME_BYTES     128

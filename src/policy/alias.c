@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config_data.h"
+
 #define LABELS_MAX 4u /* whose ends are looked for: name, namespace, svc, and the rest */
 
 /* A name that a service has, or could have. */

@@ -6,7 +6,7 @@
  * payment.shop and payment, which is what programs write in pods. So does a service without a match whose hosts have
  * such a name. A name that somebody writes is his alone, and one that is short for two is nobody's. */
 
-#include "apply.h"
+#include "loader.h"
 
 /* Of all services of the config. False: no memory. */
 bool aliases_add(struct loader *);

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config_internal.h"
+#include "config_data.h"
+#include "explain.h"
 #include "value.h"
 
 /* value / scale without trailing zeros. `scale` is a power of ten. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apply.h"
 #include "value.h"
 
 /* A name can be called, but one listens on an address. */
@@ -92,7 +93,7 @@ static bool twice_check(struct loader *l, const struct becalm_listener *listener
     return true;
 }
 
-bool listen_load(struct loader *l, struct becalm_settings *settings, const struct yaml_node *node)
+static bool load(struct loader *l, struct becalm_settings *settings, const struct yaml_node *node)
 {
     bool list = node->kind == YAML_SEQUENCE;
     uint32_t count = list ? node->count : 1;
@@ -120,7 +121,7 @@ bool listen_load(struct loader *l, struct becalm_settings *settings, const struc
     return fine;
 }
 
-bool listen_load_admin(struct loader *l, struct becalm_settings *settings, const struct yaml_node *node)
+static bool load_admin(struct loader *l, struct becalm_settings *settings, const struct yaml_node *node)
 {
     bool fine = item_load(l, &settings->admin_tls, "admin", node);
     settings->admin = settings->admin_tls.address;
@@ -149,7 +150,7 @@ static bool certificate_load(struct loader *l, struct becalm_certificate *certif
     return loader_errors(l) == errors;
 }
 
-bool listen_load_certificates(struct loader *l, struct becalm_listener *listener, const struct yaml_node *node)
+static bool load_certificates(struct loader *l, struct becalm_listener *listener, const struct yaml_node *node)
 {
     bool list = node->kind == YAML_SEQUENCE;
     uint32_t count = list ? node->count : 1;
@@ -171,7 +172,7 @@ bool listen_load_certificates(struct loader *l, struct becalm_listener *listener
     return fine && !l->no_memory;
 }
 
-bool listen_load_protocols(struct loader *l, struct becalm_listener *listener, const struct yaml_node *node)
+static bool load_protocols(struct loader *l, struct becalm_listener *listener, const struct yaml_node *node)
 {
     bool list = node->kind == YAML_SEQUENCE;
     bool fine = true;
@@ -195,6 +196,16 @@ bool listen_load_protocols(struct loader *l, struct becalm_listener *listener, c
         fine = false;
     }
     return fine;
+}
+
+bool listen_load_nested(struct loader *l, const struct schema_key *key, void *base, const struct yaml_node *node)
+{
+    BECALM_ASSERT(key->type == TYPE_LISTEN || key->type == TYPE_ADMIN || key->type == TYPE_CERTIFICATES ||
+                  key->type == TYPE_PROTOCOLS);
+    return key->type == TYPE_LISTEN         ? load(l, base, node)
+           : key->type == TYPE_ADMIN        ? load_admin(l, base, node)
+           : key->type == TYPE_CERTIFICATES ? load_certificates(l, base, node)
+                                            : load_protocols(l, base, node);
 }
 
 /* Hosts. */

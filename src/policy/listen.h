@@ -5,12 +5,10 @@
 /* What stands in `listen` and `admin`: an address, or a mapping with an address and what is spoken there; and `hosts`
  * and `tls` of a service. All return false for what was reported, or without memory. */
 
-#include "apply.h"
+#include "loader.h"
 
-bool listen_load(struct loader *, struct becalm_settings *, const struct yaml_node *);
-bool listen_load_admin(struct loader *, struct becalm_settings *, const struct yaml_node *);
-bool listen_load_certificates(struct loader *, struct becalm_listener *, const struct yaml_node *);
-bool listen_load_protocols(struct loader *, struct becalm_listener *, const struct yaml_node *);
+/* The values of these keys: `listen`, `admin` as a mapping, `certificates` and `protocols`. */
+loader_nested_fn listen_load_nested;
 
 /* Takes https:// off the hosts, settles `tls` of the service and checks it. `node` is the service's mapping. False: no
  * memory. */

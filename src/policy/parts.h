@@ -5,7 +5,10 @@
 /* A policy in several files: the first one owns everything, its parts bring services. So a platform team owns defaults
  * and settings, and other teams own what calls their services. */
 
-#include "config_internal.h"
+#include <becalm/config.h>
+
+#include "arena.h"
+#include "yaml.h"
 
 #define PARTS_MAX 1024u /* files */
 

@@ -2,7 +2,7 @@
 /* --set key.path=value: changes the tree before it is loaded, so that an override obeys the same rules as the file. */
 #include <string.h>
 
-#include "config_internal.h"
+#include "set.h"
 
 struct setter {
     struct arena *arena;

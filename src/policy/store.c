@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "config_internal.h"
+#include "config_data.h"
 
 #define FLEET_MAX 64u
 

@@ -4,7 +4,7 @@
 
 /* `fleet` and `store` at the top of a policy, and the shared budgets that have no store of their own. */
 
-#include "apply.h"
+#include "loader.h"
 
 /* After the settings were read: what must be right together. */
 void store_check(struct loader *, struct becalm_settings *, const struct yaml_node *root);

@@ -2,6 +2,7 @@
 #include "value.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -717,4 +718,15 @@ const char *value_nearest(const char *text, const char *const *names, size_t cou
         }
     }
     return nearest != NULL ? nearest : longer_name;
+}
+
+void value_join_words(const char *const *words, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; words[i] != NULL && used < size; i++) {
+        const char *between = i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ";
+        int n = snprintf(text + used, size - used, "%s%s", between, words[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
 }

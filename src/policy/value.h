@@ -68,4 +68,7 @@ size_t value_write_duration(becalm_ns, char *text, size_t size);
  * and underscores, at most a third of the longer name; else one that begins with it. Of equals the first. */
 const char *value_nearest(const char *text, const char *const *names, size_t count);
 
+/* "exponential, linear or constant", of words that end with NULL. Cut at `size`. */
+void value_join_words(const char *const *words, char *text, size_t size);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "policy/file.h"
+#include "policy/set.h"
 #include "policy/value.h"
 #include "scenario_policy.h"
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "policy/apply.h"
+#include "policy/rules.h"
 #include "scenario_schema.h"
 
 /* A name that could not be typed, or would mean something else. */

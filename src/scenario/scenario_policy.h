@@ -5,7 +5,7 @@
 /* `policies:` of a scenario: policies by name, with the keys that `defaults:` of a policy file has, and with
  * `carries` and `marks`: what the world around them does of deadlines and marks. */
 
-#include "policy/apply.h"
+#include "policy/loader.h"
 #include "scenario.h"
 
 /* Names that are taken: our default policy, and the word for all of them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "policy/lint.h"
+#include "policy/lint/lint.h"
 
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "lint_internal.h"
-#include "schema.h"
-#include "value.h"
+#include "policy/schema.h"
+#include "policy/value.h"
 
 /* Codes are written into policy files, to silence them: they never change their meaning. */
 const struct lint_rule lint_rules[] = {

@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "lint_internal.h"
-#include "match.h"
+#include "policy/match.h"
 
 static bool same_text(const char *a, const char *b)
 {

@@ -5,7 +5,7 @@
 /* What is right by the schema and will hurt all the same. One table of rules; each has a code that stays, a severity,
  * and says where, what, and what to write instead. docs/lint.md has a section for every rule. */
 
-#include "graph.h"
+#include "policy/graph.h"
 
 struct lint;
 struct lint_target;

@@ -3,7 +3,7 @@
 /* The rules that judge one target by itself. */
 
 #include "lint_internal.h"
-#include "value.h"
+#include "policy/value.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "value.h"
+#include "policy/value.h"
 
 #define LIST_BYTES   300
 #define NEAREST_MOST 20000u /* comparisons of names: a file may hold ten thousand of them, and all unknown */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_SETTING_H
+#define BECALM_POLICY_SETTING_H
+
+/* One value of the file on its way into its field, by the type of its key: parsed, held to its range, and reported
+ * where it is wrong. */
+
+#include "loader.h"
+
+struct setting {
+    struct loader *l;
+    const struct schema_key *key;
+    const struct yaml_node *node;
+    void *field;
+    void *base; /* the struct that the field is in, for keys that touch more than one */
+};
+
+/* Puts the value into the field. False: it was reported, or there is no memory. */
+bool setting_apply(const struct setting *);
+
+/* Reports that the value is not what it should be. */
+void setting_wrong(const struct setting *, const char *should);
+
+/* Keys that bring other keys' values with them. Those are applied before the rest of their mapping, which then wins. */
+bool setting_brings_others(const struct schema_key *);
+
+#endif
