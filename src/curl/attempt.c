@@ -2,7 +2,7 @@
 #include "attempt.h"
 
 #include "copy.h"
-#include "multi.h"
+#include "multi_state.h"
 #include "note.h"
 #include "request.h"
 
@@ -108,7 +108,7 @@ static size_t on_header(char *at, size_t size, size_t count, void *data)
         return 0;
     }
     if (attempt->state == ATTEMPT_FLYING && is_blank(at, length) && head_is_final(attempt)) {
-        transfer_headed(attempt);
+        attempt->transfer->headed(attempt);
     }
     return attempt->refused ? 0 : length;
 }
@@ -118,7 +118,7 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
     struct attempt *attempt = data;
     size_t length = size * count;
     if (attempt->state == ATTEMPT_FLYING) {
-        transfer_headed(attempt);
+        attempt->transfer->headed(attempt);
     }
     if (attempt->refused) {
         return 0;
@@ -408,14 +408,6 @@ bool attempt_send(struct attempt *attempt)
     return true;
 }
 
-void attempt_body_read(const struct attempt *attempt)
-{
-    struct transfer *transfer = attempt->transfer;
-    if (body_is_read(&transfer->handle->option)) {
-        transfer->body.read = transfer->body.read || outcome_connected(attempt->easy);
-    }
-}
-
 void attempt_remove(struct attempt *attempt)
 {
     struct becalm_curl_multi *multi = attempt->transfer->multi;
@@ -423,7 +415,7 @@ void attempt_remove(struct attempt *attempt)
     if (attempt->added) {
         (void)curl_multi_remove_handle(multi->curl, attempt->easy);
         attempt->added = false;
-        attempt_body_read(attempt);
+        request_body_read(attempt);
         multi->flying -= attempt->busy;
         attempt->busy = false;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The blocking interface: a multi handle for each easy handle, which keeps its connections, as libcurl does itself. How
  * becalm_curl_perform() drives that one is in multi_only.c. */
+#include "attempt.h"
 #include "multi.h"
 
 #include <stdarg.h>

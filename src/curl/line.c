@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "line.h"
 
-#include "multi.h"
+#include "multi_state.h"
 
 #include "container.h"
 #include "engine/apart_internal.h"
@@ -78,30 +78,23 @@ BECALM__SELDOM void line_look(struct transfer *transfer, becalm_ns now)
 BECALM__SELDOM void line_end(struct transfer *transfer)
 {
     lines_pass(transfer->target->lines);
-    (void)line_called_run(transfer->multi);
 }
 
-BECALM__SELDOM static bool called_run(struct becalm_curl_multi *multi)
+BECALM__SELDOM static struct transfer *take_called(struct becalm_curl_multi *multi)
 {
     struct transfer *transfer = atomic_exchange_explicit(&multi->called, NULL, memory_order_acquire);
-    bool any = transfer != NULL;
-    struct transfer *first = NULL; /* in the order in which they were called */
+    struct transfer *first = NULL;
     while (transfer != NULL) {
         struct transfer *next = transfer->next_called;
         transfer->next_called = first;
         first = transfer;
         transfer = next;
     }
-    while (first != NULL) {
-        transfer = first;
-        first = transfer->next_called;
-        transfer_called(transfer);
-    }
-    return any;
+    return first;
 }
 
-bool line_called_run(struct becalm_curl_multi *multi)
+struct transfer *line_take_called(struct becalm_curl_multi *multi)
 {
     /* relaxed: whoever comes now wakes us up */
-    return atomic_load_explicit(&multi->called, memory_order_relaxed) != NULL && called_run(multi);
+    return atomic_load_explicit(&multi->called, memory_order_relaxed) == NULL ? NULL : take_called(multi);
 }

@@ -6,7 +6,7 @@
  * whoever frees a slot, or finds the host back. That one puts it among the called of its multi and wakes whoever drives
  * that, who goes on with it. */
 
-#include "transfer.h"
+#include "transfer_state.h"
 
 /* A call begins: it can wait in the lines of its target. */
 void line_ready(struct transfer *, struct becalm_request *);
@@ -26,7 +26,7 @@ void line_look(struct transfer *, becalm_ns now);
 /* Its call is over: nobody has it in hands any more after this. */
 void line_end(struct transfer *);
 
-/* Goes on with those of this multi that were called. True: there were some. */
-bool line_called_run(struct becalm_curl_multi *);
+/* Those of this multi that were called, in that order, by `next_called`; NULL: none. */
+struct transfer *line_take_called(struct becalm_curl_multi *);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "multi.h"
+
 #include "line.h"
 
 #include <becalm/run.h>
@@ -79,13 +80,16 @@ CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *multi, CURLMoption 
 
 /* ---- what steps have marked ---- */
 
-void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
+bool multi_called_run(struct becalm_curl_multi *multi)
 {
-    if (!transfer->dirty && multi->only == NULL) {
-        transfer->next = multi->dirty;
-        multi->dirty = transfer;
+    struct transfer *transfer = line_take_called(multi);
+    bool any = transfer != NULL;
+    while (transfer != NULL) {
+        struct transfer *next = transfer->next_called;
+        transfer_called(transfer);
+        transfer = next;
     }
-    transfer->dirty = true;
+    return any;
 }
 
 bool multi_settle_one(struct transfer *transfer)
@@ -98,6 +102,7 @@ bool multi_settle_one(struct transfer *transfer)
     transfer_detach(transfer);
     if (transfer->lined_once) {
         line_end(transfer);
+        (void)multi_called_run(transfer->multi);
     }
     return true;
 }
@@ -122,7 +127,7 @@ static void settle_all(struct becalm_curl_multi *multi)
 {
     do {
         settle(multi);
-    } while (line_called_run(multi));
+    } while (multi_called_run(multi));
     if (multi->lined > 0) {
         multi->looked_at = becalm_run_now();
     }

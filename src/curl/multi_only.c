@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* becalm_curl_perform(): a multi handle with one call at a time, driven here until it is over. */
-#include "line.h"
 #include "multi.h"
 
 #include "engine/apart_internal.h"
@@ -63,7 +62,7 @@ static BECALM__SELDOM CURLMcode wait_long(struct becalm_curl_multi *multi)
 {
     struct transfer *only = multi->only;
     becalm_ns now = becalm_run_now();
-    if (line_called_run(multi)) {
+    if (multi_called_run(multi)) {
         settle_only(only);
         return CURLM_OK;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a multi handle keeps: its transfers by handle and by timer, and messages that nobody has read yet. */
-#include "multi.h"
+#include "multi_table.h"
 
 #include <stdlib.h>
 
@@ -158,4 +158,13 @@ void multi_message_drop(struct becalm_curl_multi *multi, const CURL *easy)
         }
     }
     multi->message_count = kept;
+}
+
+void multi_dirty(struct becalm_curl_multi *multi, struct transfer *transfer)
+{
+    if (!transfer->dirty && multi->only == NULL) {
+        transfer->next = multi->dirty;
+        multi->dirty = transfer;
+    }
+    transfer->dirty = true;
 }

@@ -4,7 +4,7 @@
 
 /* What others learn of a call: the counts of its site, and the program's own callbacks. */
 
-#include "multi.h"
+#include "transfer_state.h"
 
 /* Counts what a step of the engine has done, tells of a circuit breaker that has changed, and returns what the step
  * means: METER_STEP_... */

@@ -2,6 +2,7 @@
 #include "request.h"
 
 #include "copy.h"
+#include "multi_state.h"
 
 #include "engine/apart_internal.h"
 #include "http/grpc_text.h"
@@ -169,12 +170,20 @@ BECALM__SELDOM void request_learn(struct transfer *transfer, CURL *easy)
     }
 }
 
+void request_body_read(const struct attempt *attempt)
+{
+    struct transfer *transfer = attempt->transfer;
+    if (body_is_read(&transfer->handle->option)) {
+        transfer->body.read = transfer->body.read || outcome_connected(attempt->easy);
+    }
+}
+
 /* An attempt has failed. May its request be repeated, and can it? A body that can't go back is found out now, while the
  * answer is there to be given. */
 void request_learn_failed(struct transfer *transfer, const struct attempt *attempt)
 {
     request_learn(transfer, attempt->easy);
-    attempt_body_read(attempt);
+    request_body_read(attempt);
     if (transfer->body.read && !transfer->call.request.not_replayable &&
         !body_rewind(&transfer->body, &transfer->handle->option)) {
         becalm_call_not_replayable(&transfer->call);

@@ -5,7 +5,7 @@
 /* What is known of a call's request: what was recorded of its handle, else what libcurl says, which knows some of it
  * only once it has begun to send. */
 
-#include "multi.h"
+#include "transfer_state.h"
 
 /* What was recorded; else what libcurl says. */
 struct becalm_text request_method(const struct transfer *);
@@ -27,5 +27,8 @@ struct becalm_request request_make(struct transfer *, struct becalm_text method)
  * and when it has failed. */
 void request_learn(struct transfer *, CURL *);
 void request_learn_failed(struct transfer *, const struct attempt *);
+
+/* Some of a body may have been read by now. */
+void request_body_read(const struct attempt *);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "transfer.h"
+
+#include "attempt.h"
 #include "copy.h"
 #include "destination.h"
 #include "line.h"
-#include "multi.h"
+#include "multi_table.h"
 #include "note.h"
 #include "request.h"
 
@@ -166,7 +169,7 @@ static void send_mark(struct transfer *transfer, const struct becalm_event *even
 static void answer(struct transfer *transfer, struct attempt *attempt)
 {
     if (attempt->state == ATTEMPT_PASSED) {
-        return; /* since its head, of which the engine was told only now: see transfer_headed() */
+        return; /* since its head, of which the engine was told only now: see headed() */
     }
     transfer->answered = attempt->easy;
     if (attempt->head.length + attempt->body.length == 0) { /* nothing was kept back */
@@ -441,7 +444,10 @@ static void judge(struct attempt *attempt)
     head_tell(attempt, moment(attempt->transfer));
 }
 
-void transfer_headed(struct attempt *attempt)
+/* An answer's head has come, inside of libcurl's callback. If it is good the answer is passed on at once; and since
+ * most are whole in the same turn of libcurl's, the engine is told when that is over, of its head or of its end: but
+ * with the time at which the head came. */
+static void headed(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     head_see(attempt);
@@ -782,7 +788,11 @@ void transfer_forget(struct transfer *transfer)
 struct transfer *transfer_make(void)
 {
     struct transfer *transfer = calloc(1, sizeof *transfer);
-    for (uint32_t i = 0; transfer != NULL && i < BECALM_SLOTS; i++) {
+    if (transfer == NULL) {
+        return NULL;
+    }
+    transfer->headed = headed;
+    for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
         transfer->attempt[i].transfer = transfer;
         transfer->attempt[i].slot = i;
     }
