@@ -288,7 +288,7 @@ static struct curl_slist *headers_of(struct attempt *attempt)
 }
 
 /* Takes over what the call takes over, and nothing else: what was set without us can't be restored. */
-static BECALM__APART bool options_set(struct attempt *attempt)
+static BECALM__OUTLINE bool options_set(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     CURL *easy = attempt->easy;
@@ -351,7 +351,7 @@ void attempt_restore(struct transfer *transfer)
 }
 
 /* NULL: no memory. */
-static BECALM__SELDOM CURL *easy_copy(struct attempt *attempt)
+static BECALM__COLD CURL *easy_copy(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     CURL *easy = copy_make(transfer->easy, &transfer->handle->option, &attempt->cookies);

@@ -318,7 +318,7 @@ void becalm_client_free(struct becalm_client *client)
 
 /* ---- finding ---- */
 
-static BECALM__SELDOM struct handle *handle_add(struct becalm_client *client, CURL *easy)
+static BECALM__COLD struct handle *handle_add(struct becalm_client *client, CURL *easy)
 {
     return handles_add(&client->handles, easy, becalm_run_now());
 }
@@ -420,8 +420,8 @@ static struct client_origin *origin_make(struct client_target *target, const str
     return origin;
 }
 
-BECALM__SELDOM struct client_origin *client_origin(struct becalm_client *client, struct client_target *target,
-                                                   struct becalm_text url)
+BECALM__COLD struct client_origin *client_origin(struct becalm_client *client, struct client_target *target,
+                                                 struct becalm_text url)
 {
     struct becalm__url parts = becalm__url_split(url);
     if (!target->policy.restart.enabled || parts.host.length == 0) {

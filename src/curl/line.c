@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-BECALM__SELDOM void line_serve(struct transfer *transfer, unsigned flags, const struct becalm_moment *at)
+BECALM__COLD void line_serve(struct transfer *transfer, unsigned flags, const struct becalm_moment *at)
 {
     lines_serve(transfer->target->lines, &transfer->call, flags, at, transfer->multi);
 }
@@ -43,7 +43,7 @@ void line_ready(struct transfer *transfer, struct becalm_request *request)
     request->owner = &transfer->owner;
 }
 
-BECALM__SELDOM void line_note(struct transfer *transfer)
+BECALM__COLD void line_note(struct transfer *transfer)
 {
     struct becalm_curl_multi *multi = transfer->multi;
     bool lined = becalm_call_in_line(&transfer->call);
@@ -58,7 +58,7 @@ BECALM__SELDOM void line_note(struct transfer *transfer)
     }
 }
 
-BECALM__SELDOM void line_host_back(struct transfer *transfer, const struct attempt *attempt)
+BECALM__COLD void line_host_back(struct transfer *transfer, const struct attempt *attempt)
 {
     struct becalm_moment at = client_moment(transfer->client, (uintptr_t)transfer + transfer->steps++);
     if (transfer->origin != NULL && outcome_fresh(attempt->easy) &&
@@ -67,7 +67,7 @@ BECALM__SELDOM void line_host_back(struct transfer *transfer, const struct attem
     }
 }
 
-BECALM__SELDOM void line_look(struct transfer *transfer, becalm_ns now)
+BECALM__COLD void line_look(struct transfer *transfer, becalm_ns now)
 {
     if (transfer->call.phase == BECALM_PHASE_PARKED && now >= transfer->look_at) {
         struct becalm_moment at = client_moment(transfer->client, (uintptr_t)transfer + transfer->steps++);
@@ -75,12 +75,12 @@ BECALM__SELDOM void line_look(struct transfer *transfer, becalm_ns now)
     }
 }
 
-BECALM__SELDOM void line_end(struct transfer *transfer)
+BECALM__COLD void line_end(struct transfer *transfer)
 {
     lines_pass(transfer->target->lines);
 }
 
-BECALM__SELDOM static struct transfer *take_called(struct becalm_curl_multi *multi)
+BECALM__COLD static struct transfer *take_called(struct becalm_curl_multi *multi)
 {
     struct transfer *transfer = atomic_exchange_explicit(&multi->called, NULL, memory_order_acquire);
     struct transfer *first = NULL;

@@ -20,14 +20,14 @@ struct becalm_curl_multi *multi_only_new(CURLM *curl, struct becalm_client *clie
     return multi;
 }
 
-static BECALM__APART void settle_only(struct transfer *only)
+static BECALM__OUTLINE void settle_only(struct transfer *only)
 {
     while (only->dirty) {
         (void)multi_settle_one(only);
     }
 }
 
-static BECALM__SELDOM void cancel_only(struct transfer *only)
+static BECALM__COLD void cancel_only(struct transfer *only)
 {
     transfer_cancel(only);
     settle_only(only);
@@ -58,7 +58,7 @@ static void message_take(struct becalm_curl_multi *multi)
 }
 
 /* Waits until libcurl has something to do, or we have. */
-static BECALM__SELDOM CURLMcode wait_long(struct becalm_curl_multi *multi)
+static BECALM__COLD CURLMcode wait_long(struct becalm_curl_multi *multi)
 {
     struct transfer *only = multi->only;
     becalm_ns now = becalm_run_now();

@@ -5,7 +5,7 @@
 
 #include "engine/apart_internal.h"
 
-BECALM__SELDOM void note_retry(struct transfer *transfer, const struct becalm_action *action)
+BECALM__COLD void note_retry(struct transfer *transfer, const struct becalm_action *action)
 {
     const struct becalm_client_options *options = &transfer->client->options;
     char *made = NULL;
@@ -59,7 +59,7 @@ static void count_end(struct meter *meter, struct attempt *attempt, const struct
     attempt->counted = false;
 }
 
-static BECALM__APART void count_finish(struct meter *meter, const struct transfer *transfer)
+static BECALM__OUTLINE void count_finish(struct meter *meter, const struct transfer *transfer)
 {
     meter_end(meter, &transfer->counted, &transfer->call.record, status_told(transfer));
 }
@@ -75,8 +75,8 @@ static void count_begin(struct meter *meter, struct transfer *transfer, const st
 }
 
 /* A retry waits or is sent, or the breaker has changed. */
-static BECALM__SELDOM void count_trouble(struct transfer *transfer, const struct becalm_event *event,
-                                         const struct becalm_action *action, unsigned means)
+static BECALM__COLD void count_trouble(struct transfer *transfer, const struct becalm_event *event,
+                                       const struct becalm_action *action, unsigned means)
 {
     struct meter *meter = site_take(transfer->site, event->at.cell);
     meter_step(meter, &transfer->counted, means, action, event->at.now);
@@ -84,7 +84,7 @@ static BECALM__SELDOM void count_trouble(struct transfer *transfer, const struct
 }
 
 /* After everything was counted: the callback may ask for the metrics. */
-static BECALM__SELDOM void breaker_tell(const struct transfer *transfer, const struct becalm_action *action)
+static BECALM__COLD void breaker_tell(const struct transfer *transfer, const struct becalm_action *action)
 {
     const struct becalm_client_options *options = &transfer->client->options;
     if (options->on_breaker != NULL) {

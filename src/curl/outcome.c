@@ -144,7 +144,7 @@ static bool is_grpc(CURL *easy)
 
 /* The answer's headers may change what its status means. Not those of a stranger, to whom a redirection led: it can't
  * speak for the service that was asked, and how long to wait or not to retry at all is said by that alone. */
-static BECALM__SELDOM void classify(CURL *easy, const struct asked *asked, struct seen *seen)
+static BECALM__COLD void classify(CURL *easy, const struct asked *asked, struct seen *seen)
 {
     bool is_stranger = destination_is_strange(easy, asked->handle);
     struct becalm_http_answer answer = {.status = seen->outcome.status, .grpc_status = BECALM_GRPC_NONE};
@@ -215,7 +215,7 @@ static bool is_by_status(CURL *easy, CURLcode code)
     return may_be && status_of(easy) >= 400;
 }
 
-BECALM__SELDOM void outcome_of_failure(CURL *easy, CURLcode code, const struct asked *asked, struct seen *seen)
+BECALM__COLD void outcome_of_failure(CURL *easy, CURLcode code, const struct asked *asked, struct seen *seen)
 {
     const struct becalm_retry_on *retry_on = asked->retry_on;
     if (is_by_status(easy, code)) {

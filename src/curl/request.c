@@ -155,7 +155,7 @@ static bool text_equal(struct becalm_text a, struct becalm_text b)
 /* What was recorded may have been changed without us. So libcurl is asked what it has sent, and the stricter of both
  * counts. A body that was not recorded may be one that can't be sent again; whether there was one is known afterwards,
  * and until then some methods may have. */
-BECALM__SELDOM void request_learn(struct transfer *transfer, CURL *easy)
+BECALM__COLD void request_learn(struct transfer *transfer, CURL *easy)
 {
     struct becalm_request *request = &transfer->call.request;
     const struct handle_options *recorded = recorded_options(transfer);

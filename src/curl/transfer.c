@@ -95,7 +95,7 @@ static void tell_error(const struct transfer *transfer)
 
 /* The engine is done with a call that has no answer. A kept one becomes the caller's, as much as there is and the rest
  * as it comes. */
-static BECALM__SELDOM void finish(struct transfer *transfer, const struct becalm_action *action)
+static BECALM__COLD void finish(struct transfer *transfer, const struct becalm_action *action)
 {
     struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if (action->last_answer && kept != NULL) {
@@ -110,7 +110,7 @@ static BECALM__SELDOM void finish(struct transfer *transfer, const struct becalm
     tell_error(transfer);
 }
 
-static BECALM__SELDOM void cancel_marked(struct transfer *transfer, const struct becalm_event *event, uint32_t cancel)
+static BECALM__COLD void cancel_marked(struct transfer *transfer, const struct becalm_event *event, uint32_t cancel)
 {
     for (uint32_t slot = 0; cancel >> slot != 0; slot++) {
         struct attempt *attempt = &transfer->attempt[slot];
@@ -134,7 +134,7 @@ static BECALM__SELDOM void cancel_marked(struct transfer *transfer, const struct
 }
 
 /* An attempt that is not the first is sent. */
-static BECALM__SELDOM void again(struct transfer *transfer, const struct becalm_action *action)
+static BECALM__COLD void again(struct transfer *transfer, const struct becalm_action *action)
 {
     note_retry(transfer, action);
     struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
@@ -233,7 +233,7 @@ static struct becalm_moment moment(struct transfer *transfer)
 static void step(struct transfer *transfer, struct becalm_event *event);
 
 /* What a step has to do with lines. True: into one the call went with another step, which has done all the rest. */
-static BECALM__SELDOM bool lines_do(struct transfer *transfer, const struct becalm_action *action)
+static BECALM__COLD bool lines_do(struct transfer *transfer, const struct becalm_action *action)
 {
     if ((action->flags & (BECALM_DO_SERVE | BECALM_DO_PARK)) != 0) {
         struct becalm_moment at = moment(transfer);
@@ -248,7 +248,7 @@ static BECALM__SELDOM bool lines_do(struct transfer *transfer, const struct beca
 }
 
 /* It has left libcurl's own line since it was looked at: its time began then. */
-static BECALM__SELDOM void line_left(struct attempt *attempt)
+static BECALM__COLD void line_left(struct attempt *attempt)
 {
     becalm_ns sent_at = becalm_ns_since(becalm_run_now(), outcome_began(attempt->easy));
     attempt->unsent = false;
@@ -327,8 +327,8 @@ static bool text_same(struct becalm_text text, const char *at, size_t length)
 }
 
 /* Whom a request for this URL belongs to, which is zero-terminated. */
-static BECALM__SELDOM struct client_target *target_of(const struct transfer *transfer, struct becalm_text url,
-                                                      struct becalm_text method)
+static BECALM__COLD struct client_target *target_of(const struct transfer *transfer, struct becalm_text url,
+                                                    struct becalm_text method)
 {
     const struct curl_slist *headers = transfer->takes_headers ? transfer->handle->option.headers : NULL;
     char *made = destination_written(url, transfer->handle->option.path_as_is);
@@ -479,7 +479,7 @@ static bool is_late(const struct transfer *transfer, becalm_ns now)
 }
 
 /* Of an attempt that the engine has done with: it is gone, or its answer is kept or passed on. */
-static BECALM__SELDOM void done_after(struct transfer *transfer, const struct attempt *attempt, CURLcode code)
+static BECALM__COLD void done_after(struct transfer *transfer, const struct attempt *attempt, CURLcode code)
 {
     if (attempt->state != ATTEMPT_GONE) {
         transfer->code = code;
@@ -542,7 +542,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
 
 /* The answer is on its way to the caller: its deadline has come, or it is asked again whether it takes what it has
  * paused. */
-static BECALM__SELDOM void timer_passed(struct transfer *transfer, struct attempt *attempt)
+static BECALM__COLD void timer_passed(struct transfer *transfer, struct attempt *attempt)
 {
     bool given = !attempt->held || attempt_give(attempt);
     if (becalm_run_now() >= transfer->must_end_at) {
@@ -626,7 +626,7 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
     return true;
 }
 
-BECALM__SELDOM void transfer_timer(struct transfer *transfer)
+BECALM__COLD void transfer_timer(struct transfer *transfer)
 {
     if (transfer->state >= TRANSFER_ENDED) { /* by something else, a moment ago */
         multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
@@ -661,14 +661,14 @@ BECALM__SELDOM void transfer_timer(struct transfer *transfer)
     step_at(transfer, &timer);
 }
 
-BECALM__SELDOM void transfer_called(struct transfer *transfer)
+BECALM__COLD void transfer_called(struct transfer *transfer)
 {
     if (transfer->state == TRANSFER_DECIDING) {
         step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SERVE});
     }
 }
 
-BECALM__SELDOM void transfer_cancel(struct transfer *transfer)
+BECALM__COLD void transfer_cancel(struct transfer *transfer)
 {
     switch (transfer->state) {
     case TRANSFER_DECIDING:
@@ -689,7 +689,7 @@ BECALM__SELDOM void transfer_cancel(struct transfer *transfer)
 }
 
 /* An attempt that could not even be handed to libcurl: the caller's own trouble, and nobody's failure. */
-static BECALM__SELDOM void send_failed(struct transfer *transfer, const struct attempt *attempt)
+static BECALM__COLD void send_failed(struct transfer *transfer, const struct attempt *attempt)
 {
     char *text = transfer->handle->option.error;
     if (text != NULL) {
@@ -702,7 +702,7 @@ static BECALM__SELDOM void send_failed(struct transfer *transfer, const struct a
                                           .outcome = {.kind = BECALM_OUTCOME_CANCELLED}});
 }
 
-static BECALM__SELDOM void remove_gone(struct transfer *transfer)
+static BECALM__COLD void remove_gone(struct transfer *transfer)
 {
     for (uint32_t slot = 0; transfer->gone >> slot != 0; slot++) {
         if ((transfer->gone >> slot & 1) != 0 && transfer->attempt[slot].state == ATTEMPT_GONE) {
@@ -713,13 +713,13 @@ static BECALM__SELDOM void remove_gone(struct transfer *transfer)
 }
 
 /* Nobody asks for the answer of who was in this slot any more, and its handle is known. */
-static BECALM__SELDOM void remove_former(struct transfer *transfer, struct attempt *attempt)
+static BECALM__COLD void remove_former(struct transfer *transfer, struct attempt *attempt)
 {
     transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
     attempt_remove(attempt);
 }
 
-static BECALM__APART void send_due(struct transfer *transfer)
+static BECALM__OUTLINE void send_due(struct transfer *transfer)
 {
     for (uint32_t slot = 0; transfer->due >> slot != 0; slot++) {
         struct attempt *attempt = &transfer->attempt[slot];
@@ -750,7 +750,7 @@ bool transfer_settle(struct transfer *transfer)
 }
 
 /* The cookies that a hedge was given with the answer. */
-static BECALM__SELDOM void cookies_take(const struct transfer *transfer)
+static BECALM__COLD void cookies_take(const struct transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->top; i++) {
         const struct attempt *attempt = &transfer->attempt[i];

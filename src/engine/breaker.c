@@ -201,8 +201,8 @@ static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const
 
 /* The thread that entered a generation publishes its end right after. A thread that comes in between does it instead,
  * with a `now` that is as good. NEVER if the generation is over already. */
-BECALM__APART static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                              const struct becalm_moment *at, uint64_t word)
+BECALM__OUTLINE static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                                const struct becalm_moment *at, uint64_t word)
 {
     /* acquire: if this was written for a later generation, the load in the loop sees that generation. Were it the
      * other way round, a thread that overslept could put an old instant in the place of a new one. */
@@ -359,8 +359,9 @@ static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
     return trial_verdict(policy, handed, tally_get(tally, TALLY_FAILED) + silent, tally_get(tally, TALLY_SLOW));
 }
 
-BECALM__APART static uint64_t breaker_sweep(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                            const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__OUTLINE static uint64_t breaker_sweep(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                              const struct becalm_moment *at, uint64_t word,
+                                              struct becalm_permit *permit)
 {
     while (becalm__breaker_word_state(word) == BECALM_BREAKER_HALF_OPEN &&
            at->now >= retest_settle(b, policy, at, word)) {
@@ -563,8 +564,8 @@ static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_p
 
 /* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. Who loses the race to get there is one of the
  * next, if the probes suffice. */
-BECALM__APART static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                     const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__OUTLINE static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                       const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     bool due = at->now >= retest_settle(b, policy, at, word);
     uint64_t seen = word;
@@ -578,8 +579,8 @@ BECALM__APART static bool open_admit(struct becalm_breaker *b, const struct beca
 }
 
 /* Entry: HALF_OPEN. Exit: the same, with a probe less if one was left; or, when the lease is over, OPEN or CLOSED. */
-BECALM__APART static bool half_open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                          const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
+BECALM__OUTLINE static bool half_open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                            const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     word = breaker_sweep(b, policy, at, word, permit);
     if (becalm__breaker_word_state(word) == BECALM_BREAKER_CLOSED) {
@@ -723,9 +724,9 @@ static void late_probe_note(struct becalm_breaker *b, const struct becalm_breake
     }
 }
 
-BECALM__APART static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
-                                     const struct becalm_moment *at, struct becalm_permit *permit,
-                                     enum becalm_verdict verdict, becalm_ns took)
+BECALM__OUTLINE static void permit_end(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
+                                       const struct becalm_moment *at, struct becalm_permit *permit,
+                                       enum becalm_verdict verdict, becalm_ns took)
 {
     uint64_t word = breaker_now(b, policy, at, permit);
     if (!permit->held) {

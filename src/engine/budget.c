@@ -560,8 +560,8 @@ void becalm_budget_end(struct becalm_budget *b, const struct becalm_budget_polic
     }
 }
 
-BECALM__APART static void note(struct becalm_budget *b, const struct becalm_budget_policy *policy,
-                               const struct becalm_moment *at, const struct becalm_outcome *outcome, bool retried)
+BECALM__OUTLINE static void note(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                                 const struct becalm_moment *at, const struct becalm_outcome *outcome, bool retried)
 {
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
@@ -671,9 +671,9 @@ static bool is_hard(enum becalm_outcome_kind cause)
     return (BECALM_OUTCOME_BIT(cause) & hard) != 0;
 }
 
-BECALM__APART static bool take(struct becalm_budget *b, const struct becalm_budget_policy *policy,
-                               const struct becalm_moment *at, enum becalm_outcome_kind cause,
-                               struct becalm_spend *spend)
+BECALM__OUTLINE static bool take(struct becalm_budget *b, const struct becalm_budget_policy *policy,
+                                 const struct becalm_moment *at, enum becalm_outcome_kind cause,
+                                 struct becalm_spend *spend)
 {
     uint64_t price = price_of(policy, cause);
     if (!pay(b, policy, at->now, price)) {

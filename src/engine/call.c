@@ -136,7 +136,7 @@ bool becalm__call_shadowed(struct step *s, enum becalm_reason why)
 
 /* Tells the breaker how the call went, if it is the calls that it counts: with its answer's head, or its end without
  * one. */
-BECALM__APART static void permit_end(struct step *s)
+BECALM__OUTLINE static void permit_end(struct step *s)
 {
     struct becalm_call *call = s->call;
     enum becalm_verdict verdict = becalm__permit_verdict(call->last, call->unasked);
@@ -155,7 +155,7 @@ static inline void budgets_end(const struct becalm_call *call)
 }
 
 /* Gives back what was taken for an attempt that is not sent now. */
-BECALM__SELDOM static void unsent_give(struct step *s)
+BECALM__COLD static void unsent_give(struct step *s)
 {
     struct becalm_call *call = s->call;
     becalm__attempt_unspend(s);
@@ -172,7 +172,7 @@ BECALM__SELDOM static void unsent_give(struct step *s)
 }
 
 /* What the answer to the caller carries if it is not a success. */
-BECALM__SELDOM static void action_advise(struct step *s, enum becalm_reason why)
+BECALM__COLD static void action_advise(struct step *s, enum becalm_reason why)
 {
     const struct becalm_call *call = s->call;
     enum becalm_mark_kind mark = becalm_mark_for(why, call->target->gate);
@@ -194,7 +194,7 @@ static inline void others_abandon(struct step *s, uint32_t keep)
 }
 
 /* The only way into ENDED. */
-static BECALM__DIRECT void finish(struct step *s, enum becalm_reason why)
+static BECALM__INLINE void finish(struct step *s, enum becalm_reason why)
 {
     struct becalm_call *call = s->call;
     BECALM_ASSERT(call->phase != BECALM_PHASE_ENDED);
@@ -229,13 +229,13 @@ static BECALM__DIRECT void finish(struct step *s, enum becalm_reason why)
     }
 }
 
-BECALM__SELDOM void becalm__call_finish(struct step *s, enum becalm_reason why)
+BECALM__COLD void becalm__call_finish(struct step *s, enum becalm_reason why)
 {
     finish(s, why);
 }
 
 /* The answer in this slot goes to the caller; whatever else flies has lost. */
-static BECALM__DIRECT void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
+static BECALM__INLINE void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     struct becalm_call *call = s->call;
     call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
@@ -260,8 +260,8 @@ static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
 }
 
 /* An attempt failed, at its head or without one. True: the call goes on without it. */
-BECALM__SELDOM static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
-                                          enum becalm_reason *why)
+BECALM__COLD static bool failed_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+                                        enum becalm_reason *why)
 {
     if (outcome->kind == BECALM_OUTCOME_REFUSED && becalm__call_refused(s, slot, outcome)) {
         return true;
@@ -283,7 +283,7 @@ static void slot_cancel(struct step *s, uint32_t slot)
 /* The functions below take the outcome's kind beside it, because they are inlined where it is known, too. */
 
 /* FLYING: an answer's head. Passes it on, or tries again. */
-static BECALM__DIRECT void head(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+static BECALM__INLINE void head(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
                                 enum becalm_outcome_kind kind)
 {
     enum becalm_reason why;
@@ -301,7 +301,7 @@ static BECALM__DIRECT void head(struct step *s, uint32_t slot, const struct beca
 
 /* FLYING: the end of an attempt whose head the driver did not report: a whole answer, or none. Returns why the call
  * ends; NONE: it goes on. */
-static BECALM__DIRECT enum becalm_reason end_unheaded(struct step *s, uint32_t slot,
+static BECALM__INLINE enum becalm_reason end_unheaded(struct step *s, uint32_t slot,
                                                       const struct becalm_outcome *outcome,
                                                       enum becalm_outcome_kind kind)
 {
@@ -319,7 +319,7 @@ static BECALM__DIRECT enum becalm_reason end_unheaded(struct step *s, uint32_t s
 }
 
 /* ANSWERED: the answer is through to its end, or was cut. Returns why the call ends. */
-static BECALM__DIRECT enum becalm_reason end_answered(struct becalm_call *call, enum becalm_outcome_kind kind)
+static BECALM__INLINE enum becalm_reason end_answered(struct becalm_call *call, enum becalm_outcome_kind kind)
 {
     bool cut = !becalm_outcome_traits(kind)->earns && becalm_outcome_traits(call->last)->earns;
     if (cut) {
@@ -329,7 +329,7 @@ static BECALM__DIRECT enum becalm_reason end_answered(struct becalm_call *call, 
 }
 
 /* FLYING, ANSWERED: an attempt is over, and the call with it unless it goes on without. */
-static BECALM__DIRECT void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
+static BECALM__INLINE void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
                                enum becalm_outcome_kind kind)
 {
     enum becalm_reason why =
@@ -340,12 +340,12 @@ static BECALM__DIRECT void end(struct step *s, uint32_t slot, const struct becal
     }
 }
 
-BECALM__APART static void head_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+BECALM__OUTLINE static void head_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     head(s, slot, outcome, outcome->kind);
 }
 
-BECALM__APART static void end_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+BECALM__OUTLINE static void end_any(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     end(s, slot, outcome, outcome->kind);
 }
@@ -361,7 +361,7 @@ static bool is_clipped(const struct step *s, const struct becalm_live *live)
 
 /* FLYING, timed out. A host that keeps an attempt's time itself can't know that it was the call's deadline which cut
  * it. Its timer may be a little early; a timeout long before the end that we gave was the driver's own. */
-BECALM__SELDOM static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
+BECALM__COLD static bool cut_by_deadline(const struct step *s, const struct becalm_event *event)
 {
     const struct becalm_live *live = &s->call->slot[event->slot];
     if (!is_clipped(s, live)) {
@@ -405,7 +405,7 @@ static inline void head_event(struct step *s, const struct becalm_event *event)
 
 /* FLYING: this attempt's time is over, and it is still in the driver's line for a connection. It was none; what it
  * would have cost comes back. */
-BECALM__SELDOM static void unsent_out(struct step *s, uint32_t slot)
+BECALM__COLD static void unsent_out(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
     const struct becalm_live *live = &call->slot[slot];
@@ -445,7 +445,7 @@ static becalm_ns beside_at(const struct step *s, const struct becalm_live *live)
 }
 
 /* FLYING: this attempt takes too long. Limit and breaker hear of it. */
-BECALM__SELDOM static void become_overdue(struct step *s, uint32_t slot)
+BECALM__COLD static void become_overdue(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
     struct becalm_live *live = &call->slot[slot];
@@ -470,7 +470,7 @@ static bool gives_up(const struct step *s, const struct becalm_live *live)
 
 /* FLYING: this attempt's time is over. True: nobody has said how long it may take, so that it goes on, and is looked at
  * again. */
-BECALM__SELDOM static bool waits_on(struct step *s, uint32_t slot)
+BECALM__COLD static bool waits_on(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
     struct becalm_live *live = &call->slot[slot];
@@ -551,7 +551,7 @@ static void timer_flying(struct step *s)
     }
 }
 
-BECALM__SELDOM static void timer(struct step *s)
+BECALM__COLD static void timer(struct step *s)
 {
     struct becalm_call *call = s->call;
     switch (call->phase) {
@@ -580,7 +580,7 @@ BECALM__SELDOM static void timer(struct step *s)
 
 /* A caller that has closed its side only, or is gone: nobody can tell. What was asked for is done, and not done again.
  */
-BECALM__SELDOM static void leave(struct step *s)
+BECALM__COLD static void leave(struct step *s)
 {
     struct becalm_call *call = s->call;
     call->left = true;
@@ -626,7 +626,7 @@ static becalm_ns wake_at(const struct becalm_call *call)
 }
 
 /* A retry that need not wait is sent in the same step. Returns when the driver must wake the call. */
-BECALM__APART static becalm_ns retry_or_wait(struct step *s)
+BECALM__OUTLINE static becalm_ns retry_or_wait(struct step *s)
 {
     if (s->call->phase == BECALM_PHASE_WAITING && s->now >= s->call->next_at) {
         becalm__call_resend(s);
@@ -659,7 +659,7 @@ static void action_clear(struct becalm_action *action)
 }
 
 /* The driver has the lock of the lines. What the call waits for may have come meanwhile: it asks once more. */
-BECALM__SELDOM static void line_up(struct step *s)
+BECALM__COLD static void line_up(struct step *s)
 {
     s->locked = true;
     if (s->call->parks) {
@@ -670,7 +670,7 @@ BECALM__SELDOM static void line_up(struct step *s)
     }
 }
 
-BECALM__APART static void other_event(struct step *s, const struct becalm_event *event)
+BECALM__OUTLINE static void other_event(struct step *s, const struct becalm_event *event)
 {
     struct becalm_call *call = s->call;
     switch (event->kind) {

@@ -6,7 +6,7 @@
 #include "limit_internal.h"
 
 /* A refusal before anything was sent: ends the call, unless the policy only watches. True: the call goes on. */
-BECALM__SELDOM static bool refuse(struct step *s, enum becalm_reason why)
+BECALM__COLD static bool refuse(struct step *s, enum becalm_reason why)
 {
     if (becalm__call_shadowed(s, why)) {
         return true;
@@ -15,7 +15,7 @@ BECALM__SELDOM static bool refuse(struct step *s, enum becalm_reason why)
     return false;
 }
 
-BECALM__APART static bool throttle_passes(struct step *s, struct becalm_throttle *throttle)
+BECALM__OUTLINE static bool throttle_passes(struct step *s, struct becalm_throttle *throttle)
 {
     struct becalm_call *call = s->call;
     if (becalm_throttle_admit(throttle, &call->policy->throttle, s->at)) {
@@ -44,7 +44,7 @@ static void queue_note(struct step *s, bool shed)
     }
 }
 
-BECALM__APART static bool cpu_passes(struct step *s, struct becalm_gate *gate)
+BECALM__OUTLINE static bool cpu_passes(struct step *s, struct becalm_gate *gate)
 {
     struct becalm_call *call = s->call;
     if (becalm_gate_admit(gate, &call->policy->gate, s->at, call->request.retry_from_above)) {
@@ -56,7 +56,7 @@ BECALM__APART static bool cpu_passes(struct step *s, struct becalm_gate *gate)
 }
 
 /* An open breaker needs no place in the queue; but only the admission just before the send may take a probe. */
-BECALM__SELDOM static bool breaker_refuse(struct step *s)
+BECALM__COLD static bool breaker_refuse(struct step *s)
 {
     becalm_ns wait = becalm_ns_left(s->now, becalm_breaker_retest_at(s->call->target->breaker));
     becalm__call_explain(s, 0, wait);
@@ -88,7 +88,7 @@ static becalm_ns looks_at(const struct step *s)
 }
 
 /* PACED until then. False: it does not wait. */
-BECALM__SELDOM static bool await(struct step *s, enum becalm_awaits what)
+BECALM__COLD static bool await(struct step *s, enum becalm_awaits what)
 {
     struct becalm_call *call = s->call;
     becalm_ns at = looks_at(s);
@@ -110,7 +110,7 @@ static bool probe_may_tell(const struct step *s)
     return becalm_breaker_probes(breaker, s->now) || becalm_breaker_peek(breaker, s->now);
 }
 
-BECALM__SELDOM static bool may_await_probe(const struct step *s)
+BECALM__COLD static bool may_await_probe(const struct step *s)
 {
     return probe_may_tell(s) && looks_at(s) != BECALM_NEVER;
 }
@@ -122,7 +122,7 @@ static bool breaker_passes(struct step *s, const struct becalm_breaker *breaker)
 }
 
 /* True: go on at once. False: PACED until the client-side rate limit lets the call through, or ended. */
-BECALM__APART static bool rate_passes(struct step *s, struct becalm_rate *rate)
+BECALM__OUTLINE static bool rate_passes(struct step *s, struct becalm_rate *rate)
 {
     struct becalm_call *call = s->call;
     becalm_ns wait = becalm_rate_take(rate, s->now);
@@ -153,14 +153,14 @@ static inline becalm_ns timeout_of(const struct step *s)
 }
 
 /* The limit said no. That may have been its pacing, which a probe of the breaker is not subject to. */
-BECALM__SELDOM static bool place_probe(struct step *s, struct becalm_slot *slot)
+BECALM__COLD static bool place_probe(struct step *s, struct becalm_slot *slot)
 {
     const struct becalm_target *target = s->call->target;
     return target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
            becalm_limit_probe(target->limit, &s->call->policy->limit, s->at, timeout_of(s), slot);
 }
 
-static BECALM__DIRECT bool place_take(struct step *s, struct becalm_slot *slot)
+static BECALM__INLINE bool place_take(struct step *s, struct becalm_slot *slot)
 {
     const struct becalm_target *target = s->call->target;
     const struct becalm_limit_policy *policy = &s->call->policy->limit;
@@ -170,7 +170,7 @@ static BECALM__DIRECT bool place_take(struct step *s, struct becalm_slot *slot)
     return becalm_limit_admit(target->limit, policy, s->at, timeout_of(s), slot) || place_probe(s, slot);
 }
 
-BECALM__APART bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
+BECALM__OUTLINE bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
 {
     return place_take(s, slot);
 }
@@ -183,7 +183,7 @@ static bool answers_fill(const struct step *s)
     return becalm_limit_in_flight(limit) < becalm_limit_now(limit, policy) && becalm_limit_answers_full(limit, policy);
 }
 
-BECALM__SELDOM enum becalm_reason becalm__call_place_why(struct step *s)
+BECALM__COLD enum becalm_reason becalm__call_place_why(struct step *s)
 {
     const struct becalm_limit *limit = s->call->target->limit;
     const struct becalm_limit_policy *policy = &s->call->policy->limit;
@@ -196,7 +196,7 @@ BECALM__SELDOM enum becalm_reason becalm__call_place_why(struct step *s)
 }
 
 /* No host accepts connections. True: the call waits for one, or has ended. */
-BECALM__SELDOM static bool park(struct step *s, struct becalm_live *live)
+BECALM__COLD static bool park(struct step *s, struct becalm_live *live)
 {
     if (!becalm__call_park(s)) {
         return false;
@@ -205,13 +205,13 @@ BECALM__SELDOM static bool park(struct step *s, struct becalm_live *live)
     return true;
 }
 
-BECALM__SELDOM static bool await_probe(struct step *s)
+BECALM__COLD static bool await_probe(struct step *s)
 {
     return probe_may_tell(s) && await(s, BECALM_AWAITS_PROBE);
 }
 
 /* The last question before the first send, with a place in the limit or without one. */
-static BECALM__DIRECT void first_send(struct step *s)
+static BECALM__INLINE void first_send(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -248,7 +248,7 @@ static bool line_up(struct step *s)
 }
 
 /* The limit is reached. A first attempt waits if it can; a retry of ours or from above is refused: retries go first. */
-BECALM__SELDOM static void limit_reached(struct step *s)
+BECALM__COLD static void limit_reached(struct step *s)
 {
     struct becalm_call *call = s->call;
     enum becalm_reason why = becalm__call_place_why(s);
@@ -290,7 +290,7 @@ BECALM__SELDOM static void limit_reached(struct step *s)
     }
 }
 
-static BECALM__DIRECT void enter(struct step *s)
+static BECALM__INLINE void enter(struct step *s)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -308,7 +308,7 @@ static BECALM__DIRECT void enter(struct step *s)
 
 /* PACED: the pace was not with this call, and it waits for one that was. It goes when the pace is over, and never by
  * another draw: waiting makes no load. True: it goes on. */
-BECALM__SELDOM static bool pace_is_over(struct step *s)
+BECALM__COLD static bool pace_is_over(struct step *s)
 {
     struct becalm_call *call = s->call;
     if (!becalm__pace_is_low(call->target->limit)) {

@@ -134,7 +134,7 @@ void becalm__attempt_sent(struct step *s, uint32_t slot)
     attempt_time(call, live, s->now);
 }
 
-BECALM__SELDOM void becalm__attempt_waits(struct becalm_call *call, uint32_t slot, becalm_ns leave_at)
+BECALM__COLD void becalm__attempt_waits(struct becalm_call *call, uint32_t slot, becalm_ns leave_at)
 {
     struct becalm_live *live = &call->slot[slot];
     if (live->judged) {
@@ -147,7 +147,7 @@ BECALM__SELDOM void becalm__attempt_waits(struct becalm_call *call, uint32_t slo
     }
 }
 
-BECALM__SELDOM void becalm__attempt_goes(struct becalm_call *call, uint32_t slot, becalm_ns now)
+BECALM__COLD void becalm__attempt_goes(struct becalm_call *call, uint32_t slot, becalm_ns now)
 {
     struct becalm_live *live = &call->slot[slot];
     live->unsent = false;
@@ -180,7 +180,7 @@ static uint32_t host_next(struct step *s, const struct becalm_live *live)
     return becalm__attempt_pick(s);
 }
 
-BECALM__APART static void host_choose(struct step *s, struct becalm_live *live)
+BECALM__OUTLINE static void host_choose(struct step *s, struct becalm_live *live)
 {
     live->host = host_next(s, live);
     becalm_hosts_sent(s->call->target->hosts, live->host, s->now);
@@ -259,7 +259,7 @@ static void loss_undo(struct step *s, struct becalm_losses *losses, enum becalm_
     }
 }
 
-BECALM__SELDOM static void spend_end(struct step *s, enum becalm_spend_end how)
+BECALM__COLD static void spend_end(struct step *s, enum becalm_spend_end how)
 {
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
@@ -295,7 +295,7 @@ static inline void budgets_tell(struct step *s, const struct becalm_outcome *out
 }
 
 /* A failure, with the policy's word on whether it is one to retry: of other outcomes no budget asks that. */
-BECALM__SELDOM static void budgets_tell_failure(struct step *s, const struct becalm_outcome *outcome, bool retried)
+BECALM__COLD static void budgets_tell_failure(struct step *s, const struct becalm_outcome *outcome, bool retried)
 {
     struct becalm_outcome told = *outcome;
     told.listed = becalm__call_lists(s->call, outcome) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
@@ -308,7 +308,7 @@ static inline bool is_lost(const struct becalm_call *call, enum becalm_outcome_k
     return kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
 }
 
-static BECALM__DIRECT void budgets_note(struct step *s, const struct becalm_live *live,
+static BECALM__INLINE void budgets_note(struct step *s, const struct becalm_live *live,
                                         const struct becalm_outcome *outcome, bool earns)
 {
     bool retried = live->number > 0;
@@ -324,7 +324,7 @@ static BECALM__DIRECT void budgets_note(struct step *s, const struct becalm_live
     }
 }
 
-BECALM__APART static void hedge_note(struct step *s, const struct becalm_live *live)
+BECALM__OUTLINE static void hedge_note(struct step *s, const struct becalm_live *live)
 {
     struct becalm_call *call = s->call;
     struct becalm_hedge *hedge = call->target->hedge;
@@ -345,7 +345,7 @@ static void record_close(struct step *s, const struct becalm_live *live, const s
 }
 
 /* Breaker per attempt: told at the head, as a whole call is. */
-BECALM__APART static void permit_note(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+BECALM__OUTLINE static void permit_note(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
     bool unasked = becalm_mark_unasked(outcome->mark);
     enum becalm_verdict verdict = becalm__permit_verdict(outcome->kind, unasked);
@@ -355,7 +355,7 @@ BECALM__APART static void permit_note(struct step *s, struct becalm_live *live, 
 }
 
 /* Once per attempt: of a second note the limit takes no notice. */
-static BECALM__DIRECT void limit_tell(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
+static BECALM__INLINE void limit_tell(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
                                       enum becalm_evidence evidence)
 {
     struct becalm_limit *limit = s->call->target->limit;
@@ -374,7 +374,7 @@ void becalm__attempt_held(struct step *s, uint32_t slot, const struct becalm_out
     becalm__call_place_answer(s, &live->slot);
 }
 
-BECALM__SELDOM void becalm__attempt_overdue(struct step *s, uint32_t slot)
+BECALM__COLD void becalm__attempt_overdue(struct step *s, uint32_t slot)
 {
     static const struct becalm_outcome late = {.kind = BECALM_OUTCOME_TIMED_OUT};
     struct becalm_call *call = s->call;
@@ -407,7 +407,7 @@ static inline enum becalm_evidence evidence_of(const struct becalm_call *call, c
 }
 
 /* `kind` is the outcome's, beside it because this is inlined where it is known, too. */
-static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
+static BECALM__INLINE void judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
                                  enum becalm_outcome_kind kind)
 {
     struct becalm_call *call = s->call;
@@ -452,7 +452,7 @@ static BECALM__DIRECT void judge(struct step *s, struct becalm_live *live, const
     call->answered |= outcome->status != 0;
 }
 
-BECALM__APART static void judge_any(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+BECALM__OUTLINE static void judge_any(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
     judge(s, live, outcome, outcome->kind);
 }
@@ -475,7 +475,7 @@ void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, c
     becalm_hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
 }
 
-BECALM__SELDOM void becalm__attempt_moved(struct becalm_call *call, uint32_t slot, uint32_t host, becalm_ns now)
+BECALM__COLD void becalm__attempt_moved(struct becalm_call *call, uint32_t slot, uint32_t host, becalm_ns now)
 {
     static const struct becalm_outcome nothing = {.kind = BECALM_OUTCOME_CANCELLED};
     struct becalm_live *live = &call->slot[slot];
@@ -489,7 +489,7 @@ BECALM__SELDOM void becalm__attempt_moved(struct becalm_call *call, uint32_t slo
     }
 }
 
-BECALM__SELDOM void becalm__attempt_unsend(struct step *s, uint32_t slot)
+BECALM__COLD void becalm__attempt_unsend(struct step *s, uint32_t slot)
 {
     static const struct becalm_outcome nothing = {.kind = BECALM_OUTCOME_CANCELLED};
     struct becalm_call *call = s->call;
@@ -512,7 +512,7 @@ BECALM__SELDOM void becalm__attempt_unsend(struct step *s, uint32_t slot)
     call->record.hedges -= live->hedge;
 }
 
-BECALM__SELDOM void becalm__attempt_abandon(struct step *s, uint32_t slots)
+BECALM__COLD void becalm__attempt_abandon(struct step *s, uint32_t slots)
 {
     struct becalm_call *call = s->call;
     static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};

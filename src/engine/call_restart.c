@@ -81,12 +81,12 @@ static bool parks(const struct step *s)
            state_of(s) == BECALM_RESTART_DOWN;
 }
 
-BECALM__SELDOM bool becalm__call_down(const struct step *s)
+BECALM__COLD bool becalm__call_down(const struct step *s)
 {
     return !becalm__call_has_host(s->call->target) && parks(s);
 }
 
-BECALM__SELDOM bool becalm__call_park(struct step *s)
+BECALM__COLD bool becalm__call_park(struct step *s)
 {
     if (s->call->probing || !parks(s)) {
         return false;
@@ -105,7 +105,7 @@ static void hedge_undo(struct step *s)
     s->action->why = BECALM_WHY_NO_HOST;
 }
 
-BECALM__SELDOM bool becalm__call_refused(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+BECALM__COLD bool becalm__call_refused(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
     struct becalm_restart *restart = call->target->restart;

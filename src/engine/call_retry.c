@@ -470,7 +470,7 @@ static enum becalm_reason beside_take(struct step *s, uint32_t slot)
     return budgets_take(s, late.kind) ? BECALM_WHY_OK : BECALM_WHY_BUDGET_EMPTY;
 }
 
-BECALM__SELDOM void becalm__call_beside(struct step *s)
+BECALM__COLD void becalm__call_beside(struct step *s)
 {
     struct becalm_call *call = s->call;
     uint32_t slot = (uint32_t)__builtin_ctz(call->live);

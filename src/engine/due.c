@@ -93,8 +93,8 @@ void becalm_due_carry(struct becalm_due *to, const struct becalm_due *from)
     atomic_store_explicit(&to->word, atomic_load_explicit(&from->word, memory_order_relaxed), memory_order_relaxed);
 }
 
-BECALM__SELDOM void becalm__due_learn(struct becalm_due *due, const struct becalm_moment *at, becalm_ns least,
-                                      becalm_ns took)
+BECALM__COLD void becalm__due_learn(struct becalm_due *due, const struct becalm_moment *at, becalm_ns least,
+                                    becalm_ns took)
 {
     uint64_t word = atomic_load_explicit(&due->word, memory_order_relaxed);
     struct epoch e = epoch_of(word, least);

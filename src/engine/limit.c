@@ -239,8 +239,8 @@ bool becalm__pace_refuses(const struct becalm_limit *limit, const struct becalm_
     return !becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_PACE), ppm);
 }
 
-BECALM__SELDOM static bool paced_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                       const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
+BECALM__COLD static bool paced_admit(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                     const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
     return !becalm__pace_refuses(limit, at) && slot_take(limit, policy, at, timeout, slot);
 }

@@ -37,7 +37,7 @@ static bool ends_silence(const struct becalm_limit *limit, becalm_ns now, const 
 }
 
 /* Back to what was in use before the cuts, at once. */
-BECALM__SELDOM static void units_restore(struct becalm_limit *limit)
+BECALM__COLD static void units_restore(struct becalm_limit *limit)
 {
     uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
@@ -146,9 +146,9 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     becalm__pace_at_one(limit, policy, now);
 }
 
-BECALM__SELDOM void becalm__aimd_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                      const struct becalm_moment *at, struct becalm_slot *slot,
-                                      enum becalm_evidence evidence)
+BECALM__COLD void becalm__aimd_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                    const struct becalm_moment *at, struct becalm_slot *slot,
+                                    enum becalm_evidence evidence)
 {
     if (slot->noted || evidence == BECALM_EVIDENCE_NONE) {
         return;

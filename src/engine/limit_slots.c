@@ -381,8 +381,8 @@ static inline struct sample sample_make(const struct becalm_limit *limit, becalm
 }
 
 /* Makes the sample again, because handing it over would have it stored for every attempt. */
-BECALM__SELDOM static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
-                                      becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)
+BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
+                                    const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
     struct sample s = sample_make(limit, now, slot, evidence);
     s.late = evidence == BECALM_EVIDENCE_TIMEOUT || evidence == BECALM_EVIDENCE_GIVEN_UP;

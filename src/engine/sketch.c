@@ -148,7 +148,7 @@ static uint64_t notes_in_bucket(const struct becalm_sketch *s, unsigned fresh, u
     return notes;
 }
 
-BECALM__APART static uint64_t notes_fresh(const struct becalm_sketch *s, becalm_ns now)
+BECALM__OUTLINE static uint64_t notes_fresh(const struct becalm_sketch *s, becalm_ns now)
 {
     return notes_in(s, generations_fresh(s, now));
 }

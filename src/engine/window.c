@@ -190,7 +190,7 @@ static inline uint64_t count_write(struct becalm_window *w, unsigned lanes)
     return number;
 }
 
-BECALM__APART static uint64_t count_note(struct becalm_window *w, unsigned lanes)
+BECALM__OUTLINE static uint64_t count_note(struct becalm_window *w, unsigned lanes)
 {
     BECALM_ASSERT((lanes & 1) != 0);
     if (lanes == 1 && becalm__window_settled(w)) {
@@ -266,7 +266,7 @@ static inline uint64_t place_of(const struct becalm_window *w, becalm_ns now)
     return becalm__place_holds(w, hint, now) ? hint : place_divide(w, now);
 }
 
-BECALM__SELDOM static uint64_t place_turn(struct becalm_window *w, becalm_ns now, uint64_t hint)
+BECALM__COLD static uint64_t place_turn(struct becalm_window *w, becalm_ns now, uint64_t hint)
 {
     uint64_t place = place_divide(w, now);
     if (place > hint) {
@@ -303,7 +303,7 @@ static void word_take(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t f
     }
 }
 
-BECALM__SELDOM void becalm__window_turn(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t word, uint64_t first)
+BECALM__COLD void becalm__window_turn(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t word, uint64_t first)
 {
     while (word < first) {
         if (atomic_compare_exchange_weak_explicit(at, &word, first + 1, BECALM__WINDOW_ORDER, memory_order_relaxed)) {
