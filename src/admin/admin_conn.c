@@ -269,15 +269,14 @@ static bool take_head(struct admin_conn *conn)
     return true;
 }
 
-/* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
+/* NULL, or what is wrong. */
 static const char *trailers_wrong(const struct admin_conn *conn)
 {
-    struct head head;
     const struct buffer *trailers = &conn->trailers;
     if (trailers->full) {
         return "there is no memory for the trailers";
     }
-    return trailers->length == 0 ? NULL : h1_parse_trailers(trailers->at, trailers->length, &head).what;
+    return h1_trailers_wrong(trailers->at, trailers->length);
 }
 
 static bool take_body(struct admin_conn *conn)

@@ -398,7 +398,7 @@ struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct hea
 }
 
 /* Most messages have none: only those that do pay for a head on the stack. */
-__attribute__((noinline)) const char *h1_trailers_wrong(const char *bytes, size_t length)
+__attribute__((noinline)) const char *h1__trailers_wrong(const char *bytes, size_t length)
 {
     UNFILLED struct head head;
     return h1_parse_trailers(bytes, length, &head).what;

@@ -97,7 +97,7 @@ enum client_phase {
     CLIENT_GONE  /* the call goes on for the store alone */
 };
 
-/* Has all of the request come? exchange_open() and exchange_body_came() say so. */
+/* Has all of the request come? exchange_request_whole() alone says so. */
 enum request_phase { REQUEST_COMING, REQUEST_WHOLE };
 
 /* How far the answer has come. answer_enter() alone moves it, forwards. */
@@ -253,6 +253,7 @@ void exchange_log_broken(const struct exchange *, struct upstream_host *, const 
 struct exchange *exchange_make(struct worker *, struct client_stream *);
 void exchange_free(struct exchange *);
 void exchange_enter(struct exchange *, enum exchange_phase);
+void exchange_request_whole(struct exchange *);
 
 /* exchange_open.c: the request is here, with all of its body: its key is looked up, and the call begins. */
 void exchange_asked(struct exchange *);

@@ -182,14 +182,6 @@ static void refuse_malformed(struct exchange *exchange, const char *what)
     }
 }
 
-/* NULL, or what is wrong: bad trailers say that the request was not meant as it was read. */
-static const char *trailers_wrong(const struct exchange *exchange)
-{
-    return bytes_left(&exchange->trailers) == 0
-               ? NULL
-               : h1_trailers_wrong(exchange->trailers.at, bytes_left(&exchange->trailers));
-}
-
 void exchange_body_wrong(struct exchange *exchange, const char *what)
 {
     refuse_malformed(exchange, what);
@@ -244,15 +236,21 @@ static bool collect_body(struct exchange *exchange)
     return true;
 }
 
+void exchange_request_whole(struct exchange *exchange)
+{
+    BECALM_ASSERT(exchange->request == REQUEST_COMING);
+    exchange->request = REQUEST_WHOLE;
+}
+
 bool exchange_body_came(struct exchange *exchange, bool ended)
 {
-    const char *wrong = ended ? trailers_wrong(exchange) : NULL;
+    const char *wrong = ended ? h1_trailers_wrong(exchange->trailers.at, bytes_left(&exchange->trailers)) : NULL;
     if (wrong != NULL) {
         refuse_malformed(exchange, wrong);
         return false;
     }
     if (ended) {
-        exchange->request = REQUEST_WHOLE;
+        exchange_request_whole(exchange);
     }
     if (exchange->phase == EXCHANGE_OPEN) {
         return collect_body(exchange);

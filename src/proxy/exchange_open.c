@@ -243,9 +243,9 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
     stream->ops->origin(stream, &exchange->origin);
     exchange->view = worker->view;
     view_enter(exchange->view);
-    exchange->request = head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0)
-                            ? REQUEST_WHOLE
-                            : REQUEST_COMING;
+    if (head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0)) {
+        exchange_request_whole(exchange);
+    }
     /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
      * request. */
     exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;

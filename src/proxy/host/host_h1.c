@@ -179,9 +179,7 @@ static const char *collect(struct host_stream *stream, const char **at, const ch
         case H1_PIECE_NONE:
             return NULL;
         case H1_PIECE_END:
-            return bytes_left(&stream->trailers) == 0
-                       ? NULL
-                       : h1_trailers_wrong(stream->trailers.at, bytes_left(&stream->trailers));
+            return h1_trailers_wrong(stream->trailers.at, bytes_left(&stream->trailers));
         case H1_PIECE_DATA:
             pieces->piece[pieces->count++] = (struct becalm_text){piece.at, piece.length};
             pieces->bytes += piece.length;
