@@ -204,45 +204,84 @@ static void item(struct json *json, const struct schema_key *key)
     }
 }
 
+/* Numbers, with a unit or without. */
+static void numbers(struct json *json, const struct schema_key *key)
+{
+    if (key->type == TYPE_INTEGER) {
+        range(json, "integer", (double)key->min, (double)key->max);
+    } else if (key->type == TYPE_PERCENT) {
+        range(json, "number", (double)key->min / PPM_PER_CENT, (double)key->max / PPM_PER_CENT);
+        pattern(json, percent_pattern);
+    } else if (key->type == TYPE_SIZE) {
+        of_type(json, "integer");
+        pattern(json, size_pattern);
+    } else if (key->type == TYPE_RATE) {
+        pattern(json, rate_pattern);
+    } else {
+        range(json, "number", (double)key->min / key->scale, (double)key->max / key->scale);
+    }
+}
+
+static void durations(struct json *json, const struct schema_key *key)
+{
+    if (key->type == TYPE_ATTEMPT_TIMEOUT) {
+        words(json, key->words);
+    }
+    if (key->type == TYPE_HEDGE_DELAY) {
+        pattern(json, quantile_pattern);
+    }
+    pattern(json, duration_pattern);
+    if (key->type == TYPE_DURATION && key->min == 0) {
+        number_zero(json);
+    }
+}
+
+/* Texts of a certain form. */
+static void texts(struct json *json, const struct schema_key *key)
+{
+    const char *form = key->type == TYPE_PATH         ? "^/[^?#]*$"
+                       : key->type == TYPE_METHOD     ? "^[A-Z0-9_-]+$"
+                       : key->type == TYPE_KEY_SCOPE  ? "^(credentials|authorization|none|header:.+|cookie:.+)$"
+                       : key->type == TYPE_CLIENT_KEY ? "^(certificate|header:.+)$"
+                       : key->type == TYPE_REDIS      ? "^redis(s|[+]unix)?://.+$"
+                                                      : address_pattern;
+    pattern(json, form);
+    if (key->type == TYPE_METHOD) {
+        of_type(json, "integer");
+    } else if (key->type == TYPE_ADMIN) {
+        reference(json, NULL, "listener");
+    }
+}
+
+static void one_header(struct json *json)
+{
+    json_object(json, NULL);
+    json_text(json, "type", "object");
+    json_integer(json, "minProperties", 1);
+    json_integer(json, "maxProperties", 1);
+    json_object_end(json);
+}
+
 /* What a key may be: alternatives of anyOf. */
 static void alternatives(struct json *json, const struct schema_key *key)
 {
     switch (key->type) {
     case TYPE_INTEGER:
-        range(json, "integer", (double)key->min, (double)key->max);
+    case TYPE_PERCENT:
+    case TYPE_DECIMAL:
+    case TYPE_JITTER_FACTOR:
+    case TYPE_SIZE:
+    case TYPE_RATE:
+        numbers(json, key);
+        break;
+    case TYPE_DURATION:
+    case TYPE_ATTEMPT_TIMEOUT:
+    case TYPE_HEDGE_DELAY:
+        durations(json, key);
         break;
     case TYPE_BOOLEAN:
         of_type(json, "boolean");
         words(json, (const char *const[]){"on", "off", "yes", "no", NULL});
-        break;
-    case TYPE_ATTEMPT_TIMEOUT:
-        words(json, key->words);
-        pattern(json, duration_pattern);
-        break;
-    case TYPE_HEDGE_DELAY:
-        pattern(json, quantile_pattern);
-        pattern(json, duration_pattern);
-        break;
-    case TYPE_DURATION:
-        pattern(json, duration_pattern);
-        if (key->min == 0) {
-            number_zero(json);
-        }
-        break;
-    case TYPE_PERCENT:
-        range(json, "number", (double)key->min / PPM_PER_CENT, (double)key->max / PPM_PER_CENT);
-        pattern(json, percent_pattern);
-        break;
-    case TYPE_DECIMAL:
-    case TYPE_JITTER_FACTOR:
-        range(json, "number", (double)key->min / key->scale, (double)key->max / key->scale);
-        break;
-    case TYPE_SIZE:
-        of_type(json, "integer");
-        pattern(json, size_pattern);
-        break;
-    case TYPE_RATE:
-        pattern(json, rate_pattern);
         break;
     case TYPE_WORD:
     case TYPE_EITHER:
@@ -257,27 +296,13 @@ static void alternatives(struct json *json, const struct schema_key *key)
         plain(json);
         break;
     case TYPE_PATH:
-        pattern(json, "^/[^?#]*$");
-        break;
     case TYPE_METHOD:
-        pattern(json, "^[A-Z0-9_-]+$");
-        of_type(json, "integer");
-        break;
     case TYPE_KEY_SCOPE:
-        pattern(json, "^(credentials|authorization|none|header:.+|cookie:.+)$");
-        break;
     case TYPE_CLIENT_KEY:
-        pattern(json, "^(certificate|header:.+)$");
-        break;
     case TYPE_REDIS:
-        pattern(json, "^redis(s|[+]unix)?://.+$");
-        break;
     case TYPE_ADDRESS:
-        pattern(json, address_pattern);
-        break;
     case TYPE_ADMIN:
-        pattern(json, address_pattern);
-        reference(json, NULL, "listener");
+        texts(json, key);
         break;
     case TYPE_LIST:
     case TYPE_WORDS:
@@ -294,11 +319,7 @@ static void alternatives(struct json *json, const struct schema_key *key)
         list(json, key, 1);
         break;
     case TYPE_HEADER:
-        json_object(json, NULL);
-        json_text(json, "type", "object");
-        json_integer(json, "minProperties", 1);
-        json_integer(json, "maxProperties", 1);
-        json_object_end(json);
+        one_header(json);
         break;
     }
     if (key->word != NULL) {

@@ -154,6 +154,23 @@ static void write_timeout(const struct schema_key *key, const struct becalm_poli
     }
 }
 
+/* Words that stand for a number of the struct. */
+static const char *word_shown(const struct schema_key *key, const void *base, const void *field)
+{
+    if (key->type == TYPE_BOOLEAN) {
+        return *(const bool *)field ? "true" : "false";
+    }
+    if (key->type == TYPE_LIMIT_KIND) {
+        return limit_word(base);
+    }
+    return key->words[key->type == TYPE_EITHER ? *(const bool *)field : *(const int *)field];
+}
+
+static void write_text(const char *value, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%s", value == NULL ? "" : value);
+}
+
 void explain_value(const struct schema_key *key, const void *base, char *text, size_t size)
 {
     const void *field = (const unsigned char *)base + key->offset;
@@ -163,28 +180,22 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_DECIMAL:
     case TYPE_JITTER_FACTOR:
         explain_number(key, *(const uint32_t *)field, text, size);
-        break;
+        return;
     case TYPE_DURATION:
     case TYPE_SIZE:
     case TYPE_RATE:
         explain_number(key, *(const uint64_t *)field, text, size);
-        break;
+        return;
     case TYPE_BOOLEAN:
-        (void)snprintf(text, size, "%s", *(const bool *)field ? "true" : "false");
-        break;
     case TYPE_EITHER:
-        (void)snprintf(text, size, "%s", key->words[*(const bool *)field]);
-        break;
     case TYPE_WORD:
     case TYPE_BUDGET_KIND:
-        (void)snprintf(text, size, "%s", key->words[*(const int *)field]);
-        break;
+    case TYPE_LIMIT_KIND:
+        write_text(word_shown(key, base, field), text, size);
+        return;
     case TYPE_WORDS:
         write_words(key->words, *(const uint32_t *)field, text, size);
-        break;
-    case TYPE_LIMIT_KIND:
-        (void)snprintf(text, size, "%s", limit_word(base));
-        break;
+        return;
     case TYPE_TEXT:
     case TYPE_ADDRESS:
     case TYPE_ADMIN:
@@ -193,39 +204,39 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_METHOD:
     case TYPE_KEY_SCOPE:
     case TYPE_CLIENT_KEY:
-        (void)snprintf(text, size, "%s", *(const char *const *)field == NULL ? "" : *(const char *const *)field);
-        break;
+        write_text(*(const char *const *)field, text, size);
+        return;
     case TYPE_REDIS:
         write_redis(*(const char *const *)field, text, size);
-        break;
+        return;
     case TYPE_LIST:
     case TYPE_HOSTS:
     case TYPE_LISTEN:
     case TYPE_NETWORKS:
         write_list(*(const char *const *const *)field, text, size);
-        break;
+        return;
     case TYPE_RETRY_ON:
         write_retry_on(field, text, size);
-        break;
+        return;
     case TYPE_NON_FATAL:
         write_outcomes(*(const uint32_t *)field, text, size);
-        break;
+        return;
     case TYPE_ATTEMPT_TIMEOUT:
         write_timeout(key, &((const struct becalm_rules *)base)->policy, text, size);
-        break;
+        return;
     case TYPE_HEDGE_DELAY:
         write_hedge_delay(key, field, text, size);
-        break;
+        return;
     case TYPE_FILE:
         write_file(field, text, size);
-        break;
+        return;
     case TYPE_PRESET:
     case TYPE_RETRY_MODE:
     case TYPE_HEADER:
     case TYPE_CERTIFICATES:
     case TYPE_PROTOCOLS:
         text[0] = '\0';
-        break;
+        return;
     }
 }
 
