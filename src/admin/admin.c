@@ -67,14 +67,42 @@ static bool take_from_idle(struct admin_listener *listener)
     return fd >= 0;
 }
 
-/* No descriptor is left: gives up the reserve to answer one. Others wait until it is back. */
+/* It takes no file: there may be none to open, not even /dev/null. */
+static void reserve_open(struct admin *admin)
+{
+    if (admin->reserve_fd < 0) {
+        admin->reserve_fd = eventfd(0, EFD_CLOEXEC);
+    }
+}
+
+/* Takes somebody in with the descriptor of the reserve. If nobody is there any more, it is the reserve again: without a
+ * descriptor accept4() does not look whether somebody is. The demonstration's address has no gateway, and nobody else
+ * accepts there. */
+static int take_with_reserve(struct admin_listener *listener)
+{
+    struct admin *admin = listener->admin;
+    struct gateway *gateway = admin->place.gateway;
+    if (gateway != NULL) {
+        pthread_mutex_lock(&gateway->accepting);
+    }
+    close(admin->reserve_fd);
+    admin->reserve_fd = -1;
+    int fd = take(listener);
+    if (fd < 0) {
+        reserve_open(admin);
+    }
+    if (gateway != NULL) {
+        pthread_mutex_unlock(&gateway->accepting);
+    }
+    return fd;
+}
+
+/* No descriptor is left: gives up the reserve to answer one. Other connections wait until it is back. */
 static void take_by_reserve(struct admin_listener *listener)
 {
     struct admin *admin = listener->admin;
     if (admin->reserve_fd >= 0) {
-        close(admin->reserve_fd);
-        admin->reserve_fd = -1;
-        int fd = take(listener);
+        int fd = take_with_reserve(listener);
         if (fd >= 0) {
             admin_conn_accept(admin, fd, true);
         }
@@ -105,14 +133,6 @@ static void listener_ready(struct source *source, uint32_t events)
             listener_pause(listener);
             return;
         }
-    }
-}
-
-/* It takes no file: there may be none to open, not even /dev/null. */
-static void reserve_open(struct admin *admin)
-{
-    if (admin->reserve_fd < 0) {
-        admin->reserve_fd = eventfd(0, EFD_CLOEXEC);
     }
 }
 

@@ -166,6 +166,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
         return BECALM_ENOMEM;
     }
     pthread_mutex_init(&gateway->lock, NULL);
+    pthread_mutex_init(&gateway->accepting, NULL);
     peer_key_draw(&gateway->peer_key);
     tally_init(&gateway->clients);
     strangers_init(&gateway->strangers);
@@ -246,6 +247,7 @@ void gateway_free(struct gateway *gateway)
     tally_free(&gateway->clients);
     strangers_free(&gateway->strangers);
     tally_free(&gateway->host_tunnels);
+    pthread_mutex_destroy(&gateway->accepting);
     pthread_mutex_destroy(&gateway->lock);
     free(gateway);
 }

@@ -51,6 +51,9 @@ struct gateway {
     int *handed_fd;
     struct handed handed;
     pthread_mutex_t lock; /* snapshot, listening, reload */
+    /* Held while somebody accepts: when the admin address gives up a descriptor to accept with it, it gets that one, and
+     * no worker does. */
+    pthread_mutex_t accepting;
     struct snapshot *snapshot;
     struct listening *listening;
     struct gateway_reload reload;

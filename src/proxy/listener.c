@@ -236,13 +236,25 @@ static bool speaks_h2(const struct becalm_settings *settings, const char *addres
     return h2;
 }
 
+/* -1 with errno: nobody is there, or no descriptor. */
+static int accept_next(struct listener *listener, union address_socket *peer)
+{
+    pthread_mutex_t *accepting = &listener->worker->gateway->accepting;
+    socklen_t length = sizeof *peer;
+    pthread_mutex_lock(accepting);
+    int fd = accept4(listener->source.fd, &peer->any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int error = errno;
+    pthread_mutex_unlock(accepting);
+    errno = error;
+    return fd;
+}
+
 static void take_in(struct listener *listener, int most)
 {
     struct worker *worker = listener->worker;
     for (int i = 0; i < most; i++) {
         union address_socket peer = {0};
-        socklen_t length = sizeof peer;
-        int fd = accept4(listener->source.fd, &peer.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept_next(listener, &peer);
         if (fd >= 0) {
             client_accept(worker, fd, &peer, listener->tls, listener->h2);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
