@@ -354,6 +354,23 @@ BECALM__OUTLINE static void permit_note(struct step *s, struct becalm_live *live
     becalm__call_report(s, &live->permit);
 }
 
+/* Was what is overdue no more than a guess, or an answer as slow as this one usual? Only where nothing quicker has been
+ * learned, before the send or since: what is later than good answers usually are is another matter. Then the service is
+ * not what it was, and the timeout stands. */
+static bool was_too_soon(const struct becalm_call *call, const struct becalm_live *live)
+{
+    return live->overdue && live->slot.timeout >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
+}
+
+/* A caller's limit was told that this attempt timed out, and now it has succeeded. */
+BECALM__COLD static void late_tell(struct step *s, const struct becalm_live *live)
+{
+    struct becalm_limit *limit = s->call->target->limit;
+    if (limit != NULL && s->call->policy->limit.kind == BECALM_LIMIT_AIMD && was_too_soon(s->call, live)) {
+        becalm__aimd_late(limit, s->now, &live->slot);
+    }
+}
+
 /* Once per attempt: of a second note the limit takes no notice. */
 static BECALM__INLINE void limit_tell(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome,
                                       enum becalm_evidence evidence)
@@ -364,6 +381,8 @@ static BECALM__INLINE void limit_tell(struct step *s, struct becalm_live *live, 
         if (becalm_mark_unasked(outcome->mark)) {
             becalm_limit_turned_away(limit);
         }
+    } else if (evidence == BECALM_EVIDENCE_SUCCESS) {
+        late_tell(s, live);
     }
 }
 

@@ -146,6 +146,16 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     becalm__pace_at_one(limit, policy, now);
 }
 
+/* Cuts that such timeouts led to are undone, as TCP undoes those of a retransmission that was not needed (RFC 3522). */
+BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot)
+{
+    (void)run_move(limit, BECALM_EVIDENCE_SUCCESS);
+    success_stamp(limit, now, slot, false);
+    becalm__pace_end(limit);
+    series_answer(limit, slot);
+    units_restore(limit);
+}
+
 BECALM__COLD void becalm__aimd_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                     const struct becalm_moment *at, struct becalm_slot *slot,
                                     enum becalm_evidence evidence)

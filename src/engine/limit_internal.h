@@ -150,6 +150,9 @@ void becalm__slots_note(struct becalm_limit *, const struct becalm_limit_policy 
 void becalm__aimd_note(struct becalm_limit *, const struct becalm_limit_policy *, const struct becalm_moment *,
                        struct becalm_slot *, enum becalm_evidence);
 
+/* What was noted as a timeout has succeeded after all: it was not lost, and the timeout was too short for it. */
+void becalm__aimd_late(struct becalm_limit *, becalm_ns now, const struct becalm_slot *);
+
 /* The same for any kind, with the usual way of aimd inlined. */
 static inline void becalm__limit_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                       const struct becalm_moment *at, struct becalm_slot *slot,

@@ -366,6 +366,85 @@ static void test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_
                  BECALM_NEVER);
 }
 
+/* What is known before, how soon calls are overdue then, and how the first of them ends. */
+struct late {
+    int quick; /* answers of 20 ms, before */
+    becalm_ns due;
+    enum becalm_limit_kind kind;
+    enum becalm_outcome_kind end;
+    becalm_ns since; /* what answers take that come while it is overdue; 0: none come */
+};
+
+/* Four hundred answers of this length are known, from one moment to the next. */
+static void learn(struct lab *lab, becalm_ns took)
+{
+    struct becalm_due due;
+    becalm_due_init(&due);
+    for (int i = 0; i < 400; i++) {
+        struct becalm_moment at = {.now = lab->now + (becalm_ns)i * took};
+        becalm_due_note(&due, &at, lab->policy.attempt_timeout, took);
+    }
+    becalm_due_carry(lab->target.due, &due);
+}
+
+/* Calls are overdue, all at once, and then one of them ends: does that undo what the limit was cut by? If not, nothing
+ * of the limit may have changed. */
+static bool is_undone(const struct late *late)
+{
+    struct lab lab;
+    lab_open(&lab);
+    lab.policy.breaker.enabled = false;
+    lab.policy.limit.kind = late->kind;
+    answers(&lab, 20 * BECALM_MS, late->quick);
+    lab.now += 30 * BECALM_S; /* in which nothing succeeds */
+    for (int i = 0; i < CALLS; i++) {
+        begin(&lab, &lab.call[i], false);
+        check_eq_u64(lab.action.wake_at, lab.now + late->due);
+    }
+    lab.now += late->due;
+    for (int i = 0; i < CALLS; i++, lab.now += 100 * BECALM_MS) {
+        timer(&lab, &lab.call[i]);
+    }
+    assert_true(becalm_limit_now(lab.target.limit, &lab.policy.limit) < CALLS / 2);
+    if (late->since != 0) {
+        learn(&lab, late->since);
+    }
+    struct becalm_limit before;
+    memcpy(&before, lab.target.limit, sizeof before);
+    done(&lab, &lab.call[0], 0, late->end);
+    bool undone = becalm_limit_now(lab.target.limit, &lab.policy.limit) > CALLS / 2;
+    assert_int_equal(memcmp(&before, lab.target.limit, sizeof before) != 0, undone);
+    free(lab.memory);
+    return undone;
+}
+
+/* Before anything is known a service of 35 s is overdue after 30: its callers' limit is cut, until the first answer
+ * says that it was slow and not lost. */
+static void test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit(void **state)
+{
+    (void)state;
+    struct late late = {1, BECALM_DUE_START, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 0};
+    assert_true(is_undone(&late));
+    late.end = BECALM_OUTCOME_BROKEN;
+    assert_false(is_undone(&late));
+}
+
+/* A service that is known to be quick and is late now has too much to do, and must not get more; so has one that turned
+ * out to be quick meanwhile: what answers so late was hung. And a gate judges by itself what is slow. */
+static void test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts(void **state)
+{
+    (void)state;
+    const struct late all[] = {
+        {400, 5 * BECALM_S, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 0},
+        {400, 5 * BECALM_S, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 40 * BECALM_S},
+        {1, BECALM_DUE_START, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 20 * BECALM_MS},
+        {1, BECALM_DUE_START, BECALM_LIMIT_SLOTS, BECALM_OUTCOME_OK, 0},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        assert_false(is_undone(&all[i]));
+    }
+}
+
 enum forbids { NOTHING, EMPTY_BUDGET, SHADOW, DEADLINE, NO_RETRIES, ALL_FORBID };
 
 static becalm_ns beside_after_where(enum forbids forbids)
@@ -405,5 +484,7 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__a_slow_service_is_not_overdue),
              cmocka_unit_test(test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_breaker_hears_of_it),
              cmocka_unit_test(test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own),
+             cmocka_unit_test(test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit),
+             cmocka_unit_test(test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts),
              cmocka_unit_test(test_overdue__what_forbids_a_retry_forbids_one_beside_it),
              cmocka_unit_test(test_overdue__a_written_timeout_is_exact))
