@@ -142,12 +142,22 @@ BECALM__OUTLINE static bool rate_passes(struct step *s, struct becalm_rate *rate
     return false;
 }
 
+/* A time that was learned is two to four times what answers usually take, so that a quarter of it, beyond which a gate
+ * takes them for slow, would be a usual one. One that is at its least is longer than that, and so is what was written.
+ */
+static inline becalm_ns timeout_judged(const struct becalm_call *call)
+{
+    const struct becalm_policy *policy = call->policy;
+    becalm_ns timeout = becalm__call_timeout(call);
+    return timeout > policy->attempt_timeout && policy->limit.kind == BECALM_LIMIT_SLOTS ? 2 * timeout : timeout;
+}
+
 /* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
  * others are; but not less than a tenth of the policy's, so that a caller with a deadline of 1 ms can't make every
  * answer look slow. */
 static inline becalm_ns timeout_of(const struct step *s)
 {
-    becalm_ns timeout = becalm__call_timeout(s->call);
+    becalm_ns timeout = timeout_judged(s->call);
     becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
     return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
 }

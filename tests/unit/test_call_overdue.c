@@ -445,6 +445,53 @@ static void test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts(
     }
 }
 
+/* A caller among many can't tell a queue from what is usual by slow answers, and does not try: it judges by what is
+ * overdue itself. */
+static void test_overdue__a_callers_limit_judges_by_what_is_overdue(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    begin(&lab, &lab.call[0], false);
+    check_eq_u64(lab.call[0].slot[0].slot.timeout, BECALM_DUE_START);
+    free(lab.memory);
+}
+
+/* Six in flight at a gate, always, of a service whose answers take so long; until the limit is cut. */
+static bool is_cut_by(becalm_ns known, becalm_ns took)
+{
+    enum { SIX = 6 };
+    struct lab lab;
+    lab_open(&lab);
+    lab.policy.limit.kind = BECALM_LIMIT_SLOTS;
+    becalm_limit_init(lab.target.limit, &lab.policy.limit);
+    learn(&lab, known);
+    for (int i = 0; i < SIX; i++, lab.now += took / SIX) {
+        begin(&lab, &lab.call[i], false);
+    }
+    bool cut = false;
+    for (int i = 0; i < 100 && !cut; i++, lab.now += took / SIX) {
+        done(&lab, &lab.call[i % SIX], 0, BECALM_OUTCOME_OK);
+        cut = becalm_limit_now(lab.target.limit, &lab.policy.limit) < SIX;
+        if (!cut) {
+            begin(&lab, &lab.call[i % SIX], false);
+        }
+    }
+    free(lab.memory);
+    return cut;
+}
+
+/* What is overdue is two to four times what is usual: a quarter of it is no sign of a queue. With so few in flight
+ * nothing else could tell. A service that was quick before, or takes twice as long as was usual, has one. */
+static void test_overdue__a_gate_takes_usual_answers_for_usual(void **state)
+{
+    (void)state;
+    assert_false(is_cut_by(3400 * BECALM_MS, 3400 * BECALM_MS));
+    assert_false(is_cut_by(10 * BECALM_S, 10 * BECALM_S));
+    assert_true(is_cut_by(20 * BECALM_MS, 2 * BECALM_S));
+    assert_true(is_cut_by(3400 * BECALM_MS, 7 * BECALM_S));
+}
+
 enum forbids { NOTHING, EMPTY_BUDGET, SHADOW, DEADLINE, NO_RETRIES, ALL_FORBID };
 
 static becalm_ns beside_after_where(enum forbids forbids)
@@ -486,5 +533,7 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own),
              cmocka_unit_test(test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit),
              cmocka_unit_test(test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts),
+             cmocka_unit_test(test_overdue__a_callers_limit_judges_by_what_is_overdue),
+             cmocka_unit_test(test_overdue__a_gate_takes_usual_answers_for_usual),
              cmocka_unit_test(test_overdue__what_forbids_a_retry_forbids_one_beside_it),
              cmocka_unit_test(test_overdue__a_written_timeout_is_exact))
