@@ -78,11 +78,20 @@ struct becalm_certificate {
     struct becalm_file key;
 };
 
+/* The role of a listener as it is written. */
+enum becalm_listener_role { BECALM_LISTENER_ROLE_AUTO, BECALM_LISTENER_ROLE_GATEWAY, BECALM_LISTENER_ROLE_SIDECAR };
+
+#define BECALM_LISTENER_SHARED UINT32_MAX
+
 /* One address that clients come in by. */
 struct becalm_listener {
     const char *address; /* "127.0.0.1:8080", "unix:/path" */
+    const char *file;    /* that it stands in; NULL: nowhere */
     uint32_t line;       /* of its `tls`, else of itself */
     uint32_t column;
+    enum becalm_listener_role role_written;
+    enum becalm_role role; /* its own, or the policy's */
+    uint32_t service;      /* the index of the one service that is behind it, or BECALM_LISTENER_SHARED */
     bool tls;
     const struct becalm_certificate *certificates; /* at least one with TLS; the first is for names that none has */
     uint32_t certificate_count;
@@ -162,6 +171,7 @@ struct becalm_settings {
     bool gateway_retries;
     uint32_t workers;         /* 0: one per CPU that the process may use */
     const char *const *trust; /* networks, "unix" for peers at Unix sockets, names of certificates (cn:, dns:, URIs) */
+    const char *const *trust_by_role[2]; /* the same for listeners of either role, which differ if nobody wrote it */
     enum becalm_forwarded forwarded;
     const char *client_key; /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
                              * a peer's; NULL: their address says */
@@ -240,6 +250,7 @@ struct becalm_rules {
     struct becalm_retry_on retry_on;
     becalm_ns connect_timeout;
     enum becalm_budget_level level;
+    enum becalm_role role; /* of who asks: the policy's, or that of the service's own listeners */
     enum becalm_key_rule key;
     const char
         *key_scope; /* whose keys they are: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
@@ -280,6 +291,9 @@ struct becalm_service {
     const char *const *hosts; /* "host:port", also of https://host; never empty: without `hosts` the service's own name,
                                * port 80, even if that is no DNS name, which is a warning */
     uint32_t host_count;
+    const char *const *listen;               /* where its clients alone come in; ends with NULL; NULL: nowhere */
+    const struct becalm_listener *listeners; /* the same; they are among those of the settings, too */
+    uint32_t listener_count;
     struct becalm_host_tls tls;
     enum becalm_protocol protocol;
     const char *replace_prefix; /* what its hosts get in place of match.prefix; NULL: paths pass as they came */

@@ -258,8 +258,11 @@ static void greet(const struct gateway *gateway, bool quiet)
     fprintf(stderr, "becalm proxy: %u service%s from %s, %u worker%s\n", gateway->snapshot->service_count,
             gateway->snapshot->service_count == 1 ? "" : "s", gateway->path, gateway->worker_count,
             gateway->worker_count == 1 ? "" : "s");
-    for (uint32_t i = 0; settings->listen[i] != NULL; i++) {
-        fprintf(stderr, "  listening on %s\n", settings->listen[i]);
+    for (uint32_t i = 0; i < settings->listener_count; i++) {
+        const struct becalm_listener *listener = &settings->listeners[i];
+        const struct becalm_service *service = becalm_config_service(gateway->snapshot->config, listener->service);
+        fprintf(stderr, "  listening on %s%s%s\n", listener->address, service == NULL ? "" : " for ",
+                service == NULL ? "" : service->name);
     }
     if (settings->admin != NULL) {
         bool local = strncmp(settings->admin, "unix:", 5) == 0;

@@ -187,7 +187,7 @@ static void item(struct json *json, const struct schema_key *key)
         pattern(json, host_pattern);
     } else if (key->type == TYPE_NETWORKS) {
         pattern(json, network_pattern);
-    } else if (key->type == TYPE_LISTEN) {
+    } else if (key->type == TYPE_LISTEN || key->type == TYPE_LISTEN_OWN) {
         pattern(json, address_pattern);
         reference(json, NULL, "listener");
     } else if (key->type == TYPE_CERTIFICATES) {
@@ -314,6 +314,7 @@ static void alternatives(struct json *json, const struct schema_key *key)
     case TYPE_HOST:
     case TYPE_HOSTS:
     case TYPE_LISTEN:
+    case TYPE_LISTEN_OWN:
     case TYPE_CERTIFICATES:
     case TYPE_PROTOCOLS:
         list(json, key, 1);

@@ -60,7 +60,7 @@ static int listeners_open(struct gateway *gateway, const struct becalm_settings 
     if (rc != 0) {
         const struct becalm_listener *listener = &settings->listeners[which];
         bool written = listener->line > 0;
-        becalm_diag_add(diags, BECALM_ERROR, gateway->path, written ? listener->line : 1,
+        becalm_diag_add(diags, BECALM_ERROR, written ? listener->file : gateway->path, written ? listener->line : 1,
                         written ? listener->column : 1, "listen", "%s", why);
     }
     return rc;

@@ -18,6 +18,7 @@ struct origin {
     struct origin_ip ip;
     bool tls;
     bool trusted;
+    uint16_t door; /* by which listener it came: an index in snapshot->door */
 };
 
 void origin_ip_set(struct origin_ip *, const union address_socket *);

@@ -23,7 +23,8 @@
 static void settings_defaults(struct becalm_settings *settings)
 {
     static const char *const listen[] = {BECALM_LISTEN_DEFAULT, NULL};
-    static const struct becalm_listener listeners[] = {{.address = BECALM_LISTEN_DEFAULT, .h1 = true}};
+    static const struct becalm_listener listeners[] = {
+        {.address = BECALM_LISTEN_DEFAULT, .service = BECALM_LISTENER_SHARED, .h1 = true}};
     static const char *const upgrades[] = {"websocket", NULL};
     static const char *const nothing[] = {NULL};
     *settings = (struct becalm_settings){
@@ -205,6 +206,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
                      "defaults is no service; it stands at the top of the file, beside services:");
     }
     bool fine = !misplaced && name_is_fine(l, key, "service") && apply_mapping(l, &place, value);
+    service->rules.role = listen_service_role(l, service);
     if (fine) {
         l->level = BECALM_FROM_SERVICE;
         rules_check(l, &service->rules, service->name, key->line, key->column);
@@ -339,9 +341,9 @@ static void trust_default(struct becalm_settings *settings)
 {
     static const char *const nobody[] = {NULL};
     static const char *const this_machine[] = {"127.0.0.0/8", "::1", "unix", NULL};
-    if (settings->trust == NULL) {
-        settings->trust = settings->role == BECALM_ROLE_SIDECAR ? this_machine : nobody;
-    }
+    settings->trust_by_role[BECALM_ROLE_GATEWAY] = settings->trust == NULL ? nobody : settings->trust;
+    settings->trust_by_role[BECALM_ROLE_SIDECAR] = settings->trust == NULL ? this_machine : settings->trust;
+    settings->trust = settings->trust_by_role[settings->role];
 }
 
 /* A name in `trust` that no client can show stands there in vain. */
@@ -380,10 +382,16 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
     trust_default(&config->settings);
     version_check(l, yaml_get(root, "version"));
     settings_check(l, root);
-    trust_check(l, &config->settings, root);
     /* Whatever was wrong above: all errors in one run. */
-    return rules_load(l, &config->defaults, "defaults", yaml_get(root, "defaults")) &&
-           services_load(l, yaml_get(root, "services")) && lint_load(l, yaml_get(root, "lint"));
+    if (!rules_load(l, &config->defaults, "defaults", yaml_get(root, "defaults"))) {
+        return false;
+    }
+    config->defaults.role = config->settings.role;
+    if (!services_load(l, yaml_get(root, "services")) || !listen_gather(l, yaml_get(root, "listen"))) {
+        return false;
+    }
+    trust_check(l, &config->settings, root);
+    return lint_load(l, yaml_get(root, "lint"));
 }
 
 /* A Kubernetes ConfigMap: the policy is a text inside. Returns the tree to load, which is `outer` itself if it is no

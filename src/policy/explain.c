@@ -212,6 +212,7 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_LIST:
     case TYPE_HOSTS:
     case TYPE_LISTEN:
+    case TYPE_LISTEN_OWN:
     case TYPE_NETWORKS:
         write_list(*(const char *const *const *)field, text, size);
         return;

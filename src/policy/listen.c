@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apply.h"
+#include "config_data.h"
 #include "value.h"
 
 /* A name can be called, but one listens on an address. */
@@ -46,7 +47,12 @@ static void tls_check(struct loader *l, struct becalm_listener *listener, const 
 /* One item: an address, or a mapping. */
 static bool item_load(struct loader *l, struct becalm_listener *listener, const char *key, const struct yaml_node *node)
 {
-    *listener = (struct becalm_listener){.address = "", .line = node->line, .column = node->column, .h1 = true};
+    *listener = (struct becalm_listener){.address = "",
+                                         .file = l->name,
+                                         .line = node->line,
+                                         .column = node->column,
+                                         .service = BECALM_LISTENER_SHARED,
+                                         .h1 = true};
     if (node->kind == YAML_SCALAR) {
         listener->address = arena_text(l->arena, node->text);
         return listener->address == NULL ? loader_no_memory(l) : address_is_fine(l, key, node, node->text);
@@ -93,38 +99,158 @@ static bool twice_check(struct loader *l, const struct becalm_listener *listener
     return true;
 }
 
-static bool load(struct loader *l, struct becalm_settings *settings, const struct yaml_node *node)
+/* All of a list, or the one that stands there alone. */
+struct listeners {
+    const char **addresses;
+    struct becalm_listener *list;
+    uint32_t count;
+};
+
+static bool listeners_take(struct loader *l, struct listeners *listeners, uint32_t count)
+{
+    listeners->count = count;
+    listeners->list = arena_take(l->arena, (count + 1) * sizeof *listeners->list);
+    listeners->addresses = arena_take(l->arena, (count + 1) * sizeof *listeners->addresses);
+    return (listeners->list != NULL && listeners->addresses != NULL) || loader_no_memory(l);
+}
+
+static bool listeners_load(struct loader *l, struct listeners *listeners, const struct yaml_node *node)
 {
     bool list = node->kind == YAML_SEQUENCE;
-    uint32_t count = list ? node->count : 1;
-    struct becalm_listener *listeners = arena_take(l->arena, (count + 1) * sizeof *listeners);
-    const char **addresses = arena_take(l->arena, (count + 1) * sizeof *addresses);
-    if (listeners == NULL || addresses == NULL) {
-        return loader_no_memory(l);
-    }
-    if (count == 0) {
-        loader_error(l, node->line, node->column, "wrong-type", "listen: nothing is in the list; write [host:port]");
+    bool fine = true;
+    if (!listeners_take(l, listeners, list ? node->count : 1)) {
         return false;
     }
-    bool fine = true;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < listeners->count; i++) {
         const struct yaml_node *item = list ? node->item[i] : node;
-        fine = item_load(l, &listeners[i], "listen", item) && twice_check(l, listeners, i, item) && fine;
+        fine = item_load(l, &listeners->list[i], "listen", item) && twice_check(l, listeners->list, i, item) && fine;
         if (l->no_memory) {
             return false;
         }
-        addresses[i] = listeners[i].address;
+        listeners->addresses[i] = listeners->list[i].address;
     }
-    settings->listen = addresses;
-    settings->listeners = listeners;
-    settings->listener_count = count;
     return fine;
+}
+
+static bool load(struct loader *l, struct becalm_settings *settings, const struct yaml_node *node)
+{
+    struct listeners listeners;
+    bool fine = listeners_load(l, &listeners, node);
+    if (l->no_memory) {
+        return false;
+    }
+    settings->listen = listeners.addresses;
+    settings->listeners = listeners.list;
+    settings->listener_count = listeners.count;
+    return fine;
+}
+
+static bool load_own(struct loader *l, struct becalm_service *service, const struct yaml_node *node)
+{
+    struct listeners listeners;
+    bool fine = listeners_load(l, &listeners, node);
+    if (l->no_memory) {
+        return false;
+    }
+    service->listen = listeners.addresses;
+    service->listeners = listeners.list;
+    service->listener_count = listeners.count;
+    return fine;
+}
+
+/* ---- all of a policy ---- */
+
+static enum becalm_role role_of(const struct becalm_listener *listener, const struct becalm_settings *settings)
+{
+    switch (listener->role_written) {
+    case BECALM_LISTENER_ROLE_AUTO:
+        return settings->role;
+    case BECALM_LISTENER_ROLE_GATEWAY:
+        return BECALM_ROLE_GATEWAY;
+    case BECALM_LISTENER_ROLE_SIDECAR:
+        return BECALM_ROLE_SIDECAR;
+    }
+    BECALM_UNREACHABLE();
+}
+
+enum becalm_role listen_service_role(struct loader *l, const struct becalm_service *service)
+{
+    const struct becalm_settings *settings = &l->config->settings;
+    enum becalm_role role = service->listener_count == 0 ? settings->role : role_of(&service->listeners[0], settings);
+    for (uint32_t i = 1; i < service->listener_count; i++) {
+        const struct becalm_listener *other = &service->listeners[i];
+        if (role_of(other, settings) != role) {
+            loader_error(l, other->line, other->column, "conflict",
+                         "%s: its listeners have different roles, and it has one limit; make two services of it",
+                         service->name);
+            break;
+        }
+    }
+    return role;
+}
+
+/* One address leads to one place. */
+static void door_check(struct loader *l, const struct listeners *all, uint32_t i)
+{
+    const struct becalm_listener *listener = &all->list[i];
+    for (uint32_t k = 0; k < i; k++) {
+        if (all->list[k].service != listener->service && strcmp(all->list[k].address, listener->address) == 0) {
+            l->name = listener->file;
+            loader_error(l, listener->line, listener->column, "conflict",
+                         "listen: %.64s leads elsewhere already; write an address of its own", listener->address);
+            return;
+        }
+    }
+}
+
+bool listen_gather(struct loader *l, const struct yaml_node *written)
+{
+    struct becalm_settings *settings = &l->config->settings;
+    const char *name = l->name;
+    struct listeners all;
+    uint32_t count = settings->listener_count;
+    for (uint32_t i = 0; i < l->config->service_count; i++) {
+        count += l->config->services[i].listener_count;
+    }
+    if (count == 0) {
+        loader_error(l, written->line, written->column, "conflict",
+                     "listen: nothing is in the list, and no service listens; write [host:port]");
+        return true;
+    }
+    if (!listeners_take(l, &all, count)) {
+        return false;
+    }
+    memcpy(all.list, settings->listeners, settings->listener_count * sizeof *all.list);
+    all.count = settings->listener_count;
+    for (uint32_t i = 0; i < l->config->service_count; i++) {
+        const struct becalm_service *service = &l->config->services[i];
+        for (uint32_t k = 0; k < service->listener_count; k++) {
+            all.list[all.count] = service->listeners[k];
+            all.list[all.count].service = i;
+            door_check(l, &all, all.count++);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        all.addresses[i] = all.list[i].address;
+        all.list[i].role = role_of(&all.list[i], settings);
+    }
+    l->name = name;
+    settings->listen = all.addresses;
+    settings->listeners = all.list;
+    settings->listener_count = count;
+    return true;
 }
 
 static bool load_admin(struct loader *l, struct becalm_settings *settings, const struct yaml_node *node)
 {
     bool fine = item_load(l, &settings->admin_tls, "admin", node);
     settings->admin = settings->admin_tls.address;
+    if (settings->admin_tls.role_written != BECALM_LISTENER_ROLE_AUTO) {
+        const struct yaml_node *role = yaml_get(node, "role");
+        loader_error(l, role->line, role->column, "conflict",
+                     "admin: role: the admin address takes no requests for services; take the key out");
+        return false;
+    }
     if (settings->admin_tls.h2) {
         const struct yaml_node *protocols = yaml_get(node, "protocols");
         loader_error(l, protocols->line, protocols->column, "conflict",
@@ -200,9 +326,10 @@ static bool load_protocols(struct loader *l, struct becalm_listener *listener, c
 
 bool listen_load_nested(struct loader *l, const struct schema_key *key, void *base, const struct yaml_node *node)
 {
-    BECALM_ASSERT(key->type == TYPE_LISTEN || key->type == TYPE_ADMIN || key->type == TYPE_CERTIFICATES ||
-                  key->type == TYPE_PROTOCOLS);
+    BECALM_ASSERT(key->type == TYPE_LISTEN || key->type == TYPE_LISTEN_OWN || key->type == TYPE_ADMIN ||
+                  key->type == TYPE_CERTIFICATES || key->type == TYPE_PROTOCOLS);
     return key->type == TYPE_LISTEN         ? load(l, base, node)
+           : key->type == TYPE_LISTEN_OWN   ? load_own(l, base, node)
            : key->type == TYPE_ADMIN        ? load_admin(l, base, node)
            : key->type == TYPE_CERTIFICATES ? load_certificates(l, base, node)
                                             : load_protocols(l, base, node);

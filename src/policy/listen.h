@@ -7,6 +7,11 @@
 
 #include "loader.h"
 
+/* The role of who asks a service: that of its listeners, which must agree. */
+enum becalm_role listen_service_role(struct loader *, const struct becalm_service *);
+/* Puts the listeners of all services behind those of the settings. `written`: where `listen` stands; NULL: nowhere. */
+bool listen_gather(struct loader *, const struct yaml_node *written);
+
 /* The values of these keys: `listen`, `admin` as a mapping, `certificates` and `protocols`. */
 loader_nested_fn listen_load_nested;
 

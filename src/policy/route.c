@@ -531,14 +531,20 @@ bool route_table_by_method(const struct route_table *table)
 
 static struct route find(const struct route_table *table, const struct seeker *seeker)
 {
+    static const struct becalm_match anything = {.start = "/"};
     struct route route = {.service = ROUTE_NONE, .endpoint = ROUTE_NONE};
-    const struct row *service = service_find(table, seeker);
-    if (service == NULL) {
-        return route;
+    if (seeker->request->by_listener) {
+        route.service = seeker->request->service;
+        route.match = &anything;
+    } else {
+        const struct row *service = service_find(table, seeker);
+        if (service == NULL) {
+            return route;
+        }
+        route.service = service->index;
+        route.match = service->match;
     }
-    const struct row *endpoint = endpoint_find(table, table->endpoints[service->index], seeker);
-    route.service = service->index;
-    route.match = service->match;
+    const struct row *endpoint = endpoint_find(table, table->endpoints[route.service], seeker);
     if (endpoint != NULL) {
         route.endpoint = endpoint->index;
         route.endpoint_match = endpoint->match;

@@ -17,7 +17,8 @@
  * Among services that fit, the most specific wins: first the host (as written, then the longest `*.` suffix, then any;
  * with a port before without), then an exact path, then the longest prefix or start, then who asks for method and
  * header, then the file's order. So a service for any host, with `match: {prefix: /}`, gets what no other wants. The
- * same among the endpoints of the service; who fits none of them gets the service's own rules. */
+ * same among the endpoints of the service; who fits none of them gets the service's own rules. Who came in by a
+ * listener of one service belongs to that, whatever it names. */
 
 #include <becalm/config.h>
 
@@ -34,6 +35,8 @@ struct route_request {
     /* Does it have a header of this name, in any case, with exactly this value? NULL: it has no headers. */
     bool (*has_header)(const void *headers, const char *name, struct becalm_text value);
     const void *headers;
+    bool by_listener; /* it came in where `service` alone is: whose it is, is known */
+    uint32_t service;
 };
 
 #define ROUTE_NONE UINT32_MAX

@@ -170,12 +170,12 @@ void becalm_rules_policy(const struct becalm_config *config, const struct becalm
     const struct becalm_settings *settings = &config->settings;
     rules_settle(rules, policy);
     if (rules->auto_limit) {
-        policy->limit.kind = settings->role == BECALM_ROLE_GATEWAY ? BECALM_LIMIT_SLOTS : BECALM_LIMIT_AIMD;
+        policy->limit.kind = rules->role == BECALM_ROLE_GATEWAY ? BECALM_LIMIT_SLOTS : BECALM_LIMIT_AIMD;
     }
-    if (settings->role == BECALM_ROLE_SIDECAR) {
+    if (rules->role == BECALM_ROLE_SIDECAR) {
         becalm_gate_for_caller(&policy->gate);
     }
-    if (settings->role == BECALM_ROLE_GATEWAY && !settings->gateway_retries) {
+    if (rules->role == BECALM_ROLE_GATEWAY && !settings->gateway_retries) {
         policy->max_retries = 0;
         policy->hedge.enabled = false;
     }

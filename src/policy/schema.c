@@ -25,6 +25,7 @@ static const char *const preset_words[] = {"resilience4j", NULL};
 static const char *const retry_modes[] = {"standard", "adaptive", NULL};
 static const char *const mode_words[] = {"enforce", "shadow", NULL};
 static const char *const role_words[] = {"gateway", "sidecar", NULL};
+static const char *const listener_roles[] = {"auto", "gateway", "sidecar", NULL};
 static const char *const forwarded_words[] = {"auto", "all", "x-forwarded", "standard", "off", NULL};
 static const char *const send_words[] = {"deadline", "attempts", "via", "forwarded", "request-id", "trace", NULL};
 static const char *const path_words[] = {"resolved", "as-is", NULL};
@@ -226,6 +227,7 @@ static const struct schema_key rules[] = {
 #define ROW becalm_service
 static const struct schema_key service[] = {
     {"hosts", FIELD(HOSTS, hosts), .sentence = "the addresses of the service"},
+    {"listen", FIELD(LISTEN_OWN, listen), .sentence = "addresses that lead to this service alone, whatever host and path a request names"},
     MATCH_ROWS,
     {"replacePrefix", FIELD(PATH, replace_prefix), .sentence = "what its hosts get in place of match.prefix; / takes it off"},
     {"send", FIELD(WORDS, send), .words = send_words,
@@ -255,6 +257,8 @@ static const struct schema_key listener[] = {
     {"tls.ticketKeysFile", FIELD(FILE, ticket_keys),
      .sentence = "keys of session tickets, for replicas that resume each other's sessions; default: random ones"},
     {"protocols", .type = TYPE_PROTOCOLS, .sentence = "which versions of HTTP are spoken"},
+    {"role", FIELD(WORD, role_written), .words = listener_roles,
+     .sentence = "what this instance is to who comes in here; auto: the policy's role"},
 };
 #undef ROW
 

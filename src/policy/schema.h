@@ -30,6 +30,7 @@ enum schema_type {
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
     TYPE_HOSTS,         /* the same, of addresses and of https://name; const char *const * of a struct becalm_service */
     TYPE_LISTEN,        /* addresses, each alone or in a mapping with what is spoken there: struct becalm_settings */
+    TYPE_LISTEN_OWN,    /* the same: struct becalm_service */
     TYPE_ADMIN,         /* one of these, or the key's word: struct becalm_settings */
     TYPE_FILE,          /* struct becalm_file */
     TYPE_CERTIFICATES,  /* a list of mappings: struct becalm_listener */

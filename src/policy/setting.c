@@ -607,6 +607,7 @@ bool setting_apply(const struct setting *s)
     case TYPE_FILE:
         return set_file(s);
     case TYPE_LISTEN:
+    case TYPE_LISTEN_OWN:
     case TYPE_CERTIFICATES:
     case TYPE_PROTOCOLS:
         return set_nested(s);

@@ -254,8 +254,9 @@ static void ready(struct source *source, uint32_t events)
 
 static void next_request(struct task *);
 
-void client_accept(struct worker *worker, int fd, const union address_socket *peer, struct tls_context *tls, bool h2)
+void client_accept(struct worker *worker, int fd, const union address_socket *peer, const struct listener *by)
 {
+    struct tls_context *tls = by->tls;
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL) {
         close(fd);
@@ -269,12 +270,13 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->timer.fire = timer_fires;
     client->task.run = next_request;
     client->stream.ops = &stream_ops;
-    client->asked = !h2;
+    client->asked = !by->h2;
+    client->door = by->door;
     client->worker = worker;
     client_moves(client);
     client_enter(client, CLIENT_WAITING);
     origin_ip_set(&client->ip, peer);
-    client->trusted = trust_has(worker->view->snapshot->trust, &peer->any);
+    client->trusted = trust_has(snapshot_trust(worker->view->snapshot, by->door), &peer->any);
     client->trusted_in = (uint32_t)worker->view->snapshot->number - (tls != NULL); /* its certificate is yet to come */
     client->next = worker->clients;
     client->link = &worker->clients;
@@ -427,7 +429,7 @@ bool client_trusted(struct client *client)
     const struct snapshot *snapshot = client->worker->view->snapshot;
     if (client->trusted_in != (uint32_t)snapshot->number) { /* a reload may have changed whom we trust */
         client->trusted_in = (uint32_t)snapshot->number;
-        client->trusted = look_trusted(client, snapshot->trust);
+        client->trusted = look_trusted(client, snapshot_trust(snapshot, client->door));
     }
     return client->trusted;
 }
@@ -469,6 +471,7 @@ void client_origin(struct client *client, struct origin *origin)
     origin->ip = client->ip;
     origin->tls = client->wire.tls != NULL;
     origin->trusted = client_trusted(client);
+    origin->door = client->door;
 }
 
 uint64_t client_held(const struct client *client)

@@ -19,7 +19,7 @@
 
 struct worker;
 struct tunnel;
-struct tls_context;
+struct listener;
 struct client_h2;
 
 enum client_state {
@@ -56,13 +56,14 @@ struct client {
     enum client_state state;
     uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
     uint32_t trusted_in; /* the number of the snapshot that `trusted` is about, modulo 2^32 */
+    uint16_t door;       /* by which listener it came: an index in snapshot->door */
     bool trusted;
     bool close_after; /* when all is written */
-    bool placed;      /* it is one of maxConnections */
     bool chunks;      /* the answer that is being written is sent in chunks */
     bool http_1_0;    /* as its present request says */
-    bool asked;       /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
-    bool tallied;     /* it is one of its client's maxConnectionsPerClient */
+    bool placed : 1;  /* it is one of maxConnections */
+    bool asked : 1;   /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
+    bool tallied : 1; /* it is one of its client's maxConnectionsPerClient */
 };
 
 /* malloc() has a class for this, and idle connections are mostly this. */
@@ -83,8 +84,8 @@ static inline void client_enter(struct client *client, enum client_state state)
 /* Something of what it waits for has happened, on either side: its timer begins anew. */
 void client_moves(struct client *);
 
-/* Takes over a connected descriptor. `tls`: what is spoken first; NULL: nothing but HTTP. */
-void client_accept(struct worker *, int fd, const union address_socket *peer, struct tls_context *tls, bool h2);
+/* Takes over a connected descriptor, which has come in by a listener: that says what is spoken. */
+void client_accept(struct worker *, int fd, const union address_socket *peer, const struct listener *);
 
 /* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
  * the exchange's client any more than to cancel. */

@@ -276,6 +276,12 @@ void exchange_log_end(struct exchange *);                        /* the call is 
 struct becalm_text exchange_request_id(const struct exchange *); /* of a call: as it came, or as it was made */
 void exchange_log_retry(struct exchange *, const struct becalm_action *);
 
+/* What this gateway is to who asks. */
+static inline enum becalm_role exchange_role(const struct exchange *exchange)
+{
+    return exchange->view->snapshot->door[exchange->origin.door].role;
+}
+
 /* exchange_request.c */
 bool exchange_copy_request(struct exchange *, const struct head *);
 /* The head for a host; its values are made in the worker's buffer. */

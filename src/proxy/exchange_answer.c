@@ -44,7 +44,7 @@ void answer_classify(struct attempt *attempt, const struct head *head, struct be
         if (answer.grpc_status != BECALM_GRPC_NONE) {
             exchange->grpc_status = answer.grpc_status; /* for the log */
         }
-        if (trust_has(exchange->view->snapshot->trust, &attempt->host->address.any)) {
+        if (trust_has(snapshot_trust(exchange->view->snapshot, exchange->origin.door), &attempt->host->address.any)) {
             answer.mark = head_find(head, FIELD_BECALM_RETRY);
             answer.overloaded = head_find(head, FIELD_ENVOY_OVERLOADED);
         }
@@ -140,7 +140,7 @@ static void add_ours(struct draft *draft, struct answer_head *ours, const struct
                      const struct becalm_action *action)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
-    ours->mark = gateway_mark(settings, action->mark);
+    ours->mark = gateway_mark(exchange_role(exchange), action->mark);
     ours->mark_reason = action->why;
     if (action->why != BECALM_WHY_OK && action->why != BECALM_WHY_PERMANENT && exchange->status > 0) {
         ours->note = ANSWER_NOTE_RECEIVED;
@@ -353,7 +353,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         .attempts = record->attempts,
         .retry_after = action->retry_after,
         .random = becalm_rand_next(&worker->loop.random),
-        .mark = gateway_mark(settings, action->mark),
+        .mark = gateway_mark(exchange_role(exchange), action->mark),
         .mark_reason = action->why,
         .grpc_status = grpc ? becalm_grpc_status_for(action->why) : BECALM_GRPC_NONE,
         .date = worker_date(worker),

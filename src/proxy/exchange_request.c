@@ -66,12 +66,19 @@ bool exchange_route(struct exchange *exchange, struct route *route)
     }
     exchange->path = parts.path;
     exchange->host_name = parts.authority.at != NULL ? parts.authority : head_find(head, FIELD_HOST);
+    const struct snapshot_door *door = &exchange->view->snapshot->door[exchange->origin.door];
+    if (door->name != NULL && door->service == ROUTE_NONE) { /* it came in by a listener of a service that has gone */
+        *route = (struct route){.service = ROUTE_NONE, .endpoint = ROUTE_NONE};
+        return true;
+    }
     *route = route_find(exchange->view->snapshot->routes, &(struct route_request){
                                                               .host = exchange->host_name,
                                                               .path = exchange->path,
                                                               .method = exchange_method(exchange),
                                                               .has_header = has_header,
                                                               .headers = exchange,
+                                                              .by_listener = door->name != NULL,
+                                                              .service = door->service,
                                                           });
     /* A tunnel goes where its authority says, or nowhere: a service that takes every path is not meant. */
     if (exchange->is_connect && route->service != ROUTE_NONE && !names_host(route->match)) {
@@ -333,12 +340,13 @@ static uint64_t forged(const struct exchange *exchange)
     return said && !exchange->origin.trusted ? FIELD_BIT(FIELD_CLIENT_CERT) : 0;
 }
 
-static enum becalm_forwarded forwarded_fields(const struct becalm_settings *settings)
+static enum becalm_forwarded forwarded_fields(const struct exchange *exchange)
 {
+    const struct becalm_settings *settings = exchange->view->snapshot->settings;
     if (settings->forwarded != BECALM_FORWARDED_AUTO) {
         return settings->forwarded;
     }
-    return settings->role == BECALM_ROLE_SIDECAR ? BECALM_FORWARDED_OFF : BECALM_FORWARDED_ALL;
+    return exchange_role(exchange) == BECALM_ROLE_SIDECAR ? BECALM_FORWARDED_OFF : BECALM_FORWARDED_ALL;
 }
 
 /* Where the request came from, and by which id it can be followed. */
@@ -347,7 +355,7 @@ static void add_origin(struct draft *draft, const struct exchange *exchange, uin
     if ((send & BECALM_SEND_FORWARDED) == 0) {
         draft->skip |= FORWARDED_FIELDS;
     } else {
-        enum becalm_forwarded which = forwarded_fields(exchange->view->snapshot->settings);
+        enum becalm_forwarded which = forwarded_fields(exchange);
         forwarded_add(draft, &exchange->origin, which, exchange->host_name);
         if (exchange->prefix > 1) {
             forwarded_add_prefix(draft, &exchange->origin, which,

@@ -88,9 +88,9 @@ void gateway_breaker_moved(struct worker *worker, const struct snapshot_target *
              "breaker moved", pairs, sizeof pairs / sizeof pairs[0]);
 }
 
-enum becalm_mark_kind gateway_mark(const struct becalm_settings *settings, enum becalm_mark_kind mark)
+enum becalm_mark_kind gateway_mark(enum becalm_role role, enum becalm_mark_kind mark)
 {
-    bool sidecar = settings->role == BECALM_ROLE_SIDECAR;
+    bool sidecar = role == BECALM_ROLE_SIDECAR;
     return mark == BECALM_MARK_OVERLOADED && sidecar ? BECALM_MARK_OVERLOADED_HOST : mark;
 }
 

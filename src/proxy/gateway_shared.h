@@ -110,6 +110,6 @@ void gateway_count_bound(struct gateway *, enum metrics_bound);
 void gateway_breaker_moved(struct worker *, const struct snapshot_target *, enum becalm_breaker_state from,
                            enum becalm_breaker_state to);
 /* A gate in role sidecar speaks for its host alone. */
-enum becalm_mark_kind gateway_mark(const struct becalm_settings *, enum becalm_mark_kind);
+enum becalm_mark_kind gateway_mark(enum becalm_role, enum becalm_mark_kind);
 
 #endif

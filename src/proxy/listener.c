@@ -256,7 +256,7 @@ static void take_in(struct listener *listener, int most)
         union address_socket peer = {0};
         int fd = accept_next(listener, &peer);
         if (fd >= 0) {
-            client_accept(worker, fd, &peer, listener->tls, listener->h2);
+            client_accept(worker, fd, &peer, listener);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The level would wake us at once, again and again. */
             loop_forget(&worker->loop, &listener->source);
@@ -341,6 +341,7 @@ void listeners_update(struct worker *worker)
         listener->tls =
             snapshot->tls == NULL ? NULL : tls_set_of_address(snapshot->tls, snapshot->settings, listener->text);
         listener->h2 = speaks_h2(snapshot->settings, listener->text);
+        listener->door = snapshot_door_of(snapshot, listener->text);
     }
 }
 

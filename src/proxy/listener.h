@@ -28,6 +28,7 @@ struct listener {
     struct worker *worker;
     struct timer pause; /* out of descriptors: looks again later */
     char *text;
+    uint16_t door;           /* its number, see snapshot_door_of() */
     bool h2;                 /* spoken here, too */
     struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
 };

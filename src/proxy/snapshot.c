@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "snapshot.h"
 
 #include "policy/share.h"
@@ -316,6 +317,69 @@ static struct becalm_text field_of(const char *client_key)
     return (struct becalm_text){name, name == NULL ? 0 : strlen(name)};
 }
 
+/* ---- doors ---- */
+
+uint16_t snapshot_door_of(const struct snapshot *snapshot, const char *address)
+{
+    uint32_t door = 0;
+    while (door < snapshot->door_count && strcmp(snapshot->door[door].text, address) != 0) {
+        door++;
+    }
+    BECALM_ASSERT(door < snapshot->door_count);
+    return (uint16_t)door;
+}
+
+static bool door_add(struct snapshot *snapshot, const char *text, const char *name, enum becalm_role role)
+{
+    struct snapshot_door *door = &snapshot->door[snapshot->door_count];
+    *door = (struct snapshot_door){.text = strdup(text), .service = ROUTE_NONE, .role = role};
+    door->name = name == NULL ? NULL : strdup(name);
+    snapshot->door_count += door->text != NULL; /* from here on freed with the snapshot */
+    return door->text != NULL && (name == NULL || door->name != NULL);
+}
+
+/* Who is behind it now; who has come in there before stays its service's. */
+static bool door_settle(struct snapshot *snapshot, const struct becalm_listener *listener)
+{
+    const struct becalm_service *service = becalm_config_service(snapshot->config, listener->service);
+    const char *name = service == NULL ? NULL : service->name;
+    for (uint32_t i = 0; i < snapshot->door_count; i++) {
+        struct snapshot_door *door = &snapshot->door[i];
+        if (strcmp(door->text, listener->address) == 0) {
+            free(door->name);
+            door->name = name == NULL ? NULL : strdup(name);
+            door->role = listener->role;
+            return name == NULL || door->name != NULL;
+        }
+    }
+    return snapshot->door_count < UINT16_MAX && door_add(snapshot, listener->address, name, listener->role);
+}
+
+static bool doors_make(struct snapshot *snapshot, const struct snapshot *before)
+{
+    const struct becalm_settings *settings = snapshot->settings;
+    uint32_t old = before == NULL ? 0 : before->door_count;
+    bool made = true;
+    snapshot->door = calloc((size_t)old + settings->listener_count + 1, sizeof *snapshot->door);
+    if (snapshot->door == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; made && i < old; i++) {
+        made = door_add(snapshot, before->door[i].text, before->door[i].name, before->door[i].role);
+    }
+    for (uint32_t i = 0; made && i < settings->listener_count; i++) {
+        made = door_settle(snapshot, &settings->listeners[i]);
+    }
+    for (uint32_t i = 0; made && i < snapshot->door_count; i++) {
+        struct snapshot_door *door = &snapshot->door[i];
+        for (uint32_t k = 0; door->name != NULL && k < becalm_config_services(snapshot->config); k++) {
+            bool it = strcmp(becalm_config_service(snapshot->config, k)->name, door->name) == 0;
+            door->service = it ? k : door->service;
+        }
+    }
+    return made;
+}
+
 struct snapshot *snapshot_make(const struct snapshot_plan *plan)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
@@ -337,11 +401,13 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
     snapshot->service = calloc(services > 0 ? services : 1, sizeof *snapshot->service);
     snapshot->target = calloc(targets > 0 ? targets : 1, sizeof *snapshot->target);
     snapshot->routes = route_table_make(snapshot->config);
-    snapshot->trust = trust_make(snapshot->settings->trust);
+    snapshot->trust[BECALM_ROLE_GATEWAY] = trust_make(snapshot->settings->trust_by_role[BECALM_ROLE_GATEWAY]);
+    snapshot->trust[BECALM_ROLE_SIDECAR] = trust_make(snapshot->settings->trust_by_role[BECALM_ROLE_SIDECAR]);
     snapshot->client_field = field_of(snapshot->settings->client_key);
     snapshot->client_certificate = is_certificate(snapshot->settings->client_key);
-    bool made =
-        snapshot->service != NULL && snapshot->target != NULL && snapshot->routes != NULL && snapshot->trust != NULL;
+    bool made = snapshot->service != NULL && snapshot->target != NULL && snapshot->routes != NULL &&
+                snapshot->trust[BECALM_ROLE_GATEWAY] != NULL && snapshot->trust[BECALM_ROLE_SIDECAR] != NULL &&
+                doors_make(snapshot, plan->before);
     for (uint32_t i = 0; made && i < services; i++) {
         made = service_make(plan, snapshot, i);
     }
@@ -373,7 +439,13 @@ void snapshot_drop(struct snapshot *snapshot)
     free(snapshot->service);
     free(snapshot->target);
     route_table_free(snapshot->routes);
-    trust_free(snapshot->trust);
+    for (uint32_t i = 0; i < snapshot->door_count; i++) {
+        free(snapshot->door[i].text);
+        free(snapshot->door[i].name);
+    }
+    free(snapshot->door);
+    trust_free(snapshot->trust[BECALM_ROLE_GATEWAY]);
+    trust_free(snapshot->trust[BECALM_ROLE_SIDECAR]);
     tls_set_drop(snapshot->tls);
     shared_config_drop(snapshot->shared);
     free(snapshot);

@@ -75,6 +75,15 @@ struct snapshot_service {
     uint32_t host_count;    /* at least 1 */
 };
 
+/* One address that this gateway listens at, or has listened at: connections stay when it is taken away. Its place among
+ * the others is the same in all snapshots. */
+struct snapshot_door {
+    char *text;       /* as in the policy */
+    char *name;       /* of the one service behind it; NULL: there are all */
+    uint32_t service; /* the same as an index; ROUTE_NONE: it is not there (any more) */
+    enum becalm_role role;
+};
+
 struct snapshot {
     BECALM_ATOMIC(uint32_t) users;
     uint64_t number; /* counts up */
@@ -82,7 +91,9 @@ struct snapshot {
     const struct becalm_config *config;
     const struct becalm_settings *settings;
     struct route_table *routes;
-    struct trust *trust;
+    struct snapshot_door *door;
+    uint32_t door_count;             /* at least 1 */
+    struct trust *trust[2];          /* by the role of the listener */
     struct tls_set *tls;             /* NULL: there is none */
     bool client_certificate;         /* `clientKey` is the certificate */
     struct becalm_text client_field; /* the name of the field that `clientKey` names; absent: addresses tell */
@@ -121,6 +132,14 @@ void snapshot_drop(struct snapshot *); /* frees it with its last user; any threa
 
 void state_use(struct state *);
 void state_drop(struct state *); /* frees it with its last user; any thread */
+
+/* By this number clients are known to have come in there. */
+uint16_t snapshot_door_of(const struct snapshot *, const char *address);
+
+static inline struct trust *snapshot_trust(const struct snapshot *snapshot, uint16_t door)
+{
+    return snapshot->trust[snapshot->door[door].role];
+}
 
 /* The target of a route. */
 static inline uint32_t snapshot_target_of(const struct snapshot *snapshot, const struct route *route)

@@ -4,8 +4,8 @@
 import json
 
 import pytest
-from host import Reply
-from wire import ask
+from host import Reply, wait_until
+from wire import Wire, ask
 
 FULL = "payment.shop.svc.cluster.local"
 
@@ -129,3 +129,65 @@ def test_the_hosts_without_a_route_that_are_told_are_few(gateway):
     assert state["unrouted"] == 100 and len(state["unroutedHosts"]) == 32
     here.end()
     assert len(here.log_lines("no service matches")) == 33
+
+
+def test_a_listener_of_a_service_leads_to_it_whatever_a_request_names(gateway, host, tmp_path):
+    one, other = (host().on("/", Reply(200, body=name)).on("/x", Reply(200, body=name + b" x")) for name in (b"a", b"b"))
+    here = gateway(
+        f"connect: true\nservices:\n"
+        f"  a: {{hosts: ['{one.address}'], listen: 'unix:{tmp_path}/a', match: {{host: a.test}}, endpoints: {{x: {{match: {{path: /x}}}}}}}}\n"
+        f"  b: {{hosts: ['{other.address}'], listen: ['unix:{tmp_path}/b', {{address: 'unix:{tmp_path}/c'}}], match: {{host: b.test}}}}\n"
+    )
+    doors = {door: str(tmp_path / door) for door in "abc"}
+    for name in ("a.test", "b.test", "127.0.0.1:9000", "nobody.test"):
+        assert [ask(doors[door], host=name).body for door in "abc"] == [b"a", b"b", b"b"], name
+    assert ask(doors["a"], path="/x", host="b.test").body == b"a x"
+    assert ask(doors["b"], path="http://a.test/", host="a.test").body == b"b"
+    assert ask(doors["b"], method="CONNECT", path="b.test:80", host="b.test:80").status == 404  # a tunnel is asked for by name
+    assert [arrives(here, name) for name in ("a.test", "b.test", "c.test")] == ["a", "b", 404]
+    here.expect_metric(1, "becalm_calls_total", service="a", endpoint="x")
+    assert f"listening on unix:{tmp_path}/c for b" in here.log()
+
+
+def test_a_connection_stays_its_services_when_the_listener_is_taken_away(gateway, host, tmp_path):
+    a, b = (host().on("/", Reply(200, body=name)) for name in (b"a", b"b"))
+    text = "services:\n" + "".join(f"  {name}: {{hosts: ['{there.address}'], match: {{host: {name}.test}}}}\n" for name, there in (("a", a), ("b", b)))
+    listens = f"{{listen: 'unix:{tmp_path}/a', "
+    here = gateway(text.replace("a: {", "a: " + listens))
+
+    def reload(policy):
+        count = state_of(here)["reload"]["count"]
+        here.reload(policy)
+        wait_until(lambda: state_of(here)["reload"]["count"] > count)
+        assert state_of(here)["reload"]["successful"]
+
+    with Wire(str(tmp_path / "a")) as wire:
+        assert wire.ask(host="b.test").body == b"a"
+        reload(text)
+        assert wire.ask(host="b.test").body == b"a" and not (tmp_path / "a").exists()
+        reload(text.replace("b: {", "b: " + listens))  # it opens again, for another service
+        assert wire.ask(host="a.test").body == b"b" and ask(str(tmp_path / "a"), host="a.test").body == b"b"
+        reload("services:\n" + text.splitlines()[1] + "\n")
+        assert wire.ask(host="a.test").status == 404
+
+
+def test_two_listeners_of_one_process_have_roles_of_their_own(gateway, host, tmp_path):
+    """Inbound it is the service's gateway, which believes nobody and says who asks; outbound its program's sidecar."""
+    there = host()
+    here = gateway(
+        f"role: sidecar\nservices:\n"
+        f"  self: {{hosts: ['{there.address}'], listen: {{address: 'unix:{tmp_path}/in', role: gateway}}}}\n"
+        f"  other: {{hosts: ['{there.address}'], match: {{host: other.test}}}}\n"
+    )
+    ask(str(tmp_path / "in"), path="/in", fields={"X-Request-Deadline-Ms": "1234"})
+    here.ask(path="/out", host="other.test", fields={"X-Request-Deadline-Ms": "1234"})
+    inbound, outbound = there.requests
+    assert inbound.get("forwarded").startswith("for=unknown") and inbound.get("x-forwarded-proto") == "http"
+    assert outbound.get("forwarded") is None and outbound.get("x-forwarded-proto") is None
+    assert int(inbound.get("x-request-deadline-ms")) > 1234 >= int(outbound.get("x-request-deadline-ms"))
+
+
+def test_a_policy_may_listen_for_its_services_alone(gateway, host, tmp_path):
+    there = host().on("/", Reply(200, body=b"a"))
+    gateway(f"listen: []\nservices:\n  a: {{hosts: ['{there.address}'], listen: 'unix:{tmp_path}/a'}}\n", listen=None)
+    assert ask(str(tmp_path / "a"), host="x.test").body == b"a"

@@ -170,6 +170,32 @@ static void test_config__the_gateway_does_not_retry_on_top_of_its_services_and_t
     becalm_config_free(config);
 }
 
+static void test_config__the_role_of_a_services_own_listener_is_the_services(void **state)
+{
+    (void)state;
+    struct becalm_config *config =
+        parse_with("role: sidecar\ngatewayRetries: false\nservices:\n"
+                   "  in: {listen: {address: 127.0.0.1:1, role: gateway}, maxRetries: 2, endpoints: {e: {}}}\n"
+                   "  out: {maxRetries: 2}\n",
+                   NULL);
+    struct becalm_policy policy;
+    const struct becalm_settings *settings = becalm_config_settings(config);
+    becalm_rules_policy(config, &becalm_config_find(config, "in")->endpoints[0].rules, &policy);
+    check_eq_u64(policy.max_retries, 0);
+    check_eq_u64(policy.limit.kind, BECALM_LIMIT_SLOTS);
+    becalm_rules_policy(config, &becalm_config_find(config, "out")->rules, &policy);
+    check_eq_u64(policy.max_retries, 2);
+    check_eq_u64(policy.limit.kind, BECALM_LIMIT_AIMD);
+    check_eq_u64(settings->listener_count, 2);
+    check_eq_u64(settings->listeners[0].service, BECALM_LISTENER_SHARED);
+    check_eq_u64(settings->listeners[0].role, BECALM_ROLE_SIDECAR);
+    check_eq_u64(settings->listeners[1].service, 0);
+    check_eq_u64(settings->listeners[1].role, BECALM_ROLE_GATEWAY);
+    assert_null(settings->trust_by_role[BECALM_ROLE_GATEWAY][0]);
+    assert_string_equal(settings->trust_by_role[BECALM_ROLE_SIDECAR][0], "127.0.0.0/8");
+    becalm_config_free(config);
+}
+
 static void test_config__an_endpoint_inherits_key_by_key_and_knows_where_from(void **state)
 {
     (void)state;
@@ -693,6 +719,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__the_reference_file_says_what_the_defaults_are),
              cmocka_unit_test(test_config__the_same_policy_loads_bare_and_inside_its_configmap),
              cmocka_unit_test(test_config__the_gateway_does_not_retry_on_top_of_its_services_and_the_sidecar_does),
+             cmocka_unit_test(test_config__the_role_of_a_services_own_listener_is_the_services),
              cmocka_unit_test(test_config__an_endpoint_inherits_key_by_key_and_knows_where_from),
              cmocka_unit_test(test_config__another_kind_of_budget_brings_its_own_defaults),
              cmocka_unit_test(test_config__the_shop_loads_with_all_that_a_service_can_have),
