@@ -309,12 +309,12 @@ static void alternatives(struct json *json, const struct schema_key *key)
     case TYPE_NETWORKS:
     case TYPE_RETRY_ON:
     case TYPE_NON_FATAL:
+    case TYPE_LISTEN:
+    case TYPE_LISTEN_OWN:
         list(json, key, 0);
         break;
     case TYPE_HOST:
     case TYPE_HOSTS:
-    case TYPE_LISTEN:
-    case TYPE_LISTEN_OWN:
     case TYPE_CERTIFICATES:
     case TYPE_PROTOCOLS:
         list(json, key, 1);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "control.h"
 
+#include "changes.h"
 #include "cpu.h"
 #include "resolve.h"
 
@@ -25,7 +26,8 @@ struct name {
     uint16_t port;
     uint32_t count;
     union address_socket *addresses;
-    bool used; /* by the snapshot that is being made */
+    bool used;         /* by the snapshot that is being made */
+    uint64_t failures; /* in a row: the first is told, and the first success behind them */
 };
 
 struct control {
@@ -43,6 +45,7 @@ struct control {
     struct timer second;
     struct cpu cpu;
     struct history *history;
+    struct changes *changes;
     struct timer drain_timer;
     becalm_ns drain_end;
     becalm_ns leave_at;      /* when websockets are told */
@@ -66,8 +69,15 @@ static void resolved(const struct resolve_result *result, void *data)
 {
     struct name *name = data;
     struct control *control = name->control;
-    if (result->why != NULL) {
+    if (result->why != NULL && name->failures++ == 0) {
         note(control, BECALM_LOG_WARN, "name not resolved", "name", name->text);
+    } else if (result->why == NULL && name->failures > 0) {
+        const struct log_pair pairs[] = {
+            {"name", LOG_TEXT, {name->text, strlen(name->text)}, 0},
+            {"failures", LOG_NUMBER, {0}, name->failures},
+        };
+        log_line(control->log, BECALM_LOG_INFO, control->loop.wall, "name resolved again", pairs, 2);
+        name->failures = 0;
     }
     if (!result->changed) {
         return;
@@ -284,6 +294,7 @@ static void every_second(struct timer *timer)
         }
     }
     history_note(control->history, snapshot, control->loop.now, control->loop.wall);
+    changes_note(control->changes, snapshot, control->log, control->loop.now, control->loop.wall);
     admin_tell(control->place.admin);
     wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, SECOND));
 }
@@ -339,6 +350,7 @@ struct control *control_make(struct gateway *gateway)
     }
     control->resolver = resolver_make(&(struct resolver_options){.seed = control->loop.random});
     control->history = history_make();
+    control->changes = changes_make();
     control->place.admin = admin_make(&(struct admin_place){
         .gateway = gateway,
         .control = control,
@@ -353,8 +365,8 @@ struct control *control_make(struct gateway *gateway)
     });
     control->place.fleet = fleet_make(&(struct fleet_options){
         .loop = &control->loop, .log = control->log, .names = control->place.names, .id = gateway->id});
-    if (control->resolver == NULL || control->history == NULL || control->place.admin == NULL ||
-        control->place.fleet == NULL) {
+    if (control->resolver == NULL || control->history == NULL || control->changes == NULL ||
+        control->place.admin == NULL || control->place.fleet == NULL) {
         control_free(control);
         return NULL;
     }
@@ -426,6 +438,7 @@ void control_free(struct control *control)
     fleet_free(control->place.fleet);
     admin_free(control->place.admin);
     history_free(control->history);
+    changes_free(control->changes);
     while (control->names != NULL) {
         struct name *name = control->names;
         control->names = name->next;

@@ -84,8 +84,7 @@ void gateway_breaker_moved(struct worker *worker, const struct snapshot_target *
         {.key = "from", .type = LOG_TEXT, .text = {becalm_breaker_word(from), strlen(becalm_breaker_word(from))}},
         {.key = "to", .type = LOG_TEXT, .text = {becalm_breaker_word(to), strlen(becalm_breaker_word(to))}},
     };
-    log_line(worker->log, to == BECALM_BREAKER_OPEN ? BECALM_LOG_WARN : BECALM_LOG_INFO, worker->loop.wall,
-             "breaker moved", pairs, sizeof pairs / sizeof pairs[0]);
+    log_line(worker->log, BECALM_LOG_DEBUG, worker->loop.wall, "breaker moved", pairs, sizeof pairs / sizeof pairs[0]);
 }
 
 enum becalm_mark_kind gateway_mark(enum becalm_role role, enum becalm_mark_kind mark)

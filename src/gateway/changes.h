@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATEWAY_CHANGES_H
+#define BECALM_GATEWAY_CHANGES_H
+
+/* Tells the log when something begins to go wrong, now and then that it still does, and when it is over: one line each,
+ * with what was counted meanwhile, and not one for every call or move. Looks once a second, from the control thread. */
+
+#include "journal/log.h"
+#include "proxy/snapshot.h"
+
+struct changes;
+
+struct changes *changes_make(void); /* NULL: no memory */
+void changes_free(struct changes *);
+
+/* A second is over. */
+void changes_note(struct changes *, struct snapshot *, struct log_source *, becalm_ns now, uint64_t wall);
+
+/* One thing that may go wrong. */
+struct change {
+    bool on;
+    becalm_ns since;
+    becalm_ns seen_at; /* when it was so last */
+    becalm_ns tell_at; /* when it is told again */
+    becalm_ns step;
+    uint64_t count; /* of what it cost since then */
+};
+
+enum change_step { CHANGE_NONE, CHANGE_BEGINS, CHANGE_LASTS, CHANGE_ENDS };
+
+/* It is so now, or it is not; or nothing is known of it. `more` is what it has cost since the last time. */
+enum change_seen { CHANGE_UNKNOWN, CHANGE_IS, CHANGE_IS_NOT };
+enum change_step change_note(struct change *, enum change_seen, uint64_t more, becalm_ns now);
+
+#endif
