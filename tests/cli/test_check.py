@@ -778,6 +778,12 @@ def test_check__a_route_names_who_would_have_taken_it_otherwise(check):
     assert "not       web: it takes every path, which says less, or stands later (policy.yaml:7)\n" in done.stdout
 
 
+def test_check__a_route_names_nobody_whose_header_it_lacks(check):
+    text = "services: {a: {hosts: ['a:1'], match: {prefix: /x}}, b: {hosts: ['b:1'], match: {prefix: /, header: {x-a: b}}}}\n"
+    assert "not       b:" not in check(text, "--route", "GET /x").stdout
+    assert "not       b:" in check(text, "--route", "GET /x", "--header", "X-A: b").stdout
+
+
 def test_check__a_route_to_nobody_fails_and_says_so(check):
     done = check("services: {a: {}}\n", "--route", "GET /x")
     assert done.returncode == 1 and "comes to nobody: no service matches it (404)" in done.stdout

@@ -614,6 +614,12 @@ def test_import__gateway_errors_eject_where_they_come_first(becalm, imported, di
     assert (": warning: " in done.stderr) == warned
 
 
+def test_import__a_cluster_of_envoy_in_the_spelling_of_json_is_envoys(becalm):
+    cluster = "{name: a, outlierDetection: {consecutive5xx: 3}, loadAssignment: {endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: h, portValue: 80}}}}]}]}}"
+    done = becalm("import", "-", stdin=cluster)
+    assert "What the configuration of Envoy means" in done.stdout and "consecutive5xxErrors: 3" in done.stdout
+
+
 @pytest.mark.parametrize(
     "dialect, text, meant",
     [

@@ -125,3 +125,10 @@ def test_import_consul__a_broken_value_ends_nothing_but_itself(becalm):
     done = becalm("import", "-", stdin=router('Service = "b" NumRetries = 3 RequestTimeout = "soon"'))
     assert done.returncode == 1 and 'Destination.RequestTimeout: "soon" is not a duration' in done.stderr
     assert Policy(becalm, done.stdout).call("a", "/")["attempts"] == 4
+
+
+def test_import_consul__a_file_that_is_no_utf8_is_one_error_with_its_place(becalm, tmp_path):
+    (tmp_path / "a.hcl").write_bytes(b'Kind = "service-router"\nName = "a"\nRoutes = [{ Match { HTTP { PathPrefix = "/caf\xe9/" } } }]\n')
+    done = becalm("import", "a.hcl", cwd=tmp_path)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "a.hcl:3:46: error: the byte 0xE9 is no UTF-8; save the file as UTF-8" in done.stderr

@@ -138,6 +138,37 @@ def test_import_envoy__the_tls_of_a_cluster_is_kept(becalm, socket, lines):
     assert {f"{key}: {value}" for key, value in tls.items()} >= set(lines)
 
 
+@pytest.mark.parametrize(
+    "context",
+    [
+        "{validation_context_sds_secret_config: {name: ca}}",
+        "{combined_validation_context: {default_validation_context: {}, validation_context_sds_secret_config: {name: ca}}}",
+        "{tls_certificate_sds_secret_configs: [{name: own}]}",
+    ],
+)
+def test_import_envoy__a_secret_that_comes_over_the_wire_is_a_warning_and_never_less_verified(becalm, context):
+    text = f"static_resources: {{clusters: [{{name: a, transport_socket: {{name: tls, typed_config: {{sni: a.example, common_tls_context: {context}}}}}}}]}}"
+    done = imported(becalm, text, "--strict", code=1)
+    assert "come from elsewhere (SDS)" in done.stderr
+    assert yaml.safe_load(done.stdout)["services"]["a"]["tls"] == {"serverName": "a.example"}
+
+
+def test_import_envoy__the_files_of_a_combined_context_are_kept(becalm):
+    context = "{combined_validation_context: {default_validation_context: {trusted_ca: {filename: ca.pem}}}}"
+    text = f"static_resources: {{clusters: [{{name: a, transport_socket: {{name: tls, typed_config: {{common_tls_context: {context}}}}}}}]}}"
+    assert yaml.safe_load(imported(becalm, text, "--strict").stdout)["services"]["a"]["tls"] == {"ca": "ca.pem"}
+
+
+@pytest.mark.parametrize(
+    "socket, code",
+    [("{name: envoy.transport_sockets.raw_buffer}", 0), ("{name: envoy.transport_sockets.alts, typed_config: {handshaker_service: a}}", 1)],
+)
+def test_import_envoy__a_transport_socket_without_tls_makes_none(becalm, socket, code):
+    done = imported(becalm, f"static_resources: {{clusters: [{{name: a, connect_timeout: 1s, transport_socket: {socket}}}]}}", "--strict", code=code)
+    assert "tls" not in yaml.safe_load(done.stdout)["services"]["a"]
+    assert ("of transport sockets only TLS is read; hosts are called without it" in done.stderr) == (code == 1)
+
+
 def test_import_envoy__tls_that_is_in_no_file_is_a_warning(becalm):
     text = "static_resources: {clusters: [{name: a, transport_socket: {name: tls, typed_config: {common_tls_context: {validation_context: {trusted_ca: {inline_string: x}}}}}}]}"
     assert "it is in no file: write tls.ca" in imported(becalm, text, "--strict", code=1).stderr
@@ -285,6 +316,45 @@ def test_import__the_tls_of_a_destination_rule_is_kept(becalm, tls, want):
     assert tls_of(becalm, RULE.replace("TLS", tls))[0] == want
 
 
+@pytest.mark.parametrize("dialect, text", [("istio", "trafficPolicy: {tls: {mode: SIMPLE}, outlierDetection: {}}"),
+                                           ("envoy", "{outlier_detection: {}, transport_socket: {name: tls, typed_config: {common_tls_context: {}}}}")])
+def test_import__tls_of_no_service_is_a_warning_and_the_rest_is_printed(becalm, dialect, text):
+    done = imported(becalm, text, dialect, "--strict", code=1)
+    assert "only a service has TLS: write it there" in done.stderr
+    assert yaml.safe_load(done.stdout)["defaults"]["outlier"]["consecutive5xxErrors"] == 5
+
+
+def test_import__a_secret_of_kubernetes_is_a_warning(becalm):
+    assert "it is a Secret of Kubernetes: write tls.ca" in tls_of(becalm, RULE.replace("TLS", "{mode: SIMPLE, credentialName: c}"), code=1)[1]
+
+
+def test_import__the_servers_of_haproxy_inherit_tls(becalm):
+    text = "defaults\n mode http\n retries 0\nbackend b\n default-server ssl verify none\n server s a:443\n server t b:443\n"
+    assert tls_of(becalm, text, "haproxy")[0] == {"verify": "none"}
+
+
+TRAEFIK = """
+http:
+  routers: {r: {rule: "PathPrefix(`/`)", service: s}}
+  services: {s: {loadBalancer: {serversTransport: t, servers: [{url: "https://a:443"}]}}}
+  serversTransports: {t: TLS}
+"""
+
+
+@pytest.mark.parametrize(
+    "tls, want, code",
+    [
+        ("{serverName: a.example}", {"serverName": "a.example"}, 0),
+        ("{insecureSkipVerify: true}", {"verify": "none"}, 0),
+        ("{insecureSkipVerify: false, rootCAs: [ca.pem]}", {"ca": "ca.pem"}, 0),
+        ("{rootCAs: [ca.pem, other.pem]}", {"ca": "ca.pem"}, 1),
+    ],
+)
+def test_import__the_tls_of_a_servers_transport_of_traefik_is_kept(becalm, tls, want, code):
+    got, said = tls_of(becalm, TRAEFIK.replace("TLS", tls), "traefik", code=code)
+    assert got == want and ("tls.ca is one file: put all authorities into it" in said) == (code == 1)
+
+
 def test_import__the_tls_of_a_mesh_is_a_warning(becalm):
     assert "the certificates of the mesh are not known here" in tls_of(becalm, RULE.replace("TLS", "{mode: ISTIO_MUTUAL}"), code=1)[1]
 
@@ -303,3 +373,21 @@ def test_import__a_request_that_fits_no_route_of_its_host_is_told_where_a_wider_
     assert "a request to a.example that none of its routes fits is refused there, and here goes to web" in done.stderr
     assert Policy(becalm, done.stdout).call("a.example", "/x")["service"] == "web"
     assert "is refused there" not in imported(becalm, HOSTS.replace("REST", ", {match: {prefix: /}, route: {cluster: api}}"), "--strict").stderr
+
+
+@pytest.mark.parametrize(
+    "rest, told",
+    [
+        (", {match: {prefix: /, headers: [{name: ':method', string_match: {exact: GET}}]}, route: {cluster: api}}", 1),  # not POST
+        (", {match: {prefix: /, headers: [{name: x-a, string_match: {exact: b}}]}, route: {cluster: api}}", 1),
+        (", {match: {prefix: /b/}, route: {cluster: api}}, {match: {prefix: /c/}, route: {cluster: api}}", 1),  # once for the host
+    ],
+)
+def test_import__what_a_host_takes_in_part_is_told_once(becalm, rest, told):
+    done = imported(becalm, HOSTS.replace("REST", rest), "--strict", code=1)
+    assert done.stderr.count("is refused there") == told, done.stderr
+
+
+def test_import__a_host_beside_another_takes_nothing_of_it(becalm):
+    done = imported(becalm, HOSTS.replace("REST", "").replace("'*'", "b.example"), "--strict")
+    assert "is refused there" not in done.stderr

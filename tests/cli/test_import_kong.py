@@ -111,6 +111,9 @@ def test_import_kong__a_route_whose_host_no_match_can_say_takes_nobody_elses_req
 def test_import_kong__hosts_with_tls_are_not_verified_unless_it_is_written(becalm):
     values = imported(becalm, "{name: a, url: 'https://a.example', routes: [{paths: [/]}]}").stdout
     assert '"https://a.example:443"' in values and "verify: none" in values
+    for verify, said in (("true", False), ("false", True)):
+        values = imported(becalm, f"{{name: a, url: 'https://a.example', tls_verify: {verify}, routes: [{{paths: [/]}}]}}").stdout
+        assert ("verify: none" in values) == said
 
 
 def test_import_kong__failures_in_a_row_leave_a_host_out(becalm):

@@ -201,7 +201,11 @@ static void tls_read(struct source *s, struct emit_target *target, const struct 
     const struct yaml_node *common = source_get(config, "common_tls_context");
     const struct yaml_node *name = source_get(socket->node, "name");
     const struct from sni = {source_get(config, "sni"), "transport_socket.sni", NULL};
-    const struct yaml_node *validation = source_get(common, "validation_context");
+    const struct yaml_node *combined = source_get(common, "combined_validation_context");
+    const struct yaml_node *validation = source_get(
+        combined != NULL ? combined : common, combined != NULL ? "default_validation_context" : "validation_context");
+    bool elsewhere = source_get(common, "tls_certificate_sds_secret_configs") != NULL ||
+                     source_get(combined != NULL ? combined : common, "validation_context_sds_secret_config") != NULL;
     const struct yaml_node *ca = source_get(validation, "trusted_ca");
     const struct yaml_node *certificates = source_get(common, "tls_certificates");
     if (name != NULL && name->kind == YAML_SCALAR && strstr(name->text, "raw_buffer") != NULL) {
@@ -211,11 +215,11 @@ static void tls_read(struct source *s, struct emit_target *target, const struct 
         source_no_equal(s, target, socket, "of transport sockets only TLS is read; hosts are called without it");
         return;
     }
-    if (source_get(common, "tls_certificate_sds_secret_configs") != NULL) {
+    if (elsewhere) {
         source_no_equal(s, target, socket,
                         "certificates come from elsewhere (SDS): write tls.cert, tls.key and tls.ca");
     }
-    if (ca == NULL) {
+    if (ca == NULL && !elsewhere) {
         const struct from unverified = {socket->node, socket->path, "without a trusted_ca Envoy verifies nothing"};
         source_put_word(s, target, "tls.verify", "none", &unverified);
     }
@@ -296,6 +300,8 @@ void envoy_cluster_rules(struct source *s, struct emit_target *target, const str
             tls_read(s, target, &socket);
         }
         protocol_read(s, target, node);
+    } else if (socket.node != NULL) {
+        source_no_equal(s, target, &socket, SOURCE_TLS_OF_NONE);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "hcl_parse.h"
 
 #include "directives.h"
+#include "http/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +289,22 @@ static struct yaml_node *body_read(struct hcl *h, int end)
     return node;
 }
 
+/* HCL is UTF-8, as a policy is. */
+static bool bytes_are_fine(struct hcl h)
+{
+    while (h.at < h.length) {
+        size_t length = utf8_length(h.text + h.at, h.length - h.at);
+        if (length == 0) {
+            becalm_diag_add(h.diags, BECALM_ERROR, h.tree->name, h.line, h.column, "bad-syntax",
+                            "the byte 0x%02X is no UTF-8; save the file as UTF-8", (unsigned)peek(&h, 0));
+            return false;
+        }
+        step(&h);
+        h.at += length - 1;
+    }
+    return true;
+}
+
 struct yaml_tree *hcl_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags)
 {
     if (length > DIRECTIVES_BYTES_MAX || memchr(text, 0, length) != NULL) {
@@ -301,7 +318,7 @@ struct yaml_tree *hcl_parse(const char *name, const char *text, size_t length, s
         return NULL;
     }
     struct hcl h = {.tree = tree, .diags = diags, .text = text, .length = length, .line = 1, .column = 1};
-    tree->root = body_read(&h, -1);
+    tree->root = bytes_are_fine(h) ? body_read(&h, -1) : NULL;
     if (h.failed || tree->root == NULL) {
         yaml_free(tree);
         return NULL;

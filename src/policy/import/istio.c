@@ -517,7 +517,9 @@ static void traffic_policy(struct source *s, struct emit_target *target, const s
         const struct from tls = {source_get(from->node, "tls"), "trafficPolicy.tls", NULL};
         source_rest(s, target, from->node, "trafficPolicy", fields);
         traffic_rules(s, target, from->node);
-        if (tls.node != NULL && target != emit_defaults(s->emit) && source_is(s, &tls, YAML_MAPPING)) {
+        if (tls.node != NULL && target == emit_defaults(s->emit)) {
+            source_no_equal(s, target, &tls, SOURCE_TLS_OF_NONE);
+        } else if (tls.node != NULL && source_is(s, &tls, YAML_MAPPING)) {
             tls_read(s, target, &tls);
         }
     }

@@ -63,6 +63,9 @@ struct field {
     const char *why;  /* why it has no equal; NULL: it is read, or says nothing about calls */
 };
 
+/* Why TLS of all services has no equal. */
+#define SOURCE_TLS_OF_NONE "only a service has TLS: write it there"
+
 /* Begins a `why` that is a note: NOTE "hosts have no priorities". Others are warnings. */
 #define NOTE "\x01"
 
