@@ -152,8 +152,7 @@ static void hosts_check(struct loader *l, const struct becalm_service *service, 
     }
     for (uint32_t i = 0; i < service->host_count; i++) {
         const struct yaml_node *item = node->kind == YAML_SEQUENCE ? node->item[i] : node;
-        const char *port = strrchr(service->hosts[i], ':');
-        if (strcmp(port, ":0") == 0) {
+        if (value_address(service->hosts[i]) && !value_address_of_host(service->hosts[i])) {
             loader_error(l, item->line, item->column, "out-of-range",
                          "hosts: \"%.64s\" has port 0, which is for listeners; write the port that it listens on",
                          service->hosts[i]);

@@ -354,6 +354,11 @@ bool value_address(const char *text)
     return colon != NULL && is_host(text, (size_t)(colon - text)) && is_port(colon + 1);
 }
 
+bool value_address_of_host(const char *text)
+{
+    return value_address(text) && (strncmp(text, "unix:/", 6) == 0 || strcmp(strrchr(text, ':'), ":0") != 0);
+}
+
 bool value_address_is_name(const char *text)
 {
     char copy[INET_ADDRSTRLEN];

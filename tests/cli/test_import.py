@@ -703,3 +703,27 @@ def test_import__hosts_are_spoken_to_as_the_source_does(becalm, imported, dialec
 def test_import__a_protocol_that_hosts_cannot_be_spoken_to_in_is_a_warning(becalm, dialect, text, said):
     done = becalm("import", dialect, "--strict", "-", stdin=text)
     assert done.returncode == 1 and said in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "dialect, text",
+    [
+        ("envoy", ENVOY_FILE.replace("port_value: 80", "port_value: 0") % "connect_timeout: 1s"),
+        ("haproxy", "defaults\n mode http\n timeout connect 1s\nbackend b\n server s 192.0.2.1:0\n"),
+        ("haproxy", "defaults\n mode http\n timeout connect 1s\nbackend b\n server s 192.0.2.1:00\n"),
+        ("nginx", "http { upstream u { server 192.0.2.1:0; } server { location / { proxy_pass http://u; proxy_connect_timeout 1s; } } }"),
+        ("ingress-nginx", INGRESS_FILE.replace("number: 80", "number: 0") % "HTTP"),
+        ("gateway-api", ROUTE_FILE.replace("port: 80", "port: 0") % "HTTPRoute"),
+    ],
+)
+def test_import__a_host_with_port_0_is_left_out_with_a_warning(becalm, dialect, text):
+    done = becalm("import", dialect, "--strict", "-", stdin=text)
+    assert done.returncode == 1 and ": warning: " in done.stderr and re.search("(no|not an) address", done.stderr), done.stderr
+    assert ":0" not in re.sub(r"#.*", "", done.stdout)
+    assert becalm("check", "-", stdin=done.stdout).returncode == 0
+
+
+def test_check__a_path_that_ends_with_0_is_a_host(becalm):
+    assert becalm("check", "-", stdin="version: 1\nservices: {a: {hosts: ['unix:/run/a:0']}}\n").returncode == 0
+    done = becalm("check", "-", stdin="version: 1\nservices: {a: {hosts: ['a:0']}}\n")
+    assert done.returncode == 1 and "has port 0, which is for listeners" in done.stdout

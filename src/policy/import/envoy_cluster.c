@@ -146,7 +146,7 @@ static void address_add(struct source *s, struct emit_target *target, const stru
         bool v6 = strchr(text, ':') != NULL;
         text = emit_text(s->emit, "%s%s%s:%llu", v6 ? "[" : "", text, v6 ? "]" : "", (unsigned long long)number);
     }
-    if (!value_address(text)) {
+    if (!value_address_of_host(text)) {
         source_no_equal(s, target, pipe.node != NULL ? &pipe : &host,
                         emit_text(s->emit, "\"%.64s\" is no address that can be called from here", text));
     } else if (list->count < BECALM_HOSTS_MAX) {
@@ -320,7 +320,7 @@ static const char *mesh_address(struct source *s, const char *name)
         return NULL;
     }
     const char *address = emit_text(s->emit, "%s:%.*s", host + 1, (int)strcspn(port + 1, "|"), port + 1);
-    return value_address(address) ? address : NULL;
+    return value_address_of_host(address) ? address : NULL;
 }
 
 /* Where the hosts of a cluster are found that does not name them. */

@@ -196,7 +196,7 @@ static void backend_address(struct source *s, struct emit_target *service, const
         const char *address = emit_text(s->emit, "%s%s%s:%llu", name->node->text, space_text == NULL ? "" : ".",
                                         space_text == NULL ? "" : space_text, (unsigned long long)number);
         struct source_list hosts = {.emit = s->emit};
-        if (!value_address(address)) {
+        if (!value_address_of_host(address)) {
             source_no_equal(s, service, name, emit_text(s->emit, "\"%.64s\" is not an address", address));
             return;
         }

@@ -242,7 +242,7 @@ static struct emit_target *backend_read(struct ingress *in, const struct yaml_no
                                     in->space == NULL ? "" : in->space, (unsigned long long)number);
     struct source_list hosts = {.emit = s->emit};
     source_list_add(&hosts, address);
-    if (!value_address(address)) {
+    if (!value_address_of_host(address)) {
         source_no_equal(s, target, &name, "it is no address that a policy can say; write the hosts");
     } else {
         source_put_list(s, target, "hosts", &hosts, &port);

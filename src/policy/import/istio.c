@@ -237,7 +237,7 @@ static void address_put(struct istio *in, struct emit_target *service, const str
         return; /* its own name, port 80: what a service without hosts has */
     }
     const char *address = emit_text(s->emit, "%s:%llu", to, (unsigned long long)number);
-    if (!value_address(address)) {
+    if (!value_address_of_host(address)) {
         source_no_equal(s, service, name, emit_text(s->emit, "\"%.64s\" is not an address", address));
         return;
     }

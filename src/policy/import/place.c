@@ -21,7 +21,7 @@ bool place_of(struct source *s, const char *scheme, const char *host, uint64_t p
                                     (unsigned long long)(port != 0  ? port
                                                          : out->tls ? 443
                                                                     : 80));
-    if (!value_address(address)) {
+    if (!value_address_of_host(address)) {
         return false;
     }
     out->address = out->tls ? emit_text(s->emit, "https://%s", address) : address;

@@ -18,7 +18,7 @@ static const char *address_of(struct source *s, const char *text)
     if (strncmp(text, "unix@", 5) == 0 || text[0] == '/') {
         text = emit_text(s->emit, "unix:%s", text[0] == '/' ? text : text + 5);
     }
-    return value_address(text) ? text : NULL;
+    return value_address_of_host(text) ? text : NULL;
 }
 
 /* What the servers of a backend say together. */

@@ -25,7 +25,7 @@ static const char *address_of(struct source *s, const char *text)
     const char *bracket = strrchr(text, ']');
     bool port = strchr(bracket == NULL ? text : bracket, ':') != NULL;
     const char *address = unix_path || port ? text : emit_text(s->emit, "%s:80", text);
-    return value_address(address) ? address : NULL;
+    return value_address_of_host(address) ? address : NULL;
 }
 
 static void member_read(struct nginx *in, const struct yaml_node *directive, void *data)
