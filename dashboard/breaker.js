@@ -4,10 +4,16 @@
 
 import { confirmed } from "./dialog.js";
 import { announce, attribute, fill, h, text } from "./dom.js";
-import { clock, count, ms, plural, words } from "./format.js";
+import { clock, count, duration, ms, plural, words } from "./format.js";
 
 const SIGNS = { CLOSED: "●", HALF_OPEN: "◧", OPEN: "■", FORCED_OPEN: "■", DISABLED: "○", METRICS_ONLY: "○" };
 const ORDERED = ["FORCED_OPEN", "DISABLED", "METRICS_ONLY"];
+
+/** How long it stayed so: an outage is one row, however often it tried. */
+export function stayed({ since, until, probesFailed }) {
+  const long = until === undefined ? " since then" : ` for ${duration(until - since)}`;
+  return probesFailed > 0 ? `${long}, ${plural(probesFailed, "probe")} failed` : long;
+}
 
 export class BreakerPanel {
   constructor(page, service, changed) {
@@ -51,10 +57,10 @@ export class BreakerPanel {
     this.release.disabled = !ORDERED.includes(breaker.state) && breaker.state !== "OPEN";
   }
 
-  /** The newest on top. */
-  moved(moves) {
-    const rows = [...moves].reverse().map((move) =>
-      h("li", {}, h("time", { datetime: new Date(move.time).toISOString() }, clock(move.time)), ` ${words(move.from)} → `, h("strong", {}, words(move.to)), move.count > 1 ? ` ×${move.count}` : ""));
+  /** The newest on top. What it was before its first move says nothing. */
+  moved(states) {
+    const rows = states.filter((each, i) => i > 0 || each.state !== "CLOSED").reverse().map((stay) =>
+      h("li", {}, h("time", { datetime: new Date(stay.since).toISOString() }, clock(stay.since)), " ", h("strong", {}, words(stay.state)), stayed(stay)));
     fill(this.moves, rows.length > 0 ? rows : h("li", { class: "note" }, "It has not."));
   }
 

@@ -11,6 +11,7 @@ import { NONE, clock, count, ms, number, percent, perSecond, plural, times, word
 import { budgetOf, figuresOf, inOrder, sampleOf, stormOf, sumOf as together, withGaps } from "./live.js";
 import { badge, budgetSaid } from "./services.js";
 import { StormPanel } from "./storm.js";
+import { VerdictPanel, verdictOf } from "./verdict.js";
 
 const RANGES = { "5m": "5 minutes", "1h": "1 hour", "6h": "6 hours", "24h": "24 hours" };
 const HOUR = 3600;
@@ -135,6 +136,7 @@ export class ServiceView {
     this.samples = [];
     this.endpointRows = new Map();
     this.badge = badge();
+    this.verdict = new VerdictPanel();
     this.storm = new StormPanel();
     this.charts = CHARTS.map((each) => new TimeChart(each.options));
     this.delays = new Bars({ title: "Waits before retries", note: "Spread out: jitter works. One bar alone: callers retry in step." });
@@ -157,6 +159,11 @@ export class ServiceView {
     this.body = h(
       "div",
       {},
+      this.verdict.node,
+      h("div", { class: "two" },
+        this.breaker.node,
+        h("section", { "aria-labelledby": "hosts-title" }, h("h2", { id: "hosts-title" }, "Hosts"),
+          wide("Hosts", h("table", {}, h("thead", {}, h("tr", {}, ["Host", "State", "In flight", "Ejected before"].map((label) => h("th", { scope: "col" }, label)))), this.hosts)))),
       this.storm.node,
       h("section", { "aria-labelledby": "endpoints-title" }, h("h2", { id: "endpoints-title" }, "Endpoints"),
         wide("Endpoints", h("table", {}, h("thead", {}, h("tr", {}, ENDPOINT_COLUMNS.map((label) => h("th", { scope: "col" }, label)))), this.endpoints))),
@@ -165,10 +172,6 @@ export class ServiceView {
         this.begins,
         h("div", { class: "charts" }, this.charts.map((chart) => chart.node), this.delays.node)),
       h("div", { class: "two" },
-        this.breaker.node,
-        h("section", { "aria-labelledby": "hosts-title" }, h("h2", { id: "hosts-title" }, "Hosts"),
-          wide("Hosts", h("table", {}, h("thead", {}, h("tr", {}, ["Host", "State", "In flight", "Ejected before"].map((label) => h("th", { scope: "col" }, label)))), this.hosts)))),
-      h("div", { class: "two" },
         h("section", { "aria-labelledby": "totals-title" }, h("h2", { id: "totals-title" }, "Since the start"), this.totals),
         h("section", { "aria-labelledby": "reasons-title" }, h("h2", { id: "reasons-title" }, "Why not"), this.reasons)),
       h("section", { "aria-labelledby": "decisions-title" },
@@ -176,7 +179,7 @@ export class ServiceView {
         this.decisions.node),
       h("p", {}, h("a", { href: `#/policy?service=${encodeURIComponent(this.name)}` }, "The policy in force here, and where each value came from")),
     );
-    this.node = h("div", {}, h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Services"), " / "), h("h1", {}, this.name, " ", this.badge.node), this.missing, this.body);
+    this.node = h("div", {}, h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Services"), " / ", this.name), h("h1", {}, this.name, " ", this.badge.node), this.missing, this.body);
   }
 
   /* ---- which endpoint, which time ---- */
@@ -228,7 +231,7 @@ export class ServiceView {
       if (endpoint !== this.endpoint || range !== this.range) return;
       if (past.history) this.samples = inOrder(past.rows.map((row) => sampleOf(past.columns, row)));
       this.isKept = past.history;
-      this.breaker.moved(past.moves);
+      this.breaker.moved(past.states);
       this.draw();
     } catch {
       // the link says it, and the next event asks again
@@ -330,11 +333,19 @@ export class ServiceView {
     if (this.told === null) return;
     const target = this.told.endpoints.find((each) => each.name === this.endpoint) ?? this.told.endpoints[0];
     this.breaker.update(target.breaker);
+    this.judge();
     fill(this.hosts, this.told.hosts.map((host) => hostRow(host, this.told.ejectionsIgnored)));
     if (this.told.ejectionsIgnored) this.hosts.append(h("tr", {}, h("td", { colspan: 4 }, "△ So many hosts are bad that ejections are ignored.")));
     fill(this.totals, TOTALS.map(([key, label, said]) => [h("dt", {}, label), h("dd", { "data-figure": key }, said(target))]));
     fill(this.reasons, reasonTable("Retries refused", target.overflow), reasonTable("Calls refused before they were sent", target.shed), reasonTable("Calls that failed", target.calls.failed), reasonTable("What shadow mode would have refused", target.shadow, true));
     this.showDelays(target.delay);
+  }
+
+  // One sentence about the whole service, whichever endpoint is looked at.
+  judge() {
+    const service = this.page.live.services.get(this.name);
+    if (service?.latest === undefined) return;
+    this.verdict.update(verdictOf({ name: this.name, figures: service.figures, trouble: service.trouble, told: this.told, decisions: this.decisions.list, now: this.page.live.latest.time }));
   }
 
   // Counts are of all time: the bars are of the time since this endpoint was opened, once there is enough of it.

@@ -6,7 +6,7 @@
 import { Sparkline } from "./charts.js";
 import { arrange, attribute, h, text } from "./dom.js";
 import { NONE, ms, number, percent, perSecond, plural, times, words } from "./format.js";
-import { isTrouble } from "./trouble.js";
+import { areIgnored, isTrouble } from "./trouble.js";
 
 const COLUMNS = [
   ["service", "Service"],
@@ -58,10 +58,10 @@ export function badge() {
   };
 }
 
-/** Where too many hosts are bad to do without them, their ejections do not count. */
-function hostsSaid({ hosts, usable, ejected }) {
+function hostsSaid(service) {
+  const { hosts, usable, ejected } = service;
   if (ejected === 0) return `${usable} of ${hosts}`;
-  return usable + ejected > hosts ? `${usable} of ${hosts}, ejections ignored` : `${usable} of ${hosts}, ${ejected} ejected`;
+  return areIgnored(service) ? `${usable} of ${hosts}, ejections ignored` : `${usable} of ${hosts}, ${ejected} ejected`;
 }
 
 class Row {
@@ -113,13 +113,35 @@ class Tile {
   constructor(label, note, slot) {
     this.value = h("span", { class: "tile-value" }, NONE);
     this.spark = slot && new Sparkline({ width: 120, height: 26, slot });
-    this.node = h("li", { class: "tile" }, h("span", { class: "tile-label" }, label), this.value, this.spark?.node, h("span", { class: "note" }, note));
+    this.said = note;
+    this.note = h("span", { class: "note" }, note);
+    this.node = h("li", { class: "tile" }, h("span", { class: "tile-label" }, label), this.value, this.spark?.node, this.note);
   }
 
-  update(value, past) {
+  /** `weight` colours a value that matters, and `sentence` says why in place of the note. */
+  update(value, past, { weight = null, sentence = this.said } = {}) {
     text(this.value, value);
+    text(this.note, sentence);
+    attribute(this.node, "data-weight", weight);
     if (past) this.spark.update(past, 60);
   }
+}
+
+/** What a card says where its number matters; the thresholds are those of the troubles. */
+export function tileOfSuccess({ success }) {
+  if (success === undefined || success >= 0.95) return {};
+  return { weight: "critical", sentence: success === 0 ? "callers get no answer" : `${percent(1 - success)} of the callers get no answer` };
+}
+
+export function tileOfLoad({ amplification }) {
+  if (amplification === undefined || amplification <= 1.43) return {}; // 30 % of the attempts are retries
+  return amplification > 2 ? { weight: "critical", sentence: "more than half of the attempts are retries" } : { weight: "warning", sentence: "more than 30 % of the attempts are retries" };
+}
+
+export function tileOfTrouble(services) {
+  const worst = services[0]; // they are sorted
+  if (worst === undefined || !isTrouble(worst.trouble)) return {};
+  return { weight: worst.trouble.weight, sentence: `${worst.name}: ${worst.trouble.word}` };
 }
 
 export class ServicesView {
@@ -185,10 +207,10 @@ export class ServicesView {
     const troubled = services.filter((service) => isTrouble(service.trouble)).length;
     this.tiles.requests.update(perSecond(figures.requests), live.past("arrivals"));
     this.tiles.attempts.update(perSecond(figures.attempts), live.past("attempts"));
-    this.tiles.amplification.update(times(figures.amplification));
+    this.tiles.amplification.update(times(figures.amplification), null, tileOfLoad(figures));
     this.tiles.first.update(percent(figures.first));
-    this.tiles.success.update(percent(figures.success));
-    this.tiles.trouble.update(`${troubled} of ${services.length}`);
+    this.tiles.success.update(percent(figures.success), null, tileOfSuccess(figures));
+    this.tiles.trouble.update(`${troubled} of ${services.length}`, null, tileOfTrouble(services));
     this.arrange();
   }
 

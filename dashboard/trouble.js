@@ -18,11 +18,18 @@ export const TROUBLES = [
   { weight: "warning", word: "budget empty", sign: "△", sentence: "more than half of the retries due could not be paid for", is: ({ sum, refused }) => above(sum.budgetEmpty, 50, sum.retries + refused) },
   { weight: "warning", word: "many retries", sign: "△", sentence: "more than 30 % of the attempts are retries", is: ({ sum }) => above(sum.retries, 30, sentOf(sum)) },
   { weight: "warning", word: "overloaded", sign: "△", sentence: "more calls wait in the gate than the service serves", is: ({ overloaded }) => overloaded },
-  { weight: "warning", word: "host ejected", sign: "△", sentence: "a host gets no calls because it fails or is slow", is: ({ ejected }) => ejected > 0 },
+  { weight: "warning", word: "hosts failing", sign: "△", sentence: "so many hosts fail that calls go to them all the same", is: (seen) => seen.ejected > 0 && areIgnored(seen) },
+  { weight: "warning", word: "host ejected", sign: "△", sentence: "a host gets no calls because it fails or is slow", is: (seen) => seen.ejected > 0 && !areIgnored(seen) },
+  { weight: "fine", word: "saved by retries", sign: "◐", sentence: "more than 5 % of the calls fail at first and succeed after retries", is: ({ sum }) => above(sum.afterRetry, 5, callsOf(sum)) },
 ];
 
 const FINE = { weight: "fine", word: "fine", sign: "●", sentence: "no trouble", rank: TROUBLES.length };
 const IDLE = { weight: "fine", word: "idle", sign: "○", sentence: "no requests", rank: TROUBLES.length };
+
+/** Too many hosts are bad to do without them: their ejections do not count. */
+export function areIgnored({ hosts, usable, ejected }) {
+  return usable + ejected > hosts;
+}
 
 /** Calls that ended. */
 export function callsOf(sum) {

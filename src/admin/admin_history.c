@@ -255,6 +255,23 @@ static void put_moves(struct buffer *page, const struct history_target *past)
     buffer_json_close(page, ']');
 }
 
+static void put_stays(struct buffer *page, const struct history_target *past)
+{
+    buffer_json_open(page, "states", '[');
+    for (uint32_t i = 0; past != NULL && i < history_target_stays(past); i++) {
+        const struct history_stay *stay = history_target_stay_at(past, i);
+        buffer_json_open(page, NULL, '{');
+        buffer_json_chars(page, "state", becalm_breaker_word((enum becalm_breaker_state)stay->state));
+        buffer_json_number(page, "since", stay->since_ms);
+        if (stay->until_ms > 0) {
+            buffer_json_number(page, "until", stay->until_ms);
+        }
+        buffer_json_number(page, "probesFailed", stay->probes_failed);
+        buffer_json_close(page, '}');
+    }
+    buffer_json_close(page, ']');
+}
+
 static void put_rows(struct buffer *page, const struct ask *ask, const struct history_target *past, uint64_t wall_ms)
 {
     enum history_range range = ranges[ask->range].range;
@@ -283,6 +300,10 @@ static void put_past(struct admin *admin, struct buffer *page, const struct ask 
     put_columns(page);
     put_rows(page, ask, past, admin->place.loop->wall / BECALM_MS);
     put_moves(page, past);
+    put_stays(page, past);
+    if (past != NULL && history_target_success_at(past) > 0) {
+        buffer_json_number(page, "lastSuccess", history_target_success_at(past));
+    }
     buffer_json_close(page, '}');
     buffer_chars(page, "\n");
 }

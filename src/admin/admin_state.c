@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "admin_internal.h"
 #include "admin_tls.h"
+#include "history.h"
 
 #include "journal/log_text.h"
 #include "meter/metrics.h"
@@ -17,6 +18,7 @@ struct telling {
     struct buffer *page;
     const struct snapshot *snapshot;
     becalm_ns now;
+    const struct history *history;
 };
 
 static void put_ms(struct buffer *page, const char *key, becalm_ns duration)
@@ -205,7 +207,18 @@ static void put_budgets(const struct telling *t, const struct snapshot_target *t
     }
 }
 
-static void put_breaker(const struct telling *t, const struct snapshot_target *target)
+/* Since when it is as it is, as far as the history knows. */
+static void put_stay(struct buffer *page, const struct history_target *past)
+{
+    if (past != NULL && history_target_stays(past) > 0) {
+        const struct history_stay *stay = history_target_stay_at(past, history_target_stays(past) - 1);
+        put_time(page, "since", stay->since_ms * BECALM_MS);
+        buffer_json_number(page, "probesFailed", stay->probes_failed);
+    }
+}
+
+static void put_breaker(const struct telling *t, const struct snapshot_target *target,
+                        const struct history_target *past)
 {
     const struct becalm_breaker *breaker = target->state->target.breaker;
     becalm_ns retest_at = becalm_breaker_retest_at(breaker);
@@ -220,6 +233,7 @@ static void put_breaker(const struct telling *t, const struct snapshot_target *t
     buffer_json_number(t->page, "failed", sums.lane[1]);
     buffer_json_number(t->page, "slow", sums.lane[2]);
     buffer_json_number(t->page, "late", becalm_breaker_late(breaker));
+    put_stay(t->page, past);
     put_transitions(t->page, target);
     buffer_json_close(t->page, '}');
 }
@@ -300,11 +314,16 @@ static void put_target(const struct telling *t, const struct snapshot_target *ta
     const struct becalm_target *of_service = &t->snapshot->target[service->first_target].state->target;
     const struct becalm_target *parts = &target->state->target;
     const struct becalm_policy *policy = &target->state->policy;
+    const struct history_target *past =
+        t->history == NULL ? NULL : history_of(t->history, t->snapshot, (uint32_t)(target - t->snapshot->target));
     buffer_json_open(t->page, NULL, '{');
     buffer_json_chars(t->page, "name", target->endpoint == NULL ? METRICS_DEFAULT : target->endpoint->name);
     put_counts(t->page, target);
     put_budgets(t, target, of_service);
-    put_breaker(t, target);
+    if (past != NULL && history_target_success_at(past) > 0) {
+        put_time(t->page, "lastSuccess", history_target_success_at(past) * BECALM_MS);
+    }
+    put_breaker(t, target, past);
     put_limit(t->page, target, of_service);
     put_gate(t->page, target, of_service);
     put_restart(t->page, target, t->now);
@@ -470,7 +489,7 @@ void admin_state(struct admin *admin, const struct admin_request *request, struc
         return;
     }
     struct snapshot *snapshot = gateway_snapshot(gateway);
-    struct telling t = {&answer->page, snapshot, admin->place.loop->now};
+    struct telling t = {&answer->page, snapshot, admin->place.loop->now, admin->place.history};
     buffer_json_open(t.page, NULL, '{');
     put_gateway(&t, gateway, admin->place.loop->wall);
     put_stores(&t, admin);

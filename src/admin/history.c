@@ -27,6 +27,9 @@ struct history_target {
     struct ring ring[HISTORY_RANGES];
     uint32_t move_count; /* ever */
     struct history_move move[HISTORY_MOVES];
+    uint32_t stay_count; /* ever */
+    struct history_stay stay[HISTORY_STAYS];
+    uint64_t success_ms; /* 0: no call has succeeded */
     struct history_sample sample[SAMPLES];
 };
 
@@ -88,6 +91,7 @@ static void sample_add(struct history_sample *sum, const struct history_sample *
 void history_target_note(struct history_target *target, const struct history_sample *sample)
 {
     struct history_sample step = *sample;
+    target->success_ms = sample->first_attempt + sample->after_retry > 0 ? sample->wall_ms : target->success_ms;
     for (uint32_t i = 0; i < HISTORY_RANGES; i++) {
         struct ring *ring = &target->ring[i];
         sample_add(&ring->sum, &step);
@@ -144,6 +148,57 @@ const struct history_move *history_target_move_at(const struct history_target *t
 {
     uint32_t oldest = target->move_count - history_target_moves(target);
     return &target->move[(oldest + index) % HISTORY_MOVES];
+}
+
+/* ---- how long a breaker stayed as it was ---- */
+
+static struct history_stay *stay_now(struct history_target *target)
+{
+    return target->stay_count == 0 ? NULL : &target->stay[(target->stay_count - 1) % HISTORY_STAYS];
+}
+
+static struct history_stay *stay_begin(struct history_target *target, uint32_t state, uint64_t wall_ms)
+{
+    struct history_stay *before = stay_now(target);
+    if (before != NULL) {
+        before->until_ms = wall_ms;
+    }
+    struct history_stay *stay = &target->stay[target->stay_count++ % HISTORY_STAYS];
+    *stay = (struct history_stay){.since_ms = wall_ms, .state = state};
+    return stay;
+}
+
+void history_target_stay(struct history_target *target, const struct history_sample *sample, uint32_t opened,
+                         uint32_t failed)
+{
+    uint32_t state = sample->breaker == BECALM_BREAKER_HALF_OPEN ? BECALM_BREAKER_OPEN : sample->breaker;
+    struct history_stay *stay = stay_now(target);
+    bool was_open = stay != NULL && stay->state == BECALM_BREAKER_OPEN;
+    if (!was_open && (state == BECALM_BREAKER_OPEN || opened > 0)) { /* and if it has closed again within the second */
+        stay = stay_begin(target, BECALM_BREAKER_OPEN, sample->wall_ms);
+    }
+    if (stay != NULL && stay->state == BECALM_BREAKER_OPEN) {
+        stay->probes_failed = added(stay->probes_failed, failed);
+    }
+    if (stay == NULL || stay->state != state) {
+        stay_begin(target, state, sample->wall_ms);
+    }
+}
+
+uint32_t history_target_stays(const struct history_target *target)
+{
+    return target->stay_count < HISTORY_STAYS ? target->stay_count : HISTORY_STAYS;
+}
+
+const struct history_stay *history_target_stay_at(const struct history_target *target, uint32_t index)
+{
+    uint32_t oldest = target->stay_count - history_target_stays(target);
+    return &target->stay[(oldest + index) % HISTORY_STAYS];
+}
+
+uint64_t history_target_success_at(const struct history_target *target)
+{
+    return target->success_ms;
 }
 
 /* ---- is it a storm? ---- */

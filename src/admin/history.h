@@ -13,6 +13,7 @@
 
 #define HISTORY_BYTES_MAX (64u * 1024 * 1024)
 #define HISTORY_MOVES     32u /* of a breaker, the latest */
+#define HISTORY_STAYS     32u /* likewise */
 
 enum history_range { HISTORY_MINUTES, HISTORY_HOUR, HISTORY_DAY, HISTORY_RANGES };
 
@@ -52,6 +53,14 @@ struct history_move {
     uint32_t count;
 };
 
+/* A breaker was in one state for a time. An open one that tries, and fails, stays open: half open is part of it, so that
+ * an outage of hours is one stay whose beginning is known. */
+struct history_stay {
+    uint64_t since_ms, until_ms; /* 0: it is still so */
+    uint32_t state;              /* enum becalm_breaker_state, never HALF_OPEN */
+    uint32_t probes_failed;      /* that left it open; saturates */
+};
+
 /* Signs of a storm in one service: what the three queries that detect one ask of Prometheus. */
 struct history_storm {
     uint64_t attempts;   /* in 5 minutes */
@@ -77,6 +86,8 @@ size_t history_target_bytes(void);
 /* One more second. */
 void history_target_note(struct history_target *, const struct history_sample *);
 void history_target_move(struct history_target *, const struct history_move *);
+/* Where the moves of this second led, after how many openings and failed probes. */
+void history_target_stay(struct history_target *, const struct history_sample *, uint32_t opened, uint32_t failed);
 
 /* Sample number `index` of a range, the oldest first; `count` says how many there are. The step that is still running
  * is none of them: it has a function of its own, which says false where a step has just ended. */
@@ -85,6 +96,10 @@ const struct history_sample *history_target_at(const struct history_target *, en
 bool history_target_running(const struct history_target *, enum history_range, struct history_sample *);
 uint32_t history_target_moves(const struct history_target *);
 const struct history_move *history_target_move_at(const struct history_target *, uint32_t index); /* oldest first */
+uint32_t history_target_stays(const struct history_target *);
+const struct history_stay *history_target_stay_at(const struct history_target *, uint32_t index); /* oldest first */
+/* When the latest second ended in which a call succeeded; 0: none has. */
+uint64_t history_target_success_at(const struct history_target *);
 
 struct history_service *history_service_new(void); /* NULL: no memory */
 void history_service_free(struct history_service *);

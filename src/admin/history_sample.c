@@ -168,6 +168,9 @@ static void note_moves(struct entry *entry, const struct counts *now, const stru
         history_target_move(entry->past,
                             &(struct history_move){sample->wall_ms, entry->latest.breaker, sample->breaker, 1});
     }
+    history_target_stay(entry->past, sample, sample->opened,
+                        gone_up(now->transitions[BECALM_BREAKER_HALF_OPEN][BECALM_BREAKER_OPEN],
+                                entry->before.transitions[BECALM_BREAKER_HALF_OPEN][BECALM_BREAKER_OPEN]));
 }
 
 /* ---- who is there ---- */

@@ -58,7 +58,8 @@ static uint32_t find_in_traffic(const uint64_t rate[STATE_COUNTS])
     return bit(TROUBLE_STORM, above(rate[STATE_RETRIES], 50, attempts)) |
            bit(TROUBLE_FAILING, above(rate[STATE_FAILED], 5, calls)) | bit(TROUBLE_REFUSING, above(refused, 5, calls)) |
            bit(TROUBLE_BUDGET_EMPTY, above(rate[STATE_NOT_RETRIED + BECALM_WHY_BUDGET_EMPTY], 50, due)) |
-           bit(TROUBLE_MANY_RETRIES, above(rate[STATE_RETRIES], 30, attempts));
+           bit(TROUBLE_MANY_RETRIES, above(rate[STATE_RETRIES], 30, attempts)) |
+           bit(TROUBLE_SAVED, above(rate[STATE_AFTER_RETRY], 5, calls));
 }
 
 static uint32_t find_in_hosts(const struct state_service *service)
@@ -69,7 +70,9 @@ static uint32_t find_in_hosts(const struct state_service *service)
         usable += service->host[i].usable;
         ejected += service->host[i].ejected;
     }
-    return bit(TROUBLE_NO_HOST, usable == 0 && service->host_count > 0) | bit(TROUBLE_EJECTED, ejected > 0);
+    return bit(TROUBLE_NO_HOST, usable == 0 && service->host_count > 0) |
+           bit(TROUBLE_HOSTS_BAD, ejected > 0 && service->ejections_ignored) |
+           bit(TROUBLE_EJECTED, ejected > 0 && !service->ejections_ignored);
 }
 
 static bool is(const struct state_breaker *breaker, enum becalm_breaker_state state)

@@ -20,7 +20,9 @@ enum trouble_weight { TROUBLE_FINE, TROUBLE_WARNING, TROUBLE_CRITICAL };
     X(BUDGET_EMPTY, WARNING, "budget empty", "more than half of the retries due could not be paid for") \
     X(MANY_RETRIES, WARNING, "many retries", "more than 30 % of the attempts are retries")              \
     X(OVERLOADED, WARNING, "overloaded", "more calls wait in the gate than the service serves")         \
-    X(EJECTED, WARNING, "host ejected", "a host gets no calls because it fails or is slow")
+    X(HOSTS_BAD, WARNING, "hosts failing", "so many hosts fail that calls go to them all the same")     \
+    X(EJECTED, WARNING, "host ejected", "a host gets no calls because it fails or is slow")             \
+    X(SAVED, FINE, "saved by retries", "more than 5 % of the calls fail at first and succeed after retries")
 
 #define TROUBLE_ENUM(name, weight, word, sentence) TROUBLE_##name,
 enum trouble { TROUBLES(TROUBLE_ENUM) TROUBLE_COUNT };

@@ -219,8 +219,7 @@ static void draw_foot(const struct view *view, struct screen *s)
 static void draw_help(struct screen *s)
 {
     static const char *const lines[] = {
-        "  up, down, j, k    choose a service; scroll in its details",
-        "  PgUp, PgDn, g, G  by ten; to the first, to the last",
+        "  up, down, j, k    choose a service, or scroll; PgUp, PgDn by ten; g, G to the ends",
         "  enter, right      details: endpoints, hosts, recent decisions",
         "  q, esc, left      back; q in the list ends it",
         "  /                 only services whose name has this in it; esc drops it",
@@ -228,7 +227,6 @@ static void draw_help(struct screen *s)
         "",
         "  Rates are means of the last 10 s. 1ST: calls that succeed at once. OK: and",
         "  after retries. AMPL: attempts per call. Services are sorted by trouble:",
-        "",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         screen_put(s, SCREEN_PLAIN, "%s", lines[i]);

@@ -174,13 +174,16 @@ static void draw_hosts(struct screen *s, const struct state_service *service)
     begin(s, "hosts");
     screen_put(s, usable == 0 ? SCREEN_BAD : SCREEN_PLAIN, "%s%u of %u usable", usable == 0 ? "!! " : "", usable,
                service->host_count);
-    if (ejected > 0) {
-        screen_put(s, SCREEN_WARN, ", ! %u ejected%s:", ejected,
-                   service->ejections_ignored ? ", tried all the same" : "");
+    if (ejected > 0 && service->ejections_ignored) {
+        screen_put(s, SCREEN_WARN, ", ! %u of them fail, used all the same:", ejected);
+    } else if (ejected > 0) {
+        screen_put(s, SCREEN_WARN, ", ! %u ejected:", ejected);
     }
     for (uint32_t i = 0; i < service->host_count; i++) {
         const struct state_host *host = &service->host[i];
-        if (host->ejected) {
+        if (host->ejected && service->ejections_ignored) {
+            screen_put(s, SCREEN_PLAIN, " %s", host->name);
+        } else if (host->ejected) {
             screen_put(s, SCREEN_PLAIN, " %s for %s", host->name, screen_time(host->ejected_for, text));
         }
     }

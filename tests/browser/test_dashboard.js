@@ -186,6 +186,30 @@ test("a storm is told by sign, word and number", async (t) => {
   await picture(page, "storm", {});
 });
 
+test("a dead service is told so in one sentence, and its outage is one row", async (t) => {
+  const { gateway, page } = await scene(t, { replies: [() => ({ status: 503 }), () => ({ status: 503 })], policy: (all) => `services:
+  a:
+    hosts: ["${all[0].address}", "${all[1].address}"]
+    match: {prefix: /}
+    breaker: {waitDurationInOpenState: 100ms}
+` });
+  gateway.traffic("/x", 20);
+  await page.goto(`${gateway.admin}/#/service/a`);
+  await live(page);
+  const verdict = () => figure(page, "verdict");
+  await until("what is the matter", async () => /^a answers nothing and has answered nothing since the gateway started: both hosts fail with 503; the breaker is open since [\d:]{8}.* probes failed; .*callers\/s get 503\.$/.test(await verdict()));
+  assert.equal(await page.locator(".verdict").getAttribute("data-weight"), "critical");
+  await until("one row for it", async () => /^[\d:]{8} open since then, \d+ probes failed$/.test((await page.locator(".moves li").allTextContents()).join("|")));
+  const { breaker } = await gateway.target("a");
+  assert.ok(breaker.probesFailed > 0 && !Number.isNaN(new Date(breaker.since).getTime()), JSON.stringify(breaker));
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const box = await page.locator(".verdict").boundingBox();
+  assert.ok(box.y + box.height < 800, "it is on the first screen");
+  await page.goto(`${gateway.admin}/#/`);
+  await page.locator('.tile[data-weight="critical"]', { hasText: "callers get no answer" }).waitFor();
+  await page.locator('.tile[data-weight="critical"]', { hasText: "a: breaker open" }).waitFor();
+});
+
 test("where no stream can be had it polls, and it comes back after the gateway did", async (t) => {
   const { gateway, page } = await scene(t);
   await page.clock.install(); // so that the page's waits need no time of ours

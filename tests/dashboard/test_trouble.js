@@ -40,5 +40,8 @@ test("breakers, hosts and the gate tell of themselves", () => {
   assert.equal(word({}, { usable: 0 }), "no usable host");
   assert.equal(word({}, { hosts: 0, usable: 0 }), "idle");
   assert.equal(word({}, { usable: 1, ejected: 1 }), "host ejected");
+  assert.equal(word({}, { usable: 2, ejected: 2 }), "hosts failing");
+  assert.equal(word({ arrivals: 100, firstAttempt: 94, afterRetry: 6, retries: 6 }), "saved by retries");
+  assert.equal(word({ arrivals: 100, firstAttempt: 95, afterRetry: 5, retries: 5 }), "fine");
   assert.equal(word({}, { overloaded: true }), "overloaded");
 });

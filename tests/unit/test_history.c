@@ -21,6 +21,76 @@ static void test_history__begins_empty(void **state)
     history_target_free(NULL);
 }
 
+/* One more second, at whose end the breaker is so. */
+static void breaker_second(struct history_target *target, uint32_t n, enum becalm_breaker_state state, uint32_t opened,
+                           uint32_t failed)
+{
+    struct history_sample sample = second(n);
+    sample.breaker = (uint32_t)state;
+    history_target_stay(target, &sample, opened, failed);
+}
+
+static void check_stay(const struct history_target *target, uint32_t index, enum becalm_breaker_state state,
+                       uint64_t since, uint64_t until, uint32_t failed)
+{
+    const struct history_stay *stay = history_target_stay_at(target, index);
+    check_eq_u64(stay->state, state);
+    check_eq_u64(stay->since_ms, since);
+    check_eq_u64(stay->until_ms, until);
+    check_eq_u64(stay->probes_failed, failed);
+}
+
+static void test_history__an_outage_of_hours_is_one_stay_whose_beginning_is_known(void **state)
+{
+    (void)state;
+    struct history_target *target = history_target_new();
+    breaker_second(target, 1, BECALM_BREAKER_CLOSED, 0, 0);
+    breaker_second(target, 2, BECALM_BREAKER_OPEN, 1, 0);
+    for (uint32_t n = 3; n < 7200; n++) { /* each second it tries, and the probe fails */
+        breaker_second(target, n, n % 2 == 0 ? BECALM_BREAKER_OPEN : BECALM_BREAKER_HALF_OPEN, 1, 1);
+    }
+    check_eq_u64(history_target_stays(target), 2);
+    check_stay(target, 0, BECALM_BREAKER_CLOSED, 1000, 2000, 0);
+    check_stay(target, 1, BECALM_BREAKER_OPEN, 2000, 0, 7197);
+    breaker_second(target, 7200, BECALM_BREAKER_CLOSED, 0, 0);
+    check_stay(target, 1, BECALM_BREAKER_OPEN, 2000, 7200000, 7197);
+    check_stay(target, 2, BECALM_BREAKER_CLOSED, 7200000, 0, 0);
+    breaker_second(target, 7201, BECALM_BREAKER_CLOSED, 1, 0); /* it opened and closed within a second */
+    check_stay(target, 3, BECALM_BREAKER_OPEN, 7201000, 7201000, 0);
+    check_stay(target, 4, BECALM_BREAKER_CLOSED, 7201000, 0, 0);
+    breaker_second(target, 7202, BECALM_BREAKER_FORCED_OPEN, 0, 0);
+    check_stay(target, 5, BECALM_BREAKER_FORCED_OPEN, 7202000, 0, 0);
+    history_target_free(target);
+}
+
+static void test_history__keeps_the_latest_stays(void **state)
+{
+    (void)state;
+    struct history_target *target = history_target_new();
+    for (uint32_t n = 1; n <= 100; n++) {
+        breaker_second(target, n, n % 2 == 0 ? BECALM_BREAKER_OPEN : BECALM_BREAKER_CLOSED, n % 2 == 0, 0);
+    }
+    check_eq_u64(history_target_stays(target), HISTORY_STAYS);
+    check_stay(target, 0, BECALM_BREAKER_CLOSED, 69000, 70000, 0);
+    check_stay(target, HISTORY_STAYS - 1, BECALM_BREAKER_OPEN, 100000, 0, 0);
+    history_target_free(target);
+}
+
+static void test_history__knows_when_a_call_succeeded_for_the_last_time(void **state)
+{
+    (void)state;
+    struct history_target *target = history_target_new();
+    check_eq_u64(history_target_success_at(target), 0);
+    for (uint32_t n = 1; n <= 1000; n++) { /* longer than seconds are kept */
+        struct history_sample sample = second(n);
+        sample.failed = n;
+        sample.after_retry = n == 7;
+        history_target_note(target, &sample);
+    }
+    check_eq_u64(history_target_success_at(target), 7000);
+    history_target_free(target);
+}
+
 static void test_history__keeps_minutes_by_the_second_and_forgets_the_oldest(void **state)
 {
     (void)state;
@@ -203,6 +273,9 @@ static void test_history__tells_the_seconds_that_it_knows(void **state)
 }
 
 BECALM_TESTS(cmocka_unit_test(test_history__begins_empty),
+             cmocka_unit_test(test_history__an_outage_of_hours_is_one_stay_whose_beginning_is_known),
+             cmocka_unit_test(test_history__keeps_the_latest_stays),
+             cmocka_unit_test(test_history__knows_when_a_call_succeeded_for_the_last_time),
              cmocka_unit_test(test_history__keeps_minutes_by_the_second_and_forgets_the_oldest),
              cmocka_unit_test(test_history__a_longer_step_adds_what_happened_and_keeps_how_it_ended),
              cmocka_unit_test(test_history__the_step_that_is_running_is_told_on_its_own),

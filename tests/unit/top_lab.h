@@ -17,6 +17,7 @@ struct lab_service {
     unsigned unpaid;     /* retries that the budget could not pay */
     const char *breaker; /* NULL: CLOSED */
     bool ejected;        /* its host is, and not usable */
+    bool ignored;        /* it is used all the same */
 };
 
 static inline int lab_write_service(char *text, size_t size, const struct lab_service *s)
@@ -25,7 +26,7 @@ static inline int lab_write_service(char *text, size_t size, const struct lab_se
         text, size,
         "{\"name\": \"%s\", \"hosts\": [{\"name\": \"10.0.0.1:80\", \"address\": \"10.0.0.1:80\", "
         "\"inFlight\": 1, \"usable\": %s, \"ejected\": %s, \"ejectedForMs\": 1500.0, \"timesEjected\": 2}], "
-        "\"ejectionsIgnored\": false, \"endpoints\": [{\"name\": \"default\", \"arrivals\": %u, "
+        "\"ejectionsIgnored\": %s, \"endpoints\": [{\"name\": \"default\", \"arrivals\": %u, "
         "\"calls\": {\"first_attempt\": {\"ok\": %u}, \"after_retry\": {\"ok\": %u}, \"failed\": "
         "{\"attempts_spent\": %u}}, \"retries\": [%u, 0], \"overflow\": {\"budget_empty\": %u}, \"shed\": "
         "{\"breaker_open\": %u}, \"hedges\": {\"sent\": 0}, \"budget\": {\"kind\": \"earned\", \"left\": "
@@ -33,8 +34,9 @@ static inline int lab_write_service(char *text, size_t size, const struct lab_se
         "\"failed\": 3, \"slow\": 0}, \"limit\": {\"kind\": \"fixed\", \"now\": 100, \"inFlight\": 7}, "
         "\"gate\": {\"waiting\": 4, \"shedShare\": 0, \"overloaded\": false, \"shared\": false}, "
         "\"latencyMs\": {\"count\": 9, \"p50\": 2.5, \"p99\": 120}}]}",
-        s->name, s->ejected ? "false" : "true", s->ejected ? "true" : "false", s->first + s->after + s->failed,
-        s->first, s->after, s->failed, s->retries, s->unpaid, s->shed, s->breaker == NULL ? "CLOSED" : s->breaker);
+        s->name, s->ejected && !s->ignored ? "false" : "true", s->ejected ? "true" : "false",
+        s->ignored ? "true" : "false", s->first + s->after + s->failed, s->first, s->after, s->failed, s->retries,
+        s->unpaid, s->shed, s->breaker == NULL ? "CLOSED" : s->breaker);
 }
 
 /* Read from text, as it comes from a gateway. `at` is in seconds. */

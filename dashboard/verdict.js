@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+//
+// What is the matter with a service, in one sentence: what its callers get, since when, what its hosts do, and what Becalm
+// does about it. Numbers are of the last ten seconds (live.js), states those of /api/state, words of failures from the
+// latest decisions.
+
+import { attribute, h, text } from "./dom.js";
+import { clock, duration, percent, perSecond, plural } from "./format.js";
+
+const ENOUGH = 0.95; // of the calls answered: what `failing` means in trouble.js
+const SAYS = { refused: "refuse connections", timed_out: "do not answer in time", tls: "fail the TLS handshake", broken: "break off", late: "do not answer in time" };
+const SAYS_ONE = { refused: "refuses connections", timed_out: "does not answer in time", tls: "fails the TLS handshake", broken: "breaks off", late: "does not answer in time" };
+const GOOD = ["ok", "permanent", "cancelled"];
+
+/** The most frequent of these; undefined: there are none. */
+function mostly(values) {
+  const counts = new Map();
+  for (const value of values) if (value !== undefined) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0];
+}
+
+/** {weight, sign, sentence, advice} of a service. */
+export function verdictOf({ name, figures, trouble, told, decisions = [], now }) {
+  const open = openOf(told.endpoints);
+  const bad = failingOf(told.hosts);
+  const clauses = [hostsSaid(told, bad, decisions), breakerSaid(told.endpoints, open, now), retriesSaid(figures, open), callersSaid(figures, decisions)];
+  const isWell = trouble.weight === "fine" && (figures.success ?? 1) >= ENOUGH;
+  const rest = isWell && bad.length === 0 ? [] : clauses.filter(Boolean);
+  const head = headSaid(name, figures, told.endpoints, isWell);
+  return {
+    weight: trouble.weight,
+    sign: trouble.sign,
+    sentence: rest.length > 0 ? `${head}: ${rest.join("; ")}.` : `${head}${isWell || trouble.word === "idle" ? "" : `: ${trouble.sentence}`}.`,
+    advice: adviceOf(trouble, told, bad),
+  };
+}
+
+function headSaid(name, { requests, first, success }, endpoints, isWell) {
+  if (success === undefined) return requests > 0 ? `${name} has ${perSecond(requests)} requests and none has ended yet` : `${name} has no requests`;
+  if (success === 0) return `${name} answers nothing ${sinceSaid(endpoints)}`;
+  if (success < ENOUGH) return `${name} answers only ${percent(success)} of its callers`;
+  if (!isWell) return `${name} answers ${percent(success)} of its callers`;
+  if (success - first > 0.05) return `${name} answers ${percent(success)} of its callers, ${percent(success - first)} only thanks to retries`;
+  return `${name} is well: ${percent(success)} of ${perSecond(requests)} requests are answered`;
+}
+
+function sinceSaid(endpoints) {
+  const times = endpoints.map((each) => each.lastSuccess).filter((time) => time !== undefined);
+  return times.length === 0 ? "and has answered nothing since the gateway started" : `since ${clock(Math.max(...times.map((time) => new Date(time).getTime())))}`;
+}
+
+/* ---- hosts ---- */
+
+function failingOf(hosts) {
+  return hosts.filter((host) => !host.usable || host.ejected || (host.attempts > 0 && host.failed / host.attempts >= 0.5));
+}
+
+function hostsSaid(told, bad, decisions) {
+  const all = told.hosts.length;
+  if (all === 0) return "it has no host";
+  if (bad.length === 0) return null;
+  const names = new Set(bad.map((host) => host.name));
+  const attempts = decisions.flatMap((each) => each.attempt ?? []).filter((each) => !GOOD.includes(each.outcome) && names.has(each.host));
+  const status = mostly(attempts.map((each) => each.status));
+  const outcome = mostly(attempts.map((each) => each.outcome));
+  const one = bad.length === 1;
+  const how = status !== undefined ? `${one ? "fails" : "fail"} with ${status}` : ((one ? SAYS_ONE : SAYS)[outcome] ?? (one ? "fails" : "fail"));
+  if (all === 1) return `its host ${how}`;
+  if (bad.length === all) return `${all === 2 ? "both" : `all ${all}`} hosts ${how}`;
+  const spared = bad.every((host) => host.ejected) && !told.ejectionsIgnored;
+  return `${bad.length} of ${all} hosts ${how}${spared ? ` and ${one ? "gets" : "get"} no calls` : ""}`;
+}
+
+/* ---- what Becalm does ---- */
+
+function openOf(endpoints) {
+  return endpoints.filter((each) => ["OPEN", "HALF_OPEN", "FORCED_OPEN"].includes(each.breaker.state));
+}
+
+function breakerSaid(endpoints, open, now) {
+  if (open.length === 0) return null;
+  const forced = open.find((each) => each.breaker.state === "FORCED_OPEN");
+  const of = (each) => (endpoints.length > 1 && open.length < endpoints.length ? `the breaker of ${each.name}` : "the breaker");
+  if (forced) return `somebody has forced ${of(forced)} open`;
+  const { breaker } = open[0];
+  const since = breaker.since === undefined ? undefined : new Date(breaker.since).getTime();
+  const asked = breaker.probesFailed ?? 0;
+  const every = asked >= 3 && since !== undefined ? ` and asks ${everySaid((now - since) / asked)}; ${plural(asked, "probe")} failed` : asked > 0 ? `; ${plural(asked, "probe")} failed` : "";
+  return `${of(open[0])} is ${breaker.state === "HALF_OPEN" && asked === 0 ? "half open" : "open"}${since === undefined ? "" : ` since ${clock(since)}`}${every}`;
+}
+
+function everySaid(milliseconds) {
+  return milliseconds < 1500 ? "about once a second" : `about every ${duration(milliseconds)}`;
+}
+
+function retriesSaid({ retries, refused }, open) {
+  if (retries > 0) return refused > retries ? `most retries are stopped, ${perSecond(retries)} are sent` : `${perSecond(retries)} retries are sent`;
+  return refused > 0 || open.length > 0 ? "retries are stopped" : null;
+}
+
+function callersSaid({ failed }, decisions) {
+  if (!(failed > 0)) return null;
+  const status = mostly(decisions.filter((each) => !["ok", "permanent"].includes(each.reason)).map((each) => each.status));
+  return `${perSecond(failed).replace("/s", "")} callers/s get ${status ?? "no answer"}`;
+}
+
+function adviceOf(trouble, told, bad) {
+  if (trouble.word === "forced open") return "Release the breaker when the reason for it is gone.";
+  if (bad.length > 0 && bad.length === told.hosts.length) return "Look at what its hosts say themselves: Becalm holds the load back until they answer.";
+  if (bad.length > 0) return "Look at the hosts that fail; the others carry the load.";
+  if (trouble.weight === "fine") return trouble.word === "saved by retries" ? "Nothing for callers to notice; look why first attempts fail before it gets more." : "";
+  return "The latest decisions below say why, call by call.";
+}
+
+export class VerdictPanel {
+  constructor() {
+    this.sign = h("span", { class: "sign", "aria-hidden": "true" });
+    this.sentence = h("strong", { "data-figure": "verdict" });
+    this.advice = h("p", { class: "note" });
+    this.node = h("section", { class: "verdict", "aria-label": "Verdict" }, h("p", {}, this.sign, " ", this.sentence), this.advice);
+  }
+
+  update({ weight, sign, sentence, advice }) {
+    attribute(this.node, "data-weight", weight);
+    text(this.sign, sign);
+    text(this.sentence, sentence);
+    text(this.advice, advice);
+    this.advice.hidden = advice === "";
+  }
+}
