@@ -300,7 +300,7 @@ endfunction()
 # latter's hidden functions libbecalm-curl.so has copies of; they are in the archives of the hidden modules, and the linker
 # takes only what libbecalm.so does not show. libbecalm-curl.a finds them in libbecalm.a.
 function(becalm_curl_library)
-    cmake_parse_arguments(arg "" "MAN" "MODULES;HIDDEN" ${ARGN})
+    cmake_parse_arguments(arg "" "" "MODULES;HIDDEN;MAN" ${ARGN})
     becalm_library_pair(becalm_curl becalm-curl MODULES ${arg_MODULES} HIDDEN ${arg_HIDDEN})
     # A program's own search path does not count for what its libraries need: libbecalm.so is beside this one.
     set_target_properties(becalm_curl_shared PROPERTIES EXPORT_NAME curl INSTALL_RPATH "$ORIGIN")

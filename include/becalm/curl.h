@@ -160,6 +160,10 @@ BECALM_API CURLcode becalm_curl_pause(CURL *, struct becalm_client *, int bitmas
  * call, before that thread's next one. False: not known (any more). */
 BECALM_API bool becalm_curl_record(CURL *, struct becalm_client *, struct becalm_record *);
 
+/* The service whose rules that call had, as long as the client lives. NULL: no service of the policy has its URL, so it
+ * was made once, as libcurl alone would; or it is not known (any more). */
+BECALM_API const char *becalm_curl_service(CURL *, struct becalm_client *);
+
 /* ---- many at once: no thread, nothing blocks ---- */
 
 /* What belongs to one multi handle and its thread. */

@@ -53,8 +53,8 @@ struct history_move {
     uint32_t count;
 };
 
-/* A breaker was in one state for a time. An open one that tries, and fails, stays open: half open is part of it, so that
- * an outage of hours is one stay whose beginning is known. */
+/* A breaker was in one state for a time. An open one that tries, and fails, stays open: half open is part of it, so
+ * that an outage of hours is one stay whose beginning is known. */
 struct history_stay {
     uint64_t since_ms, until_ms; /* 0: it is still so */
     uint32_t state;              /* enum becalm_breaker_state, never HALF_OPEN */

@@ -28,7 +28,7 @@ static const struct cli_option root_options[] = {
 const struct cli_command cli_root = {
     .name = "becalm",
     .usage = "COMMAND [options] ...",
-    .purpose = "Retries that calm a storm instead of feeding it: simulates, checks, plans and\n"
+    .purpose = "Retries that calm a storm instead of feeding it: runs the gateway or sidecar,\n"
                "imports the policy file that says how every service retries.",
     .options = root_options,
     .examples = "  becalm sim metastable --compare all\n"

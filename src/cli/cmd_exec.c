@@ -263,6 +263,7 @@ static int run_command(const struct cli_command *command, const struct cli_args 
 {
     struct exec_voice voice = {
         .name = cli_has(command, args, "name") ? cli_value(command, args, "name") : args->words[0],
+        .earned = rules->policy.budget.kind == BECALM_BUDGET_EARNED,
         .quiet = cli_has(command, args, "quiet") || cli_has(command, args, "json"),
         .json = cli_has(command, args, "json"),
     };

@@ -35,6 +35,7 @@ void exec_rules_free(struct exec_rules *);
 /* What is said about a run: lines on stderr, and a report in JSON. */
 struct exec_voice {
     const char *name; /* of the command, in lines */
+    bool earned;      /* successful runs pay for its retries */
     bool quiet;       /* no line per retry, nor about a failure that the command can tell of itself */
     bool json;        /* nor any other: the report on standard error says it all */
 };

@@ -6,6 +6,7 @@
 #include "json.h"
 #include "policy/value.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define TEXT_BYTES 128
@@ -81,6 +82,18 @@ static bool speaks_for_itself(const struct exec_end *end)
     return end->code >= 0 && end->start_error == 0 && !end->timed_out;
 }
 
+/* What most often is behind such an end, for who meets it for the first time; empty: nothing to add. */
+static const char *hint_of(const struct exec_voice *voice, const struct exec_report *report)
+{
+    if (report->last.start_error == ENOENT && strpbrk(voice->name, " |&;<>$`*") != NULL) {
+        return "; a line for the shell is run by sh: -- sh -c 'LINE'";
+    }
+    if (report->record.reason == BECALM_WHY_BUDGET_EMPTY && voice->earned) {
+        return "; runs that succeed pay for retries here, see --budget";
+    }
+    return "";
+}
+
 void exec_say_end(const struct exec_voice *voice, const struct exec_report *report)
 {
     const struct becalm_record *record = &report->record;
@@ -99,8 +112,8 @@ void exec_say_end(const struct exec_voice *voice, const struct exec_report *repo
         return;
     }
     how_it_ended(ended, sizeof ended, &report->last);
-    (void)cli_fail(&cmd_exec, "%s %s; gave up after %u attempt%s: %s (%s)", voice->name, ended, record->attempts,
-                   record->attempts == 1 ? "" : "s", sentence, word);
+    (void)cli_fail(&cmd_exec, "%s %s; gave up after %u attempt%s: %s (%s)%s", voice->name, ended, record->attempts,
+                   record->attempts == 1 ? "" : "s", sentence, word, hint_of(voice, report));
 }
 
 /* ---- JSON ---- */

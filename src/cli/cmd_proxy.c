@@ -282,7 +282,9 @@ static int run(const struct cli_command *command, const struct cli_args *args)
         .set = cli_values(command, args, "set"),
     };
     if (args->word_count == 0) {
-        return cli_usage(command, "which policy?");
+        return access("becalm.yaml", R_OK) == 0
+                   ? cli_usage(command, "which policy? `becalm proxy becalm.yaml` runs the one that is here")
+                   : cli_usage(command, "which policy? `becalm init` writes a first one");
     }
     load.parts = args->words + 1;
     confine(cli_has(command, args, "dumpable"));

@@ -125,6 +125,11 @@ static bool unrouted_make(struct becalm_client *client)
     return target_make(target) && lines_make(target, NULL);
 }
 
+bool client_is_unrouted(const struct becalm_client *client, const struct client_target *target)
+{
+    return client->config != NULL && target == &client->target[client->target_count - 1];
+}
+
 static bool services_make(struct becalm_client *client)
 {
     uint32_t services = becalm_config_services(client->config);

@@ -65,6 +65,9 @@ struct becalm_client {
 /* The time, random bits, and a number for this thread. `stream` is a number that nobody else has at the same time. */
 struct becalm_moment client_moment(const struct becalm_client *, uint64_t stream);
 
+/* Is this the target of requests that belong to no service? */
+bool client_is_unrouted(const struct becalm_client *, const struct client_target *);
+
 /* What is known of a handle, also if that is nothing yet; NULL: no memory. With the mutex. */
 struct handle *client_handle(struct becalm_client *, CURL *);
 

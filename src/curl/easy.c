@@ -255,17 +255,36 @@ CURLcode becalm_curl_pause(CURL *easy, struct becalm_client *client, int bitmask
     return transfer == NULL ? curl_easy_pause(easy, bitmask) : multi_pause(transfer, bitmask);
 }
 
+/* The latest call of a handle that is over. NULL: there is none. With the mutex. */
+static const struct transfer *latest(struct becalm_client *client, CURL *easy)
+{
+    const struct handle *handle = handles_find(&client->handles, easy);
+    return handle != NULL && !is_busy(handle) && handle->called_at != 0 ? handle->multi->only : NULL;
+}
+
 bool becalm_curl_record(CURL *easy, struct becalm_client *client, struct becalm_record *record)
 {
     if (client == NULL) {
         return false;
     }
     lock(client);
-    const struct handle *handle = handles_find(&client->handles, easy);
-    bool known = handle != NULL && !is_busy(handle) && handle->called_at != 0;
-    if (known) {
-        *record = handle->multi->only->call.record;
+    const struct transfer *transfer = latest(client, easy);
+    if (transfer != NULL) {
+        *record = transfer->call.record;
     }
     unlock(client);
-    return known;
+    return transfer != NULL;
+}
+
+const char *becalm_curl_service(CURL *easy, struct becalm_client *client)
+{
+    if (client == NULL) {
+        return NULL;
+    }
+    lock(client);
+    const struct transfer *transfer = latest(client, easy);
+    const char *service =
+        transfer == NULL || client_is_unrouted(client, transfer->target) ? NULL : transfer->target->service;
+    unlock(client);
+    return service;
 }

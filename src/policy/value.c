@@ -693,6 +693,13 @@ static uint32_t name_distance(const char *a, size_t a_length, const char *b, siz
     return rows[a_length % 3][b_length];
 }
 
+/* "retries" of "retry": nearer than its letters say. */
+static bool is_plural(const char *one, size_t one_length, const char *many, size_t many_length)
+{
+    return one_length > 1 && one[one_length - 1] == 'y' && many_length == one_length + 2 &&
+           memcmp(many, one, one_length - 1) == 0 && memcmp(many + one_length - 1, "ies", 3) == 0;
+}
+
 const char *value_nearest(const char *text, const char *const *names, size_t count)
 {
     char wanted[NAME_MAX_LENGTH];
@@ -715,7 +722,8 @@ const char *value_nearest(const char *text, const char *const *names, size_t cou
         if (longer - shorter > longer / 3) { /* no closer than that; files with many wrong keys take no longer */
             continue;
         }
-        uint32_t distance = name_distance(wanted, wanted_length, name, length);
+        uint32_t distance =
+            is_plural(wanted, wanted_length, name, length) ? 1 : name_distance(wanted, wanted_length, name, length);
         bool begins = wanted_length == shorter && memcmp(name, wanted, shorter) == 0;
         if (distance <= longer / 3 && (distance < nearest_distance || (distance == nearest_distance && begins))) {
             nearest = names[i];

@@ -32,7 +32,7 @@ def test_version__first_line_is_name_and_number(becalm):
 
 def test_help__lists_the_commands_in_order(commands):
     names = re.findall(r"^  (\S+)", section(commands.help[""], "Commands"), re.M)
-    assert names == ["proxy", "top", "demo", "exec", "sim", "check", "plan", "import", "schema", "rules", "completion", "help"]
+    assert names == ["init", "proxy", "top", "demo", "exec", "sim", "check", "diff", "plan", "import", "schema", "rules", "completion", "help"]
 
 
 def test_help__of_every_command_has_its_parts_and_fits_80_columns(commands):
@@ -72,7 +72,7 @@ def test_help__every_option_is_aligned_and_explained(commands):
 
 def test_help__every_command_that_reports_has_json(commands):
     for path in commands.leaves():
-        if path.split()[0] not in ("proxy", "schema", "rules", "completion", "help"):
+        if path.split()[0] not in ("init", "proxy", "schema", "rules", "completion", "help"):
             assert "json" in [name for _, name, _ in commands.options(path)], path
 
 

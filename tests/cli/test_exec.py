@@ -166,6 +166,23 @@ def test_exec__a_command_that_is_not_there_is_127_and_not_retried(run):
     assert done.stderr.count("\n") == 1 and "could not be started: No such file or directory" in done.stderr
 
 
+def test_exec__a_line_for_the_shell_is_told_where_it_belongs(run):
+    assert run("--", "ls | wc -l").stderr.endswith("(not_listed); a line for the shell is run by sh: -- sh -c 'LINE'\n")
+    assert "sh -c" not in run("--", "no-such-command").stderr
+
+
+def test_exec__an_option_that_is_nearly_right_is_named(run):
+    assert "did you mean '--retries'?" in run("--retry", "2", "--", "true").stderr
+
+
+def test_exec__a_budget_that_has_earned_nothing_is_explained(run, tmp_path):
+    (tmp_path / "earned.yaml").write_text('services: {a: {hosts: ["127.0.0.1:1"], initialDelay: 1ms}}\n')
+    done = run("-p", tmp_path / "earned.yaml", "-s", "a", "-r", "3", "--", "false")
+    assert done.stderr.endswith("(budget_empty); runs that succeed pay for retries here, see --budget\n")
+    tokens = run(*FAST, "-r", "9", "--budget", "t", "--set", "budget.capacity=1", "--set", "budget.refillPerSecond=0", "--", "false")
+    assert tokens.stderr.endswith("(budget_empty)\n")
+
+
 def test_exec__a_file_that_can_t_be_run_is_126(run, tmp_path):
     (tmp_path / "plain").write_text("x")
     assert run("-q", "--", tmp_path / "plain").returncode == 126

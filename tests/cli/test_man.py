@@ -71,3 +71,17 @@ def test_man__pages_refer_to_pages_that_exist():
     for path in PAGES:
         for name, section in re.findall(r"^\.Xr (becalm\S*) (\d)", path.read_text(), re.M):
             assert f"{name}.{section}" in names, f"{path.name}: {name}({section})"
+
+
+def test_man__libbecalm_lists_every_public_header():
+    text = page("libbecalm.3")
+    for path in sorted((ROOT / "include/becalm").glob("*.h")):
+        assert f"<becalm/{path.name}>" in text, path.name
+
+
+def test_man__the_program_of_libbecalm_compiles(tmp_path):
+    source = (ROOT / "man/libbecalm.3").read_text().split(".Bd -literal -offset indent\n", 1)[1].split(".Ed\n", 1)[0]
+    (tmp_path / "program.c").write_text(source.replace("\\e", "\\"))
+    compiler = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", ROOT / "include"]
+    done = subprocess.run([*compiler, tmp_path / "program.c"], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr

@@ -97,7 +97,8 @@ struct lab {
 
 /* One handle and what its callbacks have seen. */
 struct call {
-    atomic_bool over; /* for who would cancel it */
+    atomic_bool over;    /* for who would cancel it */
+    const char *service; /* whose it was; "": nobody's; NULL: not asked */
     CURL *easy;
     struct lab *lab;
     char body[256];
@@ -475,6 +476,9 @@ static void report(struct call *call, CURLcode code, const struct becalm_record 
     (void)printf("{");
     print_text("body", call->length < 200 ? call->body : "long");
     print_text("reason", becalm_reason_word(record->reason));
+    if (call->service != NULL) {
+        print_text("service", call->service);
+    }
     print_text("error", call->error);
     print_cookies(cookies);
     (void)printf("\"jar\": %d, ", tabs_in(call->lab->jar));
@@ -587,6 +591,8 @@ static void *run_easy(void *data)
         if (lab->cancel_ms > 0) {
             (void)pthread_join(canceller, NULL);
         }
+        const char *service = becalm_curl_service(call->easy, lab->client);
+        call->service = service == NULL ? "" : service;
         if (becalm_curl_record(call->easy, lab->client, &record)) {
             report(call, code, &record, call->easy);
         }

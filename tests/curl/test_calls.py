@@ -489,6 +489,7 @@ def test_calls__who_belongs_to_no_service_is_sent_once(host, lab):
     host.on("/", Reply(503, b"busy"))
     result = lab("services: {other: {}}", f"http://{host.address}/", repeat=3, operation="typo")
     assert [(call["status"], call["body"], call["reason"]) for call in result.calls] == [(503, "busy", "retries_off")] * 3
+    assert [call["service"] for call in result.calls] == [""] * 3, "and it is told so"
     assert host.count() == 3 and result.count("becalm_unrouted_requests_total") == 3
     assert result.count("becalm_arrivals_total") == 0
     assert lab(service(), f"http://{host.address}/").count("becalm_unrouted_requests_total") == 0

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""becalm diff: what a change of a policy does, in words."""
+
+import json
+
+from conftest import ROOT
+
+OLD = """
+services:
+  front: {hosts: ["127.0.0.1:1"], match: {prefix: /f}, calls: [payment]}
+  payment: {hosts: ["127.0.0.1:2"], maxRetries: 3, deadline: 10s, calls: [ledger]}
+  ledger: {hosts: ["127.0.0.1:3"], maxRetries: 3, endpoints: {a: {match: {path: /a}}}}
+"""
+NEW = """
+listen: 127.0.0.1:8081
+services:
+  front: {hosts: ["127.0.0.1:1"], match: {prefix: /f}, calls: [payment]}
+  payment: {hosts: ["127.0.0.1:2", "127.0.0.1:4"], maxRetries: 0, deadline: 2s, calls: [ledger]}
+  ledger: {hosts: ["127.0.0.1:3"], maxRetries: 3, endpoints: {b: {match: {path: /a}}}}
+  cart: {hosts: ["127.0.0.1:5"], match: {prefix: /c}}
+"""
+SAID = """\
+the gateway as a whole
+    listen: 127.0.0.1:8080 -> 127.0.0.1:8081
+payment: a call makes at most 1 attempt instead of 4, and may take 2s instead of 10s
+    hosts: 127.0.0.1:2 -> 127.0.0.1:2, 127.0.0.1:4
+    maxRetries: 3 -> 0
+        how many retries a call may make: retries, not attempts
+    deadline: 10s -> 2s
+        how long the whole call may take, retries and waits included; 16s if only attemptTimeout is written
+ledger/b is new: its requests have rules of their own now
+ledger/a is gone: its requests have the service's rules now
+cart is new: 127.0.0.1:5
+worst case per client request, in attempts at each service
+  payment: 12x -> 3x without budgets, 6.25x -> 2.5x with budgets, the client waits up to 30.3s -> 6.3s
+  ledger: 48x -> 12x without budgets, 15.625x -> 6.25x with budgets, the client waits up to 30.3s -> 6.3s
+"""
+
+
+def write(folder, old, new):
+    (folder / "old.yaml").write_text(old)
+    (folder / "new.yaml").write_text(new)
+    return [str(folder / "old.yaml"), str(folder / "new.yaml")]
+
+
+def test_says_in_words_what_a_change_does(becalm, tmp_path):
+    files = write(tmp_path, OLD, NEW)
+    run = becalm("diff", *files)
+    assert (run.returncode, run.stdout, run.stderr) == (0, SAID, "")
+    assert becalm("diff", "--exit-code", *files).returncode == 1
+
+
+def test_what_means_the_same_is_no_difference(becalm, tmp_path):
+    moved = 'services:\n  a:\n    hosts: ["127.0.0.1:1"]\n    maxRetries: 2\n'
+    plain = 'services: {a: {hosts: ["127.0.0.1:1"]}}\n'
+    files = write(tmp_path, plain, moved)
+    run = becalm("diff", "--exit-code", *files)
+    assert (run.returncode, run.stdout) == (0, f"{files[0]} and {files[1]} mean the same\n")
+
+
+def test_the_default_of_all_services_reaches_each_of_them(becalm, tmp_path):
+    services = 'services: {a: {hosts: ["127.0.0.1:1"]}, b: {hosts: ["127.0.0.1:2"], budget: {kind: none}}}\n'
+    files = write(tmp_path, services, "defaults: {budget: {kind: ratio}}\n" + services)
+    said = becalm("diff", *files).stdout
+    assert "a: as many attempts and as much time as before\n    budget.kind: earned -> ratio\n" in said
+    assert "\nb:" not in said and not said.startswith("b:")
+
+
+def test_as_json_it_is_the_same(becalm, tmp_path):
+    told = json.loads(becalm("diff", "--json", *write(tmp_path, OLD, NEW)).stdout)
+    assert [each["key"] for each in told["settings"]] == ["listen"]
+    changes = {(each["service"], each["endpoint"]): each for each in told["services"]}
+    assert changes["payment", None]["old_attempts"] == 4 and changes["payment", None]["new_attempts"] == 1
+    assert {"key": "deadline", "old": "10s", "new": "2s"} in changes["payment", None]["values"]
+    assert changes["ledger", "a"]["change"] == "removed" and changes["cart", None]["change"] == "added"
+    assert {"service": "ledger", "no_budgets": {"old": 48.0, "new": 12.0}}.items() <= told["worst"][1].items()
+
+
+def test_every_policy_of_ours_means_the_same_as_itself(becalm):
+    for path in sorted((ROOT / "policies").glob("*.yaml")):
+        run = becalm("diff", "--exit-code", str(path), str(path))
+        assert run.returncode == 0, f"{path}: {run.stdout}{run.stderr}"
+
+
+def test_a_policy_that_is_not_valid_is_told_where(becalm, tmp_path):
+    files = write(tmp_path, OLD, "services: {a: {maxRetires: 2}}\n")
+    run = becalm("diff", *files)
+    assert run.returncode == 1 and run.stdout == ""
+    assert "new.yaml:1:16: error: a service has no key" in run.stderr
+    assert becalm("diff", files[0]).returncode == 2
