@@ -25,7 +25,8 @@ BECALM_BEGIN_DECLS
 enum becalm_event_kind {
     BECALM_EVENT_BEGIN,  /* the call arrives */
     BECALM_EVENT_SERVE,  /* becalm_queue_next() returned its ticket, or becalm_parking_next() its berth */
-    BECALM_EVENT_HEAD,   /* an answer's head has arrived, and nothing has reached the caller yet */
+    BECALM_EVENT_HEAD,   /* an answer's head has arrived, and nothing has reached the caller yet. With a provisional
+                            outcome it is passed on, and judged by DONE; or as OK, when it goes on for long */
     BECALM_EVENT_DONE,   /* an attempt is over: answered to the end, or failed */
     BECALM_EVENT_TIMER,  /* wake_at has come; too early does no harm */
     BECALM_EVENT_CANCEL, /* the caller is gone */
@@ -165,6 +166,7 @@ struct becalm_live {
     struct becalm_slot slot;
     becalm_ns sent_at;
     becalm_ns timeout_at;
+    becalm_ns headed_at;           /* of a provisional head: when it came */
     becalm_ns beside_at;           /* overdue: when another one may be sent beside it; NEVER: none, or not again */
     struct becalm_permit permit;   /* breaker per attempt only */
     struct becalm_outcome outcome; /* as judged, for its host */
@@ -210,6 +212,7 @@ struct becalm_call {
     bool probing;                  /* the attempt that is sent next, or flies, asks whether a host is back */
     bool parks;                    /* OUTSIDE: it waits for a host, not in the gate */
     bool left;                     /* the caller may have gone: nothing is begun for it any more */
+    bool late;                     /* ANSWERED: the head was provisional, so that the caller's deadline still counts */
     enum becalm_outcome_kind last; /* how the latest attempt ended */
     uint32_t answer;               /* ANSWERED: the slot whose answer goes to the caller */
     uint32_t next_host;
@@ -245,6 +248,10 @@ BECALM_API void becalm_call_not_replayable(struct becalm_call *);
 /* The request in this slot turned out to be still on its way, as one that streams: until SENT only the caller's own
  * deadline counts for it. Does nothing if its answer has come, or if nothing is in flight there. */
 BECALM_API void becalm_call_streams(struct becalm_call *, uint32_t slot);
+
+/* All of a request that streams has come, and the driver keeps it: what is sent from now on is timed from its
+ * beginning, as any other. What is on its way goes on to be timed from SENT. */
+BECALM_API void becalm_call_streamed(struct becalm_call *, becalm_ns now);
 
 /* The attempt in this slot got a connection of its own: its host accepts. True: nobody did before, and calls are parked
  * for that: call becalm_parking_next() until NULL, on every worker. Worth telling for fresh connections only. */

@@ -138,6 +138,7 @@ struct becalm_outcome {
     bool has_hint; /* the server said how long to wait (Retry-After, grpc-retry-pushback-ms) */
     bool own_hint; /* that is meant for who asked, not for all who call this host: a rate limit (429). A host whose
                       calls are all one client's leaves it false */
+    bool provisional; /* HEAD of an OK: the head is good, but only the end will tell how it went (a gRPC status) */
     bool no_listener; /* REFUSED because nobody listens at that host: if none does, the call may wait, see restart.h */
     becalm_ns hint;   /* that long */
     uint32_t status;  /* the driver's own number (HTTP status, exit code); 0: there was no answer */

@@ -28,6 +28,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->probing = false;
     call->parks = false;
     call->left = false;
+    call->late = false;
     call->last = BECALM_OUTCOME_CANCELLED;
     call->answer = BECALM_SLOTS;
     call->next_host = BECALM_NO_HOST;
@@ -69,6 +70,14 @@ void becalm_call_streams(struct becalm_call *call, uint32_t slot)
 {
     if (slot < BECALM_SLOTS && (call->live & 1u << slot) != 0) {
         becalm__attempt_streams(call, slot);
+    }
+}
+
+void becalm_call_streamed(struct becalm_call *call, becalm_ns now)
+{
+    if (call->request.streams) {
+        call->request.streams = false;
+        call->deadline_at = becalm_deadline_at(now, call->policy->deadline, call->deadline_at);
     }
 }
 
@@ -235,7 +244,7 @@ BECALM__COLD void becalm__call_finish(struct step *s, enum becalm_reason why)
 }
 
 /* The answer in this slot goes to the caller; whatever else flies has lost. */
-static BECALM__INLINE void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
+static BECALM__INLINE void answer_begin(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     struct becalm_call *call = s->call;
     call->flown = becalm_ns_after(call->flown, becalm_ns_since(s->now, call->flying_since));
@@ -249,7 +258,13 @@ static BECALM__INLINE void answer_pass(struct step *s, uint32_t slot, enum becal
     if (verdict != BECALM_WHY_OK) {
         action_advise(s, verdict);
     }
-    if (call->permit.held) {
+}
+
+/* The same of one that is judged. */
+static BECALM__INLINE void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
+{
+    answer_begin(s, slot, verdict);
+    if (s->call->permit.held) {
         permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
     }
 }
@@ -299,6 +314,62 @@ static BECALM__INLINE void head(struct step *s, uint32_t slot, const struct beca
     becalm__call_place_answer(s, &s->call->slot[slot].slot);
 }
 
+#define BEGUN_WELL (10 * BECALM_S) /* at most: a stream of hours must hold neither a probe nor evidence */
+
+/* ANSWERED, by a provisional head: when the next thing is due. */
+static becalm_ns late_wake_at(const struct becalm_call *call)
+{
+    const struct becalm_live *live = &call->slot[call->answer];
+    becalm_ns judge = becalm_ns_after(live->headed_at, becalm_ns_min(becalm__call_timeout(call), BEGUN_WELL));
+    return becalm_ns_min(live->judged ? BECALM_NEVER : judge, becalm__call_carried(call));
+}
+
+/* What such a call does not forget in a step that has nothing to do with it. */
+static inline void late_keep(struct step *s)
+{
+    if (s->call->phase == BECALM_PHASE_ANSWERED && s->call->late) {
+        s->action->wake_at = late_wake_at(s->call);
+    }
+}
+
+/* FLYING: the head of an answer whose end will tell how it went. It is passed on, and nobody is told yet. */
+BECALM__COLD static void head_provisional(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_live *live = &s->call->slot[slot];
+    live->headed_at = s->now;
+    live->outcome = *outcome;
+    live->outcome.provisional = false;
+    s->call->late = true;
+    answer_begin(s, slot, BECALM_WHY_OK);
+    becalm__call_place_answer(s, &live->slot);
+    late_keep(s);
+}
+
+/* ANSWERED, by a provisional head: it goes on for so long that it began well, or for longer than its caller waits. */
+BECALM__COLD static void timer_answered(struct step *s)
+{
+    static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
+    struct becalm_call *call = s->call;
+    const uint32_t slot = call->answer;
+    if (!call->late || s->now < late_wake_at(call)) {
+        return;
+    }
+    if (s->now >= becalm__call_carried(call)) {
+        slot_cancel(s, slot);
+        if (!call->slot[slot].judged) {
+            becalm__attempt_judge_late(s, slot, &cancelled);
+        }
+        becalm__attempt_release(s, slot, &cancelled);
+        becalm__call_finish(s, BECALM_WHY_DEADLINE);
+        return;
+    }
+    const struct becalm_outcome well = call->slot[slot].outcome;
+    becalm__attempt_judge_late(s, slot, &well);
+    if (call->permit.held) {
+        permit_end(s);
+    }
+}
+
 /* FLYING: the end of an attempt whose head the driver did not report: a whole answer, or none. Returns why the call
  * ends; NONE: it goes on. */
 static BECALM__INLINE enum becalm_reason end_unheaded(struct step *s, uint32_t slot,
@@ -319,8 +390,15 @@ static BECALM__INLINE enum becalm_reason end_unheaded(struct step *s, uint32_t s
 }
 
 /* ANSWERED: the answer is through to its end, or was cut. Returns why the call ends. */
-static BECALM__INLINE enum becalm_reason end_answered(struct becalm_call *call, enum becalm_outcome_kind kind)
+static BECALM__INLINE enum becalm_reason end_answered(struct step *s, uint32_t slot,
+                                                      const struct becalm_outcome *outcome,
+                                                      enum becalm_outcome_kind kind)
 {
+    struct becalm_call *call = s->call;
+    if (call->late && !call->slot[slot].judged) {
+        becalm__attempt_judge_late(s, slot, outcome);
+        return becalm_outcome_traits(kind)->earns ? reason_of_answer(kind) : BECALM_WHY_ANSWER_DELIVERED;
+    }
     bool cut = !becalm_outcome_traits(kind)->earns && becalm_outcome_traits(call->last)->earns;
     if (cut) {
         call->last = kind;
@@ -332,8 +410,8 @@ static BECALM__INLINE enum becalm_reason end_answered(struct becalm_call *call, 
 static BECALM__INLINE void end(struct step *s, uint32_t slot, const struct becalm_outcome *outcome,
                                enum becalm_outcome_kind kind)
 {
-    enum becalm_reason why =
-        s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s->call, kind) : end_unheaded(s, slot, outcome, kind);
+    enum becalm_reason why = s->call->phase == BECALM_PHASE_ANSWERED ? end_answered(s, slot, outcome, kind)
+                                                                     : end_unheaded(s, slot, outcome, kind);
     if (why != BECALM_WHY_NONE) {
         becalm__attempt_release(s, slot, outcome);
         finish(s, why);
@@ -380,6 +458,7 @@ static inline void done_event(struct step *s, const struct becalm_event *event)
 {
     static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
     if (!is_in_flight(s->call, event->slot)) {
+        late_keep(s);
         return;
     }
     if (event->slot == BECALM__FIRST_SLOT && event->outcome.kind == BECALM_OUTCOME_OK) {
@@ -394,6 +473,11 @@ static inline void done_event(struct step *s, const struct becalm_event *event)
 static inline void head_event(struct step *s, const struct becalm_event *event)
 {
     if (!is_in_flight(s->call, event->slot) || s->call->phase == BECALM_PHASE_ANSWERED) {
+        late_keep(s);
+        return;
+    }
+    if (event->outcome.provisional && event->outcome.kind == BECALM_OUTCOME_OK) {
+        head_provisional(s, event->slot, &event->outcome);
         return;
     }
     if (event->slot == BECALM__FIRST_SLOT && event->outcome.kind == BECALM_OUTCOME_OK) {
@@ -569,10 +653,12 @@ BECALM__COLD static void timer(struct step *s)
     case BECALM_PHASE_FLYING:
         timer_flying(s);
         break;
+    case BECALM_PHASE_ANSWERED:
+        timer_answered(s);
+        break;
     case BECALM_PHASE_NEW:
     case BECALM_PHASE_OUTSIDE:
     case BECALM_PHASE_WAITING: /* see retry_or_wait */
-    case BECALM_PHASE_ANSWERED:
     case BECALM_PHASE_ENDED:
         break;
     }
@@ -728,6 +814,7 @@ void becalm_call_step(struct becalm_call *call, const struct becalm_event *event
         head_event(&s, event);
     } else {
         other_event(&s, event);
+        late_keep(&s);
     }
     if (call->phase < BECALM_PHASE_ANSWERED) {
         action->wake_at = go_on(&s);

@@ -485,6 +485,18 @@ void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struc
     }
 }
 
+BECALM__COLD void becalm__attempt_judge_late(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_live *live = &call->slot[slot];
+    becalm_ns since = becalm_ns_since(s->now, live->headed_at); /* the body's, which may take as long as it likes */
+    live->sent_at = becalm_ns_after(live->sent_at, since);
+    live->slot.sent_at = becalm_ns_after(live->slot.sent_at, since);
+    becalm__attempt_judge(s, live, outcome);
+    call->last = outcome->kind;
+    call->unasked = !becalm_outcome_traits(outcome->kind)->earns && becalm_mark_unasked(outcome->mark);
+}
+
 void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
 {
     const struct becalm_call *call = s->call;
@@ -540,7 +552,9 @@ BECALM__COLD void becalm__attempt_abandon(struct step *s, uint32_t slots)
         if ((slots & bit) == 0) {
             continue;
         }
-        if (!call->slot[slot].judged) {
+        if (!call->slot[slot].judged && call->late && slot == call->answer) {
+            becalm__attempt_judge_late(s, slot, &cancelled);
+        } else if (!call->slot[slot].judged) {
             becalm__attempt_judge(s, &call->slot[slot], &cancelled);
         }
         becalm__attempt_release(s, slot, &cancelled);

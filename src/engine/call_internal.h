@@ -137,7 +137,7 @@ static inline bool becalm__call_repeatable(const struct becalm_call *call)
 static inline bool becalm__call_hedges(const struct becalm_call *call)
 {
     return call->target->hedge != NULL && call->policy->hedge.enabled && !call->policy->shadow &&
-           !call->request.not_replayable && becalm__call_repeatable(call);
+           !call->request.not_replayable && !call->request.streams && becalm__call_repeatable(call);
 }
 
 /* call_admit.c */
@@ -215,6 +215,9 @@ void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge);
 
 /* The outcome is known (head or end): tells budget, breaker, limit, throttle, rate, mark, sketch. Once per attempt. */
 void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome);
+
+/* The same of the answer that goes to the caller after a provisional head: its time is the head's. */
+void becalm__attempt_judge_late(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
 
 /* Tells its host how the attempt ended. What its head said stands, unless its end was worse. */
 void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome);

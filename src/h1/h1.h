@@ -97,6 +97,9 @@ bool h1_body_closed(struct h1_body *);
 /* Checks a whole trailer section (ends with an empty line) and keeps the fields that may be passed on: never those of
  * framing, routing, credentials or one connection. H1_BAD if it is malformed or has framing fields. */
 struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct head *);
+/* The same for gRPC, whose trailers are metadata like any: all are kept but fields for one connection, and what only we
+ * may say. */
+struct h1_verdict h1_parse_metadata(const char *bytes, size_t length, struct head *);
 /* NULL: there are none, or they are well formed; else which rule they break. A message with bad trailers was not meant
  * as it was read. */
 const char *h1__trailers_wrong(const char *bytes, size_t length);

@@ -364,12 +364,19 @@ static bool may_trail(const struct field *field, struct becalm_text name)
     return !text_take_word(&name, "x-forwarded-");
 }
 
-static void keep_trailing(struct head *head)
+static bool is_metadata(const struct field *field, struct becalm_text name)
+{
+    const uint64_t never = FIELD_HOP | FIELD_BIT(FIELD_BECALM_RETRY) | FIELD_BIT(FIELD_BECALM_EXPLAIN);
+    (void)name;
+    return (never >> field->id & 1) == 0;
+}
+
+static void keep_trailing(struct head *head, bool (*keeps)(const struct field *, struct becalm_text name))
 {
     uint32_t kept = 0;
     head->seen = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
-        if (may_trail(&head->field[i], field_name(head, &head->field[i]))) {
+        if (keeps(&head->field[i], field_name(head, &head->field[i]))) {
             head->seen |= FIELD_BIT(head->field[i].id);
             head->field[kept++] = head->field[i];
         }
@@ -377,7 +384,7 @@ static void keep_trailing(struct head *head)
     head->field_count = kept;
 }
 
-struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct head *head)
+static struct h1_verdict parse_trailers(const char *bytes, size_t length, struct head *head)
 {
     struct parse p;
     begin(&p, bytes, head, HEAD_REQUEST_FIELDS_MAX);
@@ -393,8 +400,25 @@ struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct hea
         return h1__bad(400, "the trailers have a field of framing or routing");
     }
     head->length = (uint32_t)length;
-    keep_trailing(head);
     return h1__ok();
+}
+
+struct h1_verdict h1_parse_trailers(const char *bytes, size_t length, struct head *head)
+{
+    struct h1_verdict verdict = parse_trailers(bytes, length, head);
+    if (verdict.kind == H1_OK) {
+        keep_trailing(head, may_trail);
+    }
+    return verdict;
+}
+
+struct h1_verdict h1_parse_metadata(const char *bytes, size_t length, struct head *head)
+{
+    struct h1_verdict verdict = parse_trailers(bytes, length, head);
+    if (verdict.kind == H1_OK) {
+        keep_trailing(head, is_metadata);
+    }
+    return verdict;
 }
 
 /* Most messages have none: only those that do pay for a head on the stack. */

@@ -3,11 +3,14 @@
 
 #include "text_internal.h"
 
+#include <string.h>
+
 /* Apart from grpc.c: libbecalm-curl.a has a copy of this file, which must not bring public names along. */
 
 bool becalm__grpc_is_type(struct becalm_text content_type)
 {
-    return text_take_word(&content_type, "application/grpc");
+    return text_take_word(&content_type, "application/grpc") &&
+           (text_ended(content_type) || memchr("+; \t", content_type.at[0], 4) != NULL);
 }
 
 uint32_t becalm__grpc_status_read(struct becalm_text field)

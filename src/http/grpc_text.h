@@ -6,7 +6,8 @@
 
 #include <becalm/http.h>
 
-/* Is this the Content-Type of a gRPC call? "application/grpc", also with a suffix such as "+proto". */
+/* Is this the Content-Type of a gRPC call? "application/grpc", also with a suffix such as "+proto"; not that of
+ * gRPC-Web, which has its trailers in the body. */
 bool becalm__grpc_is_type(struct becalm_text content_type);
 
 /* The code in a grpc-status field. BECALM_GRPC_NONE: the field is not there. What is not the number of a code is

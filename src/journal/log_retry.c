@@ -58,8 +58,11 @@ void log_retry(struct log_source *source, const struct log_retry *r)
     }
     put_operation(&operation, r);
     buffer_number(&status, r->status);
+    struct becalm_text code = text_of(has_grpc ? becalm_grpc_word(r->grpc_status) : NULL);
     /* OpenTelemetry: the type of an error is its status, where there is one. */
-    struct becalm_text error = r->status != 0 ? (struct becalm_text){status.at, status.length} : outcome;
+    struct becalm_text error = has_grpc         ? code
+                               : r->status != 0 ? (struct becalm_text){status.at, status.length}
+                                                : outcome;
     const struct log_pair pairs[] = {
         {"operation", LOG_TEXT, {operation.at, operation.length}, 0},
         {"retry", LOG_NUMBER, {0}, r->retry},
@@ -69,7 +72,7 @@ void log_retry(struct log_source *source, const struct log_retry *r)
         {"slept_ms", LOG_MS, {0}, r->slept},
         {"outcome", LOG_TEXT, outcome, 0},
         number_pair("status", r->status),
-        {"grpc_status", LOG_TEXT, has_grpc ? text_of(becalm_grpc_word(r->grpc_status)) : (struct becalm_text){0}, 0},
+        {"grpc_status", LOG_TEXT, code, 0},
         {"retry_after", LOG_TEXT, r->retry_after, 0},
         {"request_id", LOG_TEXT, r->request_id, 0},
         {"reason", LOG_TEXT, text_of(becalm_reason_word(r->reason)), 0},

@@ -174,6 +174,7 @@ static size_t access_json(struct buffer *b, const struct log_access *access)
         {"method", LOG_TEXT, access->method, 0},
         {"protocol", LOG_TEXT, text_of(protocol(access)), 0},
         {"status", LOG_NUMBER, {0}, access->status},
+        {"grpc_status", LOG_TEXT, text_of(access->grpc_status), 0},
         {"bytes", LOG_NUMBER, {0}, access->body_bytes},
         {"took_ms", LOG_MS, {0}, access->took},
         {"service", LOG_TEXT, access->service, 0},

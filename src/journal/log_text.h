@@ -33,8 +33,9 @@ struct log_access {
     struct becalm_text endpoint;
     uint32_t version; /* 0: HTTP/1.0, 1: HTTP/1.1, 2: HTTP/2 */
     uint32_t status;
-    uint64_t body_bytes; /* sent to the client */
-    uint64_t took;       /* ns */
+    const char *grpc_status; /* its word; NULL: it was no call of gRPC, or not answered */
+    uint64_t body_bytes;     /* sent to the client */
+    uint64_t took;           /* ns */
     uint32_t attempts;
     const char *reason; /* NULL: there was no call */
     const char *detail; /* of a refusal: which rule; NULL: none */

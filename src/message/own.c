@@ -65,7 +65,7 @@ struct becalm_text own_draft(struct draft *draft, const struct own *own, char *r
     answer_head_add(draft, &(struct answer_head){
                                .date = own->date,
                                .type = grpc ? "application/grpc" : "application/problem+json",
-                               .length_known = true,
+                               .length_known = !own->bare,
                                .length = body.length,
                                .grpc = grpc,
                                .grpc_status = own->grpc_status,

@@ -20,6 +20,7 @@ struct own {
     enum becalm_mark_kind mark;
     enum becalm_reason mark_reason;
     uint32_t grpc_status;       /* BECALM_GRPC_NONE: not a gRPC call */
+    bool bare;                  /* of gRPC over HTTP/2, where fields are metadata: without a length */
     struct becalm_text explain; /* the value of Becalm-Explain; absent: none */
     struct becalm_text date;
 };

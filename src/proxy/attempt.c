@@ -20,12 +20,38 @@ static struct attempt *attempt_of(const struct host_stream *stream)
     return CONTAINER_OF((struct host_stream *)(uintptr_t)stream, struct attempt, stream);
 }
 
+/* The head of a gRPC answer that waits for what comes next. */
+struct early {
+    struct timer timer;
+    struct attempt *attempt;
+    struct head *head;
+};
+
+static struct early *early_take(struct attempt *attempt)
+{
+    struct early *early = attempt->early;
+    attempt->early = NULL;
+    if (early != NULL) {
+        timer_disarm(&early->timer);
+    }
+    return early;
+}
+
+static void early_free(struct early *early)
+{
+    if (early != NULL) {
+        free(early->head);
+        free(early);
+    }
+}
+
 void attempt_free(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     exchange->reached |= attempt->reached;
     attempt->stream.ops->drop(&attempt->stream);
     ask_drop(attempt);
+    early_free(early_take(attempt));
     tunnel_host_give(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->stream.task);
     buffered_free(exchange->worker, &attempt->buffer);
@@ -218,7 +244,15 @@ static bool has_no_host(const struct host_stream *stream)
 static void waits(struct host_stream *stream)
 {
     struct attempt *attempt = attempt_of(stream);
-    becalm_call_unsent(&attempt->exchange->call, attempt->slot, attempt->timeout_at);
+    struct exchange *exchange = attempt->exchange;
+    const struct state *state = exchange->target->state;
+    becalm_ns leave_at = attempt->timeout_at;
+    if (exchange->body_streams) { /* nobody knows how long it will be, but it has not begun */
+        becalm_ns longest = becalm_target_timeout(&state->target, &state->policy);
+        leave_at = becalm_ns_min(leave_at, becalm_ns_after(exchange->worker->loop.now, longest));
+        attempt->leave_at = leave_at;
+    }
+    becalm_call_unsent(&exchange->call, attempt->slot, leave_at);
 }
 
 static void goes(struct host_stream *stream)
@@ -254,6 +288,7 @@ static bool redo(struct attempt *attempt, const struct host_failure *failure)
     exchange->reached |= attempt->reached;
     attempt->redone = true;
     attempt->through = attempt->reached = false;
+    attempt->body_given = 0;
     attempt->state = ATTEMPT_CONNECTING;
     attempt->stream.fresh = true;
     attempt->stream.careful = false;
@@ -375,6 +410,18 @@ static __attribute__((noinline)) bool put_with_trailers(struct attempt *attempt,
     return put(attempt, draft, part);
 }
 
+/* So much of a body that streams was given away. */
+static __attribute__((noinline)) void gave(struct attempt *attempt, size_t bytes)
+{
+    if (attempt->exchange->body_recorded) {
+        attempt->body_given += (uint32_t)bytes;
+        return;
+    }
+    /* What streams is here once. Even if the host took nothing of it, no other attempt could have it. */
+    attempt->body_gone |= bytes > 0;
+    exchange_drop_body(attempt->exchange);
+}
+
 /* What there is of the body goes to the host's side, unless the host is asked whether it wants it; `draft`: NULL, if
  * the head has gone before. */
 static bool put_body(struct attempt *attempt, const struct draft *draft)
@@ -383,15 +430,13 @@ static bool put_body(struct attempt *attempt, const struct draft *draft)
     UNFILLED struct pieces pieces;
     bool asks = attempt->ask != NULL;
     struct stream_part part = {.pieces = &pieces, .ended = exchange->request == REQUEST_WHOLE && !asks};
-    pieces.bytes = asks ? 0 : bytes_left(&exchange->body);
+    pieces.bytes = asks ? 0 : bytes_left(&exchange->body) - attempt->body_given;
     pieces.count = pieces.bytes > 0;
-    pieces.piece[0] = (struct becalm_text){bytes_at(&exchange->body), pieces.bytes};
+    pieces.piece[0] = (struct becalm_text){bytes_at(&exchange->body) + attempt->body_given, pieces.bytes};
     bool trailers = part.ended && bytes_left(&exchange->trailers) > 0 && !exchange->head->names_fields;
     bool fine = trailers ? put_with_trailers(attempt, draft, &part) : put(attempt, draft, &part);
     if (fine && exchange->body_streams) {
-        /* What streams is here once. Even if the host took nothing of it, no other attempt could have it. */
-        attempt->body_gone |= pieces.bytes > 0;
-        exchange_drop_body(exchange);
+        gave(attempt, pieces.bytes);
     }
     return fine;
 }
@@ -571,6 +616,91 @@ static bool refuses_expect(struct attempt *attempt, const struct head *head)
     return true;
 }
 
+/* It is known what the answer means, by its head or its end. */
+static inline bool take_offer(struct attempt *attempt, const struct offer *offer, const struct becalm_outcome *outcome)
+{
+    bool good = outcome->kind == BECALM_OUTCOME_OK || outcome->kind == BECALM_OUTCOME_PERMANENT;
+    if (!good && !(offer->ended && offer->pieces->bytes > KEEP_BYTES)) {
+        return hold_head(attempt, offer, outcome);
+    }
+    if (!offer->ended) {
+        return tell_head(attempt, offer, outcome);
+    }
+    if (!good) {
+        answer_keep(attempt->exchange, offer);
+    }
+    tell(attempt, BECALM_EVENT_DONE, offer, outcome);
+    return false;
+}
+
+/* gRPC. */
+
+#define AWAIT (5 * BECALM_MS) /* a client may wait for the head before it says more, so it is not kept for longer */
+
+/* More than a head has come, or somebody may wait for it: it is passed on, and its end will tell how it went. */
+static bool tell_provisional(struct attempt *attempt, const struct offer *offer)
+{
+    return tell_head(attempt, offer, &(struct becalm_outcome){.status = attempt->status, .provisional = true});
+}
+
+static const struct pieces no_pieces;
+
+static void awaited(struct timer *timer)
+{
+    struct attempt *attempt = CONTAINER_OF(timer, struct early, timer)->attempt;
+    struct early *early = early_take(attempt);
+    struct offer offer = {.attempt = attempt, .head = early->head, .pieces = &no_pieces};
+    (void)tell_provisional(attempt, &offer);
+    early_free(early);
+}
+
+/* Keeps a head back. False: no memory. */
+static bool await(struct attempt *attempt, const struct head *head)
+{
+    struct loop *loop = &attempt->exchange->worker->loop;
+    struct early *early = calloc(1, sizeof *early);
+    void *copy = malloc(head_copy_size(head));
+    if (early == NULL || copy == NULL) {
+        free(early);
+        free(copy);
+        return false;
+    }
+    early->timer.fire = awaited;
+    early->attempt = attempt;
+    early->head = head_copy(copy, head);
+    attempt->early = early;
+    attempt->state = ATTEMPT_AWAITING;
+    wheel_arm(&loop->wheel, &early->timer, becalm_ns_after(loop->now, AWAIT));
+    return true;
+}
+
+/* The beginning of an answer to a call of gRPC, or all of it. */
+static __attribute__((noinline)) bool take_grpc(struct attempt *attempt, const struct offer *offer)
+{
+    struct becalm_outcome outcome;
+    attempt->grpc = attempt->status == 200 && grpc_is_call(offer->head);
+    if (attempt->grpc && !offer->ended && !head_has(offer->head, FIELD_GRPC_STATUS)) {
+        return (offer->pieces->bytes == 0 && await(attempt, offer->head)) || tell_provisional(attempt, offer);
+    }
+    if (attempt->grpc && offer->ended) {
+        grpc_classify(attempt, offer->head, &outcome);
+    } else {
+        answer_classify(attempt, offer->head, &outcome);
+    }
+    return take_offer(attempt, offer, &outcome);
+}
+
+/* What follows a head that was kept back. */
+static __attribute__((noinline)) bool take_awaited(struct attempt *attempt, const struct pieces *pieces, bool ended)
+{
+    struct early *early = early_take(attempt);
+    struct offer offer = {.attempt = attempt, .head = early->head, .pieces = pieces, .ended = ended};
+    attempt->state = ATTEMPT_SENT;
+    bool goes_on = take_grpc(attempt, &offer);
+    early_free(early);
+    return goes_on;
+}
+
 static bool take_head(struct host_stream *stream, const struct head *head, const struct pieces *pieces, bool ended)
 {
     struct attempt *attempt = attempt_of(stream);
@@ -583,19 +713,11 @@ static bool take_head(struct host_stream *stream, const struct head *head, const
     attempt->names_fields = head->names_fields;
     attempt->framing = head->framing;
     attempt->content_length = head->content_length;
+    if (attempt->exchange->grpc) {
+        return take_grpc(attempt, &offer);
+    }
     answer_classify(attempt, head, &outcome);
-    bool good = outcome.kind == BECALM_OUTCOME_OK || outcome.kind == BECALM_OUTCOME_PERMANENT;
-    if (!good && !(ended && pieces->bytes > KEEP_BYTES)) {
-        return hold_head(attempt, &offer, &outcome);
-    }
-    if (!ended) {
-        return tell_head(attempt, &offer, &outcome);
-    }
-    if (!good) {
-        answer_keep(attempt->exchange, &offer);
-    }
-    tell(attempt, BECALM_EVENT_DONE, &offer, &outcome);
-    return false;
+    return take_offer(attempt, &offer, &outcome);
 }
 
 static bool take_body(struct host_stream *stream, const struct pieces *pieces, bool ended)
@@ -604,11 +726,18 @@ static bool take_body(struct host_stream *stream, const struct pieces *pieces, b
     if (attempt->state == ATTEMPT_HOLDING) {
         return hold(attempt, pieces, ended);
     }
+    if (attempt->state == ATTEMPT_AWAITING) {
+        return take_awaited(attempt, pieces, ended);
+    }
     if (!pass(attempt, pieces, ended)) {
         return false;
     }
     if (ended) {
         struct becalm_outcome done = {.status = attempt->status};
+        if (attempt->grpc) {
+            grpc_classify(attempt, NULL, &done);
+            done.delivered = true;
+        }
         tell(attempt, BECALM_EVENT_DONE, NULL, &done);
     }
     return !ended;

@@ -255,7 +255,12 @@ static void refuse(struct stream *, uint32_t status, const char *reason, const c
 
 static void body_timed_out(struct stream *stream)
 {
+    struct exchange *exchange = stream->side.exchange;
     gateway_count_bound(worker_of(stream)->gateway, METRICS_BODY_CUT);
+    if (exchange->grpc && exchange->phase == EXCHANGE_CALLING) { /* a stream that has been silent for too long */
+        stream_close(stream, H2_CANCEL);
+        return;
+    }
     exchange_cancel(stream->side.exchange);
     refuse(stream, 408, "body_timeout", "the request's body did not arrive in time");
 }
@@ -328,7 +333,8 @@ static void feed_exchange(struct stream *stream)
 {
     struct exchange *exchange = stream->side.exchange;
     bool ended = stream->ended;
-    if (exchange == NULL || (bytes_left(&stream->in) == 0 && !ended) || !exchange_wants_body(exchange)) {
+    bool more = exchange != NULL && (bytes_left(&stream->in) > 0 || ended || exchange_gathers(exchange));
+    if (!more || !exchange_wants_body(exchange)) {
         return;
     }
     stream_moves(stream);
@@ -347,6 +353,16 @@ static void task_feeds(struct task *task)
     feed_exchange(CONTAINER_OF(task, struct stream, task));
 }
 
+/* More of the request has come. What comes with its head is given at once: it may be all there is. */
+static void request_came(struct stream *stream)
+{
+    if (stream->side.exchange != NULL && exchange_gathers(stream->side.exchange)) {
+        loop_later(&worker_of(stream)->loop, &stream->task);
+    } else {
+        feed_exchange(stream);
+    }
+}
+
 static void on_data(void *owner, const char *bytes, size_t length)
 {
     struct stream *stream = owner;
@@ -354,7 +370,7 @@ static void on_data(void *owner, const char *bytes, size_t length)
         stream_close(stream, H2_INTERNAL_ERROR);
         return;
     }
-    feed_exchange(stream);
+    request_came(stream);
 }
 
 static void on_trailers(void *owner, const char *bytes, size_t length)
@@ -369,7 +385,7 @@ static void on_end(void *owner)
 {
     struct stream *stream = owner;
     stream->ended = true;
-    feed_exchange(stream);
+    request_came(stream);
 }
 
 static void on_drained(void *owner)
@@ -614,6 +630,9 @@ static void *on_request(void *owner, struct h2_stream *h2_stream, const struct h
     }
     stream->ended = end;
     exchange_open(h2->client->worker, &stream->side, head); /* may answer at once, and then nobody wants its end */
+    if (stream->side.exchange != NULL && exchange_gathers(stream->side.exchange)) {
+        loop_later(&h2->client->worker->loop, &stream->task);
+    }
     return stream->stream == NULL ? NULL : stream;
 }
 

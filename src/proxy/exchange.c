@@ -123,6 +123,7 @@ void exchange_free(struct exchange *exchange)
     tunnel_place_give(exchange);
     exchange_release_body(exchange);
     buffered_free(worker, &exchange->kept.bytes);
+    bytes_free(&exchange->kept.trailers);
     buffered_free(worker, &exchange->stored);
     if (exchange->large != NULL) {
         free(exchange->large);
@@ -213,7 +214,16 @@ static void note_action(struct exchange *exchange, const struct becalm_action *a
     }
 }
 
-static void act(struct exchange *exchange, const struct becalm_action *action)
+/* The attempt may wait in line for a connection, where it has less time than a request that streams. */
+static __attribute__((noinline)) void wake_for_line(const struct exchange *exchange, struct becalm_action *action)
+{
+    const struct attempt *attempt = exchange->attempt[action->slot];
+    if (attempt != NULL && attempt->leave_at != 0) {
+        action->wake_at = becalm_ns_min(action->wake_at, attempt->leave_at);
+    }
+}
+
+static void act(struct exchange *exchange, struct becalm_action *action)
 {
     for (uint32_t slot = 0; action->cancel >> slot != 0; slot++) {
         if ((action->cancel >> slot & 1) != 0 && exchange->attempt[slot] != NULL) {
@@ -223,6 +233,9 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
     }
     if ((action->flags & BECALM_DO_SEND) != 0) {
         attempt_start(exchange, action);
+        if (exchange->body_streams) {
+            wake_for_line(exchange, action);
+        }
     }
     if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->offer != NULL) {
         exchange->passing = exchange->attempt[action->slot];
@@ -231,6 +244,8 @@ static void act(struct exchange *exchange, const struct becalm_action *action)
     if ((action->flags & BECALM_DO_FINISH) != 0) {
         if (exchange->answer == ANSWER_NONE && exchange->client != CLIENT_GONE) {
             answer_finish(exchange, action);
+        } else if (exchange->answer == ANSWER_BEGUN && grpc_has_trailers(exchange)) {
+            grpc_end(exchange, action);
         }
         exchange_enter(exchange, EXCHANGE_OVER);
     }

@@ -12,7 +12,8 @@
  *   exchange_answer.c   what a host answered, and what is passed on
  *   attempt.c           one attempt on a connection
  *   exchange_key.c      idempotency keys and stored answers
- *   exchange_expect.c   Expect: 100-continue */
+ *   exchange_expect.c   Expect: 100-continue
+ *   exchange_grpc.c     what is different with gRPC */
 
 #include "client.h"
 #include "host/host_stream.h"
@@ -32,6 +33,7 @@ enum attempt_state {
     ATTEMPT_NONE,
     ATTEMPT_CONNECTING, /* or in line for a connection */
     ATTEMPT_SENT,       /* the request is on its way, or through: waits for the answer's head */
+    ATTEMPT_AWAITING,   /* the head of a gRPC answer: what comes next tells whether it is passed on */
     ATTEMPT_HOLDING,    /* a failed answer: its body is kept back while it is small */
     ATTEMPT_PASSING     /* its answer goes to the client */
 };
@@ -42,6 +44,7 @@ struct attempt {
     uint32_t slot;
     uint32_t number;
     becalm_ns timeout_at;
+    becalm_ns leave_at; /* of a request that streams: the line for a connection; 0: it is in none */
     enum attempt_state state;
     bool tunnel_place;   /* one of maxTunnelsPerHost, of the host with tunnel_key */
     bool asked_in_vain;  /* its host refuses Expect: 100-continue, and got the request again without it */
@@ -52,8 +55,11 @@ struct attempt {
     bool body_gone;      /* part of a body that streams was given to it: no other attempt could have that */
     bool answers;        /* its answer has begun: counted as one in progress */
     bool names_fields;   /* of the answer: none of its trailers is passed on */
+    bool grpc;           /* the answer is one of gRPC: its end tells how it went */
+    uint32_t body_given; /* of a body that is recorded: so much of it */
     uint32_t status;     /* of the answer */
     struct bytes buffer; /* HOLDING: the answer's phrase, fields and body */
+    struct early *early; /* AWAITING: the head */
     struct ask *ask; /* the body waits until the host wants it (expectContinue); NULL: it does not, or not any more */
 
     /* From here on nothing is zeroed: it is filled before it is read. */
@@ -80,7 +86,8 @@ struct kept {
     uint32_t status;
     bool whole; /* its body is here in full */
     size_t fields_length;
-    struct bytes bytes; /* as answer_fields() made them, then the body */
+    struct bytes bytes;    /* as answer_fields() made them, then the body */
+    struct bytes trailers; /* of gRPC, as HTTP/1 writes them */
 };
 
 /* How far an exchange has come. exchange_enter() alone moves it, forwards. */
@@ -124,7 +131,9 @@ struct exchange {
     enum request_phase request;
     bool client_broke; /* in the middle of a step, by what was written to it */
     becalm_ns timer_at;
-    uint32_t grpc_status;             /* of the latest failed answer; BECALM_GRPC_NONE: none */
+    bool grpc;                        /* it is a call of gRPC */
+    uint32_t grpc_status;             /* of the latest answer; BECALM_GRPC_NONE: none */
+    uint32_t grpc_previous;           /* attempts of a layer above, before this one */
     bool tunnel_place;                /* one of maxTunnels */
     bool host_full;                   /* the host has maxTunnelsPerHost already */
     bool no_means;                    /* no descriptor or memory of our own was left for a connection */
@@ -142,7 +151,8 @@ struct exchange {
     struct bytes body;      /* collected, chunks undone */
     struct h1_body body_in; /* the side of HTTP/1 reads it by this; nobody else looks */
     struct bytes trailers;  /* behind it, as they came */
-    bool body_streams;      /* too large to keep: goes on as it comes */
+    bool body_streams;      /* goes on as it comes: too large to keep, or nobody knows when it ends */
+    bool body_recorded;     /* of one that streams: all that came of it is kept, for another attempt */
     struct expect *expect;  /* Expect goes to the host, and its 100 is awaited; NULL: not, or not any more */
     size_t body_reserved;   /* of the gateway's total */
     size_t body_buffered;   /* of one that streams: what maxBuffered counts */
@@ -201,6 +211,10 @@ bool exchange_body(struct exchange *, struct becalm_text piece);
 bool exchange_trailers(struct exchange *, struct becalm_text piece);
 /* That was all for now: the exchange goes on with it. `ended`: that was all. False: as above; true says nothing. */
 bool exchange_body_came(struct exchange *, bool ended);
+/* Shall all that comes of the body in one wake-up be given at once, also if that is nothing? */
+bool exchange_gathers(const struct exchange *);
+/* What was kept of a body that streams is not kept any more: another attempt would not be this one's. */
+void exchange_record_end(struct exchange *, struct attempt *);
 /* The body is malformed. */
 void exchange_body_wrong(struct exchange *, const char *what);
 /* A body that streams is on its way: whose turn is it? */
@@ -295,10 +309,12 @@ bool exchange_route(struct exchange *, struct route *); /* false: its target is 
 /* How much of the path is match.prefix of the route, and is replaced for hosts; 0: nothing is. */
 size_t exchange_prefix(const struct exchange *, const struct route *);
 bool exchange_port_fits(const struct exchange *, const struct route *); /* of a URL, by http_proxy */
+uint32_t exchange_number(const struct exchange *, enum field_id);       /* of a field of the request; 0: none */
 uint32_t exchange_attempt_from_above(const struct exchange *);          /* x-envoy-attempt-count; 0: none */
 struct becalm_text exchange_method(const struct exchange *);
 void exchange_release_body(struct exchange *);
 void exchange_drop_body(struct exchange *);      /* what of it was sent on */
+void exchange_unreserve_body(struct exchange *); /* the gateway's total */
 uint64_t exchange_held(const struct exchange *); /* bytes of the buffers that maxBuffered is about */
 
 /* exchange_answer.c */
@@ -316,6 +332,20 @@ void exchange_answer(struct exchange *, const struct draft *, struct becalm_text
 void answer_finish(struct exchange *, const struct becalm_action *); /* without an answer: the kept one, or our own */
 /* Packs the answer's head for keeping or storing, with what we add to one that passes: see message/packed.h. */
 bool answer_fields(struct worker *, const struct head *, struct bytes *);
+
+/* exchange_grpc.c */
+bool grpc_is_call(const struct head *);
+/* Is it one whose client takes trailers? */
+static inline bool grpc_has_trailers(const struct exchange *exchange)
+{
+    return exchange->grpc && exchange->head->version == HTTP_2;
+}
+/* What an answer of gRPC means that has come to its end: by its trailers or, if they are all there is, its head. */
+void grpc_classify(struct attempt *, const struct head *, struct becalm_outcome *);
+/* The status of an answer of our own that would have this one of HTTP; BECALM_GRPC_NONE: it is no call of gRPC. */
+uint32_t grpc_refusal(struct exchange *, uint32_t status);
+/* The answer has begun and can't go on: says so in its trailers. */
+void grpc_end(struct exchange *, const struct becalm_action *);
 
 /* attempt.c */
 void attempt_start(struct exchange *, const struct becalm_action *);

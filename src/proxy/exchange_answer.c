@@ -29,7 +29,7 @@ void answer_classify(struct attempt *attempt, const struct head *head, struct be
     const uint64_t hints = FIELD_BIT(FIELD_RETRY_AFTER) | FIELD_BIT(FIELD_GRPC_STATUS) |
                            FIELD_BIT(FIELD_GRPC_PUSHBACK) | FIELD_BIT(FIELD_BECALM_RETRY) |
                            FIELD_BIT(FIELD_ENVOY_OVERLOADED);
-    struct becalm_http_answer answer = {.status = head->status, .grpc_status = BECALM_GRPC_NONE};
+    struct becalm_http_answer answer = {.status = attempt->status, .grpc_status = BECALM_GRPC_NONE};
     if ((head->seen & hints) != 0) {
         answer.retry_after = head_find(head, FIELD_RETRY_AFTER);
         answer.date = head_find(head, FIELD_DATE);
@@ -82,6 +82,7 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
 {
     struct kept *kept = &exchange->kept;
     buffered_free(exchange->worker, &kept->bytes);
+    bytes_free(&kept->trailers);
     kept->status = offer->attempt->status;
     kept->whole = offer->ended && offer->pieces->bytes <= KEEP_BYTES;
     bool fields = offer->head == NULL
@@ -91,6 +92,10 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
     for (int i = 0; fields && kept->whole && i < offer->pieces->count; i++) {
         fields =
             buffered_add(exchange->worker, &kept->bytes, offer->pieces->piece[i].at, offer->pieces->piece[i].length);
+    }
+    const struct bytes *trailers = &offer->attempt->stream.trailers;
+    if (kept->whole && bytes_left(trailers) > 0 && grpc_has_trailers(exchange)) {
+        fields &= bytes_add(&kept->trailers, trailers->at, bytes_left(trailers));
     }
     kept->whole &= fields;
 }
@@ -183,7 +188,7 @@ static void draft_answer(struct draft *draft, struct exchange *exchange, const s
         draft->packed = offer->fields;
     }
     draft->framing = framing_of(exchange, offer, &ours.length);
-    ours.length_known = draft->framing == BODY_LENGTH;
+    ours.length_known = draft->framing == BODY_LENGTH && !grpc_has_trailers(exchange);
     if (ours.length_known && offer->head != NULL && offer->head->length_once) {
         ours.length_known = false; /* the host's own field passes */
         draft->skip = answer_head_skip(true);
@@ -209,7 +214,10 @@ static __attribute__((noinline)) bool more_with_trailers(struct exchange *exchan
 {
     UNFILLED struct head head;
     struct client_stream *stream = exchange->stream;
-    if (h1_parse_trailers(trailers->at, bytes_left(trailers), &head).kind == H1_OK) {
+    struct h1_verdict verdict = grpc_has_trailers(exchange)
+                                    ? h1_parse_metadata(trailers->at, bytes_left(trailers), &head)
+                                    : h1_parse_trailers(trailers->at, bytes_left(trailers), &head);
+    if (verdict.kind == H1_OK) {
         part->trailers = &head;
     }
     return draft == NULL ? stream->ops->more(stream, part) : stream->ops->begin(stream, draft, part);
@@ -242,6 +250,9 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     exchange->status = offer->attempt->status;
     exchange->rule = NULL; /* of an attempt before */
     answer_enter(exchange, ANSWER_BEGUN);
+    if (exchange->body_recorded) {
+        exchange_record_end(exchange, offer->attempt); /* what was delivered can't be taken back */
+    }
     if (exchange->holds_key) {
         key_store_begin(exchange, offer);
         key_store_more(exchange, offer->pieces);
@@ -275,6 +286,9 @@ bool answer_more(struct exchange *exchange, const struct pieces *pieces, bool en
 
 /* Without a new answer. */
 
+static void answer_whole(struct exchange *, const struct draft *, struct becalm_text body,
+                         const struct bytes *trailers);
+
 static void answer_kept(struct exchange *exchange, const struct becalm_action *action)
 {
     const struct kept *kept = &exchange->kept;
@@ -287,13 +301,14 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     draft.packed = (struct becalm_text){kept->bytes.at, kept->fields_length};
     draft.close = exchange->wants_close;
     /* What answers HEAD has its length among its fields. */
-    add_ours(&draft, &(struct answer_head){.length_known = !exchange->is_head, .length = body.length}, exchange,
-             action);
-    exchange_answer(exchange, &draft, body);
+    bool length_known = !exchange->is_head && !grpc_has_trailers(exchange);
+    add_ours(&draft, &(struct answer_head){.length_known = length_known, .length = body.length}, exchange, action);
+    answer_whole(exchange, &draft, body, &kept->trailers);
 }
 
-/* An answer that is whole. */
-void exchange_answer(struct exchange *exchange, const struct draft *draft, struct becalm_text body)
+/* An answer that is whole, maybe with the trailers that only gRPC keeps. */
+static void answer_whole(struct exchange *exchange, const struct draft *draft, struct becalm_text body,
+                         const struct bytes *trailers)
 {
     struct client_stream *stream = exchange->stream;
     UNFILLED struct pieces pieces;
@@ -301,8 +316,15 @@ void exchange_answer(struct exchange *exchange, const struct draft *draft, struc
     pieces.bytes = pieces.count == 0 ? 0 : body.length;
     pieces.piece[0] = body;
     exchange->answer_bytes += pieces.bytes;
-    exchange->client_broke =
-        !stream->ops->begin(stream, draft, &(struct stream_part){.pieces = &pieces, .ended = true});
+    struct stream_part part = {.pieces = &pieces, .ended = true};
+    exchange->client_broke = bytes_left(trailers) > 0 ? !more_with_trailers(exchange, &part, draft, trailers)
+                                                      : !stream->ops->begin(stream, draft, &part);
+}
+
+void exchange_answer(struct exchange *exchange, const struct draft *draft, struct becalm_text body)
+{
+    static const struct bytes none;
+    answer_whole(exchange, draft, body, &none);
 }
 
 /* The wire says more than the engine's outcome: RFC 9209 has a word for each. */
@@ -342,7 +364,9 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     } else if (exchange->no_means && action->why == BECALM_WHY_CANCELLED) {
         usual = (struct becalm_own_answer){503, "connection_limit_reached", "the gateway has no means left to connect"};
     }
-    bool grpc = becalm__grpc_is_type(head_find(exchange->head, FIELD_CONTENT_TYPE));
+    if (exchange->grpc) {
+        exchange->grpc_status = becalm_grpc_status_for(action->why);
+    }
     struct own own = {
         .status = usual.status,
         .error = usual.error,
@@ -355,7 +379,8 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         .random = becalm_rand_next(&worker->loop.random),
         .mark = gateway_mark(exchange_role(exchange), action->mark),
         .mark_reason = action->why,
-        .grpc_status = grpc ? becalm_grpc_status_for(action->why) : BECALM_GRPC_NONE,
+        .grpc_status = exchange->grpc ? exchange->grpc_status : BECALM_GRPC_NONE,
+        .bare = grpc_has_trailers(exchange),
         .date = worker_date(worker),
     };
     if (settings->explain) {

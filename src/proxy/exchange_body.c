@@ -28,13 +28,18 @@ static bool reserve_body(struct exchange *exchange, size_t length)
     return true;
 }
 
-void exchange_release_body(struct exchange *exchange)
+void exchange_unreserve_body(struct exchange *exchange)
 {
     if (exchange->body_reserved > 0) {
         atomic_fetch_sub_explicit(&exchange->worker->gateway->replay_bytes, exchange->body_reserved,
                                   memory_order_relaxed);
         exchange->body_reserved = 0;
     }
+}
+
+void exchange_release_body(struct exchange *exchange)
+{
+    exchange_unreserve_body(exchange);
     exchange_drop_body(exchange);
     bytes_free(&exchange->trailers);
 }
@@ -77,6 +82,12 @@ void exchange_refuse_body(struct exchange *exchange)
                     "the request's body is larger than maxBody allows");
 }
 
+/* Has this attempt been given all that has come? */
+static bool has_all(const struct exchange *exchange, const struct attempt *attempt)
+{
+    return bytes_left(&exchange->body) == (exchange->body_recorded ? attempt->body_given : 0);
+}
+
 bool exchange_wants_body(const struct exchange *exchange)
 {
     if (exchange->request == REQUEST_WHOLE || exchange->phase == EXCHANGE_OVER) {
@@ -87,7 +98,7 @@ bool exchange_wants_body(const struct exchange *exchange)
     }
     const struct attempt *attempt = exchange->attempt[0];
     return exchange->body_streams && exchange->expect == NULL && attempt != NULL && attempt->state >= ATTEMPT_SENT &&
-           !attempt_blocked(attempt) && bytes_left(&exchange->body) == 0;
+           !attempt_blocked(attempt) && has_all(exchange, attempt);
 }
 
 enum upload exchange_upload(const struct exchange *exchange)
@@ -100,11 +111,12 @@ enum upload exchange_upload(const struct exchange *exchange)
     return exchange_wants_body(exchange) ? UPLOAD_CLIENT : UPLOAD_HOST;
 }
 
-/* Awaited from the client: not held up by the host, nor answered before it was read. */
+/* Awaited from the client: not held up by the host, nor answered before it was read. Between two messages of gRPC a
+ * client may think for as long as a stream may be silent. */
 static bool body_awaited(const struct exchange *exchange)
 {
     return exchange->request != REQUEST_WHOLE && exchange->answer == ANSWER_NONE &&
-           (exchange->phase == EXCHANGE_OPEN || exchange_upload(exchange) == UPLOAD_CLIENT);
+           (exchange->phase == EXCHANGE_OPEN || (!exchange->grpc && exchange_upload(exchange) == UPLOAD_CLIENT));
 }
 
 becalm_ns exchange_silence_or(becalm_ns written, becalm_ns usual, const struct becalm_settings *settings)
@@ -121,11 +133,10 @@ becalm_ns exchange_stream_idle(const struct becalm_settings *settings)
 becalm_ns exchange_patience(const struct exchange *exchange)
 {
     const struct becalm_settings *settings = exchange->worker->view->snapshot->settings;
-    if (exchange->passing != NULL && exchange->event_stream) {
-        return exchange_stream_idle(settings);
+    if (exchange->passing == NULL && exchange_upload(exchange) == UPLOAD_NONE) {
+        return BECALM_NEVER;
     }
-    return exchange->passing != NULL || exchange_upload(exchange) != UPLOAD_NONE ? settings->idle_timeout
-                                                                                 : BECALM_NEVER;
+    return exchange->event_stream || exchange->grpc ? exchange_stream_idle(settings) : settings->idle_timeout;
 }
 
 bool exchange_stalled(struct exchange *exchange)
@@ -215,17 +226,54 @@ bool exchange_body(struct exchange *exchange, struct becalm_text piece)
     return false;
 }
 
+/* Does the call begin with what there is of the body? Of gRPC's nobody can tell whether more of it comes before its
+ * answer. */
+static bool begins_early(const struct exchange *exchange)
+{
+    return grpc_has_trailers(exchange) && !key_guards(exchange->target->rules);
+}
+
+bool exchange_gathers(const struct exchange *exchange)
+{
+    return exchange->phase == EXCHANGE_OPEN && exchange->request != REQUEST_WHOLE && begins_early(exchange);
+}
+
+void exchange_record_end(struct exchange *exchange, struct attempt *attempt)
+{
+    exchange->body_recorded = false;
+    becalm_call_not_replayable(&exchange->call);
+    attempt->body_gone |= attempt->body_given > 0;
+    exchange->body.from += attempt->body_given;
+    attempt->body_given = 0;
+    exchange_unreserve_body(exchange);
+    if (bytes_left(&exchange->body) == 0) {
+        bytes_free(&exchange->body);
+    }
+}
+
+/* More of a body has come that is recorded. */
+static void record(struct exchange *exchange)
+{
+    if (!reserve_body(exchange, bytes_left(&exchange->body))) {
+        exchange_record_end(exchange, exchange->attempt[0]);
+    } else if (exchange->request == REQUEST_WHOLE) {
+        becalm_call_streamed(&exchange->call, exchange->worker->loop.now);
+    }
+}
+
 /* Before the call: is the body collected, does it stream, or is it too large for its key? */
 static bool collect_body(struct exchange *exchange)
 {
-    exchange->body_streams = !reserve_body(exchange, bytes_left(&exchange->body));
+    bool kept = reserve_body(exchange, bytes_left(&exchange->body));
+    exchange->body_recorded = kept && exchange_gathers(exchange);
+    exchange->body_streams = !kept || exchange->body_recorded;
     if (exchange->body_streams && key_guards(exchange->target->rules)) {
         exchange->wants_close = true;
         exchange_refuse(exchange, 413, "http_request_error", "body_too_large",
                         "the body is too large to be remembered with its idempotency key");
         return false;
     }
-    if (exchange->body_streams && !buffer_body(exchange)) {
+    if (!kept && !buffer_body(exchange)) {
         return false;
     }
     if (exchange->request == REQUEST_WHOLE) {
@@ -254,6 +302,9 @@ bool exchange_body_came(struct exchange *exchange, bool ended)
     }
     if (exchange->phase == EXCHANGE_OPEN) {
         return collect_body(exchange);
+    }
+    if (exchange->body_recorded) {
+        record(exchange);
     }
     if (exchange->attempt[0] != NULL) {
         attempt_body(exchange->attempt[0]); /* may end the exchange */

@@ -75,6 +75,9 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
         .endpoint = text_of(target == NULL ? NULL : endpoint_name(exchange)),
         .version = head->version,
         .status = exchange->status,
+        .grpc_status = exchange->grpc && exchange->grpc_status != BECALM_GRPC_NONE
+                           ? becalm_grpc_word(exchange->grpc_status)
+                           : NULL,
         .body_bytes = exchange->answer_bytes,
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
         .attempts = exchange->phase == EXCHANGE_OPEN ? 0 : exchange->call.record.attempts,

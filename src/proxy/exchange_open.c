@@ -39,7 +39,7 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
     const struct head *head = exchange->head;
     const uint64_t said = FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_DEADLINE_MS) |
                           FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) | FIELD_BIT(FIELD_BAGGAGE) |
-                          FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT);
+                          FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT) | FIELD_BIT(FIELD_GRPC_PREVIOUS_ATTEMPTS);
     if ((head->seen & said) == 0 || !exchange->stream->ops->trusted(exchange->stream)) {
         return;
     }
@@ -54,7 +54,8 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
         request->deadline_at = becalm_ns_max(1, becalm_ns_after(exchange->arrived_at, left));
     }
     request->attempt_from_above = exchange_attempt_from_above(exchange) > 0;
-    request->retry_from_above = exchange_attempt_from_above(exchange) > 1;
+    exchange->grpc_previous = exchange->grpc ? exchange_number(exchange, FIELD_GRPC_PREVIOUS_ATTEMPTS) : 0;
+    request->retry_from_above = exchange_attempt_from_above(exchange) > 1 || exchange->grpc_previous > 0;
 }
 
 /* The request is here, or as much of it as is needed: the call begins. */
@@ -69,7 +70,7 @@ void exchange_begin(struct exchange *exchange)
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
         .keyed = exchange->keyed,
         .once = exchange->holds_key && exchange->key.once,
-        .not_replayable = exchange->body_streams || exchange->upgrades || exchange->login,
+        .not_replayable = (exchange->body_streams && !exchange->body_recorded) || exchange->upgrades || exchange->login,
         .streams = exchange->body_streams && exchange->request != REQUEST_WHOLE,
         .queue = queue_of(exchange),
         .parking = parking_of(exchange),
@@ -110,7 +111,8 @@ void exchange_refuse_as(struct exchange *exchange, const struct refusal *refusal
                                             .last_status = refusal->last_status,
                                             .retry_after = BECALM_NEVER,
                                             .random = becalm_rand_next(&worker->loop.random),
-                                            .grpc_status = BECALM_GRPC_NONE,
+                                            .grpc_status = grpc_refusal(exchange, refusal->status),
+                                            .bare = grpc_has_trailers(exchange),
                                             .date = worker_date(worker),
                                         },
                                         room);
@@ -241,6 +243,7 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
         return;
     }
     stream->ops->origin(stream, &exchange->origin);
+    exchange->grpc = head_has(head, FIELD_CONTENT_TYPE) && grpc_is_call(head);
     exchange->view = worker->view;
     view_enter(exchange->view);
     if (head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0)) {

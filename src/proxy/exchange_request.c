@@ -163,13 +163,13 @@ bool exchange_port_fits(const struct exchange *exchange, const struct route *rou
 bool exchange_may_repeat(const struct exchange *exchange)
 {
     const struct becalm_request *request = &exchange->call.request;
-    return !exchange->body_streams && !exchange->login && !request->once &&
+    return (!exchange->body_streams || exchange->body_recorded) && !exchange->login && !request->once &&
            (request->idempotent || request->keyed || exchange->target->state->policy.idempotent);
 }
 
-uint32_t exchange_attempt_from_above(const struct exchange *exchange)
+uint32_t exchange_number(const struct exchange *exchange, enum field_id id)
 {
-    struct becalm_text value = head_find(exchange->head, FIELD_ENVOY_ATTEMPT_COUNT);
+    struct becalm_text value = head_find(exchange->head, id);
     uint32_t count = 0;
     for (size_t i = 0; i < value.length; i++) {
         if (value.at[i] < '0' || value.at[i] > '9' || count > 100000) {
@@ -178,6 +178,11 @@ uint32_t exchange_attempt_from_above(const struct exchange *exchange)
         count = count * 10 + (uint32_t)(value.at[i] - '0');
     }
     return count;
+}
+
+uint32_t exchange_attempt_from_above(const struct exchange *exchange)
+{
+    return exchange_number(exchange, FIELD_ENVOY_ATTEMPT_COUNT);
 }
 
 /* Our own mark in Via is "1.1 becalm (id)". */
@@ -278,12 +283,20 @@ static __attribute__((noinline)) void add_baggage(struct draft *draft, const str
     }
 }
 
+/* gRPC's deadline is that of the whole call, with all messages of its answer: the caller's own, and not what an attempt
+ * may take until its answer begins. */
+static becalm_ns grpc_ends_at(const struct exchange *exchange)
+{
+    becalm_ns at = exchange->call.request.deadline_at;
+    return at == 0 ? BECALM_NEVER : at;
+}
+
 static void add_time_left(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt,
                           uint32_t send)
 {
-    becalm_ns left = (send & BECALM_SEND_DEADLINE) == 0
-                         ? BECALM_NEVER
-                         : becalm_ns_left(exchange->worker->loop.now, attempt->timeout_at);
+    becalm_ns ends_at = exchange->grpc ? grpc_ends_at(exchange) : attempt->timeout_at;
+    becalm_ns left =
+        (send & BECALM_SEND_DEADLINE) == 0 ? BECALM_NEVER : becalm_ns_left(exchange->worker->loop.now, ends_at);
     if (left != BECALM_NEVER) {
         add_deadline(draft, "x-request-deadline-ms", BECALM_DEADLINE_REQUEST, left);
         if ((exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
@@ -298,10 +311,11 @@ static void add_time_left(struct draft *draft, const struct exchange *exchange, 
     }
 }
 
-/* A length that is not known beforehand, and trailers, need chunks. */
+/* A length that is not known beforehand, and trailers, need chunks. gRPC's messages have lengths of their own. */
 bool exchange_sends_chunks(const struct exchange *exchange)
 {
-    return exchange->head->framing == BODY_OPEN && (exchange->body_streams || bytes_left(&exchange->trailers) > 0);
+    return exchange->head->framing == BODY_OPEN &&
+           (exchange->body_streams || exchange->grpc || bytes_left(&exchange->trailers) > 0);
 }
 
 const char *exchange_switch_wrong(const struct exchange *exchange, const struct head *head)
@@ -399,7 +413,8 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
         return;
     }
     draft_add_number(draft, "x-envoy-attempt-count", attempt->number + 1);
-    if (attempt->number > 0 && (exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
-        draft_add_number(draft, "grpc-previous-rpc-attempts", attempt->number);
+    uint32_t before = attempt->number + exchange->grpc_previous;
+    if (before > 0 && (exchange->grpc || (exchange->dialects & BECALM_DEADLINE_GRPC) != 0)) {
+        draft_add_number(draft, "grpc-previous-rpc-attempts", before);
     }
 }

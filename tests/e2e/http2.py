@@ -149,6 +149,12 @@ class Http2:
             self.take()
         return answer
 
+    def until(self, true):
+        """Takes what comes until that holds."""
+        while not true():
+            assert not self.over, "the connection has ended"
+            self.take()
+
     def ask(self, method="GET", path="/", body=None, **more):
         stream = self.begin(method, path, end=body is None, **more)
         if body is not None:

@@ -274,6 +274,7 @@ static void attempt(struct chaos *c, struct actor *actor)
     event.outcome.has_hint = (bits & 0x82) == 0x82;
     event.outcome.hint = event.outcome.has_hint ? duration(c) : 0;
     event.outcome.delivered = bits == 255;
+    event.outcome.provisional = event.kind == BECALM_EVENT_HEAD && (bits & 3) == 2;
     event.outcome.no_listener = (bits & 6) != 0;
     if ((bits & 48) == 48 && actor->used && becalm_call_accepted(&actor->call, event.slot, c->now)) {
         serve_line(c);
@@ -316,6 +317,8 @@ static void happen(struct chaos *c)
         event.slot = below(c, BECALM_SLOTS + 1);
         if (actor->used && event.slot % 2 == 0) { /* as it turns out */
             becalm_call_streams(&actor->call, event.slot);
+        } else if (actor->used && event.slot == 1) {
+            becalm_call_streamed(&actor->call, c->now);
         }
         feed(c, actor, &event);
         serve(c);

@@ -931,6 +931,20 @@ static void test_h1_trailers__drop_what_must_not_come_behind_a_body(void **state
     check_eq_u64(head.field_count, 0);
 }
 
+static void test_h1_trailers__those_of_grpc_are_kept_but_for_one_connections_and_ours(void **state)
+{
+    static const char bytes[] = "grpc-status: 0\r\nset-cookie: a\r\nauthorization: b\r\nx-a: 1\r\nx-a: 2\r\n"
+                                "becalm-retry: spent\r\nconnection: x-a\r\nbecalm-explain: c\r\n\r\n";
+    struct head head;
+    (void)state;
+    check_eq_u64(h1_parse_metadata(bytes, sizeof bytes - 1, &head).kind, H1_OK);
+    check_eq_u64(head.field_count, 5);
+    check_text(head_find(&head, FIELD_GRPC_STATUS), "0");
+    check_text(field_value(&head, &head.field[4]), "2");
+    check_true(!head_has(&head, FIELD_BECALM_RETRY));
+    check_eq_u64(h1_parse_metadata("content-length: 5\r\n\r\n", 21, &head).kind, H1_BAD);
+}
+
 static void test_h1_trailers__framing_and_malformed_ones_are_refused(void **state)
 {
     static const struct becalm_text rows[] = {
@@ -1027,6 +1041,7 @@ BECALM_TESTS(cmocka_unit_test(test_h1_request__a_plain_request_in_its_parts),
              cmocka_unit_test(test_h1_answer__the_last_field_that_fits_fits),
              cmocka_unit_test(test_h1_answer__ambiguous_ones_are_502),
              cmocka_unit_test(test_h1_trailers__drop_what_must_not_come_behind_a_body),
+             cmocka_unit_test(test_h1_trailers__those_of_grpc_are_kept_but_for_one_connections_and_ours),
              cmocka_unit_test(test_h1_trailers__framing_and_malformed_ones_are_refused),
              cmocka_unit_test(test_h1_head_end__is_the_first_empty_line),
              cmocka_unit_test(test_h1_leading_blank__two_empty_lines_at_most))

@@ -61,6 +61,9 @@ static void test_grpc__a_content_type_is_known_by_how_it_begins(void **state)
     check_true(becalm__grpc_is_type(text("Application/gRPC+proto; charset=utf-8")));
     check_true(!becalm__grpc_is_type(text("")));
     check_true(!becalm__grpc_is_type(text("application/grp")));
+    check_true(!becalm__grpc_is_type(text("application/grpc-web+proto"))); /* its trailers are in the body */
+    check_true(!becalm__grpc_is_type(text("application/grpcs")));
+    check_true(becalm__grpc_is_type(text("application/grpc;x=y")));
     check_true(!becalm__grpc_is_type(text("text/plain")));
 }
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "exchange.h"
+
+#include "h1/h1.h"
+#include "http/grpc_text.h"
+#include "message/text_sink.h"
+#include "unfilled.h"
+
+/* gRPC: its answers are 200, and tell in their trailers how they went. So a head is not the end of the decision. */
+
+bool grpc_is_call(const struct head *head)
+{
+    return becalm__grpc_is_type(head_find(head, FIELD_CONTENT_TYPE));
+}
+
+void grpc_classify(struct attempt *attempt, const struct head *head, struct becalm_outcome *outcome)
+{
+    struct exchange *exchange = attempt->exchange;
+    const struct bytes *came = &attempt->stream.trailers;
+    UNFILLED struct head trailers;
+    if (bytes_left(came) > 0 && h1_parse_metadata(came->at, bytes_left(came), &trailers).kind == H1_OK) {
+        head = &trailers;
+    }
+    if (head != NULL && head_has(head, FIELD_GRPC_STATUS)) {
+        answer_classify(attempt, head, outcome);
+        return;
+    }
+    /* It ends without saying how it went: gRPC's clients take that for UNKNOWN. */
+    exchange->grpc_status = BECALM_GRPC_UNKNOWN;
+    struct becalm_http_answer nothing = {.status = attempt->status, .grpc_status = BECALM_GRPC_UNKNOWN};
+    becalm_http_classify(&exchange->target->rules->retry_on, &nothing, outcome);
+}
+
+/* As gRPC's clients read statuses of HTTP, where those have a word for what is meant. */
+static uint32_t code_of(uint32_t status)
+{
+    switch (status) {
+    case 400:
+    case 411:
+        return BECALM_GRPC_INTERNAL;
+    case 401:
+        return BECALM_GRPC_UNAUTHENTICATED;
+    case 403:
+        return BECALM_GRPC_PERMISSION_DENIED;
+    case 404:
+    case 405:
+        return BECALM_GRPC_UNIMPLEMENTED;
+    case 408:
+        return BECALM_GRPC_DEADLINE_EXCEEDED;
+    case 409:
+        return BECALM_GRPC_ABORTED;
+    case 413:
+    case 431:
+        return BECALM_GRPC_RESOURCE_EXHAUSTED;
+    case 422:
+        return BECALM_GRPC_INVALID_ARGUMENT;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+        return BECALM_GRPC_UNAVAILABLE;
+    default:
+        return BECALM_GRPC_UNKNOWN;
+    }
+}
+
+uint32_t grpc_refusal(struct exchange *exchange, uint32_t status)
+{
+    if (exchange->grpc) {
+        exchange->grpc_status = code_of(status);
+    }
+    return exchange->grpc_status;
+}
+
+void grpc_end(struct exchange *exchange, const struct becalm_action *action)
+{
+    static const struct pieces no_pieces;
+    struct client_stream *stream = exchange->stream;
+    char text[256];
+    struct text_sink out = {.at = text, .size = sizeof text};
+    UNFILLED struct head head;
+    exchange->grpc_status = becalm_grpc_status_for(action->why);
+    text_put_chars(&out, "grpc-status: ");
+    text_put_number(&out, exchange->grpc_status);
+    text_put_chars(&out, "\r\ngrpc-message: ");
+    text_put_chars(&out, becalm_reason_word(action->why));
+    text_put_chars(&out, "\r\n\r\n");
+    BECALM_ASSERT(h1_parse_metadata(out.at, out.length, &head).kind == H1_OK);
+    answer_enter(exchange, ANSWER_ENDED);
+    exchange->client_broke =
+        !stream->ops->more(stream, &(struct stream_part){.pieces = &no_pieces, .trailers = &head, .ended = true});
+}
