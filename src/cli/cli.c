@@ -29,7 +29,7 @@ const struct cli_command cli_root = {
     .name = "becalm",
     .usage = "COMMAND [options] ...",
     .purpose = "Retries that calm a storm instead of feeding it: runs the gateway or sidecar,\n"
-               "imports the policy file that says how every service retries.",
+               "and simulates, checks, plans and imports the policy file that it obeys.",
     .options = root_options,
     .examples = "  becalm sim metastable --compare all\n"
                 "  becalm check policy.yaml\n"
