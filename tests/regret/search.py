@@ -4,6 +4,7 @@
 
     search.py 1 2 3                     300 worlds of each of the seeds 1, 2 and 3, and a table
     search.py 1 --worst DIR             also writes the worst worlds as scenario files
+    search.py 1 --unwritten             with a default that nobody has told a timeout
     search.py --file a.yaml b.yaml      counts these instead
     search.py --minimise bad.yaml       makes a bad world smaller while its regret stays
 
@@ -31,6 +32,7 @@ import world as worlds
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OTHERS = ("none", "naive", "jitter", "breaker", "envoy", "finagle", "grpc", "sre", "aws")
+UNWRITTEN = ROOT / "tests/scenarios/worlds/newcomer.policy.yaml"  # a policy file that says nothing of timeouts
 CHOSEN_ON = (1001, 1002)  # seeds on which the best other is chosen; it is compared on seeds from 1 on
 
 
@@ -43,19 +45,21 @@ class Costly(Exception):
 
 
 class Simulator:
-    """Runs worlds. One for all threads: it keeps nothing but a folder."""
+    """Runs worlds. One for all threads: it keeps nothing but a folder. `default` is what runs as `becalm`."""
 
-    def __init__(self, program, folder, cpu=10):
+    def __init__(self, program, folder, cpu=10, default="becalm"):
         self.program = str(program)
         self.folder = pathlib.Path(folder)
         self.cpu = cpu
+        self.default = str(default)
 
     def run(self, world, policies, first, seeds=1):
         """{policy: [run by seed]}, as `becalm sim --json` prints them."""
         with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=self.folder) as file:
             file.write(worlds.text(world))
             file.flush()
-            words = [self.program, "sim", file.name, "--json", "--compare", ",".join(policies)]
+            names = {self.default if policy == "becalm" else policy: policy for policy in policies}
+            words = [self.program, "sim", file.name, "--json", "--compare", ",".join(names)]
             words += ["--seed", str(first), "--seeds", str(seeds)]
             environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
             pipe = subprocess.PIPE
@@ -69,7 +73,7 @@ class Simulator:
         runs = json.loads(out)
         found = {policy: [] for policy in policies}
         for run in runs if isinstance(runs, list) else [runs]:
-            found[run["policy"]].append(run)
+            found[names[run["policy"]]].append(run)
         return found
 
 
@@ -334,6 +338,7 @@ def arguments():
     parser.add_argument("--time", type=float, default=math.inf, metavar="S", help="begin no world after so many seconds")
     parser.add_argument("--cpu", type=int, default=10, metavar="S", help="of one run of the simulator at most (10)")
     parser.add_argument("--file", nargs="+", default=[], metavar="FILE", help="count these worlds instead")
+    parser.add_argument("--unwritten", action="store_true", help="no timeout is written: it is learned; others have 60 s")
     parser.add_argument("--worst", type=pathlib.Path, metavar="DIR", help="write the worst worlds there")
     parser.add_argument("--most", type=int, default=30, metavar="N", help="so many of them (30)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every verdict there")
@@ -345,10 +350,12 @@ def arguments():
 def main():
     chosen = arguments()
     with tempfile.TemporaryDirectory(prefix="regret") as folder:
-        simulator = Simulator(chosen.program, folder, chosen.cpu)
+        simulator = Simulator(chosen.program, folder, chosen.cpu, UNWRITTEN if chosen.unwritten else "becalm")
         if chosen.minimise:
             return smaller(simulator, chosen)
         drawn = read_all(chosen.file) if chosen.file else draw_all(chosen.seeds, chosen.worlds)
+        if chosen.unwritten:
+            drawn = {name: worlds.unwritten(world) for name, world in drawn.items()}
         begun = time.monotonic()
         say = None if chosen.quiet else lambda v: is_bad(v) and print(told(v) + "\n", flush=True)
         verdicts = search(simulator, drawn, chosen.jobs, chosen.time, say)

@@ -258,6 +258,23 @@ def test_search__says_how_the_default_did_against_both(simulator):
     assert sum(found.reasons.values()) > 0
 
 
+SLOW = """
+length: 120s
+timeout: 1s
+services: {api: {time: {constant: 3s}}}
+clients: {users: {to: api, rate: 3/s}}
+"""
+
+
+def test_search__a_default_that_nobody_has_told_a_timeout_learns_it(simulator, tmp_path):
+    world = worlds.unwritten(worlds.read(SLOW))
+    learns = search.Simulator(PROGRAM, tmp_path, default=search.UNWRITTEN)
+    assert search.judge(simulator, "x", worlds.read(SLOW)).default < 0.01
+    assert search.judge(learns, "x", worlds.read(SLOW)).default > 0.99
+    found = search.judge(learns, "x", world)
+    assert (found.default, found.none) == pytest.approx((1, 1), abs=0.01)
+
+
 # Smaller worlds.
 
 
@@ -319,6 +336,14 @@ def typed(*words, cwd):
 
 def without_time(shown):
     return [line for line in shown.splitlines() if " worlds in " not in line]
+
+
+@pytest.mark.parametrize("more, none", (([], 0), (["--unwritten"], 1)))
+def test_program__counts_worlds_where_no_timeout_is_written(tmp_path, more, none):
+    (tmp_path / "slow.yaml").write_text(SLOW)
+    typed("--file", "slow.yaml", "--quiet", "--json", "all.json", *more, cwd=tmp_path)
+    (found,) = json.loads((tmp_path / "all.json").read_text())
+    assert found["none"] == pytest.approx(none, abs=0.01)
 
 
 def test_program__prints_a_table_and_writes_the_worst_worlds(tmp_path):

@@ -169,6 +169,11 @@ def without_gates(world):
     return {**world, "services": services}
 
 
+def unwritten(world):
+    """The same where nobody has written a timeout: a program that waits by itself has a minute."""
+    return {**world, "timeout": "60s"}
+
+
 def has_fault(world):
     return bool(world.get("faults"))
 
