@@ -10,55 +10,124 @@
 
 extern const struct embedded embedded_rules[]; /* each under its command's name */
 
-static int rules_run(const struct cli_command *self, const struct cli_args *args)
+#define ALERT       "      - alert: "
+#define ANNOTATIONS "        annotations:"
+#define NAME_BYTES  64
+
+static const struct embedded *file_named(const char *name)
 {
-    (void)args;
     const struct embedded *file = embedded_rules;
-    while (file->name != NULL && strcmp(file->name, self->name) != 0) {
+    while (file->name != NULL && strcmp(file->name, name) != 0) {
         file++;
     }
-    BECALM_ASSERT(file->name != NULL);           /* CMakeLists.txt has them by these names */
-    fwrite(file->text, 1, file->length, stdout); /* cli_main sees to it that all has been written */
+    BECALM_ASSERT(file->name != NULL); /* CMakeLists.txt has them by these names */
+    return file;
+}
+
+static bool begins(const char *line, size_t length, const char *with)
+{
+    return length >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
+}
+
+/* A heading of docs/alerts.md is found by its name in small letters. */
+static void runbook_print(const char *base, const char *alert, const char *indent)
+{
+    printf("%s          runbook_url: \"%s#", indent, base);
+    for (const char *c = alert; *c != '\0'; c++) {
+        putchar(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+    }
+    printf("\"\n");
+}
+
+/* The rule file, each line so far in; with a base, each alert has a link to what to do about it. */
+static void rules_print(const char *indent, const char *base)
+{
+    const struct embedded *file = file_named("prometheus");
+    char alert[NAME_BYTES] = "";
+    for (size_t at = 0; at < file->length;) {
+        const char *line = (const char *)file->text + at;
+        const char *end = memchr(line, '\n', file->length - at);
+        size_t length = end == NULL ? file->length - at : (size_t)(end - line);
+        printf("%s%.*s\n", length == 0 ? "" : indent, (int)length, line);
+        if (begins(line, length, ALERT)) {
+            (void)snprintf(alert, sizeof alert, "%.*s", (int)(length - strlen(ALERT)), line + strlen(ALERT));
+        } else if (base != NULL && begins(line, length, ANNOTATIONS)) {
+            runbook_print(base, alert, indent);
+        }
+        at += length + 1;
+    }
+}
+
+/* An address goes into quotes: what would end them is refused. False: it can't be. */
+static bool base_is_fine(const char *base)
+{
+    for (const char *c = base; base != NULL && *c != '\0'; c++) {
+        if (*c <= ' ' || *c == '"' || *c == '\\' || *c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int prometheus_run(const struct cli_command *self, const struct cli_args *args)
+{
+    const char *base = cli_value(self, args, "runbooks");
+    if (!base_is_fine(base)) {
+        return cli_usage(self, "--runbooks: '%s' is no address", base);
+    }
+    rules_print("", base);
     return 0;
 }
 
 /* The rule file as a resource of the Prometheus operator: the same lines, two columns further in. */
 static int kubernetes_run(const struct cli_command *self, const struct cli_args *args)
 {
-    (void)self;
-    (void)args;
-    const struct embedded *file = embedded_rules;
-    BECALM_ASSERT(strcmp(file->name, "prometheus") == 0);
-    fputs("apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: becalm\nspec:\n", stdout);
-    for (size_t at = 0; at < file->length;) {
-        const char *line = (const char *)file->text + at;
-        const char *end = memchr(line, '\n', file->length - at);
-        size_t length = end == NULL ? file->length - at : (size_t)(end - line);
-        printf("%s%.*s\n", length == 0 ? "" : "  ", (int)length, line);
-        at += length + 1;
+    const char *base = cli_value(self, args, "runbooks");
+    if (!base_is_fine(base)) {
+        return cli_usage(self, "--runbooks: '%s' is no address", base);
     }
+    fputs("apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: becalm\nspec:\n", stdout);
+    rules_print("  ", base);
     return 0;
 }
+
+static int grafana_run(const struct cli_command *self, const struct cli_args *args)
+{
+    (void)args;
+    const struct embedded *file = file_named(self->name);
+    fwrite(file->text, 1, file->length, stdout); /* cli_main sees to it that all has been written */
+    return 0;
+}
+
+static const struct cli_option runbook_options[] = {
+    {.name = "runbooks",
+     .argument = "URL",
+     .help = "where docs/alerts.md is: each alert gets a runbook_url to its part of it"},
+    {.name = NULL},
+};
 
 static const struct cli_command rules_commands[] = {
     {
         .name = "prometheus",
         .summary = "print the alerts and recording rules",
-        .usage = "rules prometheus",
+        .usage = "rules prometheus [--runbooks URL]",
         .purpose = "Prints a rule file for Prometheus: alerts on retry storms, open breakers,\n"
-                   "amplification, exhausted budgets, shedding and failed reloads, two diagnoses,\n"
-                   "and the signs of a storm as recording rules.",
+                   "amplification, exhausted budgets, shedding, failed reloads, objectives that are\n"
+                   "missed and gateways that are gone, two diagnoses, and the signs of a storm as\n"
+                   "recording rules.",
         .examples = "  becalm rules prometheus >/etc/prometheus/becalm.rules.yaml\n"
-                    "  becalm rules prometheus >r.yaml && promtool check rules r.yaml\n",
-        .run = rules_run,
+                    "  becalm rules prometheus --runbooks https://wiki.example/becalm/alerts.md\n",
+        .options = runbook_options,
+        .run = prometheus_run,
     },
     {
         .name = "kubernetes",
         .summary = "print the alerts for the Prometheus operator",
-        .usage = "rules kubernetes",
+        .usage = "rules kubernetes [--runbooks URL]",
         .purpose = "Prints the same rules as a PrometheusRule, which the Prometheus operator loads.\n"
                    "A PodMonitor that leaves the metrics' labels alone is in deploy/kubernetes.",
         .examples = "  becalm rules kubernetes | kubectl apply -n monitoring -f -\n",
+        .options = runbook_options,
         .run = kubernetes_run,
     },
     {
@@ -68,7 +137,7 @@ static const struct cli_command rules_commands[] = {
         .purpose = "Prints a Grafana dashboard as JSON, to be imported or provisioned. It asks for\n"
                    "the Prometheus that scrapes the gateways, and needs no recording rules.",
         .examples = "  becalm rules grafana >/var/lib/grafana/dashboards/becalm.json\n",
-        .run = rules_run,
+        .run = grafana_run,
     },
     {.name = NULL},
 };

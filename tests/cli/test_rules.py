@@ -148,6 +148,32 @@ def test_rules__every_alert_has_a_case_that_fires_and_one_that_does_not(becalm):
             assert rule["alert"] in fires & quiet, rule["alert"]
 
 
+def test_rules__runbooks_lead_to_the_part_of_each_alert(becalm):
+    headings = re.findall(r"^### (\w+)$", (ROOT / "docs/alerts.md").read_text(), re.M)
+    plain = yaml.safe_load(becalm("rules", "prometheus").stdout)
+    told = yaml.safe_load(becalm("rules", "prometheus", "--runbooks", "https://wiki.example/alerts.md").stdout)
+    resource = yaml.safe_load(becalm("rules", "kubernetes", "--runbooks", "https://wiki.example/alerts.md").stdout)
+    assert resource["spec"] == told
+    alerts = [rule for group in told["groups"] for rule in group["rules"] if "alert" in rule]
+    for alert in alerts:
+        url = alert["annotations"].pop("runbook_url")
+        assert alert["alert"] in headings and url == f"https://wiki.example/alerts.md#{alert['alert'].lower()}"
+    assert told == plain, "nothing else is different"
+    done = becalm("rules", "prometheus", "--runbooks", 'https://x"\n')
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_rules__alertmanager_mutes_what_there_is(becalm):
+    alerts = {rule["alert"] for rule in rules(becalm) if "alert" in rule}
+    labels = {rule["alert"]: "service" in rule["annotations"]["summary"] for rule in rules(becalm) if "alert" in rule}
+    inhibit = yaml.safe_load((ROOT / "deploy/prometheus/alertmanager.yaml").read_text())["inhibit_rules"]
+    for rule in inhibit:
+        for matcher in rule["source_matchers"] + rule["target_matchers"]:
+            names = set(re.fullmatch(r'alertname=~?"([\w|]+)"', matcher)[1].split("|"))
+            assert names <= alerts, names - alerts
+            assert rule["equal"] == ["service"] and all(labels[name] for name in names)
+
+
 # ---- Grafana ----
 
 
@@ -159,6 +185,15 @@ def test_rules__the_dashboard_can_be_imported(becalm):
     assert (variables["datasource"]["type"], variables["datasource"]["query"]) == ("datasource", "prometheus")
     used = set(re.findall(r"\$\{?(\w+)", json.dumps(board))) - {"__rate_interval", "__all"}
     assert used <= set(variables), used
+
+
+def test_rules__the_dashboard_links_to_the_gateway_and_marks_alerts_and_reloads(becalm):
+    board = dashboard(becalm)
+    assert [link["url"] for link in board["links"]] == ["http://${instance}/"]
+    marks = [mark["expr"] for mark in board["annotations"]["list"]]
+    assert any("ALERTS{" in mark for mark in marks)
+    source = (ROOT / "src/meter/metrics.c").read_text()
+    assert all(f'"{name}"' in source for mark in marks for name in metrics_of(mark))
 
 
 def test_rules__every_panel_asks_the_chosen_datasource_and_says_what_it_shows(becalm):
