@@ -136,6 +136,25 @@ struct becalm_store {
     struct becalm_host_tls tls; /* with rediss:// */
 };
 
+/* What becomes of a call whose key is in a store that does not answer. */
+enum becalm_keys_away {
+    BECALM_KEYS_AWAY_AUTO,   /* an enforced key is refused, any other is local */
+    BECALM_KEYS_AWAY_REFUSE, /* 503 */
+    BECALM_KEYS_AWAY_LOCAL,  /* the key is kept in memory, by this instance alone */
+    BECALM_KEYS_AWAY_PASS    /* as if keys were optional */
+};
+
+/* Idempotency keys that all gateways of a fleet keep together. */
+struct becalm_keys {
+    bool shared;                     /* in the Redis of `store` */
+    struct becalm_file secret_file;  /* there, if they are shared */
+    struct becalm_file encrypt_file; /* none: answers are kept as they are */
+    uint64_t max_answer;
+    becalm_ns timeout;
+    becalm_ns lease;
+    enum becalm_keys_away away;
+};
+
 /* A loaded file, immutable, shared by threads. */
 struct becalm_config;
 
@@ -203,6 +222,7 @@ struct becalm_settings {
     becalm_ns store_ttl;
     uint32_t store_max_entries;
     uint64_t store_max_bytes;
+    struct becalm_keys keys;
     bool explain;
     const char *fleet; /* the name space of what its instances share */
     struct becalm_store store;

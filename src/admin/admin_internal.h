@@ -66,6 +66,8 @@ struct admin_answer {
 };
 
 /* Answers with a problem document (RFC 9457); the sentence may be NULL. */
+/* What is known of idempotency keys. */
+void admin_store_count(struct gateway *, struct store_counts *);
 void admin_problem(struct admin_answer *, uint32_t status, const char *sentence);
 
 /* May this request have an answer? Else the answer says why not. `is_open`: a page that anybody may see. Before the

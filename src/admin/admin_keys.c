@@ -2,6 +2,8 @@
 #include "admin_internal.h"
 
 #include "http/text_internal.h"
+#include "keys/key_desk.h"
+#include "keys/key_words.h"
 #include "proxy/gateway_shared.h"
 
 #include <stdio.h>
@@ -13,10 +15,8 @@
 
 static void put_held(struct buffer *page, const struct store_held *held, becalm_ns now)
 {
-    char id[2 * STORE_ID + 1];
-    for (unsigned i = 0; i < STORE_ID; i++) {
-        (void)snprintf(id + (size_t)2 * i, 3, "%02x", held->id[i]);
-    }
+    char id[KEY_HEX];
+    key_hex(id, held->id);
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "id", id);
     buffer_json_chars(page, "target", held->where);
@@ -27,7 +27,8 @@ static void put_held(struct buffer *page, const struct store_held *held, becalm_
 
 void admin_keys(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    struct store *store = admin->place.gateway->store;
+    struct gateway *gateway = admin->place.gateway;
+    struct store *store = gateway->store;
     struct store_held *list = calloc(LIST_MOST, sizeof *list);
     struct store_counts counts;
     struct buffer *page = &answer->page;
@@ -38,7 +39,10 @@ void admin_keys(struct admin *admin, const struct admin_request *request, struct
         return;
     }
     uint32_t count = store_held(store, now, list, LIST_MOST);
-    store_count(store, &counts);
+    if (gateway->desk != NULL) {
+        count += key_desk_held(gateway->desk, now, list + count, LIST_MOST - count);
+    }
+    admin_store_count(gateway, &counts);
     buffer_json_open(page, NULL, '{');
     buffer_json_number(page, "entries", counts.entries);
     buffer_json_number(page, "bytes", counts.bytes);
@@ -53,20 +57,17 @@ void admin_keys(struct admin *admin, const struct admin_request *request, struct
     free(list);
 }
 
-static bool id_read(struct becalm_text text, unsigned char id[STORE_ID])
+/* Of keys that are shared the store is asked, and the log tells what became of it. True: they are. */
+static bool order_desk(const struct gateway *gateway, const unsigned char id[STORE_ID], struct admin_answer *answer)
 {
-    static const char digits[] = "0123456789abcdef";
-    text_skip(&text, sizeof "/api/keys/" - 1);
-    if (text.length != (size_t)2 * STORE_ID) {
+    if (gateway->desk == NULL) {
         return false;
     }
-    for (size_t i = 0; i < text.length; i++) {
-        const char *digit = memchr(digits, to_lower(text.at[i]), 16);
-        if (digit == NULL) {
-            return false;
-        }
-        unsigned value = (unsigned)(digit - digits);
-        id[i / 2] = (unsigned char)(i % 2 == 0 ? value << 4 : id[i / 2] | value);
+    if (key_desk_release(gateway->desk, id)) {
+        answer->status = 202;
+        buffer_chars(&answer->page, "{\"ordered\":true}\n");
+    } else {
+        admin_problem(answer, 503, "The store of idempotency keys does not answer.");
     }
     return true;
 }
@@ -75,12 +76,12 @@ void admin_key_release(struct admin *admin, const struct admin_request *request,
 {
     struct loop *loop = admin->place.loop;
     unsigned char id[STORE_ID];
-    if (!id_read(request->path, id)) {
+    struct becalm_text name = request->path;
+    text_skip(&name, sizeof "/api/keys/" - 1);
+    if (!key_hex_read(id, name.at, name.length)) {
         admin_problem(answer, 400, "An id is 32 digits of hexadecimal, as GET /api/keys lists them.");
         return;
     }
-    struct becalm_text name = request->path;
-    text_skip(&name, sizeof "/api/keys/" - 1);
     struct log_pair pair = {.key = "id", .type = LOG_TEXT, .text = name};
     switch (store_release(admin->place.gateway->store, id, loop->now)) {
     case STORE_RELEASED:
@@ -88,6 +89,9 @@ void admin_key_release(struct admin *admin, const struct admin_request *request,
         buffer_chars(&answer->page, "{\"released\":true}\n");
         break;
     case STORE_NOT_FOUND:
+        if (order_desk(admin->place.gateway, id, answer)) {
+            break;
+        }
         admin_problem(answer, 404, "No such key is held; GET /api/keys lists them.");
         break;
     case STORE_NOT_HELD:

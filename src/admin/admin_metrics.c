@@ -3,6 +3,7 @@
 #include "admin_internal.h"
 #include "admin_tls.h"
 
+#include "keys/key_desk.h"
 #include "meter/metrics.h"
 #include "proxy/gateway_shared.h"
 
@@ -52,9 +53,17 @@ uint32_t admin_stores(const struct admin *admin, struct metrics_redis *redis)
     return admin->place.stores == NULL ? 0 : admin->place.stores(admin->place.control, redis, ADMIN_STORES);
 }
 
+void admin_store_count(struct gateway *gateway, struct store_counts *counts)
+{
+    store_count(gateway->store, counts);
+    store_tally_count(&gateway->store_tally, counts);
+    counts->shared = gateway->desk != NULL;
+    counts->held += gateway->desk == NULL ? 0 : key_desk_count(gateway->desk);
+}
+
 static void gateway_figures(struct gateway *gateway, struct metrics_gateway *figures, struct store_counts *store)
 {
-    store_count(gateway->store, store);
+    admin_store_count(gateway, store);
     pthread_mutex_lock(&gateway->lock);
     struct gateway_reload reload = gateway->reload;
     pthread_mutex_unlock(&gateway->lock);

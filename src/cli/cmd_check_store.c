@@ -48,7 +48,9 @@ static int visit_store(const struct visit *v, const char *url)
     if (!redis_site_open(&site, v->config, url, v->at, v->diags)) {
         return 0; /* the diagnostics say why */
     }
-    bool made = redis_probe(&site, v->fleet, &probe);
+    const struct becalm_settings *settings = becalm_config_settings(v->config);
+    bool keys = settings->keys.shared && settings->store.redis != NULL && strcmp(url, settings->store.redis) == 0;
+    bool made = redis_probe(&site, v->fleet, keys, &probe);
     if (made) {
         probe_tell(v, &site, &probe);
     }

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "fleet.h"
 
+#include "keys/key_desk.h"
+#include "keys/key_words.h"
 #include "meter/metrics.h"
 #include "redis/leases.h"
 #include "redis/roster.h"
@@ -31,7 +33,8 @@ struct site {
 struct fleet {
     struct fleet_options options;
     struct site *sites;
-    struct state **kept; /* whose leases are bound */
+    struct key_desk *desk; /* for keys that are shared; NULL: they are not */
+    struct state **kept;   /* whose leases are bound */
     uint32_t kept_count;
     struct snapshot *snapshot; /* that is followed */
     char policy[20];           /* a hash of it */
@@ -43,10 +46,9 @@ struct fleet {
 /* ---------------------------------------------------------------------------------------------------------- sites */
 
 /* A name that the control thread resolves, or an address. The turn is drawn, so that a dead address is not all. */
-static bool address_find(void *self, const char *host, union address_socket *socket)
+static bool name_find(const struct fleet *fleet, const char *host, union address_socket *socket)
 {
-    const struct site *site = self;
-    const struct snapshot_names *names = &site->fleet->options.names;
+    const struct snapshot_names *names = &fleet->options.names;
     struct address address;
     const union address_socket *list = NULL;
     if (!address_parse(host, &address)) {
@@ -58,9 +60,14 @@ static bool address_find(void *self, const char *host, union address_socket *soc
     }
     uint32_t count = names->find(names->self, address.name, address.port, &list);
     if (count > 0) {
-        *socket = list[becalm_rand_below(becalm_rand_next(&site->fleet->options.loop->random), count)];
+        *socket = list[becalm_rand_below(becalm_rand_next(&fleet->options.loop->random), count)];
     }
     return count > 0;
+}
+
+static bool address_find(void *self, const char *host, union address_socket *socket)
+{
+    return name_find(((struct site *)self)->fleet, host, socket);
 }
 
 /* One line when the store is lost, one when it is back. */
@@ -275,8 +282,64 @@ static void names_keep(const struct fleet *fleet)
     }
 }
 
+/* ----------------------------------------------------------------------------------------------------------- keys */
+
+static bool desk_find(void *self, const char *host, union address_socket *socket)
+{
+    return name_find(self, host, socket);
+}
+
+static void desk_note(void *self, const char *why)
+{
+    const struct fleet *fleet = self;
+    const char *host = fleet->desk == NULL ? "" : redis_host(key_desk_redis(fleet->desk));
+    struct log_pair pair[] = {
+        {.key = "store", .type = LOG_TEXT, .text = {host, strlen(host)}},
+        {.key = "error", .type = LOG_TEXT, .text = {why, why == NULL ? 0 : strlen(why)}},
+    };
+    log_line(fleet->options.log, why == NULL ? BECALM_LOG_INFO : BECALM_LOG_WARN, fleet->options.loop->wall,
+             why == NULL ? "idempotency keys: shared in the store" : "idempotency keys: the store is away", pair,
+             why == NULL ? 1 : 2);
+}
+
+static void desk_ordered(void *self, const unsigned char id[STORE_ID], const char *why)
+{
+    const struct fleet *fleet = self;
+    char name[KEY_HEX];
+    key_hex(name, id);
+    struct log_pair pair[] = {
+        {.key = "id", .type = LOG_TEXT, .text = {name, KEY_HEX - 1}},
+        {.key = "why", .type = LOG_TEXT, .text = {why, why == NULL ? 0 : strlen(why)}},
+    };
+    log_line(fleet->options.log, BECALM_LOG_WARN, fleet->options.loop->wall,
+             why == NULL ? "idempotency key released" : "idempotency key not released", pair, why == NULL ? 1 : 2);
+}
+
+static void desk_follow(struct fleet *fleet, struct keyring *ring)
+{
+    if (fleet->desk != NULL && key_desk_keyring(fleet->desk) == ring) {
+        return;
+    }
+    key_desk_free(fleet->desk);
+    fleet->desk = NULL; /* without memory there is none */
+    if (ring != NULL) {
+        fleet->desk = key_desk_make(&(struct key_desk_options){.loop = fleet->options.loop,
+                                                               .keyring = ring,
+                                                               .find = desk_find,
+                                                               .note = desk_note,
+                                                               .ordered = desk_ordered,
+                                                               .self = fleet});
+    }
+}
+
+struct key_desk *fleet_desk(const struct fleet *fleet)
+{
+    return fleet->desk;
+}
+
 void fleet_follow(struct fleet *fleet, struct snapshot *snapshot)
 {
+    desk_follow(fleet, snapshot->keyring);
     struct state **kept = calloc((size_t)snapshot->target_count + 1, sizeof(struct state *));
     if (kept == NULL) {
         return;
@@ -327,6 +390,7 @@ void fleet_free(struct fleet *fleet)
         fleet->sites = site->next;
         site_free(site);
     }
+    key_desk_free(fleet->desk);
     kept_drop(fleet->kept, fleet->kept_count);
     if (fleet->snapshot != NULL) {
         snapshot_drop(fleet->snapshot);
@@ -343,7 +407,7 @@ static void store_tell(const struct site *site, becalm_ns now, struct metrics_re
         .connects = count.connects,
         .answered = count.answered,
         .dropped = count.dropped,
-        .spent = count.spent,
+        .waits = {.count = count.answered, .spent = count.spent},
         .age = count.answered == 0 ? BECALM_NEVER : becalm_ns_since(now, count.answered_at),
         .error = redis_error(redis),
     };
@@ -353,8 +417,8 @@ static void store_tell(const struct site *site, becalm_ns now, struct metrics_re
         to->lost[loss] = count.lost[loss];
     }
     for (uint32_t i = 0; i < METRICS_REDIS_BOUNDS; i++) {
-        to->bound[i] = redis_bounds[i];
-        to->within[i] = count.within[i];
+        to->waits.bound[i] = redis_bounds[i];
+        to->waits.within[i] = count.within[i];
     }
     snprintf(to->store, sizeof to->store, "%s", site->redis.place.host[0]);
 }

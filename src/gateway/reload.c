@@ -77,6 +77,12 @@ int reload_load(const struct gateway *gateway, struct becalm_config **config, st
     return rc;
 }
 
+static void follow(const struct reload_place *place, struct snapshot *snapshot)
+{
+    fleet_follow(place->fleet, snapshot);
+    place->gateway->desk = fleet_desk(place->fleet);
+}
+
 static void publish(const struct reload_place *place, struct snapshot *snapshot)
 {
     struct gateway *gateway = place->gateway;
@@ -84,7 +90,7 @@ static void publish(const struct reload_place *place, struct snapshot *snapshot)
     struct snapshot *old = gateway->snapshot;
     gateway->snapshot = snapshot;
     pthread_mutex_unlock(&gateway->lock);
-    fleet_follow(place->fleet, snapshot);
+    follow(place, snapshot);
     snapshot_drop(old);
     gateway_order_all(gateway, WORKER_SNAPSHOT);
 }
@@ -116,31 +122,50 @@ struct log_settings reload_log_settings(const struct gateway *gateway, const str
     };
 }
 
-static int snapshot_of(const struct reload_place *place, struct shared_config *config, struct tls_set *tls,
+/* What is loaded beside the policy itself. */
+struct loaded {
+    struct tls_set *tls;
+    struct keyring *keyring;
+};
+
+static int snapshot_of(const struct reload_place *place, struct shared_config *config, const struct loaded *loaded,
                        struct snapshot *before, becalm_ns now, struct snapshot **snapshot)
 {
     *snapshot = snapshot_make(&(struct snapshot_plan){
         .config = config,
         .before = before,
         .names = place->names,
-        .tls = tls,
+        .tls = loaded->tls,
+        .keyring = loaded->keyring,
         .workers = place->gateway->worker_count,
         .now = now,
     });
     return *snapshot == NULL ? BECALM_ENOMEM : 0;
 }
 
-/* The certificates of a policy. What has not changed since `before` is the same as there. */
-static int tls_load(const struct gateway *gateway, const struct becalm_config *config, const struct tls_set *before,
-                    struct tls_set **tls, struct becalm_diags *diags)
+/* The certificates and secrets of a policy. What has not changed since `before` is the same as there. */
+static int files_load(const struct gateway *gateway, const struct becalm_config *config, const struct loaded *before,
+                      struct loaded *loaded, struct becalm_diags *diags)
 {
     struct tls_set_plan plan = {
         .config = config,
-        .before = before,
+        .before = before->tls,
         .tickets = gateway->tickets,
-        .starts = before == NULL,
+        .starts = before->tls == NULL,
     };
-    return tls_set_make(tls, &plan, diags);
+    int rc = tls_set_make(&loaded->tls, &plan, diags);
+    return rc != 0 ? rc : keyring_make(&loaded->keyring, config, before->keyring, diags);
+}
+
+static struct loaded loaded_of(const struct snapshot *snapshot)
+{
+    return (struct loaded){snapshot->tls, snapshot->keyring};
+}
+
+static void loaded_drop(const struct loaded *loaded)
+{
+    tls_set_drop(loaded->tls);
+    keyring_drop(loaded->keyring);
 }
 
 /* The steps of a reload that can fail come first; then it is published. */
@@ -149,7 +174,7 @@ static int reload(const struct reload_place *place, struct becalm_diags *diags, 
     struct gateway *gateway = place->gateway;
     struct becalm_config *config = NULL;
     struct snapshot *snapshot = NULL;
-    struct tls_set *tls = NULL;
+    struct loaded loaded = {NULL, NULL};
     int rc = reload_load(gateway, &config, diags);
     if (rc != 0) {
         return rc;
@@ -159,7 +184,8 @@ static int reload(const struct reload_place *place, struct becalm_diags *diags, 
     if (shared == NULL) {
         return BECALM_ENOMEM;
     }
-    rc = tls_load(gateway, config, gateway->snapshot->tls, &tls, diags);
+    const struct loaded before = loaded_of(gateway->snapshot);
+    rc = files_load(gateway, config, &before, &loaded, diags);
     if (rc == 0) {
         rc = listeners_open(gateway, settings, diags);
     }
@@ -167,7 +193,7 @@ static int reload(const struct reload_place *place, struct becalm_diags *diags, 
         rc = admin_prepare(place->admin, settings, diags);
     }
     if (rc == 0) {
-        rc = snapshot_of(place, shared, tls, gateway->snapshot, now, &snapshot);
+        rc = snapshot_of(place, shared, &loaded, gateway->snapshot, now, &snapshot);
     }
     admin_settle(place->admin, rc == 0);
     if (rc == 0) {
@@ -180,7 +206,7 @@ static int reload(const struct reload_place *place, struct becalm_diags *diags, 
         strangers_forget(&gateway->strangers);
         publish(place, snapshot);
     }
-    tls_set_drop(tls);
+    loaded_drop(&loaded);
     listening_forget(gateway, gateway->snapshot->settings->listen);
     shared_config_drop(shared);
     return rc;
@@ -213,7 +239,8 @@ int reload_readdress(const struct reload_place *place, becalm_ns now)
 {
     struct snapshot *snapshot;
     struct snapshot *before = place->gateway->snapshot;
-    int rc = snapshot_of(place, before->shared, before->tls, before, now, &snapshot);
+    const struct loaded loaded = loaded_of(before);
+    int rc = snapshot_of(place, before->shared, &loaded, before, now, &snapshot);
     if (rc == 0) {
         publish(place, snapshot);
     }
@@ -224,13 +251,13 @@ int reload_first(const struct reload_place *place, struct shared_config *shared,
 {
     struct gateway *gateway = place->gateway;
     const struct becalm_settings *settings = becalm_config_settings(shared->config);
-    struct tls_set *tls = NULL;
-    int rc = tls_load(gateway, shared->config, NULL, &tls, diags);
+    struct loaded loaded = {NULL, NULL};
+    int rc = files_load(gateway, shared->config, &(struct loaded){NULL, NULL}, &loaded, diags);
     if (rc == 0) {
-        rc = snapshot_of(place, shared, tls, NULL, 0, &gateway->snapshot);
+        rc = snapshot_of(place, shared, &loaded, NULL, 0, &gateway->snapshot);
     }
     if (rc == 0) {
-        fleet_follow(place->fleet, gateway->snapshot);
+        follow(place, gateway->snapshot);
     }
     if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */
         rc = admin_prepare(place->admin, settings, diags);
@@ -239,6 +266,6 @@ int reload_first(const struct reload_place *place, struct shared_config *shared,
     if (rc == 0) {
         rc = listeners_open(gateway, settings, diags);
     }
-    tls_set_drop(tls);
+    loaded_drop(&loaded);
     return rc;
 }

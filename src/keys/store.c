@@ -60,6 +60,7 @@ bool store_key_make(struct store_key *key, const struct store_request *request)
                                         hash_as_text(key->fingerprint)};
     EVP_MAC_CTX *context = context_make();
     key->ticket = 0;
+    key->hold = NULL;
     key->peer = request->peer;
     key->service = request->service;
     key->endpoint = request->endpoint;

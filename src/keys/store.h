@@ -23,6 +23,8 @@
 #define STORE_WHERE 96u
 #define STORE_ID    16u /* of these bytes of a key's id is the name that people see */
 
+struct store_hold;
+
 struct store_key {
     unsigned char id[STORE_HASH];          /* of endpoint, key, scope */
     unsigned char guard[STORE_HASH];       /* of endpoint, host, key, fingerprint: whoever asks */
@@ -30,6 +32,7 @@ struct store_key {
     unsigned char scope[STORE_HASH];       /* whose it is */
     uint64_t peer;                         /* who asked: see peer.h */
     uint64_t ticket;                       /* the store's own: which beginning of the key this is */
+    struct store_hold *hold;               /* likewise, of a store over a network; NULL: the one in memory has it */
     struct becalm_text service;            /* these two only for who looks; they live as long as the key is held */
     struct becalm_text endpoint;
     bool once; /* enforced */
@@ -94,8 +97,11 @@ enum store_verdict {
     STORE_MISMATCH,    /* another payload: 422 */
     STORE_OTHER_SCOPE, /* `once`: the same payload, but under another scope: 422 */
     STORE_FULL,        /* no room: 503, rather than a promise that can't be kept */
-    STORE_LATER        /* ask->then() will come */
+    STORE_AWAY,        /* it does not answer: 503 */
+    STORE_PASSED,      /* it does not answer, and the call may be made all the same; there is nothing to end */
+    STORE_LATER        /* ask->then() will come, unless store_cancel() is called */
 };
+#define STORE_VERDICTS (STORE_LATER + 1u)
 
 /* How a key that has begun ends. */
 enum store_ending {
@@ -140,6 +146,7 @@ enum store_order { STORE_RELEASED, STORE_NOT_FOUND, STORE_NOT_HELD };
 struct store {
     enum store_verdict (*begin)(struct store *, struct store_key *, becalm_ns now, struct store_ask *);
     void (*end)(struct store *, const struct store_key *, becalm_ns now, const struct store_end *);
+    void (*cancel)(struct store *, const struct store_key *); /* NULL: it never says STORE_LATER */
     uint32_t (*held)(struct store *, becalm_ns now, struct store_held *, uint32_t most);
     enum store_order (*release)(struct store *, const unsigned char id[STORE_ID], becalm_ns now);
     void (*resize)(struct store *, const struct store_settings *);
@@ -147,11 +154,13 @@ struct store {
     void (*free)(struct store *);
 };
 
-/* Begins a key, or says why not; fills key->ticket. `now` is monotonic. */
+/* Begins a key, or says why not; fills key->ticket and key->hold. `now` is monotonic. After STORE_LATER key and ask
+ * stay where they are until ask->then(). */
 static inline enum store_verdict store_begin(struct store *store, struct store_key *key, becalm_ns now,
                                              struct store_ask *ask)
 {
     ask->answer = NULL;
+    key->hold = NULL;
     ask->verdict = store->begin(store, key, now, ask);
     return ask->verdict;
 }
@@ -161,6 +170,12 @@ static inline void store_end(struct store *store, const struct store_key *key, b
                              const struct store_end *end)
 {
     store->end(store, key, now, end);
+}
+
+/* After STORE_LATER, and before ask->then(): nobody wants to know any more. */
+static inline void store_cancel(struct store *store, const struct store_key *key)
+{
+    store->cancel(store, key);
 }
 
 /* Keys that are held, the oldest first; returns how many were written to the list. */

@@ -753,8 +753,13 @@ struct store *store_memory_make(const struct store_settings *settings)
         memory_drop(memory);
         return NULL;
     }
-    memory->store =
-        (struct store){memory_begin, memory_end, memory_held, memory_release, memory_resize, memory_count, memory_free};
+    memory->store = (struct store){.begin = memory_begin,
+                                   .end = memory_end,
+                                   .held = memory_held,
+                                   .release = memory_release,
+                                   .resize = memory_resize,
+                                   .count = memory_count,
+                                   .free = memory_free};
     memory->settings = *settings;
     list_init(&memory->by_age);
     list_init(&memory->flying);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packed.h"
 
+#include "http/text_internal.h"
+
 struct lengths {
     uint32_t name;
     uint32_t value;
@@ -28,6 +30,67 @@ void packed_put_draft(struct text_sink *out, const struct draft *draft)
         packed_put(out, draft->added[i].name, draft->added[i].value);
     }
     out->full |= draft->values.full;
+}
+
+/* Neither a line's end nor any other sign that has a meaning to who reads a head. */
+static bool is_plain(struct becalm_text text, bool token)
+{
+    for (size_t i = 0; i < text.length; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        if (token ? !is_token_char((char)c) : (c < 0x20 && c != '\t') || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool packed_is_right(struct becalm_text packed)
+{
+    bool first = true;
+    while (packed.length > 0) {
+        struct lengths lengths;
+        if (packed.length < sizeof lengths) {
+            return false;
+        }
+        memcpy(&lengths, packed.at, sizeof lengths);
+        if (lengths.name > packed.length || lengths.value > packed.length ||
+            (size_t)lengths.name + lengths.value > packed.length - sizeof lengths || (lengths.name == 0) != first) {
+            return false;
+        }
+        struct becalm_text name = {0};
+        struct becalm_text value = {0};
+        (void)packed_next(&packed, &name, &value);
+        if (!is_plain(name, true) || !is_plain(value, false)) {
+            return false;
+        }
+        first = false;
+    }
+    return !first;
+}
+
+static bool is_name(struct becalm_text name, const char *wanted)
+{
+    size_t i = 0;
+    while (i < name.length && wanted[i] != '\0' && to_lower(name.at[i]) == wanted[i]) {
+        i++;
+    }
+    return i == name.length && wanted[i] == '\0';
+}
+
+size_t packed_without(char *at, size_t length, const char *name)
+{
+    struct becalm_text rest = {at, length};
+    struct becalm_text found = {0};
+    struct becalm_text value = {0};
+    size_t kept = 0;
+    for (const char *from = at; packed_next(&rest, &found, &value); from = rest.at) {
+        if (!is_name(found, name)) {
+            size_t size = (size_t)(rest.at - from);
+            memmove(at + kept, from, size);
+            kept += size;
+        }
+    }
+    return kept;
 }
 
 bool packed_next(struct becalm_text *rest, struct becalm_text *name, struct becalm_text *value)

@@ -533,6 +533,17 @@ static void write_single(struct metrics_text *w, const char *name, const char *t
     metrics_number(w, value);
 }
 
+/* Of keys that gateways share. */
+static void write_store_shared(struct metrics_text *w, const struct store_counts *store)
+{
+    write_single(w, "becalm_store_fenced_total", "counter",
+                 "Ends of idempotency keys that the store refused, because somebody else had the key by then.",
+                 store->fenced);
+    metrics_family(w, "becalm_store_begin_seconds", "histogram",
+                   "How long calls waited to hear of their idempotency key.");
+    metrics_waits_write(w, NULL, &store->waits);
+}
+
 static void write_store(struct metrics_text *w, const struct store_counts *store)
 {
     const struct {
@@ -547,7 +558,11 @@ static void write_store(struct metrics_text *w, const struct store_counts *store
         {"mismatch", store->mismatch},
         {"scope", store->other_scope},
         {"full", store->full},
+        {"away", store->away},
+        {"passed", store->passed},
+        {"local", store->local},
     };
+    const size_t rows = sizeof requests / sizeof requests[0] - (store->shared ? 0 : 3);
     write_single(w, "becalm_store_entries", "gauge", "Idempotency keys in the store.", store->entries);
     write_single(w, "becalm_store_bytes", "gauge", "Memory of the stored answers.", store->bytes);
     write_single(w, "becalm_store_unknown", "gauge",
@@ -556,10 +571,13 @@ static void write_store(struct metrics_text *w, const struct store_counts *store
     write_single(w, "becalm_store_expired_total", "counter", "Keys that were forgotten at the end of their time.",
                  store->expired);
     metrics_family(w, "becalm_store_requests_total", "counter", "Requests with an idempotency key, by what it was.");
-    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+    for (size_t i = 0; i < rows; i++) {
         metrics_sample(w, "");
         metrics_label(w, "result", requests[i].result);
         metrics_number(w, requests[i].count);
+    }
+    if (store->shared) {
+        write_store_shared(w, store);
     }
 }
 

@@ -33,6 +33,11 @@ struct store_counts {
     uint64_t unknown, answer_lost, other_scope;
     uint64_t stored, released, too_large; /* ends */
     uint64_t expired, evicted;
+    /* Of keys that gateways share: calls that the store was away for, by what became of them; ends that came too late;
+     * how long beginnings waited for it. */
+    bool shared;
+    uint64_t away, local, passed, fenced;
+    struct metrics_waits waits;
 };
 
 /* What happens at a bound of the gateway. */

@@ -39,25 +39,38 @@ static void write_errors(struct metrics_text *w, const struct metrics_redis *red
     }
 }
 
+static void labelled(struct metrics_text *w, const char *store, const char *suffix)
+{
+    metrics_sample(w, suffix);
+    if (store != NULL) {
+        metrics_label(w, "store", store);
+    }
+}
+
+void metrics_waits_write(struct metrics_text *w, const char *store, const struct metrics_waits *waits)
+{
+    for (uint32_t b = 0; b < METRICS_REDIS_BOUNDS; b++) {
+        char bound[24];
+        (void)snprintf(bound, sizeof bound, "%u.%03u", (unsigned)(waits->bound[b] / BECALM_S),
+                       (unsigned)(waits->bound[b] % BECALM_S / BECALM_MS));
+        labelled(w, store, "_bucket");
+        metrics_label(w, "le", bound);
+        metrics_number(w, waits->within[b]);
+    }
+    labelled(w, store, "_bucket");
+    metrics_label(w, "le", "+Inf");
+    metrics_number(w, waits->count);
+    labelled(w, store, "_sum");
+    metrics_decimal(w, waits->spent / BECALM_US, 6);
+    labelled(w, store, "_count");
+    metrics_number(w, waits->count);
+}
+
 static void write_seconds(struct metrics_text *w, const struct metrics_redis *redis, uint32_t count)
 {
     metrics_family(w, "becalm_redis_seconds", "histogram", "How long a store took to answer.");
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t b = 0; b < METRICS_REDIS_BOUNDS; b++) {
-            char bound[24];
-            (void)snprintf(bound, sizeof bound, "%u.%03u", (unsigned)(redis[i].bound[b] / BECALM_S),
-                           (unsigned)(redis[i].bound[b] % BECALM_S / BECALM_MS));
-            sample(w, &redis[i], "_bucket");
-            metrics_label(w, "le", bound);
-            metrics_number(w, redis[i].within[b]);
-        }
-        sample(w, &redis[i], "_bucket");
-        metrics_label(w, "le", "+Inf");
-        metrics_number(w, redis[i].answered);
-        sample(w, &redis[i], "_sum");
-        metrics_decimal(w, redis[i].spent / BECALM_US, 6);
-        sample(w, &redis[i], "_count");
-        metrics_number(w, redis[i].answered);
+        metrics_waits_write(w, redis[i].store, &redis[i].waits);
     }
 }
 

@@ -49,6 +49,7 @@ static void settings_defaults(struct becalm_settings *settings)
         .store_ttl = 24 * 3600 * BECALM_S,
         .store_max_entries = 100000,
         .store_max_bytes = 64 * 1024 * 1024,
+        .keys = {.max_answer = 64 * 1024, .timeout = 50 * BECALM_MS, .lease = 10 * BECALM_S},
         .fleet = BECALM_FLEET_DEFAULT,
         .store = {.timeout = BECALM_S},
         .lint_code = nothing,

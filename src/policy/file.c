@@ -18,7 +18,7 @@ char *file_read_open(FILE *file, size_t *length)
 
 char *file_read_most(FILE *file, size_t most, size_t *length)
 {
-    char *text = malloc(most + 1);
+    char *text = malloc(most + 2);
     *length = 0;
     if (text == NULL) {
         return NULL;
@@ -31,6 +31,7 @@ char *file_read_most(FILE *file, size_t most, size_t *length)
         errno = saved;
         return NULL;
     }
+    text[*length] = '\0';
     return text;
 }
 

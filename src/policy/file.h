@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* NULL with errno; else free it. Waits, if it has to, for whoever writes to a FIFO: `becalm check <(...)`. */
+/* NULL with errno; else free it. Ends with a zero behind its length. Waits, if it has to, for whoever writes to a FIFO:
+ * `becalm check <(...)`. */
 char *file_read(const char *path, size_t *length);
 char *file_read_open(FILE *, size_t *length); /* likewise, of standard input */
 

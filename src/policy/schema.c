@@ -15,6 +15,8 @@ const char *const schema_limit_kinds[] = {"auto", "slots", "aimd", "fixed", "non
 static const char *const growth_words[] = {"exponential", "linear", "constant", NULL};
 static const char *const jitter_words[] = {"full", "none", "equal", "decorrelated", "proportional", NULL};
 static const char *const key_words[] = {"optional", "required", "off", "enforced", NULL};
+static const char *const away_words[] = {"auto", "refuse", "local", "pass", NULL};
+static const char *const place_words[] = {"none", "inherit", NULL};
 static const char *const level_words[] = {"endpoint", "service", "both", NULL};
 static const char *const of_words[] = {"first", "attempts", NULL};
 static const char *const timeout_words[] = {"", "learned", "none", NULL}; /* by enum becalm_timeout_kind */
@@ -324,6 +326,18 @@ static const struct schema_key settings[] = {
     {"idempotencyStore.ttl", FIELD(DURATION, store_ttl), RANGE(BECALM_S, 365 * DAY), .sentence = "how long an answer is kept for its key"},
     {"idempotencyStore.maxEntries", FIELD(INTEGER, store_max_entries), RANGE(1, 100 * MILLION), .sentence = "how many answers"},
     {"idempotencyStore.maxBytes", FIELD(SIZE, store_max_bytes), RANGE(1, UINT64_C(1) << 40), .sentence = "how many bytes of answers"},
+    {"idempotencyStore.redis", FIELD(EITHER, keys.shared), .words = place_words,
+     .sentence = "inherit: keys are in the Redis of `store`, and all gateways of the fleet keep them together; none: each in its memory"},
+    {"idempotencyStore.secretFile", FIELD(FILE, keys.secret_file),
+     .sentence = "with redis: a file whose first line all gateways have in common; keys are known by hashes that need it"},
+    {"idempotencyStore.encryptFile", FIELD(FILE, keys.encrypt_file),
+     .sentence = "with redis: a file with keys of AES-256 by which answers are encrypted; default: they are not"},
+    {"idempotencyStore.maxAnswer", FIELD(SIZE, keys.max_answer), RANGE(0, 64 * 1024), .sentence = "with redis: the largest body that is kept"},
+    {"idempotencyStore.timeout", FIELD(DURATION, keys.timeout), RANGE(BECALM_MS, 60 * BECALM_S), .sentence = "with redis: how long a call waits to hear of its key"},
+    {"idempotencyStore.lease", FIELD(DURATION, keys.lease), RANGE(BECALM_S, HOUR),
+     .sentence = "with redis: who holds a key and was not heard of for so long is taken for dead"},
+    {"idempotencyStore.onAway", FIELD(WORD, keys.away), .words = away_words,
+     .sentence = "with redis, when it does not answer: refuse the call, keep its key in memory, or let it pass; auto: refuse for enforced keys, local for others"},
     {"fleet", FIELD(TEXT, fleet), .sentence = "the name of the instances that share what is in the store"},
     {"store.redis", FIELD(REDIS, store.redis), .word = "none",
      .sentence = "the Redis that they share: redis://host:6379/0, rediss:// with TLS, redis+unix:///path; several hosts, and ?sentinel=NAME"},

@@ -42,6 +42,25 @@ static void tls_check(struct loader *l, const struct becalm_store *store, const 
     needs(l, inside(node, "key"), store->tls.cert.path != NULL, "store.key needs its certificate; write cert: FILE");
 }
 
+/* Keys that are shared need a Redis, and a secret that all gateways know. */
+static void keys_check(struct loader *l, const struct becalm_settings *settings, const struct yaml_node *node)
+{
+    static const char *const keys[] = {"secretFile", "encryptFile", "maxAnswer", "timeout", "lease", "onAway"};
+    const struct becalm_keys *k = &settings->keys;
+    const struct yaml_node *redis = inside(node, "redis");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct yaml_node *at = inside(node, keys[i]);
+        if (at != NULL && !k->shared) {
+            loader_error(l, at->line, at->column, "conflict",
+                         "idempotencyStore.%s is for keys that gateways share; write redis: inherit", keys[i]);
+        }
+    }
+    needs(l, redis, !k->shared || settings->store.redis != NULL,
+          "idempotencyStore.redis needs a store; write store: {redis: redis://host:6379} at the top of the policy");
+    needs(l, redis, !k->shared || k->secret_file.path != NULL,
+          "idempotencyStore.redis needs a secret that all gateways have in common; write secretFile: FILE");
+}
+
 void store_check(struct loader *l, struct becalm_settings *settings, const struct yaml_node *root)
 {
     struct becalm_store *store = &settings->store;
@@ -66,6 +85,7 @@ void store_check(struct loader *l, struct becalm_settings *settings, const struc
     needs(l, inside(node, "user"), file != NULL || store->password_env != NULL,
           "store.user needs a password; write passwordFile: FILE or passwordEnv: VARIABLE");
     tls_check(l, store, node);
+    keys_check(l, settings, inside(root, "idempotencyStore"));
 }
 
 void store_inherit(struct loader *l, struct becalm_rules *rules, const char *whose)

@@ -116,6 +116,9 @@ void exchange_free(struct exchange *exchange)
             attempt_abandon(exchange->attempt[i]);
         }
     }
+    if (exchange->phase == EXCHANGE_ASKING) {
+        key_forget(exchange);
+    }
     key_end(exchange, false);
     if (exchange->expect != NULL) {
         expect_drop(exchange);

@@ -93,6 +93,7 @@ struct kept {
 /* How far an exchange has come. exchange_enter() alone moves it, forwards. */
 enum exchange_phase {
     EXCHANGE_OPEN,    /* its request is being read and checked; there is no call yet */
+    EXCHANGE_ASKING,  /* the store is asked about its key, over a network; there is no call yet */
     EXCHANGE_CALLING, /* the engine has its call */
     EXCHANGE_OVER     /* the call has finished: the exchange ends with the step that it is in */
 };
@@ -179,6 +180,8 @@ struct exchange {
     struct kept kept;
 
     /* The key that it holds in the store, and the answer that will be stored. */
+    struct store *store; /* where the key is asked for, or held */
+    bool asking;         /* its answer is awaited */
     bool holds_key;
     bool storing;
     bool reached;     /* a host may have read the request of an attempt that is over */
@@ -196,6 +199,7 @@ struct exchange {
     char request_id[REQUEST_ID_LENGTH]; /* of a call whose request came without one */
     char retry_after[32];               /* of the latest failed answer, as it came; its first byte is zeroed */
     struct store_key key;
+    struct store_ask ask;
     struct timer silence;   /* without a client: nothing more of the answer has come for too long */
     uint64_t silence_bytes; /* of the answer that had come when it was armed */
     struct attempt first;   /* but its state */
@@ -363,7 +367,8 @@ static inline bool key_guards(const struct becalm_rules *rules)
     return rules->key == BECALM_KEY_REQUIRED || rules->key == BECALM_KEY_ENFORCED;
 }
 /* Begins the key of a request to such an endpoint. False: it was answered or refused, and the exchange is gone. */
-bool key_begin(struct exchange *);
+bool key_begin(struct exchange *);  /* true: the call may begin. False: it was answered, or will go on by itself */
+void key_forget(struct exchange *); /* ASKING: nobody wants to know any more */
 void key_store_begin(struct exchange *, const struct offer *);
 void key_store_more(struct exchange *, const struct pieces *);
 void key_end(struct exchange *, bool whole);

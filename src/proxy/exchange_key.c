@@ -3,6 +3,7 @@
 #include "exchange.h"
 #include "gateway_shared.h"
 #include "key_scope.h"
+#include "key_store.h"
 
 #include "message/answer_head.h"
 
@@ -58,7 +59,9 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
     static const char denied[] = "http_request_denied";
     switch (ask->verdict) {
     case STORE_BEGUN:
+    case STORE_PASSED:
     case STORE_ANSWERED:
+    case STORE_LATER:
         break;
     case STORE_IN_FLIGHT:
         exchange_refuse(exchange, 409, denied, "key_in_flight",
@@ -80,8 +83,11 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
         exchange_refuse(exchange, 422, denied, "key_scope",
                         "this very request came with this idempotency key before, under other credentials (keyScope)");
         break;
+    case STORE_AWAY:
+        exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_away",
+                        "the store of idempotency keys does not answer, so nobody knows whether this one was used");
+        break;
     case STORE_FULL:
-    case STORE_LATER: /* only a store over a network says so, and there is none yet */
         exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_full",
                         "no room to remember this idempotency key");
         break;
@@ -89,7 +95,7 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
 }
 
 /* False: no memory. */
-static bool key_make(struct exchange *exchange, struct becalm_text key)
+static bool key_make(struct exchange *exchange, struct becalm_text key, const struct store_secret *secret)
 {
     const struct head *head = exchange->head;
     const struct snapshot_target *target = exchange->target;
@@ -97,7 +103,7 @@ static bool key_make(struct exchange *exchange, struct becalm_text key)
     key_scope_read(&scope, target->rules->key_scope, exchange->host_name, head);
     return store_key_make(&exchange->key,
                           &(struct store_request){
-                              .secret = &exchange->worker->gateway->store_secret,
+                              .secret = secret,
                               .service = text_of(target->service->name),
                               .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
                               .host = scope.text[0],
@@ -112,28 +118,61 @@ static bool key_make(struct exchange *exchange, struct becalm_text key)
                           });
 }
 
+/* The store has said what it knows. True: the call may begin. */
+static bool key_decided(struct exchange *exchange)
+{
+    struct store_ask *ask = &exchange->ask;
+    if (ask->verdict == STORE_BEGUN || ask->verdict == STORE_PASSED) {
+        exchange->holds_key = ask->verdict == STORE_BEGUN;
+        return true;
+    }
+    if (ask->verdict == STORE_ANSWERED) {
+        struct store_answer *answer = ask->answer;
+        answer_stored(exchange, answer);
+        store_answer_free(answer);
+    } else {
+        refuse(exchange, ask);
+    }
+    return false;
+}
+
+static void key_told(struct store_ask *ask)
+{
+    struct exchange *exchange = ask->data;
+    exchange->asking = false;
+    if (key_decided(exchange)) {
+        exchange_begin(exchange);
+    }
+}
+
 bool key_begin(struct exchange *exchange)
 {
-    struct store *store = exchange->worker->gateway->store;
-    struct store_ask ask = {.verdict = STORE_FULL};
+    const struct store_secret *secret;
+    struct worker *worker = exchange->worker;
     struct becalm_text key;
     if (!exchange->keyed || !becalm_key_parse(head_find(exchange->head, FIELD_IDEMPOTENCY_KEY), &key)) {
         return true; /* a safe method needs none */
     }
-    if (key_make(exchange, key)) {
-        (void)store_begin(store, &exchange->key, exchange->worker->loop.now, &ask);
+    exchange->ask = (struct store_ask){.verdict = STORE_FULL, .then = key_told, .data = exchange};
+    exchange->store = key_store(worker, &secret);
+    if (exchange->store != NULL && key_make(exchange, key, secret)) {
+        (void)store_begin(exchange->store, &exchange->key, worker->loop.now, &exchange->ask);
     }
-    if (ask.verdict == STORE_BEGUN) {
-        exchange->holds_key = true;
-        return true;
+    if (exchange->ask.verdict != STORE_LATER) {
+        return key_decided(exchange);
     }
-    if (ask.verdict == STORE_ANSWERED) {
-        answer_stored(exchange, ask.answer);
-        store_answer_free(ask.answer);
-    } else {
-        refuse(exchange, &ask);
-    }
+    exchange->asking = true;
+    exchange_enter(exchange, EXCHANGE_ASKING);
+    exchange->stream->ops->began(exchange->stream);
     return false;
+}
+
+void key_forget(struct exchange *exchange)
+{
+    if (exchange->asking) {
+        store_cancel(exchange->store, &exchange->key);
+        exchange->asking = false;
+    }
 }
 
 void key_store_begin(struct exchange *exchange, const struct offer *offer)
@@ -197,5 +236,5 @@ void key_end(struct exchange *exchange, bool whole)
             },
     };
     exchange->holds_key = false;
-    store_end(exchange->worker->gateway->store, &exchange->key, exchange->worker->loop.now, &end);
+    store_end(exchange->store, &exchange->key, exchange->worker->loop.now, &end);
 }

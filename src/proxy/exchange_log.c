@@ -12,7 +12,7 @@
 
 struct becalm_text exchange_request_id(const struct exchange *exchange)
 {
-    if (exchange->phase == EXCHANGE_OPEN || head_has(exchange->head, FIELD_REQUEST_ID)) {
+    if (exchange->phase < EXCHANGE_CALLING || head_has(exchange->head, FIELD_REQUEST_ID)) {
         return head_find(exchange->head, FIELD_REQUEST_ID);
     }
     return (struct becalm_text){exchange->request_id, sizeof exchange->request_id};
@@ -80,7 +80,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
                            : NULL,
         .body_bytes = exchange->answer_bytes,
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
-        .attempts = exchange->phase == EXCHANGE_OPEN ? 0 : exchange->call.record.attempts,
+        .attempts = exchange->phase < EXCHANGE_CALLING ? 0 : exchange->call.record.attempts,
         .reason = reason,
         .detail = exchange->rule,
     };

@@ -14,7 +14,7 @@
 
 #include "journal/log.h"
 #include "journal/strangers.h"
-#include "keys/store.h"
+#include "keys/store_redis.h"
 #include "meter/metrics.h"
 
 #include <pthread.h>
@@ -25,6 +25,7 @@
 #define GATEWAY_ID_BYTES 8u
 
 struct control;
+struct key_desk;
 
 /* How the latest reload went. */
 struct gateway_reload {
@@ -60,6 +61,8 @@ struct gateway {
     struct log *log;
     struct store *store;
     struct store_secret store_secret;
+    struct store_tally store_tally; /* of keys that are shared */
+    struct key_desk *desk;          /* where those that are held are seen; the control thread's. NULL: none */
     struct worker *worker;
     uint32_t worker_count;
     struct control *control;

@@ -305,6 +305,32 @@ static bool service_make(const struct snapshot_plan *plan, struct snapshot *snap
     return true;
 }
 
+/* Workers connect to the store of keys by themselves: names are resolved for them. */
+static bool key_hosts_make(const struct snapshot_plan *plan, struct snapshot *snapshot)
+{
+    const struct redis_place *place = plan->keyring == NULL ? NULL : &plan->keyring->site.place;
+    snapshot->keyring = keyring_use(plan->keyring);
+    for (uint32_t i = 0; place != NULL && i < place->host_count; i++) {
+        struct address address;
+        const union address_socket *list = NULL;
+        if (!address_parse(place->host[i], &address) || address.kind != ADDRESS_NAME) {
+            continue;
+        }
+        uint32_t count = plan->names.find(plan->names.self, address.name, address.port, &list);
+        size_t size = (size_t)snapshot->key_host_count + count;
+        struct snapshot_host *more = realloc(snapshot->key_host, (size + 1) * sizeof *more);
+        if (more == NULL) {
+            return false;
+        }
+        snapshot->key_host = more;
+        for (uint32_t k = 0; k < count; k++) {
+            more[snapshot->key_host_count++] =
+                (struct snapshot_host){.address = list[k], .known = true, .name = place->host[i]};
+        }
+    }
+    return true;
+}
+
 static bool is_certificate(const char *client_key)
 {
     return client_key != NULL && strcmp(client_key, "certificate") == 0;
@@ -407,7 +433,7 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
     snapshot->client_certificate = is_certificate(snapshot->settings->client_key);
     bool made = snapshot->service != NULL && snapshot->target != NULL && snapshot->routes != NULL &&
                 snapshot->trust[BECALM_ROLE_GATEWAY] != NULL && snapshot->trust[BECALM_ROLE_SIDECAR] != NULL &&
-                doors_make(snapshot, plan->before);
+                doors_make(snapshot, plan->before) && key_hosts_make(plan, snapshot);
     for (uint32_t i = 0; made && i < services; i++) {
         made = service_make(plan, snapshot, i);
     }
@@ -447,6 +473,8 @@ void snapshot_drop(struct snapshot *snapshot)
     trust_free(snapshot->trust[BECALM_ROLE_GATEWAY]);
     trust_free(snapshot->trust[BECALM_ROLE_SIDECAR]);
     tls_set_drop(snapshot->tls);
+    free(snapshot->key_host);
+    keyring_drop(snapshot->keyring);
     shared_config_drop(snapshot->shared);
     free(snapshot);
 }

@@ -11,6 +11,7 @@
 
 #include "trust.h"
 
+#include "keys/keyring.h"
 #include "loop/address.h"
 #include "meter/meter.h"
 #include "policy/route.h"
@@ -101,6 +102,9 @@ struct snapshot {
     uint32_t service_count;
     struct snapshot_target *target;
     uint32_t target_count;
+    struct keyring *keyring;        /* of idempotency keys that are shared; NULL: they are not */
+    struct snapshot_host *key_host; /* the addresses of its store's names; one that is an address is not among them */
+    uint32_t key_host_count;
 };
 
 /* What names are known to be, asked for every host that is a name: the addresses, in an order that does not change by
@@ -114,7 +118,8 @@ struct snapshot_plan {
     struct shared_config *config;
     const struct snapshot *before; /* the one that is replaced; NULL: none */
     struct snapshot_names names;
-    struct tls_set *tls; /* its certificates and the like; NULL: none */
+    struct tls_set *tls;     /* its certificates and the like; NULL: none */
+    struct keyring *keyring; /* NULL: none */
     uint32_t workers;
     becalm_ns now;
 };

@@ -7,6 +7,7 @@
 #include "exchange.h"
 #include "gateway_shared.h"
 #include "host/upstream.h"
+#include "key_store.h"
 #include "listener.h"
 #include "tunnel.h"
 
@@ -177,6 +178,9 @@ static void take_snapshot(struct worker *worker)
     struct snapshot *snapshot = gateway_snapshot(worker->gateway);
     uint64_t number = snapshot->number;
     view_change(worker, snapshot);
+    if (worker->view != NULL) {
+        key_store_follow(worker);
+    }
     atomic_store_explicit(&worker->snapshot_number, number, memory_order_relaxed); /* guards no memory */
 }
 
@@ -451,6 +455,9 @@ void worker_free(struct worker *worker)
     }
     while (worker->orphans != NULL) {
         exchange_event(worker->orphans, BECALM_EVENT_CANCEL, 0, NULL);
+    }
+    if (worker->view != NULL) {
+        key_store_free(worker);
     }
     crowd_free(&worker->crowd);
     while (worker->view != NULL) {

@@ -29,6 +29,7 @@
 #define WORKER_TRAILERS (WORKER_OUT - 2 * H1_TRAILER_BYTES)
 
 struct gateway;
+struct store;
 struct h2_room;
 struct client;
 struct listener;
@@ -96,6 +97,7 @@ struct worker {
     struct task lines;             /* looks at the calls that wait for a host */
     struct timer lines_timer;      /* and when to do that again */
     uint64_t request_ids;          /* what ids are drawn from */
+    struct worker_keys *keys;      /* the store of its keys, and older ones in which keys are held; see key_store.h */
     char date[30];
     int64_t date_second;
 };

@@ -82,15 +82,6 @@ static void run_hear(const struct run *run, const struct reply *reply)
     }
 }
 
-/* Why it was refused. What a script may not do is told in a sentence that begins with ERR. */
-static const char *refusal(const struct reply *reply)
-{
-    if (reply->kind != REPLY_ERROR) {
-        return "nonsense";
-    }
-    return strstr(reply->text, "The user executing the script") != NULL ? "NOPERM" : reply->text;
-}
-
 static void run_done(struct redis_command *command, const struct reply *reply)
 {
     struct run *run = CONTAINER_OF(command, struct run, command);
@@ -105,7 +96,7 @@ static void run_done(struct redis_command *command, const struct reply *reply)
         return;
     }
     if (!right) {
-        redis_lose(leases->redis, refusal(reply));
+        redis_lose(leases->redis, redis_refusal(reply));
         return;
     }
     redis_good(leases->redis);

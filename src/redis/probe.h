@@ -7,7 +7,7 @@
 
 #include "site.h"
 
-#define PROBE_MISSING_MAX 16u
+#define PROBE_MISSING_MAX 24u
 
 struct redis_probe {
     bool answers;
@@ -18,8 +18,8 @@ struct redis_probe {
     uint32_t missing_count;
 };
 
-/* False: no memory, no descriptors. */
-bool redis_probe(const struct redis_site *, const char *fleet, struct redis_probe *);
+/* `keys`: also what idempotency keys need. False: no memory, no descriptors. */
+bool redis_probe(const struct redis_site *, const char *fleet, bool keys, struct redis_probe *);
 
 /* For who may wait: an address of a host, by the system's resolver. As redis_options.find takes it. */
 bool redis_find_waiting(void *self, const char *host, union address_socket *);

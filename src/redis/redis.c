@@ -186,6 +186,15 @@ void redis_lose(struct redis *redis, const char *why)
     again_plan(redis);
 }
 
+/* What a script may not do is told in a sentence that begins with ERR. */
+const char *redis_refusal(const struct reply *reply)
+{
+    if (reply->kind != REPLY_ERROR) {
+        return "nonsense";
+    }
+    return strstr(reply->text, "The user executing the script") != NULL ? "NOPERM" : reply->text;
+}
+
 void redis_good(struct redis *redis)
 {
     redis->tries = 0;

@@ -123,6 +123,8 @@ bool redis_send(struct redis *, struct redis_command *);
 
 /* The answer is one for which there is nothing to do but to begin anew. `why` ends at its first space. */
 void redis_lose(struct redis *, const char *why);
+/* Why, of a reply to a script that is not what it should be. */
+const char *redis_refusal(const struct reply *);
 /* The answer was good: the next loss begins a new story, with a short backoff. */
 void redis_good(struct redis *);
 

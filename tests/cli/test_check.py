@@ -103,6 +103,34 @@ RULES = [
         "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: required}}\n",
     ),
     (
+        "keys-apart",
+        "store: {redis: redis://cache}\nservices: {a: {idempotencyKey: enforced}}\n",
+        "policy.yaml:2:32: warning: a: instances share a store, but each remembers enforced keys by itself: a client that "
+        "asks another one again is executed twice [keys-apart]\n"
+        "    write `idempotencyStore: {redis: inherit, secretFile: FILE}`\n",
+        "store: {redis: redis://cache}\nservices: {a: {idempotencyKey: required}}\n",
+    ),
+    (
+        "enforced-away",
+        "store: {redis: redis://cache}\n"
+        "idempotencyStore: {redis: inherit, secretFile: s, encryptFile: e, onAway: local}\n"
+        "services: {a: {idempotencyKey: enforced}}\n",
+        "policy.yaml:3:32: warning: a: while the store is away an enforced key is known to one instance alone, so that a call "
+        "may be executed twice [enforced-away]\n"
+        "    take `onAway` out: enforced keys are refused then, and required ones kept in memory\n",
+        "store: {redis: redis://cache}\n"
+        "idempotencyStore: {redis: inherit, secretFile: s, encryptFile: e, onAway: refuse}\n"
+        "services: {a: {idempotencyKey: enforced}}\n",
+    ),
+    (
+        "store-plain-answers",
+        "store: {redis: redis://cache}\nidempotencyStore: {redis: inherit, secretFile: s}\nservices: {a: {}}\n",
+        "policy.yaml:2:48: note: answers to calls with a key are in the store as they are, for everybody who can read it "
+        "[store-plain-answers]\n"
+        "    write `encryptFile: FILE` beside `secretFile`\n",
+        "store: {redis: redis://cache}\nidempotencyStore: {redis: inherit, secretFile: s, encryptFile: e}\nservices: {a: {}}\n",
+    ),
+    (
         "key-room",
         "services: {a: {traffic: 100/s, instances: 4, idempotencyKey: enforced}}\n",
         "policy.yaml:1:62: warning: a: up to 25.000/s for 24h are 2160001 keys in each instance, and 2110 MiB with answers of "

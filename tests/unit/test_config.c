@@ -440,6 +440,15 @@ static void test_config__what_does_not_fit_in_a_store_is_refused(void **state)
                   "policy.yaml:1:8: error: store has no redis; write redis: redis://host:6379 [missing]\n"
                   "policy.yaml:1:15: error: store.user needs a password; write passwordFile: FILE or passwordEnv: "
                   "VARIABLE [conflict]\n");
+    check_refused("store: {redis: redis://a}\nidempotencyStore: {redis: inherit}\n",
+                  "policy.yaml:2:27: error: idempotencyStore.redis needs a secret that all gateways have in common; "
+                  "write secretFile: FILE [conflict]\n");
+    check_refused("idempotencyStore: {redis: inherit, secretFile: s}\n",
+                  "policy.yaml:1:27: error: idempotencyStore.redis needs a store; write store: {redis: "
+                  "redis://host:6379} at the top of the policy [conflict]\n");
+    check_refused("idempotencyStore: {onAway: pass}\n",
+                  "policy.yaml:1:28: error: idempotencyStore.onAway is for keys that gateways share; write redis: "
+                  "inherit [conflict]\n");
     check_refused("store: {redis: redis://a, passwordFile: x, passwordEnv: Y}\n",
                   "policy.yaml:1:41: error: store has passwordFile and passwordEnv; write one of them [conflict]\n");
     check_refused("store: {redis: redis://a, ca: x}\n",

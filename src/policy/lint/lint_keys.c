@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define KEY_BYTES    576u  /* of memory for a key alone, if each has a scope and a client of its own: measured */
+#define REDIS_BYTES  1024u /* of Redis for a key and its guard without its answer: measured */
 #define ANSWER_BYTES 1024u /* what an answer is taken to be */
 #define RETRY_HORIZON                                                                               \
     (3600 * BECALM_S) /* apps that were offline and queues come back after minutes, not after hours \
@@ -41,6 +42,52 @@ void lint_short_ttl(struct lint *l, const struct lint_target *target)
     lint_remedy(finding, "write `idempotencyStore: {ttl: 24h}`, or at least as long as any client asks again");
 }
 
+/* ---- keys of several gateways ---- */
+
+void lint_keys_apart(struct lint *l, const struct lint_target *target)
+{
+    const struct becalm_settings *settings = becalm_config_settings(target->config);
+    struct lint_finding *finding = NULL;
+    if (target->rules->key != BECALM_KEY_ENFORCED || settings->store.redis == NULL || settings->keys.shared ||
+        (finding = lint_find(l, target, "idempotencyKey")) == NULL) {
+        return;
+    }
+    lint_say(finding,
+             "%s: instances share a store, but each remembers enforced keys by itself: a client that asks another one "
+             "again is executed twice",
+             l->who);
+    lint_remedy(finding, "write `idempotencyStore: {redis: inherit, secretFile: FILE}`");
+}
+
+void lint_enforced_away(struct lint *l, const struct lint_target *target)
+{
+    const struct becalm_keys *keys = &becalm_config_settings(target->config)->keys;
+    struct lint_finding *finding = NULL;
+    bool weak = keys->away == BECALM_KEYS_AWAY_LOCAL || keys->away == BECALM_KEYS_AWAY_PASS;
+    if (target->rules->key != BECALM_KEY_ENFORCED || !keys->shared || !weak ||
+        (finding = lint_find(l, target, "idempotencyKey")) == NULL) {
+        return;
+    }
+    lint_say(finding, "%s: while the store is away an enforced key %s, so that a call may be executed twice", l->who,
+             keys->away == BECALM_KEYS_AWAY_PASS ? "is not looked at" : "is known to one instance alone");
+    lint_remedy(finding, "take `onAway` out: enforced keys are refused then, and required ones kept in memory");
+}
+
+void lint_store_plain_answers(struct lint *l)
+{
+    for (uint32_t c = 0; c < l->count; c++) {
+        const struct becalm_keys *keys = &becalm_config_settings(l->configs[c])->keys;
+        bool plain = keys->shared && keys->encrypt_file.path == NULL;
+        struct lint_finding *finding =
+            plain ? lint_find_at(l, l->configs[c], keys->secret_file.line, keys->secret_file.column) : NULL;
+        if (finding == NULL) {
+            continue;
+        }
+        lint_say(finding, "answers to calls with a key are in the store as they are, for everybody who can read it");
+        lint_remedy(finding, "write `encryptFile: FILE` beside `secretFile`");
+    }
+}
+
 /* ---- the memory that a time and a traffic need ---- */
 
 struct need {
@@ -57,7 +104,8 @@ static bool need_of(const struct lint_target *target, struct need *need)
     if (!guards || service == NULL || service->traffic_milli == 0) {
         return false;
     }
-    uint64_t instances = service->instances > 0 ? service->instances : 1;
+    bool shared = becalm_config_settings(target->config)->keys.shared; /* then all of them are in one place */
+    uint64_t instances = service->instances > 0 && !shared ? service->instances : 1;
     uint64_t seconds = becalm_config_settings(target->config)->store_ttl / BECALM_S;
     uint64_t milli = service->traffic_milli / instances + (service->traffic_milli % instances != 0);
     need->keys = seconds > UINT64_MAX / milli ? UINT64_MAX / 1000 : milli * seconds / 1000 + 1;
@@ -75,6 +123,9 @@ static uint64_t mebibytes(uint64_t bytes)
 static bool fits(const struct lint_target *target, const struct need *need)
 {
     const struct becalm_settings *settings = becalm_config_settings(target->config);
+    if (settings->keys.shared) {
+        return true; /* Redis says by itself when it is full */
+    }
     return need->keys <= settings->store_max_entries && need->bytes <= settings->store_max_bytes;
 }
 
@@ -83,6 +134,15 @@ void lint_key_memory(struct lint *l, const struct lint_target *target)
     struct lint_finding *finding = NULL;
     struct need need;
     if (!need_of(target, &need) || !fits(target, &need) || (finding = lint_find(l, target, "idempotencyKey")) == NULL) {
+        return;
+    }
+    if (becalm_config_settings(target->config)->keys.shared) {
+        lint_say(finding,
+                 "%s: up to %s are %" PRIu64 " keys in the store: %" PRIu64 " MiB of Redis, and %" PRIu64
+                 " MiB with answers of 1 KiB",
+                 l->who, need.traffic, need.keys, mebibytes(need.keys * REDIS_BYTES),
+                 mebibytes(need.keys * REDIS_BYTES + need.bytes));
+        lint_remedy(finding, "give it that `maxmemory`, with `maxmemory-policy noeviction`");
         return;
     }
     lint_say(finding,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_KEYS_KEYRING_H
+#define BECALM_KEYS_KEYRING_H
+
+/* What gateways must have in common to keep idempotency keys together: where their Redis is, their name space in it,
+ * the secret of their hashes, and the keys by which answers are encrypted. Immutable, shared by threads. */
+
+#include "seal.h"
+#include "store.h"
+
+#include "redis/request.h"
+#include "redis/site.h"
+
+struct keyring {
+    BECALM_ATOMIC(uint32_t) users;
+    struct redis_site site;
+    char fleet[SCRIPT_FLEET_MAX + 1]; /* script_name() */
+    struct store_secret secret;
+    struct seals seals;
+    becalm_ns ttl;
+    becalm_ns timeout;
+    becalm_ns lease; /* who holds a key is heard of at least three times in it */
+    uint64_t max_answer;
+    enum becalm_keys_away away;
+};
+
+/* That of a policy: NULL in *made if its keys are not shared. One of which nothing has changed is `before`, which may
+ * be NULL. 0, BECALM_ENOMEM, or BECALM_EINVAL, and *diags says what is wrong. */
+int keyring_make(struct keyring **made, const struct becalm_config *, struct keyring *before, struct becalm_diags *);
+struct keyring *keyring_use(struct keyring *); /* takes NULL, as the next */
+void keyring_drop(struct keyring *);           /* frees it with its last user; any thread */
+
+#endif

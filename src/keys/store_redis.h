@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_KEYS_STORE_REDIS_H
+#define BECALM_KEYS_STORE_REDIS_H
+
+/* Idempotency keys in a Redis that all gateways of a fleet share: one connection for each thread, on its loop.
+ *
+ * A key begins by a question that is answered later (STORE_LATER), or given up after the keyring's timeout. Who has
+ * begun it holds a lease, which is renewed until its end; each beginning has an owner of its own, and only that one can
+ * end it. The end is written behind: nobody waits for it, and it is told again and again until the store has heard it.
+ * A question of which nobody knows whether it was heard is taken back in the same way, because nothing was sent to a
+ * host yet.
+ *
+ * While Redis does not answer, after three questions in a row that it let wait for too long, or without a connection, a
+ * call is refused, or its key is kept in the memory of this process, or it passes: see enum becalm_keys_away. */
+
+#include "keyring.h"
+
+#include "loop/loop.h"
+
+/* What all threads count together. */
+struct store_tally {
+    BECALM_ATOMIC(uint64_t) verdict[STORE_VERDICTS];
+    BECALM_ATOMIC(uint64_t) local;                       /* of those that were away */
+    BECALM_ATOMIC(uint64_t) stored, released, too_large; /* ends */
+    BECALM_ATOMIC(uint64_t) fenced;                      /* ends that came too late */
+    BECALM_ATOMIC(uint64_t)
+    waited, waits, wait_within[5]; /* for answers to beginnings: ns, how many, by redis_bounds */
+};
+void store_tally_count(struct store_tally *, struct store_counts *); /* adds to the counts */
+
+struct store_redis_options {
+    struct loop *loop;
+    struct keyring *keyring;
+    struct store *local; /* the one in memory */
+    struct store_tally *tally;
+    bool (*find)(void *self, const char *host, union address_socket *); /* as that of struct redis_options */
+    void *self;
+};
+
+struct store *store_redis_make(const struct store_redis_options *); /* NULL: no memory */
+
+/* Has it no key that is asked for, held, or ending? Then it may be freed. */
+bool store_redis_idle(const struct store *);
+
+#endif

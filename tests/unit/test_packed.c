@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "message/packed.h"
+
+#include "lib/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Fields that were kept elsewhere are looked at before anybody believes them. */
+
+static struct becalm_text text(const char *of)
+{
+    return (struct becalm_text){of, strlen(of)};
+}
+
+static size_t pack(char *room, size_t size, const char *const *words, size_t count)
+{
+    struct text_sink out = {.at = room, .size = size};
+    packed_put(&out, (struct becalm_text){0}, text("Created"));
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        packed_put(&out, text(words[i]), text(words[i + 1]));
+    }
+    check_true(!out.full);
+    return out.length;
+}
+
+static void test_packed__what_was_packed_is_right_and_no_part_of_it_is(void **state)
+{
+    static const char *const words[] = {"content-type", "text/plain", "Set-Cookie", "a=b", "x-empty", ""};
+    char room[256];
+    size_t length = pack(room, sizeof room, words, 6);
+    size_t boundaries = 0;
+    (void)state;
+    check_true(packed_is_right((struct becalm_text){room, length}));
+    check_true(!packed_is_right((struct becalm_text){room, 0}));
+    for (size_t cut = 1; cut < length; cut++) {
+        char *copy = malloc(cut); /* so that a look beyond its end is seen */
+        check_true(copy != NULL);
+        memcpy(copy, room, cut);
+        boundaries += packed_is_right((struct becalm_text){copy, cut});
+        free(copy);
+    }
+    check_eq_u64(boundaries, 3); /* behind the phrase and the first two fields */
+}
+
+static void test_packed__what_could_be_another_head_is_not_right(void **state)
+{
+    static const char *const wrong[][2] = {{"a b", "x"}, {"a:", "x"}, {"a", "x\r\ny: z"}, {"a", "\x7f"}, {"", "x"}};
+    char room[256];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        check_true(!packed_is_right((struct becalm_text){room, pack(room, sizeof room, wrong[i], 2)}));
+    }
+    memset(room, 0xff, sizeof room);
+    check_true(!packed_is_right((struct becalm_text){room, sizeof room}));
+}
+
+static void test_packed__fields_of_a_name_are_taken_out(void **state)
+{
+    static const char *const words[] = {"set-cookie", "a",           "x", "1",          "Set-Cookie",
+                                        "b",          "set-cookies", "2", "SET-COOKIE", "c"};
+    static const char *const left[] = {"x", "1", "set-cookies", "2"};
+    char room[256];
+    char wanted[256];
+    size_t length = pack(room, sizeof room, words, 10);
+    (void)state;
+    length = packed_without(room, length, "set-cookie");
+    check_eq_u64(length, pack(wanted, sizeof wanted, left, 4));
+    check_true(memcmp(room, wanted, length) == 0);
+    check_eq_u64(packed_without(room, 0, "x"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_packed__what_was_packed_is_right_and_no_part_of_it_is),
+        cmocka_unit_test(test_packed__what_could_be_another_head_is_not_right),
+        cmocka_unit_test(test_packed__fields_of_a_name_are_taken_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
