@@ -53,6 +53,12 @@ static uint64_t retry_after(const struct own *own)
     return becalm_rand_between(own->random, low, low + (low + 1) / 2);
 }
 
+/* A conflict ends by itself only sometimes: then whoever refuses knows. */
+static bool says_when(const struct own *own)
+{
+    return own->status == 503 || own->status == 429 || (own->status == 409 && own->retry_after != BECALM_NEVER);
+}
+
 struct becalm_text own_draft(struct draft *draft, const struct own *own, char *room)
 {
     bool grpc = own->grpc_status != BECALM_GRPC_NONE;
@@ -72,7 +78,7 @@ struct becalm_text own_draft(struct draft *draft, const struct own *own, char *r
                                .note = ANSWER_NOTE_ERROR,
                                .error = own->error,
                                .reason = own->reason,
-                               .retry_after = own->status == 503 || own->status == 429 ? retry_after(own) : 0,
+                               .retry_after = says_when(own) ? retry_after(own) : 0,
                                .mark = own->mark,
                                .mark_reason = own->mark_reason,
                                .explain = own->explain,

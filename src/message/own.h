@@ -3,7 +3,7 @@
 #define BECALM_MESSAGE_OWN_H
 
 /* Answers that the gateway gives by itself: a problem document (RFC 9457) that says why, Proxy-Status (RFC 9209), and a
- * Retry-After on every 503 and 429. For gRPC an answer of trailers only. */
+ * Retry-After on every 503 and 429, and where it is known on 409. For gRPC an answer of trailers only. */
 
 #include "draft.h"
 
@@ -15,7 +15,7 @@ struct own {
     const char *detail;   /* a sentence more; NULL: none */
     uint32_t last_status; /* of the service's last answer; 0: none */
     uint32_t attempts;
-    becalm_ns retry_after; /* 503, 429: at least this long; BECALM_NEVER: the usual */
+    becalm_ns retry_after; /* 503, 429, 409: at least this long; BECALM_NEVER: the usual, of 409 none */
     uint64_t random;       /* for its jitter */
     enum becalm_mark_kind mark;
     enum becalm_reason mark_reason;

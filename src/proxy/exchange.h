@@ -282,7 +282,8 @@ struct refusal {
     const char *error; /* of Proxy-Status */
     const char *reason;
     const char *detail;
-    uint32_t last_status; /* what the service once said; 0: nothing */
+    uint32_t last_status;  /* what the service once said; 0: nothing */
+    becalm_ns retry_after; /* of 409: when it may be worth another try; 0: nobody knows */
 };
 void exchange_refuse(struct exchange *, uint32_t status, const char *error, const char *reason, const char *detail);
 void exchange_refuse_as(struct exchange *, const struct refusal *);

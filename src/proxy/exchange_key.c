@@ -6,6 +6,7 @@
 #include "key_store.h"
 
 #include "message/answer_head.h"
+#include "message/packed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,17 +65,23 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
     case STORE_LATER:
         break;
     case STORE_IN_FLIGHT:
-        exchange_refuse(exchange, 409, denied, "key_in_flight",
-                        "a request with this idempotency key is being answered");
+        exchange_refuse_as(exchange,
+                           &(struct refusal){.status = 409,
+                                             .error = denied,
+                                             .reason = "key_in_flight",
+                                             .detail = "a request with this idempotency key is being answered",
+                                             .retry_after = BECALM_S});
         break;
     case STORE_HELD:
         refuse_held(exchange);
         break;
     case STORE_ANSWER_LOST:
-        exchange_refuse_as(exchange, &(struct refusal){409, denied, "key_answer_lost",
-                                                       "the request with this idempotency key was answered, and there "
-                                                       "was no room to keep its answer",
-                                                       ask->status});
+        exchange_refuse_as(exchange, &(struct refusal){.status = 409,
+                                                       .error = denied,
+                                                       .reason = "key_answer_lost",
+                                                       .detail = "the request with this idempotency key was answered, "
+                                                                 "and there was no room to keep its answer",
+                                                       .last_status = ask->status});
         break;
     case STORE_MISMATCH:
         exchange_refuse(exchange, 422, denied, "key_mismatch", "this idempotency key belongs to another request");
@@ -183,6 +190,9 @@ void key_store_begin(struct exchange *exchange, const struct offer *offer)
         exchange->storing = offer->head == NULL ? buffered_add(exchange->worker, &exchange->stored, offer->fields.at,
                                                                offer->fields.length)
                                                 : answer_fields(exchange->worker, offer->head, &exchange->stored);
+        /* A cookie is for who was answered first; who asks again may be somebody else in the same scope. */
+        size_t length = exchange->storing ? exchange->stored.length : 0;
+        exchange->stored.length = (uint32_t)packed_without(exchange->stored.at, length, "set-cookie");
         exchange->stored_fields = exchange->stored.length;
         exchange->answer_lost = !exchange->storing;
     }

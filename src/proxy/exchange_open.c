@@ -101,21 +101,22 @@ void exchange_refuse_as(struct exchange *exchange, const struct refusal *refusal
     struct draft draft;
     char room[OWN_ROOM];
     bool keep = !exchange->wants_close && exchange->request == REQUEST_WHOLE;
-    struct becalm_text body = own_draft(&draft,
-                                        &(struct own){
-                                            .status = refusal->status,
-                                            .error = refusal->error,
-                                            .reason = refusal->reason,
-                                            .title = status_phrase(refusal->status),
-                                            .detail = refusal->detail,
-                                            .last_status = refusal->last_status,
-                                            .retry_after = BECALM_NEVER,
-                                            .random = becalm_rand_next(&worker->loop.random),
-                                            .grpc_status = grpc_refusal(exchange, refusal->status),
-                                            .bare = grpc_has_trailers(exchange),
-                                            .date = worker_date(worker),
-                                        },
-                                        room);
+    struct becalm_text body =
+        own_draft(&draft,
+                  &(struct own){
+                      .status = refusal->status,
+                      .error = refusal->error,
+                      .reason = refusal->reason,
+                      .title = status_phrase(refusal->status),
+                      .detail = refusal->detail,
+                      .last_status = refusal->last_status,
+                      .retry_after = refusal->retry_after == 0 ? BECALM_NEVER : refusal->retry_after,
+                      .random = becalm_rand_next(&worker->loop.random),
+                      .grpc_status = grpc_refusal(exchange, refusal->status),
+                      .bare = grpc_has_trailers(exchange),
+                      .date = worker_date(worker),
+                  },
+                  room);
     draft.close = !keep;
     if (exchange->meter != NULL) {
         meter_code(exchange->meter, refusal->status);
@@ -132,7 +133,8 @@ void exchange_refuse_as(struct exchange *exchange, const struct refusal *refusal
 void exchange_refuse(struct exchange *exchange, uint32_t status, const char *error, const char *reason,
                      const char *detail)
 {
-    exchange_refuse_as(exchange, &(struct refusal){status, error, reason, detail, 0});
+    exchange_refuse_as(exchange,
+                       &(struct refusal){.status = status, .error = error, .reason = reason, .detail = detail});
 }
 
 /* What may become a tunnel ends with its client's connection, and there is no answer of it to be stored. */

@@ -43,6 +43,28 @@ def test_a_key_is_executed_once_and_replayed(pair):
     assert host.count() == 1
 
 
+def test_a_replay_sets_no_cookie(pair):
+    gateway, host = pair(rules=ENFORCED)
+    cookies = (("Set-Cookie", "session=1"), ("X-Charge", "1"), ("set-cookie", "other=2"))
+    host.on("/charge", Reply(201, b"charged", cookies), Reply(500, b"failed", cookies))
+    for key, status in (("k1", 201), ("k2", 500)):
+        first, second = charge(gateway, key), charge(gateway, key)
+        assert first.get("set-cookie") is not None and second.get("set-cookie") is None
+        assert (second.status, second.get("x-charge"), second.get("idempotent-replayed")) == (status, "1", "true")
+
+
+def test_with_expectContinue_what_no_host_has_asked_for_is_sent_again_and_what_one_has_is_held(pair):
+    gateway, host = pair(rules="expectContinue: on\n" + ENFORCED)
+    go_on = b"HTTP/1.1 100 Continue\r\n\r\n"
+    host.on("/charge", Reply(cut=0, early=True, end="reset"), Reply(201, b"charged", interim=go_on))
+    assert charge(gateway, "k1").body == b"charged"
+    assert [got.body for got in host.got("/charge")] == [b"", b"5 euro"], "the first was never asked for its body"
+    assert charge(gateway, "k1").get("idempotent-replayed") == "true"
+    host.on("/charge", Reply(cut=0, interim=go_on, end="reset"), Reply(201, b"again"))
+    assert charge(gateway, "k2").status == 502
+    assert reason(charge(gateway, "k2")) == "key_unknown" and host.count("/charge") == 3
+
+
 def test_a_post_without_a_key_is_refused(pair):
     gateway, host = pair(rules=ENFORCED)
     answer = gateway.ask("POST", "/charge", body=b"5 euro")
