@@ -67,6 +67,27 @@ static int scenario_open(struct sim *s, const char *name)
     return rc;
 }
 
+static int graph_open(struct sim *s, const char *path)
+{
+    const struct becalm_load_options policy = {.shared_budgets = true, .substitute = true};
+    const struct becalm_load_options options = {.set = s->scenario_set};
+    struct becalm_config *config = NULL;
+    char *text = NULL;
+    size_t length = 0;
+    if (!is_path(path)) {
+        return cli_usage(s->command, "--graph is a policy file, which holds a / or ends in .yaml; '%s' does not", path);
+    }
+    int rc = diags_tell(s, becalm_config_load(&config, path, &policy, s->diags));
+    rc = rc == 0 ? sim_graph_write(s, config, path, &text, &length) : rc;
+    if (rc == 0) {
+        rc = diags_tell(s, scenario_parse(&s->file, "graph", text, length, &options, s->diags));
+        s->plan = rc == 0 ? scenario_of(s->file) : NULL;
+    }
+    free(text);
+    becalm_config_free(config);
+    return rc;
+}
+
 /* ---- policies ---- */
 
 /* A policy of ours may have more services than the scenario. That is no error, but a slip of the pen looks the same. */
@@ -234,8 +255,9 @@ static int choices_load(struct sim *s)
         return sim_no_memory(s);
     }
     rc = compare == NULL ? 0 : choices_named(s, compare);
-    if (rc == 0 && (policy != NULL || compare == NULL)) {
-        rc = choice_add(s, policy != NULL ? policy : default_policy(s));
+    const char *graph = cli_value(s->command, s->args, "graph");
+    if (rc == 0 && (policy != NULL || graph != NULL || compare == NULL)) {
+        rc = choice_add(s, policy != NULL ? policy : graph != NULL ? graph : default_policy(s));
     }
     for (uint32_t i = 0; rc == 0 && i < s->choice_count; i++) {
         changeable |= is_changeable(&s->choices[i]);
@@ -419,7 +441,8 @@ static void sim_free(struct sim *s)
 static int sim_run(const struct cli_command *command, const struct cli_args *args)
 {
     struct sim s = {.command = command, .args = args, .seed = 1};
-    uint32_t wanted = cli_has(command, args, "list") ? 0 : 1;
+    const char *graph = cli_value(command, args, "graph");
+    uint32_t wanted = cli_has(command, args, "list") || graph != NULL ? 0 : 1;
     int rc = 0;
     if (args->word_count > wanted) {
         return cli_usage(command, "unexpected argument '%s'", args->words[wanted]);
@@ -427,10 +450,14 @@ static int sim_run(const struct cli_command *command, const struct cli_args *arg
     if (args->word_count < wanted) {
         return cli_usage(command, "which scenario? 'becalm sim --list' names those that are built in");
     }
+    if (cli_has(command, args, "kill") && graph == NULL) {
+        return cli_usage(command, "--kill needs --graph");
+    }
+    bool lists = cli_has(command, args, "list");
     s.diags = calloc(1, sizeof *s.diags);
-    rc = s.diags == NULL ? sim_no_memory(&s) : wanted == 0 ? list(&s) : options_read(&s);
-    if (rc == 0 && wanted == 1) {
-        rc = scenario_open(&s, args->words[0]);
+    rc = s.diags == NULL ? sim_no_memory(&s) : lists ? list(&s) : options_read(&s);
+    if (rc == 0 && !lists) {
+        rc = graph != NULL ? graph_open(&s, graph) : scenario_open(&s, args->words[0]);
         rc = rc == 0 ? choices_load(&s) : rc;
         rc = rc == 0 ? sim_runs(&s) : rc;
     }
@@ -451,6 +478,11 @@ static const struct cli_option options_of_sim[] = {
      .help = "run these policies, or 'all', and print one table",
      .complete = CLI_WORDS,
      .words = "all " POLICY_WORDS},
+    {.name = "graph",
+     .argument = "FILE",
+     .help = "no SCENARIO: the call graph of this policy file, run with its rules",
+     .complete = CLI_FILE},
+    {.name = "kill", .argument = "NAME", .help = "with --graph: the service that is dead for 30 s"},
     {.name = "seed", .argument = "N", .help = "where chance begins (default: 1)"},
     {.name = "seeds", .argument = "N", .help = "run N seeds from there on, and print the spread"},
     {.name = "set",
@@ -489,6 +521,7 @@ const struct cli_command cmd_sim = {
                 "  becalm sim metastable --compare none,naive,becalm --html storm.html\n"
                 "  becalm sim metastable --policy breaker --trace\n"
                 "  becalm sim ./checkout.yaml --policy policy.yaml --seeds 10\n"
+                "  becalm sim --graph policy.yaml --kill ledger\n"
                 "  becalm sim chain --set defaults.budget.percent=5 --json\n",
     .complete = CLI_WORDS,
     .words = embedded_scenarios_words,

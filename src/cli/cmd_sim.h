@@ -48,6 +48,9 @@ struct report_style sim_style(void);
 /* Runs all that was asked for, and shows it; returns the exit code. */
 int sim_runs(struct sim *);
 
+/* --graph: the scenario of a policy's own call graph, which the caller frees. An exit code. */
+int sim_graph_write(const struct sim *, const struct becalm_config *, const char *path, char **text, size_t *length);
+
 /* One run as an object. */
 void sim_json_run(struct json *, const struct scenario *, const struct report_run *, bool series);
 
