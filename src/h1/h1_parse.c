@@ -205,11 +205,21 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
+/* What read_fields() has read so far. Nobody else points to it, so that it stays in registers. */
+struct lines {
+    const char *bytes;
+    struct field *field;
+    uint64_t seen;
+    uint64_t repeated;
+    uint32_t count;
+    uint32_t max;
+};
+
 /* One line: name, colon, value with blanks around it. A line that begins with a blank goes on with the one before it
- * (obs-fold), and has no name either. */
-static struct h1_verdict read_field(struct parse *p, const char *end)
+ * (obs-fold), and has no name either. Moves *at behind it. */
+static inline struct h1_verdict read_field(struct lines *lines, const char **at, const char *end)
 {
-    const char *name = p->bytes + p->at;
+    const char *name = *at;
     const char *colon = name_end(name, end);
     if (*colon != ':' || colon == name) {
         return h1__bad(400, is_blank(*name) ? "a field goes over several lines" : "a field has no proper name");
@@ -229,34 +239,42 @@ static struct h1_verdict read_field(struct parse *p, const char *end)
     while (value_end > value && is_blank(value_end[-1])) {
         value_end--;
     }
-    if (p->head->field_count == p->fields_max) {
+    if (lines->count == lines->max) {
         return h1__bad(431, "there are too many fields");
     }
     enum field_id id = field_find(name, (size_t)(colon - name));
-    p->head->field[p->head->field_count++] = (struct field){
-        .name = p->at,
+    lines->field[lines->count++] = (struct field){
+        .name = (uint32_t)(name - lines->bytes),
         .name_length = (uint16_t)(colon - name),
-        .value = (uint32_t)(value - p->bytes),
+        .value = (uint32_t)(value - lines->bytes),
         .value_length = (uint32_t)(value_end - value),
         .id = (uint8_t)id,
         .hop = (FIELD_HOP & FIELD_BIT(id)) != 0,
     };
-    p->repeated |= p->head->seen & FIELD_BIT(id);
-    p->head->seen |= FIELD_BIT(id);
-    p->at = (uint32_t)(line_end + 2 - p->bytes);
+    lines->repeated |= lines->seen & FIELD_BIT(id);
+    lines->seen |= FIELD_BIT(id);
+    *at = line_end + 2;
     return h1__ok();
 }
 
-/* All lines up to the empty one, which must be the last. */
-static struct h1_verdict read_fields(struct parse *p, size_t length)
+/* All lines up to the empty one, which must be the last. Without a call inside of the loop its constants stay in
+ * registers. */
+__attribute__((flatten)) static struct h1_verdict read_fields(struct parse *p, size_t length)
 {
-    while (p->at < length && !line_ends(p->bytes + p->at)) {
-        struct h1_verdict verdict = read_field(p, p->bytes + length);
-        if (verdict.kind != H1_OK) {
-            return verdict;
-        }
+    struct lines lines = {.bytes = p->bytes, .field = p->head->field, .max = p->fields_max};
+    struct h1_verdict verdict = h1__ok();
+    const char *at = p->bytes + p->at;
+    const char *end = p->bytes + length;
+    while (verdict.kind == H1_OK && at < end && !line_ends(at)) {
+        verdict = read_field(&lines, &at, end);
     }
-    return p->at + 2 == length ? h1__ok() : h1__bad(400, "the fields do not end in an empty line");
+    p->head->field_count = lines.count;
+    p->head->seen = lines.seen;
+    p->repeated = lines.repeated;
+    if (verdict.kind == H1_OK && at + 2 != end) {
+        return h1__bad(400, "the fields do not end in an empty line");
+    }
+    return verdict;
 }
 
 /* ---- a whole head ---- */
