@@ -61,6 +61,15 @@ enum becalm_forwarded {
     BECALM_FORWARDED_OFF
 };
 
+/* Fields by whose ids a sidecar joins its program's calls to the requests that the program got; a bit each. */
+enum becalm_join {
+    BECALM_JOIN_TRACEPARENT = 1 << 0,
+    BECALM_JOIN_B3 = 1 << 1,
+    BECALM_JOIN_CLOUD_TRACE = 1 << 2,
+    BECALM_JOIN_REQUEST_ID = 1 << 3,
+    BECALM_JOIN_ALL = (1 << 4) - 1
+};
+
 enum becalm_client_auth { BECALM_CLIENT_AUTH_NONE, BECALM_CLIENT_AUTH_OPTIONAL, BECALM_CLIENT_AUTH_REQUIRED };
 enum becalm_tls_version { BECALM_TLS_1_2, BECALM_TLS_1_3 };
 enum becalm_tls_verify { BECALM_TLS_VERIFY_FULL, BECALM_TLS_VERIFY_NONE };
@@ -192,6 +201,7 @@ struct becalm_settings {
     const char *const *trust; /* networks, "unix" for peers at Unix sockets, names of certificates (cn:, dns:, URIs) */
     const char *const *trust_by_role[2]; /* the same for listeners of either role, which differ if nobody wrote it */
     enum becalm_forwarded forwarded;
+    uint32_t join;          /* bits of enum becalm_join: by which ids calls are joined to requests; 0: by none */
     const char *client_key; /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
                              * a peer's; NULL: their address says */
     enum becalm_log_level log_level;

@@ -169,6 +169,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     pthread_mutex_init(&gateway->accepting, NULL);
     peer_key_draw(&gateway->peer_key);
     tally_init(&gateway->clients);
+    gateway->join = join_table_make(); /* without memory nothing is joined */
     strangers_init(&gateway->strangers);
     tally_init(&gateway->host_tunnels);
     gateway->path = strdup(options->path);
@@ -245,6 +246,7 @@ void gateway_free(struct gateway *gateway)
     free(gateway->text);
     free(gateway->path);
     tally_free(&gateway->clients);
+    join_table_free(gateway->join);
     strangers_free(&gateway->strangers);
     tally_free(&gateway->host_tunnels);
     pthread_mutex_destroy(&gateway->accepting);

@@ -33,6 +33,7 @@ static void settings_defaults(struct becalm_settings *settings)
         .listener_count = 1,
         .admin = BECALM_ADMIN_DEFAULT,
         .gateway_retries = true,
+        .join = BECALM_JOIN_ALL,
         .log_level = BECALM_LOG_INFO,
         .drain_delay = 5 * BECALM_S,
         .drain_limit = 30 * BECALM_S,

@@ -29,6 +29,7 @@ static const char *const mode_words[] = {"enforce", "shadow", NULL};
 static const char *const role_words[] = {"gateway", "sidecar", NULL};
 static const char *const listener_roles[] = {"auto", "gateway", "sidecar", NULL};
 static const char *const forwarded_words[] = {"auto", "all", "x-forwarded", "standard", "off", NULL};
+static const char *const join_words[] = {"traceparent", "b3", "x-cloud-trace-context", "x-request-id", NULL};
 static const char *const send_words[] = {"deadline", "attempts", "via", "forwarded", "request-id", "trace", NULL};
 static const char *const path_words[] = {"resolved", "as-is", NULL};
 static const char *const client_auth_words[] = {"none", "optional", "required", NULL};
@@ -287,6 +288,8 @@ static const struct schema_key settings[] = {
     {"trust", FIELD(NETWORKS, trust), .sentence = "whose deadline, attempt and mark headers count"},
     {"forwarded", FIELD(WORD, forwarded), .words = forwarded_words,
      .sentence = "which fields tell hosts who asked; auto: all in role gateway, off in role sidecar"},
+    {"join", FIELD(WORDS, join), .words = join_words,
+     .sentence = "ids by which calls that go out are joined to requests that came in, where listeners have both roles; []: none"},
     {"clientKey", FIELD(CLIENT_KEY, client_key), .word = "address",
      .sentence = "what tells clients of trusted peers apart: address, or header:NAME"},
     {"log.level", FIELD(WORD, log_level), .words = log_levels, .sentence = "how much is logged"},

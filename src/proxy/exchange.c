@@ -120,6 +120,9 @@ void exchange_free(struct exchange *exchange)
         key_forget(exchange);
     }
     key_end(exchange, false);
+    if (exchange->join == EXCHANGE_JOIN_IN) {
+        exchange_join_end(exchange);
+    }
     if (exchange->expect != NULL) {
         expect_drop(exchange);
     }

@@ -12,11 +12,13 @@
  *   exchange_answer.c   what a host answered, and what is passed on
  *   attempt.c           one attempt on a connection
  *   exchange_key.c      idempotency keys and stored answers
+ *   exchange_join.c     calls of a program, joined to the requests that it got
  *   exchange_expect.c   Expect: 100-continue
  *   exchange_grpc.c     what is different with gRPC */
 
 #include "client.h"
 #include "host/host_stream.h"
+#include "join.h"
 #include "worker.h"
 
 #include "keys/store.h"
@@ -108,6 +110,9 @@ enum client_phase {
 /* Has all of the request come? exchange_request_whole() alone says so. */
 enum request_phase { REQUEST_COMING, REQUEST_WHOLE };
 
+/* Is it a request that came in, or a call that its program makes, of a gateway that joins them (join.h)? */
+enum exchange_join { EXCHANGE_JOIN_NONE, EXCHANGE_JOIN_IN, EXCHANGE_JOIN_OUT };
+
 /* How far the answer has come. answer_enter() alone moves it, forwards. */
 enum answer_phase {
     ANSWER_NONE,  /* nothing of it was written; 1xx don't count */
@@ -162,6 +167,7 @@ struct exchange {
     uint32_t body_step;     /* ... and how many of them have come */
     unsigned dialects;      /* of the deadline that came in */
     struct origin origin;   /* where it came from, also when the client has gone */
+    enum exchange_join join;
     bool is_head;
     bool is_connect;
     bool upgrades; /* to one protocol, and that is allowed */
@@ -200,10 +206,11 @@ struct exchange {
     char retry_after[32];               /* of the latest failed answer, as it came; its first byte is zeroed */
     struct store_key key;
     struct store_ask ask;
-    struct timer silence;   /* without a client: nothing more of the answer has come for too long */
-    uint64_t silence_bytes; /* of the answer that had come when it was armed */
-    struct attempt first;   /* but its state */
-    char space[];           /* up to EXCHANGE_BYTES in all */
+    struct join_keys joined; /* its ids, if it is joined */
+    struct timer silence;    /* without a client: nothing more of the answer has come for too long */
+    uint64_t silence_bytes;  /* of the answer that had come when it was armed */
+    struct attempt first;    /* but its state */
+    char space[];            /* up to EXCHANGE_BYTES in all */
 };
 
 /* A head has been parsed: answers it, or makes an exchange that collects its body and begins. */
@@ -289,6 +296,14 @@ void exchange_refuse(struct exchange *, uint32_t status, const char *error, cons
 void exchange_refuse_as(struct exchange *, const struct refusal *);
 
 void exchange_refuse_body(struct exchange *); /* as larger than maxBody */
+
+/* exchange_join.c: the call is about to begin, with this deadline; its answer has this mark; what a mark of a call that
+ * it made says about it, as text in `room`; it is over. */
+void exchange_join_begin(struct exchange *, struct becalm_request *);
+void exchange_join_told(struct exchange *, enum becalm_mark_kind, enum becalm_reason);
+#define EXCHANGE_MARK_ROOM 96u
+struct becalm_text exchange_join_mark(struct exchange *, char room[EXCHANGE_MARK_ROOM]);
+void exchange_join_end(struct exchange *);
 
 /* exchange_log.c */
 void exchange_log_end(struct exchange *);                        /* the call is over */

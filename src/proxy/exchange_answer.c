@@ -30,6 +30,10 @@ void answer_classify(struct attempt *attempt, const struct head *head, struct be
                            FIELD_BIT(FIELD_GRPC_PUSHBACK) | FIELD_BIT(FIELD_BECALM_RETRY) |
                            FIELD_BIT(FIELD_ENVOY_OVERLOADED);
     struct becalm_http_answer answer = {.status = attempt->status, .grpc_status = BECALM_GRPC_NONE};
+    UNFILLED char joined[EXCHANGE_MARK_ROOM];
+    if (exchange->join == EXCHANGE_JOIN_IN && attempt->status >= 500) { /* it failed because a call that it made did */
+        answer.mark = exchange_join_mark(exchange, joined);
+    }
     if ((head->seen & hints) != 0) {
         answer.retry_after = head_find(head, FIELD_RETRY_AFTER);
         answer.date = head_find(head, FIELD_DATE);
@@ -45,7 +49,9 @@ void answer_classify(struct attempt *attempt, const struct head *head, struct be
             exchange->grpc_status = answer.grpc_status; /* for the log */
         }
         if (trust_has(snapshot_trust(exchange->view->snapshot, exchange->origin.door), &attempt->host->address.any)) {
-            answer.mark = head_find(head, FIELD_BECALM_RETRY);
+            if (head_has(head, FIELD_BECALM_RETRY)) {
+                answer.mark = head_find(head, FIELD_BECALM_RETRY);
+            }
             answer.overloaded = head_find(head, FIELD_ENVOY_OVERLOADED);
         }
     }
@@ -141,12 +147,15 @@ static size_t explain(const struct exchange *exchange, const struct becalm_actio
 }
 
 /* What we say about the call. */
-static void add_ours(struct draft *draft, struct answer_head *ours, const struct exchange *exchange,
+static void add_ours(struct draft *draft, struct answer_head *ours, struct exchange *exchange,
                      const struct becalm_action *action)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
     ours->mark = gateway_mark(exchange_role(exchange), action->mark);
     ours->mark_reason = action->why;
+    if (exchange->join == EXCHANGE_JOIN_OUT && ours->mark != BECALM_MARK_NONE) {
+        exchange_join_told(exchange, ours->mark, action->why);
+    }
     if (action->why != BECALM_WHY_OK && action->why != BECALM_WHY_PERMANENT && exchange->status > 0) {
         ours->note = ANSWER_NOTE_RECEIVED;
         ours->received = exchange->status;
@@ -383,6 +392,9 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         .bare = grpc_has_trailers(exchange),
         .date = worker_date(worker),
     };
+    if (exchange->join == EXCHANGE_JOIN_OUT && own.mark != BECALM_MARK_NONE) {
+        exchange_join_told(exchange, own.mark, action->why);
+    }
     if (settings->explain) {
         own.explain = (struct becalm_text){told, explain(exchange, action, told)};
     }

@@ -83,6 +83,9 @@ void exchange_begin(struct exchange *exchange)
         struct worker *worker = exchange->worker;
         request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
     }
+    if (exchange->view->snapshot->joins) {
+        exchange_join_begin(exchange, &request);
+    }
     exchange_enter(exchange, EXCHANGE_CALLING);
     stream->ops->began(stream);
     exchange->timer_at = BECALM_NEVER;

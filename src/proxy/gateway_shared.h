@@ -6,6 +6,7 @@
  * control thread call on it. A gateway is made and ended in gateway/gateway.h. */
 
 #include "h2/h2.h"
+#include "join.h"
 #include "listener.h"
 #include "peer.h"
 #include "snapshot.h"
@@ -52,8 +53,8 @@ struct gateway {
     int *handed_fd;
     struct handed handed;
     pthread_mutex_t lock; /* snapshot, listening, reload */
-    /* Held while somebody accepts: when the admin address gives up a descriptor to accept with it, it gets that one, and
-     * no worker does. */
+    /* Held while somebody accepts: when the admin address gives up a descriptor to accept with it, it gets that one,
+     * and no worker does. */
     pthread_mutex_t accepting;
     struct snapshot *snapshot;
     struct listening *listening;
@@ -73,6 +74,7 @@ struct gateway {
     BECALM_ATOMIC(uint32_t) tunnels;                /* open, or being opened */
     struct tally host_tunnels;                      /* the same by the host's address */
     struct tally clients;                           /* connections by client */
+    struct join_table *join;                        /* calls that go out, and requests that came in */
     BECALM_ATOMIC(uint64_t) bounds[METRICS_BOUNDS]; /* how often each was reached */
     BECALM_ATOMIC(uint64_t) replay_bytes;
     BECALM_ATOMIC(uint64_t) buffered; /* see buffered.h */

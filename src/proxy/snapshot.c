@@ -393,9 +393,12 @@ static bool doors_make(struct snapshot *snapshot, const struct snapshot *before)
     for (uint32_t i = 0; made && i < old; i++) {
         made = door_add(snapshot, before->door[i].text, before->door[i].name, before->door[i].role);
     }
+    bool roles[2] = {false, false};
     for (uint32_t i = 0; made && i < settings->listener_count; i++) {
         made = door_settle(snapshot, &settings->listeners[i]);
+        roles[settings->listeners[i].role] = true;
     }
+    snapshot->joins = settings->join != 0 && roles[BECALM_ROLE_GATEWAY] && roles[BECALM_ROLE_SIDECAR];
     for (uint32_t i = 0; made && i < snapshot->door_count; i++) {
         struct snapshot_door *door = &snapshot->door[i];
         for (uint32_t k = 0; door->name != NULL && k < becalm_config_services(snapshot->config); k++) {

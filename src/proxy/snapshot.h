@@ -94,6 +94,7 @@ struct snapshot {
     struct route_table *routes;
     struct snapshot_door *door;
     uint32_t door_count;             /* at least 1 */
+    bool joins;                      /* calls that go out to requests that came in: there are listeners of both roles */
     struct trust *trust[2];          /* by the role of the listener */
     struct tls_set *tls;             /* NULL: there is none */
     bool client_certificate;         /* `clientKey` is the certificate */
