@@ -95,7 +95,12 @@ struct becalm_lease {
     uint64_t seen_first; /* what was counted when it was last asked */
     uint64_t seen_refused;
     uint64_t seen_taken;
-    uint64_t wanted_most; /* retries wanted between two looks, the most of the last two seconds */
+    BECALM_ATOMIC(uint64_t) told_ever; /* for display: see becalm_lease_totals() */
+    BECALM_ATOMIC(uint64_t) granted_ever;
+    BECALM_ATOMIC(uint64_t) spent_ever;
+    BECALM_ATOMIC(uint64_t) returned_ever;
+    uint64_t spent_counted; /* of the totals under this name */
+    uint64_t wanted_most;   /* retries wanted between two looks, the most of the last two seconds */
     becalm_ns wanted_at;
     uint64_t room;        /* as the store last said */
     bool waiting;         /* an answer may still come */
@@ -156,6 +161,17 @@ BECALM_API void becalm_lease_leave(struct becalm_lease *, const struct becalm_mo
 BECALM_API uint64_t becalm_lease_left(const struct becalm_lease *);
 BECALM_API bool becalm_lease_degraded(const struct becalm_lease *);
 BECALM_API uint32_t becalm_lease_live(const struct becalm_lease *);
+
+/* For display: all that the store was told and has granted since the instance began, under whichever name. What was
+ * left when a lease ended without the store counts as spent. Over all instances spent / told is what the budget bounds.
+ */
+struct becalm_lease_totals {
+    uint64_t told; /* first attempts */
+    uint64_t granted;
+    uint64_t spent;
+    uint64_t returned;
+};
+BECALM_API struct becalm_lease_totals becalm_lease_totals(const struct becalm_lease *);
 
 /* What a store remembers of an instance. One that was silent for longer than its lease is not live any more, but its
  * totals are kept until somebody else needs the place. */

@@ -70,6 +70,10 @@ struct becalm_lease *becalm_lease_init(void *memory, uint32_t cells)
     atomic_init(&lease->left, 0);
     atomic_init(&lease->degraded, 1);
     atomic_init(&lease->live, 0);
+    atomic_init(&lease->told_ever, 0);
+    atomic_init(&lease->granted_ever, 0);
+    atomic_init(&lease->spent_ever, 0);
+    atomic_init(&lease->returned_ever, 0);
     lease->cells = cells_of(cells);
     for (uint32_t i = 0; i < lease->cells; i++) {
         atomic_init(&cell_at(lease, i)->first, 0);
@@ -116,6 +120,16 @@ bool becalm_lease_degraded(const struct becalm_lease *lease)
 uint32_t becalm_lease_live(const struct becalm_lease *lease)
 {
     return (uint32_t)atomic_load_explicit(&lease->live, memory_order_relaxed);
+}
+
+struct becalm_lease_totals becalm_lease_totals(const struct becalm_lease *lease)
+{
+    return (struct becalm_lease_totals){
+        .told = atomic_load_explicit(&lease->told_ever, memory_order_relaxed),
+        .granted = atomic_load_explicit(&lease->granted_ever, memory_order_relaxed),
+        .spent = atomic_load_explicit(&lease->spent_ever, memory_order_relaxed),
+        .returned = atomic_load_explicit(&lease->returned_ever, memory_order_relaxed),
+    };
 }
 
 /* ----------------------------------------------------------------------------------------------------- one thread */
@@ -280,6 +294,24 @@ static struct lately look_after(struct becalm_lease *lease, const struct becalm_
     return lately;
 }
 
+/* Only one thread writes them. */
+static void ever_add(BECALM_ATOMIC(uint64_t) * ever, uint64_t more)
+{
+    atomic_store_explicit(ever, atomic_load_explicit(ever, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+/* A retry that was given back makes `spent` fall: what was counted stays until it is spent again. */
+static void totals_count(struct becalm_lease *lease)
+{
+    const struct becalm_lease_request *last = &lease->last;
+    ever_add(&lease->told_ever, last->first - lease->told_first);
+    ever_add(&lease->returned_ever, last->returned - lease->told_returned);
+    if (last->spent > lease->spent_counted) {
+        ever_add(&lease->spent_ever, last->spent - lease->spent_counted);
+        lease->spent_counted = last->spent;
+    }
+}
+
 /* The totals as they stand. While degraded, what is left was never the store's, or counts as spent. */
 static void request_fill(struct becalm_lease *lease, const struct becalm_moment *at)
 {
@@ -291,6 +323,7 @@ static void request_fill(struct becalm_lease *lease, const struct becalm_moment 
     uint64_t kept = last->granted - last->returned;
     last->spent = kept > left ? kept - left : 0;
     last->number++;
+    totals_count(lease);
     lease->told_first = last->first;
     lease->told_returned = last->returned;
 }
@@ -356,6 +389,7 @@ bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct
         atomic_store_explicit(&lease->degraded, 0, memory_order_relaxed);
     }
     left_add(lease, answer->granted - lease->last.granted);
+    ever_add(&lease->granted_ever, answer->granted - lease->last.granted);
     lease->last.granted = answer->granted;
     lease->last.answered = answer->number;
     lease->level_max = 0;
@@ -383,7 +417,7 @@ static void goodbye_fill(struct becalm_lease *lease, const struct becalm_moment 
 static void name_forget(struct becalm_lease *lease)
 {
     lease->last = (struct becalm_lease_request){.instance = 0};
-    lease->told_first = lease->told_returned = 0;
+    lease->told_first = lease->told_returned = lease->spent_counted = 0;
     lease->level_max = 0;
     lease->waiting = false;
 }

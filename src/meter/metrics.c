@@ -429,27 +429,44 @@ static bool has_lease(const struct metrics *m)
     return false;
 }
 
+/* The figures of one lease, in the order of their families. */
+static void lease_figure(struct metrics_text *w, const struct metrics_target *t, uint32_t family)
+{
+    const struct becalm_lease *lease = t->target->lease;
+    const struct becalm_lease_totals totals = becalm_lease_totals(lease);
+    const uint64_t figure[] = {becalm_lease_degraded(lease),
+                               becalm_lease_left(lease),
+                               becalm_lease_live(lease),
+                               totals.told,
+                               totals.granted,
+                               totals.spent,
+                               totals.returned};
+    target_sample(w, t, "");
+    if (family < sizeof figure / sizeof *figure) {
+        metrics_number(w, figure[family]);
+    } else {
+        metrics_decimal(w, t->policy->lease.share_ppm, 4);
+    }
+}
+
 static void write_leases(struct metrics_text *w, const struct metrics *m)
 {
-    static const char *const family[][2] = {
-        {"becalm_shared_degraded", "1 while the instance lives on its own share of a shared budget."},
-        {"becalm_shared_left", "Retries of a shared budget that this instance may make now."},
-        {"becalm_shared_live", "Instances that share the budget, as the store last said; 0: it never answered."},
-        {"becalm_shared_percent", "What the policy says: retries per first attempt of all instances."},
+    static const char *const family[][3] = {
+        {"becalm_shared_degraded", "gauge", "1 while the instance lives on its own share of a shared budget."},
+        {"becalm_shared_left", "gauge", "Retries of a shared budget that this instance may make now."},
+        {"becalm_shared_live", "gauge",
+         "Instances that share the budget, as the store last said; 0: it never answered."},
+        {"becalm_shared_told_total", "counter", "First attempts that the store of a shared budget was told of."},
+        {"becalm_shared_granted_total", "counter", "Retries of a shared budget that the store has granted."},
+        {"becalm_shared_spent_total", "counter", "Granted retries that were made, or lost with a lease."},
+        {"becalm_shared_returned_total", "counter", "Granted retries that were returned to the store unspent."},
+        {"becalm_shared_percent", "gauge", "What the policy says: retries per first attempt of all instances."},
     };
     for (uint32_t f = 0; has_lease(m) && f < sizeof family / sizeof *family; f++) {
-        metrics_family(w, family[f][0], "gauge", family[f][1]);
+        metrics_family(w, family[f][0], family[f][1], family[f][2]);
         for (uint32_t i = 0; i < m->target_count; i++) {
             if (has_part_first(m, i, PART_LEASE)) {
-                const struct becalm_lease *lease = m->target[i].target->lease;
-                const uint64_t figure[] = {becalm_lease_degraded(lease), becalm_lease_left(lease),
-                                           becalm_lease_live(lease)};
-                target_sample(w, &m->target[i], "");
-                if (f < 3) {
-                    metrics_number(w, figure[f]);
-                } else {
-                    metrics_decimal(w, m->target[i].policy->lease.share_ppm, 4);
-                }
+                lease_figure(w, &m->target[i], f);
             }
         }
     }

@@ -195,6 +195,8 @@ def test_metrics_and_state_show_the_store_and_the_budget(gateway, host, server):
     made.expect_metric(0, "becalm_shared_degraded", **labels)
     made.expect_metric(1, "becalm_shared_live", **labels)
     assert made.metric("becalm_shared_percent", **labels) == 20
+    wait_until(lambda: made.ask().status == 200 and made.metric("becalm_shared_told_total", **labels) > 0)
+    wait_until(lambda: made.metric("becalm_shared_granted_total", **labels) > 0)
     assert made.metric("becalm_redis_exchanges_total", store=redis.address, result="ok") > 0
     assert made.metric("becalm_redis_seconds_count", store=redis.address) > 0
     shown = state(made)

@@ -431,6 +431,27 @@ static void test_lease__what_is_not_needed_any_more_is_returned(void **state)
     lab_close(&lab);
 }
 
+static void test_lease__totals_go_on_under_another_name(void **state)
+{
+    struct becalm_lease_request goodbye;
+    struct lab lab = lab_open(MANY);
+    (void)state;
+    quiet(&lab, 1, 1000);
+    check_eq_u64(spend(&lab, 0, 30), 30);
+    renew(&lab, 0);
+    struct becalm_lease_totals before = becalm_lease_totals(lab.lease[0]);
+    check_true(before.told > 0 && before.granted >= 30);
+    check_eq_u64(before.spent, 30);
+    check_eq_u64(before.granted, before.spent + before.returned + becalm_lease_left(lab.lease[0]));
+    struct becalm_moment at = {.now = lab.now};
+    check_true(becalm_lease_lost(lab.lease[0], &lab.policy, &at, &goodbye));
+    struct becalm_lease_totals lost = becalm_lease_totals(lab.lease[0]);
+    check_eq_u64(lost.told, before.told);
+    check_eq_u64(lost.granted, before.granted);
+    check_eq_u64(lost.granted, lost.spent + lost.returned); /* what was left is its own now */
+    lab_close(&lab);
+}
+
 static void test_lease__no_more_is_returned_than_was_granted(void **state)
 {
     (void)state;
@@ -711,6 +732,7 @@ BECALM_TESTS(cmocka_unit_test(test_lease__a_fresh_one_has_nothing_and_asks_at_on
              cmocka_unit_test(test_lease__the_floor_is_divided_by_the_instances_that_were_there),
              cmocka_unit_test(test_lease__a_store_that_is_back_begins_with_leases_again),
              cmocka_unit_test(test_lease__what_is_not_needed_any_more_is_returned),
+             cmocka_unit_test(test_lease__totals_go_on_under_another_name),
              cmocka_unit_test(test_lease__no_more_is_returned_than_was_granted),
              cmocka_unit_test(test_lease__who_leaves_returns_everything_and_is_not_live),
              cmocka_unit_test(test_lease__a_request_that_is_nonsense_gets_no_answer),
