@@ -80,6 +80,7 @@ function show() {
   for (let i = lanes.length; i < state.lanes.length; i++) {
     lanes.push(new Lane(state.lanes[i].name));
     byId("lanes").append(lanes[i].node);
+    byId("strip").append(lanes[i].brief);
   }
   const most = Math.max(2 * state.offered, ...state.lanes.flatMap((lane) => lane.services.at(-1).samples.arrivals.slice(-180).map((n) => (n * 1000) / state.tickMs)));
   lanes.forEach((lane, i) => lane.update(state, i, { most, hurt: hurtTimes(state.changes, state.ticks) }));

@@ -64,17 +64,50 @@ class Hop {
     const recent = (name) => service.samples[name].slice(-steadyTicks);
     const last = (name) => service.samples[name].at(-1);
     const load = (sum(recent("arrivals")) / Math.max(1, recent("arrivals").length)) * perTick;
+    this.perSecond = load;
     const { inFlight, refused, why, budget, breaker, gate, queue } = this.cell;
     text(this.load, perSecond(load));
     attribute(this.fill, "width", Math.min(BAR, (BAR * load) / (27 * offered)).toFixed(1));
     attribute(this.fill, "data-over", load > 1.5 * offered ? "" : null);
-    text(inFlight, `${last("inFlight") ?? 0} of ${isNone(last("limit")) ? "any" : count(last("limit"))}`);
+    text(inFlight, `${last("inFlight") ?? 0} ${isNone(last("limit")) ? "(no limit)" : `of ${count(last("limit"))}`}`);
     text(refused, number((sum(recent("refused")) + sum(recent("shed"))) / (recent("refused").length / perTick)));
     text(why, refusalsOf(service));
-    text(budget, isNone(last("budgetMilli")) ? "any" : number(last("budgetMilli") / 1000));
+    text(budget, isNone(last("budgetMilli")) ? "no limit" : number(last("budgetMilli") / 1000));
     text(breaker, service.breakerState === undefined ? "none" : words(service.breakerState));
     text(gate, isNone(last("limit")) ? "none" : last("gate"));
     text(queue, last("queue") ?? 0);
+  }
+}
+
+const NODES = ["users", "front", "middle", "back"];
+const NODE = { width: 62, height: 26 };
+const GAP = 68;
+const THICKEST = 27; // 3 x 3 x 3 times what users ask for
+
+/** How thick a line is drawn for so many times the load: linear, so that 27 times looks like it. */
+export function thicknessOf(factor) {
+  return Number.isFinite(factor) ? 1 + (29 * Math.min(Math.max(factor, 0), THICKEST)) / THICKEST : 1;
+}
+
+/** users > front > middle > back: each arrow as thick as what it carries. */
+class Flow {
+  constructor() {
+    const at = (i) => i * (NODE.width + GAP);
+    this.lines = NODES.slice(1).map((_, i) => h("line", { class: "flow-line", x1: at(i) + NODE.width, x2: at(i + 1) - 2, y1: 34, y2: 34 }));
+    this.loads = this.lines.map((_, i) => h("text", { class: "flow-load", x: at(i) + NODE.width + GAP / 2, y: 12 }));
+    this.nodes = NODES.map((name, i) => h("rect", { class: "flow-node", x: at(i) + 1, y: 34 - NODE.height / 2, width: NODE.width - 2, height: NODE.height, rx: 6 }));
+    const names = NODES.map((name, i) => h("text", { x: at(i) + NODE.width / 2, y: 39 }, name));
+    this.node = h("svg", { class: "flow", viewBox: `0 0 ${at(3) + NODE.width} 52`, "aria-hidden": "true" }, this.lines.map((line, i) => [line, this.loads[i]]), this.nodes, names);
+  }
+
+  /** `loads`: requests a second at front, middle and back. */
+  update(loads, offered, hurt) {
+    loads.forEach((load, i) => {
+      attribute(this.lines[i], "stroke-width", thicknessOf(load / offered).toFixed(1));
+      attribute(this.lines[i], "data-over", load > 1.5 * offered ? "" : null);
+      text(this.loads[i], perSecond(load));
+    });
+    attribute(this.nodes.at(-1), "data-hurt", hurt ? "" : null);
   }
 }
 
@@ -113,6 +146,9 @@ export class Lane {
       after: new Figure("after", "after healing"),
     };
     this.hops = null;
+    this.flow = new Flow();
+    this.strip = { factor: h("strong", {}, NONE), success: h("strong", {}, NONE) };
+    this.brief = h("p", {}, h("span", { class: "note" }, `${title}: `), this.strip.factor, " at back, ", this.strip.success, " success");
     this.heads = h("tr");
     this.rows = h("tbody");
     const marks = shade(this);
@@ -147,9 +183,10 @@ export class Lane {
       h("h2", {}, title),
       h("p", { class: "note" }, about),
       h("ul", { class: "tiles" }, Object.values(this.figures).map((figure) => figure.node)),
+      this.flow.node,
       this.loadChart.node,
-      h("table", { class: "chain", "aria-label": `The chain of ${title}` }, h("thead", {}, this.heads), this.rows),
       this.successChart.node,
+      h("table", { class: "chain", "aria-label": `The chain of ${title}` }, h("thead", {}, this.heads), this.rows),
       h("p", { class: "note" }, this.dashboard, " · ", h("a", { href: `/api/policy/${name}`, target: "_blank", rel: "noopener" }, "its policy")),
     );
   }
@@ -159,6 +196,7 @@ export class Lane {
     const perTick = 1000 / state.tickMs;
     if (this.hops === null) this.begin(lane);
     this.hops.forEach((hop, i) => hop.update(lane.services[i], { offered: state.offered, perTick, steadyTicks: state.steadyTicks }));
+    this.flow.update(this.hops.map((hop) => hop.perSecond), state.offered, state.fault !== "healthy");
     attribute(this.dashboard, "href", `http://${lane.admin}/`);
     this.tell(state, lane);
     this.draw(state, lane, index, { most, hurt, perTick });
@@ -180,10 +218,14 @@ export class Lane {
     );
     this.figures.success.update(
       successOf(lane),
-      `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers for nobody`,
+      `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers for nobody (the caller had gone)`,
       lane.success === null ? (lane.waiting > 0 ? "warn" : null) : level(lane.success),
     );
     this.figures.after.update(...afterOf(state, lane));
+    for (const [name, node] of Object.entries(this.strip)) {
+      text(node, this.figures[name].value.textContent);
+      attribute(node, "data-level", this.figures[name].value.getAttribute("data-level"));
+    }
   }
 
   draw(state, lane, index, { most, hurt, perTick }) {

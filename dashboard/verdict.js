@@ -5,7 +5,7 @@
 // latest decisions.
 
 import { attribute, h, text } from "./dom.js";
-import { clock, duration, percent, perSecond, plural } from "./format.js";
+import { clock, duration, number, percent, perSecond, plural } from "./format.js";
 
 const ENOUGH = 0.95; // of the calls answered: what `failing` means in trouble.js
 const SAYS = { refused: "refuse connections", timed_out: "do not answer in time", tls: "fail the TLS handshake", broken: "break off", late: "do not answer in time" };
@@ -36,12 +36,12 @@ export function verdictOf({ name, figures, trouble, told, decisions = [], now })
 }
 
 function headSaid(name, { requests, first, success }, endpoints, isWell) {
-  if (success === undefined) return requests > 0 ? `${name} has ${perSecond(requests)} requests and none has ended yet` : `${name} has no requests`;
+  if (success === undefined) return requests > 0 ? `${name} has ${number(requests)} requests/s and none has ended yet` : `${name} has no requests`;
   if (success === 0) return `${name} answers nothing ${sinceSaid(endpoints)}`;
   if (success < ENOUGH) return `${name} answers only ${percent(success)} of its callers`;
   if (!isWell) return `${name} answers ${percent(success)} of its callers`;
   if (success - first > 0.05) return `${name} answers ${percent(success)} of its callers, ${percent(success - first)} only thanks to retries`;
-  return `${name} is well: ${percent(success)} of ${perSecond(requests)} requests are answered`;
+  return `${name} is well: ${percent(success)} of ${number(requests)} requests/s are answered`;
 }
 
 function sinceSaid(endpoints) {
@@ -94,14 +94,14 @@ function everySaid(milliseconds) {
 }
 
 function retriesSaid({ retries, refused }, open) {
-  if (retries > 0) return refused > retries ? `most retries are stopped, ${perSecond(retries)} are sent` : `${perSecond(retries)} retries are sent`;
+  if (retries > 0) return refused > retries ? `most retries are stopped, ${perSecond(retries)} are sent` : `${number(retries)} retries/s are sent`;
   return refused > 0 || open.length > 0 ? "retries are stopped" : null;
 }
 
 function callersSaid({ failed }, decisions) {
   if (!(failed > 0)) return null;
   const status = mostly(decisions.filter((each) => !["ok", "permanent"].includes(each.reason)).map((each) => each.status));
-  return `${perSecond(failed).replace("/s", "")} callers/s get ${status ?? "no answer"}`;
+  return `${number(failed)} callers/s get ${status ?? "no answer"}`;
 }
 
 function adviceOf(trouble, told, bad) {

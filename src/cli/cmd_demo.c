@@ -117,11 +117,10 @@ static struct word budget_word(const struct lane_service_sample *last)
 static struct word limit_word(const struct lane_service_sample *last)
 {
     struct word word;
-    int length = snprintf(word.text, sizeof word.text, "%" PRIu32 " of ", last->in_flight);
     if (last->limit == UINT32_MAX) {
-        snprintf(word.text + length, sizeof word.text - (size_t)length, "any number");
+        snprintf(word.text, sizeof word.text, "%" PRIu32 ", no limit", last->in_flight);
     } else {
-        snprintf(word.text + length, sizeof word.text - (size_t)length, "%" PRIu32, last->limit);
+        snprintf(word.text, sizeof word.text, "%" PRIu32 " of %" PRIu32, last->in_flight, last->limit);
     }
     return word;
 }

@@ -54,6 +54,9 @@ test("a fault by its button: one lane storms, the other does not, and only one i
   await until("a storm on the left", async () => plain(await shown(page, "naive", "factor")) > 5);
   await until("no success on the left", async () => plain(await shown(page, "naive", "success")) < 50);
   assert.ok(plain(await shown(page, "becalm", "factor")) < 2, "none on the right");
+  const thickness = async (lane) => Number(await page.locator(`[data-lane="${lane}"] .flow-line`).last().getAttribute("stroke-width"));
+  await until("the arrow to back is thick on the left", async () => (await thickness("naive")) > 2 * (await thickness("becalm")));
+  assert.equal(await page.locator(".flow-node[data-hurt]").count(), 2);
   await accessible(page, "hurt");
   await picture(page, "demo-hurt");
 
@@ -112,8 +115,8 @@ test("what it shows is what the services counted", async (t) => {
     return (await Promise.all(checks)).every(Boolean);
   });
   assert.equal(await cell("naive", "back", "breaker"), "none");
-  assert.equal(await cell("naive", "back", "budget"), "any");
-  assert.match(await cell("naive", "back", "inFlight"), /^[\d,]+ of any$/);
+  assert.equal(await cell("naive", "back", "budget"), "no limit");
+  assert.match(await cell("naive", "back", "inFlight"), /^[\d,]+ \(no limit\)$/);
   assert.match(await cell("becalm", "back", "inFlight"), /^[\d,]+ of [\d,]+$/); // 10,000 until it has learned
   assert.match(await cell("becalm", "back", "breaker"), /closed|open/);
   assert.ok(plain(await cell("becalm", "back", "budget")) >= 0);
@@ -129,6 +132,13 @@ test("by keyboard alone, in the dark, on a phone", async (t) => {
   await page.keyboard.press("Space");
   await until("healed", async () => (await state()).fault === "healthy");
   await accessible(page, "phone");
+  await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+  for (const brief of await page.locator("#strip p").all()) {
+    const { y, height } = await brief.boundingBox();
+    assert.ok(y >= 0 && y + height < 200, "both lanes' numbers are in sight, however far one has scrolled");
+    assert.match(await brief.textContent(), /(Naive retries|Becalm): .* at back, .* success/);
+  }
+  await picture(page, "demo-phone-strip", {});
   await picture(page, "demo-phone");
   for (const width of [1920, 1322, 1132, 762]) {
     await page.setViewportSize({ width, height: 1080 });

@@ -29,7 +29,7 @@ test("a dead service is said to be dead, since when, why, and what is done about
 });
 
 test("what is well is said in one clause, and what retries save as such", () => {
-  assert.equal(said({}).sentence, "payment is well: 100 % of 20/s requests are answered.");
+  assert.equal(said({}).sentence, "payment is well: 100 % of 20 requests/s are answered.");
   assert.equal(said({}).advice, "");
   assert.equal(said({ figures: { requests: 0, failed: 0, retries: 0, refused: 0 }, trouble: { ...FINE, word: "idle" } }).sentence, "payment has no requests.");
   const saved = said({ figures: { requests: 20, first: 0.72, success: 1, failed: 0, retries: 5, refused: 0 }, trouble: { ...FINE, word: "saved by retries" } });
