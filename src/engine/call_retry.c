@@ -33,7 +33,7 @@ static enum becalm_reason request_allows(const struct becalm_call *call, const s
     if (call->request.not_replayable) {
         return BECALM_WHY_NOT_REPLAYABLE;
     }
-    if (rule == BECALM_RETRY_ONCE && call->retried_once) {
+    if (rule == BECALM_RETRY_ONCE && call->retried_once && !outcome->safe) {
         return BECALM_WHY_ATTEMPTS_SPENT;
     }
     return BECALM_WHY_OK;

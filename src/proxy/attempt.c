@@ -82,6 +82,8 @@ void attempt_abandon(struct attempt *attempt)
 struct why_failed {
     const char *rule; /* of its protocol, that the host's answer breaks; NULL: none */
     bool no_listener; /* nobody listens at the host */
+    bool reset;       /* the host has reset the stream of HTTP/2, with `code` */
+    uint32_t code;
 };
 
 /* It ends without an answer that is passed on, or not to its end. */
@@ -92,7 +94,11 @@ static void fail_as(struct attempt *attempt, enum becalm_http_failure failure, s
     attempt->stream.ops->drop(&attempt->stream);
     exchange->failure = failure;
     exchange->rule = why.rule;
-    becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
+    if (why.reset && exchange->grpc) {
+        grpc_classify_reset(exchange, why.code, &outcome);
+    } else {
+        becalm_http_fail(&exchange->target->rules->retry_on, failure, &outcome);
+    }
     outcome.delivered = attempt->state == ATTEMPT_PASSING;
     outcome.no_listener = why.no_listener;
     exchange_attempt_ended(exchange, attempt->slot, &outcome);
@@ -363,7 +369,8 @@ static void failed(struct host_stream *stream, const struct host_failure *failur
     if (failure->rule != NULL) {
         exchange_log_broken(exchange, attempt->host, failure->rule);
     }
-    fail_as(attempt, failure_of(attempt, failure), (struct why_failed){.rule = failure->rule});
+    fail_as(attempt, failure_of(attempt, failure),
+            (struct why_failed){.rule = failure->rule, .reset = failure->reset, .code = failure->code});
 }
 
 /* The request. */

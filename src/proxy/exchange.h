@@ -362,6 +362,8 @@ static inline bool grpc_has_trailers(const struct exchange *exchange)
 }
 /* What an answer of gRPC means that has come to its end: by its trailers or, if they are all there is, its head. */
 void grpc_classify(struct attempt *, const struct head *, struct becalm_outcome *);
+/* What it means to a call of gRPC that its host has reset the stream with this code of HTTP/2. */
+void grpc_classify_reset(struct exchange *, uint32_t code, struct becalm_outcome *);
 /* The status of an answer of our own that would have this one of HTTP; BECALM_GRPC_NONE: it is no call of gRPC. */
 uint32_t grpc_refusal(struct exchange *, uint32_t status);
 /* The answer has begun and can't go on: says so in its trailers. */

@@ -2,6 +2,7 @@
 #include "exchange.h"
 
 #include "h1/h1.h"
+#include "h2/h2.h"
 #include "http/grpc_text.h"
 #include "message/text_sink.h"
 #include "unfilled.h"
@@ -29,6 +30,20 @@ void grpc_classify(struct attempt *attempt, const struct head *head, struct beca
     exchange->grpc_status = BECALM_GRPC_UNKNOWN;
     struct becalm_http_answer nothing = {.status = attempt->status, .grpc_status = BECALM_GRPC_UNKNOWN};
     becalm_http_classify(&exchange->target->rules->retry_on, &nothing, outcome);
+}
+
+/* As gRPC's clients read it. REFUSED_STREAM is another matter: that was never sent. */
+void grpc_classify_reset(struct exchange *exchange, uint32_t code, struct becalm_outcome *outcome)
+{
+    exchange->grpc_status = code == H2_ENHANCE_YOUR_CALM ? BECALM_GRPC_RESOURCE_EXHAUSTED
+                            : code == H2_CANCEL          ? BECALM_GRPC_CANCELLED
+                                                         : BECALM_GRPC_INTERNAL;
+    struct becalm_http_answer answer = {.status = 200, .grpc_status = exchange->grpc_status};
+    becalm_http_classify(&exchange->target->rules->retry_on, &answer, outcome);
+    outcome->status = 0; /* there was none */
+    if (code != H2_ENHANCE_YOUR_CALM) {
+        outcome->kind = BECALM_OUTCOME_BROKEN; /* whatever its code says of a service that has answered */
+    }
 }
 
 /* As gRPC's clients read statuses of HTTP, where those have a word for what is meant. */

@@ -67,8 +67,8 @@ class GrpcClient:
     """A channel to a gateway, or to anything. It does not retry by itself."""
 
     def __init__(self, address, options=(), **more):
-        every = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
-        every += [("grpc.max_receive_message_length", -1), *options]
+        usual = {"grpc.enable_retries": 0, "grpc.use_local_subchannel_pool": 1, "grpc.enable_http_proxy": 0, "grpc.max_receive_message_length": -1}
+        every = list({**usual, **dict(options)}.items())
         self.channel = grpc.insecure_channel(address, every, **more) if isinstance(address, str) else address(every)
 
     def __enter__(self):

@@ -135,6 +135,31 @@ static uint32_t attempts_of(const struct becalm_policy *policy, const struct bec
     return call.record.attempts;
 }
 
+static void test_call__what_the_policy_names_by_itself_is_retried_as_often_as_it_says(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target = {0};
+    struct becalm_call call;
+    struct becalm_request request = {0}; /* a POST, as all of gRPC */
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN};
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    policy.max_retries = 3;
+    becalm_call_init(&call, &policy, &target, &request);
+    becalm_call_step(&call, &event, &action);
+    while (!becalm_call_ended(&call)) {
+        bool sent = (action.flags & BECALM_DO_SEND) != 0;
+        event.kind = sent ? BECALM_EVENT_DONE : BECALM_EVENT_TIMER;
+        event.at.now = sent ? event.at.now + BECALM_MS : action.wake_at;
+        event.outcome = (struct becalm_outcome){
+            .kind = BECALM_OUTCOME_FAILED, .status = 200, .listed = BECALM_LISTED_YES, .safe = true};
+        becalm_call_step(&call, &event, &action);
+    }
+    check_eq_u64(call.record.attempts, 4);
+    check_eq_u64(call.record.reason, BECALM_WHY_ATTEMPTS_SPENT);
+}
+
 static void test_call__once_sent_it_is_not_repeated_whatever_allows_it(void **state)
 {
     (void)state;
@@ -579,5 +604,6 @@ BECALM_TESTS(
     cmocka_unit_test(test_call__once_sent_it_is_not_repeated_whatever_allows_it),
     cmocka_unit_test(test_call__what_is_sent_once_is_not_hedged),
     cmocka_unit_test(test_call__a_500_is_retried_once_and_only_when_listed),
+    cmocka_unit_test(test_call__what_the_policy_names_by_itself_is_retried_as_often_as_it_says),
     cmocka_unit_test(test_call__an_answer_gives_its_slot_back_with_its_head_and_has_a_bound_of_its_own),
     cmocka_unit_test(test_call__a_failed_answer_that_is_held_back_gives_its_slot_back_and_is_judged_by_its_head))

@@ -132,6 +132,9 @@ static void retry_policy(struct source *s, struct emit_target *target, const str
     const struct from factor = required(s, block, "backoffMultiplier", "retryPolicy.backoffMultiplier");
     const struct from codes = required(s, block, "retryableStatusCodes", "retryPolicy.retryableStatusCodes");
     attempts_put(s, target, "maxRetries", &attempts, "retry");
+    source_put_word(
+        s, target, "idempotent", "true",
+        &(struct from){block->node, "retryPolicy", "gRPC repeats what it lists, also when a connection is lost"});
     becalm_ns first, most;
     uint64_t multiplier;
     if (source_duration(s, &base, &first) && source_duration(s, &cap, &most)) {
@@ -349,7 +352,7 @@ static bool bare_block(struct source *s, const struct yaml_node *root)
 static const struct unwritten unwritten[] = {{"maxRetries", "0", "without a retryPolicy gRPC does not retry"},
                                              {"attemptTimeout", "none", "gRPC has none"},
                                              {"deadline", "none", "gRPC's default"},
-                                             {"idempotent", "false", "nothing is hedged there"},
+                                             {"idempotent", "false", "nothing is repeated there"},
                                              {"hedge.enabled", "false", "nothing is hedged there"},
                                              {NULL, NULL, NULL}};
 

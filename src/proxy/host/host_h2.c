@@ -149,7 +149,8 @@ static void fail(struct host_stream *stream, const struct host_failure *failure)
 static void fail_closed(struct host_stream *stream)
 {
     const struct host_h2 *h2 = h2_of(stream);
-    struct host_failure failure = {.failure = stream->h2.told ? BECALM_HTTP_CUT : BECALM_HTTP_RESET};
+    struct host_failure failure = {
+        .failure = stream->h2.told ? BECALM_HTTP_CUT : BECALM_HTTP_RESET, .reset = true, .code = stream->h2.code};
     if (stream->h2.rule != NULL) {
         failure = (struct host_failure){.failure = BECALM_HTTP_BAD_ANSWER, .rule = stream->h2.rule};
     } else if (stream->h2.code == H2_REFUSED_STREAM && !stream->h2.told) {

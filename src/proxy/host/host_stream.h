@@ -47,6 +47,8 @@ struct host_failure {
     bool untried;     /* CONNECT: there was not even a try */
     bool unsent;      /* no byte of the request was read at the host, and none will be */
     bool stale;       /* the connection had been used before and was dead: that is nobody's failure */
+    bool reset;       /* HTTP/2: the host has reset the stream, with `code` */
+    uint32_t code;
 };
 
 /* Whose connection it is from now on. */
