@@ -2,8 +2,8 @@
 /* The files by which the kernel says how much memory and CPU time there is, with any bytes in them: maxBuffered is in
  * its bounds, and a share of the CPU at most the whole. The input is the files' contents with zeros between them. */
 #define _GNU_SOURCE
+#include "gateway/buffered_default.h"
 #include "gateway/cpu.h"
-#include "proxy/buffered.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proxy/cgroup.h"
+#include "cgroup.h"
 
 #define MILLION    1000000u
 #define QUOTA_MAX  (UINT64_C(1000000) * MILLION) /* us in each period: beyond a million CPUs there is no limit */

@@ -2,8 +2,9 @@
 #define _GNU_SOURCE
 #include "reload.h"
 
+#include "buffered_default.h"
+
 #include "policy/file.h"
-#include "proxy/buffered.h"
 
 #include <stdio.h>
 #include <stdlib.h>

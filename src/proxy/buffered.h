@@ -56,8 +56,4 @@ void buffered_shrink(struct worker *);
 /* buffered_shrink() as a task. */
 void buffered_task(struct task *);
 
-/* What maxBuffered is by default: a quarter of the memory that the cgroups of this process allow. `root` is put before
- * all paths, for tests; "" otherwise. */
-uint64_t buffered_default(const char *root);
-
 #endif

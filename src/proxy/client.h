@@ -130,6 +130,14 @@ uint64_t client_held(const struct client *);
 
 struct becalm_text client_peer(const struct client *, char *text, size_t size);
 
+/* ---- client_h1.c ---- */
+
+/* The side of its exchange of a client that speaks HTTP/1: it writes the answer to the connection, one at a time. */
+extern const struct client_stream_ops client_h1_ops;
+
+/* An answer is written, or what of it there is; the exchange is over. Unless `keep` the connection ends by it. */
+void client_answered(struct client *, bool keep);
+
 /* ---- client_h2.c ----
  *
  * A connection that speaks HTTP/2: each of its streams is the client's side of an exchange, see stream.h. What is said

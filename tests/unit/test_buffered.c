@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "proxy/buffered.h"
+#include "gateway/buffered_default.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "buffered.h"
+#include "buffered_default.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATEWAY_BUFFERED_DEFAULT_H
+#define BECALM_GATEWAY_BUFFERED_DEFAULT_H
+
+#include <stdint.h>
+
+/* What maxBuffered is by default: a quarter of the memory that the cgroups of this process allow. `root` is put before
+ * all paths, for tests; "" otherwise. */
+uint64_t buffered_default(const char *root);
+
+#endif
