@@ -437,6 +437,7 @@ static int config_build(struct becalm_config *config, const struct yaml_tree *tr
                        .config = config,
                        .name = config->name,
                        .diags = diags,
+                       .told = diags->count,
                        .allow_unknown = options != NULL && options->allow_unknown,
                        .shared_budgets = options != NULL && options->shared_budgets,
                        .nested = listen_load_nested};

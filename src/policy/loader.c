@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A place has one error, its first: a value that could not be read is wrong for each rule that comes behind. */
-static bool has_error(const struct becalm_diags *diags, const char *file, uint32_t line, uint32_t column)
+/* Was the place told before anything was loaded? A value that could not be made of its ${NAME} is wrong for each rule.
+ */
+static bool was_told(const struct loader *l, const char *file, uint32_t line, uint32_t column)
 {
-    for (uint32_t i = 0; i < diags->count; i++) {
-        const struct becalm_diag *diag = &diags->diag[i];
+    for (uint32_t i = 0; i < l->told; i++) {
+        const struct becalm_diag *diag = &l->diags->diag[i];
         if (diag->severity == BECALM_ERROR && diag->line == line && diag->column == column &&
             strcmp(diag->file, file) == 0) {
             return true;
@@ -27,7 +28,7 @@ void loader_error(struct loader *l, uint32_t line, uint32_t column, const char *
     va_end(args);
     const char *file = line == 0 ? "--set" : l->name;
     uint32_t at = column == 0 ? 1 : column;
-    if (line != 0 && has_error(l->diags, file, line, at)) {
+    if (line != 0 && was_told(l, file, line, at)) {
         l->untold++;
         return;
     }

@@ -21,7 +21,8 @@ struct loader {
     struct becalm_config *config; /* policies only; else NULL */
     const char *name;
     struct becalm_diags *diags;
-    uint32_t untold; /* errors at places that have one */
+    uint32_t told;   /* diagnostics that were there before it began */
+    uint32_t untold; /* errors at places of these */
     bool allow_unknown;
     bool shared_budgets;
     enum becalm_origin_level level; /* of the rules that are being checked */
