@@ -330,10 +330,10 @@ void becalm__units_grow(struct becalm_limit *limit, const struct becalm_limit_po
                                                     memory_order_relaxed));
 }
 
-void becalm__units_cut(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
+void becalm__units_cut(struct becalm_limit *limit, const struct becalm_limit_policy *policy, uint64_t slots)
 {
     uint64_t per = becalm__units_per_slot(policy->kind);
-    uint64_t used = per * becalm__in_flight_with(limit);
+    uint64_t used = per * slots;
     uint64_t least = policy->min * per;
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     uint64_t fewer;

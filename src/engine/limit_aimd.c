@@ -141,7 +141,7 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     }
     if (becalm__cut_is_ours(limit, now)) {
         series_cut(limit, slot);
-        becalm__units_cut(limit, policy);
+        becalm__units_cut(limit, policy, becalm__in_flight_with(limit));
     }
     becalm__pace_at_one(limit, policy, now);
 }

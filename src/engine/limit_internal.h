@@ -131,10 +131,11 @@ static inline void becalm__success_stamp(struct becalm_limit *limit, becalm_ns n
     }
 }
 
-/* 1/L of a slot more, but at least one unit, or a whole one; and half of what is in flight, or of the limit if that is
- * less. */
+/* 1/L of a slot more, but at least one unit, or a whole one; and half of so many slots, or of the limit if that is
+ * less.
+ */
 void becalm__units_grow(struct becalm_limit *, const struct becalm_limit_policy *, bool by_one);
-void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *);
+void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *, uint64_t slots);
 
 /* Paces more if the limit is at one slot; and not any more. */
 void becalm__pace_at_one(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now);

@@ -76,6 +76,7 @@ struct judgement {
     enum ruling ruling;
     bool counted;      /* among the notes of its epoch */
     bool series;       /* the judgement before was a cut too */
+    bool answers;      /* fewer than half of the notes are late */
     uint64_t mean;     /* latency of the answered notes, this one included, us; 0: none was answered */
     uint32_t answered; /* how many that were */
     uint32_t run;      /* timeouts in a row now */
@@ -159,19 +160,17 @@ static inline bool sample_is_calm(const struct becalm_limit *limit, const struct
 }
 
 /* Three quarters are slow. */
-static enum ruling slow_rule(const struct becalm_limit *limit, const struct sample *s, const struct evidence *e,
-                             const struct judgement *j)
+static enum ruling slow_rule(const struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
 {
-    bool answers = 2 * e->late < e->notes;
     becalm_ns quick_at = atomic_load_explicit(&limit->quick_at, memory_order_relaxed);
-    if (answers && becalm_ns_since(s->now, quick_at) <= s->timeout / QUICK_PART) {
+    if (j->answers && becalm_ns_since(s->now, quick_at) <= s->timeout / QUICK_PART) {
         return RULING_NONE; /* a queue would have delayed that one, too */
     }
-    if (answers && is_natural(limit, s, j->mean)) {
+    if (j->answers && is_natural(limit, s, j->mean)) {
         return RULING_NATURAL;
     }
     uint64_t previous = atomic_load_explicit(&limit->previous, memory_order_relaxed);
-    return answers && previous > 0 && 4 * j->mean > 3 * previous ? RULING_UNDO : RULING_CUT;
+    return j->answers && previous > 0 && 4 * j->mean > 3 * previous ? RULING_UNDO : RULING_CUT;
 }
 
 /* Adds the sample to `e` and rules on the notes of the epoch. Writes nothing shared: it is retried until it fits. */
@@ -184,10 +183,11 @@ static void evidence_judge(const struct becalm_limit *limit, const struct sample
     j->counted = true;
     j->series = e->series != 0;
     j->answered = e->notes - e->late;
+    j->answers = 2 * e->late < e->notes;
     uint64_t sum = atomic_load_explicit(&limit->latency, memory_order_relaxed) + s->latency;
     j->mean = j->answered > 0 ? sum / j->answered : 0;
     if (e->notes >= JUDGE_AT && 4 * e->slow >= 3 * e->notes) {
-        j->ruling = slow_rule(limit, s, e, j);
+        j->ruling = slow_rule(limit, s, j);
     }
     if (j->ruling != RULING_NONE) {
         e->series = j->ruling == RULING_CUT;
@@ -227,6 +227,16 @@ static void latency_halve(struct becalm_limit *limit, uint64_t latency)
     }
 }
 
+/* How many were in use, by what is in flight now and by what was when the slow one was sent, in whole rows: if callers
+ * have stopped since, only the longest answers are left, and how few these are says nothing. Late ones have left
+ * ghosts, which a row counts: then only what is in flight is known. */
+static uint64_t slots_used(const struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
+{
+    uint64_t now = becalm__in_flight_with(limit);
+    uint64_t sent = UINT64_C(1) << s->row;
+    return j->answers && sent > now ? sent : now;
+}
+
 /* The first cut of a series has nothing to compare itself with, so the latency is kept from the second one on, together
  * with the limit of two cuts ago: what an undo goes back to. */
 static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
@@ -234,7 +244,8 @@ static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_
 {
     uint64_t per = becalm__units_per_slot(policy->kind);
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
-    uint64_t used = per * becalm__in_flight_with(limit);
+    uint64_t slots = slots_used(limit, s, j);
+    uint64_t used = per * slots;
     uint64_t previous = j->series ? j->mean : 0;
     uint64_t one = atomic_load_explicit(&limit->undo_one, memory_order_relaxed);
     atomic_store_explicit(&limit->previous, previous, memory_order_relaxed);
@@ -242,7 +253,7 @@ static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_
     atomic_store_explicit(&limit->undo_one, units < used ? units : used, memory_order_relaxed);
     atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
     atomic_store_explicit(&limit->last_cut_at, s->now, memory_order_relaxed);
-    becalm__units_cut(limit, policy);
+    becalm__units_cut(limit, policy, slots);
 }
 
 /* Two cuts did not shorten the answers: they are not late because they queue. */
@@ -323,7 +334,7 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     }
     if (becalm__cut_is_ours(limit, s->now)) {
         evidence_drop(limit);
-        becalm__units_cut(limit, policy);
+        becalm__units_cut(limit, policy, becalm__in_flight_with(limit));
     }
 }
 

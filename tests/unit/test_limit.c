@@ -198,6 +198,31 @@ static void test_limit__slots_halves_what_is_in_flight_after_twenty_slow_answers
     check_eq_u64(scene.limit.units, 202);
 }
 
+/* What the limit is after 200 were in flight and 20 slow ones are left, of which every second may have timed out. */
+static uint32_t limit_after_a_tail(bool late)
+{
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS);
+    scene_send(&scene, 200);
+    scene_stand(&scene);
+    for (uint32_t i = 20; i < 200; i++) {
+        becalm_limit_give(&scene.limit, &scene.slot[i]);
+    }
+    scene.at.now += 5 * BECALM_MS;
+    for (uint32_t i = 0; i < 20; i++) {
+        scene_note(&scene, i, late && i % 2 == 0 ? BECALM_EVIDENCE_TIMEOUT : BECALM_EVIDENCE_SUCCESS);
+    }
+    return scene_limit(&scene);
+}
+
+/* If callers stop, the longest answers are left, and that these are few does not say that the service bears no more. */
+static void test_limit__slots_halves_what_was_in_flight_when_the_slow_ones_were_sent(void **state)
+{
+    (void)state;
+    check_eq_u64(limit_after_a_tail(false), 64); /* the row of 128 to 255 */
+    check_eq_u64(limit_after_a_tail(true), 10);  /* the service may still be busy with the late ones */
+}
+
 /* All that is in flight becomes answers in progress. */
 static void scene_answer_all(struct scene *scene)
 {
@@ -1286,6 +1311,7 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__fixed_admits_exactly_max_and_learns_nothing),
              cmocka_unit_test(test_limit__none_only_counts), cmocka_unit_test(test_limit__a_slot_is_given_back_once),
              cmocka_unit_test(test_limit__slots_halves_what_is_in_flight_after_twenty_slow_answers),
+             cmocka_unit_test(test_limit__slots_halves_what_was_in_flight_when_the_slow_ones_were_sent),
              cmocka_unit_test(test_limit__slots_halves_the_limit_if_less_than_that_is_in_flight),
              cmocka_unit_test(test_limit__an_answer_in_progress_is_not_in_flight),
              cmocka_unit_test(test_limit__answers_in_progress_are_neither_cut_nor_kept_by_a_cut),
