@@ -2,7 +2,7 @@
 /* A list of networks, one a line, behind 16 bytes of a peer's address. What the loader takes can be made a list of, and
  * an address is in it written as IPv4 exactly if it is written inside of IPv6. */
 #define _GNU_SOURCE
-#include "proxy/trust.h"
+#include "origin/trust.h"
 
 #include "policy/value.h"
 

@@ -8,7 +8,6 @@
 #include "h2/h2.h"
 #include "join.h"
 #include "listener.h"
-#include "peer.h"
 #include "snapshot.h"
 #include "tally.h"
 #include "worker.h"
@@ -17,6 +16,7 @@
 #include "journal/strangers.h"
 #include "keys/store_redis.h"
 #include "meter/metrics.h"
+#include "origin/peer.h"
 
 #include <pthread.h>
 

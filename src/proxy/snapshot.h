@@ -9,11 +9,10 @@
  * State outlives snapshots: a target whose policy did not change is shared by the old and the new one; else its budget,
  * breaker, limit and so on are carried over into the new shape. What was counted (its meters) always goes on. */
 
-#include "trust.h"
-
 #include "keys/keyring.h"
 #include "loop/address.h"
 #include "meter/meter.h"
+#include "origin/trust.h"
 #include "policy/route.h"
 #include "tls/tls_set.h"
 

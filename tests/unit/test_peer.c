@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "proxy/peer.h"
+#include "origin/peer.h"
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "proxy/trust.h"
+#include "origin/trust.h"
 
 #include "check.h"
 #include "loop/address.h"

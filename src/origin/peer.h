@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_PEER_H
-#define BECALM_PROXY_PEER_H
+#ifndef BECALM_ORIGIN_PEER_H
+#define BECALM_ORIGIN_PEER_H
 
 /* Who a client is, for whatever is shared out among clients: 64 bits that stand for an IPv4 address, a network of IPv6
  * with 64 bits (whoever has one address there has all of them), or a user of this machine at a Unix socket. An IPv4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_PROXY_TRUST_H
-#define BECALM_PROXY_TRUST_H
+#ifndef BECALM_ORIGIN_TRUST_H
+#define BECALM_ORIGIN_TRUST_H
 
 /* Whose deadline, attempt and mark headers count: `trust:` of the policy. An IPv4 address inside of an IPv6 one
  * (::ffff:10.0.0.1, as a listener for both sees it) is that IPv4 address. Peers at Unix sockets are trusted where the
