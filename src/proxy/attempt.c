@@ -51,7 +51,9 @@ void attempt_free(struct attempt *attempt)
     exchange->reached |= attempt->reached;
     attempt->stream.ops->drop(&attempt->stream);
     ask_drop(attempt);
-    early_free(early_take(attempt));
+    if (attempt->early != NULL) {
+        early_free(early_take(attempt));
+    }
     tunnel_host_give(attempt);
     loop_not_later(&exchange->worker->loop, &attempt->stream.task);
     buffered_free(exchange->worker, &attempt->buffer);

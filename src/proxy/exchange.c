@@ -128,8 +128,10 @@ void exchange_free(struct exchange *exchange)
     }
     tunnel_place_give(exchange);
     exchange_release_body(exchange);
-    buffered_free(worker, &exchange->kept.bytes);
-    bytes_free(&exchange->kept.trailers);
+    if (exchange->kept.status != 0) {
+        buffered_free(worker, &exchange->kept.bytes);
+        bytes_free(&exchange->kept.trailers);
+    }
     buffered_free(worker, &exchange->stored);
     if (exchange->large != NULL) {
         free(exchange->large);
@@ -229,6 +231,16 @@ static __attribute__((noinline)) void wake_for_line(const struct exchange *excha
     }
 }
 
+/* The call is over, and its answer is not. */
+static __attribute__((noinline)) void finish_answer(struct exchange *exchange, const struct becalm_action *action)
+{
+    if (exchange->answer == ANSWER_NONE && exchange->client != CLIENT_GONE) {
+        answer_finish(exchange, action);
+    } else if (exchange->answer == ANSWER_BEGUN && grpc_has_trailers(exchange)) {
+        grpc_end(exchange, action);
+    }
+}
+
 static void act(struct exchange *exchange, struct becalm_action *action)
 {
     for (uint32_t slot = 0; action->cancel >> slot != 0; slot++) {
@@ -248,10 +260,8 @@ static void act(struct exchange *exchange, struct becalm_action *action)
         answer_begin(exchange, exchange->offer, action);
     }
     if ((action->flags & BECALM_DO_FINISH) != 0) {
-        if (exchange->answer == ANSWER_NONE && exchange->client != CLIENT_GONE) {
-            answer_finish(exchange, action);
-        } else if (exchange->answer == ANSWER_BEGUN && grpc_has_trailers(exchange)) {
-            grpc_end(exchange, action);
+        if (exchange->answer <= ANSWER_BEGUN) {
+            finish_answer(exchange, action);
         }
         exchange_enter(exchange, EXCHANGE_OVER);
     }
