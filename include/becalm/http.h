@@ -108,7 +108,8 @@ enum becalm_http_failure {
     BECALM_HTTP_RESET,                /* after, before the answer's head */
     BECALM_HTTP_CUT,                  /* after the head */
     BECALM_HTTP_BAD_ANSWER,           /* not HTTP, or ambiguous */
-    BECALM_HTTP_TIMEOUT               /* the attempt's own timeout */
+    BECALM_HTTP_TIMEOUT,              /* the attempt's own timeout */
+    BECALM_HTTP_OVERLOADED            /* HTTP/2: ENHANCE_YOUR_CALM, before the answer's head */
 };
 
 /* No answer. Fills *outcome completely. */

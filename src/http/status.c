@@ -24,6 +24,8 @@ static unsigned failure_tokens(enum becalm_http_failure failure)
         return BECALM_ON_RESET | BECALM_ON_5XX;
     case BECALM_HTTP_TIMEOUT:
         return BECALM_ON_TIMEOUT | BECALM_ON_5XX;
+    case BECALM_HTTP_OVERLOADED: /* as a 503 */
+        return BECALM_ON_GATEWAY_ERROR | BECALM_ON_5XX;
     }
     BECALM_UNREACHABLE();
 }
@@ -44,6 +46,8 @@ static enum becalm_outcome_kind failure_kind(enum becalm_http_failure failure)
         return BECALM_OUTCOME_BROKEN;
     case BECALM_HTTP_TIMEOUT:
         return BECALM_OUTCOME_TIMED_OUT;
+    case BECALM_HTTP_OVERLOADED:
+        return BECALM_OUTCOME_REJECTED;
     }
     BECALM_UNREACHABLE();
 }

@@ -6,10 +6,11 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 from conftest import free_port, policy_of, wait_until
-from host_h2 import Answer, GoAway, HostH2, Refuse
+from host_h2 import Answer, Connection, GoAway, HostH2, Refuse
 from http2 import Http2
 from wire import Wire, ask
 
@@ -276,3 +277,78 @@ def test_h2_hosts__nghttpd(gateway, tmp_path):
     finally:
         server.kill()
         server.wait(10)
+
+
+def test_h2_hosts__one_that_asks_for_calm_has_turned_the_call_away(gateway, h2host):
+    """As with a 503: a GET is retried, a POST is not, since it may have begun."""
+    this = h2host(at_end=lambda asked: Refuse(code=11) if len(this.requests) == 1 else Answer(body=b"ok"))
+    edge = gateway(policy_of([this], "log: {access: json}", H2))
+    assert edge.ask().body == b"ok" and len(this.requests) == 2
+    wait_until(lambda: "outcome=rejected" in edge.log(), what=edge.log)
+    this.requests.clear()
+    assert edge.ask("POST", body=b"pay").status == 503 and len(this.requests) == 1
+
+
+class Choosy(HostH2):
+    """Chooses HTTP/2 by ALPN, and then wants HTTP/1.1: by a reset of each stream, or a GOAWAY that leaves them all out."""
+
+    def __init__(self, by_goaway, **more):
+        self.old = []  # what was asked by HTTP/1.1
+        self.by_goaway = by_goaway
+        super().__init__(at_end=self.wants_old, **more)
+
+    def wants_old(self, asked):
+        if self.by_goaway:
+            asked.connection.h2.close_connection(error_code=13, last_stream_id=0)
+            return None
+        return Refuse(code=13)
+
+    def serve(self, peer):
+        peer = self.tls.wrap_socket(peer, server_side=True)
+        if peer.selected_alpn_protocol() == "h2":
+            self.connections.append(Connection(self, peer))
+            self.connections[-1].run()
+            return
+        with peer, peer.makefile("rb") as came:
+            while line := came.readline():
+                length = 0
+                while (field := came.readline()) != b"\r\n":
+                    length = int(field.split(b":")[1]) if field.lower().startswith(b"content-length") else length
+                self.old.append((line.split()[0], came.read(length)))
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold")
+
+
+@pytest.mark.parametrize("by_goaway", [False, True])
+def test_h2_hosts__one_that_wants_http_1_gets_it(gateway, authority, by_goaway):
+    context = authority.issue().server()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    this = Choosy(by_goaway, tls=context)
+    try:
+        edge = gateway(policy_of([this], "", f"tls: {{ca: {authority.cert}}}"))
+        for n in range(3):  # also a POST: nobody has acted on it
+            assert edge.ask("POST", body=b"pay%d" % n).body == b"old"
+        assert this.old == [(b"POST", b"pay%d" % n) for n in range(3)] and len(this.requests) == 1
+        edge.expect_metric(1, "becalm_redone_total", service="a")
+        assert edge.metric("http_client_retry_attempts_total", service="a") == 0
+        bound = gateway(policy_of([this], "", f"tls: {{ca: {authority.cert}}}\nmaxRetries: 0\n{H2}"))
+        assert bound.ask("POST", body=b"pay").status == 502  # it was told to speak nothing else
+    finally:
+        this.close()
+
+
+def test_h2_hosts__resets_have_a_budget(gateway, h2host):
+    """500, and 16 more each second: beyond that what nobody wants any more is left to end by itself. On a slow machine there may be no need."""
+    this = h2host(at_end=lambda asked: None, streams=1000)
+    edge = gateway(policy_of([this], "", H2 + "attemptTimeout: 120s\ndeadline: 120s"))
+    begun = time.monotonic()
+    count = 540
+    for n in range(count):
+        wire = edge.wire()
+        wire.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until(lambda n=n: len(this.requests) == n + 1)
+        wire.reset()
+    edge.expect_metric(0, "http_client_concurrent_requests", service="a")  # all are given up here
+    allowed = 500 + 16 * (time.monotonic() - begun) + 1
+    resets = sum(asked.reset == 8 for asked in this.requests)
+    assert resets <= allowed
+    wait_until(lambda: sum(asked.reset == 8 for asked in this.requests) >= min(count, 500))

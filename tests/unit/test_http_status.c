@@ -181,6 +181,7 @@ static void test_status__each_failure_is_listed_by_its_tokens(void **state)
         {"cut", BECALM_HTTP_CUT, KIND(BROKEN), "5xx reset"},
         {"bad answer", BECALM_HTTP_BAD_ANSWER, KIND(BROKEN), "5xx reset"},
         {"timeout", BECALM_HTTP_TIMEOUT, KIND(TIMED_OUT), "5xx timeout"},
+        {"overloaded", BECALM_HTTP_OVERLOADED, KIND(REJECTED), "5xx gateway-error"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -145,10 +145,19 @@ static void fail(struct host_stream *stream, const struct host_failure *failure)
     stream->calls->failed(stream, failure);
 }
 
+/* The connection takes no more streams. */
+static void leave(struct host_h2 *h2)
+{
+    if (!h2->going) {
+        h2->going = true;
+        upstream_shared_leave(h2->upstream);
+    }
+}
+
 /* What the end of a stream means that has had no whole answer. */
 static void fail_closed(struct host_stream *stream)
 {
-    const struct host_h2 *h2 = h2_of(stream);
+    struct host_h2 *h2 = h2_of(stream);
     struct host_failure failure = {
         .failure = stream->h2.told ? BECALM_HTTP_CUT : BECALM_HTTP_RESET, .reset = true, .code = stream->h2.code};
     if (stream->h2.rule != NULL) {
@@ -156,6 +165,12 @@ static void fail_closed(struct host_stream *stream)
     } else if (stream->h2.code == H2_REFUSED_STREAM && !stream->h2.told) {
         /* Nobody has looked at it. If the host goes away that is no failure of anybody. */
         failure = (struct host_failure){.failure = BECALM_HTTP_REFUSED_STREAM, .unsent = true, .stale = h2->going};
+    } else if (stream->h2.code == H2_ENHANCE_YOUR_CALM && !stream->h2.told) {
+        failure.failure = BECALM_HTTP_OVERLOADED;
+    } else if (stream->h2.code == H2_HTTP_1_1_REQUIRED && !stream->h2.told && upstream_goes_h1(h2->upstream)) {
+        /* It is to be said in another way, and nobody has acted on it. */
+        failure = (struct host_failure){.failure = BECALM_HTTP_REFUSED_STREAM, .unsent = true, .stale = true};
+        leave(h2);
     }
     fail(stream, &failure);
 }
@@ -264,11 +279,10 @@ static void on_settings(void *owner)
 static void on_goaway(void *owner, uint32_t code)
 {
     struct host_h2 *h2 = owner;
-    (void)code;
-    if (!h2->going) {
-        h2->going = true;
-        upstream_shared_leave(h2->upstream);
+    if (code == H2_HTTP_1_1_REQUIRED) {
+        (void)upstream_goes_h1(h2->upstream);
     }
+    leave(h2);
 }
 
 static void on_pong(void *owner)

@@ -478,7 +478,7 @@ static __attribute__((noinline)) struct upstream *upstream_connect(struct upstre
     upstream->wire.source.fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     upstream->host = host;
     upstream->state = UPSTREAM_CONNECTING_NOW;
-    upstream->only_h1 = stream->only_h1;
+    upstream->only_h1 = stream->only_h1 || host->wants_h1;
     upstream->timer.fire = timer_fires;
     if (upstream->wire.source.fd < 0) {
         goto fail;
@@ -855,6 +855,17 @@ void upstream_shared_leave(struct upstream *upstream)
     list_remove(&upstream->host->shared, upstream);
     upstream->state = UPSTREAM_LEAVING;
     serve_later(upstream->host);
+}
+
+bool upstream_goes_h1(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    if (host->protocol != UPSTREAM_AUTO) {
+        return false;
+    }
+    host->wants_h1 = true;
+    host->shares = false;
+    return true;
 }
 
 void upstream_close(struct upstream *upstream)

@@ -76,6 +76,7 @@ struct upstream_host {
     struct wire_host *tls; /* NULL: plain */
     enum upstream_protocol protocol;
     bool shares;    /* it speaks HTTP/2, or may: one connection is made at a time, and its streams are shared */
+    bool wants_h1;  /* it has chosen HTTP/2, and then asked for HTTP/1.1 */
     uint32_t users; /* views that name it; without any it goes with its last connection */
     uint32_t count; /* connections */
     uint32_t connecting;
@@ -146,6 +147,8 @@ void upstream_disown(struct upstream *);
 void upstream_shared_ended(struct upstream *, bool last);
 void upstream_shared_room(struct upstream *);
 void upstream_shared_leave(struct upstream *);
+/* Its host wants HTTP/1.1 from now on. False: the policy does not leave it the choice. */
+bool upstream_goes_h1(struct upstream *);
 
 /* Closes all idle ones. */
 void upstream_host_quiet(struct upstream_host *);
