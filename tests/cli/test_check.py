@@ -397,6 +397,18 @@ def test_check__each_rule_has_a_section_in_the_documentation(becalm):
     assert [code for code in CODES if f".It Cm {code}\n" not in manual] == []
 
 
+def test_check__keys_that_instances_share_are_counted_together_in_the_store(check):
+    text = (
+        "store: {redis: redis://cache}\nidempotencyStore: {redis: inherit, secretFile: s, encryptFile: e}\n"
+        "services: {a: {traffic: 100/s, instances: 4, idempotencyKey: enforced}}\n"
+    )
+    assert (
+        "policy.yaml:3:62: note: a: up to 100.000/s for 24h are 8640001 keys in the store: 10712 MiB of Redis, and 19150 MiB "
+        "with answers of 1 KiB [key-memory]\n"
+        "    give it that `maxmemory`, with `maxmemory-policy noeviction`\n"
+    ) in check(text).stdout
+
+
 def test_check__a_call_that_nothing_ends_is_told(check):
     said = check("services: {a: {attemptTimeout: none, deadline: none}}\n").stdout
     assert (

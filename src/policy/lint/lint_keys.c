@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define KEY_BYTES    576u  /* of memory for a key alone, if each has a scope and a client of its own: measured */
-#define REDIS_BYTES  1024u /* of Redis for a key and its guard without its answer: measured */
+#define REDIS_BYTES  1300u /* of Redis for a key and its guard without its answer: measured */
 #define ANSWER_BYTES 1024u /* what an answer is taken to be */
 #define RETRY_HORIZON                                                                               \
     (3600 * BECALM_S) /* apps that were offline and queues come back after minutes, not after hours \
