@@ -110,6 +110,7 @@ struct becalm_listener {
     struct becalm_file ticket_keys; /* none: random ones, of this process */
     bool h1;                        /* what it speaks */
     bool h2;                        /* to clients that begin with its preface */
+    bool proxy_protocol;            /* each connection begins with a header that says whose it is */
 };
 
 /* What is spoken with a service's hosts. */

@@ -245,6 +245,12 @@ static bool load_admin(struct loader *l, struct becalm_settings *settings, const
 {
     bool fine = item_load(l, &settings->admin_tls, "admin", node);
     settings->admin = settings->admin_tls.address;
+    if (settings->admin_tls.proxy_protocol) {
+        const struct yaml_node *written = yaml_get(node, "proxyProtocol");
+        loader_error(l, written->line, written->column, "conflict",
+                     "admin: proxyProtocol: the admin address is asked directly; take the key out");
+        return false;
+    }
     if (settings->admin_tls.role_written != BECALM_LISTENER_ROLE_AUTO) {
         const struct yaml_node *role = yaml_get(node, "role");
         loader_error(l, role->line, role->column, "conflict",

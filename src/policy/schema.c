@@ -260,6 +260,8 @@ static const struct schema_key listener[] = {
     {"tls.ticketKeysFile", FIELD(FILE, ticket_keys),
      .sentence = "keys of session tickets, for replicas that resume each other's sessions; default: random ones"},
     {"protocols", .type = TYPE_PROTOCOLS, .sentence = "which versions of HTTP are spoken"},
+    {"proxyProtocol", FIELD(BOOLEAN, proxy_protocol),
+     .sentence = "true: each connection begins with the PROXY protocol, version 1 or 2, which says whose it is"},
     {"role", FIELD(WORD, role_written), .words = listener_roles,
      .sentence = "what this instance is to who comes in here; auto: the policy's role"},
 };

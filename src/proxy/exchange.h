@@ -18,13 +18,13 @@
 
 #include "client.h"
 #include "host/host_stream.h"
-#include "join.h"
 #include "worker.h"
 
 #include "keys/store.h"
 #include "message/draft.h"
 #include "message/pieces.h"
 #include "meter/step.h"
+#include "origin/join.h"
 #include "origin/request_id.h"
 
 #define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */

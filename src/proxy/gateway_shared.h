@@ -6,7 +6,6 @@
  * control thread call on it. A gateway is made and ended in gateway/gateway.h. */
 
 #include "h2/h2.h"
-#include "join.h"
 #include "listener.h"
 #include "snapshot.h"
 #include "tally.h"
@@ -16,6 +15,7 @@
 #include "journal/strangers.h"
 #include "keys/store_redis.h"
 #include "meter/metrics.h"
+#include "origin/join.h"
 #include "origin/peer.h"
 
 #include <pthread.h>
@@ -95,7 +95,8 @@ struct gateway {
 enum gateway_once {
     GATEWAY_PLAIN_TO_TLS, /* a client speaks plain HTTP to a listener with TLS */
     GATEWAY_TLS_TO_PLAIN,
-    GATEWAY_HTTP2
+    GATEWAY_HTTP2,
+    GATEWAY_NO_PROXY_HEADER
 };
 /* Warns, if it has not been said since the policy was loaded. */
 void gateway_tell_once(struct worker *, enum gateway_once, const char *message, const char *remedy,

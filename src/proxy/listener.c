@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "gateway_shared.h"
+#include "greeting.h"
 #include "worker.h"
 
 #include "container.h"
@@ -227,13 +228,17 @@ void listening_free(struct gateway *gateway)
 
 /* One worker's. */
 
-static bool speaks_h2(const struct becalm_settings *settings, const char *address)
+/* What is spoken at its address. */
+static void listener_learn(struct listener *listener, const struct becalm_settings *settings)
 {
-    bool h2 = false;
+    listener->h2 = false;
+    listener->proxy_header = false;
     for (uint32_t i = 0; i < settings->listener_count; i++) {
-        h2 = h2 || (settings->listeners[i].h2 && strcmp(settings->listeners[i].address, address) == 0);
+        const struct becalm_listener *written = &settings->listeners[i];
+        bool it = strcmp(written->address, listener->text) == 0;
+        listener->h2 = listener->h2 || (it && written->h2);
+        listener->proxy_header = listener->proxy_header || (it && written->proxy_protocol);
     }
-    return h2;
 }
 
 /* -1 with errno: nobody is there, or no descriptor. */
@@ -256,7 +261,7 @@ static void take_in(struct listener *listener, int most)
         union address_socket peer = {0};
         int fd = accept_next(listener, &peer);
         if (fd >= 0) {
-            client_accept(worker, fd, &peer, listener);
+            (listener->proxy_header ? greeting_begin : client_accept)(worker, fd, &peer, listener);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The level would wake us at once, again and again. */
             loop_forget(&worker->loop, &listener->source);
@@ -340,7 +345,7 @@ void listeners_update(struct worker *worker)
     for (struct listener *listener = worker->listeners; listener != NULL; listener = listener->next) {
         listener->tls =
             snapshot->tls == NULL ? NULL : tls_set_of_address(snapshot->tls, snapshot->settings, listener->text);
-        listener->h2 = speaks_h2(snapshot->settings, listener->text);
+        listener_learn(listener, snapshot->settings);
         listener->door = snapshot_door_of(snapshot, listener->text);
     }
 }

@@ -30,6 +30,7 @@ struct listener {
     char *text;
     uint16_t door;           /* its number, see snapshot_door_of() */
     bool h2;                 /* spoken here, too */
+    bool proxy_header;       /* comes before all else: see greeting.h */
     struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
 };
 

@@ -6,6 +6,7 @@
 #include "client.h"
 #include "exchange.h"
 #include "gateway_shared.h"
+#include "greeting.h"
 #include "host/upstream.h"
 #include "key_store.h"
 #include "listener.h"
@@ -309,6 +310,7 @@ static void close_all(struct worker *worker)
 {
     worker->closing = true;
     listeners_close(worker);
+    greetings_close(worker);
     for (struct client *client = worker->clients, *next; client != NULL; client = next) {
         next = client->next;
         client_quiet(client);
@@ -450,6 +452,7 @@ void worker_join(struct worker *worker)
 void worker_free(struct worker *worker)
 {
     listeners_close(worker);
+    greetings_close(worker);
     while (worker->clients != NULL) {
         client_close(worker->clients);
     }

@@ -33,6 +33,7 @@ struct store;
 struct h2_room;
 struct client;
 struct listener;
+struct greeting;
 struct upstream_host;
 
 /* A snapshot, as one worker uses it. */
@@ -78,6 +79,8 @@ struct worker {
     struct upstream_host *hosts;
     struct listener *listeners;
     struct client *clients;
+    struct greeting *greetings; /* connections that have not said yet whose they are */
+    uint32_t greeting_count;
     struct crowd crowd;
     struct room room;
     struct task shrink;              /* cuts who has the largest buffers: see buffered.h */

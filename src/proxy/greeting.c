@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "greeting.h"
+
+#include "client.h"
+#include "gateway_shared.h"
+#include "listener.h"
+#include "worker.h"
+
+#include "container.h"
+#include "origin/proxy_header.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MOST 1024u /* of one worker, at once: they have no place among maxConnections yet */
+
+struct greeting {
+    struct source source; /* first */
+    struct timer timer;
+    struct worker *worker;
+    struct greeting *next;
+    struct greeting **link;
+    union address_socket peer;
+    uint16_t door;
+};
+
+/* Its descriptor, if it is still there, is closed. */
+static void greeting_end(struct greeting *greeting)
+{
+    struct worker *worker = greeting->worker;
+    timer_disarm(&greeting->timer);
+    *greeting->link = greeting->next;
+    if (greeting->next != NULL) {
+        greeting->next->link = greeting->link;
+    }
+    worker->greeting_count--;
+    loop_bury(&worker->loop, &greeting->source);
+}
+
+static void tell_bad(const struct greeting *greeting)
+{
+    char text[ADDRESS_TEXT_MAX];
+    struct becalm_text peer = {text, address_write_ip(&greeting->peer, text, sizeof text)};
+    gateway_tell_once(greeting->worker, GATEWAY_NO_PROXY_HEADER,
+                      "a client does not begin with the PROXY protocol, and is closed",
+                      "take proxyProtocol out of the listener, or let whoever connects there send it", peer);
+}
+
+/* The listener may have gone meanwhile: then nobody takes it in. */
+static void become_client(struct greeting *greeting)
+{
+    struct worker *worker = greeting->worker;
+    const struct listener *listener = worker->listeners;
+    while (listener != NULL && listener->door != greeting->door) {
+        listener = listener->next;
+    }
+    if (listener != NULL) {
+        int fd = greeting->source.fd;
+        loop_forget(&worker->loop, &greeting->source);
+        greeting->source.fd = -1;
+        client_accept(worker, fd, &greeting->peer, listener);
+    }
+    greeting_end(greeting);
+}
+
+/* The header is looked at where it is, and taken when it is whole: what follows it is not ours to read. */
+static void look(struct greeting *greeting)
+{
+    char bytes[PROXY_HEADER_MAX];
+    size_t length = 0;
+    union address_socket peer = greeting->peer;
+    ssize_t count = recv(greeting->source.fd, bytes, sizeof bytes, MSG_PEEK);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (count <= 0) {
+        greeting_end(greeting);
+        return;
+    }
+    switch (proxy_header_read(bytes, (size_t)count, &length, &peer)) {
+    case PROXY_HEADER_MORE:
+        return;
+    case PROXY_HEADER_BAD:
+        tell_bad(greeting);
+        greeting_end(greeting);
+        return;
+    case PROXY_HEADER_DONE:
+        break;
+    }
+    if (recv(greeting->source.fd, bytes, length, 0) != (ssize_t)length) {
+        greeting_end(greeting);
+        return;
+    }
+    greeting->peer = peer;
+    become_client(greeting);
+}
+
+static void ready(struct source *source, uint32_t events)
+{
+    (void)events;
+    look(CONTAINER_OF(source, struct greeting, source));
+}
+
+static void timer_fires(struct timer *timer)
+{
+    greeting_end(CONTAINER_OF(timer, struct greeting, timer));
+}
+
+void greeting_begin(struct worker *worker, int fd, const union address_socket *peer, const struct listener *listener)
+{
+    struct greeting *greeting = worker->greeting_count < MOST ? calloc(1, sizeof *greeting) : NULL;
+    if (greeting == NULL) {
+        close(fd);
+        return;
+    }
+    *greeting = (struct greeting){
+        .source = {.ready = ready, .fd = fd},
+        .timer = {.fire = timer_fires},
+        .worker = worker,
+        .next = worker->greetings,
+        .link = &worker->greetings,
+        .peer = *peer,
+        .door = listener->door,
+    };
+    if (greeting->next != NULL) {
+        greeting->next->link = &greeting->next;
+    }
+    worker->greetings = greeting;
+    worker->greeting_count++;
+    if (loop_watch(&worker->loop, &greeting->source) != 0) {
+        greeting_end(greeting);
+        return;
+    }
+    becalm_ns patience = worker->view->snapshot->settings->header_timeout;
+    wheel_arm(&worker->loop.wheel, &greeting->timer, becalm_ns_after(worker->loop.now, patience));
+}
+
+void greetings_close(struct worker *worker)
+{
+    while (worker->greetings != NULL) {
+        greeting_end(worker->greetings);
+    }
+}

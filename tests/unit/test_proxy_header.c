@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+#include "origin/proxy_header.h"
+
+#include <string.h>
+
+static union address_socket nobody;
+
+/* Every part of it is not enough, and nothing behind it is read. */
+static void check_header(const char *bytes, size_t count, const char *peer)
+{
+    char text[ADDRESS_TEXT_MAX];
+    char more[PROXY_HEADER_MAX + 8];
+    size_t length = 0;
+    union address_socket found = nobody;
+    for (size_t i = 0; i < count; i++) {
+        check_eq_u64(proxy_header_read(bytes, i, &length, &found), PROXY_HEADER_MORE);
+    }
+    memcpy(more, bytes, count);
+    memcpy(more + count, "GET /", 5);
+    check_eq_u64(proxy_header_read(more, count + 5, &length, &found), PROXY_HEADER_DONE);
+    check_eq_u64(length, count);
+    address_write(&found, text, sizeof text);
+    check_eq_str(text, peer);
+}
+
+static void check_bad(const char *bytes, size_t count)
+{
+    size_t length = 0;
+    union address_socket found = nobody;
+    check_eq_u64(proxy_header_read(bytes, count, &length, &found), PROXY_HEADER_BAD);
+    assert_memory_equal(&found, &nobody, sizeof found);
+}
+
+#define GOOD(text, peer) check_header(text, sizeof(text) - 1, peer)
+#define BAD(text)        check_bad(text, sizeof(text) - 1)
+#define V2               "\r\n\r\n\0\r\nQUIT\n"
+
+static void test_proxy_header__version_1(void **state)
+{
+    (void)state;
+    struct address before;
+    assert_true(address_parse("10.0.0.9:1", &before));
+    nobody = before.socket;
+    GOOD("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n", "192.0.2.1:56324");
+    GOOD("PROXY TCP6 2001:db8::1 2001:db8::2 56324 443\r\n", "[2001:db8::1]:56324");
+    GOOD("PROXY UNKNOWN\r\n", "10.0.0.9:1");
+    GOOD("PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", "10.0.0.9:1");
+    BAD("GET / HTTP/1.1\r\n");
+    BAD("PROXY TCP4 192.0.2.1 192.0.2.2 56324\r\n");
+    BAD("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443 x\r\n");
+    BAD("PROXY TCP4 192.0.2.256 192.0.2.2 56324 443\r\n");
+    BAD("PROXY TCP4 192.0.2.1 192.0.2.2 65536 443\r\n");
+    BAD("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\n");
+    BAD("PROXY TCP6 192.0.2.1 192.0.2.2 56324 443\r\n");
+    BAD("PROXY UDP4 192.0.2.1 192.0.2.2 56324 443\r\n");
+    BAD("PROXY \r\n");
+    char endless[200];
+    memset(endless, 'x', sizeof endless);
+    memcpy(endless, "PROXY ", 6);
+    check_bad(endless, sizeof endless);
+}
+
+static void test_proxy_header__version_2(void **state)
+{
+    (void)state;
+    GOOD(V2 "\x21\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\xdc\4\1\xbb", "192.0.2.1:56324");
+    GOOD(V2 "\x21\x11\0\x10\xc0\0\2\1\xc0\0\2\2\xdc\4\1\xbb\4\0\1x", "192.0.2.1:56324"); /* an extension behind it */
+    GOOD(V2 "\x21\x21\0\x24\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1"
+            "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\2\xdc\4\1\xbb",
+         "[2001:db8::1]:56324");
+    GOOD(V2 "\x20\0\0\0", "10.0.0.9:1");    /* LOCAL: the balancer's own */
+    GOOD(V2 "\x21\0\0\3abc", "10.0.0.9:1"); /* of a family that is not told */
+    BAD("\r\n\r\n\0\r\nQUIX\n\x21\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\xdc\4\1\xbb");
+    BAD(V2 "\x31\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\xdc\4\1\xbb"); /* version 3 */
+    BAD(V2 "\x22\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\xdc\4\1\xbb"); /* neither LOCAL nor PROXY */
+    BAD(V2 "\x21\x11\0\4\xc0\0\2\1");                         /* a cut address */
+    BAD(V2 "\x21\x11\xff\xff");                               /* longer than anybody waits for */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_proxy_header__version_1),
+        cmocka_unit_test(test_proxy_header__version_2),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
