@@ -55,7 +55,8 @@ static void test_seal__what_was_sealed_opens_for_the_same_id_alone(void **state)
         check_true(sealed.length == again.length && memcmp(sealed.at, again.at, sealed.length) != 0);
         struct becalm_text box = {sealed.at, sealed.length};
         check_true(seal_open(&seals, text("new"), box, text("id"), &opened));
-        check_true(opened.length == strlen(plain[i]) && memcmp(opened.at, plain[i], opened.length) == 0);
+        check_true(opened.length == strlen(plain[i]));
+        check_true(opened.length == 0 || memcmp(opened.at, plain[i], opened.length) == 0);
         check_true(!seal_open(&seals, text("new"), box, text("ie"), &opened));
         check_true(!seal_open(&seals, text("old"), box, text("id"), &opened));
         check_true(!seal_open(&old, text("new"), box, text("id"), &opened));
