@@ -152,13 +152,17 @@ def test_lines__a_host_that_restarts_loses_nothing(host, lab, way, plain):
     host.on("/", Reply(200, b"fine"))
     count = 600 if SOAK else 200
     many = {"threads": 20, "repeat": count // 20, "period_ms": 200} if way == "easy" else {"at_once": count, "period_ms": 10}
-    times = []
-    note = lambda: times.append(time.monotonic())
-    with meanwhile((lambda: host.count() >= 40, lambda: (note(), host.stop())), (0.6, lambda: (host.start(), note()))):
-        result = lab(service(), f"http://{host.address}/", interface=way, plain=plain, **many)
+    for _ in range(5):
+        times, seen = [], host.count()
+        note = lambda: times.append(time.monotonic())
+        away = (lambda: host.count() >= seen + 40, lambda: (note(), host.stop(), times.append(host.count() - seen)))
+        with meanwhile(away, (0.6, lambda: (host.start(), note()))):
+            result = lab(service(), f"http://{host.address}/", interface=way, plain=plain, **many)
+        if times[1] <= count // 2:  # else a busy machine let nearly all calls pass before the host went
+            break
     assert reasons(result) == ["ok"] and len(result.calls) == count
     assert result.count("becalm_parked_total") > 10 and result.count("becalm_parked_calls") == 0
-    away = times[1] - times[0]
+    away = times[2] - times[0]
     assert result.count("becalm_probes_total") < 34 + 10 * away, f"one each 100 ms of {away:.3f} s"
 
 
