@@ -31,9 +31,11 @@ const struct cli_command cli_root = {
     .purpose = "Retries that calm a storm instead of feeding it: runs the gateway or sidecar,\n"
                "and simulates, checks, plans and imports the policy file that it obeys.",
     .options = root_options,
-    .examples = "  becalm sim metastable --compare all\n"
-                "  becalm check policy.yaml\n"
-                "  becalm plan amplification --services 10 --rps 100 --retries 1\n"
+    .examples = "  becalm demo\n"
+                "  becalm init && becalm proxy becalm.yaml\n"
+                "  becalm check becalm.yaml\n"
+                "  becalm exec --retries 3 --timeout 10s -- curl -fsS https://shop.example/\n"
+                "  becalm sim metastable --compare all\n"
                 "  becalm help plan budget\n",
 };
 
