@@ -89,3 +89,18 @@ def test_import_dapr__a_broken_value_ends_nothing_but_itself(becalm):
     done = becalm("import", "-", stdin=FORM.format("timeouts: {t: soon}, retries: {r: {maxRetries: 2, matching: {httpStatusCodes: '503,many'}}}", "timeout: t, retry: r"))
     assert done.returncode == 1 and '"soon" is not a duration' in done.stderr and '"many" is no code' in done.stderr
     assert Policy(becalm, done.stdout).call("a", "/")["attempts"] == 3
+
+
+@pytest.mark.parametrize("most, first, cap", [("100ms", "100ms", "100ms"), ("500ms", "500ms", "500ms"), ("1/s", "500ms", "1m")])
+def test_import_dapr__no_first_wait_is_above_the_longest(becalm, most, first, cap):
+    text = f"""apiVersion: dapr.io/v1alpha1
+kind: Resiliency
+metadata: {{name: r}}
+spec:
+  policies: {{retries: {{r: {{policy: exponential, maxInterval: {most}, maxRetries: 3}}}}}}
+  targets: {{apps: {{a: {{retry: r}}}}}}
+"""
+    done = becalm("import", "-", stdin=text)
+    assert f"initialDelay: {first}" in done.stdout and f"maxDelay: {cap}" in done.stdout, done.stdout + done.stderr
+    assert (done.returncode == 1) == ("/" in most)
+    assert becalm("check", "-", stdin=done.stdout).returncode == 0

@@ -105,7 +105,8 @@ static void waits_put(struct source *s, struct emit_target *rules, const struct 
     bool grows = yaml_is(how.node, "exponential");
     if (grows) {
         bool written = source_duration(s, &most, &cap);
-        source_put_duration(s, rules, "initialDelay", 500 * BECALM_MS, &unwritten);
+        const becalm_ns first = 500 * BECALM_MS;
+        source_put_duration(s, rules, "initialDelay", first < cap ? first : cap, &unwritten);
         source_put_duration(s, rules, "maxDelay", cap, written ? &most : &unwritten);
         source_put_word(s, rules, "multiplier", "1.5", &unwritten);
         source_put_word(s, rules, "jitter", "proportional", &unwritten);

@@ -290,8 +290,11 @@ bool source_duration(struct source *s, const struct from *from, becalm_ns *out)
     while (end != NULL && (end == text || *end != '\0')) {
         end = duration_part(end, &sum);
     }
+    if (end == NULL) {
+        return bad_value(s, from, "a duration; write it like 1.5s or 250ms");
+    }
     *out = sum;
-    return end != NULL || bad_value(s, from, "a duration; write it like 1.5s or 250ms");
+    return true;
 }
 
 bool source_boolean(struct source *s, const struct from *from, bool *out)
