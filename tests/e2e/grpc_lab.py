@@ -10,6 +10,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")  # gateways are start
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc  # noqa: E402
+import pytest  # noqa: E402
 
 SECONDS = 60  # that nothing here may take, on however busy a machine
 
@@ -112,3 +113,17 @@ class Fails:
             context.set_trailing_metadata(self.trailing)
             context.abort(self.codes[self.times - 1], "as it was told")
         return message
+
+
+@pytest.fixture
+def serves():
+    """serves(read=...): a server with these methods, which ends with the test."""
+    made = []
+
+    def make(kind=GrpcHost, **methods):
+        made.append(kind(**methods))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 
+import pytest
 from conftest import free_port
 from host import wait_until
 
@@ -176,3 +177,12 @@ def leased(gateway):
 
 def degraded(gateway):
     return gateway.log_lines("degraded to the own share")
+
+
+@pytest.fixture
+def redis(tmp_path):
+    """One that runs as long as the test."""
+    made = Redis(tmp_path)
+    made.start()
+    yield made
+    made.stop()

@@ -7,18 +7,10 @@ import time
 import pytest
 from conftest import policy_of
 from host import Reply, wait_until
-from store import SERVER, Redis, Relay, degraded, leased
+from store import SERVER, Redis, Relay, degraded, leased, redis  # noqa: F401: a fixture
 from store import rules as shared_rules
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
-
-
-@pytest.fixture
-def redis(tmp_path):
-    made = Redis(tmp_path)
-    made.start()
-    yield made
-    made.stop()
 
 
 def rules(redis, percent=20):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from conftest import policy_of, wait_until
-from grpc_lab import SECONDS, Fails, GrpcClient, GrpcHost, grpc
+from grpc_lab import SECONDS, Fails, GrpcClient, grpc, serves  # noqa: F401: a fixture
 from host_h2 import Answer, Close, HostH2, Refuse
 from http2 import Http2
 
@@ -30,19 +30,6 @@ def trailers_only(code, *more):
 
 def unary(data, code=0, *more):
     return Answer(fields=(GRPC,), body=message(data), trailers=(("grpc-status", str(code)), *more))
-
-
-@pytest.fixture
-def serves():
-    made = []
-
-    def make(kind=GrpcHost, **methods):
-        made.append(kind(**methods))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 @pytest.fixture

@@ -8,24 +8,11 @@ import subprocess
 import pytest
 import yaml
 from conftest import PROGRAM, ROOT
-from grpc_lab import Fails, GrpcClient, GrpcHost, grpc
+from grpc_lab import Fails, GrpcClient, grpc, serves  # noqa: F401: a fixture
 from host_h2 import Close, HostH2, Refuse
 
 Code = grpc.StatusCode
 ADDED = {"breaker": {"enabled": False}, "outlier": {"enabled": False}, "restart": {"enabled": False}, "limit": {"kind": "none"}}
-
-
-@pytest.fixture
-def serves():
-    made = []
-
-    def make(kind=GrpcHost, **methods):
-        made.append(kind(**methods))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 def test_grpc_policies__the_worked_policy_does_what_it_says(gateway, serves):

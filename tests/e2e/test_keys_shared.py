@@ -14,7 +14,7 @@ from conftest import policy_of
 from host import Reply, wait_until
 from http2 import Http2
 from message import request
-from store import SERVER, Redis, Relay
+from store import SERVER, Redis, Relay, redis  # noqa: F401: a fixture
 
 # The rules are the same wherever keys are kept: these tests of the store in memory are run with one in Redis, too.
 from test_keys_enforced import (  # noqa: F401
@@ -39,14 +39,6 @@ from test_keys_enforced import (  # noqa: F401
 )
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
-
-
-@pytest.fixture
-def redis(tmp_path):
-    made = Redis(tmp_path)
-    made.start()
-    yield made
-    made.stop()
 
 
 def shared(url, tmp_path, timeout="20s", **more):
