@@ -184,7 +184,7 @@ class Host:
         request = Message()
         request.connection = self.connections
         request.tls = writer.get_extra_info("ssl_object")
-        request.peer = writer.get_extra_info("peername")[1]  # the connection that it came on, by its port
+        request.peer = (writer.get_extra_info("peername") or (None, 0))[1]  # the connection that it came on, by its port; 0: it has gone already
         rest = request.feed(rest)
         while not request.head_ended:
             rest = await _more(request, reader)

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Certificates that change while the gateway runs, and those that are wrong."""
 
+import os
 import signal
 import ssl
 import subprocess
 import threading
 
 from conftest import PROGRAM, free_port, policy_of, wait_until
+from host_h2 import HostH2
+from http2 import Http2
 from wire import Wire
+
+# Policies that take turns: for all, for the service, and how many of its hosts are left out.
+OTHERS = [("", "", 0), ("log: {access: json}", "attemptTimeout: 50s", 0), ("replay: {perRequest: 1KiB}", "deadline: 70s", 1)]
 
 
 def shown_by(gateway, authority):
@@ -71,33 +77,60 @@ def test_tls_reload__a_bad_certificate_keeps_the_one_before_and_says_where(gatew
     assert shown_by(edge, authority) == before
 
 
-def test_tls_reload__new_certificates_under_load_cost_no_request(gateway, host, authority):
-    these = [authority.issue() for _ in range(3)]
-    first = authority.issue()
-    edge = gateway(policy_of([host()]), tls=first.tls, workers=2)
-    stop, failed, done = threading.Event(), [], [0]
+def keep_asking(edge, authority, stop, failed, done):
+    """Requests over TLS, by HTTP/1.1 and by HTTP/2 with several streams at once, on connections that begin anew and on some that stay."""
 
-    def load():
-        context = authority.client()
+    def h1(asks):
+        with Wire(edge.port, tls=authority.client(), name="a.test") as wire:
+            for _ in asks:
+                assert wire.ask("POST", body=b"x" * 3000).status == 200
+                done[0] += 1
+
+    def h2(asks):
+        with Http2(edge.port, tls=authority.client()) as client:
+            for _ in asks:
+                streams = [client.begin("POST", f"/{n}", end=False) for n in range(4)]
+                for stream in streams:
+                    client.body(stream, b"y" * 3000)
+                assert [client.answer(stream).status for stream in streams] == [200] * 4
+                done[0] += 4
+
+    def again(work, stays):
         while not stop.is_set():
             try:
-                with Wire(edge.port, tls=context, name="a.test") as wire:
-                    for _ in range(5):
-                        assert wire.ask().status == 200
-                        done[0] += 1
+                work(iter(lambda: stop.is_set(), True) if stays else range(5))
             except (OSError, EOFError, AssertionError) as error:
                 failed.append(repr(error))
+                return
 
-    threads = [threading.Thread(target=load) for _ in range(3)]
+    return [threading.Thread(target=again, args=(work, stays)) for work in (h1, h2) for stays in (False, True)]
+
+
+def test_tls_reload__new_certificates_and_policies_under_load_cost_no_request(gateway, host, authority):
+    """Ten of each, with BECALM_SOAK=1 a hundred; the hosts speak TLS, one of them HTTP/2."""
+    these, first, at_host = [authority.issue() for _ in range(3)], authority.issue(), authority.issue()
+    alpn = at_host.server()
+    alpn.set_alpn_protocols(["h2"])
+    hosts = [host(tls=authority.issue().server()), HostH2(tls=alpn)]
+    rules = f"tls: {{ca: {authority.cert}}}\nmaxRetries: 0\n"
+    policies = [policy_of(hosts[: 2 - less], text, rules + more) for text, more, less in OTHERS]
+    edge = gateway(policies[0], tls=first.tls, workers=2, protocols="[h2, h1]")
+    stop, failed, done = threading.Event(), [], [0]
+    threads = keep_asking(edge, authority, stop, failed, done)
     for each in threads:
         each.start()
-    for number in range(10):
-        these[number % 3].put_at(first)
-        hup(edge, "policy reloaded")
-    stop.set()
-    for each in threads:
-        each.join()
+    try:
+        for number in range(100 if os.environ.get("BECALM_SOAK") == "1" else 10):
+            these[number % 3].put_at(first)
+            edge.reload(policies[number % len(policies)])
+            hup(edge, "policy reloaded")
+    finally:
+        stop.set()
+        for each in threads:
+            each.join(60)
+        hosts[1].close()
     assert failed == [] and done[0] > 0
+    assert hosts[1].requests and hosts[0].requests
 
 
 def test_tls_reload__the_expiry_of_each_certificate_is_a_metric_and_in_the_state(gateway, host, authority):
