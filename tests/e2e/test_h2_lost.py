@@ -76,6 +76,8 @@ def test_h2_lost__no_post_is_done_twice_and_none_is_lost_that_was_never_sent(gat
         edge = gateway(policy_of(hosts, f"replay: {{perRequest: {KEPT // 1024}KiB}}", rules))
         make = lambda number: ("POST", request("POST", f"/{number}", body=body_of(number)))  # noqa: E731
         results = Load(edge.port, clients=24, count=count, seconds=600, make=make).run_through()
+        edge.end()
+        wait_until(lambda: not any(host.live for host in hosts))  # now they know what of each connection was written
         judge(hosts, results, SEED)
         troubles = hosts[0].troubles + hosts[1].troubles
         print(statuses(results), len(troubles), "kinds of", sum(troubles.values()), "troubles", sum(host.refusals for host in hosts), "refused")
@@ -87,44 +89,55 @@ def test_h2_lost__no_post_is_done_twice_and_none_is_lost_that_was_never_sent(gat
 
 
 class Deaf:
-    """Allows all and reads nothing behind the first request; then its connection is reset. The next connections are served."""
+    """Allows all on its first connection and reads nothing of it; then that is reset. The connections behind it are served."""
 
     def __init__(self):
-        self.peer, self.paths = None, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.peer, self.drill = None, None
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
         self.peer, _ = self.listener.accept()
         opened = struct.pack(">I", 2**30)
         self.peer.sendall(frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 2**30)) + frame(WINDOW, 0, 0, opened))
-        drill = HostDrill("calm", trouble=0, listener=self.listener)
-        self.paths = drill.done
+        self.drill = HostDrill("calm", trouble=0, listener=self.listener)
 
     def die(self):
         self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.peer.close()
 
 
+def post_behind_a_full_socket(edge, deaf):
+    """The status of a POST whose connection dies while the socket has taken nothing more for a while."""
+    waiting = lambda: edge.metric("becalm_buffered_bytes") > 0  # noqa: E731
+    with edge.wire() as upload, edge.wire() as small:
+        upload.send(b"PUT /big HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
+        sender = threading.Thread(target=send_all, args=(upload, 100_000_000), daemon=True)
+        sender.start()
+        wait_until(lambda: all(waiting() for _ in range(20)))  # its windows are open, so it is the socket that is full
+        small.send(request("POST", "/small", body=b"pay"))
+        wait_until(lambda: edge.metric("http_client_concurrent_requests", service="a") == 2)
+        deaf.die()
+        assert upload.answer().status == 502
+        status = small.answer().status
+        upload.socket.close()
+        sender.join(60)
+    return status
+
+
 def test_h2_lost__what_the_socket_did_not_take_was_never_sent(gateway):
-    deaf = Deaf()
-    with deaf.listener:
-        edge = gateway(policy_of([deaf], "replay: {perRequest: 1KiB}", RULES))
-        with edge.wire() as upload, edge.wire() as small:
-            upload.send(b"PUT /big HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
-            sender = threading.Thread(target=send_all, args=(upload, 100_000_000), daemon=True)
-            sender.start()
-            wait_until(lambda: edge.metric("becalm_buffered_bytes") > 0)  # its windows are open, so it is the socket that is full
-            small.send(request("POST", "/small", body=b"pay"))
-            wait_until(lambda: edge.metric("http_client_concurrent_requests", service="a") == 2)
-            deaf.die()
-            assert small.answer().status == 200 and deaf.paths["/small"] == 1
-            assert upload.answer().status == 502
-            sender.join(60)
-        assert edge.metric("http_client_retry_attempts_total", service="a") == 0
-        edge.expect_metric(1, "becalm_redone_total", service="a")
+    """On a busy machine the gateway may find room for it after all, and then nobody knows: so it has some tries."""
+    for _ in range(5):
+        deaf = Deaf()
+        with deaf.listener:
+            edge = gateway(policy_of([deaf], "replay: {perRequest: 1KiB}", RULES))
+            if post_behind_a_full_socket(edge, deaf) == 200:
+                break
+    assert deaf.drill.done == {"/small": 1}
+    assert edge.metric("http_client_retry_attempts_total", service="a") == 0
+    edge.expect_metric(1, "becalm_redone_total", service="a")
 
 
 def send_all(wire, length):
