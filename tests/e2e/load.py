@@ -26,7 +26,8 @@ class Result:
 
 class Load(threading.Thread):
     """Load(port, rate=100, seconds=5).run_through() gives the results; or start() it, do something, and stop() it.
-    make(n) gives method and bytes of the n-th request. Without a rate, `clients` ask one request after another.
+    make(n) gives method and bytes of the n-th request. With `clients`, each asks one request after another, all of them
+    together at most at the rate if there is one: a machine that is late sends less, and no burst to make up for it.
     They come from the address `source`."""
 
     def __init__(self, port, rate=None, seconds=None, count=None, clients=None, make=None, source=None):
@@ -71,7 +72,8 @@ class Load(threading.Thread):
 
     async def _main(self):
         self._until = time.monotonic() + self.seconds
-        if self.rate is None:
+        if self.clients is not None:
+            self._next = time.monotonic()
             await asyncio.gather(*(self._client() for _ in range(self.clients)))
         else:
             await self._at_rate()
@@ -80,6 +82,12 @@ class Load(threading.Thread):
 
     async def _client(self):
         while not self._over():
+            if self.rate is not None:
+                turn = max(self._next, time.monotonic())
+                self._next = turn + 1 / self.rate
+                await asyncio.sleep(turn - time.monotonic())
+                if self._over():
+                    return
             await self._one(self._number())
 
     async def _at_rate(self):

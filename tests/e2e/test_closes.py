@@ -283,7 +283,7 @@ def test_rolling_restarts_lose_neither_a_get_nor_a_post(gateway, kind, asks):
         return ("POST", request("POST", "/", body=body)) if number % 10 < 3 else ("GET", request())
 
     assert statuses(Load(made.port, clients=4, count=200).run_through()) == {200: 200}, "which earns a few retries"
-    load = Load(made.port, rate=rate, count=count, make=one, seconds=count / rate + 30)
+    load = Load(made.port, rate=rate, clients=30, count=count, make=one, seconds=600)
     load.start()
     try:
         while load.is_alive():
