@@ -3,7 +3,7 @@
 # The front door. It only calls CMake's presets (CMakePresets.json) by shorter names; docs/building.md says more.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
-CHECKS ?= $(shell expr $(JOBS) \* 3) # tests at once: most wait; those that compute take the places of two
+CHECKS ?= $(shell expr $(JOBS) \* 4) # tests at once: most wait; those that compute take the places of two
 
 # Old sanitizer runtimes can't live with the address randomisation of new kernels; where it may be switched off, it is.
 NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
