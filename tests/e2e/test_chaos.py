@@ -113,6 +113,29 @@ class Crew:
 # ---- hosts ----
 
 
+class Line:
+    """A host's connection, on which one thread at a time speaks: a host that says what nobody asked for ends its connection
+    before its next answer, which would be taken for another's."""
+
+    def __init__(self, sock):
+        self.socket = sock
+        self._speaks = threading.Lock()
+        self.recv, self.settimeout, self.shutdown = sock.recv, sock.settimeout, sock.shutdown
+
+    def sendall(self, data):
+        with self._speaks:
+            self.socket.sendall(data)
+
+    def say_last(self, data):
+        """Unless its host speaks just now."""
+        if self._speaks.acquire(blocking=False):
+            try:
+                self.socket.send(data, socket.MSG_DONTWAIT)
+                self.socket.shutdown(socket.SHUT_WR)
+            finally:
+                self._speaks.release()
+
+
 class WildHost:
     """Answers well more often than not. `calm`: always from now on."""
 
@@ -154,20 +177,19 @@ class WildHost:
             return list(self._open)
 
     def say_something(self, data):
-        """What nobody asked for, on every connection, and then its end: a later answer would be taken for another's."""
-        for sock in self.connections():
+        """What nobody asked for, on every connection, and then its end."""
+        for line in self.connections():
             with contextlib.suppress(OSError):
-                sock.send(data, socket.MSG_DONTWAIT)
-                sock.shutdown(socket.SHUT_WR)
+                line.say_last(data)
 
     def _accept(self, listening):
         with contextlib.suppress(OSError):
             while True:
-                sock, _ = listening.accept()
+                line = Line(listening.accept()[0])
                 with self._lock:
-                    self._open.add(sock)
+                    self._open.add(line)
                     seed = self._rng.random()
-                threading.Thread(target=self._serve, args=(sock, random.Random(seed)), daemon=True).start()
+                threading.Thread(target=self._serve, args=(line, random.Random(seed)), daemon=True).start()
 
     def _serve(self, sock, rng):
         try:
@@ -180,7 +202,7 @@ class WildHost:
         finally:
             with self._lock:
                 self._open.discard(sock)
-            (abort if rng.random() < 0.3 else socket.socket.close)(sock)
+            (abort if rng.random() < 0.3 else socket.socket.close)(sock.socket)
 
     def _exchange(self, sock, rng, rest):
         got = Message()
