@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -434,7 +433,6 @@ static int finish(int rc)
 int cli_main(int argc, char **argv)
 {
     hold_standard_descriptors();
-    (void)setlocale(LC_CTYPE, ""); /* for cli_utf8 alone: numbers keep their decimal point */
     int skip = argc > 0 ? 1 : 0;
     return finish(dispatch(argc - skip, argv + skip));
 }

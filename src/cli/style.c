@@ -4,6 +4,7 @@
 #include "cli.h"
 
 #include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,5 +40,8 @@ struct cli_style cli_style(FILE *out)
 
 bool cli_utf8(void)
 {
+    /* Here and not at the start: a gateway prints no charts, and the tables of a locale are 150 KB. Only the type of
+     * characters is set, so numbers keep their decimal point. */
+    (void)setlocale(LC_CTYPE, "");
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }

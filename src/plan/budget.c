@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "budget.h"
 
-#include <math.h>
-
 /* The next whole percent. What is within rounding noise of a whole percent is that percent. */
 static uint32_t round_up_percent(double share)
 {
-    double percent = ceil(share * 100 - 1e-9);
-    if (percent < 1) {
-        return 1;
+    double percent = share * 100 - 1e-9;
+    if (!(percent < PLAN_BUDGET_STORM_PERCENT)) {
+        return PLAN_BUDGET_STORM_PERCENT;
     }
-    return percent < PLAN_BUDGET_STORM_PERCENT ? (uint32_t)percent : PLAN_BUDGET_STORM_PERCENT;
+    uint32_t below = percent < 1 ? 0 : (uint32_t)percent;
+    return below + (percent > below || below == 0);
 }
 
 void plan_budget(const struct plan_traffic *traffic, struct plan_budget *out)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "contention.h"
 
-#include <math.h>
-
 static double pairs(uint64_t clients)
 {
     return clients == 0 ? 0 : (double)clients * (double)(clients - 1) / 2;
@@ -13,12 +11,23 @@ double plan_collisions(uint64_t clients, uint64_t slots)
     return pairs(clients) / (double)slots;
 }
 
+/* base^exponent by squares. */
+static double power(double base, uint64_t exponent)
+{
+    double product = 1;
+    for (; exponent != 0; exponent >>= 1) {
+        product *= (exponent & 1) != 0 ? base : 1;
+        base *= base;
+    }
+    return product;
+}
+
 double plan_alone(uint64_t clients, uint64_t slots)
 {
     if (clients == 0) {
         return 0;
     }
-    return (double)clients * pow(1 - 1 / (double)slots, (double)(clients - 1));
+    return (double)clients * power(1 - 1 / (double)slots, clients - 1);
 }
 
 double plan_quiet_window(uint64_t clients)

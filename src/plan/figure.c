@@ -46,7 +46,7 @@ static size_t write_decimals(double value, uint32_t decimals, char *text, size_t
     }
     uint64_t scale = power_of_ten[decimals];
     double exact = magnitude * (double)scale;
-    uint64_t scaled = (uint64_t)llround(exact < 1e9 ? exact * (1 + 1e-12) : exact);
+    uint64_t scaled = figure_round(exact < 1e9 ? exact * (1 + 1e-12) : exact);
     uint64_t fraction = scaled % scale;
     char whole[32];
     group(scaled / scale, whole, sizeof(whole));
@@ -129,7 +129,7 @@ size_t figure_bar(double fraction, uint32_t width, bool utf8, char *text, size_t
     static const char *const eighth[] = {"", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589"};
     uint32_t steps = utf8 ? 8 : 1;
     double bounded = fraction < 0 ? 0 : fraction > 1 ? 1 : fraction;
-    uint32_t parts = (uint32_t)lround(bounded * width * steps);
+    uint32_t parts = (uint32_t)figure_round(bounded * width * steps);
     if (parts == 0 && fraction > 0) {
         parts = 1;
     }

@@ -7,6 +7,14 @@
 
 #include <becalm/ns.h>
 
+/* To the nearest whole number, of 0 up to below 2^63. llround() would need libm, whose 300 KB every process that runs
+ * the command would load. */
+static inline uint64_t figure_round(double value)
+{
+    uint64_t whole = (uint64_t)value;
+    return whole + (value - (double)whole >= 0.5);
+}
+
 #define FIGURE_MAX 56u /* enough for every figure and duration */
 
 /* At most `decimals` (0 to 3) of them, without trailing zeros; from 10^15 on as 1.267e+30. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "latency.h"
 
+#include "figure.h"
+
 #include "policy/value.h"
 
 #include <inttypes.h>
@@ -159,7 +161,7 @@ bool plan_latency_from_buckets(struct plan_latency *latency, struct plan_bucket 
             latency->point[latency->count++].share = bucket[i].count / total;
         }
     }
-    latency->answers = total < 1e18 ? (uint64_t)llround(total) : UINT64_C(1000000000000000000);
+    latency->answers = total < 1e18 ? figure_round(total) : UINT64_C(1000000000000000000);
     return true;
 }
 
@@ -213,10 +215,10 @@ bool plan_latency_quantile(const struct plan_latency *latency, double q, becalm_
             const struct plan_point *left = point - 1;
             at = left->at + (point->at - left->at) * (q - left->share) / (point->share - left->share);
         }
-        *out = (becalm_ns)llround(at);
+        *out = figure_round(at);
         return true;
     }
-    *out = (becalm_ns)llround(last->at);
+    *out = figure_round(last->at);
     return false;
 }
 
@@ -226,7 +228,7 @@ bool plan_latency_hedged(const struct plan_latency *latency, becalm_ns delay, do
     double high = latency->point[latency->count - 1].at;
     double slower = (1 - share_until(latency, high)) * (1 - share_until(latency, high - (double)delay));
     if (slower > 1 - q + 1e-12) {
-        *out = (becalm_ns)llround(high);
+        *out = figure_round(high);
         return false;
     }
     while (high - low > 0.5) { /* half a nanosecond; at most 48 rounds, since 24 h are 2^46 of them */
@@ -238,6 +240,6 @@ bool plan_latency_hedged(const struct plan_latency *latency, becalm_ns delay, do
             high = middle;
         }
     }
-    *out = (becalm_ns)llround(high);
+    *out = figure_round(high);
     return true;
 }

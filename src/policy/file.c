@@ -11,25 +11,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FIRST_ROOM 4096u /* half of what is taken at first */
+
 char *file_read_open(FILE *file, size_t *length)
 {
     return file_read_most(file, YAML_BYTES_MAX, length);
 }
 
+/* Frees the text of a file that could not be read; keeps errno, or says EIO. */
+static char *give_up(char *text)
+{
+    int saved = errno == 0 ? EIO : errno;
+    free(text);
+    errno = saved;
+    return NULL;
+}
+
+/* Takes as much memory as the file needs, not as much as it may need: a large block that is freed raises the size from
+ * which glibc maps blocks of their own, and then large tables of a gateway come from the heap and are written with
+ * zeros. */
 char *file_read_most(FILE *file, size_t most, size_t *length)
 {
-    char *text = malloc(most + 2);
+    size_t room = FIRST_ROOM;
+    char *text = NULL;
     *length = 0;
-    if (text == NULL) {
-        return NULL;
-    }
     errno = 0;
-    *length = fread(text, 1, most + 1, file);
+    do {
+        room = 2 * room < most + 1 ? 2 * room : most + 1;
+        char *larger = realloc(text, room + 1);
+        if (larger == NULL) {
+            return give_up(text);
+        }
+        text = larger;
+        *length += fread(text + *length, 1, room - *length, file);
+    } while (*length == room && room < most + 1);
     if (ferror(file) != 0) {
-        int saved = errno == 0 ? EIO : errno;
-        free(text);
-        errno = saved;
-        return NULL;
+        return give_up(text);
     }
     text[*length] = '\0';
     return text;

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "tls_tickets.h"
 
+#include "run/entropy.h"
+
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -40,6 +42,12 @@ static becalm_ns clock_now(void)
     return (becalm_ns)time.tv_sec * BECALM_S + (becalm_ns)time.tv_nsec;
 }
 
+/* From the system, not from OpenSSL: that would set itself up for it, which is 2 MB in a gateway without TLS. */
+static bool key_draw(struct key *key)
+{
+    return entropy_fill(key, sizeof *key);
+}
+
 static struct tls_tickets *make(void)
 {
     struct tls_tickets *tickets = calloc(1, sizeof *tickets);
@@ -59,7 +67,7 @@ struct tls_tickets *tls_tickets_random(void)
     tickets->random = true;
     tickets->count = 1;
     tickets->made_at = clock_now();
-    if (RAND_bytes((unsigned char *)&tickets->key[0], KEY_BYTES) != 1) {
+    if (!key_draw(&tickets->key[0])) {
         tls_tickets_drop(tickets);
         return NULL;
     }
@@ -138,7 +146,7 @@ static void rotate(struct tls_tickets *tickets)
     becalm_ns now = becalm_ns_after(clock_now(), tickets->ahead);
     for (uint32_t i = 0; i < GENERATIONS && becalm_ns_since(now, tickets->made_at) >= LIFE; i++) {
         struct key fresh;
-        if (RAND_bytes((unsigned char *)&fresh, KEY_BYTES) != 1) {
+        if (!key_draw(&fresh)) {
             return;
         }
         memmove(&tickets->key[1], &tickets->key[0], (GENERATIONS - 1) * sizeof fresh);

@@ -195,7 +195,11 @@ class Gateway:
 
     def sanitized(self):
         """Memory and speed mean nothing then."""
-        return re.search(r"lib[at]san", self._proc("maps")) is not None
+        return re.search(r"lib[at]san", self.maps()) is not None
+
+    def maps(self):
+        """The files that it has mapped."""
+        return self._proc("maps")
 
     def _proc(self, name):
         return pathlib.Path(f"/proc/{self.process.pid}/{name}").read_text()

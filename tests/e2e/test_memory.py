@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What waits in the gateway's memory is bounded, however many clients don't read or send too early."""
 
+import errno
 import json
 import os
 import resource
@@ -182,3 +183,17 @@ def test_a_reload_moves_the_bound(pair):
     assert gateway.metric("becalm_buffered_max_bytes") == 3 * MIB
     gateway.reload(gateway.path.read_text().replace("3MiB", "5MiB"))
     wait_until(lambda: gateway.metric("becalm_buffered_max_bytes") == 5 * MIB)
+
+
+def test_a_gateway_without_tls_loads_no_more_than_it_uses(pair, tmp_path):
+    """OpenSSL reads its configuration when it is set up, which takes 2 MB: whoever opens this FIFO for that waits."""
+    configuration = tmp_path / "openssl.cnf"
+    os.mkfifo(configuration)
+    gateway, host = pair(env={"OPENSSL_CONF": str(configuration)})
+    assert gateway.ask().status == 200
+    with pytest.raises(OSError) as nobody_reads:
+        os.open(configuration, os.O_WRONLY | os.O_NONBLOCK)
+    assert nobody_reads.value.errno == errno.ENXIO
+    mapped = gateway.maps()
+    assert "libcurl" not in mapped and "/locale/" not in mapped
+    assert gateway.sanitized() or "libm.so" not in mapped

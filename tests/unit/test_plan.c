@@ -16,7 +16,7 @@
 /* Within a millionth part. */
 static void check_near(double actual, double expected)
 {
-    if (fabs(actual - expected) > 1e-6 * fmax(1, fabs(expected))) {
+    if (fabs(actual - expected) > 1e-6 * (fabs(expected) > 1 ? fabs(expected) : 1)) {
         print_error("%.9g, expected %.9g\n", actual, expected);
         fail();
     }
