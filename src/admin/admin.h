@@ -8,8 +8,8 @@
  * docs/admin.md has the paths and the shape of what they answer. */
 
 #include "journal/log.h"
+#include "loop/listen.h"
 #include "loop/loop.h"
-#include "proxy/listener.h"
 
 #include <becalm/config.h>
 

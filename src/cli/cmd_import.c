@@ -39,11 +39,11 @@ static bool policy_loads(const char *policy, struct becalm_diags *diags)
     becalm_config_free(config);
     for (uint32_t i = 0; rc != 0 && own != NULL && i < own->count; i++) {
         const struct becalm_diag *d = &own->diag[i];
-        import_make_room(diags, BECALM_ERROR);
+        diags_make_room(diags, BECALM_ERROR);
         becalm_diag_add(diags, BECALM_ERROR, "the imported policy", d->line, d->column, d->code, "%s", d->message);
     }
     if (rc != 0 && (own == NULL || own->count == 0)) {
-        import_make_room(diags, BECALM_ERROR);
+        diags_make_room(diags, BECALM_ERROR);
         becalm_diag_add(diags, BECALM_ERROR, "the imported policy", 1, 1, "no-memory",
                         "there is not enough memory to load it");
     }

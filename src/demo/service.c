@@ -4,8 +4,8 @@
 
 #include "container.h"
 #include "h1/h1.h"
+#include "loop/listen.h"
 #include "message/phrase.h"
-#include "proxy/listener.h"
 
 #include <becalm/rand.h>
 #include <errno.h>

@@ -5,6 +5,10 @@
 #include "control.h"
 #include "cpu.h"
 
+#include "proxy/listener.h"
+#include "proxy/listening.h"
+#include "proxy/worker_thread.h"
+
 #include "run/entropy.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "buffered_default.h"
 
 #include "policy/file.h"
+#include "proxy/listening.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -117,3 +117,19 @@ void diags_sort(struct becalm_diags *diags)
         diags->diag[at] = moved;
     }
 }
+
+void diags_make_room(struct becalm_diags *diags, enum becalm_severity severity)
+{
+    if (diags->count < BECALM_DIAGS_MAX) {
+        return;
+    }
+    for (enum becalm_severity least = BECALM_NOTE; least > severity; least--) {
+        for (uint32_t i = diags->count; i-- > 0;) {
+            if (diags->diag[i].severity == least) {
+                diags->count--;
+                memmove(&diags->diag[i], &diags->diag[i + 1], (diags->count - i) * sizeof diags->diag[0]);
+                return;
+            }
+        }
+    }
+}

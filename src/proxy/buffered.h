@@ -5,8 +5,8 @@
 /* One bound for what waits in user space: answers for clients that read slowly, requests that came early, parts of
  * heads, requests that a host does not take, answers that will be stored by their key. All workers count into one
  * number, only when a buffer grows or goes. From half of maxBuffered on, answers and bodies are read in pieces of
- * BUFFERED_PIECE, so that one more slow reader costs no more than that. Beyond maxBuffered each worker's connections
- * with the largest buffers are cut, the largest of all first, until a little less is waiting. Bodies that are kept for
+ * BUFFERED_PIECE, so that one more slow reader costs no more than that. Beyond maxBuffered shrink.h cuts
+ * connections. Bodies that are kept for
  * retries have a bound of their own, replay.total. */
 
 #include "wire/wire.h"
@@ -14,7 +14,6 @@
 #define BUFFERED_PIECE (16u * 1024)
 
 struct worker;
-struct task;
 
 /* As bytes_add() and bytes_free(), and counted. */
 bool buffered_add(struct worker *, struct bytes *, const char *, size_t);
@@ -45,15 +44,13 @@ static inline void buffered_changed(struct worker *worker, size_t before, size_t
     }
 }
 
+/* What is waiting now, and maxBuffered. */
+uint64_t buffered_now(const struct worker *);
+uint64_t buffered_max(const struct worker *);
 /* Is there more than maxBuffered? */
 bool buffered_over(const struct worker *);
 
 /* How much may be read at once. */
 size_t buffered_piece(const struct worker *);
-
-/* Another worker found that too much is waiting, and that the largest buffer is here. */
-void buffered_shrink(struct worker *);
-/* buffered_shrink() as a task. */
-void buffered_task(struct task *);
 
 #endif

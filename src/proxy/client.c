@@ -3,11 +3,9 @@
 #include "client.h"
 
 #include "buffered.h"
-#include "exchange.h"
+#include "exchange/exchange.h"
 #include "gateway_shared.h"
 #include "host/upstream.h"
-#include "room.h"
-#include "tunnel.h"
 
 #include "container.h"
 #include "h2/h2.h"
@@ -60,7 +58,7 @@ static becalm_ns patience(const struct client *client)
     const struct becalm_settings *settings = settings_of(client);
     switch (client->state) {
     case CLIENT_WAITING:
-        return ROOM_PATIENCE;
+        return CLIENT_PLACE_PATIENCE;
     case CLIENT_HEAD:
         return client->worker->closing ? GRACE : settings->header_timeout;
     case CLIENT_LINGER:
@@ -68,7 +66,7 @@ static becalm_ns patience(const struct client *client)
     case CLIENT_BUSY:
         return patience_with_call(client, settings);
     case CLIENT_TUNNEL:
-        return client_blocked(client) || tunnel_lopsided(client->tunnel)
+        return client_blocked(client) || client->taker->ops->lopsided(client->taker)
                    ? settings->idle_timeout
                    : exchange_silence_or(settings->tunnel_idle_timeout, TUNNEL_IDLE, settings);
     case CLIENT_H2: /* its streams time themselves */
@@ -182,7 +180,7 @@ static void timer_fires(struct timer *timer)
     }
     wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, LINGER));
     if (client->state == CLIENT_WAITING) {
-        room_late(client);
+        client->worker->places->late(client);
     } else if (wire_shakes(&client->wire)) {
         wire_shake_late(&client->wire);
         client_close(client);
@@ -233,7 +231,7 @@ static void ready(struct source *source, uint32_t events)
         return;
     }
     if (client->state == CLIENT_TUNNEL) {
-        tunnel_ready(client->tunnel, events);
+        client->taker->ops->ready(client->taker);
         return;
     }
     if ((events & EPOLLOUT) != 0 && client_blocked(client)) {
@@ -252,7 +250,7 @@ static void ready(struct source *source, uint32_t events)
 
 static void next_request(struct task *);
 
-void client_accept(struct worker *worker, int fd, const union address_socket *peer, const struct listener *by)
+void client_accept(struct worker *worker, int fd, const union address_socket *peer, const struct client_door *by)
 {
     struct tls_context *tls = by->tls;
     struct client *client = calloc(1, sizeof *client);
@@ -269,12 +267,12 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->task.run = next_request;
     client->stream.ops = &client_h1_ops;
     client->asked = !by->h2;
-    client->door = by->door;
+    client->door = by->number;
     client->worker = worker;
     client_moves(client);
     client_enter(client, CLIENT_WAITING);
     origin_ip_set(&client->ip, peer);
-    client->trusted = trust_has(snapshot_trust(worker->view->snapshot, by->door), &peer->any);
+    client->trusted = trust_has(snapshot_trust(worker->view->snapshot, by->number), &peer->any);
     client->trusted_in = (uint32_t)worker->view->snapshot->number - (tls != NULL); /* its certificate is yet to come */
     client->next = worker->clients;
     client->link = &worker->clients;
@@ -284,13 +282,14 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     worker->clients = client;
     atomic_fetch_add_explicit(&worker->gateway->accepted, 1, memory_order_relaxed);
     uint64_t identity = peer_of_socket(&worker->gateway->peer_key, fd, peer);
-    if (loop_watch(&worker->loop, &client->wire.source) != 0 || !crowd_join(&worker->crowd, client, identity) ||
+    if (loop_watch(&worker->loop, &client->wire.source) != 0 ||
+        !crowd_join(&worker->crowd, &client->member, identity) ||
         (tls != NULL && !wire_tls_accept(&client->wire, tls, &worker->sealed))) {
         client_close(client);
         return;
     }
     wheel_arm(&worker->loop.wheel, &client->timer, becalm_ns_after(client->since, look_after(client)));
-    room_enter(client);
+    worker->places->enter(client);
 }
 
 void client_admit(struct client *client)
@@ -314,9 +313,9 @@ void client_close(struct client *client)
         client_h2_free(client);
     } else if (client->state != CLIENT_TUNNEL) {
         upstream_disown(client->login);
-    } else if (client->tunnel != NULL) {
-        tunnel_free(client->tunnel);
-        client->tunnel = NULL;
+    } else if (client->taker != NULL) {
+        client->taker->ops->free(client->taker);
+        client->taker = NULL;
     }
     timer_disarm(&client->timer);
     loop_not_later(&worker->loop, &client->task);
@@ -327,9 +326,9 @@ void client_close(struct client *client)
     if (client->next != NULL) {
         client->next->link = client->link;
     }
-    room_leave(client);
-    if (client->group != NULL) {
-        crowd_leave(&worker->crowd, client);
+    worker->places->leave(client);
+    if (client->member.group != NULL) {
+        crowd_leave(&worker->crowd, &client->member);
     }
     loop_bury(&worker->loop, &client->wire.source);
 }
@@ -346,8 +345,10 @@ static bool stuck(struct client *client)
     return client_blocked(client) && becalm_ns_since(client->worker->loop.now, client->since) > STUCK;
 }
 
-enum price client_price(struct client *client)
+enum price client_price(struct crowd_member *member, becalm_ns *since)
 {
+    struct client *client = CONTAINER_OF(member, struct client, member);
+    *since = client->since;
     if (!client->placed) {
         return PRICE_BUSY; /* nobody could have its place */
     }
@@ -477,7 +478,8 @@ uint64_t client_held(const struct client *client)
     uint64_t held = (uint64_t)client->in.size + client->wire.out.size;
     held += client->stream.exchange == NULL ? 0 : exchange_held(client->stream.exchange);
     held += client->state == CLIENT_H2 ? client_h2_held(client) : 0;
-    return held + (client->state != CLIENT_TUNNEL || client->tunnel == NULL ? 0 : tunnel_held(client->tunnel));
+    return held +
+           (client->state != CLIENT_TUNNEL || client->taker == NULL ? 0 : client->taker->ops->held(client->taker));
 }
 
 struct becalm_text client_peer(const struct client *client, char *text, size_t size)

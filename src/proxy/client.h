@@ -17,10 +17,35 @@
 
 #include <sys/uio.h>
 
+struct client;
 struct worker;
-struct tunnel;
-struct listener;
+struct tls_context;
 struct client_h2;
+
+/* Who has taken over all of a connection: a tunnel, which embeds this. */
+struct client_taker {
+    const struct client_taker_ops *ops;
+};
+struct client_taker_ops {
+    /* The exchange is over: bytes go both ways from now on. */
+    void (*begin)(struct client_taker *);
+    /* The client's socket can do something; its wire has noted what. */
+    void (*ready)(struct client_taker *);
+    /* The gateway ends soon (worker->leaving): says so, if there is a way. May end the client. */
+    void (*leave)(struct client_taker *);
+    /* Does it wait for one side only: for the far end to take what was sent, or because the other has ended? */
+    bool (*lopsided)(const struct client_taker *);
+    uint64_t (*held)(const struct client_taker *); /* bytes of its buffer */
+    void (*free)(struct client_taker *);
+};
+
+/* Where clients get a place among maxConnections: room.h. */
+struct client_places {
+    void (*enter)(struct client *); /* a new connection: admits it, answers it, or lets it wait */
+    void (*late)(struct client *);  /* it has waited CLIENT_PLACE_PATIENCE: admits or answers it */
+    void (*leave)(struct client *); /* it is being closed */
+};
+#define CLIENT_PLACE_PATIENCE BECALM_S
 
 enum client_state {
     CLIENT_WAITING, /* has no place among maxConnections yet: see room.h */
@@ -40,14 +65,12 @@ struct client {
     struct worker *worker;
     struct client *next;
     struct client **link;
-    struct crowd_group *group; /* of its client, whose others follow */
-    struct client *group_next;
-    struct client **group_link;
+    struct crowd_member member;  /* of its client's connections */
     struct client_stream stream; /* its one request at a time */
     union {
-        struct tunnel *tunnel;  /* CLIENT_TUNNEL */
-        struct client_h2 *h2;   /* CLIENT_H2 */
-        struct upstream *login; /* else: the connection to a host that is its own, see login.h; NULL: none */
+        struct client_taker *taker; /* CLIENT_TUNNEL; NULL: no memory for it */
+        struct client_h2 *h2;       /* CLIENT_H2 */
+        struct upstream *login;     /* else: the connection to a host that is its own, see login.h; NULL: none */
     };
     struct origin_ip ip; /* its address */
     struct bytes in;     /* part of a head, or requests that came early */
@@ -72,7 +95,7 @@ _Static_assert(sizeof(void *) != 8 || sizeof(struct client) <= 248, "an idle con
 /* Who it is by its address: see peer.h. */
 static inline uint64_t client_identity(const struct client *client)
 {
-    return client->group->node.key;
+    return client->member.group->node.key;
 }
 
 /* The one writer of its state. */
@@ -84,8 +107,15 @@ static inline void client_enter(struct client *client, enum client_state state)
 /* Something of what it waits for has happened, on either side: its timer begins anew. */
 void client_moves(struct client *);
 
-/* Takes over a connected descriptor, which has come in by a listener: that says what is spoken. */
-void client_accept(struct worker *, int fd, const union address_socket *peer, const struct listener *);
+/* What a listener says of the clients that come in by it. */
+struct client_door {
+    struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
+    uint16_t number;         /* see snapshot_door_of() */
+    bool h2;                 /* spoken here, too */
+};
+
+/* Takes over a connected descriptor. */
+void client_accept(struct worker *, int fd, const union address_socket *peer, const struct client_door *);
 
 /* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
  * the exchange's client any more than to cancel. */
@@ -110,8 +140,8 @@ void client_goodbye(struct client *);
 void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
 /* Closes it now, for another one. Who is in the middle of something is told why, as far as its socket takes that. */
 void client_displace(struct client *, const char *reason, const char *what);
-/* What it would lose by that. */
-enum price client_price(struct client *);
+/* What it would lose by that: for its crowd. */
+enum price client_price(struct crowd_member *, becalm_ns *since);
 
 /* Closes it if it is idle. */
 void client_quiet(struct client *);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
-#include "exchange.h"
+#include "exchange/exchange.h"
+#include "tunnel.h"
 
 #include "container.h"
 #include "unfilled.h"
@@ -126,14 +127,27 @@ static struct becalm_text stream_peer(const struct client_stream *stream, char *
     return client_peer(CONTAINER_OF(stream, struct client, stream), text, size);
 }
 
-static struct client *stream_connection(struct client_stream *stream)
+static struct host_owner stream_owner(struct client_stream *stream)
 {
-    return CONTAINER_OF(stream, struct client, stream);
+    struct client *client = CONTAINER_OF(stream, struct client, stream);
+    return (struct host_owner){&client->login, &client->member.group->logins};
+}
+
+static bool stream_tunnel(struct client_stream *stream, const struct stream_tunnel *plan)
+{
+    return tunnel_open(CONTAINER_OF(stream, struct client, stream), plan);
 }
 
 static void stream_done(struct client_stream *stream, bool keep)
 {
-    client_answered(CONTAINER_OF(stream, struct client, stream), keep);
+    struct client *client = CONTAINER_OF(stream, struct client, stream);
+    if (client->state == CLIENT_TUNNEL && client->taker != NULL) {
+        client->taker->ops->begin(client->taker);
+    } else if (client->state == CLIENT_TUNNEL) {
+        client_close(client);
+    } else {
+        client_answered(client, keep);
+    }
 }
 
 static void stream_took(struct client_stream *stream)
@@ -161,5 +175,6 @@ const struct client_stream_ops client_h1_ops = {
     .trusted = stream_trusted,
     .origin = stream_origin,
     .peer = stream_peer,
-    .connection = stream_connection,
+    .owner = stream_owner,
+    .tunnel = stream_tunnel,
 };

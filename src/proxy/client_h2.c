@@ -2,7 +2,7 @@
 #include "client.h"
 
 #include "buffered.h"
-#include "exchange.h"
+#include "exchange/exchange.h"
 #include "gateway_shared.h"
 #include "host/h2_room.h"
 #include "host/upstream.h"
@@ -583,11 +583,11 @@ static struct becalm_text side_peer(const struct client_stream *side, char *text
     return client_peer(stream_of(side)->h2->client, text, size);
 }
 
-/* Neither a tunnel nor a login: there are others on it. */
-static struct client *side_connection(struct client_stream *side)
+/* Neither a login nor a tunnel: there are others on its connection. */
+static struct host_owner side_owner(struct client_stream *side)
 {
     (void)side;
-    return NULL;
+    return (struct host_owner){0};
 }
 
 static const struct client_stream_ops ops = {
@@ -605,7 +605,7 @@ static const struct client_stream_ops ops = {
     .trusted = side_trusted,
     .origin = side_origin,
     .peer = side_peer,
-    .connection = side_connection,
+    .owner = side_owner,
 };
 
 /* ---- requests ---- */

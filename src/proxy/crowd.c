@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "crowd.h"
 
-#include "client.h"
-
 #include <stdlib.h>
 
-void crowd_init(struct crowd *crowd)
+void crowd_init(struct crowd *crowd, crowd_price_fn *price)
 {
-    *crowd = (struct crowd){0};
+    *crowd = (struct crowd){.price = price};
     for (uint32_t i = 0; i < CROWD_LEVELS; i++) {
         crowd->level_last[i] = &crowd->level[i];
     }
@@ -79,26 +77,26 @@ static struct crowd_group *group_make(struct crowd *crowd, uint64_t peer)
     return group;
 }
 
-static void append(struct client *client)
+static void append(struct crowd_member *member)
 {
-    struct crowd_group *group = client->group;
-    client->group_next = NULL;
-    client->group_link = group->last;
-    *group->last = client;
-    group->last = &client->group_next;
+    struct crowd_group *group = member->group;
+    member->next = NULL;
+    member->link = group->last;
+    *group->last = member;
+    group->last = &member->next;
 }
 
-static void take_out(struct client *client)
+static void take_out(struct crowd_member *member)
 {
-    *client->group_link = client->group_next;
-    if (client->group_next != NULL) {
-        client->group_next->group_link = client->group_link;
+    *member->link = member->next;
+    if (member->next != NULL) {
+        member->next->link = member->link;
     } else {
-        client->group->last = client->group_link;
+        member->group->last = member->link;
     }
 }
 
-bool crowd_join(struct crowd *crowd, struct client *client, uint64_t identity)
+bool crowd_join(struct crowd *crowd, struct crowd_member *member, uint64_t identity)
 {
     struct crowd_group *group = (struct crowd_group *)hash_table_find(&crowd->groups, identity);
     if (group != NULL) {
@@ -106,18 +104,18 @@ bool crowd_join(struct crowd *crowd, struct client *client, uint64_t identity)
     } else {
         group = group_make(crowd, identity);
     }
-    client->group = group;
+    member->group = group;
     if (group != NULL) {
-        append(client);
+        append(member);
     }
     return group != NULL;
 }
 
-void crowd_leave(struct crowd *crowd, struct client *client)
+void crowd_leave(struct crowd *crowd, struct crowd_member *member)
 {
-    struct crowd_group *group = client->group;
-    take_out(client);
-    client->group = NULL;
+    struct crowd_group *group = member->group;
+    take_out(member);
+    member->group = NULL;
     if (group->count > 1) {
         group_counts(crowd, group, group->count - 1);
         return;
@@ -130,10 +128,12 @@ void crowd_leave(struct crowd *crowd, struct client *client)
 /* Choosing. */
 
 struct search {
+    crowd_price_fn *price_of;
     enum price most;
     uint32_t looks; /* left */
-    struct client *best;
+    struct crowd_member *best;
     enum price price; /* of the best */
+    becalm_ns since;
 };
 
 /* False: all that were looked at are too dear. */
@@ -141,34 +141,35 @@ static bool search_group(struct search *search, struct crowd_group *group)
 {
     bool found = false;
     uint32_t count = group->count;
-    struct client *client = group->first;
-    for (struct client *next; count > 0 && search->looks > 0; client = next, count--) {
-        next = client->group_next;
+    struct crowd_member *member = group->first;
+    for (struct crowd_member *next; count > 0 && search->looks > 0; member = next, count--) {
+        next = member->next;
         search->looks--;
-        enum price price = client_price(client);
+        becalm_ns since;
+        enum price price = search->price_of(member, &since);
         found |= price <= search->most;
         if (price > search->most) {
-            take_out(client);
-            append(client);
-        } else if (search->best == NULL || price < search->price ||
-                   (price == search->price && client->since < search->best->since)) {
-            search->best = client;
+            take_out(member);
+            append(member);
+        } else if (search->best == NULL || price < search->price || (price == search->price && since < search->since)) {
+            search->best = member;
+            search->since = since;
             search->price = price;
         }
     }
     return found;
 }
 
-struct client *crowd_pick_of(struct crowd_group *group, enum price most)
+struct crowd_member *crowd_pick_of(struct crowd *crowd, struct crowd_group *group, enum price most)
 {
-    struct search search = {.most = most, .looks = CROWD_LOOKS};
+    struct search search = {.price_of = crowd->price, .most = most, .looks = CROWD_LOOKS};
     search_group(&search, group);
     return search.best;
 }
 
-static struct client *pick_level(struct crowd *crowd, uint32_t level, enum price most)
+static struct crowd_member *pick_level(struct crowd *crowd, uint32_t level, enum price most)
 {
-    struct search search = {.most = most, .looks = CROWD_LOOKS};
+    struct search search = {.price_of = crowd->price, .most = most, .looks = CROWD_LOOKS};
     struct crowd_group *group = crowd->level[level];
     struct crowd_group *last = NULL;
     for (struct crowd_group *next; group != NULL && group != last && search.looks > 0; group = next) {
@@ -182,10 +183,10 @@ static struct client *pick_level(struct crowd *crowd, uint32_t level, enum price
     return search.best;
 }
 
-struct client *crowd_pick(struct crowd *crowd, enum price most, uint32_t lowest)
+struct crowd_member *crowd_pick(struct crowd *crowd, enum price most, uint32_t lowest)
 {
     for (uint32_t level = crowd_top(crowd); level > lowest; level--) {
-        struct client *found = pick_level(crowd, level - 1, most);
+        struct crowd_member *found = pick_level(crowd, level - 1, most);
         if (found != NULL) {
             return found;
         }

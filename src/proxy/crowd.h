@@ -9,41 +9,28 @@
 
 #include "loop/hash_table.h"
 
+#include <becalm/ns.h>
+
 #define CROWD_LEVELS 24u
 
-struct client;
+/* A connection, which embeds this. */
+struct crowd_member {
+    struct crowd_group *group; /* of its client, whose others follow; NULL: it has not joined */
+    struct crowd_member *next;
+    struct crowd_member **link;
+};
 
 /* One client's connections to this worker. */
 struct crowd_group {
     struct hash_table_node node; /* first; its key is the client */
-    struct client *first;        /* the one that came first, or was looked at the longest ago */
-    struct client **last;
+    struct crowd_member *first;  /* the one that came first, or was looked at the longest ago */
+    struct crowd_member **last;
     uint32_t count;
     uint32_t level;
     uint32_t logins; /* idle connections to hosts that are its own: see login.h */
     struct crowd_group *level_next;
     struct crowd_group **level_link;
 };
-
-struct crowd {
-    struct hash_table groups;
-    uint32_t used; /* bit n: level n has a group */
-    struct crowd_group *level[CROWD_LEVELS];
-    struct crowd_group **level_last[CROWD_LEVELS];
-};
-
-void crowd_init(struct crowd *);
-void crowd_free(struct crowd *); /* everybody has left */
-
-/* False: no memory. */
-bool crowd_join(struct crowd *, struct client *, uint64_t identity);
-void crowd_leave(struct crowd *, struct client *);
-
-/* The highest level that has a group, plus 1; 0: nobody is here. */
-static inline uint32_t crowd_top(const struct crowd *crowd)
-{
-    return crowd->used == 0 ? 0 : 32u - (uint32_t)__builtin_clz(crowd->used);
-}
 
 /* What giving up a connection costs its client, the cheapest first. */
 enum price {
@@ -53,12 +40,36 @@ enum price {
     PRICE_BUSY     /* never given up */
 };
 
+/* The price of one, and since when it waits. */
+typedef enum price crowd_price_fn(struct crowd_member *, becalm_ns *since);
+
+struct crowd {
+    crowd_price_fn *price;
+    struct hash_table groups;
+    uint32_t used; /* bit n: level n has a group */
+    struct crowd_group *level[CROWD_LEVELS];
+    struct crowd_group **level_last[CROWD_LEVELS];
+};
+
+void crowd_init(struct crowd *, crowd_price_fn *);
+void crowd_free(struct crowd *); /* everybody has left */
+
+/* False: no memory. */
+bool crowd_join(struct crowd *, struct crowd_member *, uint64_t identity);
+void crowd_leave(struct crowd *, struct crowd_member *);
+
+/* The highest level that has a group, plus 1; 0: nobody is here. */
+static inline uint32_t crowd_top(const struct crowd *crowd)
+{
+    return crowd->used == 0 ? 0 : 32u - (uint32_t)__builtin_clz(crowd->used);
+}
+
 /* The connection to give up: of the highest level from `lowest` on that has one for at most this price, the cheapest,
  * then the longest idle. At most CROWD_LOOKS are looked at in each level; those that are too dear go to the end, so
  * that the next search looks at others. NULL: there is none. */
 #define CROWD_LOOKS 64u
-struct client *crowd_pick(struct crowd *, enum price most, uint32_t lowest);
+struct crowd_member *crowd_pick(struct crowd *, enum price most, uint32_t lowest);
 /* The same among one client's own. */
-struct client *crowd_pick_of(struct crowd_group *, enum price most);
+struct crowd_member *crowd_pick_of(struct crowd *, struct crowd_group *, enum price most);
 
 #endif

@@ -6,7 +6,6 @@
  * control thread call on it. A gateway is made and ended in gateway/gateway.h. */
 
 #include "h2/h2.h"
-#include "listener.h"
 #include "snapshot.h"
 #include "tally.h"
 #include "worker.h"
@@ -14,6 +13,7 @@
 #include "journal/log.h"
 #include "journal/strangers.h"
 #include "keys/store_redis.h"
+#include "loop/listen.h"
 #include "meter/metrics.h"
 #include "origin/join.h"
 #include "origin/peer.h"
@@ -27,6 +27,7 @@
 
 struct control;
 struct key_desk;
+struct listening;
 
 /* How the latest reload went. */
 struct gateway_reload {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "greeting.h"
 
-#include "client.h"
 #include "gateway_shared.h"
-#include "listener.h"
-#include "worker.h"
 
 #include "container.h"
 #include "origin/proxy_header.h"
@@ -23,7 +20,7 @@ struct greeting {
     struct greeting *next;
     struct greeting **link;
     union address_socket peer;
-    uint16_t door;
+    struct greeting_plan plan;
 };
 
 /* Its descriptor, if it is still there, is closed. */
@@ -48,20 +45,13 @@ static void tell_bad(const struct greeting *greeting)
                       "take proxyProtocol out of the listener, or let whoever connects there send it", peer);
 }
 
-/* The listener may have gone meanwhile: then nobody takes it in. */
 static void become_client(struct greeting *greeting)
 {
     struct worker *worker = greeting->worker;
-    const struct listener *listener = worker->listeners;
-    while (listener != NULL && listener->door != greeting->door) {
-        listener = listener->next;
-    }
-    if (listener != NULL) {
-        int fd = greeting->source.fd;
-        loop_forget(&worker->loop, &greeting->source);
-        greeting->source.fd = -1;
-        client_accept(worker, fd, &greeting->peer, listener);
-    }
+    int fd = greeting->source.fd;
+    loop_forget(&worker->loop, &greeting->source);
+    greeting->source.fd = -1;
+    greeting->plan.done(worker, fd, &greeting->peer, greeting->plan.door);
     greeting_end(greeting);
 }
 
@@ -108,7 +98,7 @@ static void timer_fires(struct timer *timer)
     greeting_end(CONTAINER_OF(timer, struct greeting, timer));
 }
 
-void greeting_begin(struct worker *worker, int fd, const union address_socket *peer, const struct listener *listener)
+void greeting_begin(struct worker *worker, int fd, const union address_socket *peer, const struct greeting_plan *plan)
 {
     struct greeting *greeting = worker->greeting_count < MOST ? calloc(1, sizeof *greeting) : NULL;
     if (greeting == NULL) {
@@ -122,7 +112,7 @@ void greeting_begin(struct worker *worker, int fd, const union address_socket *p
         .next = worker->greetings,
         .link = &worker->greetings,
         .peer = *peer,
-        .door = listener->door,
+        .plan = *plan,
     };
     if (greeting->next != NULL) {
         greeting->next->link = &greeting->next;

@@ -8,11 +8,16 @@
 
 #include "loop/address.h"
 
-struct listener;
 struct worker;
 
+/* What happens then, and by which listener it came. */
+struct greeting_plan {
+    void (*done)(struct worker *, int fd, const union address_socket *peer, uint16_t door); /* takes over fd */
+    uint16_t door;
+};
+
 /* Takes over a connected descriptor. */
-void greeting_begin(struct worker *, int fd, const union address_socket *peer, const struct listener *);
+void greeting_begin(struct worker *, int fd, const union address_socket *peer, const struct greeting_plan *);
 /* Closes all of a worker's. */
 void greetings_close(struct worker *);
 

@@ -4,11 +4,24 @@
 #include "client.h"
 #include "gateway_shared.h"
 
+#include "container.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 #define TRIES    8u              /* connections given up for a new one, when others take the place of the first */
 #define TRIM_MAX 4096u           /* connections given up in one go */
 #define TOLD     (10 * BECALM_S) /* between two lines in the log */
+
+struct room {
+    struct client *waiting[ROOM_WAITING]; /* in order */
+    uint32_t waiting_count;
+    uint32_t round;                /* the first so many of them take part in the round that is on; 0: none is */
+    uint32_t turned_away;          /* connections without a place that are being told so */
+    becalm_ns told_at;             /* the latest line in the log */
+    BECALM_ATOMIC(uint64_t) asked; /* bit n: worker n has not looked yet */
+    BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), for the others */
+};
 
 static const struct becalm_settings *settings_of(const struct worker *worker)
 {
@@ -29,7 +42,7 @@ static bool place_take(struct client *client)
 /* A full gateway is worth a line, but not one for each connection. */
 static void tell(struct worker *worker, const char *message)
 {
-    struct room *room = &worker->room;
+    struct room *room = worker->room;
     struct log_pair pair = {
         .key = "maxConnections", .type = LOG_NUMBER, .number = settings_of(worker)->max_connections};
     if (room->told_at == 0 || becalm_ns_since(worker->loop.now, room->told_at) >= TOLD) {
@@ -38,8 +51,9 @@ static void tell(struct worker *worker, const char *message)
     }
 }
 
-static void displace(struct client *client, enum metrics_bound bound)
+static void displace(struct crowd_member *member, enum metrics_bound bound)
 {
+    struct client *client = CONTAINER_OF(member, struct client, member);
     struct worker *worker = client->worker;
     gateway_count_bound(worker->gateway, bound);
     if (bound == METRICS_CONNECTIONS_DISPLACED) {
@@ -51,7 +65,7 @@ static void displace(struct client *client, enum metrics_bound bound)
 /* Slow ones only go for who has no more connections than they have. */
 static bool displace_for(struct worker *worker, uint32_t level)
 {
-    struct client *victim = crowd_pick(&worker->crowd, PRICE_IDLE, 0);
+    struct crowd_member *victim = crowd_pick(&worker->crowd, PRICE_IDLE, 0);
     if (victim == NULL) {
         victim = crowd_pick(&worker->crowd, PRICE_SLOW, level);
     }
@@ -67,7 +81,7 @@ static bool place_make(struct client *client)
         if (place_take(client)) {
             return true;
         }
-        if (!displace_for(client->worker, client->group->level)) {
+        if (!displace_for(client->worker, client->member.group->level)) {
             return false;
         }
     }
@@ -78,11 +92,11 @@ static void turn_away(struct client *client, enum metrics_bound bound, const cha
 {
     struct worker *worker = client->worker;
     gateway_count_bound(worker->gateway, bound);
-    if (worker->room.turned_away >= ROOM_TURNED_AWAY) {
+    if (worker->room->turned_away >= ROOM_TURNED_AWAY) {
         client_close(client);
         return;
     }
-    worker->room.turned_away++;
+    worker->room->turned_away++;
     client_enter(client, CLIENT_BUSY);
     client_refuse(client, 503, reason, what);
 }
@@ -103,7 +117,7 @@ static void settle(struct client *client)
 static void round_begin(struct worker *worker)
 {
     struct gateway *gateway = worker->gateway;
-    struct room *room = &worker->room;
+    struct room *room = worker->room;
     uint64_t all = gateway->worker_count == 64 ? UINT64_MAX : (UINT64_C(1) << gateway->worker_count) - 1;
     room->round = room->waiting_count;
     if (room->round == 0) {
@@ -123,7 +137,7 @@ static void round_begin(struct worker *worker)
 
 static void waiting_remove(struct client *client)
 {
-    struct room *room = &client->worker->room;
+    struct room *room = client->worker->room;
     uint32_t i = 0;
     while (i < room->waiting_count && room->waiting[i] != client) {
         i++;
@@ -139,10 +153,11 @@ static void waiting_remove(struct client *client)
 
 static void waiting_add(struct client *client)
 {
-    struct room *room = &client->worker->room;
+    struct room *room = client->worker->room;
     room->waiting[room->waiting_count++] = client;
     atomic_fetch_add_explicit(&client->worker->gateway->waiting, 1, memory_order_relaxed);
-    wheel_arm(&client->worker->loop.wheel, &client->timer, becalm_ns_after(client->worker->loop.now, ROOM_PATIENCE));
+    wheel_arm(&client->worker->loop.wheel, &client->timer,
+              becalm_ns_after(client->worker->loop.now, CLIENT_PLACE_PATIENCE));
     if (room->round == 0) {
         round_begin(client->worker);
     }
@@ -154,7 +169,7 @@ static uint32_t top_elsewhere(const struct worker *worker)
     uint32_t top = 0;
     for (uint32_t i = 0; i < worker->gateway->worker_count; i++) {
         const struct worker *other = &worker->gateway->worker[i];
-        uint32_t its = atomic_load_explicit(&other->room.top, memory_order_relaxed);
+        uint32_t its = atomic_load_explicit(&other->room->top, memory_order_relaxed);
         top = other != worker && its > top ? its : top;
     }
     return top;
@@ -175,7 +190,7 @@ void room_asked(struct worker *worker)
         struct worker *other = &gateway->worker[i];
         uint64_t bit = UINT64_C(1) << worker->number;
         /* relaxed: the counts that it is about are atomic themselves */
-        if (other != worker && atomic_fetch_and_explicit(&other->room.asked, ~bit, memory_order_relaxed) == bit) {
+        if (other != worker && atomic_fetch_and_explicit(&other->room->asked, ~bit, memory_order_relaxed) == bit) {
             worker_order(other, WORKER_ROOMED);
         }
     }
@@ -183,7 +198,7 @@ void room_asked(struct worker *worker)
 
 void room_answered(struct worker *worker)
 {
-    struct room *room = &worker->room;
+    struct room *room = worker->room;
     while (room->round > 0) {
         struct client *client = room->waiting[0];
         waiting_remove(client);
@@ -192,7 +207,7 @@ void room_answered(struct worker *worker)
     round_begin(worker);
 }
 
-void room_late(struct client *client)
+static void room_late(struct client *client)
 {
     waiting_remove(client);
     settle(client);
@@ -203,8 +218,8 @@ void room_late(struct client *client)
 static void publish_top(struct worker *worker)
 {
     uint32_t top = crowd_top(&worker->crowd);
-    if (top != atomic_load_explicit(&worker->room.top, memory_order_relaxed)) {
-        atomic_store_explicit(&worker->room.top, top, memory_order_relaxed);
+    if (top != atomic_load_explicit(&worker->room->top, memory_order_relaxed)) {
+        atomic_store_explicit(&worker->room->top, top, memory_order_relaxed);
     }
 }
 
@@ -214,7 +229,7 @@ static bool tally(struct client *client)
     struct tally *clients = &client->worker->gateway->clients;
     client->tallied = tally_take(clients, client_identity(client), max == 0 ? UINT32_MAX : max);
     if (!client->tallied) { /* its own longest idle one goes, if this worker has it */
-        struct client *victim = crowd_pick_of(client->group, PRICE_IDLE);
+        struct crowd_member *victim = crowd_pick_of(&client->worker->crowd, client->member.group, PRICE_IDLE);
         if (victim != NULL) {
             displace(victim, METRICS_CLIENT_DISPLACED);
             client->tallied = tally_take(clients, client_identity(client), max);
@@ -223,7 +238,7 @@ static bool tally(struct client *client)
     return client->tallied;
 }
 
-void room_enter(struct client *client)
+static void room_enter(struct client *client)
 {
     struct worker *worker = client->worker;
     publish_top(worker);
@@ -237,14 +252,14 @@ void room_enter(struct client *client)
     }
     if (crowd_top(&worker->crowd) >= top_elsewhere(worker) && place_make(client)) {
         client_admit(client);
-    } else if (worker->room.waiting_count == ROOM_WAITING) {
+    } else if (worker->room->waiting_count == ROOM_WAITING) {
         settle(client);
     } else { /* also alone: what has arrived on other connections is read first, and then more of them are idle */
         waiting_add(client);
     }
 }
 
-void room_leave(struct client *client)
+static void room_leave(struct client *client)
 {
     struct gateway *gateway = client->worker->gateway;
     if (client->placed) {
@@ -252,7 +267,7 @@ void room_leave(struct client *client)
     } else if (client->state == CLIENT_WAITING) {
         waiting_remove(client);
     } else {
-        client->worker->room.turned_away--;
+        client->worker->room->turned_away--;
     }
     if (client->tallied) {
         tally_give(&gateway->clients, client_identity(client));
@@ -263,12 +278,25 @@ void room_trim(struct worker *worker)
 {
     uint32_t max = settings_of(worker)->max_connections;
     for (uint32_t i = 0; i < TRIM_MAX; i++) {
-        struct client *victim = atomic_load_explicit(&worker->gateway->connections, memory_order_relaxed) > max
-                                    ? crowd_pick(&worker->crowd, PRICE_IDLE, 0)
-                                    : NULL;
+        struct crowd_member *victim = atomic_load_explicit(&worker->gateway->connections, memory_order_relaxed) > max
+                                          ? crowd_pick(&worker->crowd, PRICE_IDLE, 0)
+                                          : NULL;
         if (victim == NULL) {
             break;
         }
         displace(victim, METRICS_CONNECTIONS_DISPLACED);
     }
+}
+
+bool room_make(struct worker *worker)
+{
+    static const struct client_places places = {.enter = room_enter, .late = room_late, .leave = room_leave};
+    worker->places = &places;
+    worker->room = calloc(1, sizeof *worker->room);
+    return worker->room != NULL;
+}
+
+void room_free(struct worker *worker)
+{
+    free(worker->room);
 }

@@ -59,10 +59,10 @@ static struct becalm_text peer(const struct client_stream *stream, char *text, s
     return (struct becalm_text){0};
 }
 
-static struct client *connection(struct client_stream *stream)
+static struct host_owner owner(struct client_stream *stream)
 {
     (void)stream;
-    return NULL;
+    return (struct host_owner){0};
 }
 
 static const struct client_stream_ops ops = {
@@ -80,7 +80,7 @@ static const struct client_stream_ops ops = {
     .trusted = trusted,
     .origin = origin,
     .peer = peer,
-    .connection = connection,
+    .owner = owner,
 };
 
 struct client_stream stream_nobody = {.ops = &ops};

@@ -10,13 +10,22 @@
  * A stream that is told `done` or `cut` has no exchange any more. Its memory stays until the loop's turn is over, since
  * its caller may look at it once more. */
 
+#include "host/host_stream.h"
+
 #include "message/draft.h"
 #include "message/pieces.h"
 #include "origin/origin.h"
 
-struct client;
 struct exchange;
 struct client_stream;
+
+/* The far end of a tunnel. */
+struct stream_tunnel {
+    struct host_stream *host;  /* whose connection it gets */
+    uint64_t host_key;         /* its place among maxTunnelsPerHost, which it gets with that among maxTunnels */
+    const struct head *head;   /* of a 101 answer; NULL: the answer to a CONNECT */
+    struct becalm_text behind; /* what came behind it */
+};
 
 struct client_stream_ops {
     /* The answer's head, and what there is of its body. False: the client can't be written to any more. What it does
@@ -48,9 +57,13 @@ struct client_stream_ops {
     bool (*trusted)(struct client_stream *);
     void (*origin)(struct client_stream *, struct origin *);
     struct becalm_text (*peer)(const struct client_stream *, char *text, size_t size);
-    /* The connection, if all of it is this stream's: a tunnel takes it over, a login (login.h) belongs to it. NULL: it
-     * is not. */
-    struct client *(*connection)(struct client_stream *);
+    /* Where a connection to a host is kept that belongs to this client by a login (login.h); without a place unless all
+     * of the client's connection is this stream's. */
+    struct host_owner (*owner)(struct client_stream *);
+    /* The answer is written, and from `done` on bytes go both ways: all of the client's connection is a tunnel's.
+     * False: there is no memory for it, or the client can't be written to any more, and `done` ends the connection.
+     * NULL: a stream beside which there are others has no tunnels. */
+    bool (*tunnel)(struct client_stream *, const struct stream_tunnel *);
 };
 
 struct client_stream {

@@ -3,7 +3,6 @@
 #include "tunnel.h"
 
 #include "buffered.h"
-#include "exchange.h"
 #include "gateway_shared.h"
 #include "host/upstream.h"
 #include "websocket.h"
@@ -15,7 +14,8 @@
 #include <strings.h>
 
 struct tunnel {
-    struct wire far;  /* first */
+    struct wire far; /* first */
+    struct client_taker taker;
     struct task task; /* goes on, after others had their turn */
     struct client *client;
     bool far_shut; /* we told it that we won't */
@@ -26,74 +26,35 @@ struct tunnel {
     struct websocket_frames in;
     bool far_told; /* that we go: what comes for it now is dropped */
     bool client_told;
+    bool broken; /* before it began */
 };
 
-bool tunnel_place_take(struct exchange *exchange)
+static struct tunnel *tunnel_of(const struct client_taker *taker)
 {
-    const struct becalm_settings *settings = exchange->view->snapshot->settings;
-    struct gateway *gateway = exchange->worker->gateway;
-    uint32_t max = settings->max_tunnels > 0 ? settings->max_tunnels : (settings->max_connections + 1) / 2;
-    exchange->tunnel_place = atomic_fetch_add_explicit(&gateway->tunnels, 1, memory_order_relaxed) < max;
-    if (!exchange->tunnel_place) {
-        atomic_fetch_sub_explicit(&gateway->tunnels, 1, memory_order_relaxed);
-        gateway_count_bound(gateway, METRICS_TUNNELS_REFUSED);
-    }
-    return exchange->tunnel_place;
+    return CONTAINER_OF(taker, struct tunnel, taker);
 }
 
-void tunnel_place_give(struct exchange *exchange)
+static void end(struct client_taker *taker)
 {
-    if (exchange->tunnel_place) {
-        exchange->tunnel_place = false;
-        atomic_fetch_sub_explicit(&exchange->worker->gateway->tunnels, 1, memory_order_relaxed);
-    }
-}
-
-bool tunnel_host_take(struct attempt *attempt)
-{
-    const struct exchange *exchange = attempt->exchange;
-    const struct becalm_settings *settings = exchange->view->snapshot->settings;
-    struct gateway *gateway = exchange->worker->gateway;
-    const union address_socket *address = &attempt->host->address;
-    uint32_t pool = settings->pool_max_per_host > 0 ? settings->pool_max_per_host : UPSTREAM_USUAL;
-    uint32_t max = settings->max_tunnels_per_host > 0 ? settings->max_tunnels_per_host : pool;
-    uint64_t key = peer_hash(&gateway->peer_key, address, address_length(address));
-    if (!tally_take(&gateway->host_tunnels, key, max)) {
-        gateway_count_bound(gateway, METRICS_HOST_TUNNELS_REFUSED);
-        return false;
-    }
-    attempt->tunnel_key = key;
-    attempt->tunnel_place = true;
-    return true;
-}
-
-void tunnel_host_give(struct attempt *attempt)
-{
-    if (attempt->tunnel_place) {
-        attempt->tunnel_place = false;
-        tally_give(&attempt->exchange->worker->gateway->host_tunnels, attempt->tunnel_key);
-    }
-}
-
-void tunnel_free(struct tunnel *tunnel)
-{
-    loop_not_later(&tunnel->client->worker->loop, &tunnel->task);
-    struct gateway *gateway = tunnel->client->worker->gateway;
+    struct tunnel *tunnel = tunnel_of(taker);
+    struct worker *worker = tunnel->client->worker;
+    loop_not_later(&worker->loop, &tunnel->task);
     wire_free(&tunnel->far);
-    buffered_free(tunnel->client->worker, &tunnel->far.out);
-    atomic_fetch_sub_explicit(&gateway->tunnels, 1, memory_order_relaxed);
-    tally_give(&gateway->host_tunnels, tunnel->host_key);
-    loop_bury(&tunnel->client->worker->loop, &tunnel->far.source);
+    buffered_free(worker, &tunnel->far.out);
+    atomic_fetch_sub_explicit(&worker->gateway->tunnels, 1, memory_order_relaxed);
+    tally_give(&worker->gateway->host_tunnels, tunnel->host_key);
+    loop_bury(&worker->loop, &tunnel->far.source);
 }
 
-bool tunnel_lopsided(const struct tunnel *tunnel)
+static bool lopsided(const struct client_taker *taker)
 {
+    const struct tunnel *tunnel = tunnel_of(taker);
     return wire_blocked(&tunnel->far) || wire_over(&tunnel->far) || wire_ended(&tunnel->client->wire);
 }
 
-uint64_t tunnel_held(const struct tunnel *tunnel)
+static uint64_t held(const struct client_taker *taker)
 {
-    return tunnel->far.out.size;
+    return tunnel_of(taker)->far.out.size;
 }
 
 /* False: broken. */
@@ -218,19 +179,24 @@ static void pump(struct tunnel *tunnel)
     }
 }
 
-void tunnel_leave(struct tunnel *tunnel)
-{
-    pump(tunnel);
-}
-
 static void go_on(struct task *task)
 {
     pump(CONTAINER_OF(task, struct tunnel, task));
 }
 
-void tunnel_ready(struct tunnel *tunnel, uint32_t events)
+static void ready(struct client_taker *taker)
 {
-    (void)events; /* the client has noted that it is readable */
+    pump(tunnel_of(taker));
+}
+
+static void begin(struct client_taker *taker)
+{
+    struct tunnel *tunnel = tunnel_of(taker);
+    if (tunnel->broken || loop_watch(&tunnel->client->worker->loop, &tunnel->far.source) != 0) {
+        client_close(tunnel->client);
+        return;
+    }
+    wire_again(&tunnel->client->wire);
     pump(tunnel);
 }
 
@@ -262,44 +228,40 @@ static bool is_websocket(struct becalm_text protocol)
     return protocol.length == 9 && strncasecmp(protocol.at, "websocket", 9) == 0;
 }
 
-void tunnel_open(struct exchange *exchange, struct attempt *attempt, const struct head *head, struct becalm_text behind)
+static const struct client_taker_ops ops = {
+    .begin = begin,
+    .ready = ready,
+    .leave = ready,
+    .lopsided = lopsided,
+    .held = held,
+    .free = end,
+};
+
+bool tunnel_open(struct client *client, const struct stream_tunnel *plan)
 {
-    struct client *client = exchange->stream->ops->connection(exchange->stream);
-    struct loop *loop = &exchange->worker->loop;
-    struct host_stream *host = &attempt->stream;
+    struct worker *worker = client->worker;
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
-    struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_OK, .status = attempt->status};
-    bool fine = tunnel != NULL;
-    BECALM_ASSERT(client != NULL); /* only a call that holds a key outlives its client, and a tunnel holds none */
-    if (fine) {
-        host->ops->take(host, &tunnel->far); /* with what the host did not take yet */
-        tunnel->client = client;
-        tunnel->far.source.ready = far_ready;
-        tunnel->task.run = go_on;
-        tunnel->host_key = attempt->tunnel_key; /* both places are the tunnel's from now on */
-        exchange->tunnel_place = attempt->tunnel_place = false;
-        wire_again(&tunnel->far);
-        tunnel->websocket = head != NULL && is_websocket(head_find(head, FIELD_UPGRADE));
-        if (tunnel->websocket) {
-            websocket_follow(&tunnel->in, behind.at, behind.length);
-        }
-        fine = put_answer(client, head, behind);
-    } else {
-        host->ops->drop(host);
-    }
     upstream_disown(client->login);
-    exchange->status = attempt->status;
-    answer_enter(exchange, ANSWER_TUNNEL);
-    client->tunnel = tunnel;
+    client->taker = tunnel == NULL ? NULL : &tunnel->taker;
     client_enter(client, CLIENT_TUNNEL);
-    /* What the client sent early goes first. */
-    fine = fine && pass_out(tunnel, bytes_at(&client->in), bytes_left(&client->in));
-    buffered_free(client->worker, &client->in);
-    exchange_attempt_ended(exchange, attempt->slot, &outcome);
-    if (!fine || loop_watch(loop, &tunnel->far.source) != 0) {
-        client_close(client);
-        return;
+    if (tunnel == NULL) {
+        plan->host->ops->drop(plan->host);
+        return false;
     }
-    wire_again(&client->wire);
-    pump(tunnel);
+    plan->host->ops->take(plan->host, &tunnel->far); /* with what the host did not take yet */
+    tunnel->taker.ops = &ops;
+    tunnel->client = client;
+    tunnel->far.source.ready = far_ready;
+    tunnel->task.run = go_on;
+    tunnel->host_key = plan->host_key;
+    wire_again(&tunnel->far);
+    tunnel->websocket = plan->head != NULL && is_websocket(head_find(plan->head, FIELD_UPGRADE));
+    if (tunnel->websocket) {
+        websocket_follow(&tunnel->in, plan->behind.at, plan->behind.length);
+    }
+    /* What the client sent early goes first. */
+    tunnel->broken = !put_answer(client, plan->head, plan->behind) ||
+                     !pass_out(tunnel, bytes_at(&client->in), bytes_left(&client->in));
+    buffered_free(worker, &client->in);
+    return true;
 }

@@ -6,7 +6,6 @@
  * and nothing else. */
 
 #include "crowd.h"
-#include "room.h"
 #include "snapshot.h"
 
 #include "h1/h1.h"
@@ -32,6 +31,9 @@ struct gateway;
 struct store;
 struct h2_room;
 struct client;
+struct exchange;
+struct client_places;
+struct room;
 struct listener;
 struct greeting;
 struct upstream_host;
@@ -82,49 +84,35 @@ struct worker {
     struct greeting *greetings; /* connections that have not said yet whose they are */
     uint32_t greeting_count;
     struct crowd crowd;
-    struct room room;
-    struct task shrink;              /* cuts who has the largest buffers: see buffered.h */
-    BECALM_ATOMIC(uint64_t) largest; /* the bytes of its largest holder, or nearly: for the others */
+    struct room *room;
+    const struct client_places *places; /* what room.h does for clients */
+    struct task shrink;                 /* cuts connections with the largest buffers: see shrink.h */
+    BECALM_ATOMIC(uint64_t) largest;    /* the bytes of its largest holder, or nearly: for the others */
     becalm_ns shrink_told_at;
     uint32_t head_room; /* maxHeaderBytes */
     BECALM_ATOMIC(uint32_t) exchange_count;
     struct exchange *orphans; /* calls that go on without their client */
     struct exchange *spare;   /* exchanges to be used again */
     uint32_t spare_count;
-    bool draining;                 /* every answer is the last on its connection */
-    bool closing;                  /* no new connections */
-    bool leaving;                  /* websockets are told that we go */
-    struct waiting *waiting;       /* the queues in which somebody waits */
-    uint64_t looks;                /* orders to look after all of them */
-    const struct waiting *serving; /* which of them is being served; NULL: none */
-    struct task lines;             /* looks at the calls that wait for a host */
-    struct timer lines_timer;      /* and when to do that again */
-    uint64_t request_ids;          /* what ids are drawn from */
-    struct worker_keys *keys;      /* the store of its keys, and older ones in which keys are held; see key_store.h */
+    bool draining;                    /* every answer is the last on its connection */
+    bool closing;                     /* no new connections */
+    bool leaving;                     /* websockets are told that we go */
+    void (*serve)(struct exchange *); /* the turn of a call has come that waited: exchange_serve() */
+    struct waiting *waiting;          /* the queues in which a call waits */
+    uint64_t looks;                   /* orders to look after all of them */
+    const struct waiting *serving;    /* which of them is being served; NULL: none */
+    struct task lines;                /* looks at the calls that wait for a host */
+    struct timer lines_timer;         /* and when to do that again */
+    uint64_t request_ids;             /* what ids are drawn from */
+    struct worker_keys *keys; /* the store of its keys, and older ones in which keys are held; see key_store.h */
     char date[30];
     int64_t date_second;
 };
-
-/* 0, BECALM_ENOMEM, or BECALM_EIO with errno. */
-int worker_init(struct worker *, struct gateway *, uint32_t number, struct log_source *);
-int worker_start(struct worker *);
-void worker_join(struct worker *);
-void worker_free(struct worker *);
 
 /* From any thread. */
 void worker_order(struct worker *, unsigned orders);
 
 struct becalm_moment worker_moment(struct worker *);
-
-/* A slot may be free for who waits at the gate of this state, or somebody came or went there: serves this worker's
- * queue, then wakes others if it is their turn. */
-void worker_serve(struct worker *, struct state *);
-
-/* A call was parked, or a host is back: sees to this worker's lines, when nobody is in the middle of anything. */
-void worker_serve_lines(struct worker *);
-
-void view_enter(struct view *);                  /* a call begins */
-void view_leave(struct worker *, struct view *); /* and ends: an old view goes with its last call */
 
 /* "Sun, 06 Nov 1994 08:49:37 GMT". */
 struct becalm_text worker_date(struct worker *);

@@ -4,7 +4,6 @@
 
 #include "gateway/control.h"
 #include "proxy/client.h"
-#include "proxy/listener.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -273,7 +272,7 @@ uint32_t lab_client(struct lab *lab)
         return 0;
     }
     struct lab_end *end = end_add(lab, fd[1], 0);
-    client_accept(lab->worker, fd[0], &peer, &(struct listener){0});
+    client_accept(lab->worker, fd[0], &peer, &(struct client_door){0});
     lab_settle(lab);
     return end->number;
 }

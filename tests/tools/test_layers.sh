@@ -65,6 +65,13 @@ touch "$work/tree/src/middle/joist.h"
 refuses "files that include each other in a circle" "beam -> joist -> beam"
 
 fresh
+mkdir "$work/tree/src/middle/inner"
+echo '#include "peg.h"' >"$work/tree/src/middle/inner/joist.c"
+echo '#include "middle/inner/joist.h"' >"$work/tree/src/middle/inner/peg.c"
+touch "$work/tree/src/middle/inner/joist.h" "$work/tree/src/middle/inner/peg.h"
+refuses "a circle in a folder inside of a folder" "inner/joist -> inner/peg -> inner/joist"
+
+fresh
 mkdir "$work/tree/src/cellar"
 refuses "a folder that is no layer" "src/cellar has no becalm_module()"
 

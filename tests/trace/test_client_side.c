@@ -4,7 +4,7 @@
 #include "exchange_lab.h"
 
 #include "check.h"
-#include "proxy/exchange.h"
+#include "proxy/exchange/exchange.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -132,14 +132,14 @@ static struct becalm_text peer(const struct client_stream *stream, char *text, s
     return (struct becalm_text){"192.0.2.1", 9};
 }
 
-static struct client *connection(struct client_stream *stream)
+static struct host_owner owner(struct client_stream *stream)
 {
     (void)stream;
-    return NULL;
+    return (struct host_owner){0};
 }
 
-static const struct client_stream_ops ops = {begin, more, interim,  blocked, moves,  took, began,     left,
-                                             done,  cut,  identity, trusted, origin, peer, connection};
+static const struct client_stream_ops ops = {begin, more, interim,  blocked, moves,  took, began, left,
+                                             done,  cut,  identity, trusted, origin, peer, owner, NULL};
 
 /* A head as it is unpacked from another protocol: the texts one behind the other. */
 static void side_asks(struct lab *lab, struct side *side, const char *method, enum body_framing framing)

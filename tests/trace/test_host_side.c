@@ -4,7 +4,7 @@
 #include "exchange_lab.h"
 
 #include "check.h"
-#include "proxy/exchange.h"
+#include "proxy/exchange/exchange.h"
 #include "proxy/host/upstream.h"
 
 #include <stdarg.h>
@@ -139,10 +139,10 @@ static struct becalm_text asker_peer(const struct client_stream *stream, char *t
     return (struct becalm_text){"192.0.2.1", 9};
 }
 
-static struct client *asker_connection(struct client_stream *stream)
+static struct host_owner asker_owner(struct client_stream *stream)
 {
     (void)stream;
-    return NULL;
+    return (struct host_owner){0};
 }
 
 static const struct client_stream_ops asker_ops = {
@@ -160,7 +160,7 @@ static const struct client_stream_ops asker_ops = {
     .trusted = asker_trusted,
     .origin = asker_origin,
     .peer = asker_peer,
-    .connection = asker_connection,
+    .owner = asker_owner,
 };
 
 /* ---- the host's side ---- */

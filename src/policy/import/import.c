@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import.h"
 
+#include "../diag.h"
 #include "dialect.h"
 #include "route.h"
 
@@ -78,25 +79,9 @@ void import_free(struct import *import)
     free(import);
 }
 
-void import_make_room(struct becalm_diags *diags, enum becalm_severity severity)
-{
-    if (diags->count < BECALM_DIAGS_MAX) {
-        return;
-    }
-    for (enum becalm_severity least = BECALM_NOTE; least > severity; least--) {
-        for (uint32_t i = diags->count; i-- > 0;) {
-            if (diags->diag[i].severity == least) {
-                diags->count--;
-                memmove(&diags->diag[i], &diags->diag[i + 1], (diags->count - i) * sizeof diags->diag[0]);
-                return;
-            }
-        }
-    }
-}
-
 static bool no_memory(struct import *import, const char *name)
 {
-    import_make_room(import->diags, BECALM_ERROR);
+    diags_make_room(import->diags, BECALM_ERROR);
     becalm_diag_add(import->diags, BECALM_ERROR, name, 1, 1, "no-memory", "there is not enough memory to import this");
     return false;
 }
@@ -474,7 +459,7 @@ static void pile_read(struct source *s, const struct pile *pile)
 static void nothing_found(struct import *import)
 {
     const char *product = import->dialect == NULL ? NULL : import->dialect->product;
-    import_make_room(import->diags, BECALM_ERROR);
+    diags_make_room(import->diags, BECALM_ERROR);
     becalm_diag_add(import->diags, BECALM_ERROR, import->document[0].tree->name, 1, 1, "nothing",
                     "there is nothing about retries%s%s in it; give a whole object, or the block that holds them%s",
                     product == NULL ? "" : " of ", product == NULL ? "" : product,

@@ -37,8 +37,4 @@ struct import_counts {
 };
 const struct import_counts *import_counts(const struct import *);
 
-/* Takes a lesser finding out of a full list: an error must be seen even if a hundred warnings came before it, and a
- * warning after a hundred notes. */
-void import_make_room(struct becalm_diags *, enum becalm_severity);
-
 #endif

@@ -3,7 +3,6 @@
 
 #include "../diag.h"
 #include "../schema.h"
-#include "import.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -23,7 +22,7 @@ void source_error(struct source *s, const struct yaml_node *node, const char *co
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    import_make_room(s->diags, BECALM_ERROR);
+    diags_make_room(s->diags, BECALM_ERROR);
     becalm_diag_add(s->diags, BECALM_ERROR, s->file, node->line, node->column, code, "%s", message);
     emit_note(s->emit, NULL,
               emit_text(s->emit, "error: %s:%u %s; it is left out", s->file, (unsigned)node->line, message));
@@ -62,7 +61,7 @@ static void tell(struct source *s, enum finding level, struct emit_target *targe
     if (!warned(s, node, code, from->path)) {
         s->left_out += strstr(sentence, "left out") != NULL;
         s->changed += strcmp(code, "no-equal") != 0; /* cut, or in conflict */
-        import_make_room(s->diags, severity);
+        diags_make_room(s->diags, severity);
         becalm_diag_add(s->diags, severity, s->file, node->line, node->column, code, "%s %s", from->path, sentence);
     }
     emit_note(s->emit, target,

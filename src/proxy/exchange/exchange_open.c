@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
-#include "gateway_shared.h"
-#include "host/login.h"
-#include "tunnel.h"
-
 #include "message/own.h"
 #include "message/phrase.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/host/login.h"
+#include "proxy/view.h"
 
 #include <string.h>
 #include <strings.h>
@@ -63,8 +62,7 @@ void exchange_begin(struct exchange *exchange)
 {
     const struct snapshot_target *target = exchange->target;
     struct client_stream *stream = exchange->stream;
-    struct client *connection = stream->ops->connection(stream);
-    exchange->login = (connection != NULL && connection->login != NULL) || login_seen(exchange->head, LOGIN_ASKED);
+    exchange->login = exchange_login(exchange) != NULL || login_seen(exchange->head, LOGIN_ASKED);
     struct becalm_request request = {
         .deadline_at = BECALM_NEVER,
         .idempotent = becalm_http_idempotent(exchange_method(exchange)),
@@ -160,8 +158,7 @@ static bool check_request(struct exchange *exchange)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
     const struct head *head = exchange->head;
-    bool alone = exchange->stream->ops->connection(exchange->stream) != NULL; /* else nothing could be tunnelled */
-    if (exchange->is_connect && (!settings->connect || !alone)) {
+    if (exchange->is_connect && (!settings->connect || exchange->stream->ops->tunnel == NULL)) {
         exchange_refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
         return false;
     }
@@ -257,8 +254,8 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
     /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
      * request. */
     exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
-    exchange->upgrades = head->one_protocol && stream->ops->connection(stream) != NULL &&
-                         allows_upgrade(exchange->view->snapshot->settings, head);
+    exchange->upgrades =
+        head->one_protocol && stream->ops->tunnel != NULL && allows_upgrade(exchange->view->snapshot->settings, head);
     struct route route;
     if (!exchange_route(exchange, &route)) {
         exchange_refuse(exchange, 400, "http_request_error", "bad_path", "the request's target is not a proper path");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
-#include "gateway_shared.h"
+
+#include "proxy/gateway_shared.h"
 
 static void keys_add(struct exchange *exchange, enum join_field field, struct becalm_text value)
 {

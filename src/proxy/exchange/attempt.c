@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "buffered.h"
 #include "exchange.h"
-#include "gateway_shared.h"
-#include "host/login.h"
-#include "host/upstream.h"
-#include "tunnel.h"
 
 #include "container.h"
+#include "proxy/buffered.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/host/login.h"
+#include "proxy/host/upstream.h"
 #include "unfilled.h"
 
 #include <errno.h>
@@ -128,8 +127,7 @@ void attempt_stalled(struct attempt *attempt)
 static struct host_owner owner_of(struct host_stream *stream)
 {
     struct client_stream *asker = attempt_of(stream)->exchange->stream;
-    struct client *client = asker->ops->connection(asker);
-    return client == NULL ? (struct host_owner){0} : (struct host_owner){&client->login, &client->group->logins};
+    return asker->ops->owner(asker);
 }
 
 /* The connection that the client has logged in by, or is about to, if it leads to a host of this service. False: there
@@ -139,13 +137,13 @@ static bool get_own(struct attempt *attempt)
     struct exchange *exchange = attempt->exchange;
     const struct view *view = exchange->view;
     uint32_t service = exchange->target->service_index;
-    struct client *client = exchange->stream->ops->connection(exchange->stream);
-    if (client == NULL || client->login == NULL || exchange->is_connect || attempt->probe) {
+    struct upstream *login = exchange_login(exchange);
+    if (login == NULL || exchange->is_connect || attempt->probe) {
         return false;
     }
     for (uint32_t i = 0; i < view->snapshot->service[service].host_count; i++) {
-        if (view->host[view->first_host[service] + i] == client->login->host) {
-            bool got = upstream_get_own(client->login, &attempt->stream);
+        if (view->host[view->first_host[service] + i] == login->host) {
+            bool got = upstream_get_own(login, &attempt->stream);
             if (got) {
                 attempt->host = attempt->stream.host;
                 becalm_call_sent_to(&exchange->call, attempt->slot, i, exchange->worker->loop.now);
@@ -463,7 +461,7 @@ static void connected(struct host_stream *stream)
     attempt->reached = true; /* unless its end says otherwise */
     if (exchange->is_connect) {
         attempt->status = 200;
-        tunnel_open(exchange, attempt, NULL, (struct becalm_text){0});
+        exchange_tunnel(attempt, NULL, (struct becalm_text){0});
         return;
     }
     if (exchange->target->rules->expect_continue) {
@@ -773,7 +771,7 @@ static void switched(struct host_stream *stream, const struct head *head, struct
         return;
     }
     attempt->status = 101;
-    tunnel_open(attempt->exchange, attempt, head, behind);
+    exchange_tunnel(attempt, head, behind);
 }
 
 static const struct host_stream_calls calls = {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
-#include "gateway_shared.h"
-#include "host/upstream.h"
-
 #include "meter/buffer.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/host/upstream.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "exchange.h"
-#include "gateway_shared.h"
 
 #include "http/text_internal.h"
 #include "message/answer_head.h"
 #include "origin/forwarded.h"
+#include "proxy/gateway_shared.h"
 #include "unfilled.h"
 
 #include <stdlib.h>

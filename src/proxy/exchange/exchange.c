@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
-#include "buffered.h"
-#include "gateway_shared.h"
-#include "tunnel.h"
-
 #include "container.h"
+#include "proxy/buffered.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/view.h"
+#include "proxy/waiting.h"
 #include "unfilled.h"
 
 #include <stdlib.h>
@@ -188,9 +188,8 @@ static void exchange_end(struct exchange *exchange)
         break;
     case ANSWER_NONE:
     case ANSWER_ENDED:
+    case ANSWER_TUNNEL: /* which begins now */
         stream->ops->done(stream, keep);
-        break;
-    case ANSWER_TUNNEL: /* the client is the tunnel's now */
         break;
     }
 }
@@ -293,7 +292,7 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
     }
     *serve |= (action.flags & BECALM_DO_SERVE) != 0;
     if ((action.flags & BECALM_DO_PARK) != 0) {
-        worker_serve_lines(exchange->worker);
+        waiting_serve_lines(exchange->worker);
     }
 }
 
@@ -338,7 +337,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
         exchange_end(exchange);
     }
     if (serve) {
-        worker_serve(worker, state);
+        waiting_serve(worker, state);
         view_leave(worker, view);
     }
     return !over;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
-#include "gateway_shared.h"
 
 #include "container.h"
+#include "proxy/gateway_shared.h"
 
 #include <stdlib.h>
 

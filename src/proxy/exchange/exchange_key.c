@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "buffered.h"
 #include "exchange.h"
-#include "gateway_shared.h"
-#include "key_scope.h"
-#include "key_store.h"
 
 #include "message/answer_head.h"
 #include "message/packed.h"
+#include "proxy/buffered.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/key_scope.h"
+#include "proxy/key_store.h"
 
 #include <stdio.h>
 #include <string.h>

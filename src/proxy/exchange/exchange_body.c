@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
-#include "buffered.h"
-#include "gateway_shared.h"
+#include "proxy/buffered.h"
+#include "proxy/gateway_shared.h"
 
 #define BODY_GRACE        (500 * BECALM_MS)   /* nothing is slow before */
 #define BODY_STEP_LONGEST (60 * BECALM_S)     /* for what is slow, where bodyTimeout is longer or none */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "buffered.h"
 #include "exchange.h"
-#include "gateway_shared.h"
-#include "host/upstream.h"
 
 #include "http/grpc_text.h"
 #include "http/text_internal.h"
@@ -10,6 +7,9 @@
 #include "message/answer_head.h"
 #include "message/own.h"
 #include "message/packed.h"
+#include "proxy/buffered.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/host/upstream.h"
 #include "unfilled.h"
 
 #include <string.h>

@@ -14,11 +14,11 @@
  *   exchange_key.c      idempotency keys and stored answers
  *   exchange_join.c     calls of a program, joined to the requests that it got
  *   exchange_expect.c   Expect: 100-continue
+ *   exchange_tunnel.c   places for tunnels, and the answer that opens one
  *   exchange_grpc.c     what is different with gRPC */
 
-#include "client.h"
-#include "host/host_stream.h"
-#include "worker.h"
+#include "proxy/stream.h"
+#include "proxy/worker.h"
 
 #include "keys/store.h"
 #include "message/draft.h"
@@ -316,6 +316,13 @@ static inline enum becalm_role exchange_role(const struct exchange *exchange)
     return exchange->view->snapshot->door[exchange->origin.door].role;
 }
 
+/* The connection to a host that belongs to its client by a login; NULL: none. */
+static inline struct upstream *exchange_login(struct exchange *exchange)
+{
+    struct host_owner owner = exchange->stream->ops->owner(exchange->stream);
+    return owner.login == NULL ? NULL : *owner.login;
+}
+
 /* exchange_request.c */
 bool exchange_copy_request(struct exchange *, const struct head *);
 /* The head for a host; its values are made in the worker's buffer. */
@@ -402,5 +409,15 @@ void expect_sent(struct exchange *); /* it has been asked, just now */
 bool expect_met(struct exchange *);
 void expect_drop(struct exchange *);
 void expect_answer(const struct exchange *); /* for the host, whose body is collected first */
+
+/* exchange_tunnel.c: places, at most maxTunnels in all and maxTunnelsPerHost. Taken when a request asks for a tunnel,
+ * given back with its end or the tunnel's. False: there is none. */
+bool tunnel_place_take(struct exchange *);
+void tunnel_place_give(struct exchange *);
+bool tunnel_host_take(struct attempt *);
+void tunnel_host_give(struct attempt *);
+/* The host has agreed: its connection and the client's become a tunnel, and the call is over. `head` is a 101 answer's,
+ * and `behind` came behind it; NULL: the answer to a CONNECT. */
+void exchange_tunnel(struct attempt *, const struct head *, struct becalm_text behind);
 
 #endif

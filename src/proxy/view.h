@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_VIEW_H
+#define BECALM_PROXY_VIEW_H
+
+/* A worker's views of snapshots (struct view is in worker.h): the present one, and older ones whose calls go on. */
+
+#include "worker.h"
+
+void view_enter(struct view *);                  /* a call begins */
+void view_leave(struct worker *, struct view *); /* and ends: an old view goes with its last call */
+
+/* The snapshot, of which it takes over one use, is the present one. Without memory the old one goes on. */
+void view_change(struct worker *, struct snapshot *);
+void views_free(struct worker *);
+
+#endif
