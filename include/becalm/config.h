@@ -165,6 +165,22 @@ struct becalm_keys {
     enum becalm_keys_away away;
 };
 
+/* Whose traceparent is continued; for all others a new trace begins. */
+enum becalm_trace_parent { BECALM_TRACE_PARENT_ALL, BECALM_TRACE_PARENT_TRUSTED, BECALM_TRACE_PARENT_NONE };
+
+/* Where the spans of calls and attempts go, and whose. */
+struct becalm_tracing {
+    const char *endpoint; /* the URL of a collector that takes OTLP over HTTP; NULL: there is none */
+    uint32_t line;        /* of it */
+    uint32_t column;
+    const char *const *headers; /* "name: value", for it; ends with NULL */
+    const char *service;        /* service.name */
+    uint32_t share_ppm;         /* of the traces that begin here, so many are sampled */
+    enum becalm_trace_parent parent;
+    becalm_ns timeout;          /* of one export */
+    struct becalm_host_tls tls; /* with https:// */
+};
+
 /* A loaded file, immutable, shared by threads. */
 struct becalm_config;
 
@@ -237,6 +253,7 @@ struct becalm_settings {
     bool explain;
     const char *fleet; /* the name space of what its instances share */
     struct becalm_store store;
+    struct becalm_tracing tracing;
     const char *const *lint_code; /* rules that the file silences, and why; both end with NULL */
     const char *const *lint_reason;
 };

@@ -121,9 +121,14 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     struct store_counts store;
     struct admin_tls tls;
     struct metrics_redis redis[ADMIN_STORES];
+    struct metrics_spans spans;
     struct metrics_target *targets = calloc(snapshot->target_count + 1, sizeof *targets);
     char ***hosts = calloc(snapshot->service_count + 1, sizeof *hosts);
     gateway_figures(gateway, &figures, &store);
+    if (snapshot->traces) {
+        exporter_count(gateway->exporter, &spans);
+        figures.spans = &spans;
+    }
     admin_tls_collect(&tls, gateway, snapshot);
     figures.handshakes = tls.handshakes;
     figures.handshakes_count = tls.handshakes_count;

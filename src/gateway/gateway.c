@@ -132,12 +132,16 @@ static int set_up(struct gateway *gateway, struct becalm_diags *diags)
     struct store_settings store = reload_store_settings(settings);
     gateway->worker_count = workers_of(settings);
     reload_max_buffered(gateway, settings);
-    gateway->log = log_make(&log, gateway->worker_count + 1);
+    gateway->log = log_make(&log, gateway->worker_count + 2); /* one for the control thread, one for traces */
+    gateway->exporter = gateway->log == NULL ? NULL
+                                             : exporter_make(gateway->worker_count, gateway->id,
+                                                             log_source_of(gateway->log, gateway->worker_count + 1));
     gateway->store =
         entropy_fill(&gateway->store_secret, sizeof gateway->store_secret) ? store_memory_make(&store) : NULL;
     gateway->control = gateway->log == NULL ? NULL : control_make(gateway);
     gateway->tickets = tls_tickets_random();
-    bool made = gateway->store != NULL && gateway->control != NULL && gateway->tickets != NULL;
+    bool made = gateway->store != NULL && gateway->control != NULL && gateway->tickets != NULL &&
+                gateway->exporter != NULL && exporter_change(gateway->exporter, &settings->tracing);
     rc = made ? reload_first(control_place(gateway->control), shared, diags) : BECALM_ENOMEM;
     shared_config_drop(shared);
     return rc;
@@ -243,6 +247,7 @@ void gateway_free(struct gateway *gateway)
     snapshot_drop(gateway->snapshot);
     tls_tickets_drop(gateway->tickets);
     store_free(gateway->store);
+    exporter_free(gateway->exporter);
     log_free(gateway->log);
     free_list(gateway->set);
     free_list(gateway->parts);

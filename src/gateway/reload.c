@@ -204,6 +204,10 @@ static int reload(const struct reload_place *place, struct becalm_diags *diags, 
         store_resize(gateway->store, &store);
         reload_max_buffered(gateway, settings);
         log_change(gateway->log, &log);
+        if (!exporter_change(gateway->exporter, &settings->tracing)) {
+            becalm_diag_add(diags, BECALM_WARNING, gateway->path, settings->tracing.line, settings->tracing.column,
+                            "tracing", "no memory: traces go on as before");
+        }
         atomic_store_explicit(&gateway->told, 0, memory_order_relaxed);
         strangers_forget(&gateway->strangers);
         publish(place, snapshot);

@@ -3,13 +3,12 @@
 #include "log.h"
 
 #include "ring.h"
+#include "thread.h"
 
 #include "meter/buffer.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -169,13 +168,6 @@ uint64_t log_dropped(const struct log *log)
 
 /* ---- the writer's side ---- */
 
-static becalm_ns clock_now(clockid_t clock)
-{
-    struct timespec now;
-    BECALM_ASSERT(clock_gettime(clock, &now) == 0);
-    return (becalm_ns)now.tv_sec * BECALM_S + (becalm_ns)now.tv_nsec;
-}
-
 static int stream_fd(const struct stream *stream)
 {
     return atomic_load_explicit(&stream->fd, memory_order_acquire); /* pairs with log_change() */
@@ -304,7 +296,7 @@ static enum flow stream_drain(struct log *log, enum stream_name name)
 static bool writer_says(struct log *log, enum becalm_log_level level, const char *message, const struct log_pair *pair)
 {
     char line[LOG_LINE_MAX];
-    size_t length = log_text_line(line, format_now(log), level, clock_now(CLOCK_REALTIME), message, pair, 1);
+    size_t length = log_text_line(line, format_now(log), level, thread_clock(CLOCK_REALTIME), message, pair, 1);
     return source_put(&log->source[log->source_count - 1], STREAM_LINES, line, length);
 }
 
@@ -404,7 +396,7 @@ static void *writer_run(void *data)
     becalm_ns stop_at = BECALM_NEVER;
     for (;;) {
         bool stopping = atomic_load_explicit(&log->stopping, memory_order_acquire); /* after every worker's last line */
-        becalm_ns now = clock_now(CLOCK_MONOTONIC);
+        becalm_ns now = thread_clock(CLOCK_MONOTONIC);
         stop_at = stopping ? becalm_ns_min(stop_at, becalm_ns_after(now, FLUSH_MAX)) : BECALM_NEVER;
         stream_round(log, STREAM_LINES);
         stream_round(log, STREAM_ACCESS);
@@ -423,20 +415,6 @@ static void *writer_run(void *data)
 }
 
 /* ---- the life of a log ---- */
-
-/* Signals are for the threads that expect them; and in the writer a closed pipe is an error, not an end. */
-static int writer_start(struct log *log)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    int rc = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (rc == 0) {
-        rc = pthread_create(&log->writer, NULL, writer_run, log);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    return rc;
-}
 
 struct log *log_make(const struct log_settings *settings, uint32_t sources)
 {
@@ -459,7 +437,7 @@ struct log *log_make(const struct log_settings *settings, uint32_t sources)
         log->stream[name].cut = NO_SOURCE;
     }
     log->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (log->wake_fd < 0 || writer_start(log) != 0) {
+    if (log->wake_fd < 0 || thread_start(&log->writer, writer_run, log) != 0) {
         if (log->wake_fd >= 0) {
             close(log->wake_fd);
         }

@@ -9,13 +9,7 @@
 
 #define FILE_NAME "libcurl.so.4" /* since 2006 */
 
-static void missing(void)
-{
-    fprintf(stderr, "becalm: error while loading a library: %s\n", dlerror());
-    exit(127);
-}
-
-void libcurl_load(struct libcurl *libcurl)
+const char *libcurl_find(struct libcurl *libcurl)
 {
     static const struct {
         const char *name;
@@ -27,13 +21,23 @@ void libcurl_load(struct libcurl *libcurl)
     };
     void *library = dlopen(FILE_NAME, RTLD_NOW); /* never closed: what it has set up lasts until the end */
     if (library == NULL) {
-        missing();
+        return dlerror();
     }
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(library, functions[i].name);
         if (function == NULL) {
-            missing();
+            return dlerror();
         }
         memcpy((char *)libcurl + functions[i].at, &function, sizeof function);
+    }
+    return NULL;
+}
+
+void libcurl_load(struct libcurl *libcurl)
+{
+    const char *why = libcurl_find(libcurl);
+    if (why != NULL) {
+        fprintf(stderr, "becalm: error while loading a library: %s\n", why);
+        exit(127);
     }
 }

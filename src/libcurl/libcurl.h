@@ -3,7 +3,7 @@
 #define BECALM_LIBCURL_LIBCURL_H
 
 /* libcurl for the command, loaded when it is first needed: it brings thirty libraries and four megabytes along, while
- * a gateway, a simulation or a wrapped command asks nobody for pages. */
+ * a gateway that exports no traces, a simulation or a wrapped command asks nobody for pages. */
 
 #include <curl/curl.h>
 
@@ -21,6 +21,9 @@ struct libcurl {
     LIBCURL_FUNCTIONS(LIBCURL_MEMBER)
 #undef LIBCURL_MEMBER
 };
+
+/* NULL, or why there is none. */
+const char *libcurl_find(struct libcurl *);
 
 /* Where there is no libcurl, the program ends with a sentence and 127: as if it had been linked. */
 void libcurl_load(struct libcurl *);

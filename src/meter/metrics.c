@@ -665,6 +665,22 @@ static void write_tls(struct metrics_text *w, const struct metrics_gateway *g)
     }
 }
 
+static void write_spans(struct metrics_text *w, const struct metrics_spans *spans)
+{
+    const struct {
+        const char *reason;
+        uint64_t count;
+    } dropped[] = {{"no_room", spans->no_room}, {"failed", spans->failed}, {"refused", spans->refused}};
+    write_single(w, "becalm_spans_exported_total", "counter", "Spans of traces that the collector took.",
+                 spans->exported);
+    metrics_family(w, "becalm_spans_dropped_total", "counter", "Spans of traces that were not exported, by why.");
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
+        metrics_sample(w, "");
+        metrics_label(w, "reason", dropped[i].reason);
+        metrics_number(w, dropped[i].count);
+    }
+}
+
 static void write_gateway(struct metrics_text *w, const struct metrics_gateway *g)
 {
     write_single(w, "becalm_workers", "gauge", "Worker threads.", g->workers);
@@ -682,6 +698,9 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
                  g->buffered);
     write_single(w, "becalm_buffered_max_bytes", "gauge", "The bound of that.", g->buffered_max);
     write_single(w, "becalm_log_dropped_total", "counter", "Log lines that could not be written.", g->log_dropped);
+    if (g->spans != NULL) {
+        write_spans(w, g->spans);
+    }
     if (g->handshakes_count > 0) {
         write_tls(w, g);
     }

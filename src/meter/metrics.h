@@ -67,6 +67,14 @@ struct metrics_certificate {
 
 #define METRICS_H2_WHY 16u
 
+/* Spans of traces, by what became of them. */
+struct metrics_spans {
+    uint64_t exported;
+    uint64_t no_room; /* dropped */
+    uint64_t failed;
+    uint64_t refused;
+};
+
 struct metrics_gateway {
     uint32_t workers;
     uint64_t connections; /* of clients, open now */
@@ -80,6 +88,7 @@ struct metrics_gateway {
     bool reload_ok;     /* the latest one */
     uint64_t reload_at; /* of the latest that went well: seconds since 1970 */
     uint64_t log_dropped;
+    const struct metrics_spans *spans; /* NULL: nothing is traced */
     const struct metrics_redis *redis; /* the stores that instances share; NULL: none */
     uint32_t redis_count;
     const struct store_counts *store; /* NULL: no endpoint stores answers */

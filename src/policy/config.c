@@ -18,6 +18,7 @@
 #include "set.h"
 #include "store.h"
 #include "substitute.h"
+#include "tracing.h"
 #include "value.h"
 
 static void settings_defaults(struct becalm_settings *settings)
@@ -53,6 +54,7 @@ static void settings_defaults(struct becalm_settings *settings)
         .keys = {.max_answer = 64 * 1024, .timeout = 50 * BECALM_MS, .lease = 10 * BECALM_S},
         .fleet = BECALM_FLEET_DEFAULT,
         .store = {.timeout = BECALM_S},
+        .tracing = {.headers = nothing, .service = "becalm", .share_ppm = 10000, .timeout = 10 * BECALM_S},
         .lint_code = nothing,
         .lint_reason = nothing,
     };
@@ -325,6 +327,7 @@ static void settings_check(struct loader *l, const struct yaml_node *root)
     const struct yaml_node *upgrades = yaml_get(root, "upgrades");
     admin_check(l, yaml_get(root, "admin"), settings);
     store_check(l, &l->config->settings, root);
+    tracing_check(l, &l->config->settings.tracing, root);
     for (size_t i = 0; upgrades != NULL && settings->upgrades[i] != NULL; i++) {
         if (!value_upgrade(settings->upgrades[i])) {
             loader_error(

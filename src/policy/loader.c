@@ -69,3 +69,15 @@ bool name_is_fine(struct loader *l, const struct yaml_node *key, const char *wha
     }
     return true;
 }
+
+const struct yaml_node *loader_inside(const struct yaml_node *mapping, const char *key)
+{
+    return mapping == NULL || mapping->kind != YAML_MAPPING ? NULL : yaml_get(mapping, key);
+}
+
+void loader_needs(struct loader *l, const struct yaml_node *key, bool fine, const char *message)
+{
+    if (key != NULL && !fine) {
+        loader_error(l, key->line, key->column, "conflict", "%s", message);
+    }
+}

@@ -51,6 +51,11 @@ void loader_error(struct loader *, uint32_t line, uint32_t column, const char *c
 uint32_t loader_errors(const struct loader *); /* so far, told or not */
 bool loader_no_memory(struct loader *);        /* notes it; returns false */
 
+/* The value of a key; NULL: there is none, or no mapping. */
+const struct yaml_node *loader_inside(const struct yaml_node *mapping, const char *key);
+/* A key that needs another one, or excludes it: says what would be right if it is written and that is not so. */
+void loader_needs(struct loader *, const struct yaml_node *key, bool fine, const char *message);
+
 /* Names of services, endpoints and the like: 1 to 128 letters, digits, - _ . : and /. False: reported. */
 bool name_is_fine(struct loader *, const struct yaml_node *key, const char *what);
 

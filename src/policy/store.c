@@ -14,32 +14,21 @@ static bool fleet_is_fine(const char *name)
     return name[length] == 0 && length > 0 && length <= FLEET_MAX;
 }
 
-static const struct yaml_node *inside(const struct yaml_node *mapping, const char *key)
-{
-    return mapping == NULL || mapping->kind != YAML_MAPPING ? NULL : yaml_get(mapping, key);
-}
-
-/* A key that needs another one: where it is, and what would be right. NULL: nothing is wrong. */
-static void needs(struct loader *l, const struct yaml_node *node, bool fine, const char *message)
-{
-    if (node != NULL && !fine) {
-        loader_error(l, node->line, node->column, "conflict", "%s", message);
-    }
-}
-
 static void tls_check(struct loader *l, const struct becalm_store *store, const struct yaml_node *node)
 {
     static const char *const keys[] = {"ca", "cert", "key", "serverName", "verify"};
     bool sealed = store->redis != NULL && strncmp(store->redis, "rediss://", 9) == 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const struct yaml_node *at = inside(node, keys[i]);
+        const struct yaml_node *at = loader_inside(node, keys[i]);
         if (at != NULL && !sealed) {
             loader_error(l, at->line, at->column, "conflict", "store.%s is for TLS; write redis: rediss://host:6379",
                          keys[i]);
         }
     }
-    needs(l, inside(node, "cert"), store->tls.key.path != NULL, "store.cert needs its private key; write key: FILE");
-    needs(l, inside(node, "key"), store->tls.cert.path != NULL, "store.key needs its certificate; write cert: FILE");
+    loader_needs(l, loader_inside(node, "cert"), store->tls.key.path != NULL,
+                 "store.cert needs its private key; write key: FILE");
+    loader_needs(l, loader_inside(node, "key"), store->tls.cert.path != NULL,
+                 "store.key needs its certificate; write cert: FILE");
 }
 
 /* Keys that are shared need a Redis, and a secret that all gateways know. */
@@ -47,27 +36,28 @@ static void keys_check(struct loader *l, const struct becalm_settings *settings,
 {
     static const char *const keys[] = {"secretFile", "encryptFile", "maxAnswer", "timeout", "lease", "onAway"};
     const struct becalm_keys *k = &settings->keys;
-    const struct yaml_node *redis = inside(node, "redis");
+    const struct yaml_node *redis = loader_inside(node, "redis");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const struct yaml_node *at = inside(node, keys[i]);
+        const struct yaml_node *at = loader_inside(node, keys[i]);
         if (at != NULL && !k->shared) {
             loader_error(l, at->line, at->column, "conflict",
                          "idempotencyStore.%s is for keys that gateways share; write redis: inherit", keys[i]);
         }
     }
-    needs(l, redis, !k->shared || settings->store.redis != NULL,
-          "idempotencyStore.redis needs a store; write store: {redis: redis://host:6379} at the top of the policy");
-    needs(l, redis, !k->shared || k->secret_file.path != NULL,
-          "idempotencyStore.redis needs a secret that all gateways have in common; write secretFile: FILE");
+    loader_needs(
+        l, redis, !k->shared || settings->store.redis != NULL,
+        "idempotencyStore.redis needs a store; write store: {redis: redis://host:6379} at the top of the policy");
+    loader_needs(l, redis, !k->shared || k->secret_file.path != NULL,
+                 "idempotencyStore.redis needs a secret that all gateways have in common; write secretFile: FILE");
 }
 
 void store_check(struct loader *l, struct becalm_settings *settings, const struct yaml_node *root)
 {
     struct becalm_store *store = &settings->store;
-    const struct yaml_node *fleet = inside(root, "fleet");
-    const struct yaml_node *node = inside(root, "store");
-    const struct yaml_node *redis = inside(node, "redis");
-    const struct yaml_node *file = inside(node, "passwordFile");
+    const struct yaml_node *fleet = loader_inside(root, "fleet");
+    const struct yaml_node *node = loader_inside(root, "store");
+    const struct yaml_node *redis = loader_inside(node, "redis");
+    const struct yaml_node *file = loader_inside(node, "passwordFile");
     store->line = redis != NULL ? redis->line : node != NULL ? node->line : 0;
     store->column = redis != NULL ? redis->column : node != NULL ? node->column : 0;
     store->tls.enabled = store->redis != NULL && strncmp(store->redis, "rediss://", 9) == 0;
@@ -81,11 +71,11 @@ void store_check(struct loader *l, struct becalm_settings *settings, const struc
     if (node != NULL && node->kind == YAML_MAPPING && node->count > 0 && redis == NULL) {
         loader_error(l, node->line, node->column, "missing", "store has no redis; write redis: redis://host:6379");
     }
-    needs(l, file, store->password_env == NULL, "store has passwordFile and passwordEnv; write one of them");
-    needs(l, inside(node, "user"), file != NULL || store->password_env != NULL,
-          "store.user needs a password; write passwordFile: FILE or passwordEnv: VARIABLE");
+    loader_needs(l, file, store->password_env == NULL, "store has passwordFile and passwordEnv; write one of them");
+    loader_needs(l, loader_inside(node, "user"), file != NULL || store->password_env != NULL,
+                 "store.user needs a password; write passwordFile: FILE or passwordEnv: VARIABLE");
     tls_check(l, store, node);
-    keys_check(l, settings, inside(root, "idempotencyStore"));
+    keys_check(l, settings, loader_inside(root, "idempotencyStore"));
 }
 
 void store_inherit(struct loader *l, struct becalm_rules *rules, const char *whose)

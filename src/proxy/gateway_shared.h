@@ -10,6 +10,7 @@
 #include "tally.h"
 #include "worker.h"
 
+#include "journal/exporter.h"
 #include "journal/log.h"
 #include "journal/strangers.h"
 #include "keys/store_redis.h"
@@ -61,6 +62,7 @@ struct gateway {
     struct listening *listening;
     struct gateway_reload reload;
     struct log *log;
+    struct exporter *exporter; /* of traces */
     struct store *store;
     struct store_secret store_secret;
     struct store_tally store_tally; /* of keys that are shared */

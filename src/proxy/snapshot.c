@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "snapshot.h"
 
+#include "origin/trace_context.h"
 #include "policy/share.h"
 
 #include <stdlib.h>
@@ -421,6 +422,8 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
     snapshot->config = plan->config->config;
     snapshot->tls = plan->tls == NULL ? NULL : tls_set_use(plan->tls);
     snapshot->settings = becalm_config_settings(snapshot->config);
+    snapshot->traces = snapshot->settings->tracing.endpoint != NULL;
+    snapshot->trace_least = trace_least(snapshot->settings->tracing.share_ppm);
     snapshot->number = plan->before == NULL ? 1 : plan->before->number + 1;
     uint32_t services = becalm_config_services(snapshot->config);
     size_t targets = services;

@@ -94,6 +94,8 @@ struct snapshot {
     struct snapshot_door *door;
     uint32_t door_count;             /* at least 1 */
     bool joins;                      /* calls that go out to requests that came in: there are listeners of both roles */
+    bool traces;                     /* traceparent is continued and begun */
+    uint64_t trace_least;            /* see trace_sampled() */
     struct trust *trust[2];          /* by the role of the listener */
     struct tls_set *tls;             /* NULL: there is none */
     bool client_certificate;         /* `clientKey` is the certificate */

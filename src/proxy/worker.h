@@ -10,6 +10,7 @@
 
 #include "h1/h1.h"
 #include "journal/decisions.h"
+#include "journal/exporter.h"
 #include "journal/log.h"
 #include "loop/loop.h"
 #include "wire/wire_tls.h"
@@ -72,6 +73,7 @@ struct worker {
     struct view *view;                       /* the present one; older ones with calls follow it */
     BECALM_ATOMIC(uint64_t) snapshot_number; /* of the latest snapshot that it has looked at */
     struct log_source *log;
+    struct span_source *spans;
     struct decisions decisions;
     char *in;
     char *out;

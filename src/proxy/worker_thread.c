@@ -113,6 +113,7 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
     worker->gateway = gateway;
     worker->number = number;
     worker->log = log;
+    worker->spans = gateway->exporter == NULL ? NULL : exporter_source(gateway->exporter, number);
     worker->serve = exchange_serve;
     waiting_init(worker);
     worker->loop.epoll_fd = worker->loop.wake.fd = -1;

@@ -430,6 +430,62 @@ static void test_config__a_store_has_a_name_space_a_user_and_files(void **state)
     becalm_config_free(config);
 }
 
+static void test_config__traces_go_to_a_collector(void **state)
+{
+    (void)state;
+    struct becalm_config *config =
+        parse("tracing:\n  endpoint: https://collector:4318\n  headers: [\"authorization: Bearer x\", \"a:\"]\n"
+              "  service: edge\n  sample: 2.5%\n  parent: trusted\n  timeout: 3s\n  ca: ca.pem\n  verify: none\n");
+    assert_non_null(config);
+    const struct becalm_tracing *tracing = &becalm_config_settings(config)->tracing;
+    check_eq_str(tracing->endpoint, "https://collector:4318");
+    check_eq_u64(tracing->line, 2);
+    check_eq_str(tracing->headers[0], "authorization: Bearer x");
+    check_true(tracing->headers[1] != NULL && tracing->headers[2] == NULL);
+    check_eq_str(tracing->service, "edge");
+    check_eq_u64(tracing->share_ppm, 25000);
+    check_eq_u64(tracing->parent, BECALM_TRACE_PARENT_TRUSTED);
+    check_eq_u64(tracing->timeout, 3 * BECALM_S);
+    check_true(tracing->tls.enabled && tracing->tls.verify == BECALM_TLS_VERIFY_NONE);
+    becalm_config_free(config);
+    config = parse("services: {a: {}}\n");
+    tracing = &becalm_config_settings(config)->tracing;
+    check_true(tracing->endpoint == NULL && tracing->headers[0] == NULL && !tracing->tls.enabled);
+    check_eq_u64(tracing->share_ppm, 10000);
+    becalm_config_free(config);
+    config = parse("tracing: {endpoint: none, sample: 1%}\n");
+    check_true(becalm_config_settings(config)->tracing.endpoint == NULL);
+    becalm_config_free(config);
+}
+
+static void test_config__what_does_not_fit_in_tracing_is_refused(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"collector:4318", "grpc://a:4317", "http://",
+                                       "http://:4318",   "'http://a b'",  "http://u:p@a:43",
+                                       "'http://a?b'",   "'http://a#b'",  "'http://a/\xc3\xa4'"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "tracing: {endpoint: %s}\n", urls[i]);
+        check_refused(text, "policy.yaml:1:21: error: tracing.endpoint is not the URL of a collector; write "
+                            "http://collector:4318 or https://, without user and query, or none [wrong-type]\n");
+    }
+    check_refused("tracing: {sample: 1%}\n", "policy.yaml:1:10: error: tracing has no endpoint; write endpoint: "
+                                             "http://collector:4318, or none [missing]\n");
+    check_refused("tracing: {endpoint: \"http://a\", headers: [\"a: b\", \"secret\"]}\n",
+                  "policy.yaml:1:42: error: tracing.headers: item 2 is no field; write \"name: value\" [wrong-type]\n");
+    check_refused("tracing: {endpoint: \"http://a\", headers: \"a: b\\r\\nc: d\"}\n",
+                  "policy.yaml:1:42: error: tracing.headers: item 1 is no field; write \"name: value\" [wrong-type]\n");
+    check_refused("tracing: {endpoint: \"http://a\", headers: \": b\"}\n",
+                  "policy.yaml:1:42: error: tracing.headers: item 1 is no field; write \"name: value\" [wrong-type]\n");
+    check_refused("tracing: {endpoint: \"http://a\", ca: x}\n",
+                  "policy.yaml:1:37: error: tracing.ca is for TLS; write endpoint: https://host:4318 [conflict]\n");
+    check_refused("tracing: {endpoint: \"https://a\", cert: x}\n",
+                  "policy.yaml:1:40: error: tracing.cert needs its private key; write key: FILE [conflict]\n");
+    check_refused("tracing: {endpoint: \"https://a\", key: x}\n",
+                  "policy.yaml:1:39: error: tracing.key needs its certificate; write cert: FILE [conflict]\n");
+}
+
 static void test_config__what_does_not_fit_in_a_store_is_refused(void **state)
 {
     (void)state;
@@ -740,6 +796,8 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__names_in_trust_need_somebody_who_asks_for_them),
              cmocka_unit_test(test_config__tls_that_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__a_store_has_a_name_space_a_user_and_files),
+             cmocka_unit_test(test_config__traces_go_to_a_collector),
+             cmocka_unit_test(test_config__what_does_not_fit_in_tracing_is_refused),
              cmocka_unit_test(test_config__what_does_not_fit_in_a_store_is_refused),
              cmocka_unit_test(test_config__a_shared_budget_in_the_store_needs_only_its_percent),
              cmocka_unit_test(test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out),

@@ -136,6 +136,9 @@ void exchange_free(struct exchange *exchange)
     if (exchange->large != NULL) {
         free(exchange->large);
     }
+    if (exchange->span != NULL) {
+        free(exchange->span);
+    }
     if (exchange->view != NULL) {
         view_leave(worker, exchange->view);
     }
@@ -215,6 +218,9 @@ static void note_action(struct exchange *exchange, const struct becalm_action *a
     if ((means & METER_STEP_SENDS) != 0) {
         if (exchange->steps.why != BECALM_WHY_HEDGE) {
             exchange_log_retry(exchange, action);
+        }
+        if (exchange->span != NULL) {
+            exchange_trace_retry(exchange, action->attempt - 1);
         }
         exchange->retry_after[0] = '\0';
         exchange->grpc_status = BECALM_GRPC_NONE;

@@ -13,6 +13,7 @@
  *   attempt.c           one attempt on a connection
  *   exchange_key.c      idempotency keys and stored answers
  *   exchange_join.c     calls of a program, joined to the requests that it got
+ *   exchange_trace.c    traceparent, and the spans of a call
  *   exchange_expect.c   Expect: 100-continue
  *   exchange_tunnel.c   places for tunnels, and the answer that opens one
  *   exchange_grpc.c     what is different with gRPC */
@@ -26,6 +27,7 @@
 #include "meter/step.h"
 #include "origin/join.h"
 #include "origin/request_id.h"
+#include "origin/trace_context.h"
 
 #define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
 #define EXCHANGE_BODY_STEP 16384u /* so much of a body comes in each bodyTimeout, or it is too slow */
@@ -113,6 +115,14 @@ enum request_phase { REQUEST_COMING, REQUEST_WHOLE };
 /* Is it a request that came in, or a call that its program makes, of a gateway that joins them (join.h)? */
 enum exchange_join { EXCHANGE_JOIN_NONE, EXCHANGE_JOIN_IN, EXCHANGE_JOIN_OUT };
 
+/* What becomes of traceparent: with tracing off it passes as it came. */
+enum exchange_trace {
+    EXCHANGE_TRACE_PASSES,
+    EXCHANGE_TRACE_CONTINUED, /* it is sampled: each attempt is a span of ours */
+    EXCHANGE_TRACE_BEGUN      /* a trace begins with this call, sampled or not; request_id is its id */
+};
+struct exchange_span;
+
 /* How far the answer has come. answer_enter() alone moves it, forwards. */
 enum answer_phase {
     ANSWER_NONE,  /* nothing of it was written; 1xx don't count */
@@ -168,6 +178,8 @@ struct exchange {
     unsigned dialects;      /* of the deadline that came in */
     struct origin origin;   /* where it came from, also when the client has gone */
     enum exchange_join join;
+    enum exchange_trace trace;
+    struct exchange_span *span; /* of a call whose spans are exported; NULL: they are not */
     bool is_head;
     bool is_connect;
     bool upgrades; /* to one protocol, and that is allowed */
@@ -304,6 +316,13 @@ void exchange_join_told(struct exchange *, enum becalm_mark_kind, enum becalm_re
 #define EXCHANGE_MARK_ROOM 96u
 struct becalm_text exchange_join_mark(struct exchange *, char room[EXCHANGE_MARK_ROOM]);
 void exchange_join_end(struct exchange *);
+
+/* exchange_trace.c: the call is about to begin, in a gateway that traces: makes its ids; the field of an attempt;
+ * another attempt will be sent after this one; the call is over, and has a span. */
+void exchange_trace_begin(struct exchange *);
+void exchange_trace_add(struct draft *, const struct exchange *, const struct attempt *);
+void exchange_trace_retry(struct exchange *, uint32_t number);
+void exchange_trace_end(struct exchange *);
 
 /* exchange_log.c */
 void exchange_log_end(struct exchange *);                        /* the call is over */

@@ -30,6 +30,10 @@ static void keys_read(struct exchange *exchange)
             keys_add(exchange, fields[i].field, head_find(exchange->head, fields[i].id));
         }
     }
+    if ((which & BECALM_JOIN_TRACEPARENT) != 0 && exchange->trace == EXCHANGE_TRACE_BEGUN) {
+        /* The trace that its host gets to know. */
+        keys_add(exchange, JOIN_REQUEST_ID, (struct becalm_text){exchange->request_id, TRACE_ID_LENGTH});
+    }
     if ((which & BECALM_JOIN_REQUEST_ID) != 0) { /* hosts get one in any case, and may pass it on */
         keys_add(exchange, JOIN_REQUEST_ID,
                  head_has(exchange->head, FIELD_REQUEST_ID)

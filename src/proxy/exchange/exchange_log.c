@@ -207,5 +207,8 @@ void exchange_log_end(struct exchange *exchange)
     if (record->reason != BECALM_WHY_OK || record->attempts > 1) {
         look_at_timeouts(exchange);
     }
+    if (exchange->span != NULL) {
+        exchange_trace_end(exchange);
+    }
     exchange_log(exchange, becalm_reason_word(record->reason));
 }

@@ -77,9 +77,11 @@ void exchange_begin(struct exchange *exchange)
         .owner = exchange,
     };
     read_deadline(exchange, &request);
-    if (!head_has(exchange->head, FIELD_REQUEST_ID)) {
+    if (exchange->view->snapshot->traces) {
+        exchange_trace_begin(exchange);
+    } else if (!head_has(exchange->head, FIELD_REQUEST_ID)) {
         struct worker *worker = exchange->worker;
-        request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
+        (void)request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
     }
     if (exchange->view->snapshot->joins) {
         exchange_join_begin(exchange, &request);

@@ -364,7 +364,8 @@ static enum becalm_forwarded forwarded_fields(const struct exchange *exchange)
 }
 
 /* Where the request came from, and by which id it can be followed. */
-static void add_origin(struct draft *draft, const struct exchange *exchange, uint32_t send)
+static void add_origin(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt,
+                       uint32_t send)
 {
     if ((send & BECALM_SEND_FORWARDED) == 0) {
         draft->skip |= FORWARDED_FIELDS;
@@ -383,6 +384,8 @@ static void add_origin(struct draft *draft, const struct exchange *exchange, uin
     }
     if ((send & BECALM_SEND_TRACE) == 0) {
         draft->skip |= FIELD_TRACE;
+    } else if (exchange->trace != EXCHANGE_TRACE_PASSES) {
+        exchange_trace_add(draft, exchange, attempt);
     }
 }
 
@@ -404,7 +407,7 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
         draft_add_chars(draft, "expect", "100-continue");
     }
     uint32_t send = exchange->target->service->send;
-    add_origin(draft, exchange, send);
+    add_origin(draft, exchange, attempt, send);
     if ((send & BECALM_SEND_VIA) != 0) {
         add_via(draft, exchange);
     }
