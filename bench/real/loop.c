@@ -35,6 +35,11 @@ void loop_watch(struct loop *loop, struct source *source)
     must(epoll_ctl(loop->poll, EPOLL_CTL_ADD, source->fd, &event) == 0, "epoll_ctl");
 }
 
+void loop_unwatch(struct loop *loop, const struct source *source)
+{
+    must(epoll_ctl(loop->poll, EPOLL_CTL_DEL, source->fd, NULL) == 0, "epoll_ctl");
+}
+
 void loop_bury(struct loop *loop, struct source *source)
 {
     close(source->fd);

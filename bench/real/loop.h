@@ -39,6 +39,7 @@ void loop_make(struct loop *, uint64_t seed);
 /* Time begins now. */
 void loop_begin(struct loop *);
 void loop_watch(struct loop *, struct source *);
+void loop_unwatch(struct loop *, const struct source *);
 /* Closes it; its memory is freed when no event can name it any more. */
 void loop_bury(struct loop *, struct source *);
 /* Also of a timer that is armed already. */

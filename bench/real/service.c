@@ -313,12 +313,17 @@ static void conn_ready(struct source *source)
 struct listener {
     struct source source; /* first */
     struct host *host;
+    int plug; /* while it swallows: what fills its backlog; else -1 */
 };
 
 static void listener_ready(struct source *source)
 {
-    struct host *host = ((struct listener *)source)->host;
+    const struct listener *listener = (const struct listener *)source;
+    struct host *host = listener->host;
     int fd;
+    if (listener->plug >= 0) {
+        return; /* it was readable before it began to swallow */
+    }
     while ((fd = socket_accept(source->fd)) >= 0) {
         struct host_conn *conn = must_calloc(1, sizeof *conn);
         conn->source = (struct source){.fd = fd, .ready = conn_ready};
@@ -344,22 +349,62 @@ static void host_send_away(struct host *host)
     }
 }
 
-/* It listens if nothing forbids it. */
+/* The kernel takes one connection for a backlog of none, and drops whoever comes then. */
+static void listener_plug(struct listener *listener)
+{
+    struct sockaddr_in address = address_parse(listener->host->address);
+    must(listen(listener->source.fd, 0) == 0, "listen");
+    listener_ready(&listener->source); /* who is connected already is no newcomer */
+    loop_unwatch(loop_of(listener->host), &listener->source);
+    listener->plug = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    must(listener->plug >= 0, "socket");
+    must(connect(listener->plug, (struct sockaddr *)&address, sizeof address) == 0 || errno == EINPROGRESS, "connect");
+}
+
+static void listener_unplug(struct listener *listener)
+{
+    close(listener->plug);
+    listener->plug = -1;
+    must(listen(listener->source.fd, BACKLOG) == 0, "listen");
+    loop_watch(loop_of(listener->host), &listener->source);
+}
+
+static void listener_open(struct host *host)
+{
+    struct listener *listener = must_calloc(1, sizeof *listener);
+    listener->source = (struct source){.fd = socket_listen(host->address), .ready = listener_ready};
+    listener->host = host;
+    listener->plug = -1;
+    host->listener = &listener->source;
+    loop_watch(loop_of(host), host->listener);
+}
+
+static void listener_close(struct host *host)
+{
+    struct listener *listener = (struct listener *)host->listener;
+    if (listener->plug >= 0) {
+        listener_unplug(listener);
+    }
+    listener_ready(host->listener); /* who is connected already is no newcomer */
+    loop_bury(loop_of(host), host->listener);
+    host->listener = NULL;
+    host_send_away(host);
+}
+
+/* It listens if nothing forbids it, and takes who comes if it swallows nobody. */
 static void host_listen(struct host *host)
 {
     bool want = !host->killed && !host->service->refuses;
     if (want && host->listener == NULL) {
-        struct listener *listener = must_calloc(1, sizeof *listener);
-        listener->source = (struct source){.fd = socket_listen(host->address), .ready = listener_ready};
-        listener->host = host;
-        host->listener = &listener->source;
-        loop_watch(loop_of(host), host->listener);
+        listener_open(host);
     } else if (!want && host->listener != NULL) {
-        listener_ready(host->listener); /* who is connected already is no newcomer */
-        loop_bury(loop_of(host), host->listener);
-        host->listener = NULL;
-        host_send_away(host);
+        listener_close(host);
     }
+    struct listener *listener = (struct listener *)host->listener;
+    if (listener == NULL || host->service->swallows == (listener->plug >= 0)) {
+        return;
+    }
+    (host->service->swallows ? listener_plug : listener_unplug)(listener);
 }
 
 void host_open(struct host *host, const char *address)
@@ -468,7 +513,9 @@ void service_turn(struct service *service, const struct scenario_fault *fault, b
     case FAULT_CUT_CALLERS:
     case FAULT_SURGE: /* the calls have it already */
     case FAULT_STORE:
+        break;
     case FAULT_SWALLOW:
+        service->swallows = on;
         break;
     }
     for (uint32_t i = 0; i < service->plan->hosts; i++) {

@@ -39,6 +39,7 @@ struct service {
     bool dead;
     bool cut; /* messages vanish */
     bool refuses;
+    bool swallows; /* new connections; the others go on */
     /* Counts, by the second. */
     uint64_t *arrivals;
     uint64_t *good;

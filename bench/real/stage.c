@@ -215,11 +215,13 @@ static void faults_begin(struct stage *stage)
 
 /* ---- what can't be staged ---- */
 
-static void fault_check(const struct scenario_fault *fault)
+static void fault_check(const struct scenario *plan, const struct scenario_fault *fault)
 {
-    if (fault->kind == FAULT_CUT_CALLERS || fault->kind == FAULT_STORE || fault->kind == FAULT_SWALLOW ||
-        fault->from != NULL) {
+    if (fault->kind == FAULT_CUT_CALLERS || fault->kind == FAULT_STORE || fault->from != NULL) {
         give_up("such a fault can't be staged", fault->name);
+    }
+    if (fault->kind == FAULT_SWALLOW && plan->pool_max == 0) {
+        give_up("real connections are kept, and only new ones are swallowed: give the scenario a pool", fault->name);
     }
 }
 
@@ -244,7 +246,7 @@ static void plan_check(const struct scenario *plan)
         }
     }
     for (uint32_t i = 0; i < plan->fault_count; i++) {
-        fault_check(&plan->faults[i]);
+        fault_check(plan, &plan->faults[i]);
     }
 }
 

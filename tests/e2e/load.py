@@ -28,11 +28,12 @@ class Load(threading.Thread):
     """Load(port, rate=100, seconds=5).run_through() gives the results; or start() it, do something, and stop() it.
     make(n) gives method and bytes of the n-th request. With `clients`, each asks one request after another, all of them
     together at most at the rate if there is one: a machine that is late sends less, and no burst to make up for it.
-    They come from the address `source`."""
+    They come from the address `source` and go to `host`."""
 
-    def __init__(self, port, rate=None, seconds=None, count=None, clients=None, make=None, source=None):
+    def __init__(self, port, rate=None, seconds=None, count=None, clients=None, make=None, source=None, host="127.0.0.1"):
         super().__init__(daemon=True)
         self.port = port
+        self.host = host
         self.rate = rate
         self.seconds = seconds if seconds is not None else PATIENCE
         self.most = count if count is not None else 10**9
@@ -146,7 +147,7 @@ class Load(threading.Thread):
             if not reader.at_eof() and not writer.is_closing():
                 return reader, writer
             writer.close()
-        return await asyncio.open_connection("127.0.0.1", self.port, local_addr=self.source)
+        return await asyncio.open_connection(self.host, self.port, local_addr=self.source)
 
 
 def success(results):

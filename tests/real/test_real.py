@@ -22,13 +22,18 @@ import real  # noqa: E402
 SMALL = """
 length: 5s
 timeout: 2s
+pool: {maxPerHost: 100}
 services:
   front: {time: {constant: 1ms}, role: sidecar, calls: [back], fanOut: 2}
   back: {hosts: 2, workers: 10, queue: {max: 100}, time: {exponential: 5ms}, gate: true, gateRetries: false}
+  side: {time: {constant: 1ms}}
 clients:
   users: {to: front, rate: 40/s, callers: 2, role: sidecar, timeout: 3s, retries: false}
+  others: {to: side, rate: 40/s, role: sidecar, timeout: 500ms, retries: false}
 faults:
   errors: {at: 1s, for: 2s, service: back, errors: 30%}
+  restart: {at: 1s, for: 100ms, service: side, killHosts: 1}
+  swallow: {at: 1100ms, for: 1900ms, service: side, swallow: true}
 """
 
 PLAN = {"seconds": 20, "fault": {"at": 2, "over": 4.5, "service": "api"}, "services": {"api": {"calls": []}}}
@@ -60,10 +65,10 @@ def test_real__the_calls_of_each_second_are_those_of_the_simulated_seed(small):
 
 def test_real__every_call_is_answered_once(small):
     run = small["result"]["runs"][0]
-    calls = sum(run["clients"]["users"]["calls"])
+    calls, good = (sum(sum(c[name]) for c in run["clients"].values()) for name in ("calls", "successes"))
     assert run["unanswered"] == 0
     assert sum(run["status"].values()) == calls > 100
-    assert run["status"]["200"] == sum(run["clients"]["users"]["successes"])
+    assert run["status"]["200"] == good
 
 
 def test_real__load_proxies_and_services_have_counted_the_same(small):
@@ -85,6 +90,15 @@ def test_real__a_fault_comes_and_goes(small):
     assert sum(back["failed"][1:3]) > 5
     assert back["failed"][4] == 0
     assert sum(back["good"]) > 200
+
+
+def test_real__a_listener_that_swallows_takes_nobody_new(small):
+    """Its connections broke when it restarted: a restart alone loses nothing."""
+    run = small["result"]["runs"][0]
+    others = run["clients"]["others"]
+    assert others["successes"][0] == others["calls"][0] > 0
+    assert sum(others["successes"]) < sum(others["calls"]) - 10
+    assert others["successes"][4] > 0, "and when it is over they come in"
 
 
 def test_real__the_table_has_a_row(small):
@@ -110,7 +124,7 @@ def test_real__a_picture_is_drawn_again_from_what_was_kept(small):
 
 def test_real__proxies_have_the_rules_of_whom_they_stand_for(small):
     proxies, wires = real.wiring(small["result"]["plan"])
-    gate, users, other, front = proxies
+    gate, users, other, _, front = proxies
     assert (gate["role"], gate["retries"], gate["timeoutMs"]) == ("gateway", False, 2000)
     assert (users["role"], users["retries"], users["timeoutMs"]) == ("sidecar", False, 3000)
     assert (front["role"], front["retries"], front["timeoutMs"]) == ("sidecar", True, 2000)
@@ -127,6 +141,14 @@ def test_real__a_caller_that_is_no_proxy_is_told_so(tmp_path):
     done = harness(file)
     assert done.returncode == 1
     assert "users: a client needs a rate" in done.stderr
+
+
+def test_real__without_a_pool_swallowing_is_another_fault_and_it_says_so(tmp_path):
+    file = tmp_path / "no-pool.yaml"
+    file.write_text(SMALL.replace("pool: {maxPerHost: 100}\n", ""))
+    done = harness(file)
+    assert done.returncode == 1
+    assert "swallow: real connections are kept" in done.stderr
 
 
 def test_real__every_world_that_comes_with_it_can_be_staged():
