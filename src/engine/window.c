@@ -352,12 +352,16 @@ static uint64_t time_sum(const struct becalm_window *w, becalm_ns now, unsigned 
     uint64_t slice = becalm__place_slice(place_of(w, now));
     uint64_t oldest = becalm__window_first(w, slice < w->shape.slices ? 0 : slice - w->shape.slices + 1);
     const _Atomic(uint64_t) *cell = (const _Atomic(uint64_t) *)(w + 1);
+    const uint32_t lanes = w->shape.lanes; /* these are constant, but an ordered load does not let the compiler know */
+    const uint32_t slices = w->shape.slices;
+    const uint64_t count = word_count(w, UINT64_MAX);
     uint64_t sum = 0;
     for (uint32_t c = 0; c < w->shape.cells; c++, cell += w->stride) {
         const _Atomic(uint64_t) *at = cell + lane;
-        for (uint32_t i = 0; i < w->shape.slices; i++, at += w->shape.lanes) {
+        const _Atomic(uint64_t) *end = at + (size_t)slices * lanes;
+        for (; at < end; at += lanes) {
             uint64_t word = atomic_load_explicit(at, BECALM__WINDOW_ORDER);
-            sum += word >= oldest ? word_count(w, word) : 0; /* not below: also what is ahead of this thread's clock */
+            sum += word >= oldest ? word & count : 0; /* not below: also what is ahead of this thread's clock */
         }
     }
     return sum;

@@ -109,7 +109,9 @@ void client_calls(struct world *w, uint32_t id, uint32_t generation)
     }
     next_plan(w, id);
     call_begins(w, id, (uint32_t)becalm_rand_below(becalm_rand_next(&w->arrival_state), plan->callers));
-    callers_foresee(w, id);
+    if (world_is_large(w)) {
+        callers_foresee(w, id);
+    }
 }
 
 void caller_calls(struct world *w, uint32_t id, uint32_t caller)

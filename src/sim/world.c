@@ -168,6 +168,15 @@ static void callers_foresee(const struct world *w)
     }
 }
 
+static void foresee(const struct world *w)
+{
+    if (w->clock.latest == NULL) {
+        callers_foresee(w);
+    } else {
+        messages_foresee(w);
+    }
+}
+
 /* False: time stands still. */
 static bool moves_on(struct world *w, becalm_ns last, uint32_t *instant)
 {
@@ -185,15 +194,17 @@ static void pass(struct world *w)
     uint32_t done = 0;
     uint32_t instant = 0; /* events at `last` */
     becalm_ns last = BECALM_NEVER;
+    becalm_ns second_at = BECALM_S; /* when the one that is counted is over */
     while (!w->stopped && !w->no_memory && !w->clock.no_memory && clock_next(&w->clock, &event) &&
            moves_on(w, last, &instant)) {
         last = event.at;
-        if (w->clock.latest == NULL) {
-            callers_foresee(w);
-        } else {
-            messages_foresee(w);
+        if (world_is_large(w)) {
+            foresee(w);
         }
-        seconds_pass(w, &done, event.at);
+        if (event.at >= second_at) {
+            seconds_pass(w, &done, event.at);
+            second_at = (done + 1) * BECALM_S;
+        }
         if (event.at < w->plan->length || ends_a_call(event.kind)) {
             w->result->events++;
             happen(w, &event);

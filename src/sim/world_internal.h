@@ -561,6 +561,13 @@ struct world {
     bool stopped;
 };
 
+/* Is it worth while to ask for memory ahead? A small world is in the caches already, and asking is only work. It goes
+ * by what the engine keeps about targets, and how many attempts there ever were at once. */
+static inline bool world_is_large(const struct world *w)
+{
+    return w->memory.given > UINT64_C(1) << 20 || w->attempts.used > 4096;
+}
+
 static inline struct call *call_at(const struct world *w, uint32_t id)
 {
     return pool_at(&w->calls, id);
