@@ -93,6 +93,8 @@ struct becalm_request {
     bool not_replayable;     /* its body can be sent only once */
     bool streams;            /* its body is sent as the caller brings it: until SENT only the caller's own deadline
                                 counts, since a slow caller is not the callee's fault */
+    bool alone;              /* one attempt at a time: neither a hedge nor a retry beside an overdue one, for a driver
+                                that has but one place for its answer or its body */
     bool retry_from_above;   /* it is itself a retry of a layer above */
     bool attempt_from_above; /* it is an attempt of a layer above that counts them: what goes beside an overdue one is
                                 first for that to send */

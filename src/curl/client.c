@@ -64,8 +64,6 @@ static char *name_copy(const char *name)
 static bool target_make(struct client_target *target)
 {
     becalm_gate_for_caller(&target->policy.gate);
-    target->unhedged = target->policy;
-    target->unhedged.hedge.enabled = false;
     target->memory = aligned_alloc(64, becalm_target_bytes(&target->policy, 0, CELL_COUNT));
     target->sites = site_make(NULL);
     if (target->memory == NULL || target->sites == NULL) {

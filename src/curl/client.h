@@ -34,9 +34,8 @@ struct client_target {
     const char *endpoint; /* NULL: the service's own rules */
     struct becalm_retry_on retry_on;
     becalm_ns connect_timeout;
-    bool keys_count;               /* an idempotency key allows retries */
-    struct becalm_policy policy;   /* with the hedges of the file */
-    struct becalm_policy unhedged; /* for calls that can't be hedged */
+    bool keys_count; /* an idempotency key allows retries */
+    struct becalm_policy policy;
     struct becalm_target target;
     void *memory;
     struct lines *lines; /* its own, or those of its service, if it has its service's limit */

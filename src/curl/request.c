@@ -26,11 +26,14 @@ bool request_knows_method(const struct transfer *transfer)
 }
 
 /* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
- * one is chosen. If its method was not recorded nobody knows the first two before it is sent. */
-bool request_may_hedge(const struct transfer *transfer)
+ * one is chosen. If its method was not recorded nobody knows the first two before it is sent. And the second attempt
+ * has a copy of the caller's handle, which may get the answer: who has asked for hedges asks a multi for that copy, but
+ * all others, and whoever calls becalm_curl_perform(), ask their own handle. */
+static bool goes_alone(const struct transfer *transfer)
 {
     const struct handle_options *recorded = recorded_options(transfer);
-    return transfer->multi->only == NULL && transfer->takes_body && recorded != NULL && !body_is_read(recorded);
+    bool asks_for_two = transfer->target->policy.hedge.enabled && transfer->multi->only == NULL;
+    return !asks_for_two || !transfer->takes_body || recorded == NULL || body_is_read(recorded);
 }
 
 static struct becalm_text text_from(const char *text)
@@ -129,6 +132,7 @@ struct becalm_request request_make(struct transfer *transfer, struct becalm_text
         }
         request.keyed = has_key && transfer->target->keys_count;
     }
+    request.alone = goes_alone(transfer);
     request.not_replayable = !body_begin(&transfer->body, &handle->option);
     return request;
 }

@@ -17,9 +17,6 @@ struct becalm_text request_url(const struct transfer *, char **made);
 /* The value of a header that was recorded; absent: none. */
 struct becalm_text request_header(const struct transfer *, const char *name);
 
-/* May two attempts of it fly at once? */
-bool request_may_hedge(const struct transfer *);
-
 /* For the engine, when the call begins; the method is a guess if it is not known. */
 struct becalm_request request_make(struct transfer *, struct becalm_text method);
 

@@ -398,8 +398,7 @@ void transfer_begin(struct transfer *transfer)
     transfer->seen = (struct seen){.grpc_status = BECALM_GRPC_NONE};
     struct becalm_request request = request_make(transfer, method);
     line_ready(transfer, &request);
-    becalm_call_init(&transfer->call,
-                     request_may_hedge(transfer) ? &transfer->target->policy : &transfer->target->unhedged,
+    becalm_call_init(&transfer->call, &transfer->target->policy,
                      transfer->origin == NULL ? &transfer->target->target : &transfer->origin->target, &request);
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_BEGIN});
 }

@@ -519,7 +519,7 @@ static becalm_ns beside_at(const struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
     bool first = live->number == 0 && !call->request.retry_from_above;
-    if (call->policy->timeout_kind != BECALM_TIMEOUT_LEARNED || live->probed || !first) {
+    if (call->policy->timeout_kind != BECALM_TIMEOUT_LEARNED || live->probed || !first || call->request.alone) {
         return BECALM_NEVER;
     }
     uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_BESIDE);

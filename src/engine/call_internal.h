@@ -137,7 +137,8 @@ static inline bool becalm__call_repeatable(const struct becalm_call *call)
 static inline bool becalm__call_hedges(const struct becalm_call *call)
 {
     return call->target->hedge != NULL && call->policy->hedge.enabled && !call->policy->shadow &&
-           !call->request.not_replayable && !call->request.streams && becalm__call_repeatable(call);
+           !call->request.alone && !call->request.not_replayable && !call->request.streams &&
+           becalm__call_repeatable(call);
 }
 
 /* call_admit.c */

@@ -583,7 +583,7 @@ int exec_run(const struct exec_options *options, struct exec_report *report)
         .input = {.pipe = -1},
         .output = {.stream = {{.pipe = -1}, {.pipe = -1}}},
     };
-    struct becalm_request request = {.deadline_at = options->deadline_at, .idempotent = true};
+    struct becalm_request request = {.deadline_at = options->deadline_at, .idempotent = true, .alone = true};
     memset(report, 0, sizeof *report);
     report->last.code = -1;
     if (!host_open(&driver)) {

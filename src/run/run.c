@@ -345,6 +345,7 @@ enum becalm_reason becalm_run_with(struct becalm_guard *guard, const struct beca
     request.queue = &guard->lines.queue;
     request.parking = &guard->parking.parking;
     request.lines_shared = true;
+    request.alone = true; /* this thread waits for the function */
     request.owner = &runner.owner;
     becalm_call_init(&runner.call, &guard->policy, &guard->target, &request);
     if (is_cancelled(&runner)) {

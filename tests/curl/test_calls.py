@@ -354,6 +354,22 @@ def test_calls__a_slow_answer_of_a_quick_host_arrives_where_no_timeout_is_writte
     assert {call["reason"] for call in calls} == {"ok"} and calls[-1]["took_ms"] >= 6000
 
 
+@pytest.mark.parametrize("interface", ["easy", "multi"])
+def test_calls__nothing_is_sent_beside_an_overdue_answer_whose_program_asks_its_own_handle(host, lab, interface):
+    """The program did not ask for hedges: status and all else come from the handle that it has called with."""
+    asked = []
+
+    def reply(_):
+        asked.append(None)
+        return Reply(200, b"fine", delay=0.03 if len(asked) != 101 else 7)
+
+    host.on("/", reply)
+    many = {"repeat": 101} if interface == "easy" else {"at_once": 101, "period_ms": 30}
+    calls = lab(service(), f"http://{host.address}/", interface=interface, **many).calls
+    assert {(call["status"], call["body"]) for call in calls} == {(200, "fine")}
+    assert len(asked) == 101 and [call["attempts"] for call in calls if call["took_ms"] >= 7000] == [["ok"]]
+
+
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_calls__an_attempt_that_hangs_is_cut_and_made_again(host, lab, interface):
     def ask(factor):
