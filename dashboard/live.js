@@ -122,7 +122,7 @@ class Service {
   }
 
   note(columns, told) {
-    Object.assign(this, { hosts: told.hosts, usable: told.usable, ejected: told.ejected, storm: told.storm });
+    Object.assign(this, { hosts: told.hosts, usable: told.usable, ejected: told.ejected, unhealthy: told.unhealthy ?? 0, storm: told.storm });
     if (told.endpoints.length === 0) return; // reloaded within this second
     this.endpoints = new Map(told.endpoints.map((each) => [each.name, { ...sampleOf(columns, each.row), ownGate: each.ownGate, overloaded: each.overloaded }]));
     this.notePasts();
@@ -133,7 +133,7 @@ class Service {
     const { sum } = this.past;
     const all = [...this.endpoints.values()];
     this.figures = figuresOf(sum);
-    this.trouble = troubleOf({ sum, refused: refusedOf(sum), breakers: all.map((each) => each.breaker), overloaded: all.some((each) => each.overloaded), hosts: this.hosts, usable: this.usable, ejected: this.ejected });
+    this.trouble = troubleOf({ sum, refused: refusedOf(sum), breakers: all.map((each) => each.breaker), overloaded: all.some((each) => each.overloaded), hosts: this.hosts, usable: this.usable, ejected: this.ejected, unhealthy: this.unhealthy });
   }
 
   notePasts() {

@@ -369,9 +369,15 @@ export function hostSaid(host, ejectionsIgnored) {
   const share = host.attempts > 0 ? host.failed / host.attempts : 0;
   const rate = `${percent(share)} of ${plural(host.attempts ?? 0, "attempt")}`;
   if (share >= 0.5 && (ejectionsIgnored || !host.ejected)) return `✗ failing: ${rate}`;
+  if (host.unhealthy) return `△ fails its health checks${host.usable ? ", used all the same" : ""}${checkSaid(host.healthCheck)}`;
   if (host.ejected) return `△ ejected, back in ${ms(host.ejectedForMs)}`;
   if (!host.usable) return "✗ not usable";
   return share > 0 ? `● usable, failed ${rate}` : "● usable";
+}
+
+function checkSaid(check) {
+  if (!check?.why) return "";
+  return `: ${check.why}${check.status ? ` (${check.status})` : ""}`;
 }
 
 function hostRow(host, ejectionsIgnored) {

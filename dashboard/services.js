@@ -6,7 +6,7 @@
 import { Sparkline } from "./charts.js";
 import { arrange, attribute, h, text } from "./dom.js";
 import { NONE, ms, number, percent, perSecond, plural, times, words } from "./format.js";
-import { areIgnored, isTrouble } from "./trouble.js";
+import { allFail, areIgnored, isTrouble } from "./trouble.js";
 
 const COLUMNS = [
   ["service", "Service"],
@@ -59,7 +59,8 @@ export function badge() {
 }
 
 function hostsSaid(service) {
-  const { hosts, usable, ejected } = service;
+  const { hosts, usable, ejected, unhealthy } = service;
+  if (unhealthy > 0) return allFail(service) ? `${usable} of ${hosts}, health checks ignored` : `${usable} of ${hosts}, ${unhealthy} unhealthy`;
   if (ejected === 0) return `${usable} of ${hosts}`;
   return areIgnored(service) ? `${usable} of ${hosts}, ejections ignored` : `${usable} of ${hosts}, ${ejected} ejected`;
 }

@@ -6,11 +6,11 @@
 const above = (part, percent, whole) => part * 100 > whole * percent;
 const has = (state) => ({ breakers }) => breakers.includes(state);
 
-/** Each is found in {sum, refused, breakers, overloaded, hosts, usable, ejected}; `sum` is of the last seconds, see live.js. */
+/** Each is found in {sum, refused, breakers, overloaded, hosts, usable, ejected, unhealthy}; `sum` is of the last seconds, see live.js. */
 export const TROUBLES = [
   { weight: "critical", word: "forced open", sign: "■", sentence: "somebody has ordered a breaker to refuse everything", is: has("FORCED_OPEN") },
   { weight: "critical", word: "breaker open", sign: "■", sentence: "a breaker refuses calls until its next probes succeed", is: has("OPEN") },
-  { weight: "critical", word: "no usable host", sign: "✗", sentence: "every host is ejected, unresolved or asks for quiet", is: ({ hosts, usable }) => hosts > 0 && usable === 0 },
+  { weight: "critical", word: "no usable host", sign: "✗", sentence: "every host is ejected, unhealthy, unresolved or asks for quiet", is: ({ hosts, usable }) => hosts > 0 && usable === 0 },
   { weight: "critical", word: "retry storm", sign: "▲", sentence: "more than half of the attempts are retries", is: ({ sum }) => above(sum.retries, 50, sentOf(sum)) },
   { weight: "critical", word: "failing", sign: "▲", sentence: "more than 5 % of the calls fail", is: ({ sum }) => above(sum.failed, 5, callsOf(sum)) },
   { weight: "critical", word: "refusing", sign: "▲", sentence: "more than 5 % of the calls are refused, nothing is sent", is: ({ sum }) => above(sum.shed, 5, callsOf(sum)) },
@@ -18,8 +18,9 @@ export const TROUBLES = [
   { weight: "warning", word: "budget empty", sign: "△", sentence: "more than half of the retries due could not be paid for", is: ({ sum, refused }) => above(sum.budgetEmpty, 50, sum.retries + refused) },
   { weight: "warning", word: "many retries", sign: "△", sentence: "more than 30 % of the attempts are retries", is: ({ sum }) => above(sum.retries, 30, sentOf(sum)) },
   { weight: "warning", word: "overloaded", sign: "△", sentence: "more calls wait in the gate than the service serves", is: ({ overloaded }) => overloaded },
-  { weight: "warning", word: "hosts failing", sign: "△", sentence: "so many hosts fail that calls go to them all the same", is: (seen) => seen.ejected > 0 && areIgnored(seen) },
+  { weight: "warning", word: "hosts failing", sign: "△", sentence: "so many hosts fail that calls go to them all the same", is: (seen) => (seen.ejected > 0 && areIgnored(seen)) || allFail(seen) },
   { weight: "warning", word: "host ejected", sign: "△", sentence: "a host gets no calls because it fails or is slow", is: (seen) => seen.ejected > 0 && !areIgnored(seen) },
+  { weight: "warning", word: "host unhealthy", sign: "△", sentence: "a host gets no calls because it fails its health checks", is: (seen) => seen.unhealthy > 0 && !allFail(seen) },
   { weight: "fine", word: "saved by retries", sign: "◐", sentence: "more than 5 % of the calls fail at first and succeed after retries", is: ({ sum }) => above(sum.afterRetry, 5, callsOf(sum)) },
 ];
 
@@ -29,6 +30,11 @@ const IDLE = { weight: "fine", word: "idle", sign: "○", sentence: "no requests
 /** Too many hosts are bad to do without them: their ejections do not count. */
 export function areIgnored({ hosts, usable, ejected }) {
   return usable + ejected > hosts;
+}
+
+/** All hosts fail their health checks, which are ignored then. */
+export function allFail({ hosts, unhealthy }) {
+  return unhealthy > 0 && unhealthy === hosts;
 }
 
 /** Calls that ended. */

@@ -52,7 +52,7 @@ function sinceSaid(endpoints) {
 /* ---- hosts ---- */
 
 function failingOf(hosts) {
-  return hosts.filter((host) => !host.usable || host.ejected || (host.attempts > 0 && host.failed / host.attempts >= 0.5));
+  return hosts.filter((host) => !host.usable || host.ejected || host.unhealthy || (host.attempts > 0 && host.failed / host.attempts >= 0.5));
 }
 
 function hostsSaid(told, bad, decisions) {
@@ -67,7 +67,7 @@ function hostsSaid(told, bad, decisions) {
   const how = status !== undefined ? `${one ? "fails" : "fail"} with ${status}` : ((one ? SAYS_ONE : SAYS)[outcome] ?? (one ? "fails" : "fail"));
   if (all === 1) return `its host ${how}`;
   if (bad.length === all) return `${all === 2 ? "both" : `all ${all}`} hosts ${how}`;
-  const spared = bad.every((host) => host.ejected) && !told.ejectionsIgnored;
+  const spared = bad.every((host) => (host.ejected && !told.ejectionsIgnored) || (host.unhealthy && !host.usable));
   return `${bad.length} of ${all} hosts ${how}${spared ? ` and ${one ? "gets" : "get"} no calls` : ""}`;
 }
 

@@ -331,6 +331,26 @@ enum becalm_send {
     BECALM_SEND_ALL = (1 << 6) - 1
 };
 
+/* Active health checks: what the gateway asks a service's hosts by itself, beside all calls. */
+enum becalm_health_check_kind {
+    BECALM_HEALTH_CHECK_OFF,
+    BECALM_HEALTH_CHECK_HTTP, /* a GET of `path` */
+    BECALM_HEALTH_CHECK_TCP,  /* a connection, and the handshake where the hosts have TLS */
+    BECALM_HEALTH_CHECK_GRPC  /* grpc.health.v1.Health/Check */
+};
+
+struct becalm_health_check {
+    enum becalm_health_check_kind kind;
+    const char *path;         /* HTTP */
+    const char *host;         /* what Host, or :authority, says; NULL: the host as it is written */
+    const char *grpc_service; /* GRPC: whose health is asked for; NULL: the whole server's */
+    becalm_ns interval;       /* from the beginning of a check to the next one's, more or less a tenth */
+    becalm_ns timeout;
+    uint32_t unhealthy;  /* so many failures in a row take a host out */
+    uint32_t healthy;    /* so many successes in a row bring it back */
+    uint64_t status[10]; /* HTTP: which are right; bit n of word w: status 64 w + n */
+};
+
 struct becalm_service {
     const char *name;
     const char *file; /* that it stands in: the config's own, or a part of it */
@@ -346,6 +366,7 @@ struct becalm_service {
     enum becalm_protocol protocol;
     const char *replace_prefix; /* what its hosts get in place of match.prefix; NULL: paths pass as they came */
     uint32_t send;              /* bits of enum becalm_send */
+    struct becalm_health_check health_check;
     struct becalm_match match;
     struct becalm_rules rules; /* of requests that belong to no endpoint */
     const struct becalm_endpoint *endpoints;

@@ -7,6 +7,9 @@
  * way, by failures in a row. At most floor(hosts * max_ejected) are out, never the last one; when more would have to
  * go, ejections are ignored altogether, because then it is not the hosts. Our own refusals never count against a host.
  *
+ * A driver that checks hosts by itself (the gateway's health checks) says which of them fail: those get nothing while
+ * another one passes. If all fail, it is as if nobody had looked: a check may be wrong about everybody.
+ *
  * Also remembers, per host, how long a server asked to be left alone (Retry-After): it delays retries to that host,
  * never first attempts. Shared by threads without locks. */
 
@@ -47,8 +50,11 @@ struct becalm_host {
 
 struct becalm_hosts {
     uint32_t count;
-    BECALM_ATOMIC(uint64_t) ejected; /* hosts whose ejected_until is not 0, ignored ejections included */
+    /* How many are out, in one word, because that is all that a pick among well hosts reads. Low half: hosts whose
+     * ejected_until is not 0, ignored ejections included. High half: hosts that fail their checks. */
+    BECALM_ATOMIC(uint64_t) out;
     struct becalm_host *host;
+    BECALM_ATOMIC(uint64_t) * failing; /* a bit for each host: it fails its checks */
 };
 
 BECALM_API void becalm_outlier_defaults(struct becalm_outlier_policy *);
@@ -67,11 +73,19 @@ BECALM_API size_t becalm_hosts_bytes(const struct becalm_outlier_policy *, uint3
 BECALM_API struct becalm_hosts *becalm_hosts_init(void *memory, const struct becalm_outlier_policy *, uint32_t count,
                                                   uint32_t cells);
 
-/* A reload: gives `to`, fresh from init, the ejections, times and hints of `from`, if they are as many hosts; else
- * nothing. Attempts in flight and probes stay with `from`, which they report to; windows start anew. */
+/* A reload: gives `to`, fresh from init, the ejections, times, hints and checks of `from`, if they are as many hosts;
+ * else nothing. Attempts in flight and probes stay with `from`, which they report to; windows start anew. */
 BECALM_API void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from);
 
-/* May this host be used now? An ejected one may not, until its time is over; then one attempt may, the probe. */
+/* What a check of the driver's own has found: the host fails from now on, or it is well again. */
+BECALM_API void becalm_hosts_check(struct becalm_hosts *, uint32_t host, bool passes);
+BECALM_API bool becalm_host_fails_checks(const struct becalm_hosts *, uint32_t host);
+
+/* For display: do all hosts fail their checks, so that these are ignored? */
+BECALM_API bool becalm_hosts_all_fail(const struct becalm_hosts *);
+
+/* May this host be used now? An ejected one may not, until its time is over; then one attempt may, the probe. Nor may
+ * one that fails its checks, while another passes them. */
 BECALM_API bool becalm_host_usable(const struct becalm_hosts *, const struct becalm_outlier_policy *, uint32_t host,
                                    becalm_ns now);
 

@@ -4,8 +4,8 @@
 
 /* Which host: two random choices, and of them the one with fewer attempts in flight (Mitzenmacher, 2001). A retry or
  * hedge avoids every host that this call has tried, and rather takes one whose server has not asked for quiet; ejected
- * hosts are avoided. When that leaves nobody, the quiet is ignored first, then "tried", then ejection: a call always
- * gets a host if there is one. */
+ * hosts and those that fail their checks are avoided. When that leaves nobody, the quiet is ignored first, then
+ * "tried", then ejection, then checks: a call always gets a host if there is one. */
 
 #include <becalm/outlier.h>
 #include <becalm/rand.h>

@@ -22,6 +22,15 @@ struct buffer;
 
 struct admin_route;
 
+/* What active health checks know of a host. */
+struct admin_health {
+    bool passes;     /* or has not failed often enough yet */
+    const char *why; /* the last check failed; NULL: it did not, or there was none */
+    uint32_t status; /* of its answer; 0: there was none */
+    uint64_t passed; /* checks */
+    uint64_t failed;
+};
+
 /* Whose it is. A program that is made of gateways has a page of its own that is served the same way: then the routes
  * are its own, `self` is for them, and there is no gateway. */
 struct admin_place {
@@ -33,7 +42,9 @@ struct admin_place {
     const struct history *history;
     uint32_t (*stores)(struct control *, struct metrics_redis *, uint32_t size); /* those that it is connected to */
     void (*fleet)(struct control *, struct buffer *);                            /* writes who shares them, as JSON */
-    const char *name;                                                            /* for diagnostics */
+    /* Of the host of a service with this address. False: it is not checked. */
+    bool (*health)(struct control *, const char *service, const union address_socket *, struct admin_health *);
+    const char *name; /* for diagnostics */
     const struct handed *handed;
     const struct admin_route *routes; /* ends with a path of NULL; NULL: those of every gateway */
     void *self;

@@ -94,13 +94,16 @@ static void put_hosts(struct buffer *page, const struct snapshot *snapshot, cons
     const struct becalm_hosts *hosts = own->state->target.hosts;
     uint32_t usable = 0;
     uint32_t ejected = 0;
+    uint32_t unhealthy = 0;
     for (uint32_t i = 0; i < service->host_count; i++) {
         usable += service->host[i].known && becalm_host_usable(hosts, &own->state->policy.outlier, i, now);
         ejected += becalm_host_ejected(hosts, i, now);
+        unhealthy += becalm_host_fails_checks(hosts, i);
     }
     buffer_json_number(page, "hosts", service->host_count);
     buffer_json_number(page, "usable", usable);
     buffer_json_number(page, "ejected", ejected);
+    buffer_json_number(page, "unhealthy", unhealthy);
 }
 
 static void put_service(struct admin *admin, struct buffer *page, const struct snapshot *snapshot, uint32_t index)

@@ -103,6 +103,9 @@ void admin_state(struct admin *, const struct admin_request *, struct admin_answ
 #define ADMIN_STORES 8u
 uint32_t admin_stores(const struct admin *, struct metrics_redis *);
 
+/* What active health checks know of a service's host. False: it is not checked. */
+bool admin_health(const struct admin *, const char *service, const union address_socket *, struct admin_health *);
+
 void admin_fleet(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_metrics(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_policy(struct admin *, const struct admin_request *, struct admin_answer *);

@@ -48,6 +48,13 @@ char **admin_host_names(const struct snapshot_service *service)
     return names;
 }
 
+bool admin_health(const struct admin *admin, const char *service, const union address_socket *host,
+                  struct admin_health *health)
+{
+    const struct admin_place *place = &admin->place;
+    return place->health != NULL && place->health(place->control, service, host, health);
+}
+
 uint32_t admin_stores(const struct admin *admin, struct metrics_redis *redis)
 {
     return admin->place.stores == NULL ? 0 : admin->place.stores(admin->place.control, redis, ADMIN_STORES);
@@ -88,8 +95,28 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
     }
 }
 
+/* To be freed; NULL: none of them is checked. */
+static struct metrics_health *health_fill(const struct admin *admin, const struct snapshot_service *service)
+{
+    struct metrics_health *list = NULL;
+    for (uint32_t i = 0; i < service->host_count; i++) {
+        const struct snapshot_host *host = &service->host[i];
+        struct admin_health health;
+        if (!host->known || !admin_health(admin, service->service->name, &host->address, &health)) {
+            continue;
+        }
+        list = list == NULL ? calloc(service->host_count, sizeof *list) : list;
+        if (list == NULL) {
+            return NULL; /* no memory: they are left out */
+        }
+        list[i] = (struct metrics_health){true, health.passes, health.passed, health.failed};
+    }
+    return list;
+}
+
 /* False: no memory. */
-static bool targets_fill(const struct snapshot *snapshot, struct metrics_target *targets, char ***hosts)
+static bool targets_fill(const struct admin *admin, const struct snapshot *snapshot, struct metrics_target *targets,
+                         char ***hosts)
 {
     for (uint32_t i = 0; i < snapshot->service_count; i++) {
         hosts[i] = admin_host_names(&snapshot->service[i]);
@@ -108,6 +135,7 @@ static bool targets_fill(const struct snapshot *snapshot, struct metrics_target 
             .meter_count = target->meters->count,
             .hosts = (const char *const *)hosts[target->service_index],
             .host_count = snapshot->service[target->service_index].host_count,
+            .health = target->endpoint == NULL ? health_fill(admin, &snapshot->service[target->service_index]) : NULL,
         };
     }
     return true;
@@ -138,7 +166,7 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     figures.redis_count = admin_stores(admin, redis);
     bool open = metrics_accepts_open(head_find(request->head, FIELD_ACCEPT));
     answer->type = metrics_content_type(open);
-    if (targets != NULL && hosts != NULL && targets_fill(snapshot, targets, hosts)) {
+    if (targets != NULL && hosts != NULL && targets_fill(admin, snapshot, targets, hosts)) {
         metrics_write(&answer->page, &(struct metrics){
                                          .gateway = &figures,
                                          .target = targets,
@@ -152,6 +180,9 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     }
     for (uint32_t i = 0; hosts != NULL && i < snapshot->service_count; i++) {
         free(hosts[i]);
+    }
+    for (uint32_t i = 0; targets != NULL && i < snapshot->target_count; i++) {
+        free((void *)(uintptr_t)targets[i].health);
     }
     free(hosts);
     free(targets);

@@ -15,6 +15,7 @@
 /* /api/state. docs/admin.md promises its names: add, but do not rename. What does not apply is left out. */
 
 struct telling {
+    const struct admin *admin;
     struct buffer *page;
     const struct snapshot *snapshot;
     becalm_ns now;
@@ -342,6 +343,24 @@ static void put_target(const struct telling *t, const struct snapshot_target *ta
 
 /* ---- services and their hosts ---- */
 
+/* What its own checks say, where it is checked. */
+static void put_health(const struct telling *t, const struct snapshot_target *own, const struct snapshot_host *host)
+{
+    struct admin_health health;
+    if (!host->known || !admin_health(t->admin, own->service->name, &host->address, &health)) {
+        return;
+    }
+    buffer_json_open(t->page, "healthCheck", '{');
+    buffer_json_bool(t->page, "passes", health.passes);
+    buffer_json_number(t->page, "passed", health.passed);
+    buffer_json_number(t->page, "failed", health.failed);
+    buffer_json_chars(t->page, "why", health.why);
+    if (health.status != 0) {
+        buffer_json_number(t->page, "status", health.status);
+    }
+    buffer_json_close(t->page, '}');
+}
+
 static void put_host(const struct telling *t, const struct snapshot_target *own, const struct snapshot_host *host,
                      uint32_t index)
 {
@@ -363,6 +382,8 @@ static void put_host(const struct telling *t, const struct snapshot_target *own,
     if (ejected) {
         put_ms(t->page, "ejectedForMs", becalm_ns_left(t->now, until));
     }
+    buffer_json_bool(t->page, "unhealthy", becalm_host_fails_checks(hosts, index));
+    put_health(t, own, host);
     buffer_json_number(t->page, "timesEjected", atomic_load_explicit(&seen->times, memory_order_relaxed));
     put_ms(t->page, "askedForQuietMs", becalm_hosts_hint(hosts, index, t->now));
     uint64_t results;
@@ -489,7 +510,7 @@ void admin_state(struct admin *admin, const struct admin_request *request, struc
         return;
     }
     struct snapshot *snapshot = gateway_snapshot(gateway);
-    struct telling t = {&answer->page, snapshot, admin->place.loop->now, admin->place.history};
+    struct telling t = {admin, &answer->page, snapshot, admin->place.loop->now, admin->place.history};
     buffer_json_open(t.page, NULL, '{');
     put_gateway(&t, gateway, admin->place.loop->wall);
     put_stores(&t, admin);

@@ -30,6 +30,7 @@ static const char address_pattern[] = "^(unix:/.+|\\[[0-9A-Fa-f:.]+\\]:[0-9]+|[^
 static const char host_pattern[] = "^(unix:/.+|\\[[0-9A-Fa-f:.]+\\]:[0-9]+|[^:/\\[\\]]+:[0-9]+|https://[^/]+)$";
 static const char network_pattern[] =
     "^(unix|[0-9A-Fa-f:.]+(/[0-9]+)?|cn:.+|dns:(\\*\\.)?[!-)+-~]+|[!-)+-.0-9;-~]+://[!-)+-~]+(/\\*)?)$";
+static const char statuses_pattern[] = "^([1-5][0-9]{2}(-[1-5][0-9]{2})?|[1-5]xx)$";
 static const char quantile_pattern[] = "^p[0-9]{1,2}(\\.[0-9]+)?$";
 static const char upper_code_pattern[] = "^[A-Za-z_-]+$"; /* gRPC's codes, in any case */
 
@@ -187,6 +188,9 @@ static void item(struct json *json, const struct schema_key *key)
         pattern(json, host_pattern);
     } else if (key->type == TYPE_NETWORKS) {
         pattern(json, network_pattern);
+    } else if (key->type == TYPE_STATUSES) {
+        range(json, "integer", 100, 599);
+        pattern(json, statuses_pattern);
     } else if (key->type == TYPE_LISTEN || key->type == TYPE_LISTEN_OWN) {
         pattern(json, address_pattern);
         reference(json, NULL, "listener");
@@ -315,6 +319,7 @@ static void alternatives(struct json *json, const struct schema_key *key)
         break;
     case TYPE_HOST:
     case TYPE_HOSTS:
+    case TYPE_STATUSES:
     case TYPE_CERTIFICATES:
     case TYPE_PROTOCOLS:
         list(json, key, 1);

@@ -60,6 +60,7 @@ static void put_hosts(struct json *json, const struct state_service *service)
         json_text(json, "name", service->host[i].name);
         json_boolean(json, "usable", service->host[i].usable);
         json_boolean(json, "ejected", service->host[i].ejected);
+        json_boolean(json, "unhealthy", service->host[i].unhealthy);
         json_object_end(json);
     }
     json_array_end(json);

@@ -124,7 +124,7 @@ static bool leaves_at_once(struct step *s, const struct becalm_outcome *outcome)
     const struct becalm_hosts *hosts = call->target->hosts;
     return outcome->kind == BECALM_OUTCOME_REFUSED && !outcome->has_hint && hosts != NULL &&
            call->next_host != BECALM_NO_HOST && !becalm__attempt_tried(call, call->next_host) &&
-           !becalm_host_ejected(hosts, call->next_host, s->now) &&
+           !becalm_host_ejected(hosts, call->next_host, s->now) && !becalm_host_fails_checks(hosts, call->next_host) &&
            becalm_hosts_hint(hosts, call->next_host, s->now) == 0;
 }
 

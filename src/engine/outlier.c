@@ -7,6 +7,8 @@
 #define SLICES    10u
 #define ASKED_MAX 64u     /* others that a host is compared with: reading a window takes a moment */
 #define TIMES_MAX 100000u /* far beyond what max_ejection lets through; keeps the product small */
+#define WORD_BITS 64u
+#define ONE_FAILS (UINT64_C(1) << 32) /* in `out` */
 
 enum { LANE_RESULTS, LANE_FAILED, LANE_COUNT };
 
@@ -107,11 +109,17 @@ static size_t window_bytes(const struct becalm_outlier_policy *policy, uint32_t 
     return lines(becalm_window_bytes(&shape));
 }
 
+/* The hosts' own words, and behind them a bit for each host. */
+static size_t head_bytes(uint32_t count)
+{
+    return lines(sizeof(struct becalm_hosts) + (count + WORD_BITS - 1) / WORD_BITS * sizeof(uint64_t));
+}
+
 size_t becalm_hosts_bytes(const struct becalm_outlier_policy *policy, uint32_t count, uint32_t cells)
 {
     BECALM_ASSERT(count <= BECALM_HOSTS_MAX);
     size_t each = sizeof(struct becalm_host) + window_bytes(policy, cells);
-    return lines(sizeof(struct becalm_hosts)) + count * each;
+    return head_bytes(count) + count * each;
 }
 
 struct becalm_hosts *becalm_hosts_init(void *memory, const struct becalm_outlier_policy *policy, uint32_t count,
@@ -120,13 +128,14 @@ struct becalm_hosts *becalm_hosts_init(void *memory, const struct becalm_outlier
     BECALM_ASSERT(count <= BECALM_HOSTS_MAX);
     BECALM_ASSERT(becalm_outlier_check(policy, NULL) == 0);
     BECALM_ASSERT((uintptr_t)memory % LINE == 0);
-    size_t head = lines(sizeof(struct becalm_hosts));
+    size_t head = head_bytes(count);
     size_t array = count * sizeof(struct becalm_host);
     memset(memory, 0, head + array);
 
     struct becalm_hosts *hosts = memory;
     hosts->count = count;
     hosts->host = (struct becalm_host *)(void *)((char *)memory + head);
+    hosts->failing = (void *)(hosts + 1);
     if (counts_rates(policy)) {
         struct becalm_window_shape shape = window_shape(policy, cells);
         size_t bytes = window_bytes(policy, cells);
@@ -161,6 +170,37 @@ static struct becalm_host *host_at(const struct becalm_hosts *hosts, uint32_t ho
     return &hosts->host[host];
 }
 
+static uint64_t bit_of(uint32_t host)
+{
+    return UINT64_C(1) << host % WORD_BITS;
+}
+
+bool becalm_host_fails_checks(const struct becalm_hosts *hosts, uint32_t host)
+{
+    BECALM_ASSERT(host < hosts->count);
+    return (word_get(&hosts->failing[host / WORD_BITS]) & bit_of(host)) != 0;
+}
+
+void becalm_hosts_check(struct becalm_hosts *hosts, uint32_t host, bool passes)
+{
+    BECALM_ASSERT(host < hosts->count);
+    BECALM_ATOMIC(uint64_t) *word = &hosts->failing[host / WORD_BITS];
+    uint64_t bit = bit_of(host);
+    /* relaxed: a pick that sees the count before the bit, or the bit before the count, looks at hosts in vain */
+    uint64_t was = passes ? atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed)
+                          : atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+    if (passes && (was & bit) != 0) {
+        atomic_fetch_sub_explicit(&hosts->out, ONE_FAILS, memory_order_relaxed);
+    } else if (!passes && (was & bit) == 0) {
+        atomic_fetch_add_explicit(&hosts->out, ONE_FAILS, memory_order_relaxed);
+    }
+}
+
+bool becalm_hosts_all_fail(const struct becalm_hosts *hosts)
+{
+    return hosts->count > 0 && word_get(&hosts->out) >> 32 >= hosts->count;
+}
+
 void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from)
 {
     if (to->count != from->count) {
@@ -178,7 +218,10 @@ void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from
         word_set(&h->streak, word_get(&old->streak));
         word_set(&h->hint_until, word_get(&old->hint_until));
     }
-    word_set(&to->ejected, ejected);
+    word_set(&to->out, ejected);
+    for (uint32_t i = 0; i < to->count; i++) {
+        becalm_hosts_check(to, i, !becalm_host_fails_checks(from, i));
+    }
 }
 
 /* How many may be out at once: the rounded-down share, and never the last host. */
@@ -190,7 +233,7 @@ static uint64_t ejected_max(const struct becalm_hosts *hosts, const struct becal
 
 bool becalm_hosts_ignored(const struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy)
 {
-    return word_get(&hosts->ejected) > ejected_max(hosts, policy);
+    return (uint32_t)word_get(&hosts->out) > ejected_max(hosts, policy);
 }
 
 bool becalm_host_ejected(const struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
@@ -226,6 +269,9 @@ bool becalm_host_usable(const struct becalm_hosts *hosts, const struct becalm_ou
 {
     const struct becalm_host *h = host_at(hosts, host);
     uint64_t until = word_get(&h->ejected_until);
+    if (becalm_host_fails_checks(hosts, host) && !becalm_hosts_all_fail(hosts)) {
+        return false;
+    }
     return until == 0 || !policy->enabled || probe_due(h, until, now) || becalm_hosts_ignored(hosts, policy);
 }
 
@@ -290,7 +336,7 @@ static void host_eject(struct becalm_hosts *hosts, struct becalm_host *h, uint64
      * acquire in host_readmit order this addition before the subtraction that undoes it. */
     bool newly = was == 0;
     if (newly) {
-        atomic_fetch_add_explicit(&hosts->ejected, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&hosts->out, 1, memory_order_relaxed);
     }
     /* An ejection that is ignored is none, and the host is not made to pay for it later. */
     uint64_t times = word_get(&h->times);
@@ -304,7 +350,7 @@ static void host_eject(struct becalm_hosts *hosts, struct becalm_host *h, uint64
         word_set(&h->times, times);
         word_set(&h->probing, 0);
     } else if (newly) {
-        atomic_fetch_sub_explicit(&hosts->ejected, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&hosts->out, 1, memory_order_relaxed);
     }
 }
 
@@ -315,7 +361,7 @@ static void host_readmit(struct becalm_hosts *hosts, struct becalm_host *h, uint
                                                  memory_order_relaxed)) {
         return;
     }
-    atomic_fetch_sub_explicit(&hosts->ejected, 1, memory_order_relaxed); /* after its addition: see host_eject */
+    atomic_fetch_sub_explicit(&hosts->out, 1, memory_order_relaxed); /* after its addition: see host_eject */
     word_set(&h->probing, 0);
     word_set(&h->calm_since, now);
     if (h->window != NULL) {

@@ -14,8 +14,9 @@ struct choice {
 };
 
 /* How far a host is from fit, the lower the better. "Not usable" outweighs the rest: a host that has just failed this
- * call often answers the next attempt, one that is out has failed everybody. */
-enum { FIT = 0, ASKED_FOR_QUIET = 1, TRIED = 2, NOT_USABLE = 4 };
+ * call often answers the next attempt, one that is out has failed everybody. One that fails its checks fails now, one
+ * that was ejected has failed a while ago. */
+enum { FIT = 0, ASKED_FOR_QUIET = 1, TRIED = 2, NOT_USABLE = 4, FAILS_CHECKS = 8 };
 
 static uint64_t in_flight(const struct becalm_hosts *hosts, uint32_t host)
 {
@@ -56,7 +57,7 @@ static unsigned unfitness(const struct choice *c, uint32_t host)
 {
     unsigned unfit = c->tried != NULL && was_tried(c->tried, host) ? TRIED : FIT;
     if (!becalm_host_usable(c->hosts, c->policy, host, c->at->now)) {
-        return unfit | NOT_USABLE;
+        return unfit | (becalm_host_fails_checks(c->hosts, host) ? FAILS_CHECKS : NOT_USABLE);
     }
     bool quiet = c->tried != NULL && becalm_hosts_hint(c->hosts, host, c->at->now) > 0;
     return quiet ? unfit | ASKED_FOR_QUIET : unfit;
@@ -127,7 +128,7 @@ uint32_t becalm_pick(const struct becalm_hosts *hosts, const struct becalm_outli
     }
     struct choice c = {hosts, policy, at, tried != NULL && tried->count > 0 ? tried : NULL};
     /* relaxed: a host that is ejected at this moment may still get this attempt */
-    if (c.tried == NULL && atomic_load_explicit(&hosts->ejected, memory_order_relaxed) == 0) {
+    if (c.tried == NULL && atomic_load_explicit(&hosts->out, memory_order_relaxed) == 0) {
         return pick_any(&c);
     }
     if (hosts->count > GUESS_ABOVE) {

@@ -332,6 +332,12 @@ static uint32_t control_stores(struct control *control, struct metrics_redis *to
     return fleet_stores(control->place.fleet, to, size);
 }
 
+static bool control_health(struct control *control, const char *service, const union address_socket *host,
+                           struct admin_health *told)
+{
+    return health_read(control->place.health, service, host, told);
+}
+
 struct control *control_make(struct gateway *gateway)
 {
     struct control *control = calloc(1, sizeof *control);
@@ -360,13 +366,15 @@ struct control *control_make(struct gateway *gateway)
         .history = control->history,
         .stores = control_stores,
         .fleet = control_fleet,
+        .health = control_health,
         .name = gateway->path,
         .handed = &gateway->handed,
     });
     control->place.fleet = fleet_make(&(struct fleet_options){
         .loop = &control->loop, .log = control->log, .names = control->place.names, .id = gateway->id});
-    if (control->resolver == NULL || control->history == NULL || control->changes == NULL ||
-        control->place.admin == NULL || control->place.fleet == NULL) {
+    control->place.health = health_make(&control->loop, control->log);
+    if (control->place.health == NULL || control->resolver == NULL || control->history == NULL ||
+        control->changes == NULL || control->place.admin == NULL || control->place.fleet == NULL) {
         control_free(control);
         return NULL;
     }
@@ -435,6 +443,7 @@ void control_free(struct control *control)
         control_order(control, CONTROL_STOP);
         control_wait(control);
     }
+    health_free(control->place.health);
     fleet_free(control->place.fleet);
     admin_free(control->place.admin);
     history_free(control->history);

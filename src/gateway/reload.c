@@ -88,6 +88,7 @@ static void follow(const struct reload_place *place, struct snapshot *snapshot)
 static void publish(const struct reload_place *place, struct snapshot *snapshot)
 {
     struct gateway *gateway = place->gateway;
+    health_follow(place->health, snapshot);
     pthread_mutex_lock(&gateway->lock);
     struct snapshot *old = gateway->snapshot;
     gateway->snapshot = snapshot;
@@ -263,6 +264,7 @@ int reload_first(const struct reload_place *place, struct shared_config *shared,
         rc = snapshot_of(place, shared, &loaded, NULL, 0, &gateway->snapshot);
     }
     if (rc == 0) {
+        health_follow(place->health, gateway->snapshot);
         follow(place, gateway->snapshot);
     }
     if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */

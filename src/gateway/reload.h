@@ -7,6 +7,7 @@
  * first policy, which comes before any thread. */
 
 #include "fleet.h"
+#include "health.h"
 
 #include "admin/admin.h"
 #include "proxy/gateway_shared.h"
@@ -16,6 +17,7 @@ struct reload_place {
     struct gateway *gateway;
     struct snapshot_names names; /* the addresses that names have; starts asking for those that are new */
     struct fleet *fleet;
+    struct health *health;
     struct admin *admin;
 };
 

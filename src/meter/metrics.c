@@ -541,6 +541,50 @@ static void write_hosts(struct metrics_text *w, const struct metrics *m)
     }
 }
 
+/* One of the hosts of a service that has health checks; the service's own target speaks for all of it. */
+static const struct metrics_health *health_of(const struct metrics *m, uint32_t target, uint32_t host)
+{
+    const struct metrics_target *t = &m->target[target];
+    bool told = t->endpoint == NULL && t->health != NULL && t->health[host].checked;
+    return told ? &t->health[host] : NULL;
+}
+
+static void health_sample(struct metrics_text *w, const struct metrics_target *t, uint32_t host)
+{
+    metrics_sample(w, "");
+    metrics_label(w, "service", t->service);
+    metrics_label(w, "host", t->hosts[host]);
+}
+
+static void write_health(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(w, "becalm_host_healthy", "gauge", "1 while the host passes its health checks, else 0.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        for (uint32_t host = 0; host < m->target[i].host_count; host++) {
+            const struct metrics_health *health = health_of(m, i, host);
+            if (health != NULL) {
+                health_sample(w, &m->target[i], host);
+                metrics_number(w, health->passes);
+            }
+        }
+    }
+}
+
+static void write_health_checks(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(w, "becalm_health_checks_total", "counter", "Health checks of a host, by their result.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        for (uint32_t host = 0; host < m->target[i].host_count; host++) {
+            const struct metrics_health *health = health_of(m, i, host);
+            for (int passed = 0; health != NULL && passed < 2; passed++) {
+                health_sample(w, &m->target[i], host);
+                metrics_label(w, "result", passed == 1 ? "passed" : "failed");
+                metrics_number(w, passed == 1 ? health->passed : health->failed);
+            }
+        }
+    }
+}
+
 /* ---- the gateway and its process ---- */
 
 static void write_single(struct metrics_text *w, const char *name, const char *type, const char *help, uint64_t value)
@@ -767,6 +811,8 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_in_progress(&w, m);
     write_timeouts(&w, m);
     write_hosts(&w, m);
+    write_health(&w, m);
+    write_health_checks(&w, m);
     write_histogram(&w, m, "becalm_retry_delay_seconds", "How long retries waited before they were sent.",
                     offsetof(struct meter, delay));
     write_histogram(&w, m, "becalm_request_duration_seconds", "How long calls took, all attempts and waits together.",

@@ -14,6 +14,13 @@
 #define METRICS_DEFAULT "default"
 
 /* A service's own rules, or one endpoint of it. */
+/* What active health checks know of a host. */
+struct metrics_health {
+    bool checked;
+    bool passes;
+    uint64_t passed, failed; /* checks */
+};
+
 struct metrics_target {
     const char *service;
     const char *endpoint;  /* NULL: the service's own rules */
@@ -24,6 +31,7 @@ struct metrics_target {
     uint32_t meter_count;
     const char *const *hosts; /* the names of target->hosts; may be NULL */
     uint32_t host_count;
+    const struct metrics_health *health; /* of the same hosts; NULL: none is checked */
 };
 
 /* The gateway's store of answers by idempotency key. */

@@ -186,6 +186,47 @@ static void replace_check(struct loader *l, const struct becalm_service *service
     }
 }
 
+static void health_check_defaults(struct becalm_health_check *check)
+{
+    *check = (struct becalm_health_check){.interval = 5 * BECALM_S, .timeout = BECALM_S, .unhealthy = 3, .healthy = 2};
+    bool fine = value_statuses("200-399", check->status);
+    BECALM_ASSERT(fine);
+}
+
+/* A path alone says what kind of check it is. Whatever else is written has to belong to its kind. */
+static void health_check_settle(struct loader *l, struct becalm_service *service, const struct yaml_node *node)
+{
+    static const char *const of_http[] = {"path", "statuses", NULL};
+    struct becalm_health_check *check = &service->health_check;
+    const struct yaml_node *written = yaml_get(node, "healthCheck");
+    if (written == NULL || written->kind != YAML_MAPPING) {
+        return;
+    }
+    bool kind = yaml_get(written, "kind") != NULL;
+    check->kind = !kind && check->path != NULL ? BECALM_HEALTH_CHECK_HTTP : check->kind;
+    if (check->kind == BECALM_HEALTH_CHECK_OFF && !kind && written->count > 0) {
+        loader_error(l, written->line, written->column, "conflict",
+                     "%s: healthCheck does not say what is asked; write path: /healthz, kind: tcp or kind: grpc",
+                     service->name);
+    }
+    if (check->kind == BECALM_HEALTH_CHECK_HTTP && check->path == NULL) {
+        loader_error(l, written->line, written->column, "conflict",
+                     "%s: a healthCheck by http asks for a path; write path: /healthz", service->name);
+    }
+    for (size_t i = 0; check->kind > BECALM_HEALTH_CHECK_HTTP && of_http[i] != NULL; i++) {
+        const struct yaml_node *other = yaml_get(written, of_http[i]);
+        if (other != NULL) {
+            loader_error(l, other->line, other->column, "conflict",
+                         "%s: healthCheck.%s is for kind: http; take one of them out", service->name, of_http[i]);
+        }
+    }
+    const struct yaml_node *grpc = yaml_get(written, "grpcService");
+    if (grpc != NULL && kind && check->kind != BECALM_HEALTH_CHECK_GRPC) {
+        loader_error(l, grpc->line, grpc->column, "conflict",
+                     "%s: healthCheck.grpcService is for kind: grpc; take one of them out", service->name);
+    }
+}
+
 static bool service_load(struct loader *l, struct becalm_service *service, const struct yaml_node *key,
                          const struct yaml_node *value)
 {
@@ -195,6 +236,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
     service->column = key->column;
     service->instances = 1;
     service->send = BECALM_SEND_ALL;
+    health_check_defaults(&service->health_check);
     if (service->name == NULL || !rules_inherit(l, &service->rules, &l->config->defaults)) {
         return loader_no_memory(l);
     }
@@ -215,6 +257,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
         rules_check(l, &service->rules, service->name, key->line, key->column);
         match_check(l, &service->match, key);
         replace_check(l, service, value);
+        health_check_settle(l, service, value);
     }
     if (!listen_settle_hosts(l, service, value) || !service_hosts(l, service)) {
         return false;

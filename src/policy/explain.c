@@ -216,6 +216,9 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_NETWORKS:
         write_list(*(const char *const *const *)field, text, size);
         return;
+    case TYPE_STATUSES:
+        (void)value_write_statuses(field, text, size);
+        return;
     case TYPE_RETRY_ON:
         write_retry_on(field, text, size);
         return;

@@ -36,6 +36,7 @@ static const char *const path_words[] = {"resolved", "as-is", NULL};
 static const char *const client_auth_words[] = {"none", "optional", "required", NULL};
 static const char *const tls_versions[] = {"1.2", "1.3", NULL};
 static const char *const protocol_words[] = {"auto", "h1", "h2", NULL};
+static const char *const health_kinds[] = {"off", "http", "tcp", "grpc", NULL};
 static const char *const verify_words[] = {"full", "none", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
@@ -236,6 +237,18 @@ static const struct schema_key service[] = {
     {"replacePrefix", FIELD(PATH, replace_prefix), .sentence = "what its hosts get in place of match.prefix; / takes it off"},
     {"send", FIELD(WORDS, send), .words = send_words,
      .sentence = "which fields of ours go to its hosts; []: none, for strangers"},
+    {"healthCheck.kind", FIELD(WORD, health_check.kind), .words = health_kinds,
+     .sentence = "what its hosts are asked beside all calls; http with path, else off"},
+    {"healthCheck.path", FIELD(PATH, health_check.path), .sentence = "http: what is asked for, by GET"},
+    {"healthCheck.host", FIELD(TEXT, health_check.host), .sentence = "http, grpc: the Host that is asked for; default: the host as it is written"},
+    {"healthCheck.grpcService", FIELD(TEXT, health_check.grpc_service), .sentence = "grpc: whose health is asked for; default: the whole server's"},
+    {"healthCheck.statuses", FIELD(STATUSES, health_check.status), .sentence = "http: which answers are right: 200, 200-299 or 2xx; default: 200-399"},
+    {"healthCheck.interval", FIELD(DURATION, health_check.interval), RANGE(100 * BECALM_MS, DAY), .sentence = "how often, more or less a tenth; default: 5s"},
+    {"healthCheck.timeout", FIELD(DURATION, health_check.timeout), RANGE(BECALM_MS, HOUR), .sentence = "how long a check may take; default: 1s"},
+    {"healthCheck.unhealthyThreshold", FIELD(INTEGER, health_check.unhealthy), RANGE(1, 1000),
+     .sentence = "so many failures in a row take a host out; default: 3"},
+    {"healthCheck.healthyThreshold", FIELD(INTEGER, health_check.healthy), RANGE(1, 1000),
+     .sentence = "so many successes in a row bring it back; default: 2"},
     {"calls", FIELD(LIST, calls), .sentence = "the services that this one calls"},
     {"traffic", FIELD(RATE, traffic_milli), RANGE(1, UINT64_MAX / 2), .sentence = "calls a second over all instances"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, MILLION), .sentence = "how many instances call it"},

@@ -36,6 +36,7 @@ enum schema_type {
     TYPE_CERTIFICATES,  /* a list of mappings: struct becalm_listener */
     TYPE_PROTOCOLS,     /* what a listener speaks: struct becalm_listener */
     TYPE_NETWORKS,      /* the same, of networks, or the word unix */
+    TYPE_STATUSES,      /* uint64_t[10]: a list of 200, 200-299 or 2xx, a bit each */
     TYPE_RETRY_ON,      /* struct becalm_retry_on */
     TYPE_NON_FATAL,     /* uint32_t: a set of outcomes, in the words of retryOn */
     TYPE_BUDGET_KIND,   /* enum; another kind brings its own defaults for the rest of `budget` */

@@ -426,6 +426,25 @@ static bool set_retry_on(const struct setting *s, struct becalm_retry_on *set)
     return fine;
 }
 
+static bool set_statuses(const struct setting *s)
+{
+    uint64_t set[VALUE_STATUS_WORDS] = {0};
+    uint32_t count = list_count(s->node);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct setting one = {s->l, s->key, list_item(s->node, i), NULL, NULL};
+        if (one.node->kind != YAML_SCALAR || !value_statuses(one.node->text, set)) {
+            setting_wrong(&one, "a status; write one like 200, a range like 200-299, or 2xx");
+            return false;
+        }
+    }
+    if (count == 0) {
+        setting_wrong(s, "a list of statuses; it is empty");
+        return false;
+    }
+    memcpy(s->field, set, sizeof set);
+    return true;
+}
+
 static bool set_non_fatal(const struct setting *s)
 {
     struct becalm_retry_on set;
@@ -611,6 +630,8 @@ bool setting_apply(const struct setting *s)
     case TYPE_CERTIFICATES:
     case TYPE_PROTOCOLS:
         return set_nested(s);
+    case TYPE_STATUSES:
+        return set_statuses(s);
     case TYPE_RETRY_ON:
         return set_retry_on(s, s->field);
     case TYPE_NON_FATAL:

@@ -570,6 +570,62 @@ bool value_cidr(const char *text)
     return inet_pton(AF_INET6, copy, &v6) == 1 && bits <= 128;
 }
 
+#define STATUS_MIN 100u
+#define STATUS_MAX 599u
+
+static bool status_in(const uint64_t set[VALUE_STATUS_WORDS], uint32_t status)
+{
+    return (set[status / 64] >> status % 64 & 1) != 0;
+}
+
+bool value_statuses(const char *text, uint64_t set[VALUE_STATUS_WORDS])
+{
+    char copy[4];
+    uint64_t low;
+    uint64_t high;
+    const char *dash = strchr(text, '-');
+    if (strlen(text) == 3 && strcmp(text + 1, "xx") == 0 && text[0] >= '1' && text[0] <= '5') {
+        low = (uint64_t)(text[0] - '0') * 100;
+        high = low + 99;
+    } else if (dash != NULL) {
+        if (!copy_until(text, dash, copy, sizeof copy) || !value_integer(copy, &low) ||
+            !value_integer(dash + 1, &high)) {
+            return false;
+        }
+    } else if (value_integer(text, &low)) {
+        high = low;
+    } else {
+        return false;
+    }
+    if (low < STATUS_MIN || high > STATUS_MAX || low > high) {
+        return false;
+    }
+    for (uint64_t status = low; status <= high; status++) {
+        set[status / 64] |= UINT64_C(1) << status % 64;
+    }
+    return true;
+}
+
+size_t value_write_statuses(const uint64_t set[VALUE_STATUS_WORDS], char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t low = STATUS_MIN; low <= STATUS_MAX && used < size; low++) {
+        uint32_t high = low;
+        if (!status_in(set, low)) {
+            continue;
+        }
+        while (high < STATUS_MAX && status_in(set, high + 1)) {
+            high++;
+        }
+        int n = low == high ? snprintf(text + used, size - used, "%s%u", used == 0 ? "" : ", ", low)
+                            : snprintf(text + used, size - used, "%s%u-%u", used == 0 ? "" : ", ", low, high);
+        used += n > 0 ? (size_t)n : 0;
+        low = high;
+    }
+    return used < size ? used : size - 1;
+}
+
 /* The digits of a number at text[at]; returns where they end. */
 static size_t digits_write(char *text, size_t at, uint64_t n)
 {

@@ -58,6 +58,11 @@ bool value_redis(const char *text);
 bool value_redis_has_password(const char *text);
 const char *value_redis_host(const char *text);
 
+/* 200, 200-299, 2xx: from 100 to 599. Adds them to a set, bit n of word w is 64 w + n. */
+#define VALUE_STATUS_WORDS 10u
+bool value_statuses(const char *text, uint64_t set[VALUE_STATUS_WORDS]);
+size_t value_write_statuses(const uint64_t set[VALUE_STATUS_WORDS], char *text, size_t size); /* 200-299, 404 */
+
 /* 127.0.0.0/8, ::1, 10.0.0.1 */
 bool value_cidr(const char *text);
 

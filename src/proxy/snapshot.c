@@ -5,6 +5,7 @@
 #include "origin/trace_context.h"
 #include "policy/share.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -448,6 +449,17 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
         return NULL;
     }
     return snapshot;
+}
+
+const char *snapshot_server_name(const struct becalm_service *service, const char *host, char name[256])
+{
+    const char *end = strrchr(host, ':');
+    bool bracket = host[0] == '[';
+    if (service->tls.server_name != NULL || end == NULL || strncmp(host, "unix:/", 6) == 0) {
+        return service->tls.server_name != NULL ? service->tls.server_name : service->name;
+    }
+    snprintf(name, 256, "%.*s", (int)(end - host) - 2 * bracket, host + bracket);
+    return name;
 }
 
 void snapshot_use(struct snapshot *snapshot)

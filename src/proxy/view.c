@@ -44,19 +44,6 @@ static struct upstream_pool pool_of(const struct worker *worker, const struct be
     };
 }
 
-/* The name that the certificate of a host must have: what `serverName` says, else the host's own, without its port; a
- * Unix socket has none, and goes by the service's. */
-static const char *server_name(const struct becalm_service *service, const char *host, char name[256])
-{
-    const char *end = strrchr(host, ':');
-    bool bracket = host[0] == '[';
-    if (service->tls.server_name != NULL || end == NULL || strncmp(host, "unix:/", 6) == 0) {
-        return service->tls.server_name != NULL ? service->tls.server_name : service->name;
-    }
-    snprintf(name, 256, "%.*s", (int)(end - host) - 2 * bracket, host + bracket);
-    return name;
-}
-
 static enum upstream_protocol protocol_of(const struct becalm_service *service)
 {
     switch (service->protocol) {
@@ -78,7 +65,7 @@ static struct upstream_host *host_use(struct worker *worker, const struct snapsh
     struct upstream_place place = {
         .address = &at->address,
         .tls = snapshot->tls == NULL ? NULL : snapshot->tls->service[service],
-        .name = server_name(snapshot->service[service].service, at->name, name),
+        .name = snapshot_server_name(snapshot->service[service].service, at->name, name),
         .protocol = protocol_of(snapshot->service[service].service),
     };
     return upstream_host_use(worker, &place, pool);

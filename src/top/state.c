@@ -278,6 +278,7 @@ static void read_host(struct json_reader *r, struct state_host *host)
         {"inFlight", offsetof(struct state_host, in_flight), read_count},
         {"usable", offsetof(struct state_host, usable), read_bool},
         {"ejected", offsetof(struct state_host, ejected), read_bool},
+        {"unhealthy", offsetof(struct state_host, unhealthy), read_bool},
         {"ejectedForMs", offsetof(struct state_host, ejected_for), read_ms},
         {"timesEjected", offsetof(struct state_host, times_ejected), read_count},
         {"askedForQuietMs", offsetof(struct state_host, quiet), read_ms},

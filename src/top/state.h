@@ -82,6 +82,7 @@ struct state_host {
     uint64_t in_flight;
     bool usable;
     bool ejected;
+    bool unhealthy;       /* it fails its health checks */
     uint64_t ejected_for; /* microseconds */
     uint64_t times_ejected;
     uint64_t quiet;    /* microseconds */

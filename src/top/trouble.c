@@ -66,12 +66,16 @@ static uint32_t find_in_hosts(const struct state_service *service)
 {
     uint32_t usable = 0;
     uint32_t ejected = 0;
+    uint32_t unhealthy = 0;
     for (uint32_t i = 0; i < service->host_count; i++) {
         usable += service->host[i].usable;
         ejected += service->host[i].ejected;
+        unhealthy += service->host[i].unhealthy;
     }
+    bool all = unhealthy > 0 && unhealthy == service->host_count;
     return bit(TROUBLE_NO_HOST, usable == 0 && service->host_count > 0) |
-           bit(TROUBLE_HOSTS_BAD, ejected > 0 && service->ejections_ignored) |
+           bit(TROUBLE_HOSTS_BAD, (ejected > 0 && service->ejections_ignored) || all) |
+           bit(TROUBLE_UNHEALTHY, unhealthy > 0 && !all) |
            bit(TROUBLE_EJECTED, ejected > 0 && !service->ejections_ignored);
 }
 

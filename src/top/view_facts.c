@@ -167,13 +167,20 @@ static void draw_hosts(struct screen *s, const struct state_service *service)
     char text[SCREEN_FIGURE_MAX];
     uint32_t usable = 0;
     uint32_t ejected = 0;
+    uint32_t unhealthy = 0;
     for (uint32_t i = 0; i < service->host_count; i++) {
         usable += service->host[i].usable;
         ejected += service->host[i].ejected;
+        unhealthy += service->host[i].unhealthy;
     }
     begin(s, "hosts");
     screen_put(s, usable == 0 ? SCREEN_BAD : SCREEN_PLAIN, "%s%u of %u usable", usable == 0 ? "!! " : "", usable,
                service->host_count);
+    if (unhealthy > 0 && unhealthy == service->host_count) {
+        screen_put(s, SCREEN_WARN, ", ! all fail their health checks, used all the same");
+    } else if (unhealthy > 0) {
+        screen_put(s, SCREEN_WARN, ", ! %u unhealthy", unhealthy);
+    }
     if (ejected > 0 && service->ejections_ignored) {
         screen_put(s, SCREEN_WARN, ", ! %u of them fail, used all the same:", ejected);
     } else if (ejected > 0) {

@@ -120,6 +120,8 @@ static void draw_host_state(struct screen *s, const struct state_host *host, boo
     if (failing && (ejections_ignored || !host->ejected)) {
         screen_put(s, SCREEN_BAD, "!! failing: %s of ", screen_share(host->failed * 1000000 / host->attempts, text));
         screen_put(s, SCREEN_BAD, "%s", screen_count(host->attempts, text));
+    } else if (host->unhealthy) {
+        screen_put(s, SCREEN_WARN, "! fails its health checks%s", host->usable ? ", used all the same" : "");
     } else if (host->ejected) {
         screen_put(s, SCREEN_WARN, "! ejected for %s", screen_time(host->ejected_for, text));
         screen_put(s, SCREEN_PLAIN, ", times %s", screen_count(host->times_ejected, text));

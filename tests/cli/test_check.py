@@ -131,6 +131,21 @@ RULES = [
         "store: {redis: redis://cache}\nidempotencyStore: {redis: inherit, secretFile: s, encryptFile: e}\nservices: {a: {}}\n",
     ),
     (
+        "health-check-timeout",
+        "services: {a: {healthCheck: {path: /healthz, interval: 1s, timeout: 5s}}}\n",
+        "policy.yaml:1:12: warning: a: a health check may take 5s, but the next one is due after 1s: a host that hangs is "
+        "found later than it says [health-check-timeout]\n"
+        "    write `timeout: 1s` or less\n",
+        "services: {a: {healthCheck: {path: /healthz, interval: 5s, timeout: 5s}}}\n",
+    ),
+    (
+        "health-check-load",
+        "services: {a: {traffic: 10/s, instances: 5, healthCheck: {path: /healthz}}}\n",
+        "policy.yaml:1:12: warning: a: its hosts get 1 health checks a second, beside 10 calls [health-check-load]\n"
+        "    write a longer `interval`, or leave it to ejection, which costs nothing\n",
+        "services: {a: {traffic: 10/s, instances: 4, healthCheck: {path: /healthz}}}\n",
+    ),
+    (
         "key-room",
         "services: {a: {traffic: 100/s, instances: 4, idempotencyKey: enforced}}\n",
         "policy.yaml:1:62: warning: a: up to 25.000/s for 24h are 2160001 keys in each instance, and 2110 MiB with answers of "

@@ -8,8 +8,8 @@ import { TROUBLES, troubleOf } from "../../dashboard/trouble.js";
 const NOTHING = { arrivals: 0, firstAttempt: 0, afterRetry: 0, failed: 0, retries: 0, hedges: 0, shed: 0, budgetEmpty: 0 };
 
 /** The word for a service with these counts, and what else is told of it. */
-function word(counts, { refused = 0, breakers = ["CLOSED"], overloaded = false, hosts = 2, usable = 2, ejected = 0 } = {}) {
-  return troubleOf({ sum: { ...NOTHING, ...counts }, refused, breakers, overloaded, hosts, usable, ejected }).word;
+function word(counts, { refused = 0, breakers = ["CLOSED"], overloaded = false, hosts = 2, usable = 2, ejected = 0, unhealthy = 0 } = {}) {
+  return troubleOf({ sum: { ...NOTHING, ...counts }, refused, breakers, overloaded, hosts, usable, ejected, unhealthy }).word;
 }
 
 test("the table is that of becalm top, in its order", () => {
@@ -41,6 +41,8 @@ test("breakers, hosts and the gate tell of themselves", () => {
   assert.equal(word({}, { hosts: 0, usable: 0 }), "idle");
   assert.equal(word({}, { usable: 1, ejected: 1 }), "host ejected");
   assert.equal(word({}, { usable: 2, ejected: 2 }), "hosts failing");
+  assert.equal(word({}, { usable: 1, unhealthy: 1 }), "host unhealthy");
+  assert.equal(word({}, { usable: 2, unhealthy: 2 }), "hosts failing");
   assert.equal(word({ arrivals: 100, firstAttempt: 94, afterRetry: 6, retries: 6 }), "saved by retries");
   assert.equal(word({ arrivals: 100, firstAttempt: 95, afterRetry: 5, retries: 5 }), "fine");
   assert.equal(word({}, { overloaded: true }), "overloaded");

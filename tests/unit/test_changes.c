@@ -205,11 +205,11 @@ static void test_changes__a_host_is_told_when_it_is_ejected_and_when_it_is_back(
     struct lab *lab = lab_make();
     struct becalm_hosts *hosts = lab->snapshot->target[0].state->target.hosts;
     atomic_store(&hosts->host[1].ejected_until, lab->now + 4 * SECOND);
-    atomic_store(&hosts->ejected, 1);
+    atomic_store(&hosts->out, 1);
     seconds(lab, 1);
     seconds(lab, 2);
     atomic_store(&hosts->host[1].ejected_until, 0);
-    atomic_store(&hosts->ejected, 0);
+    atomic_store(&hosts->out, 0);
     seconds(lab, 9);
     lab_end(lab, "warn  host ejected service=a host=127.0.0.1:2\n"
                  "info  host gets calls again service=a host=127.0.0.1:2 lasted_ms=2000.000\n");

@@ -81,7 +81,7 @@ static uint32_t usable_count(const struct world *w)
 
 static uint64_t ejected_count(const struct becalm_hosts *hosts)
 {
-    return atomic_load_explicit(&hosts->ejected, memory_order_relaxed);
+    return (uint32_t)atomic_load_explicit(&hosts->out, memory_order_relaxed);
 }
 
 static uint64_t ejected_recount(const struct becalm_hosts *hosts)
@@ -855,6 +855,42 @@ static void run_random(uint64_t seed, uint32_t count, bool by_rate)
     world_end(&w);
 }
 
+static void test_outlier__checks_and_ejections_do_not_count_for_each_other(void **state)
+{
+    (void)state;
+    struct world w = world_rate(70); /* more than one word of bits */
+    check_true(!becalm_hosts_all_fail(w.hosts));
+    for (uint32_t i = 0; i < 70; i++) {
+        check_true(!becalm_host_fails_checks(w.hosts, i));
+        becalm_hosts_check(w.hosts, i, i != 69);
+        becalm_hosts_check(w.hosts, i, i != 69); /* told twice, counted once */
+    }
+    check_true(becalm_host_fails_checks(w.hosts, 69) && !becalm_host_fails_checks(w.hosts, 5));
+    check_true(!becalm_host_usable(w.hosts, &w.policy, 69, 0) && becalm_host_usable(w.hosts, &w.policy, 68, 0));
+    check_true(!becalm_host_ejected(w.hosts, 69, 0) && !becalm_hosts_ignored(w.hosts, &w.policy));
+    attempts(&w, 0, 5, BECALM_OUTCOME_REFUSED);
+    check_true(becalm_host_ejected(w.hosts, 0, 0));
+    check_eq_u64(ejected_count(w.hosts), 1);
+    struct becalm_hosts *later = hosts_new(&w.policy, 70, 1);
+    becalm_hosts_carry(later, w.hosts);
+    check_true(becalm_host_fails_checks(later, 69) && !becalm_host_usable(later, &w.policy, 69, 0));
+    check_eq_u64(ejected_count(later), 1);
+    for (uint32_t i = 0; i < 70; i++) {
+        becalm_hosts_check(later, i, false);
+    }
+    check_true(becalm_hosts_all_fail(later) && becalm_host_usable(later, &w.policy, 69, 0));
+    check_true(!becalm_host_usable(later, &w.policy, 0, 0)); /* its ejection counts all the same */
+    becalm_hosts_check(later, 69, true);
+    check_true(!becalm_hosts_all_fail(later) && !becalm_host_usable(later, &w.policy, 1, 0));
+    free(later);
+    struct becalm_outlier_policy off = {.enabled = false};
+    struct becalm_hosts *none = hosts_new(&off, 2, 1);
+    becalm_hosts_check(none, 0, false);
+    check_true(!becalm_host_usable(none, &off, 0, 0) && becalm_host_usable(none, &off, 1, 0));
+    free(none);
+    world_end(&w);
+}
+
 static void test_outlier__no_random_history_puts_more_out_than_the_maximum(void **state)
 {
     (void)state;
@@ -972,5 +1008,6 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__no_hint_is_remembered_for_more_than_a_minute),
              cmocka_unit_test(test_outlier__hints_are_remembered_with_ejection_off),
              cmocka_unit_test(test_outlier__a_reload_keeps_ejections_times_and_hints_but_not_what_is_in_flight),
+             cmocka_unit_test(test_outlier__checks_and_ejections_do_not_count_for_each_other),
              cmocka_unit_test(test_outlier__no_random_history_puts_more_out_than_the_maximum),
              cmocka_unit_test(test_outlier__eight_threads_lose_no_count_and_leave_no_host_behind))

@@ -372,6 +372,36 @@ static void test_pick__a_probe_of_the_breaker_goes_to_the_host_with_the_fewest_f
     world_end(&w);
 }
 
+static void test_pick__a_host_that_fails_its_checks_is_the_last_choice(void **state)
+{
+    (void)state;
+    for (uint32_t count = 5; count <= 40; count += 35) { /* by a look at each, and by guesses */
+        struct world w = world_new(count, 7);
+        uint64_t all = (UINT64_C(1) << count) - 1;
+        becalm_hosts_check(w.hosts, 0, false);
+        check_even(&w, NULL, all & ~UINT64_C(1), 1);
+        becalm_hosts_check(w.hosts, 0, true);
+        check_even(&w, NULL, all, 2);
+        world_end(&w);
+    }
+    struct world w = world_new(3, 7);
+    const uint32_t been[] = {2};
+    const struct becalm_tried tried = {been, 1};
+    becalm_hosts_check(w.hosts, 0, false);
+    eject(&w, 1);
+    check_even(&w, NULL, 1 << 2, 3);
+    check_even(&w, &tried, 1 << 2, 4); /* a host that failed this call may be well, those two are not */
+    becalm_hosts_check(w.hosts, 2, false);
+    check_even(&w, NULL, 1 << 1, 5); /* ejected for a while, which comes before failing now */
+    for (uint64_t i = 0; i < 100; i++) {
+        struct becalm_moment at = {.now = w.now, .random = i};
+        check_eq_u64(becalm_pick_probe(w.hosts, &w.policy, &at), 1);
+    }
+    becalm_hosts_check(w.hosts, 1, false);
+    check_even(&w, NULL, 1 << 0 | 1 << 2, 6); /* all fail, so that only the ejection counts */
+    world_end(&w);
+}
+
 static void test_pick__a_retry_rather_goes_where_nobody_asked_for_quiet(void **state)
 {
     (void)state;
@@ -509,6 +539,7 @@ BECALM_TESTS(cmocka_unit_test(test_pick__without_hosts_there_is_none),
              cmocka_unit_test(test_pick__a_host_that_failed_the_call_once_comes_before_one_that_is_ejected),
              cmocka_unit_test(test_pick__a_host_that_fails_while_ejections_are_ignored_is_no_favourite_either),
              cmocka_unit_test(test_pick__a_probe_of_the_breaker_goes_to_the_host_with_the_fewest_failures_in_a_row),
+             cmocka_unit_test(test_pick__a_host_that_fails_its_checks_is_the_last_choice),
              cmocka_unit_test(test_pick__a_retry_rather_goes_where_nobody_asked_for_quiet),
              cmocka_unit_test(test_pick__the_same_bits_give_the_same_host),
              cmocka_unit_test(test_pick__finds_the_one_fit_host_of_4096),

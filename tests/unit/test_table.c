@@ -129,6 +129,8 @@ static void test_trouble__each_is_found_above_its_threshold_and_not_at_it(void *
     check_eq_u64(troubles((struct lab_service){.breaker = "METRICS_ONLY"}), 0);
     check_eq_u64(troubles((struct lab_service){.ejected = true}), BIT(NO_HOST) | BIT(EJECTED));
     check_eq_u64(troubles((struct lab_service){.ejected = true, .ignored = true}), BIT(HOSTS_BAD));
+    check_eq_u64(troubles((struct lab_service){.unhealthy = true}), BIT(UNHEALTHY));
+    check_eq_u64(troubles((struct lab_service){.all_unhealthy = true}), BIT(HOSTS_BAD));
     check_eq_u64(troubles((struct lab_service){.first = 95, .after = 5}), 0);
     check_eq_u64(troubles((struct lab_service){.first = 94, .after = 6}), BIT(SAVED));
 }

@@ -361,6 +361,24 @@ static void test_cidr__is_an_address_with_or_without_a_prefix(void **state)
         check_eq_u64(written_length, strlen(expected));                                            \
     } while (0)
 
+static void test_statuses__are_one_a_range_or_a_hundred(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",     "99",      "600",     "0xx",     "6xx", "2xX",     "200-",
+                                        "-200", "299-200", "200-600", "200-2xx", "ok",  "0200-299"};
+    uint64_t set[VALUE_STATUS_WORDS] = {0};
+    char text[64];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        check_true(!value_statuses(wrong[i], set));
+    }
+    check_eq_u64(value_write_statuses(set, text, sizeof text), 0);
+    check_true(value_statuses("204", set) && value_statuses("100-101", set) && value_statuses("5xx", set));
+    check_eq_u64(value_write_statuses(set, text, sizeof text), strlen("100-101, 204, 500-599"));
+    check_eq_str(text, "100-101, 204, 500-599");
+    check_eq_u64(value_write_statuses(set, text, 10), 9);
+    check_eq_str(text, "100-101, ");
+}
+
 static void test_write_duration__picks_the_shortest_exact_form(void **state)
 {
     (void)state;
@@ -484,6 +502,7 @@ BECALM_TESTS(cmocka_unit_test(test_duration__of_nothing_is_refused_and_zero_need
              cmocka_unit_test(test_address__has_the_lengths_of_dns_and_of_sockets),
              cmocka_unit_test(test_match__hosts_paths_and_methods_are_those_that_a_request_can_have),
              cmocka_unit_test(test_cidr__is_an_address_with_or_without_a_prefix),
+             cmocka_unit_test(test_statuses__are_one_a_range_or_a_hundred),
              cmocka_unit_test(test_write_duration__picks_the_shortest_exact_form),
              cmocka_unit_test(test_write_duration__is_cut_at_the_size),
              cmocka_unit_test(test_write_duration__is_read_back_as_the_same),

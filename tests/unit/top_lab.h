@@ -18,25 +18,36 @@ struct lab_service {
     const char *breaker; /* NULL: CLOSED */
     bool ejected;        /* its host is, and not usable */
     bool ignored;        /* it is used all the same */
+    bool unhealthy;      /* a second host fails its health checks */
+    bool all_unhealthy;  /* and so does the first, so that both are used */
 };
+
+#define LAB_SECOND(usable) \
+    ", {\"name\": \"10.0.0.2:80\", \"address\": \"10.0.0.2:80\", \"usable\": " usable ", \"unhealthy\": true}"
 
 static inline int lab_write_service(char *text, size_t size, const struct lab_service *s)
 {
-    return snprintf(
-        text, size,
-        "{\"name\": \"%s\", \"hosts\": [{\"name\": \"10.0.0.1:80\", \"address\": \"10.0.0.1:80\", "
-        "\"inFlight\": 1, \"usable\": %s, \"ejected\": %s, \"ejectedForMs\": 1500.0, \"timesEjected\": 2}], "
-        "\"ejectionsIgnored\": %s, \"endpoints\": [{\"name\": \"default\", \"arrivals\": %u, "
-        "\"calls\": {\"first_attempt\": {\"ok\": %u}, \"after_retry\": {\"ok\": %u}, \"failed\": "
-        "{\"attempts_spent\": %u}}, \"retries\": [%u, 0], \"overflow\": {\"budget_empty\": %u}, \"shed\": "
-        "{\"breaker_open\": %u}, \"hedges\": {\"sent\": 0}, \"budget\": {\"kind\": \"earned\", \"left\": "
-        "9.5, \"cap\": 10, \"retryRatio\": 0.05}, \"breaker\": {\"state\": \"%s\", \"calls\": 50, "
-        "\"failed\": 3, \"slow\": 0}, \"limit\": {\"kind\": \"fixed\", \"now\": 100, \"inFlight\": 7}, "
-        "\"gate\": {\"waiting\": 4, \"shedShare\": 0, \"overloaded\": false, \"shared\": false}, "
-        "\"latencyMs\": {\"count\": 9, \"p50\": 2.5, \"p99\": 120}}]}",
-        s->name, s->ejected && !s->ignored ? "false" : "true", s->ejected ? "true" : "false",
-        s->ignored ? "true" : "false", s->first + s->after + s->failed, s->first, s->after, s->failed, s->retries,
-        s->unpaid, s->shed, s->breaker == NULL ? "CLOSED" : s->breaker);
+    static const char second_out[] = LAB_SECOND("false");
+    static const char second_used[] = LAB_SECOND("true");
+    return snprintf(text, size,
+                    "{\"name\": \"%s\", \"hosts\": [{\"name\": \"10.0.0.1:80\", \"address\": \"10.0.0.1:80\", "
+                    "\"inFlight\": 1, \"usable\": %s, \"ejected\": %s, \"unhealthy\": %s, \"ejectedForMs\": 1500.0, "
+                    "\"timesEjected\": 2}%s], "
+                    "\"ejectionsIgnored\": %s, \"endpoints\": [{\"name\": \"default\", \"arrivals\": %u, "
+                    "\"calls\": {\"first_attempt\": {\"ok\": %u}, \"after_retry\": {\"ok\": %u}, \"failed\": "
+                    "{\"attempts_spent\": %u}}, \"retries\": [%u, 0], \"overflow\": {\"budget_empty\": %u}, \"shed\": "
+                    "{\"breaker_open\": %u}, \"hedges\": {\"sent\": 0}, \"budget\": {\"kind\": \"earned\", \"left\": "
+                    "9.5, \"cap\": 10, \"retryRatio\": 0.05}, \"breaker\": {\"state\": \"%s\", \"calls\": 50, "
+                    "\"failed\": 3, \"slow\": 0}, \"limit\": {\"kind\": \"fixed\", \"now\": 100, \"inFlight\": 7}, "
+                    "\"gate\": {\"waiting\": 4, \"shedShare\": 0, \"overloaded\": false, \"shared\": false}, "
+                    "\"latencyMs\": {\"count\": 9, \"p50\": 2.5, \"p99\": 120}}]}",
+                    s->name, s->ejected && !s->ignored ? "false" : "true", s->ejected ? "true" : "false",
+                    s->all_unhealthy ? "true" : "false",
+                    s->all_unhealthy ? second_used
+                    : s->unhealthy   ? second_out
+                                     : "",
+                    s->ignored ? "true" : "false", s->first + s->after + s->failed, s->first, s->after, s->failed,
+                    s->retries, s->unpaid, s->shed, s->breaker == NULL ? "CLOSED" : s->breaker);
 }
 
 /* Read from text, as it comes from a gateway. `at` is in seconds. */

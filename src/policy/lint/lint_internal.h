@@ -65,6 +65,8 @@ void lint_keys_apart(struct lint *, const struct lint_target *);
 void lint_enforced_away(struct lint *, const struct lint_target *);
 void lint_store_plain_answers(struct lint *);
 void lint_key_room(struct lint *, const struct lint_target *);
+void lint_health_check_timeout(struct lint *, const struct lint_target *);
+void lint_health_check_load(struct lint *, const struct lint_target *);
 void lint_key_memory(struct lint *, const struct lint_target *);
 void lint_shared_not_yet(struct lint *, const struct lint_target *);
 void lint_store_password_inline(struct lint *, const struct lint_target *);

@@ -523,3 +523,45 @@ void lint_store_password_inline(struct lint *l, const struct lint_target *target
              l->who);
     lint_remedy(finding, "write `store: {redis: ..., passwordFile: FILE}` at the top of the policy");
 }
+
+/* ---- health checks ---- */
+
+/* The checks of a service, judged once, with its own rules. NULL: there are none. */
+static const struct becalm_health_check *checks_of(const struct lint_target *target)
+{
+    bool judged = target->service != NULL && target->endpoint == NULL &&
+                  target->service->health_check.kind != BECALM_HEALTH_CHECK_OFF;
+    return judged ? &target->service->health_check : NULL;
+}
+
+void lint_health_check_timeout(struct lint *l, const struct lint_target *target)
+{
+    const struct becalm_health_check *check = checks_of(target);
+    struct lint_finding *finding = NULL;
+    if (check == NULL || check->timeout <= check->interval || (finding = lint_find(l, target, NULL)) == NULL) {
+        return;
+    }
+    lint_say(finding,
+             "%s: a health check may take %s, but the next one is due after %s: a host that hangs is found later than "
+             "it says",
+             l->who, lint_duration(check->timeout).text, lint_duration(check->interval).text);
+    lint_remedy(finding, "write `timeout: %s` or less", lint_duration(check->interval).text);
+}
+
+void lint_health_check_load(struct lint *l, const struct lint_target *target)
+{
+    const struct becalm_health_check *check = checks_of(target);
+    struct lint_finding *finding = NULL;
+    if (check == NULL || target->service->traffic_milli == 0) {
+        return;
+    }
+    /* A name may be more hosts than one, so that there are at least so many. */
+    uint64_t checkers = (uint64_t)target->service->instances * target->service->host_count;
+    uint64_t milli = checkers * 1000 * BECALM_S / check->interval;
+    if (milli * 10 < target->service->traffic_milli || (finding = lint_find(l, target, NULL)) == NULL) {
+        return;
+    }
+    lint_say(finding, "%s: its hosts get %s health checks a second, beside %s calls", l->who,
+             lint_amount(milli * 1000).text, lint_amount(target->service->traffic_milli * 1000).text);
+    lint_remedy(finding, "write a longer `interval`, or leave it to ejection, which costs nothing");
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_GATEWAY_HEALTH_PROBE_H
+#define BECALM_GATEWAY_HEALTH_PROBE_H
+
+/* One health check on the wire: a connection of its own, one question, one verdict. It takes nothing from the pools,
+ * limits and budgets of calls, and nobody counts it as a call. */
+
+#include "loop/address.h"
+#include "wire/wire_tls.h"
+
+#include <becalm/config.h>
+
+struct health_probe;
+
+/* How it ended. */
+struct health_verdict {
+    const char *why; /* it failed: a constant word or sentence; NULL: all is well */
+    uint32_t status; /* the answer's, of HTTP or gRPC; 0: there was none */
+};
+
+struct health_probe_plan {
+    struct loop *loop;
+    const union address_socket *to;
+    const struct becalm_health_check *check; /* stays until the end, like the rest of this */
+    struct wire_host *tls;                   /* NULL: plain */
+    struct wire_room *room;
+    const char *authority;
+    bool h2;                                         /* the host speaks HTTP/2, and is not asked whether it does */
+    void (*done)(void *self, struct health_verdict); /* the probe is over, and forgotten behind this */
+    void *self;
+};
+
+/* NULL: it could not begin, and `done` is not called: the system says why by errno. */
+struct health_probe *health_probe_begin(const struct health_probe_plan *);
+/* Nobody waits any longer: `done` is not called. */
+void health_probe_drop(struct health_probe *);
+
+#endif
