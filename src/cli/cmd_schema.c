@@ -27,7 +27,8 @@ static const char size_pattern[] = "^" NUMBER "(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$
 static const char rate_pattern[] = "^" NUMBER "/[smh]$";
 static const char percent_pattern[] = "^" NUMBER "%?$";
 static const char address_pattern[] = "^(unix:/.+|\\[[0-9A-Fa-f:.]+\\]:[0-9]+|[^:/\\[\\]]+:[0-9]+)$";
-static const char host_pattern[] = "^(unix:/.+|\\[[0-9A-Fa-f:.]+\\]:[0-9]+|[^:/\\[\\]]+:[0-9]+|https://[^/]+)$";
+static const char host_pattern[] =
+    "^(unix:/.+|\\[[0-9A-Fa-f:.]+\\]:[0-9]+|[^:/\\[\\]]+:[0-9]+|https://[^/]+|srv://_[^/:]+\\._[^/:]+)$";
 static const char network_pattern[] =
     "^(unix|[0-9A-Fa-f:.]+(/[0-9]+)?|cn:.+|dns:(\\*\\.)?[!-)+-~]+|[!-)+-.0-9;-~]+://[!-)+-~]+(/\\*)?)$";
 static const char statuses_pattern[] = "^([1-5][0-9]{2}(-[1-5][0-9]{2})?|[1-5]xx)$";

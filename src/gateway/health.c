@@ -6,7 +6,10 @@
 
 #include "container.h"
 
+#include "policy/value.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +22,8 @@ struct patient {
     struct health *health;
     char *service;
     union address_socket address;
-    const struct becalm_health_check *check; /* of the snapshot that is held, like the next */
-    const char *authority;
+    const struct becalm_health_check *check;             /* of the snapshot that is held, like the next */
+    char authority[ADDRESS_NAME_MAX + ADDRESS_TEXT_MAX]; /* the host as it is written; of SRV records its address */
     bool h2;
     struct wire_host *tls;
     bool used; /* by the snapshot that is followed now */
@@ -249,7 +252,11 @@ static bool patient_bind(struct patient *patient, const struct snapshot *snapsho
     patient->tls =
         tls == NULL ? NULL : wire_host_make(tls, snapshot_server_name(of->service, of->host[host].name, name));
     patient->check = &of->service->health_check;
-    patient->authority = of->host[host].name;
+    if (value_srv(of->host[host].name)) {
+        (void)address_write(&patient->address, patient->authority, sizeof patient->authority);
+    } else {
+        (void)snprintf(patient->authority, sizeof patient->authority, "%s", of->host[host].name);
+    }
     patient->h2 = of->service->protocol == BECALM_PROTOCOL_H2;
     patient->used = true;
     if (first) {

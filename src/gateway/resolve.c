@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* strdup() */
 #include "resolve.h"
 
 #include <sys/select.h> /* ares.h needs its fd_set */
 
 #include <ares.h>
+#include <arpa/nameser.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,15 @@
 #define EVENTS     16
 #define ROUNDS_MAX 16 /* of reading events in one run; more come in the next */
 
+/* Where a service is, by one of its SRV records. */
+struct whereabouts {
+    struct resolve *resolve;
+    char *host;
+    uint16_t port;
+    uint16_t priority; /* the lower comes first */
+    uint16_t weight;
+};
+
 struct resolve {
     struct resolve *next;
     struct resolver *resolver;
@@ -23,10 +34,17 @@ struct resolve {
     uint16_t port;
     resolve_fn *each;
     void *data;
-    becalm_ns ask_at;  /* NEVER while a question is in flight */
-    uint32_t failures; /* in a row */
-    bool asking;       /* c-ares has a pointer to this */
-    bool stopped;      /* to be freed as soon as nobody has one */
+    becalm_ns ask_at;            /* NEVER while a question is in flight */
+    uint32_t failures;           /* in a row */
+    bool asking;                 /* c-ares has a pointer to this */
+    bool stopped;                /* to be freed as soon as nobody has one */
+    struct whereabouts *records; /* of SRV, while their hosts are asked for; sorted by priority */
+    uint32_t record_count;
+    uint32_t record_next; /* the first whose host has not been asked for */
+    uint32_t open;        /* questions about hosts that are in flight */
+    becalm_ns ttl;        /* the shortest of what has come */
+    uint32_t found_count;
+    union address_socket *found;
     uint32_t count;
     union address_socket *addresses;
 };
@@ -88,6 +106,8 @@ fail:
     return NULL;
 }
 
+static void question_free(struct resolve *);
+
 static void resolve_free(struct resolve *resolve)
 {
     struct resolve **place = &resolve->resolver->names;
@@ -95,6 +115,7 @@ static void resolve_free(struct resolve *resolve)
         place = &(*place)->next;
     }
     *place = resolve->next;
+    question_free(resolve);
     free(resolve->addresses);
     free(resolve);
 }
@@ -162,10 +183,10 @@ static uint32_t keep_routed(union address_socket *list, uint32_t count)
     return kept == 0 ? count : kept;
 }
 
-/* The addresses of an answer: sorted, each once. */
-static uint32_t addresses_read(const struct ares_addrinfo *info, uint16_t port, union address_socket *list)
+/* Adds the addresses of an answer to a list. */
+static uint32_t addresses_add(const struct ares_addrinfo *info, uint16_t port, union address_socket *list,
+                              uint32_t count)
 {
-    uint32_t count = 0;
     for (const struct ares_addrinfo_node *node = info->nodes; node != NULL; node = node->ai_next) {
         union address_socket one;
         memset(&one, 0, sizeof one);
@@ -183,6 +204,12 @@ static uint32_t addresses_read(const struct ares_addrinfo *info, uint16_t port, 
             list[count++] = one;
         }
     }
+    return count;
+}
+
+/* Sorted, each once, and only those that can be reached. */
+static uint32_t addresses_settle(union address_socket *list, uint32_t count)
+{
     qsort(list, count, sizeof *list, socket_compare);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -195,24 +222,29 @@ static uint32_t addresses_read(const struct ares_addrinfo *info, uint16_t port, 
     return kept;
 }
 
-/* The shortest of all that the answer rests on, within the bounds. */
+static becalm_ns seconds_of(int ttl)
+{
+    return ttl < 0 ? 0 : (becalm_ns)ttl * BECALM_S;
+}
+
+/* The shortest of all that the answer rests on. */
 static becalm_ns ttl_read(const struct ares_addrinfo *info)
 {
     becalm_ns ttl = RESOLVE_TTL_MAX;
     for (const struct ares_addrinfo_node *node = info->nodes; node != NULL; node = node->ai_next) {
-        ttl = becalm_ns_min(ttl, node->ai_ttl < 0 ? 0 : (becalm_ns)node->ai_ttl * BECALM_S);
+        ttl = becalm_ns_min(ttl, seconds_of(node->ai_ttl));
     }
     for (const struct ares_addrinfo_cname *cname = info->cnames; cname != NULL; cname = cname->next) {
-        ttl = becalm_ns_min(ttl, cname->ttl < 0 ? 0 : (becalm_ns)cname->ttl * BECALM_S);
+        ttl = becalm_ns_min(ttl, seconds_of(cname->ttl));
     }
-    return becalm_ns_max(ttl, RESOLVE_TTL_MIN);
+    return ttl;
 }
 
-/* Takes the answer's addresses. Returns why it could not, or NULL. */
-static const char *resolve_take(struct resolve *resolve, const struct ares_addrinfo *info, bool *changed)
+/* Takes what was found. Returns why it could not, or NULL. */
+static const char *resolve_take(struct resolve *resolve, bool *changed)
 {
-    union address_socket list[RESOLVE_ADDRESSES_MAX];
-    uint32_t count = addresses_read(info, resolve->port, list);
+    union address_socket *list = resolve->found;
+    uint32_t count = addresses_settle(list, resolve->found_count);
     if (count == 0) {
         return "the name has no addresses";
     }
@@ -243,17 +275,28 @@ static becalm_ns retry_wait(struct resolve *resolve)
     return wait.wait;
 }
 
-/* c-ares has an answer, or none. */
-static void resolve_answered(void *data, int status, int timeouts, struct ares_addrinfo *info)
+/* What was needed for one question only. */
+static void question_free(struct resolve *resolve)
 {
-    struct resolve *resolve = data;
-    (void)timeouts;
+    for (uint32_t i = 0; i < resolve->record_count; i++) {
+        free(resolve->records[i].host);
+    }
+    free(resolve->records);
+    free(resolve->found);
+    resolve->records = NULL;
+    resolve->found = NULL;
+    resolve->record_count = resolve->found_count = 0;
+}
+
+/* The question is over: it failed, or all that was found is the answer. */
+static void resolve_end(struct resolve *resolve, const char *why)
+{
     if (!resolve->stopped) {
         struct resolve_result result = {.name = resolve->name};
-        result.why = status == ARES_SUCCESS ? resolve_take(resolve, info, &result.changed) : ares_strerror(status);
+        result.why = why == NULL ? resolve_take(resolve, &result.changed) : why;
         if (result.why == NULL) {
             resolve->failures = 0;
-            result.wait = ttl_read(info);
+            result.wait = becalm_ns_max(resolve->ttl, RESOLVE_TTL_MIN);
         } else {
             result.wait = retry_wait(resolve);
         }
@@ -262,8 +305,179 @@ static void resolve_answered(void *data, int status, int timeouts, struct ares_a
         resolve->ask_at = becalm_ns_after(resolve->resolver->now, result.wait);
         resolve->each(&result, resolve->data);
     }
+    question_free(resolve);
     resolve->asking = false;
+}
+
+/* Notes the addresses of one host. */
+static void host_found(struct resolve *resolve, const struct ares_addrinfo *info, uint16_t port)
+{
+    resolve->found_count = addresses_add(info, port, resolve->found, resolve->found_count);
+    resolve->ttl = becalm_ns_min(resolve->ttl, ttl_read(info));
+}
+
+/* c-ares has an answer, or none. */
+static void resolve_answered(void *data, int status, int timeouts, struct ares_addrinfo *info)
+{
+    struct resolve *resolve = data;
+    (void)timeouts;
+    if (status == ARES_SUCCESS) {
+        host_found(resolve, info, resolve->port);
+    }
+    resolve_end(resolve, status == ARES_SUCCESS ? NULL : ares_strerror(status));
     ares_freeaddrinfo(info);
+}
+
+/* ---- SRV ---- */
+
+static void records_ask(struct resolve *);
+
+/* The host of one record has answered. With the last of them it is over, or those of the next priority have their turn.
+ */
+static void record_answered(void *data, int status, int timeouts, struct ares_addrinfo *info)
+{
+    const struct whereabouts *record = data;
+    struct resolve *resolve = record->resolve;
+    (void)timeouts;
+    if (status == ARES_SUCCESS && !resolve->stopped) {
+        host_found(resolve, info, record->port);
+    }
+    ares_freeaddrinfo(info);
+    resolve->open--;
+    if (resolve->open == 0) {
+        records_ask(resolve);
+    }
+}
+
+/* Asks for all hosts of the best priority that is left, until one is found. A record of weight 0 is for the time when
+ * there are no others beside it. */
+static void records_ask(struct resolve *resolve)
+{
+    const struct ares_addrinfo_hints hints = {.ai_flags = ARES_AI_NOSORT, .ai_family = AF_UNSPEC};
+    uint32_t from = resolve->record_next;
+    uint32_t to = from;
+    bool weighs = false;
+    if (resolve->stopped || resolve->found_count > 0 || from == resolve->record_count) {
+        resolve_end(resolve, NULL);
+        return;
+    }
+    while (to < resolve->record_count && resolve->records[to].priority == resolve->records[from].priority) {
+        weighs |= resolve->records[to].weight > 0;
+        to++;
+    }
+    resolve->record_next = to;
+    resolve->open = 1; /* an answer may come at once, and must not be taken for the last */
+    for (uint32_t i = from; i < to; i++) {
+        struct whereabouts *record = &resolve->records[i];
+        if (record->weight > 0 || !weighs) {
+            resolve->open++;
+            ares_getaddrinfo(resolve->resolver->channel, record->host, NULL, &hints, record_answered, record);
+        }
+    }
+    resolve->open--;
+    if (resolve->open == 0) {
+        records_ask(resolve);
+    }
+}
+
+/* Behind the name at `at`, or NULL. */
+static const unsigned char *name_skip(const unsigned char *at, const unsigned char *end)
+{
+    while (at < end && *at != 0 && *at < 0xc0) {
+        at += *at + 1;
+    }
+    at += at < end && *at >= 0xc0 ? 2 : 1;
+    return at <= end ? at : NULL;
+}
+
+/* The shortest time of the records in an answer, which c-ares does not tell. */
+static becalm_ns answer_ttl(const unsigned char *bytes, size_t length)
+{
+    const unsigned char *end = bytes + length;
+    const unsigned char *at = bytes + HFIXEDSZ;
+    becalm_ns ttl = RESOLVE_TTL_MAX;
+    if (length < HFIXEDSZ) {
+        return 0;
+    }
+    uint32_t questions = (uint32_t)bytes[4] << 8 | bytes[5];
+    uint32_t answers = (uint32_t)bytes[6] << 8 | bytes[7];
+    for (uint32_t i = 0; i < questions && at != NULL; i++) {
+        at = name_skip(at, end);
+        at = at == NULL || end - at < QFIXEDSZ ? NULL : at + QFIXEDSZ;
+    }
+    for (uint32_t i = 0; i < answers && at != NULL; i++) {
+        at = name_skip(at, end);
+        if (at == NULL || end - at < RRFIXEDSZ) {
+            return 0;
+        }
+        uint32_t seconds = (uint32_t)at[4] << 24 | (uint32_t)at[5] << 16 | (uint32_t)at[6] << 8 | at[7];
+        uint32_t data = (uint32_t)at[8] << 8 | at[9];
+        ttl = becalm_ns_min(ttl, seconds > INT32_MAX ? 0 : (becalm_ns)seconds * BECALM_S); /* RFC 2181, 8 */
+        at = (size_t)(end - at) < RRFIXEDSZ + data ? NULL : at + RRFIXEDSZ + data;
+    }
+    return ttl;
+}
+
+static int priority_compare(const void *a, const void *b)
+{
+    const struct whereabouts *x = a;
+    const struct whereabouts *y = b;
+    return (x->priority > y->priority) - (x->priority < y->priority);
+}
+
+/* A target of "." says that there is no such service. */
+static bool is_somewhere(const struct ares_srv_reply *one)
+{
+    return one->port != 0 && one->host[0] != '\0' && strcmp(one->host, ".") != 0;
+}
+
+/* Returns why they could not be kept, or NULL. */
+static const char *records_keep(struct resolve *resolve, const struct ares_srv_reply *list)
+{
+    for (const struct ares_srv_reply *one = list; one != NULL; one = one->next) {
+        resolve->record_count += is_somewhere(one);
+    }
+    uint32_t count = resolve->record_count < RESOLVE_ADDRESSES_MAX ? resolve->record_count : RESOLVE_ADDRESSES_MAX;
+    resolve->record_count = 0;
+    resolve->records = calloc(count + 1, sizeof *resolve->records);
+    if (resolve->records == NULL) {
+        return "no memory";
+    }
+    for (const struct ares_srv_reply *one = list; one != NULL && resolve->record_count < count; one = one->next) {
+        struct whereabouts *record = &resolve->records[resolve->record_count];
+        if (!is_somewhere(one)) {
+            continue;
+        }
+        *record = (struct whereabouts){resolve, strdup(one->host), one->port, one->priority, one->weight};
+        if (record->host == NULL) {
+            return "no memory";
+        }
+        resolve->record_count++;
+    }
+    qsort(resolve->records, resolve->record_count, sizeof *resolve->records, priority_compare);
+    return NULL;
+}
+
+static void srv_answered(void *data, int status, int timeouts, unsigned char *bytes, int length)
+{
+    struct resolve *resolve = data;
+    struct ares_srv_reply *list = NULL;
+    (void)timeouts;
+    const char *why = status == ARES_SUCCESS ? NULL : ares_strerror(status);
+    if (why == NULL && (status = ares_parse_srv_reply(bytes, length, &list)) != ARES_SUCCESS) {
+        why = ares_strerror(status);
+    }
+    if (why == NULL) {
+        resolve->ttl = answer_ttl(bytes, (size_t)length);
+        resolve->record_next = 0;
+        why = records_keep(resolve, list);
+    }
+    ares_free_data(list);
+    if (why == NULL) {
+        records_ask(resolve);
+    } else {
+        resolve_end(resolve, why);
+    }
 }
 
 /* ---- running ---- */
@@ -293,7 +507,15 @@ static void names_ask(struct resolver *resolver)
         if (!resolve->asking && !resolve->stopped && resolve->ask_at <= resolver->now) {
             resolve->asking = true;
             resolve->ask_at = BECALM_NEVER;
-            ares_getaddrinfo(resolver->channel, resolve->name, NULL, &hints, resolve_answered, resolve);
+            resolve->ttl = RESOLVE_TTL_MAX;
+            resolve->found = malloc(RESOLVE_ADDRESSES_MAX * sizeof *resolve->found);
+            if (resolve->found == NULL) {
+                resolve_end(resolve, "no memory");
+            } else if (resolve->port == RESOLVE_SRV) {
+                ares_search(resolver->channel, resolve->name, C_IN, T_SRV, srv_answered, resolve);
+            } else {
+                ares_getaddrinfo(resolver->channel, resolve->name, NULL, &hints, resolve_answered, resolve);
+            }
         }
     }
 }

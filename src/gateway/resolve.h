@@ -5,6 +5,8 @@
 /* Names into addresses, again and again. A name that was started is resolved at once, then whenever its records expire
  * (between 1 s and 5 min, whatever they say), A and AAAA, with /etc/hosts and the search list of /etc/resolv.conf.
  *
+ * Behind the name of a service (SRV) are hosts, each with its port: those of the best priority that have addresses.
+ *
  * When that fails, the addresses of before stay, and it is tried again after the engine's backoff with full jitter: a
  * name server in trouble is the last thing that should take the hosts away, or get a storm of its own. Addresses that
  * this machine has no route to (IPv6, mostly) are left out, unless there are no others.
@@ -16,6 +18,7 @@
 #include "loop/address.h"
 
 #define RESOLVE_ADDRESSES_MAX 256u /* of one name; more are left out */
+#define RESOLVE_SRV           0u   /* as a port: SRV records say where */
 #define RESOLVE_TTL_MIN       BECALM_S
 #define RESOLVE_TTL_MAX       (300 * BECALM_S)
 
@@ -55,7 +58,7 @@ void resolver_run(struct resolver *, becalm_ns now);
 
 struct resolve_request {
     const char *name; /* at most ADDRESS_NAME_MAX bytes */
-    uint16_t port;
+    uint16_t port;    /* RESOLVE_SRV: the name is that of a service, _http._tcp.example.com */
     resolve_fn *each; /* hears of every result until resolve_stop(), which may also be called from inside of it */
     void *data;
 };

@@ -16,6 +16,11 @@ static uint16_t port_of(const char *text)
 bool address_parse(const char *text, struct address *address)
 {
     memset(address, 0, sizeof *address);
+    if (value_srv(text)) {
+        address->kind = ADDRESS_NAME;
+        memcpy(address->name, text + strlen("srv://"), strlen(text) - strlen("srv://"));
+        return true;
+    }
     if (!value_address(text)) { /* so that no copy below can be too long, and every port is one */
         return false;
     }

@@ -2,7 +2,7 @@
 #ifndef BECALM_LOOP_ADDRESS_H
 #define BECALM_LOOP_ADDRESS_H
 
-/* Addresses of listeners and hosts: "127.0.0.1:80", "[::1]:80", "name:80", "unix:/path". */
+/* Addresses of listeners and hosts: "127.0.0.1:80", "[::1]:80", "name:80", "unix:/path", "srv://_http._tcp.name". */
 
 #include <becalm/base.h>
 
@@ -34,7 +34,8 @@ struct address {
     char name[ADDRESS_NAME_MAX + 1]; /* NAME */
 };
 
-/* Accepts what the loader accepts (value_address() of the policy); false for anything else. */
+/* Accepts what the loader accepts (value_address() and value_srv() of the policy); false for anything else. Of
+ * srv://_http._tcp.name the name is kept, and the port is 0: whoever resolves it learns the ports, too. */
 bool address_parse(const char *text, struct address *);
 
 /* How long it is, for the system calls. */

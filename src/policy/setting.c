@@ -302,8 +302,10 @@ static bool list_item_is_fine(const struct setting *s, const struct yaml_node *i
         setting_wrong(&one, "a text");
         return false;
     }
-    if (s->key->type == TYPE_HOSTS && !value_address(item->text) && !value_https(item->text)) {
-        setting_wrong(&one, "an address; write host:port, [ipv6]:port, unix:/path, or https://host for TLS");
+    if (s->key->type == TYPE_HOSTS && !value_address(item->text) && !value_https(item->text) &&
+        !value_srv(item->text)) {
+        setting_wrong(&one, "an address; write host:port, [ipv6]:port, unix:/path, https://host for TLS, or "
+                            "srv://_http._tcp.name for SRV records");
         return false;
     }
     if (s->key->type == TYPE_NETWORKS && !value_cidr(item->text) && !yaml_is(item, "unix") &&

@@ -398,6 +398,25 @@ bool value_https(const char *text)
     return strncmp(text, scheme, sizeof scheme - 1) == 0 && is_host_and_port(text + sizeof scheme - 1);
 }
 
+static const char srv_scheme[] = "srv://";
+
+const char *value_srv_domain(const char *text)
+{
+    const char *protocol = strchr(text, '.');
+    const char *domain = protocol == NULL ? NULL : strchr(protocol + 1, '.');
+    return domain == NULL ? NULL : domain + 1;
+}
+
+bool value_srv(const char *text)
+{
+    const char *name = text + sizeof srv_scheme - 1;
+    if (strncmp(text, srv_scheme, sizeof srv_scheme - 1) != 0 || name[0] != '_' || !is_host(name, strlen(name))) {
+        return false;
+    }
+    const char *domain = value_srv_domain(name);
+    return domain != NULL && domain[0] != '\0' && strchr(name, '.')[1] == '_';
+}
+
 const char *value_redis_host(const char *text)
 {
     static const char *const schemes[] = {"redis://", "rediss://", "redis+unix://"};

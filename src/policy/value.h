@@ -34,6 +34,11 @@ bool value_address_is_name(const char *text); /* one of these, and host is neith
 
 bool value_https(const char *text); /* https://host or https://host:port, and nothing behind it */
 
+/* srv://_http._tcp.example.com: the name of a service in DNS, whose SRV records say where it is. And where the domain
+ * begins, behind the two labels. */
+bool value_srv(const char *text);
+const char *value_srv_domain(const char *text);
+
 /* What a request is matched by. A host: pay.local, pay.local:8080, 10.0.0.1, [::1]:80, ::1, *.example.com, or * alone.
  * A path as http/path.h reads it, from its slash, without a query, at most 1024 bytes. A method in the capital letters
  * that all have. */

@@ -4,6 +4,7 @@
 
 #include "origin/trace_context.h"
 #include "policy/share.h"
+#include "policy/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -453,6 +454,9 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
 
 const char *snapshot_server_name(const struct becalm_service *service, const char *host, char name[256])
 {
+    if (value_srv(host) && service->tls.server_name == NULL) {
+        return value_srv_domain(host);
+    }
     const char *end = strrchr(host, ':');
     bool bracket = host[0] == '[';
     if (service->tls.server_name != NULL || end == NULL || strncmp(host, "unix:/", 6) == 0) {

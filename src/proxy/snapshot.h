@@ -141,7 +141,8 @@ void state_use(struct state *);
 void state_drop(struct state *); /* frees it with its last user; any thread */
 
 /* The name that the certificate of a service's host must have: what is written, or the host's own name without its
- * port; a Unix socket has none, and goes by the service's. `name` is room for it. */
+ * port; of SRV records the domain that they were asked of; a Unix socket has none, and goes by the service's. `name` is
+ * room for it. */
 const char *snapshot_server_name(const struct becalm_service *, const char *host, char name[256]);
 
 /* By this number clients are known to have come in there. */

@@ -114,7 +114,7 @@ def test_schema__every_key_is_told_with_its_default(schema, becalm):
 # Plain scalars, lists and mappings, right for some keys and wrong for most.
 SAMPLES = (
     "0 3 70000 2000000 0.5 12.25 true off none auto 10ms 1.5s 1h30m 10% 64KiB 5/s p95 p99.9 full earned learned address "
-    "credentials header:x-user 127.0.0.1:80 [::1]:80 host.local:8080 unix:/run/x https://pay.local *.example.com * /pay POST "
+    "credentials header:x-user 127.0.0.1:80 [::1]:80 host.local:8080 unix:/run/x https://pay.local srv://_http._tcp.pay.local *.example.com * /pay POST "
     "1.2 h1 redis://cache 10.0.0.0/8 503 UNAVAILABLE reset [5xx,503] [] {} {x-plan:1} info"
 ).split()
 

@@ -16,9 +16,17 @@
 #define TURNS_MAX   2000 /* of at most 10 ms each, before a test gives up */
 #define TYPE_A      1u
 #define TYPE_AAAA   28u
+#define TYPE_SRV    33u
 
 struct record {
     const char *ip; /* of either kind */
+    uint32_t ttl;
+    char of; /* the first letter of the one name that has it; 0: every name has */
+};
+
+struct place {
+    uint16_t priority, weight, port;
+    char host; /* its name is this letter in .test; '.': there is no such service; 0: no record */
     uint32_t ttl;
 };
 
@@ -28,6 +36,7 @@ struct lab {
     unsigned rcode;
     bool silent;
     struct record records[RECORDS_MAX];
+    struct place places[RECORDS_MAX]; /* of every name of a service */
 
     struct resolver *resolver;
     becalm_ns now;
@@ -67,9 +76,9 @@ static void lab_close(struct lab *lab)
 static void lab_records(struct lab *lab, uint32_t ttl, const char *first, const char *second, const char *third)
 {
     memset(lab->records, 0, sizeof lab->records);
-    lab->records[0] = (struct record){first, ttl};
-    lab->records[1] = (struct record){second, ttl};
-    lab->records[2] = (struct record){third, ttl};
+    lab->records[0] = (struct record){first, ttl, 0};
+    lab->records[1] = (struct record){second, ttl, 0};
+    lab->records[2] = (struct record){third, ttl, 0};
 }
 
 static void on_result(const struct resolve_result *result, void *data)
@@ -121,6 +130,33 @@ static size_t record_write(unsigned char *at, const struct record *record, unsig
     return sizeof head + head[11];
 }
 
+static size_t place_write(unsigned char *at, const struct place *place)
+{
+    const unsigned char name[] = {1, (unsigned char)place->host, 4, 't', 'e', 's', 't', 0};
+    bool nowhere = place->host == '.';
+    const unsigned char head[] = {0xc0,
+                                  12,
+                                  0,
+                                  TYPE_SRV,
+                                  0,
+                                  1,
+                                  (unsigned char)(place->ttl >> 24),
+                                  (unsigned char)(place->ttl >> 16),
+                                  (unsigned char)(place->ttl >> 8),
+                                  (unsigned char)place->ttl,
+                                  0,
+                                  nowhere ? 7 : 6 + sizeof name,
+                                  (unsigned char)(place->priority >> 8),
+                                  (unsigned char)place->priority,
+                                  (unsigned char)(place->weight >> 8),
+                                  (unsigned char)place->weight,
+                                  (unsigned char)(place->port >> 8),
+                                  (unsigned char)place->port};
+    memcpy(at, head, sizeof head);
+    memcpy(at + sizeof head, nowhere ? name + sizeof name - 1 : name, nowhere ? 1 : sizeof name);
+    return sizeof head + (nowhere ? 1 : sizeof name);
+}
+
 static size_t lab_answer(const struct lab *lab, unsigned char *packet, size_t length)
 {
     size_t end = 12;
@@ -135,10 +171,15 @@ static size_t lab_answer(const struct lab *lab, unsigned char *packet, size_t le
     memset(packet + 6, 0, 6);
     for (unsigned i = 0; lab->rcode == 0 && i < RECORDS_MAX && lab->records[i].ip != NULL; i++) {
         bool is_v6 = strchr(lab->records[i].ip, ':') != NULL;
-        if (is_v6 == (type == TYPE_AAAA)) {
+        bool its = lab->records[i].of == 0 || (unsigned char)lab->records[i].of == packet[13];
+        if (its && (type == TYPE_A || type == TYPE_AAAA) && is_v6 == (type == TYPE_AAAA)) {
             end += record_write(packet + end, &lab->records[i], type);
             packet[7]++;
         }
+    }
+    for (unsigned i = 0; type == TYPE_SRV && lab->rcode == 0 && i < RECORDS_MAX && lab->places[i].host != 0; i++) {
+        end += place_write(packet + end, &lab->places[i]);
+        packet[7]++;
     }
     return end;
 }
@@ -408,6 +449,108 @@ static void test_resolve__who_was_stopped_hears_nothing_more(void **state)
     lab_close(&lab);
 }
 
+static struct resolve *lab_start_srv(struct lab *lab)
+{
+    struct resolve_request request = {
+        .name = "_http._tcp.shop.test", .port = RESOLVE_SRV, .each = on_result, .data = lab};
+    struct resolve *resolve = resolve_start(lab->resolver, &request, lab->now);
+    assert_non_null(resolve);
+    return resolve;
+}
+
+static void test_resolve__srv_records_say_where_and_at_which_port(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab, 0);
+    lab.records[0] = (struct record){"127.0.0.1", 60, 'a'};
+    lab.records[1] = (struct record){"127.0.0.2", 60, 'b'};
+    lab.records[2] = (struct record){"127.0.0.3", 60, 'b'};
+    lab.places[0] = (struct place){1, 10, 9001, 'b', 20};
+    lab.places[1] = (struct place){1, 90, 9000, 'a', 40};
+    lab.places[2] = (struct place){1, 90, 9002, 'a', 40};
+    lab_start_srv(&lab);
+    lab_await(&lab, 1);
+    check_eq_str(lab.addresses, "127.0.0.1:9000 127.0.0.2:9001 127.0.0.3:9001 127.0.0.1:9002");
+    check_true(lab.changed && !lab.failed);
+    check_eq_u64(lab.wait, 20 * BECALM_S); /* the shortest of the SRV records */
+    lab.now += 20 * BECALM_S;
+    lab.records[0].ttl = 5;
+    lab.places[0].host = 0; /* all are gone */
+    lab.places[1].host = 0;
+    lab_await(&lab, 2);
+    check_true(lab.failed && !lab.changed);
+    check_eq_str(lab.addresses, "127.0.0.1:9000 127.0.0.2:9001 127.0.0.3:9001 127.0.0.1:9002");
+    lab.now += lab.wait;
+    lab.places[0] = (struct place){1, 1, 9009, 'a', 40};
+    lab_await(&lab, 3);
+    check_true(lab.changed && !lab.failed);
+    check_eq_str(lab.addresses, "127.0.0.1:9009");
+    check_eq_u64(lab.wait, 5 * BECALM_S); /* the host's own is shorter */
+    lab_close(&lab);
+}
+
+static void test_resolve__of_srv_records_the_best_priority_that_has_addresses_counts(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab, 0);
+    lab.records[0] = (struct record){"127.0.0.1", 30, 'a'};
+    lab.records[1] = (struct record){"127.0.0.2", 30, 'b'};
+    lab.records[2] = (struct record){"127.0.0.3", 30, 'c'};
+    lab.places[0] = (struct place){20, 1, 9000, 'c', 30};
+    lab.places[1] = (struct place){10, 0, 9000, 'b', 30}; /* weight 0 beside another one */
+    lab.places[2] = (struct place){10, 5, 9000, 'a', 30};
+    lab.places[3] = (struct place){5, 5, 9000, 'x', 30}; /* whose host has no addresses */
+    lab.places[4] = (struct place){1, 5, 0, 'c', 30};    /* no port */
+    lab.places[5] = (struct place){1, 5, 1, '.', 30};
+    lab_start_srv(&lab);
+    lab_await(&lab, 1);
+    check_eq_str(lab.addresses, "127.0.0.1:9000");
+    lab.now += lab.wait;
+    lab.places[2].weight = 0; /* now both have the same chance */
+    lab_await(&lab, 2);
+    check_eq_str(lab.addresses, "127.0.0.1:9000 127.0.0.2:9000");
+    lab.now += lab.wait;
+    lab.records[0].of = lab.records[1].of = 'z';
+    lab_await(&lab, 3);
+    check_eq_str(lab.addresses, "127.0.0.3:9000"); /* the last resort */
+    lab.now += lab.wait;
+    memset(lab.places, 0, sizeof lab.places);
+    lab.places[0] = (struct place){1, 1, 1, '.', 30};
+    lab_await(&lab, 4);
+    check_true(lab.failed);
+    check_eq_str(lab.addresses, "127.0.0.3:9000");
+    lab_close(&lab);
+}
+
+static void test_resolve__who_asked_for_srv_records_may_stop_at_any_moment(void **state)
+{
+    (void)state;
+    for (unsigned turns = 0; turns < 6; turns++) { /* before, between and behind its questions */
+        for (int freed = 0; freed < 2; freed++) {
+            struct lab lab;
+            lab_open(&lab, 0);
+            lab.records[0] = (struct record){"127.0.0.1", 30, 'a'};
+            lab.places[0] = (struct place){1, 1, 9000, 'a', 30};
+            lab.places[1] = (struct place){1, 1, 9001, 'b', 30};
+            struct resolve *resolve = lab_start_srv(&lab);
+            for (unsigned i = 0; i < turns; i++) {
+                lab_turn(&lab);
+            }
+            unsigned results = lab.results;
+            if (freed == 0) {
+                resolve_stop(lab.resolver, resolve);
+                for (unsigned i = 0; i < 6; i++) {
+                    lab_turn(&lab);
+                }
+            }
+            lab_close(&lab);
+            check_eq_u64(lab.results, results);
+        }
+    }
+}
+
 static void test_resolve__can_be_freed_with_questions_in_flight(void **state)
 {
     (void)state;
@@ -433,4 +576,7 @@ BECALM_TESTS(cmocka_unit_test(test_resolve__a_resolver_without_names_sleeps_for_
              cmocka_unit_test(test_resolve__localhost_needs_no_server),
              cmocka_unit_test(test_resolve__the_hosts_file_comes_before_the_server),
              cmocka_unit_test(test_resolve__who_was_stopped_hears_nothing_more),
+             cmocka_unit_test(test_resolve__srv_records_say_where_and_at_which_port),
+             cmocka_unit_test(test_resolve__of_srv_records_the_best_priority_that_has_addresses_counts),
+             cmocka_unit_test(test_resolve__who_asked_for_srv_records_may_stop_at_any_moment),
              cmocka_unit_test(test_resolve__can_be_freed_with_questions_in_flight))

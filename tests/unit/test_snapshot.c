@@ -19,8 +19,9 @@ static uint32_t address_count;
 static uint32_t find(void *self, const char *name, uint16_t port, const union address_socket **list)
 {
     (void)self;
-    check_eq_str(name, "name.test");
-    check_eq_u64(port, 2);
+    bool srv = name[0] == '_';
+    check_eq_str(name, srv ? "_http._tcp.name.test" : "name.test");
+    check_eq_u64(port, srv ? 0 : 2);
     *list = addresses;
     return address_count;
 }
@@ -37,6 +38,25 @@ static struct snapshot *make(const char *text, const struct snapshot *before)
     shared_config_drop(shared);
     assert_non_null(snapshot);
     return snapshot;
+}
+
+static void test_snapshot__srv_records_become_hosts_with_ports_of_their_own(void **state)
+{
+    (void)state;
+    static const char text[] = "services: {a: {hosts: [\"srv://_http._tcp.name.test\"]}}\n";
+    char name[256];
+    memset(addresses, 0, sizeof addresses);
+    addresses[0].v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(9000)};
+    addresses[1].v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(9001)};
+    address_count = 2;
+    struct snapshot *snapshot = make(text, NULL);
+    const struct snapshot_service *service = &snapshot->service[0];
+    check_eq_u64(service->host_count, 2);
+    check_eq_u64(ntohs(service->host[1].address.v4.sin_port), 9001);
+    check_eq_str(service->host_name[1], "srv://_http._tcp.name.test");
+    check_eq_str(snapshot_server_name(service->service, service->host_name[0], name), "name.test");
+    address_count = 0;
+    snapshot_drop(snapshot);
 }
 
 static void test_snapshot__endpoints_share_what_their_service_guards(void **state)
@@ -100,6 +120,7 @@ static void test_snapshot__what_did_not_change_keeps_its_state_and_what_did_goes
     snapshot_drop(changed);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_snapshot__endpoints_share_what_their_service_guards),
+BECALM_TESTS(cmocka_unit_test(test_snapshot__srv_records_become_hosts_with_ports_of_their_own),
+             cmocka_unit_test(test_snapshot__endpoints_share_what_their_service_guards),
              cmocka_unit_test(test_snapshot__a_name_is_as_many_hosts_as_it_has_addresses),
              cmocka_unit_test(test_snapshot__what_did_not_change_keeps_its_state_and_what_did_goes_on_from_there))

@@ -361,6 +361,29 @@ static void test_cidr__is_an_address_with_or_without_a_prefix(void **state)
         check_eq_u64(written_length, strlen(expected));                                            \
     } while (0)
 
+static void test_srv__is_a_service_a_protocol_and_a_domain(void **state)
+{
+    (void)state;
+    static const char *const right[] = {"srv://_http._tcp.a", "srv://_pay-1._tcp.shop.svc.cluster.local"};
+    static const char *const wrong[] = {"srv://",
+                                        "_http._tcp.a",
+                                        "srv://http._tcp.a",
+                                        "srv://_http.tcp.a",
+                                        "srv://_http._tcp",
+                                        "srv://_http._tcp.",
+                                        "srv://_http._tcp.a:80",
+                                        "srv://_http._tcp.a/",
+                                        "srv://_http._tcp.a b"};
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        check_true(value_srv(right[i]));
+        check_true(!value_address(right[i]));
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        check_true(!value_srv(wrong[i]));
+    }
+    check_eq_str(value_srv_domain(right[1]), "shop.svc.cluster.local");
+}
+
 static void test_statuses__are_one_a_range_or_a_hundred(void **state)
 {
     (void)state;
@@ -502,6 +525,7 @@ BECALM_TESTS(cmocka_unit_test(test_duration__of_nothing_is_refused_and_zero_need
              cmocka_unit_test(test_address__has_the_lengths_of_dns_and_of_sockets),
              cmocka_unit_test(test_match__hosts_paths_and_methods_are_those_that_a_request_can_have),
              cmocka_unit_test(test_cidr__is_an_address_with_or_without_a_prefix),
+             cmocka_unit_test(test_srv__is_a_service_a_protocol_and_a_domain),
              cmocka_unit_test(test_statuses__are_one_a_range_or_a_hundred),
              cmocka_unit_test(test_write_duration__picks_the_shortest_exact_form),
              cmocka_unit_test(test_write_duration__is_cut_at_the_size),
