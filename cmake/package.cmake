@@ -18,7 +18,7 @@ string(CONFIGURE [[
 install(CODE "${code}" COMPONENT command)
 install(FILES deploy/systemd/becalm.socket DESTINATION lib/systemd/system COMPONENT command)
 install(DIRECTORY policies DESTINATION ${share}/becalm COMPONENT command FILES_MATCHING PATTERN "*.yaml")
-install(DIRECTORY deploy/prometheus deploy/grafana deploy/openapi deploy/kubernetes DESTINATION ${share}/becalm COMPONENT command PATTERN tests EXCLUDE)
+install(DIRECTORY deploy/prometheus deploy/grafana deploy/openapi deploy/kubernetes deploy/helm DESTINATION ${share}/becalm COMPONENT command PATTERN tests EXCLUDE)
 install(FILES deploy/package/becalm.yaml DESTINATION ${share}/becalm COMPONENT command)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 
