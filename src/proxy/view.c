@@ -5,9 +5,7 @@
 #include "gateway_shared.h"
 #include "host/upstream.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void view_free(struct view *view)
 {
