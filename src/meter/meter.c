@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "meter.h"
 
+#include <string.h>
+
 const uint32_t meter_bound_us[METER_BUCKETS - 1] = {5000,   10000,  25000,   50000,   75000,   100000,  250000,
                                                     500000, 750000, 1000000, 2500000, 5000000, 7500000, 10000000};
 
-void meter_observe(struct meter_histogram *histogram, becalm_ns value)
+static unsigned bucket_of(becalm_ns value)
 {
     unsigned i = 0;
     while (i < METER_BUCKETS - 1 && value > meter_bound_us[i] * BECALM_US) {
         i++;
     }
-    meter_add(&histogram->bucket[i], 1);
+    return i;
+}
+
+void meter_observe(struct meter_histogram *histogram, becalm_ns value)
+{
+    meter_add(&histogram->bucket[bucket_of(value)], 1);
     meter_add(&histogram->sum_us, value / BECALM_US);
 }
 
@@ -131,6 +138,11 @@ static void note_hedges(struct meter *meter, const struct becalm_record *record)
     meter_add(&meter->hedges[METER_HEDGE_LOST], record->hedges - won);
 }
 
+static becalm_ns duration_of(const struct becalm_record *record)
+{
+    return becalm_ns_since(record->ended_at, record->began_at);
+}
+
 void meter_call(struct meter *meter, const struct becalm_record *record)
 {
     if (record->hedges > 0) {
@@ -149,7 +161,59 @@ void meter_call(struct meter *meter, const struct becalm_record *record)
     if (record->would != BECALM_WHY_NONE) {
         meter_add(&meter->would[record->would], 1);
     }
-    meter_observe(&meter->duration, becalm_ns_since(record->ended_at, record->began_at));
+    meter_observe(&meter->duration, duration_of(record));
+}
+
+/* Release: who sees one of these words, or the even turn, sees the odd turn before it. */
+static void put_word(meter_count *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release);
+}
+
+void meter_exemplar(struct meter *meter, const struct becalm_record *record, uint64_t wall,
+                    const char trace_id[METER_TRACE])
+{
+    becalm_ns took = duration_of(record);
+    struct meter_exemplar *exemplar = &meter->exemplar[bucket_of(took)];
+    uint32_t turn = atomic_load_explicit(&exemplar->turn, memory_order_relaxed); /* nobody else writes it */
+    uint64_t words[METER_TRACE_WORDS];
+    memcpy(words, trace_id, sizeof words);
+    atomic_store_explicit(&exemplar->turn, turn + 1, memory_order_relaxed);
+    put_word(&exemplar->value_us, took / BECALM_US);
+    put_word(&exemplar->wall_ms, wall / BECALM_MS);
+    for (size_t i = 0; i < METER_TRACE_WORDS; i++) {
+        put_word(&exemplar->trace[i], words[i]);
+    }
+    turn = turn + 2 == 0 ? 2 : turn + 2;
+    atomic_store_explicit(&exemplar->turn, turn, memory_order_release);
+}
+
+/* Acquire: the second look at the turn comes after the words, and the words after the first. */
+static bool exemplar_read(const struct meter_exemplar *exemplar, struct meter_example *example)
+{
+    uint64_t words[METER_TRACE_WORDS];
+    uint32_t turn = atomic_load_explicit(&exemplar->turn, memory_order_acquire);
+    example->value_us = atomic_load_explicit(&exemplar->value_us, memory_order_acquire);
+    example->wall_ms = atomic_load_explicit(&exemplar->wall_ms, memory_order_acquire);
+    for (size_t i = 0; i < METER_TRACE_WORDS; i++) {
+        words[i] = atomic_load_explicit(&exemplar->trace[i], memory_order_acquire);
+    }
+    memcpy(example->trace_id, words, METER_TRACE);
+    example->trace_id[METER_TRACE] = '\0';
+    return turn != 0 && turn % 2 == 0 && turn == atomic_load_explicit(&exemplar->turn, memory_order_relaxed);
+}
+
+bool meter_example(const struct meter *const *meters, uint32_t count, uint32_t bucket, struct meter_example *example)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct meter_example one;
+        if (exemplar_read(&meters[i]->exemplar[bucket], &one) && (!found || one.wall_ms > example->wall_ms)) {
+            *example = one;
+            found = true;
+        }
+    }
+    return found;
 }
 
 uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t offset)

@@ -24,6 +24,17 @@ struct meter_histogram {
     meter_count sum_us;
 };
 
+/* A call that is counted in one bucket of a histogram, and can be looked at: the trace of it. A reader on another
+ * thread takes it whole or not at all. */
+#define METER_TRACE       32u /* digits of an id */
+#define METER_TRACE_WORDS (METER_TRACE / sizeof(uint64_t))
+struct meter_exemplar {
+    BECALM_ATOMIC(uint32_t) turn; /* odd: it is being written; 0: there is none */
+    meter_count value_us;
+    meter_count wall_ms; /* since 1970 */
+    meter_count trace[METER_TRACE_WORDS];
+};
+
 struct meter {
     meter_count arrivals;          /* all requests for the target, shed ones too */
     meter_count code[METER_CODES]; /* how often code_number[i] was answered to a client */
@@ -36,15 +47,16 @@ struct meter {
     meter_count would[BECALM_REASON_COUNT];    /* mode shadow: what the policy would have said instead */
     meter_count hedges[METER_HEDGE_COUNT];
     meter_count transitions[METER_STATES][METER_STATES];
-    meter_count active;              /* calls in progress: a gauge, of this worker */
-    meter_count in_flight;           /* attempts in flight, answers in progress among them: a gauge */
-    meter_count answers;             /* answers in progress: a gauge */
-    meter_count active_retries;      /* retries waiting or in flight: a gauge */
-    meter_count redone;              /* stale pooled connections that were replaced without an attempt */
-    meter_count parked;              /* calls that waited for a host to accept connections */
-    meter_count probes;              /* connections that were refused while calls waited */
-    struct meter_histogram delay;    /* of retries, as waited */
-    struct meter_histogram duration; /* of calls */
+    meter_count active;                            /* calls in progress: a gauge, of this worker */
+    meter_count in_flight;                         /* attempts in flight, answers in progress among them: a gauge */
+    meter_count answers;                           /* answers in progress: a gauge */
+    meter_count active_retries;                    /* retries waiting or in flight: a gauge */
+    meter_count redone;                            /* stale pooled connections that were replaced without an attempt */
+    meter_count parked;                            /* calls that waited for a host to accept connections */
+    meter_count probes;                            /* connections that were refused while calls waited */
+    struct meter_histogram delay;                  /* of retries, as waited */
+    struct meter_histogram duration;               /* of calls */
+    struct meter_exemplar exemplar[METER_BUCKETS]; /* of `duration`: the latest call of each bucket that is traced */
 };
 
 /* Only its own worker calls these. */
@@ -69,6 +81,17 @@ void meter_breaker(struct meter *, enum becalm_breaker_state from, enum becalm_b
 
 /* A call has ended: calls, overflow, shed, would, duration from its record. */
 void meter_call(struct meter *, const struct becalm_record *);
+
+/* A call that took so long, as its record says, is traced by this id. */
+void meter_exemplar(struct meter *, const struct becalm_record *, uint64_t wall, const char trace_id[METER_TRACE]);
+
+/* The latest of all workers in one bucket; any thread. False: there is none. */
+struct meter_example {
+    uint64_t value_us;
+    uint64_t wall_ms;
+    char trace_id[METER_TRACE + 1];
+};
+bool meter_example(const struct meter *const *meters, uint32_t count, uint32_t bucket, struct meter_example *);
 
 /* One count, the `offset`th byte of struct meter, over the meters of all workers; any thread. */
 uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t offset);

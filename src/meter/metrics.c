@@ -231,6 +231,20 @@ static void write_bound(struct metrics_text *w, uint32_t bound_us)
     metrics_label(w, "le", text);
 }
 
+/* The count of a bucket; of durations with a trace that shows one of its calls, where the format has that. */
+static void write_bucket(struct metrics_text *w, const struct metrics_target *t, size_t offset, uint32_t bucket,
+                         uint64_t count)
+{
+    struct meter_example example;
+    bool shown = w->open_metrics && offset == offsetof(struct meter, duration) &&
+                 meter_example(t->meters, t->meter_count, bucket, &example);
+    if (shown) {
+        metrics_exemplar(w, count, example.trace_id, example.value_us, example.wall_ms);
+    } else {
+        metrics_number(w, count);
+    }
+}
+
 static void write_histogram(struct metrics_text *w, const struct metrics *m, const char *name, const char *help,
                             size_t offset)
 {
@@ -246,7 +260,7 @@ static void write_histogram(struct metrics_text *w, const struct metrics *m, con
             } else {
                 metrics_label(w, "le", "+Inf");
             }
-            metrics_number(w, sum);
+            write_bucket(w, t, offset, k, sum);
         }
         target_sample(w, t, "_sum");
         metrics_decimal(w, total(t, offset + offsetof(struct meter_histogram, sum_us)), 6);

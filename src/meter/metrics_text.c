@@ -69,6 +69,19 @@ void metrics_decimal(struct metrics_text *m, uint64_t value, unsigned decimals)
     buffer_chars(m->out, "\n");
 }
 
+void metrics_exemplar(struct metrics_text *m, uint64_t count, const char *trace_id, uint64_t value_us, uint64_t wall_ms)
+{
+    put_gap(m);
+    buffer_number(m->out, count);
+    buffer_chars(m->out, " # {trace_id=\"");
+    buffer_chars(m->out, trace_id);
+    buffer_chars(m->out, "\"} ");
+    buffer_decimal(m->out, value_us, 6);
+    buffer_chars(m->out, " ");
+    buffer_decimal(m->out, wall_ms, 3);
+    buffer_chars(m->out, "\n");
+}
+
 void metrics_infinity(struct metrics_text *m)
 {
     put_gap(m);

@@ -22,6 +22,9 @@ void metrics_sample(struct metrics_text *, const char *suffix); /* "", "_bucket"
 void metrics_label(struct metrics_text *, const char *name, const char *value);
 void metrics_number(struct metrics_text *, uint64_t);
 void metrics_decimal(struct metrics_text *, uint64_t value, unsigned decimals);
+/* A count that has an example: which trace, its value in millionths, and when, in milliseconds since 1970. OpenMetrics
+ * alone has these. */
+void metrics_exemplar(struct metrics_text *, uint64_t count, const char *trace_id, uint64_t value_us, uint64_t wall_ms);
 void metrics_infinity(struct metrics_text *);
 
 void metrics_end(struct metrics_text *);

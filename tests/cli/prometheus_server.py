@@ -68,7 +68,7 @@ def running(folder, series):
 
 
 @contextlib.contextmanager
-def configured(folder):
+def configured(folder, *options):
     """Its URL, while it does what prometheus.yml in the folder says."""
     port = free_port()
     with open(folder / "log", "w") as log:
@@ -78,6 +78,7 @@ def configured(folder):
                 f"--config.file={folder}/prometheus.yml",
                 f"--storage.tsdb.path={folder}/data",
                 f"--web.listen-address=127.0.0.1:{port}",
+                *options,
             ],
             stdout=log,
             stderr=log,

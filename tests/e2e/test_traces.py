@@ -3,14 +3,21 @@
 
 import json
 import re
+import sys
 import time
+import urllib.parse
+import urllib.request
 
 import grpc
 import pytest
-from conftest import policy_of
+from conftest import ROOT, policy_of
 from grpc_lab import Fails, GrpcClient, serves  # noqa: F401
 from host import Reply, wait_until
 from otlp import CLIENT, PATH, SERVER, Collector, tree
+
+sys.path.insert(0, str(ROOT / "tests/cli"))
+
+import prometheus_server  # noqa: E402
 
 ID, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"00-{ID}-{SPAN}-01"
@@ -368,3 +375,25 @@ def test_a_reload_turns_traces_on_to_another_collector_and_off(gateway, host, co
     wait_until(all_here)
     asks(policy_of([service]))
     wait_until(lambda: edge.ask().status == 200 and not service.requests[-1].get("traceparent"))
+
+
+# Exemplars
+
+
+@pytest.mark.skipif(not prometheus_server.installed(), reason="prometheus is not installed")
+def test_a_prometheus_scrapes_which_trace_shows_a_duration(pair, collector, tmp_path):
+    gateway, host = pair(tracing(collector()))
+    gateway.ask(fields={"traceparent": PARENT})
+    job = f"{{job_name: becalm, scrape_interval: 1s, static_configs: [{{targets: ['127.0.0.1:{gateway.admin}']}}]}}"
+    (tmp_path / "prometheus.yml").write_text(f"global: {{}}\nscrape_configs: [{job}]\n")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with prometheus_server.configured(tmp_path, "--enable-feature=exemplar-storage") as url:
+
+        def found():
+            query = {"query": "becalm_request_duration_seconds_bucket", "start": time.time() - 3600, "end": time.time() + 3600}
+            with opener.open(f"{url}/api/v1/query_exemplars?{urllib.parse.urlencode(query)}", timeout=60) as answer:
+                return [each["labels"] for series in json.load(answer)["data"] for each in series["exemplars"]]
+
+        wait_until(found)
+        assert found() == [{"trace_id": ID}]
+    assert "# {" not in "".join(gateway.metrics())  # who does not ask for OpenMetrics does not get them

@@ -301,6 +301,37 @@ static void test_metrics__open_metrics_is_read_by_its_own_parser(void **state)
     lab_free(lab);
 }
 
+static void test_metrics__a_duration_shows_the_latest_trace_of_its_bucket_in_open_metrics_alone(void **state)
+{
+    (void)state;
+    static const char older[] = "11111111111111111111111111111111";
+    static const char trace[] = "0af7651916cd43dd8448eb211c80319c";
+    static const char bucket[] =
+        "becalm_request_duration_seconds_bucket{service=\"payment\",endpoint=\"charge\",le=\"0.025\"} ";
+    static const char command[] =
+        "/usr/bin/python3 -c '\n"
+        "import sys\n"
+        "from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n"
+        "found = [(s.name, s.labels[\"le\"], s.exemplar) for f in parse(sys.stdin.read()) for s in f.samples if "
+        "s.exemplar]\n"
+        "((name, le, e),) = found\n"
+        "assert (name, le) == (\"becalm_request_duration_seconds_bucket\", \"0.025\"), found\n"
+        "assert (e.labels, e.value) == ({\"trace_id\": \"0af7651916cd43dd8448eb211c80319c\"}, 0.02), e\n"
+        "assert float(e.timestamp) == 1700000000.125, e\n'";
+    struct lab *lab = lab_make();
+    fill(lab);
+    struct becalm_record record = {.began_at = BECALM_S, .ended_at = BECALM_S + 20 * BECALM_MS};
+    meter_exemplar(&lab->meter[1][0], &record, UINT64_C(1700000000125000000), trace);
+    meter_exemplar(&lab->meter[1][1], &record, UINT64_C(1600000000125000000), older); /* another worker's */
+    const char *page = page_of(lab);
+    check_true(strstr(page, trace) == NULL && strstr(page, bucket) != NULL);
+    lab->metrics.open_metrics = true;
+    page = page_of(lab);
+    check_true(strstr(page, " # {trace_id=\"0af7651916cd43dd8448eb211c80319c\"} 0.020000 1700000000.125\n") != NULL);
+    check_liked_by(lab, command);
+    lab_free(lab);
+}
+
 static void test_metrics__the_format_is_chosen_by_accept(void **state)
 {
     (void)state;
@@ -322,4 +353,5 @@ BECALM_TESTS(cmocka_unit_test(test_metrics__an_idle_gateway_has_what_alerts_look
              cmocka_unit_test(test_metrics__memory_that_ends_is_told),
              cmocka_unit_test(test_metrics__promtool_finds_nothing),
              cmocka_unit_test(test_metrics__open_metrics_is_read_by_its_own_parser),
+             cmocka_unit_test(test_metrics__a_duration_shows_the_latest_trace_of_its_bucket_in_open_metrics_alone),
              cmocka_unit_test(test_metrics__the_format_is_chosen_by_accept))

@@ -249,4 +249,5 @@ void exchange_trace_end(struct exchange *exchange)
     }
     span_end(&room);
     span_put(exchange->worker->spans, &room.note);
+    meter_exemplar(exchange->meter, record, exchange->worker->loop.wall, span->trace_id);
 }
