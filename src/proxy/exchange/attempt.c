@@ -63,7 +63,7 @@ void attempt_free(struct attempt *attempt)
         if (attempt->answers) {
             meter_add(&exchange->meter->answers, UINT64_MAX);
         }
-        attempt->state = ATTEMPT_NONE;
+        attempt_enter(attempt, ATTEMPT_NONE);
     }
     if (attempt != &exchange->first) {
         free(attempt);
@@ -210,7 +210,7 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     attempt->slot = action->slot;
     attempt->number = action->attempt;
     attempt->timeout_at = action->timeout_at;
-    attempt->state = ATTEMPT_CONNECTING;
+    attempt_enter(attempt, ATTEMPT_CONNECTING);
     attempt->probe = action->why == BECALM_WHY_NO_HOST;
     stream_init(attempt);
     exchange->attempt[action->slot] = attempt;
@@ -295,7 +295,7 @@ static bool redo(struct attempt *attempt, const struct host_failure *failure)
     attempt->redone = true;
     attempt->through = attempt->reached = false;
     attempt->body_given = 0;
-    attempt->state = ATTEMPT_CONNECTING;
+    attempt_enter(attempt, ATTEMPT_CONNECTING);
     attempt->stream.fresh = true;
     attempt->stream.careful = false;
     meter_add(&exchange->meter->redone, 1);
@@ -453,7 +453,7 @@ static void connected(struct host_stream *stream)
     struct attempt *attempt = attempt_of(stream);
     struct exchange *exchange = attempt->exchange;
     UNFILLED struct draft draft;
-    attempt->state = ATTEMPT_SENT;
+    attempt_enter(attempt, ATTEMPT_SENT);
     if (exchange->is_connect && stream->ops->take == NULL) {
         failed(stream, &(struct host_failure){.failure = BECALM_HTTP_BAD_ANSWER, .rule = "a tunnel needs HTTP/1"});
         return;
@@ -594,7 +594,7 @@ static bool hold(struct attempt *attempt, const struct pieces *pieces, bool ende
 /* Begins to hold it back. True: go on reading. */
 static bool hold_head(struct attempt *attempt, const struct offer *offer, const struct becalm_outcome *outcome)
 {
-    attempt->state = ATTEMPT_HOLDING;
+    attempt_enter(attempt, ATTEMPT_HOLDING);
     attempt->held = *outcome;
     if (!answer_fields(attempt->exchange->worker, offer->head, &attempt->buffer)) {
         fail(attempt, BECALM_HTTP_CUT);
@@ -618,7 +618,7 @@ static bool refuses_expect(struct attempt *attempt, const struct head *head)
     }
     attempt->stream.ops->drop(&attempt->stream);
     attempt->asked_in_vain = true;
-    attempt->state = ATTEMPT_CONNECTING;
+    attempt_enter(attempt, ATTEMPT_CONNECTING);
     get(attempt);
     return true;
 }
@@ -676,7 +676,7 @@ static bool await(struct attempt *attempt, const struct head *head)
     early->attempt = attempt;
     early->head = head_copy(copy, head);
     attempt->early = early;
-    attempt->state = ATTEMPT_AWAITING;
+    attempt_enter(attempt, ATTEMPT_AWAITING);
     wheel_arm(&loop->wheel, &early->timer, becalm_ns_after(loop->now, AWAIT));
     return true;
 }
@@ -702,7 +702,7 @@ static __attribute__((noinline)) bool take_awaited(struct attempt *attempt, cons
 {
     struct early *early = early_take(attempt);
     struct offer offer = {.attempt = attempt, .head = early->head, .pieces = pieces, .ended = ended};
-    attempt->state = ATTEMPT_SENT;
+    attempt_enter(attempt, ATTEMPT_SENT);
     bool goes_on = take_grpc(attempt, &offer);
     early_free(early);
     return goes_on;

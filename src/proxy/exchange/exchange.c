@@ -36,7 +36,7 @@ struct exchange *exchange_make(struct worker *worker, struct client_stream *stre
         return NULL;
     }
     memset(exchange, 0, offsetof(struct exchange, call));
-    exchange->first.state = ATTEMPT_NONE;
+    attempt_enter(&exchange->first, ATTEMPT_NONE);
     exchange->retry_after[0] = '\0';
     exchange->timer.fire = timer_fires;
     exchange->stream = stream;

@@ -75,6 +75,12 @@ struct attempt {
     struct host_stream stream;  /* the host's side */
 };
 
+/* The one writer of its state. */
+static inline void attempt_enter(struct attempt *attempt, enum attempt_state state)
+{
+    attempt->state = state;
+}
+
 /* An answer that the engine is asked about: its head as it came or, of one that was held back, as answer_fields() made
  * it. */
 struct offer {

@@ -269,7 +269,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     draft_begin(&draft, values, sizeof values);
     draft_answer(&draft, exchange, offer, action);
     exchange->answer_bytes += part.pieces->bytes;
-    offer->attempt->state = ATTEMPT_PASSING;
+    attempt_enter(offer->attempt, ATTEMPT_PASSING);
     if (offer->ended) {
         answer_enter(exchange, ANSWER_ENDED);
         key_end(exchange, true);
