@@ -995,6 +995,38 @@ static void test_h1_head_end__is_the_first_empty_line(void **state)
     }
 }
 
+/* One byte after the other: a line feed, and behind it another one, with or without a CR before it. */
+static size_t head_end_slowly(struct becalm_text bytes)
+{
+    for (size_t at = 0; at + 1 < bytes.length; at++) {
+        size_t next = at + 1 + (bytes.at[at + 1] == '\r');
+        if (bytes.at[at] == '\n' && next < bytes.length && bytes.at[next] == '\n') {
+            return next + 1;
+        }
+    }
+    return 0;
+}
+
+static void test_h1_head_end__is_the_same_at_every_place_of_a_long_head(void **state)
+{
+    static const char few[] = "\n\r\t abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
+    uint64_t seed = 7;
+    (void)state;
+    for (uint32_t turn = 0; turn < 20000; turn++) {
+        char text[80];
+        size_t length = becalm_rand_below(becalm_rand_next(&seed), 70);
+        for (size_t i = 0; i < length; i++) {
+            uint32_t range = turn % 3 == 0 ? 4 : (uint32_t)sizeof few - 1;
+            text[i] = few[becalm_rand_below(becalm_rand_next(&seed), range)];
+        }
+        memcpy(text + length, "\r\n\r\n", turn % 2 == 0 ? 4 : 0);
+        text[length + (turn % 2 == 0 ? 4 : 0)] = '\0';
+        struct becalm_text bare = text_bare(text);
+        check_eq_u64(head_end(bare), head_end_slowly(bare));
+        text_drop(bare);
+    }
+}
+
 static void test_h1_leading_blank__two_empty_lines_at_most(void **state)
 {
     static const struct {
@@ -1044,4 +1076,5 @@ BECALM_TESTS(cmocka_unit_test(test_h1_request__a_plain_request_in_its_parts),
              cmocka_unit_test(test_h1_trailers__those_of_grpc_are_kept_but_for_one_connections_and_ours),
              cmocka_unit_test(test_h1_trailers__framing_and_malformed_ones_are_refused),
              cmocka_unit_test(test_h1_head_end__is_the_first_empty_line),
+             cmocka_unit_test(test_h1_head_end__is_the_same_at_every_place_of_a_long_head),
              cmocka_unit_test(test_h1_leading_blank__two_empty_lines_at_most))
