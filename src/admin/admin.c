@@ -51,7 +51,7 @@ static int take(struct admin_listener *listener)
     return fd;
 }
 
-/* Takes somebody in with the descriptor of a connection that does nothing. False: there is none, or a worker was
+/* Accepts a connection with the descriptor of one that does nothing. False: there is none, or a worker was
  * faster.
  */
 static bool take_from_idle(struct admin_listener *listener)
@@ -75,8 +75,8 @@ static void reserve_open(struct admin *admin)
     }
 }
 
-/* Takes somebody in with the descriptor of the reserve. If nobody is there any more, it is the reserve again: without a
- * descriptor accept4() does not look whether somebody is. The demonstration's address has no gateway, and nobody else
+/* Accepts a connection with the descriptor of the reserve. If none waits any more, it is the reserve again: without a
+ * descriptor accept4() does not look whether one waits. The demonstration's address has no gateway, and nobody else
  * accepts there. */
 static int take_with_reserve(struct admin_listener *listener)
 {

@@ -16,7 +16,7 @@
 #define BRIEF_TIME    (2 * BECALM_S)  /* the same while descriptors are short */
 #define IDLE_TIME     (60 * BECALM_S)
 #define LINGER        (2 * BECALM_S)
-#define SPEAK_TIME    (100 * BECALM_MS) /* before its descriptor is taken for somebody else */
+#define SPEAK_TIME    (100 * BECALM_MS) /* before its descriptor is taken for another connection */
 #define READ          4096u
 #define TURN          16 /* steps of one connection, then others have their turn */
 #define OUT_HEAD      1024u
@@ -124,7 +124,7 @@ static void put_fields(struct text_sink *out, const struct admin_answer *answer)
     put_browser_fields(out, answer);
 }
 
-/* What is not sent yet waits here and not in the socket, which would take minutes of events for somebody who reads
+/* What is not sent yet waits here and not in the socket, which would take minutes of events for a client that reads
  * none. */
 static void keep_unsent_short(const struct admin_conn *conn)
 {
@@ -486,7 +486,7 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
     go_on(conn); /* what it has said already counts before its place can be taken */
 }
 
-/* What becomes of a connection when somebody new wants its place, the first to go first. */
+/* What becomes of a connection when a new one wants its place, the first to go first. */
 enum worth {
     WORTH_NOTHING, /* had its answer, or was refused */
     WORTH_LITTLE,  /* anybody can be that: silent, half a head, between requests, at a page that is open to all */
@@ -523,7 +523,7 @@ static struct admin_conn *stalest(const struct admin *admin, enum worth which)
     return found;
 }
 
-/* Whoever comes to ask for /healthz looks like anybody until its head is here. So that strangers have no more than time
+/* A probe of /healthz looks like any other connection until its head is here. So that strangers have no more than time
  * against it, the newest of them stay, and who is worth more leaves them ADMIN_CONNS_OPEN places. */
 struct admin_conn *admin_conns_cheapest(const struct admin *admin)
 {

@@ -15,7 +15,7 @@
 #include "wire/wire_tls.h"
 
 #define ADMIN_CONNS_MAX  64u
-#define ADMIN_CONNS_OPEN 16u /* of them: at least so many are for whoever comes, so that a probe finds one */
+#define ADMIN_CONNS_OPEN 16u /* of them: at least so many are for new connections, so that a probe finds one */
 #define ADMIN_HEAD_MAX   (8u * 1024)
 #define ADMIN_BODY_MAX   (64u * 1024)
 #define ADMIN_PAGE_MAX   (64u * 1024 * 1024)
@@ -33,7 +33,7 @@ struct admin {
     struct admin_listener *next_listener;
     char *next_token;
     bool prepared;  /* the two above are what comes next */
-    int reserve_fd; /* closed to take somebody in when there are no descriptors left; -1: gone itself */
+    int reserve_fd; /* closed to accept a connection when there are no descriptors left; -1: gone itself */
     struct timer pause;
     struct admin_conn *conns; /* the latest first */
     uint32_t conn_count;
@@ -137,7 +137,7 @@ char **admin_host_names(const struct snapshot_service *);
 /* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
 void admin_conn_accept(struct admin *, int fd, bool reserved);
 void admin_conn_close(struct admin_conn *);
-/* The one to close for somebody new; NULL: there are none. */
+/* The connection to close for a new one; NULL: there are none. */
 struct admin_conn *admin_conns_cheapest(const struct admin *);
 /* One that had its answer, or has been silent for a while; NULL: there is none. For when descriptors are short. */
 struct admin_conn *admin_conns_idle(const struct admin *);

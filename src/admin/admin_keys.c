@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Idempotency keys that are held, because nobody knows what became of their request: somebody has to look. */
+/* Idempotency keys that are held, because nobody knows what became of their request: an operator has to look. */
 
 #define LIST_MOST 1000u
 

@@ -13,7 +13,7 @@
 
 #define HISTORY_BYTES_MAX (64u * 1024 * 1024)
 #define HISTORY_MOVES     32u /* of a breaker, the latest */
-#define HISTORY_STAYS     32u /* likewise */
+#define HISTORY_STAYS     32u /* of a target, the latest */
 
 enum history_range { HISTORY_MINUTES, HISTORY_HOUR, HISTORY_DAY, HISTORY_RANGES };
 

@@ -66,7 +66,7 @@ static void watched_open(struct watched *file, const char *path)
 {
     *file = (struct watched){.path = path, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
     watch_directory(file->fd, path);
-    const char *why; /* whoever loads it says so */
+    const char *why; /* the loader says so */
     file->text = file_read_regular(path, &file->length, &why);
 }
 

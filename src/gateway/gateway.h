@@ -30,9 +30,9 @@ void gateway_order_stop(struct gateway *);
 void gateway_wait(struct gateway *);
 int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for who has other things to wait for */
 
-/* Becomes readable when a reload is over, whoever ordered it: every worker serves by the new policy, or it was refused.
- * gateway_reload_told() makes it unreadable again, writes how the latest went as one line, and returns the number of
- * the latest order that is answered by it. */
+/* Becomes readable when a reload is over, by signal or by the admin address: every worker serves by the new policy, or
+ * it was refused. gateway_reload_told() makes it unreadable again, writes how the latest went as one line, and returns
+ * the number of the latest order that is answered by it. */
 int gateway_reload_fd(const struct gateway *);
 uint64_t gateway_reload_told(struct gateway *, char *text, size_t size);
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_JOURNAL_DECISIONS_H
 #define BECALM_JOURNAL_DECISIONS_H
 
-/* The latest decisions of one worker, for whoever asks why: every call that was retried, refused or failed, and one of
- * sixty-four of the others. Bounded; the oldest are overwritten. The worker writes, the admin thread reads. */
+/* The latest decisions of one worker, for people who ask why: every call that was retried, refused or failed, and one
+ * of sixty-four of the others. Bounded; the oldest are overwritten. The worker writes, the admin thread reads. */
 
 #include <becalm/http.h>
 

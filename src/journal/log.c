@@ -356,7 +356,7 @@ static bool writer_busy(const struct log *log)
     return busy;
 }
 
-/* Until somebody wakes it, a full pipe has room again, or it is time to look. */
+/* Until a worker wakes it, a full pipe has room again, or it is time to look. */
 static void writer_sleep(struct log *log)
 {
     struct pollfd fd[1 + STREAM_COUNT] = {{.fd = log->wake_fd, .events = POLLIN}};

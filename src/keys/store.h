@@ -27,7 +27,7 @@ struct store_hold;
 
 struct store_key {
     unsigned char id[STORE_HASH];          /* of endpoint, key, scope */
-    unsigned char guard[STORE_HASH];       /* of endpoint, host, key, fingerprint: whoever asks */
+    unsigned char guard[STORE_HASH];       /* of endpoint, host, key, fingerprint, not of the client */
     unsigned char fingerprint[STORE_HASH]; /* of method, path, body */
     unsigned char scope[STORE_HASH];       /* whose it is */
     uint64_t peer;                         /* who asked: see peer.h */

@@ -16,7 +16,7 @@
 
 #define BATCH   256
 #define BATCHES 16              /* heard before timers have their turn */
-#define LATE    (5 * BECALM_MS) /* more than any sleep is rounded by: somebody kept us from our work */
+#define LATE    (5 * BECALM_MS) /* more than any sleep is rounded by: the machine kept us from our work */
 
 static becalm_ns clock_read(clockid_t clock)
 {

@@ -79,7 +79,7 @@ void loop_free_later(struct loop *, void *memory);
 void loop_bury(struct loop *, struct source *);
 
 /* What a task queues while it runs, itself for instance, is run after the next look at sockets, timers and the clock:
- * whoever has much to do lets others have their turn by that. */
+ * a task with much to do lets others have their turn by that. */
 void loop_later(struct loop *, struct task *);
 void loop_not_later(struct loop *, struct task *);
 

@@ -6,7 +6,7 @@
 
 #include <becalm/http.h>
 
-/* Fields that somebody here cares about, by name; all others are FIELD_OTHER. The order is of no importance. */
+/* Fields that the gateway reads, by name; all others are FIELD_OTHER. The order is of no importance. */
 /* clang-format off */
 #define FIELD_NAMES(X) \
     X(FIELD_HOST, "host") X(FIELD_CONNECTION, "connection") X(FIELD_CONTENT_LENGTH, "content-length") \

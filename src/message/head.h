@@ -22,7 +22,7 @@ enum body_framing {
 #define HEAD_REQUEST_FIELDS_MAX 128u /* of a request, or of trailers */
 
 struct head {
-    const char *bytes; /* all offsets are into these: whoever copies them moves this pointer */
+    const char *bytes; /* all offsets are into these: a copy of them moves this pointer */
     uint32_t length;   /* of the bytes */
     uint32_t method;   /* requests: offsets and lengths */
     uint32_t method_length;

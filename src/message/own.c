@@ -53,7 +53,7 @@ static uint64_t retry_after(const struct own *own)
     return becalm_rand_between(own->random, low, low + (low + 1) / 2);
 }
 
-/* A conflict ends by itself only sometimes: then whoever refuses knows. */
+/* A conflict ends by itself only sometimes: then the refusal says when. */
 static bool says_when(const struct own *own)
 {
     return own->status == 503 || own->status == 429 || (own->status == 409 && own->retry_after != BECALM_NEVER);

@@ -13,7 +13,7 @@ void packed_put(struct text_sink *, struct becalm_text name, struct becalm_text 
 /* The phrase and all fields of an answer. */
 void packed_put_draft(struct text_sink *, const struct draft *);
 
-/* Of bytes that somebody else has kept: are they packed fields, each of which may be written? */
+/* Of bytes that another program has kept: are they packed fields, each of which may be written? */
 bool packed_is_right(struct becalm_text);
 
 /* Takes out the fields of this name, which is in small letters; returns how long the rest is. */

@@ -41,7 +41,7 @@ void join_table_free(struct join_table *table)
     free(table);
 }
 
-/* NULL: somebody is there just now. */
+/* NULL: another thread is there just now. */
 static struct row *row_take(struct join_table *table, uint64_t key)
 {
     struct row *row = &table->row[key % ROWS];

@@ -3,7 +3,7 @@
 #define BECALM_ORIGIN_PEER_H
 
 /* Who a client is, for whatever is shared out among clients: 64 bits that stand for an IPv4 address, a network of IPv6
- * with 64 bits (whoever has one address there has all of them), or a user of this machine at a Unix socket. An IPv4
+ * with 64 bits (a client with one address there has all of them), or a user of this machine at a Unix socket. An IPv4
  * address inside of an IPv6 one is IPv4. The bits are SipHash-2-4 (Aumasson, Bernstein 2012) with a key that each
  * process draws, so that nobody can choose addresses or names that meet in a table. They are good in one process and
  * are shown to nobody. */

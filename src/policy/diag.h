@@ -7,8 +7,8 @@
 /* "error", "warning". */
 const char *diag_severity_word(enum becalm_severity);
 
-/* In the order of the file, whoever found them: people read from top to bottom. Those at the same place stay in their
- * order, and those of other files where they are. */
+/* In the order of the file, not of the checks that found them: people read from top to bottom. Those at the same place
+ * stay in their order, and those of other files where they are. */
 void diags_sort(struct becalm_diags *);
 
 /* Takes a lesser finding out of a full list: an error must be seen even if a hundred warnings came before it, and a

@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* NULL with errno; else free it. Ends with a zero behind its length. Waits, if it has to, for whoever writes to a FIFO:
- * `becalm check <(...)`. */
+/* NULL with errno; else free it. Ends with a zero behind its length. Waits, if it has to, for the program that writes
+ * to a FIFO: `becalm check <(...)`. */
 char *file_read(const char *path, size_t *length);
-char *file_read_open(FILE *, size_t *length); /* likewise, of standard input */
+char *file_read_open(FILE *, size_t *length); /* the same, of standard input */
 
 /* The same with a cap of its own. */
 char *file_read_most(FILE *, size_t most, size_t *length);

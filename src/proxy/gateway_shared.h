@@ -55,7 +55,7 @@ struct gateway {
     int *handed_fd;
     struct handed handed;
     pthread_mutex_t lock; /* snapshot, listening, reload */
-    /* Held while somebody accepts: when the admin address gives up a descriptor to accept with it, it gets that one,
+    /* Held while a thread accepts: when the admin address gives up a descriptor to accept with it, it gets that one,
      * and no worker does. */
     pthread_mutex_t accepting;
     struct snapshot *snapshot;
@@ -109,7 +109,7 @@ void gateway_tell_once(struct worker *, enum gateway_once, const char *message, 
 void gateway_name(struct gateway *, const unsigned char random[GATEWAY_ID_BYTES]);
 
 struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
-void gateway_wake(struct gateway *, uint64_t workers); /* bit n: worker n has somebody to serve */
+void gateway_wake(struct gateway *, uint64_t workers); /* bit n: a call waits at worker n */
 void gateway_order_all(struct gateway *, unsigned orders);
 /* A request belongs to no service: counts it, and says so if nobody has asked for this host before. */
 void gateway_unrouted(struct worker *, struct becalm_text host, struct becalm_text peer);

@@ -29,7 +29,7 @@ struct shared_config {
 struct waiting {
     _Alignas(64) struct becalm_queue queue;
     struct state *state;   /* whose gate it is */
-    struct waiting *next;  /* of those of the worker in which somebody is */
+    struct waiting *next;  /* of the worker's queues in which calls wait */
     struct waiting **link; /* NULL: nobody is */
     uint64_t looked;       /* by which order the worker last looked here */
 };

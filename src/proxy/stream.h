@@ -31,9 +31,9 @@ struct client_stream_ops {
     /* The answer's head, and what there is of its body. False: the client can't be written to any more. What it does
      * not take yet waits. */
     bool (*begin)(struct client_stream *, const struct draft *, const struct stream_part *);
-    /* More of its body. False: likewise. */
+    /* More of its body. False: as of `begin`. */
     bool (*more)(struct client_stream *, const struct stream_part *);
-    /* A 1xx before the answer. False: likewise. */
+    /* A 1xx before the answer. False: as of `begin`. */
     bool (*interim)(struct client_stream *, const struct draft *);
     /* Does part of the answer wait for the client to read? Then nothing more is read from the host, until
      * exchange_unblocked(). */

@@ -341,7 +341,7 @@ void tls_context_drop(struct tls_context *context)
 }
 
 /* What both sides have. TLS 1.2 with forward secrecy and authenticated encryption only; no renegotiation, no
- * compression; early data is off unless somebody switches it on. */
+ * compression; early data is off unless a caller switches it on. */
 static SSL_CTX *ssl_ctx_make(const SSL_METHOD *method, enum becalm_tls_version least)
 {
     SSL_CTX *ctx = SSL_CTX_new(method);

@@ -129,7 +129,7 @@ static inline bool wire_failed(const struct wire *wire)
     return wire->tls != NULL && wire__tls_over(wire);
 }
 
-/* Has TLS been ended by the socket's end alone? Somebody on the way may have cut it off. */
+/* Has TLS been ended by the socket's end alone? An attacker on the way may have cut it off. */
 bool wire__tls_cut(const struct wire *);
 static inline bool wire_cut(const struct wire *wire)
 {

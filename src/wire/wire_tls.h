@@ -59,7 +59,7 @@ bool wire_chose_h2(const struct wire *);
  * common name if it has none. See tls_names_find(). */
 bool wire_peer_names(const struct wire *, tls_name_fits *each, void *data);
 
-/* A number that whoever owns a wire with TLS may keep with it; 0 at first. */
+/* A number that the owner of a wire with TLS may keep with it; 0 at first. */
 uint64_t *wire_word(const struct wire *);
 
 #endif

@@ -268,7 +268,7 @@ static void goes(struct host_stream *stream)
     attempt->timeout_at = becalm_call_goes(&exchange->call, attempt->slot, exchange->worker->loop.now);
 }
 
-/* The connection is a new one: its host is there, and whoever waits for that may go. */
+/* The connection is a new one: its host is there, and calls that wait for the host may go. */
 static void accepted(struct host_stream *stream)
 {
     struct attempt *attempt = attempt_of(stream);
@@ -304,7 +304,7 @@ static bool redo(struct attempt *attempt, const struct host_failure *failure)
 }
 
 /* Does this error say that nobody listens at the address, so that the request was certainly not sent? ENOENT is a Unix
- * socket's. A connection that is not answered (ETIMEDOUT), or a full backlog (EAGAIN), is another matter: somebody may
+ * socket's. A connection that is not answered (ETIMEDOUT), or a full backlog (EAGAIN), is another matter: the host may
  * be there who has much to do. */
 static bool says_no_listener(int error)
 {
@@ -644,7 +644,8 @@ static inline bool take_offer(struct attempt *attempt, const struct offer *offer
 
 #define AWAIT (5 * BECALM_MS) /* a client may wait for the head before it says more, so it is not kept for longer */
 
-/* More than a head has come, or somebody may wait for it: it is passed on, and its end will tell how it went. */
+/* More than a head has come, or the client may wait for the head: it is passed on, and its end will tell how it went.
+ */
 static bool tell_provisional(struct attempt *attempt, const struct offer *offer)
 {
     return tell_head(attempt, offer, &(struct becalm_outcome){.status = attempt->status, .provisional = true});

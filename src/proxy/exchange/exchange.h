@@ -266,7 +266,7 @@ becalm_ns exchange_stream_idle(const struct becalm_settings *);
 /* The host takes more of it: the time that it needed was not the client's. */
 void exchange_body_resumes(struct exchange *);
 
-/* The client is gone. The call ends, unless whoever asks again with its key wants to know how it ended. */
+/* The client is gone. The call ends, unless it has a key: a client that repeats it will ask how it ended. */
 void exchange_cancel(struct exchange *);
 /* Would it go on then? */
 bool exchange_outlives(const struct exchange *);

@@ -190,7 +190,7 @@ void key_store_begin(struct exchange *exchange, const struct offer *offer)
         exchange->storing = offer->head == NULL ? buffered_add(exchange->worker, &exchange->stored, offer->fields.at,
                                                                offer->fields.length)
                                                 : answer_fields(exchange->worker, offer->head, &exchange->stored);
-        /* A cookie is for who was answered first; who asks again may be somebody else in the same scope. */
+        /* A cookie is for the client that was answered first; another client of the same scope may ask again. */
         size_t length = exchange->storing ? exchange->stored.length : 0;
         exchange->stored.length = (uint32_t)packed_without(exchange->stored.at, length, "set-cookie");
         exchange->stored_fields = exchange->stored.length;

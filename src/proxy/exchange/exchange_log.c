@@ -87,7 +87,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
     log_access_line(exchange->worker->log, &line);
 }
 
-/* Whoever put us in front of a slow service did not choose when we give up: says so, once. */
+/* The policy of a slow service may not say when an attempt is given up: tells that the default did it, once. */
 static void tell_default_timeout(const struct exchange *exchange)
 {
     struct worker *worker = exchange->worker;

@@ -140,7 +140,7 @@ static uint32_t port_of(struct becalm_text address)
 }
 
 /* A service that is found by its host alone has the ports of its hosts. A URL with a port of its own must mean all of
- * them, or it would be answered by somebody whom it does not name. Who wants another port to lead there writes
+ * them, or it would be answered by a service that it does not name. Who wants another port to lead there writes
  * match.host with that port, which the route has compared then. Without a port a name is what it is said to be. */
 bool exchange_port_fits(const struct exchange *exchange, const struct route *route)
 {
@@ -347,7 +347,7 @@ static void add_framing(struct draft *draft, const struct exchange *exchange)
     }
 }
 
-/* Who a client is by its certificate is said by whoever has verified that, and by nobody else. */
+/* Only a proxy that has verified the client's certificate may say who the client is by it. */
 static uint64_t forged(const struct exchange *exchange)
 {
     bool said = head_has(exchange->head, FIELD_CLIENT_CERT);

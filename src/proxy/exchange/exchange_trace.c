@@ -65,7 +65,7 @@ static __attribute__((noinline)) struct exchange_span *span_make(struct exchange
     return span;
 }
 
-/* A trace that somebody else has begun. One that is not sampled passes as it came: no span of ours is in it. */
+/* A trace that a caller has begun. One that is not sampled passes as it came: no span of ours is in it. */
 static __attribute__((noinline)) bool follow(struct exchange *exchange, struct trace_parent *parent, bool *found)
 {
     *found = trace_parent_find(exchange->head, parent);

@@ -31,7 +31,7 @@ struct host_stream_ops {
     bool (*blocked)(const struct host_stream *);
     /* Bytes of its buffers. */
     size_t (*held)(const struct host_stream *);
-    /* Whoever gets the answer takes bytes again. */
+    /* The receiver of the answer takes bytes again. */
     void (*resume)(struct host_stream *);
     /* Nobody wants it any more, or its place in line: the stream is over. */
     void (*drop)(struct host_stream *);
@@ -145,7 +145,7 @@ struct host_stream {
     bool watch;   /* if the host closes, find out whether it has read the request: it can't be sent twice otherwise */
     struct bytes trailers; /* of the answer, as HTTP/1 writes them */
 
-    /* From here on nothing is zeroed: whoever gives it a connection does that. */
+    /* From here on nothing is zeroed: the pool fills it with the connection. */
     union {
         struct host_h1 h1;
         struct host_h2_stream h2;

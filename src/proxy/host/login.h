@@ -3,8 +3,8 @@
 #define BECALM_PROXY_LOGIN_H
 
 /* Logins that belong to a connection. NTLM (MS-NTHT) and Negotiate (RFC 4559) authenticate the connection and not the
- * request: whoever is sent on it afterwards is taken for the one who logged in. So a connection to a host on which such
- * a login was seen, or only offered, belongs to its client from then on. */
+ * request: any request that is sent on it afterwards counts as the logged-in user's. So a connection to a host on which
+ * such a login was seen, or only offered, belongs to its client from then on. */
 
 #include "message/head.h"
 

@@ -27,7 +27,8 @@ static struct loop *loop_of(const struct upstream_host *host)
 static void serve_line(struct task *);
 static void busy_fires(struct timer *);
 
-/* A place came free: the first in line gets it, but not now. Whoever gave it back may be in the middle of an answer. */
+/* A place came free: the first in line gets it, but not now. The stream that gave it back may be in the middle of an
+ * answer. */
 static void serve_later(struct upstream_host *host)
 {
     if (host->waiting != NULL) {
@@ -153,7 +154,7 @@ static void owned_remove(struct upstream *upstream)
     (*upstream->owner.count)--;
 }
 
-/* Those being connected: they go on when whoever wanted them has left. */
+/* Those being connected: they go on when the stream that wanted them has left. */
 
 static void dialing_add(struct upstream *upstream)
 {
@@ -387,7 +388,7 @@ static void give(struct upstream *upstream, struct host_stream *stream)
     memset(&stream->h1, 0, sizeof stream->h1);
 }
 
-/* The connection is made: which protocol is it? False: it can't be spoken, and whoever wanted it is told. */
+/* The connection is made: which protocol is it? False: it can't be spoken, and the stream that wanted it is told. */
 static bool begin_protocol(struct upstream *upstream)
 {
     struct upstream_host *host = upstream->host;
@@ -422,9 +423,9 @@ static void connected(struct upstream *upstream)
     wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->pool.idle));
     host->users++; /* stay until the end of this */
     if (!begin_protocol(upstream)) {
-        /* Whoever wanted it knows. */
+        /* The stream that wanted it knows. */
     } else if (stream == NULL && upstream->h2 == NULL) {
-        upstream_put(upstream); /* whoever wanted it has gone: it is a fresh one for the next */
+        upstream_put(upstream); /* the stream that wanted it has gone: it is a fresh one for the next */
     } else if (stream != NULL) {
         stream->calls->accepted(stream);
         give(upstream, stream);
@@ -528,7 +529,7 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
     return NULL;
 }
 
-/* Half of the pool may be idle and somebody's own, so that a login that has begun can be ended; more than that gives
+/* Half of the pool may be idle and owned by clients, so that a login that has begun can be ended; more than that gives
  * way to whoever waits. */
 static bool has_spare(const struct upstream_host *host)
 {

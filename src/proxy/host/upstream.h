@@ -85,7 +85,7 @@ struct upstream_host {
     enum upstream_result (*get)(struct upstream_host *, struct host_stream *);
     struct upstream_list idle;
     uint32_t idle_count;
-    struct upstream_list owned; /* idle, and somebody's own */
+    struct upstream_list owned; /* idle, and owned by a client */
     uint32_t owned_count;
     struct upstream_list shared; /* that speak HTTP/2 and take new streams */
     struct upstream *dialing;    /* being connected */
@@ -135,7 +135,7 @@ enum upstream_fate upstream_fate(const struct upstream *, size_t written);
 void upstream_look_again(struct upstream *);
 
 /* A connection with a login is its owner's from now on; the stream is through with it. Idle ones have at most half of
- * the pool while somebody waits for a connection: then the longest idle one of the client with the most is closed. */
+ * the pool while a stream waits for a connection: then the longest idle one of the client with the most is closed. */
 void upstream_own(struct upstream *, struct host_owner);
 /* The stream gets the connection that its client owns. False: it does not live any more. */
 bool upstream_get_own(struct upstream *, struct host_stream *);
