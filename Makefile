@@ -12,7 +12,7 @@ NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
 check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
 
-.PHONY: help run test quick soak bench picture install dist deb rpm image clean format
+.PHONY: help run test quick soak bench picture install dist deb rpm image bundle clean format
 
 help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -96,6 +96,12 @@ image: ## build the image becalm:VERSION with buildah, and write it to build/dis
 	rm -rf build/image && tools/image-root build/release/becalm build/image/root
 	buildah build -q -t becalm:$(VERSION) -f Containerfile build/image
 	rm -f $(DIST)/becalm-$(VERSION).oci.tar && buildah push -q becalm:$(VERSION) oci-archive:$(DIST)/becalm-$(VERSION).oci.tar:becalm:$(VERSION)
+	$(sums)
+
+bundle: ## write a folder that runs on any Linux of this processor, as a tarball to build/dist
+	$(package)
+	rm -rf build/bundle && tools/bundle build/release/becalm build/bundle/becalm-$(VERSION)
+	tar -C build/bundle -czf $(DIST)/becalm-$(VERSION)-linux-$(shell uname -m).tar.gz becalm-$(VERSION)
 	$(sums)
 
 clean: ## remove everything built

@@ -182,6 +182,33 @@ def test_image__is_small_and_no_root_s(image):
     assert "\nUSER 65532:65532\n" in file and 'ENTRYPOINT ["/usr/bin/becalm"]' in file and "\nFROM scratch\n" in file
 
 
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bundle") / "becalm"
+    run(ROOT / "tools/bundle", PROGRAM, folder)
+    return folder
+
+
+def test_bundle__runs_from_anywhere_with_its_own_libraries(bundle, tmp_path):
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(bundle, moved, symlinks=True)
+    link = tmp_path / "becalm"
+    link.symlink_to("elsewhere/bin/becalm")
+    clean = {"PATH": "/usr/bin:/bin"}
+    assert run(link, "--version", env=clean) == run(PROGRAM, "--version")
+    traced = run(moved / "lib/ld.so", "--library-path", moved / "lib", "--list", moved / "libexec/becalm")
+    loaded = re.findall(r"=> (\S+)", traced)
+    assert len(loaded) >= 5 and all(path.startswith(str(moved)) for path in loaded), traced
+    assert "Connection refused" in subprocess.run([link, "top", "--once", "http://127.0.0.1:1"], env=clean, capture_output=True, text=True).stderr, "by libcurl"
+    starts([link, "proxy", moved / "share/becalm/becalm.yaml"])
+
+
+@is_root
+def test_bundle__needs_nothing_of_the_system(bundle):
+    """Its own folder is the whole root: no other library, no shell."""
+    starts(["/lib/ld.so", "--library-path", "/lib", "/libexec/becalm", "proxy", "/share/becalm/becalm.yaml"], enter(bundle))
+
+
 def test_sbom__names_what_the_program_loads(tmp_path):
     bill = json.loads(run(ROOT / "tools/sbom", PROGRAM))
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
