@@ -60,6 +60,7 @@ picture: ## draw the pictures of README and docs anew: by the simulator, and by 
 	tools/setup build test
 	$(call build,dev,--target becalm)
 	build/dev/becalm sim metastable --compare all --picture docs/images/metastable.svg
+	tools/animate build/dev/becalm >docs/images/storm.svg
 	rm -rf build/dev/pictures
 	ctest --preset dev -R '^browser/'
 	cp build/dev/pictures/demo.png build/dev/pictures/dashboard.png docs/images/

@@ -2,6 +2,8 @@
 """README and the pages: short enough, every link leads somewhere, every page is in the index, and what they show is right."""
 
 import re
+import subprocess
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -72,3 +74,17 @@ def test_pages__readme_s_minute_has_a_policy_that_is_right(becalm, tmp_path):
 def test_pages__every_command_that_readme_names_is_there(commands):
     named = set(re.findall(r"`becalm ([a-z]+)", (ROOT / "README.md").read_text()))
     assert named and named <= {path.split()[0] for path in commands.help if path}
+
+
+def test_pages__the_moving_picture_is_what_the_simulator_says(becalm):
+    """make picture draws it again. It moves by itself: no script, and nothing that it would fetch."""
+    drawn = subprocess.run([ROOT / "tools/animate", becalm.program], stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert drawn == (ROOT / "docs/images/storm.svg").read_text(), "make picture"
+    picture = ElementTree.fromstring(drawn)
+    moving = picture.findall(".//{*}animate")
+    assert len(moving) > 20 and picture.find("{*}title").text
+    for each in moving:
+        keys, values = each.get("keyTimes").split(";"), each.get("values").split(";")
+        assert len(keys) == len(values) and keys[0] == "0" and keys[-1] == "1" and [float(key) for key in keys] == sorted(map(float, keys))
+    assert not picture.findall(".//{*}script") and "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
+    assert "storm.svg" in (ROOT / "README.md").read_text().split("## ")[0]
