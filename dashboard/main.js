@@ -76,6 +76,11 @@ function showAbout() {
 function showNotices() {
   const notices = [];
   if (page.live.latest?.draining) notices.push(h("p", { class: "notice" }, "△ The gateway was told to end: it finishes what is in progress."));
+  for (const fault of page.live.latest?.faults ?? []) {
+    const where = fault.endpoint ? `${fault.service} ${fault.endpoint}` : fault.service;
+    const ends = duration(Math.ceil(fault.endsInMs / 1000) * 1000);
+    notices.push(h("p", { class: "notice" }, `△ A fault on order is in force: ${fault.name} (${fault.fault} of ${where}, towards ${fault.towards}). It ends in ${ends}, or with becalm fault clear.`));
+  }
   if (state !== null && !state.reload.successful && !page.view?.tellsReload) {
     const why = state.reload.why ?? "see its log";
     notices.push(h("p", { class: "notice bad" }, "✗ The latest reload failed, and the policy before it stays: ", h("code", {}, why), " ", h("a", { href: "#/policy" }, "Policy")));

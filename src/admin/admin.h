@@ -59,6 +59,9 @@ int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_
 /* Moves to what was prepared, or forgets it. Who came by another address than the present one is sent away. */
 void admin_settle(struct admin *, bool use);
 
+/* Ends faults on order whose time is over, and says so. Once a second will do: nobody is hit by them any more. */
+void admin_faults_expire(struct admin *);
+
 /* There is a new second in the history: tells everybody who follows /api/events. */
 void admin_tell(struct admin *);
 

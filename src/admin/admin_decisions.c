@@ -91,6 +91,7 @@ static void put(struct buffer *page, const struct host_names *names, const struc
                     .method = text_of(decision->method),
                     .target = text_of(decision->path),
                     .request_id = text_of(decision->request_id[0] == '\0' ? NULL : decision->request_id),
+                    .fault = text_of(decision->fault[0] == '\0' ? NULL : decision->fault),
                     .status = decision->status,
                 });
 }

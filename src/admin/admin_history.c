@@ -158,6 +158,7 @@ void admin_put_sample(struct admin *admin, struct buffer *page)
     buffer_json_number(page, "number", history_number(admin->place.history));
     buffer_json_number(page, "time", admin->place.loop->wall / BECALM_MS);
     put_gateway(page, admin->place.gateway, snapshot);
+    admin_put_faults(page, admin->place.gateway, admin->place.loop->now);
     put_columns(page);
     buffer_json_open(page, "services", '[');
     for (uint32_t i = 0; i < snapshot->service_count; i++) {

@@ -113,6 +113,11 @@ void admin_keys(struct admin *, const struct admin_request *, struct admin_answe
 void admin_key_release(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_decisions(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_reload(struct admin *, const struct admin_request *, struct admin_answer *);
+/* Faults on order. The list of those in force, as a member of a page that is being written. */
+void admin_faults(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_fault_inject(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_fault_clear(struct admin *, const struct admin_request *, struct admin_answer *);
+void admin_put_faults(struct buffer *, struct gateway *, becalm_ns now);
 void admin_breaker(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_history(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_sample(struct admin *, const struct admin_request *, struct admin_answer *);

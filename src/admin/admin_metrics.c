@@ -86,6 +86,10 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
         .buffered = atomic_load_explicit(&gateway->buffered, memory_order_relaxed),
         .buffered_max = atomic_load_explicit(&gateway->max_buffered, memory_order_relaxed),
     };
+    figures->faults = atomic_load_explicit(&gateway->faults.count, memory_order_relaxed);
+    for (uint32_t i = 0; i < FAULT_WORDS; i++) {
+        figures->fault_words[i] = fault_word((enum fault_kind)i);
+    }
     for (uint32_t i = 0; i < METRICS_BOUNDS; i++) {
         figures->bounds[i] = atomic_load_explicit(&gateway->bounds[i], memory_order_relaxed);
     }

@@ -51,28 +51,32 @@ static void front(struct admin *admin, const struct admin_request *request, stru
     }
     buffer_chars(&answer->page, "becalm ");
     buffer_chars(&answer->page, becalm_version());
-    buffer_chars(&answer->page,
-                 "\n\n"
-                 "GET  /                            this list; in a browser the dashboard\n"
-                 "GET  /healthz                     200 while the process lives\n"
-                 "GET  /readyz                      503 while it drains\n"
-                 "GET  /metrics                     for Prometheus\n"
-                 "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
-                 "       ?service=NAME\n"
-                 "GET  /api/events                  each second what happened, as server-sent events\n"
-                 "GET  /api/fleet                   the processes that share its store\n"
-                 "GET  /api/sample                  the latest of these events alone\n"
-                 "GET  /api/history                 a minute of all services, or up to a day of one\n"
-                 "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
-                 "GET  /api/decisions               the latest calls and why they ended so\n"
-                 "       ?service=NAME&limit=N\n"
-                 "GET  /api/policy                  every value in force and where it came from\n"
-                 "       ?service=NAME\n"
-                 "GET  /api/keys                    idempotency keys that are held, the oldest first\n"
-                 "DELETE /api/keys/ID               let the request of one be made again\n"
-                 "POST /api/reload                  reload the policy; 422 and the errors if it is bad\n"
-                 "POST /api/services/NAME/breaker   {\"state\": \"forced_open\"}, or disabled, metrics_only,\n"
-                 "                                  closed, reset; and \"endpoint\": \"NAME\" for one alone\n");
+    buffer_chars(
+        &answer->page,
+        "\n\n"
+        "GET  /                            this list; in a browser the dashboard\n"
+        "GET  /healthz                     200 while the process lives\n"
+        "GET  /readyz                      503 while it drains\n"
+        "GET  /metrics                     for Prometheus\n"
+        "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
+        "       ?service=NAME\n"
+        "GET  /api/events                  each second what happened, as server-sent events\n"
+        "GET  /api/fleet                   the processes that share its store\n"
+        "GET  /api/sample                  the latest of these events alone\n"
+        "GET  /api/history                 a minute of all services, or up to a day of one\n"
+        "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
+        "GET  /api/decisions               the latest calls and why they ended so\n"
+        "       ?service=NAME&limit=N\n"
+        "GET  /api/policy                  every value in force and where it came from\n"
+        "       ?service=NAME\n"
+        "GET  /api/keys                    idempotency keys that are held, the oldest first\n"
+        "DELETE /api/keys/ID               let the request of one be made again\n"
+        "POST /api/reload                  reload the policy; 422 and the errors if it is bad\n"
+        "GET  /api/faults                  faults on order that are in force\n"
+        "POST /api/faults                  order one: \"service\", \"for\", and what goes wrong\n"
+        "DELETE /api/faults                end all of them; /api/faults/NAME one\n"
+        "POST /api/services/NAME/breaker   {\"state\": \"forced_open\"}, or disabled, metrics_only,\n"
+        "                                  closed, reset; and \"endpoint\": \"NAME\" for one alone\n");
 }
 
 /* ---- which page ---- */
@@ -94,6 +98,10 @@ static const struct admin_route gateway_routes[] = {
     {"/api/keys", NULL, false, "application/json", admin_keys},
     {"/api/keys/*", "DELETE", false, "application/json", admin_key_release},
     {"/api/reload", "POST", false, "application/json", admin_reload},
+    {"/api/faults", NULL, false, "application/json", admin_faults},
+    {"/api/faults", "POST", false, "application/json", admin_fault_inject},
+    {"/api/faults", "DELETE", false, "application/json", admin_fault_clear},
+    {"/api/faults/*", "DELETE", false, "application/json", admin_fault_clear},
     {"/api/services/*/breaker", "POST", false, "application/json", admin_breaker},
     {NULL, NULL, false, NULL, NULL},
 };
@@ -111,19 +119,29 @@ static bool matches(const char *pattern, struct becalm_text path)
            memchr(path.at + before, '/', path.length - before - behind) == NULL;
 }
 
-static const struct admin_route *find(const struct admin *admin, struct becalm_text path)
+/* Whether the method is the page's. */
+static bool takes(const struct admin_route *route, struct becalm_text method)
 {
+    bool reads = text_is(method, "GET") || text_is(method, "HEAD");
+    return route->order != NULL ? text_is(method, route->order) : reads;
+}
+
+/* The page of this path and method; of another method, if it has no such one. NULL: there is none. */
+static const struct admin_route *find(const struct admin *admin, const struct admin_request *request)
+{
+    const struct admin_route *found = NULL;
     const struct admin_route *route = admin->place.routes == NULL ? gateway_routes : admin->place.routes;
-    while (route->path != NULL && (path.at == NULL || !matches(route->path, path))) {
-        route++;
+    for (; route->path != NULL && request->path.at != NULL; route++) {
+        if (matches(route->path, request->path) && (found == NULL || takes(route, request->method))) {
+            found = route;
+        }
     }
-    return route->path == NULL ? NULL : route;
+    return found;
 }
 
 bool admin_route_check(const struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    const struct admin_route *route = find(admin, request->path);
-    bool reads = text_is(request->method, "GET") || text_is(request->method, "HEAD");
+    const struct admin_route *route = find(admin, request);
     bool is_page = text_is(request->path, "/") && admin_wants_html(request); /* it asks for the token itself */
     bool is_open = is_page || (route != NULL && route->is_open);
     if (!admin_guard(admin, request, is_open, answer)) {
@@ -134,9 +152,11 @@ bool admin_route_check(const struct admin *admin, const struct admin_request *re
         admin_problem(answer, 404, "There is no such page; / lists them.");
         return false;
     }
-    if (route->order != NULL ? !text_is(request->method, route->order) : !reads) {
+    if (!takes(route, request->method)) {
         admin_problem(answer, 405, NULL);
-        answer->allow = route->order != NULL ? route->order : "GET, HEAD";
+        answer->allow = route->answer == admin_faults ? "GET, HEAD, POST, DELETE"
+                        : route->order != NULL        ? route->order
+                                                      : "GET, HEAD";
         return false;
     }
     return true;
@@ -144,7 +164,7 @@ bool admin_route_check(const struct admin *admin, const struct admin_request *re
 
 void admin_route_answer(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
-    const struct admin_route *route = find(admin, request->path);
+    const struct admin_route *route = find(admin, request);
     answer->status = 200;
     answer->type = route->type;
     route->answer(admin, request, answer);

@@ -470,6 +470,7 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
     buffer_json_number(page, "logDropped", log_dropped(gateway->log));
     buffer_json_bool(page, "draining", atomic_load_explicit(&gateway->draining, memory_order_relaxed));
     put_reload(page, gateway);
+    admin_put_faults(page, gateway, t->now);
     admin_tls_state(page, gateway, t->snapshot);
 }
 

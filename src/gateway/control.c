@@ -295,6 +295,7 @@ static void every_second(struct timer *timer)
     }
     history_note(control->history, snapshot, control->loop.now, control->loop.wall);
     changes_note(control->changes, snapshot, control->log, control->loop.now, control->loop.wall);
+    admin_faults_expire(control->place.admin);
     admin_tell(control->place.admin);
     wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, SECOND));
 }

@@ -175,6 +175,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     }
     pthread_mutex_init(&gateway->lock, NULL);
     pthread_mutex_init(&gateway->accepting, NULL);
+    fault_book_init(&gateway->faults);
     peer_key_draw(&gateway->peer_key);
     tally_init(&gateway->clients);
     gateway->join = join_table_make(); /* without memory nothing is joined */
@@ -258,6 +259,7 @@ void gateway_free(struct gateway *gateway)
     join_table_free(gateway->join);
     strangers_free(&gateway->strangers);
     tally_free(&gateway->host_tunnels);
+    fault_book_free(&gateway->faults);
     pthread_mutex_destroy(&gateway->accepting);
     pthread_mutex_destroy(&gateway->lock);
     free(gateway);

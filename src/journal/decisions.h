@@ -21,6 +21,7 @@ struct decision {
     char method[16];
     char path[128];
     char request_id[64];
+    char fault[40]; /* on order, that has hit it; "": none */
     struct becalm_record record;
 };
 

@@ -376,6 +376,7 @@ void record_json(struct buffer *b, const char *key, const struct explain *e)
     buffer_json_string(b, "method", e->method);
     buffer_json_string(b, "target", e->target);
     buffer_json_string(b, "requestId", e->request_id);
+    buffer_json_string(b, "fault", e->fault);
     if (e->status != 0) {
         buffer_json_number(b, "status", e->status);
     }

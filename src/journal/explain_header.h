@@ -25,7 +25,8 @@ struct explain {
     struct becalm_text method;
     struct becalm_text target;
     struct becalm_text request_id;
-    uint32_t status; /* answered to the client; 0: nothing was */
+    struct becalm_text fault; /* on order, that has hit it */
+    uint32_t status;          /* answered to the client; 0: nothing was */
 };
 
 /* The header's value, not zero-terminated. Returns the length. Attempts that do not fit are left out. */

@@ -11,6 +11,7 @@
 #define METER_ATTEMPTS 9u  /* label `attempt`: 1 to 8, and 9 for all above */
 #define METER_BUCKETS  15u /* the OpenTelemetry list and +Inf */
 #define METER_STATES   6u  /* of a breaker */
+#define METER_FAULTS   16u /* kinds of faults on order, or more */
 #define METER_CODES    64u /* statuses that one target has answered, the first 63 different ones; the last is `other` */
 
 enum meter_result { METER_FIRST_ATTEMPT, METER_AFTER_RETRY, METER_FAILED, METER_RESULT_COUNT };
@@ -54,6 +55,7 @@ struct meter {
     meter_count redone;                            /* stale pooled connections that were replaced without an attempt */
     meter_count parked;                            /* calls that waited for a host to accept connections */
     meter_count probes;                            /* connections that were refused while calls waited */
+    meter_count faults[METER_FAULTS];              /* what faults on order have hit, by their words */
     struct meter_histogram delay;                  /* of retries, as waited */
     struct meter_histogram duration;               /* of calls */
     struct meter_exemplar exemplar[METER_BUCKETS]; /* of `duration`: the latest call of each bucket that is traced */

@@ -102,6 +102,22 @@ static void write_labelled(struct metrics_text *w, const struct metrics *m, cons
     }
 }
 
+/* What faults on order have hit. */
+static void write_faults(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(w, "becalm_faults_injected_total", "counter", "Attempts and calls that a fault on order has hit.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        for (uint32_t k = 0; k < METER_FAULTS; k++) {
+            uint64_t count = total(&m->target[i], offsetof(struct meter, faults) + k * sizeof(meter_count));
+            if (count > 0) {
+                target_sample(w, &m->target[i], "");
+                metrics_label(w, "fault", m->gateway->fault_words[k]);
+                metrics_number(w, count);
+            }
+        }
+    }
+}
+
 static void write_plain(struct metrics_text *w, const struct metrics *m, const char *name, const char *type,
                         const char *help, size_t offset)
 {
@@ -834,6 +850,8 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_build(&w);
     write_single(&w, "becalm_unrouted_requests_total", "counter", "Requests that belong to no service.", m->unrouted);
     if (m->gateway != NULL) {
+        write_faults(&w, m);
+        write_single(&w, "becalm_faults_in_force", "gauge", "Faults on order that are in force.", m->gateway->faults);
         write_gateway(&w, m->gateway);
         write_process(&w);
     }

@@ -96,8 +96,10 @@ struct metrics_gateway {
     bool reload_ok;     /* the latest one */
     uint64_t reload_at; /* of the latest that went well: seconds since 1970 */
     uint64_t log_dropped;
-    const struct metrics_spans *spans; /* NULL: nothing is traced */
-    const struct metrics_redis *redis; /* the stores that instances share; NULL: none */
+    const struct metrics_spans *spans;     /* NULL: nothing is traced */
+    uint32_t faults;                       /* on order, in force now */
+    const char *fault_words[METER_FAULTS]; /* by their number in a meter; NULL: there is none */
+    const struct metrics_redis *redis;     /* the stores that instances share; NULL: none */
     uint32_t redis_count;
     const struct store_counts *store; /* NULL: no endpoint stores answers */
     const struct metrics_handshakes *handshakes;

@@ -10,6 +10,7 @@
 #include "tally.h"
 #include "worker.h"
 
+#include "fault/fault_book.h"
 #include "journal/exporter.h"
 #include "journal/log.h"
 #include "journal/strangers.h"
@@ -91,6 +92,7 @@ struct gateway {
     BECALM_ATOMIC(bool) draining;
     struct tls_tickets *tickets; /* the keys of all listeners that name none */
     struct tls_counts tls;
+    struct fault_book faults;
     BECALM_ATOMIC(uint32_t) told; /* bits of enum gateway_once */
 };
 

@@ -60,7 +60,8 @@ enum worker_order {
     WORKER_STOP = 1 << 6,     /* end now */
     WORKER_ROOM = 1 << 7,     /* another worker's client wants the place of an idle connection */
     WORKER_ROOMED = 1 << 8,   /* all others have looked for one */
-    WORKER_SHRINK = 1 << 9    /* too much is waiting, and the largest buffer is here */
+    WORKER_SHRINK = 1 << 9,   /* too much is waiting, and the largest buffer is here */
+    WORKER_FAULTS = 1 << 10   /* a fault is over: who is held by it goes on */
 };
 
 struct worker {
@@ -93,8 +94,10 @@ struct worker {
     becalm_ns shrink_told_at;
     uint32_t head_room; /* maxHeaderBytes */
     BECALM_ATOMIC(uint32_t) exchange_count;
-    struct exchange *orphans; /* calls that go on without their client */
-    struct exchange *spare;   /* exchanges to be used again */
+    struct fault_book *faults; /* the gateway's */
+    struct fault_hold *holds;  /* what faults on order delay */
+    struct exchange *orphans;  /* calls that go on without their client */
+    struct exchange *spare;    /* exchanges to be used again */
     uint32_t spare_count;
     bool draining;                    /* every answer is the last on its connection */
     bool closing;                     /* no new connections */

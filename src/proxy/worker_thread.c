@@ -89,6 +89,9 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_SHRINK) != 0) {
         shrink(worker);
     }
+    if ((orders & WORKER_FAULTS) != 0) {
+        fault_holds_end(worker);
+    }
     if ((orders & WORKER_DRAIN) != 0 && !worker->draining) {
         worker->draining = true;
         drain_all(worker);
@@ -111,6 +114,7 @@ int worker_init(struct worker *worker, struct gateway *gateway, uint32_t number,
 {
     memset(worker, 0, sizeof *worker);
     worker->gateway = gateway;
+    worker->faults = &gateway->faults;
     worker->number = number;
     worker->log = log;
     worker->spans = gateway->exporter == NULL ? NULL : exporter_source(gateway->exporter, number);

@@ -105,6 +105,8 @@ enum fault_kind {
     FAULT_STORE,
     FAULT_SWALLOW
 };
+#define FAULT_KIND_COUNT (FAULT_SWALLOW + 1)
+extern const char *const scenario_fault_words[]; /* as files write them, in this order; ends with NULL */
 
 struct scenario_fault {
     const char *name;

@@ -9,7 +9,7 @@
     "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge, " \
     "store or swallow"
 
-static const char *const fault_words[] = {"capacity",   "errors",  "dead",      "latency", "hangs",     "badHosts",
+const char *const scenario_fault_words[] = {"capacity",   "errors",  "dead",      "latency", "hangs",     "badHosts",
                                           "cutCallers", "refuse",  "killHosts", "rolling", "partition", "surge",
                                           "store",      "swallow", NULL}; /* in the order of the enum */
 
@@ -24,8 +24,8 @@ static bool fault_choose(struct loader *l, struct scenario_fault *fault, const s
                          const struct yaml_node *name, const struct yaml_node *node)
 {
     int found = 0;
-    for (int i = 0; fault_words[i] != NULL; i++) {
-        if (value_of(node, fault_words[i]) != NULL) {
+    for (int i = 0; scenario_fault_words[i] != NULL; i++) {
+        if (value_of(node, scenario_fault_words[i]) != NULL) {
             fault->kind = (enum fault_kind)i;
             found++;
         }
@@ -36,10 +36,10 @@ static bool fault_choose(struct loader *l, struct scenario_fault *fault, const s
                      found == 0 ? "nothing" : "several things");
         return false;
     }
-    const struct yaml_node *value = yaml_get(node, fault_words[fault->kind]);
+    const struct yaml_node *value = yaml_get(node, scenario_fault_words[fault->kind]);
     if (is_off(fault, keys)) {
         loader_error(l, value->line, value->column, "conflict", "%s: %.64s is no fault; write %s: true",
-                     fault_words[fault->kind], value->text, fault_words[fault->kind]);
+                     scenario_fault_words[fault->kind], value->text, scenario_fault_words[fault->kind]);
         return false;
     }
     fault->ppm = fault->kind == FAULT_CAPACITY ? keys->capacity
@@ -143,7 +143,7 @@ static void victim_check(struct reading *r, const struct scenario_fault *fault, 
     }
     if ((fault->kind == FAULT_BAD_HOSTS || fault->kind == FAULT_KILL_HOSTS) && fault->count > service->hosts) {
         loader_error(&r->l, key->line, key->column, "conflict", "%s is %u, but %.64s has %u host%s",
-                     fault_words[fault->kind], fault->count, service->name, service->hosts,
+                     scenario_fault_words[fault->kind], fault->count, service->name, service->hosts,
                      service->hosts == 1 ? "" : "s");
     }
 }

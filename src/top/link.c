@@ -28,6 +28,8 @@ struct link {
     char *text;
     size_t length;
     bool too_large;
+    bool orders;
+    long status; /* of the latest answer */
     char why[LINK_WHY_MAX];
 };
 
@@ -173,6 +175,9 @@ static void reset(struct link *link)
     link->text = NULL;
     link->length = 0;
     link->too_large = false;
+    link->orders = false;
+    link->libcurl.easy_setopt(link->easy, CURLOPT_CUSTOMREQUEST, NULL);
+    link->libcurl.easy_setopt(link->easy, CURLOPT_HTTPGET, 1L);
     link->state = LINK_IDLE;
 }
 
@@ -228,9 +233,9 @@ static bool set_url(struct link *link, const char *path, const char *service)
     return fits;
 }
 
-void link_ask(struct link *link, const char *path, const char *service)
+/* What is asked is set: begins. */
+static void ask(struct link *link, const char *path, const char *service)
 {
-    reset(link);
     if (link->token_file != NULL && !add_token(link)) {
         link->state = LINK_FAILED;
         return;
@@ -241,6 +246,36 @@ void link_ask(struct link *link, const char *path, const char *service)
         return;
     }
     link->state = LINK_BUSY;
+}
+
+void link_ask(struct link *link, const char *path, const char *service)
+{
+    reset(link);
+    ask(link, path, service);
+}
+
+void link_order(struct link *link, const char *method, const char *path, const char *name, const char *body)
+{
+    reset(link);
+    link->orders = true;
+    if (body != NULL) {
+        link->libcurl.easy_setopt(link->easy, CURLOPT_COPYPOSTFIELDS, body);
+    }
+    link->libcurl.easy_setopt(link->easy, CURLOPT_CUSTOMREQUEST, method);
+    ask(link, path, name);
+}
+
+enum link_state link_end(struct link *link)
+{
+    while (link_step(link) == LINK_BUSY) {
+        link_wait(link, NULL, 0, 1000);
+    }
+    return link->state;
+}
+
+long link_status(const struct link *link)
+{
+    return link->status;
 }
 
 void link_wait(struct link *link, const int *fd, uint32_t count, int timeout_ms)
@@ -290,9 +325,10 @@ static void end(struct link *link, CURLcode code)
     link->libcurl.easy_getinfo(link->easy, CURLINFO_RESPONSE_CODE, &status);
     link->libcurl.multi_remove_handle(link->multi, link->easy);
     link->state = LINK_DONE;
+    link->status = status;
     if (code != CURLE_OK) {
         explain_code(link, code);
-    } else if (status != 200) {
+    } else if (status != 200 && !link->orders) {
         explain_status(link, status);
     }
 }

@@ -35,6 +35,13 @@ void link_free(struct link *);
  * NULL. The token is read anew each time. */
 void link_ask(struct link *, const char *path, const char *service);
 
+/* The same with an order: a method, and a body of JSON or NULL. DONE then means that there is an answer, whatever its
+ * link_status(). */
+void link_order(struct link *, const char *method, const char *path, const char *name, const char *body);
+long link_status(const struct link *);
+/* Waits for the end of what was asked or ordered. */
+enum link_state link_end(struct link *);
+
 /* Waits until something happens on the link or one of the descriptors can be read, at most so long. */
 void link_wait(struct link *, const int *fd, uint32_t count, int timeout_ms);
 

@@ -331,6 +331,17 @@ static void read_services(struct json_reader *r, void *at)
 
 /* ---- the gateway ---- */
 
+static void read_length(struct json_reader *r, void *at)
+{
+    uint64_t count = 0;
+    json_reader_array(r);
+    while (json_reader_item(r)) {
+        json_reader_skip(r);
+        count++;
+    }
+    *(uint64_t *)at = count;
+}
+
 static void read_reload(struct json_reader *r, void *at)
 {
     static const struct field fields[] = {
@@ -353,6 +364,7 @@ static void read_state(struct json_reader *r, struct state *state)
         {"connections", offsetof(struct state, connections), read_count},
         {"unrouted", offsetof(struct state, unrouted), read_count},
         {"draining", offsetof(struct state, draining), read_bool},
+        {"faults", offsetof(struct state, faults), read_length},
         {"reload", 0, read_reload},
         {"services", 0, read_services},
         {NULL, 0, NULL},

@@ -110,6 +110,7 @@ struct state {
     uint64_t connections;
     uint64_t unrouted;
     bool draining;
+    uint64_t faults; /* on order, in force */
     bool reload_failed;
     char reload_why[256];
     struct state_service *service;

@@ -189,6 +189,9 @@ static void draw_status(const struct view *view, struct screen *s)
     if (state != NULL && state->draining) {
         screen_put(s, SCREEN_WARN, "  ! draining: told to end");
     }
+    if (state != NULL && state->faults > 0) {
+        screen_put(s, SCREEN_WARN, "  ! %u fault%s on order", (unsigned)state->faults, state->faults == 1 ? "" : "s");
+    }
     if (state != NULL && state->reload_failed) {
         screen_put(s, SCREEN_BAD, "  !! reload failed: ");
         screen_put(s, SCREEN_PLAIN, "%s", state->reload_why);

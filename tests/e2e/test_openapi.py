@@ -46,11 +46,11 @@ def described(path, method, status):
     return response.get("content", {})
 
 
-def check(gateway, method, path, query="", status=200, body=None, **names):
+def check(gateway, method, path, query="", status=200, body=None, fields=(), **names):
     """Asks, and holds the answer against the document. Returns it."""
     where = path.format(**names) + query
     data = None if body is None else json.dumps(body).encode()
-    answer = ask(gateway.admin, method.upper(), where, host=f"127.0.0.1:{gateway.admin}", body=data)
+    answer = ask(gateway.admin, method.upper(), where, host=f"127.0.0.1:{gateway.admin}", body=data, fields=fields)
     assert answer.status == status, (where, answer.status, answer.body)
     content = described(path, method, status)
     if not content:
@@ -107,7 +107,7 @@ def test_the_answers_are_as_described(gateway, host):
         return answer["moves"] and answer["rows"]
 
     wait_until(seen)
-    for path in ("/healthz", "/readyz", "/metrics", "/api/state", "/api/sample", "/api/history", "/api/decisions", "/api/policy", "/api/fleet", "/api/keys"):
+    for path in ("/healthz", "/readyz", "/metrics", "/api/state", "/api/sample", "/api/history", "/api/decisions", "/api/policy", "/api/fleet", "/api/keys", "/api/faults"):
         check(there, "get", path)
     check(there, "get", "/api/state", "?service=a")
     check(there, "get", "/api/history", "?service=a&endpoint=charge&range=1h")
@@ -117,8 +117,28 @@ def test_the_answers_are_as_described(gateway, host):
     check(there, "post", "/api/reload", body={})
 
 
+def test_and_those_to_faults_on_order(gateway, host, tmp_path):
+    (tmp_path / "token").write_text("word\n")
+    there = gateway(policy_of([host()], f"adminTokenFile: {tmp_path}/token"))
+    known = {"authorization": "Bearer word"}
+    order = {"service": "a", "for": "60s", "latency": "5ms", "name": "slow", "clients": ["127.0.0.1"], "headers": ["x: y"]}
+    check(there, "post", "/api/faults", body=order, fields=known)
+    check(there, "post", "/api/faults", body={"service": "a", "for": "60s", "cutCallers": "10%", "endpoint": "default"}, fields=known)
+    check(there, "post", "/api/faults", body={"service": "a", "for": "60s", "badHosts": 1}, fields=known)
+    for path in ("/api/faults", "/api/state", "/api/sample"):
+        check(there, "get", path, fields=known)
+    check(there, "post", "/api/faults", body=order, status=409, fields=known)
+    check(there, "post", "/api/faults", body={**order, "service": "b"}, status=404, fields=known)
+    check(there, "post", "/api/faults", body={"service": "a"}, status=400, fields=known)
+    check(there, "delete", "/api/faults/{name}", name="slow", fields=known)
+    check(there, "delete", "/api/faults/{name}", name="slow", status=404, fields=known)
+    check(there, "delete", "/api/faults", fields=known)
+
+
 def test_so_are_the_refusals(gateway, host):
     there = gateway(policy_of([host()]))
+    check(there, "post", "/api/faults", body={}, status=403)
+    check(there, "delete", "/api/faults", status=403)
     check(there, "get", "/api/history", "?service=nobody", status=404)
     check(there, "get", "/api/history", "?range=1d", status=400)
     check(there, "get", "/api/decisions", "?limit=x", status=400)

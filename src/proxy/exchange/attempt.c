@@ -195,6 +195,31 @@ static void stream_init(struct attempt *attempt)
     stream->to_head = exchange->is_head;
 }
 
+/* A fault on order may have delayed it until now. */
+void attempt_go(struct attempt *attempt)
+{
+    struct exchange *exchange = attempt->exchange;
+    bool own = exchange->login && get_own(attempt);
+    if (attempt->host == NULL) {
+        fail(attempt, BECALM_HTTP_DNS);
+        return;
+    }
+    if (exchange->tunnel_place && !tunnel_host_take(attempt)) {
+        if (own) { /* nothing was sent on it: it stays logged in */
+            upstream_own(attempt->stream.upstream, owner_of(&attempt->stream));
+            host_stream_over(&attempt->stream);
+        }
+        exchange->host_full = true;
+        give_up(attempt);
+        return;
+    }
+    if (own) {
+        calls.connected(&attempt->stream);
+    } else {
+        get(attempt);
+    }
+}
+
 void attempt_start(struct exchange *exchange, const struct becalm_action *action)
 {
     const struct view *view = exchange->view;
@@ -217,24 +242,8 @@ void attempt_start(struct exchange *exchange, const struct becalm_action *action
     meter_add(&exchange->meter->in_flight, 1);
     uint32_t host = action->host == BECALM_NO_HOST ? 0 : action->host;
     attempt->host = view->host[view->first_host[exchange->target->service_index] + host];
-    bool own = exchange->login && get_own(attempt);
-    if (attempt->host == NULL) {
-        fail(attempt, BECALM_HTTP_DNS);
-        return;
-    }
-    if (exchange->tunnel_place && !tunnel_host_take(attempt)) {
-        if (own) { /* nothing was sent on it: it stays logged in */
-            upstream_own(attempt->stream.upstream, owner_of(&attempt->stream));
-            host_stream_over(&attempt->stream);
-        }
-        exchange->host_full = true;
-        give_up(attempt);
-        return;
-    }
-    if (own) {
-        calls.connected(&attempt->stream);
-    } else {
-        get(attempt);
+    if (!exchange_faults(exchange) || !attempt_fault(attempt, host)) {
+        attempt_go(attempt);
     }
 }
 

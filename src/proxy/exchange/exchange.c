@@ -118,6 +118,8 @@ void exchange_free(struct exchange *exchange)
     }
     if (exchange->phase == EXCHANGE_ASKING) {
         key_forget(exchange);
+    } else if (exchange->phase == EXCHANGE_HELD) {
+        exchange_fault_end(exchange);
     }
     key_end(exchange, false);
     if (exchange->join == EXCHANGE_JOIN_IN) {
@@ -379,7 +381,7 @@ void exchange_serve(struct exchange *exchange)
 /* With a key, as long as there will be something to store: what was asked for must not be done twice. */
 bool exchange_outlives(const struct exchange *exchange)
 {
-    return exchange->holds_key && exchange->request == REQUEST_WHOLE &&
+    return exchange->holds_key && exchange->phase != EXCHANGE_HELD && exchange->request == REQUEST_WHOLE &&
            (exchange->answer == ANSWER_NONE || exchange->storing);
 }
 

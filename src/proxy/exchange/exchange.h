@@ -11,6 +11,8 @@
  *   exchange_request.c  what a client asked, and what is written to a host
  *   exchange_answer.c   what a host answered, and what is passed on
  *   attempt.c           one attempt on a connection
+ *   attempt_fault.c     faults on order: what is held by them, and attempts that are hit
+ *   exchange_fault.c    calls that are hit by them
  *   exchange_key.c      idempotency keys and stored answers
  *   exchange_join.c     calls of a program, joined to the requests that it got
  *   exchange_trace.c    traceparent, and the spans of a call
@@ -21,6 +23,7 @@
 #include "proxy/stream.h"
 #include "proxy/worker.h"
 
+#include "fault/fault_book.h"
 #include "keys/store.h"
 #include "message/draft.h"
 #include "message/pieces.h"
@@ -104,6 +107,7 @@ struct kept {
 enum exchange_phase {
     EXCHANGE_OPEN,    /* its request is being read and checked; there is no call yet */
     EXCHANGE_ASKING,  /* the store is asked about its key, over a network; there is no call yet */
+    EXCHANGE_HELD,    /* a fault on order delays it; there is no call yet */
     EXCHANGE_CALLING, /* the engine has its call */
     EXCHANGE_OVER     /* the call has finished: the exchange ends with the step that it is in */
 };
@@ -191,6 +195,7 @@ struct exchange {
     bool upgrades; /* to one protocol, and that is allowed */
     bool login;    /* by the connection: see login.h */
     bool keyed;
+    bool faulted;     /* a fault on order has hit it: `fault` names the latest */
     bool wants_close; /* the client's wish, or our own: no further request on this connection */
 
     /* The answer. */
@@ -219,11 +224,13 @@ struct exchange {
     /* From here on nothing is zeroed: it is filled before it is read, and there is much of it. */
     struct becalm_call call;
     struct becalm_outcome end[BECALM_SLOTS];
+    char fault[FAULT_NAME_MAX];         /* if it is `faulted` */
     struct meter_steps steps;           /* what was counted of the call's steps */
     char request_id[REQUEST_ID_LENGTH]; /* of a call whose request came without one */
     char retry_after[32];               /* of the latest failed answer, as it came; its first byte is zeroed */
     struct store_key key;
     struct store_ask ask;
+    struct fault_hold *hold; /* HELD: by whom; NULL: not any more */
     struct join_keys joined; /* its ids, if it is joined */
     struct timer silence;    /* without a client: nothing more of the answer has come for too long */
     uint64_t silence_bytes;  /* of the answer that had come when it was armed */
@@ -401,7 +408,39 @@ uint32_t grpc_refusal(struct exchange *, uint32_t status);
 /* The answer has begun and can't go on: says so in its trailers. */
 void grpc_end(struct exchange *, const struct becalm_action *);
 
+/* attempt_fault.c: what a fault holds back, until it is over or its own time has come. */
+struct fault_hold {
+    struct timer timer;
+    struct worker *worker;
+    struct fault_hold *next;
+    struct fault_hold **link;
+    struct fault_hit hit;
+    bool over; /* the fault is, before its time */
+    void (*then)(struct fault_hold *);
+    void *data; /* whom it holds */
+};
+/* NULL: no memory. `then` is called when `at` has come, or the fault is over; the hold is freed by who made it. */
+struct fault_hold *fault_hold(struct worker *, const struct fault_hit *, becalm_ns at,
+                              void (*then)(struct fault_hold *), void *data);
+void fault_hold_free(struct fault_hold *);
+void fault_holds_end(struct worker *); /* those whose fault is over */
+/* Is the exchange hit, by a fault of this kind? Notes it. */
+bool fault_hits(struct exchange *, bool to_clients, uint32_t host, struct fault_hit *);
+/* Is the attempt hit, which is about to begin? Then it ends by itself, or begins later. */
+bool attempt_fault(struct attempt *, uint32_t host);
+
+/* exchange_fault.c: is the call hit, which is about to begin? Then the exchange ends, or goes on later. */
+bool exchange_fault(struct exchange *);
+void exchange_fault_end(struct exchange *); /* HELD: nobody wants it any more */
+
+/* Are there any faults? */
+static inline bool exchange_faults(const struct exchange *exchange)
+{
+    return fault_book_any(exchange->worker->faults);
+}
+
 /* attempt.c */
+void attempt_go(struct attempt *); /* to its host */
 void attempt_start(struct exchange *, const struct becalm_action *);
 void attempt_abandon(struct attempt *);
 void attempt_free(struct attempt *);

@@ -54,6 +54,9 @@ static void keep_decision(struct exchange *exchange)
     copy_text(decision.method, sizeof decision.method, exchange_method(exchange));
     copy_text(decision.path, sizeof decision.path, shown(exchange, exchange->path));
     copy_text(decision.request_id, sizeof decision.request_id, exchange_request_id(exchange));
+    if (exchange->faulted) {
+        copy_text(decision.fault, sizeof decision.fault, text_of(exchange->fault));
+    }
     decisions_keep(&exchange->worker->decisions, &decision);
 }
 
@@ -82,6 +85,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
         .attempts = exchange->phase < EXCHANGE_CALLING ? 0 : exchange->call.record.attempts,
         .reason = reason,
         .detail = exchange->rule,
+        .fault = text_of(exchange->faulted ? exchange->fault : NULL),
     };
     line.peer = exchange->stream->ops->peer(exchange->stream, peer, sizeof peer);
     log_access_line(exchange->worker->log, &line);
@@ -201,7 +205,7 @@ void exchange_log_broken(const struct exchange *exchange, struct upstream_host *
 void exchange_log_end(struct exchange *exchange)
 {
     const struct becalm_record *record = &exchange->call.record;
-    if (decisions_want(&exchange->worker->decisions, record)) {
+    if (decisions_want(&exchange->worker->decisions, record) || exchange->faulted) {
         keep_decision(exchange);
     }
     if (record->reason != BECALM_WHY_OK || record->attempts > 1) {

@@ -60,6 +60,9 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
 /* The request is here, or as much of it as is needed: the call begins. */
 void exchange_begin(struct exchange *exchange)
 {
+    if (exchange_faults(exchange) && exchange_fault(exchange)) {
+        return;
+    }
     const struct snapshot_target *target = exchange->target;
     struct client_stream *stream = exchange->stream;
     exchange->login = exchange_login(exchange) != NULL || login_seen(exchange->head, LOGIN_ASKED);

@@ -149,6 +149,7 @@ struct host_stream {
     union {
         struct host_h1 h1;
         struct host_h2_stream h2;
+        struct fault_hold *fault; /* an order has it: attempt_fault.c */
     };
 };
 
