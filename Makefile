@@ -56,11 +56,12 @@ bench: ## measure engine, simulator and gateway beside their peers; run every ac
 	python3 -B bench/gateway/race.py
 	tests/acceptance/acceptance.py --jobs $(JOBS)
 
-picture: ## draw the pictures of README and docs anew: by the simulator, and by the tests in a browser
+picture: ## draw the pictures of README and docs anew: by the simulator, by a trace, and by the tests in a browser
 	tools/setup build test
 	$(call build,dev,--target becalm)
 	build/dev/becalm sim metastable --compare all --picture docs/images/metastable.svg
 	tools/animate build/dev/becalm >docs/images/storm.svg
+	BECALM=build/dev/becalm BECALM_PICTURE=docs/images/trace.svg python3 -B -m pytest -q -p no:cacheprovider tests/e2e/test_traces.py -k two_gateways
 	rm -rf build/dev/pictures
 	ctest --preset dev -R '^browser/'
 	cp build/dev/pictures/demo.png build/dev/pictures/dashboard.png docs/images/
