@@ -107,6 +107,7 @@ struct becalm_listener {
     struct becalm_file client_ca; /* who signs the certificates of clients */
     enum becalm_client_auth client_auth;
     enum becalm_tls_version min_version;
+    bool strict_sni;                /* whoever asks for no name of a certificate is turned away */
     struct becalm_file ticket_keys; /* none: random ones, of this process */
     bool h1;                        /* what it speaks */
     bool h2;                        /* to clients that begin with its preface */
@@ -246,6 +247,9 @@ struct becalm_settings {
     uint32_t max_tunnels_per_host; /* 0: pool_max_per_host */
     uint32_t pool_max_per_host;    /* 0: as many as attempts and answers in progress are allowed */
     becalm_ns pool_idle;
+    uint32_t pool_streams;  /* calls on one connection of HTTP/2 to a host */
+    uint32_t http2_streams; /* requests on one connection of a client */
+    uint64_t http2_window;  /* of one stream, either side: times the streams it fits into 31 bits */
     becalm_ns store_ttl;
     uint32_t store_max_entries;
     uint64_t store_max_bytes;

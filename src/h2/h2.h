@@ -47,7 +47,8 @@ enum h2_end {
     H2_END_EMPTY,
     H2_END_WINDOWS,
     H2_END_UNKNOWN,
-    H2_END_ACKS, /* the peer asks for answers to its frames and does not read them */
+    H2_END_ACKS,           /* the peer asks for answers to its frames and does not read them */
+    H2_END_UNACKNOWLEDGED, /* it never said that it knows our SETTINGS */
     H2_END_COUNT
 };
 const char *h2_end_word(enum h2_end); /* "resets"; for logs and metrics */
@@ -91,6 +92,8 @@ struct h2_calls {
     /* A client's: the peer's SETTINGS are known, or have changed; it goes away: streams that it will not look at are
      * closed with H2_REFUSED_STREAM; it has answered a PING. */
     void (*settings)(void *owner);
+    /* The peer knows our SETTINGS. */
+    void (*acknowledged)(void *owner);
     void (*goaway)(void *owner, uint32_t code);
     void (*pong)(void *owner);
 };
@@ -154,6 +157,8 @@ void h2_going(struct h2_session *);
 void h2_goaway(struct h2_session *, uint32_t code);
 /* Ends it now: behind the next h2_write() nothing follows. */
 void h2_terminate(struct h2_session *, uint32_t code);
+/* Likewise, because the peer does not acknowledge our SETTINGS. */
+void h2_unacknowledged(struct h2_session *);
 void h2_ping(struct h2_session *);
 
 /* Is this the beginning of HTTP/2's preface, as far as it goes? */

@@ -92,6 +92,7 @@ const char *h2_end_word(enum h2_end end)
         [H2_END_WINDOWS] = "windows",
         [H2_END_UNKNOWN] = "unknown_frames",
         [H2_END_ACKS] = "acks",
+        [H2_END_UNACKNOWLEDGED] = "settings_timeout",
     };
     return word[end];
 }
@@ -365,6 +366,15 @@ static int take_reset(struct h2_session *session, const nghttp2_frame *frame)
     return session->role == H2_CLIENT || h2_guard_reset(&session->guard, age) ? 0 : flood(session, H2_END_RESETS);
 }
 
+static void take_settings(struct h2_session *session, bool ack)
+{
+    void (*told)(void *) = ack ? session->calls->acknowledged : session->calls->settings;
+    session->has_settings |= !ack;
+    if (told != NULL) {
+        told(session->owner);
+    }
+}
+
 static int on_frame_recv(nghttp2_session *http2, const nghttp2_frame *frame, void *user)
 {
     struct h2_session *session = user;
@@ -383,10 +393,7 @@ static int on_frame_recv(nghttp2_session *http2, const nghttp2_frame *frame, voi
         }
         break;
     case NGHTTP2_SETTINGS:
-        session->has_settings |= (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0;
-        if (session->calls->settings != NULL && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
-            session->calls->settings(session->owner);
-        }
+        take_settings(session, (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0);
         break;
     case NGHTTP2_PING:
         if (session->calls->pong != NULL && (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) {
@@ -1116,6 +1123,11 @@ void h2_goaway(struct h2_session *session, uint32_t code)
 void h2_terminate(struct h2_session *session, uint32_t code)
 {
     end_session(session, H2_END_GOAWAY, code);
+}
+
+void h2_unacknowledged(struct h2_session *session)
+{
+    end_session(session, H2_END_UNACKNOWLEDGED, NGHTTP2_SETTINGS_TIMEOUT);
 }
 
 void h2_ping(struct h2_session *session)

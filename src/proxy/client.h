@@ -173,9 +173,6 @@ void client_answered(struct client *, bool keep);
  * A connection that speaks HTTP/2: each of its streams is the client's side of an exchange, see stream.h. What is said
  * to the peer is written once, when the events of a wake-up are done. */
 
-#define CLIENT_H2_STREAMS 100u
-#define CLIENT_H2_WINDOW  65536u
-
 /* It has said HTTP/2's preface, which is fed next. False: no memory. */
 bool client_h2_begin(struct client *);
 /* Bytes came. May close the connection. */

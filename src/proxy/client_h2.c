@@ -34,6 +34,7 @@ struct client_h2 {
     struct h2_session *session;
     struct task task;   /* writes what is to be said */
     struct timer going; /* the steps of going away */
+    struct timer late;  /* our SETTINGS are not acknowledged */
     struct stream *streams;
     uint32_t count;
     size_t counted; /* bytes of answers that wait, as maxBuffered knows them */
@@ -74,6 +75,7 @@ void client_h2_free(struct client *client)
     }
     loop_not_later(&client->worker->loop, &h2->task);
     timer_disarm(&h2->going);
+    timer_disarm(&h2->late);
     buffered_changed(client->worker, h2->counted, 0);
     h2_session_free(h2->session);
     loop_free_later(&client->worker->loop, h2);
@@ -179,6 +181,20 @@ static void going_fires(struct timer *timer)
     h2_going(h2->session);
     wheel_arm(&loop->wheel, &h2->going, becalm_ns_after(loop->now, GOODBYE_WAIT));
     write_later(h2);
+}
+
+/* Whoever does not read what may be sent can't keep to it. */
+static void late_fires(struct timer *timer)
+{
+    struct client_h2 *h2 = CONTAINER_OF(timer, struct client_h2, late);
+    h2_unacknowledged(h2->session);
+    say_goodbye(h2);
+}
+
+static void on_acknowledged(void *owner)
+{
+    struct client_h2 *h2 = owner;
+    timer_disarm(&h2->late);
 }
 
 static void on_pong(void *owner)
@@ -655,6 +671,7 @@ static const struct h2_calls calls = {
     .end = on_end,
     .drained = on_drained,
     .closed = on_closed,
+    .acknowledged = on_acknowledged,
     .pong = on_pong,
 };
 
@@ -663,9 +680,10 @@ bool client_h2_begin(struct client *client)
     struct worker *worker = client->worker;
     struct h2_room *room = h2_room(worker);
     struct client_h2 *h2 = calloc(1, sizeof *h2);
+    const struct becalm_settings *settings = worker->view->snapshot->settings;
     const struct h2_limits limits = {
-        .streams = CLIENT_H2_STREAMS,
-        .window = CLIENT_H2_WINDOW,
+        .streams = settings->http2_streams,
+        .window = (uint32_t)settings->http2_window,
         .head_bytes = worker->head_room,
     };
     if (h2 == NULL || room == NULL) {
@@ -675,6 +693,7 @@ bool client_h2_begin(struct client *client)
     h2->client = client;
     h2->task.run = task_runs;
     h2->going.fire = going_fires;
+    h2->late.fire = late_fires;
     h2->session = h2_session_new(H2_SERVER, &limits, &calls, h2, &room->scratch);
     if (h2->session == NULL) {
         free(h2);
@@ -686,6 +705,7 @@ bool client_h2_begin(struct client *client)
     if (worker->draining) {
         client_h2_drain(client);
     }
+    wheel_arm(&worker->loop.wheel, &h2->late, becalm_ns_after(worker->loop.now, settings->header_timeout));
     write_later(h2);
     return true;
 }

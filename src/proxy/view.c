@@ -39,6 +39,8 @@ static struct upstream_pool pool_of(const struct worker *worker, const struct be
         .max = max == 0 ? UINT32_MAX : share(max, workers),
         .max_idle = share(max == 0 ? UPSTREAM_USUAL : max, workers),
         .idle = settings->pool_idle,
+        .streams = settings->pool_streams,
+        .window = (uint32_t)settings->http2_window,
     };
 }
 

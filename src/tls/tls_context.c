@@ -376,7 +376,9 @@ static bool is_equal(const char *a, const char *b)
     return strcasecmp(a, b) == 0;
 }
 
-/* The certificate for a name: the exact name, then "*." and what is behind its first dot, then the first. */
+/* The certificate for a name: the exact name, then "*." and what is behind its first dot; NO_CERTIFICATE: none has it.
+ */
+#define NO_CERTIFICATE UINT32_MAX
 static uint32_t certificate_for(const struct tls_context *context, const char *name)
 {
     const char *dot = strchr(name, '.');
@@ -391,16 +393,20 @@ static uint32_t certificate_for(const struct tls_context *context, const char *n
             return context->name[i].certificate;
         }
     }
-    return 0;
+    return NO_CERTIFICATE;
 }
 
 static int choose_certificate(SSL *ssl, int *alert, void *data)
 {
     const struct tls_context *context = data;
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    (void)alert;
-    if (name != NULL && context->count > 1) {
-        SSL_set_SSL_CTX(ssl, context->ssl_ctx[certificate_for(context, name)]);
+    uint32_t number = name == NULL ? NO_CERTIFICATE : certificate_for(context, name);
+    if (number == NO_CERTIFICATE && context->strict_sni) {
+        *alert = SSL_AD_UNRECOGNIZED_NAME;
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    }
+    if (number != NO_CERTIFICATE && number > 0) { /* else it has the first */
+        SSL_set_SSL_CTX(ssl, context->ssl_ctx[number]);
     }
     return SSL_TLSEXT_ERR_OK;
 }
@@ -478,6 +484,7 @@ static bool listener_files_read(struct loading *loading, const struct becalm_lis
     mark_text(loading, "server");
     mark_bytes(loading, &listener->client_auth, sizeof listener->client_auth);
     mark_bytes(loading, &listener->min_version, sizeof listener->min_version);
+    mark_bytes(loading, &listener->strict_sni, sizeof listener->strict_sni);
     mark_bytes(loading, &listener->h2, sizeof listener->h2);
     for (uint32_t i = 0; i < listener->certificate_count; i++) {
         files->cert[i] = read_file(loading, &listener->certificates[i].cert);
@@ -555,6 +562,7 @@ static struct tls_context *server_make(struct loading *loading, const struct bec
     context->alpn_length = (unsigned)(sizeof both - 1 - from);
     memcpy(context->alpn, both + from, context->alpn_length);
     context->server = true;
+    context->strict_sni = listener->strict_sni;
     bool fine = use_tickets(loading, context, &files->ticket_keys);
     for (uint32_t i = 0; i < listener->certificate_count && (fine || loading->failed); i++) {
         fine = listener_ctx_make(loading, context, i, listener, files) && fine; /* all that is wrong in one go */

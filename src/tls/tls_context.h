@@ -24,6 +24,7 @@ struct tls_context {
     BECALM_ATOMIC(uint32_t) users;
     unsigned char mark[32]; /* of the settings and of what the files say: equal ones are the same context */
     bool server;
+    bool strict_sni;             /* a server: who asks for no name of a certificate is turned away */
     bool verifies;               /* the peer's certificate */
     uint32_t count;              /* of certificates; the first is for names that none has */
     struct ssl_ctx_st **ssl_ctx; /* one for each certificate; of calls to hosts: one */

@@ -23,6 +23,8 @@ const char *tls_result_word(enum tls_result result)
         return "no_certificate";
     case TLS_BAD_CERTIFICATE:
         return "bad_certificate";
+    case TLS_UNKNOWN_NAME:
+        return "unknown_name";
     case TLS_NO_COMMON:
         return "no_common";
     case TLS_ALERT:

@@ -14,6 +14,7 @@ enum tls_result {
     TLS_RESUMED,         /* well, from a session before */
     TLS_NO_CERTIFICATE,  /* the client has none, and needs one */
     TLS_BAD_CERTIFICATE, /* the peer's is not believed: its authority, name, date or signature */
+    TLS_UNKNOWN_NAME,    /* the client asks for a name that no certificate has, and strictSni says that it needs one */
     TLS_NO_COMMON,       /* no version, cipher or protocol that both speak */
     TLS_ALERT,           /* the peer broke it off, and said so */
     TLS_PLAIN,           /* the peer does not speak TLS */
@@ -21,7 +22,7 @@ enum tls_result {
     TLS_CLOSED, /* the peer went away */
     TLS_BROKEN  /* anything else */
 };
-#define TLS_RESULTS 10u
+#define TLS_RESULTS 11u
 
 struct tls_counts {
     BECALM_ATOMIC(uint64_t) count[TLS_SIDES][TLS_RESULTS];

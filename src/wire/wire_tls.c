@@ -357,6 +357,8 @@ static enum tls_result result_of_error(const struct wire_tls *tls)
         return TLS_NO_CERTIFICATE;
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
         return TLS_BAD_CERTIFICATE;
+    case SSL_R_CALLBACK_FAILED: /* the one that chooses a certificate */
+        return TLS_UNKNOWN_NAME;
     case SSL_R_NO_SHARED_CIPHER:
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_NO_APPLICATION_PROTOCOL:
@@ -386,6 +388,9 @@ static const char *why_of_error(const struct wire_tls *tls, enum tls_result resu
     unsigned long error = ERR_peek_last_error();
     if (result == TLS_BAD_CERTIFICATE) {
         return X509_verify_cert_error_string(SSL_get_verify_result(tls->ssl));
+    }
+    if (result == TLS_UNKNOWN_NAME) {
+        return "no certificate has the name that the client asks for";
     }
     const char *text = ERR_reason_error_string(error);
     return text == NULL ? "the connection broke" : text;

@@ -352,3 +352,35 @@ def test_h2_hosts__resets_have_a_budget(gateway, h2host):
     resets = sum(asked.reset == 8 for asked in this.requests)
     assert resets <= allowed
     wait_until(lambda: sum(asked.reset == 8 for asked in this.requests) >= min(count, 500))
+
+
+def test_h2_hosts__a_connection_has_as_many_streams_and_as_much_window_as_the_policy_says(gateway, h2host):
+    this = h2host(at_end=lambda asked: None)
+    edge = gateway(policy_of([this], "pool: {streams: 2}\nhttp2: {window: 4KiB}", H2 + "attemptTimeout: 60s"))
+    answers = []
+    threads = [threading.Thread(target=lambda n=n: answers.append(edge.ask(path=f"/{n}").body)) for n in range(5)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: sum(asked.ended for asked in this.requests) == 5)
+    assert sorted(len(connection.asked) for connection in this.connections) == [1, 2, 2]
+    for connection in this.connections:
+        assert connection.h2.remote_settings.initial_window_size == 4096
+    for asked in list(this.requests):
+        asked.connection.answer(asked, Answer(body=b"z" * 30_000))
+    for thread in threads:
+        thread.join(60)
+    assert answers == [b"z" * 30_000] * 5
+
+
+def test_h2_hosts__a_tunnel_is_refused_in_clear_words(gateway, h2host):
+    """HTTP/2 would carry it by RFC 8441, which is not spoken here."""
+    this = h2host()
+    edge = gateway(f"connect: true\nservices: {{a.test: {{hosts: ['{this.address}'], protocol: h2}}}}\n")
+    handshake = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    got = edge.ask(fields=handshake)
+    assert got.status == 501 and b"tunnel_over_h2" in got.body and not this.requests
+    with edge.wire() as wire:
+        wire.send(b"CONNECT a.test:80 HTTP/1.1\r\nHost: a.test:80\r\n\r\n")
+        assert wire.answer("CONNECT").status == 501
+    assert edge.ask(fields={"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": ""}).status == 200
+    assert this.requests[0].field("upgrade") is None

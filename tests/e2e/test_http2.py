@@ -3,7 +3,9 @@
 
 import functools
 import signal
+import socket
 import threading
+import time
 
 import pytest
 from conftest import policy_of
@@ -263,6 +265,19 @@ def test_it_begins_with_the_connection_or_not_at_all(pair):
         assert wire.answer().status == 505
 
 
+def test_extended_connect_is_neither_announced_nor_taken(pair):
+    """Then clients make websockets on a connection of HTTP/1.1 (RFC 8441, 3)."""
+    gateway, host = pair("connect: true", protocols="[h2, h1]")
+    with Http2(gateway.port) as client:
+        assert client.ask().status == 200
+        assert client.connection.remote_settings.enable_connect_protocol == 0
+    asked = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":authority", "a"), (":path", "/chat")]
+    with Frames(gateway.port) as client:
+        client.send(frame(HEADERS, 4, 1, b"".join(literal(*field) for field in asked)))
+        assert client.next(RST)[3] == bytes([0, 0, 0, 1])  # PROTOCOL_ERROR
+    assert len(host.requests) == 1
+
+
 def test_connect_is_refused(pair):
     gateway, _ = pair("connect: true")
     with Frames(gateway.port) as client:
@@ -352,3 +367,32 @@ def test_floods_are_told_to_calm_down(pair, kind):
 def test_curl_and_nghttp_and_h2load(pair):
     gateway, host = pair()
     real_clients(host, f"http://127.0.0.1:{gateway.port}/", "--http2-prior-knowledge")
+
+
+def test_streams_and_windows_are_as_the_policy_says(pair):
+    edge, host = pair("http2: {streams: 3, window: 2KiB}", protocols="[h2, h1]")
+    host.on("/", Reply(body=b"x" * 10_000))
+    with Http2(edge.port) as client:
+        assert client.ask("POST", body=b"y" * 50_000).body == b"x" * 10_000  # through windows of 2 KiB
+        settings = client.connection.remote_settings
+        assert (settings.max_concurrent_streams, settings.initial_window_size) == (3, 2048)
+    with Frames(edge.port) as peer:
+        for number in range(1, 9, 2):  # of four requests that do not end, the last is one too many
+            peer.send(frame(HEADERS, 4, number, block("POST")))
+        kind, _, _, payload = peer.next(RST, GOAWAY)  # and it has acknowledged that
+        assert kind == GOAWAY and payload[:8] == bytes([0, 0, 0, 5, 0, 0, 0, 1])
+
+
+def test_a_client_that_does_not_acknowledge_settings_is_told_to_go(pair):
+    edge, host = pair("headerTimeout: 300ms", protocols="[h2, h1]")
+    with socket.create_connection(("127.0.0.1", edge.port), timeout=60) as peer:
+        peer.sendall(PREFACE + frame(SETTINGS, 0, 0))
+        came = b""
+        while piece := peer.recv(65536):
+            came += piece
+        assert frame(GOAWAY, 0, 0, bytes([0, 0, 0, 0, 0, 0, 0, 4])) in came  # SETTINGS_TIMEOUT
+    edge.expect_metric(1, "becalm_h2_goaway_total", why="settings_timeout")
+    with Http2(edge.port) as client:  # who did acknowledge has all the time
+        assert client.ask().status == 200
+        time.sleep(0.5)
+        assert client.ask().status == 200

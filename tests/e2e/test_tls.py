@@ -190,6 +190,25 @@ def test_tls__the_certificate_is_chosen_by_the_name_that_the_client_asks_for(gat
 
 
 @pytest.mark.parametrize("version", [V12, V13])
+def test_tls__strict_sni_turns_away_who_asks_for_no_name_of_a_certificate(gateway, host, authority, version):
+    these = [authority.issue("x", ["DNS:first.test", "DNS:*.wild.test"]), authority.issue("y", ["DNS:second.test"])]
+    listener = f"{{certificates: [{', '.join(each.yaml for each in these)}], strictSni: true}}"
+    edge = gateway(policy_of([host()]), tls=listener)
+    context = authority.client(check_hostname=False, minimum_version=version, maximum_version=version)
+    for name in ("first.test", "a.wild.test", "second.test"):
+        with Wire(edge.port, tls=context, name=name) as wire:
+            assert wire.ask().status == 200
+            session = wire.socket.session
+    for name in ("nobody.test", "wild.test", None):
+        with pytest.raises(ssl.SSLError, match="UNRECOGNIZED_NAME"):
+            Wire(edge.port, tls=context, name=name)
+    wait_until(lambda: handshakes(edge, "unknown_name") == 3)
+    if version == V13:  # in TLS 1.2 a session has the name that it began with
+        with pytest.raises(ssl.SSLError, match="UNRECOGNIZED_NAME"):
+            Wire(edge.port, tls=context, name="nobody.test", session=session)
+
+
+@pytest.mark.parametrize("version", [V12, V13])
 def test_tls__sessions_are_resumed_on_every_worker_and_after_a_reload(edge, version):
     gateway = edge(workers=4)
     context = gateway.believes

@@ -167,6 +167,12 @@ static bool check_request(struct exchange *exchange)
         exchange_refuse(exchange, 405, "http_request_denied", "connect_off", "CONNECT is not allowed here");
         return false;
     }
+    if (wants_tunnel(exchange) && exchange->target->service->protocol == BECALM_PROTOCOL_H2) {
+        exchange_refuse(
+            exchange, 501, "http_request_denied", "tunnel_over_h2",
+            "this service speaks HTTP/2 alone with its hosts, which carries no tunnels here (protocol: h2)");
+        return false;
+    }
     if (wants_tunnel(exchange) && !tunnel_place_take(exchange)) {
         exchange_refuse(exchange, 503, "connection_limit_reached", "tunnels", "too many tunnels are open (maxTunnels)");
         return false;

@@ -17,7 +17,6 @@
  * whatever it likes, also end the connection. What is said to the host is written once, when the events of a wake-up
  * are done. */
 
-#define WINDOW       65536u          /* of a stream: what may wait here for a client that does not read */
 #define PING_AFTER   (10 * BECALM_S) /* without a byte from the host, while streams wait for it */
 #define PING_WAIT    (5 * BECALM_S)  /* for its answer */
 #define INTERIM_READ 64              /* 1xx of one attempt: a host that sends more is not about to answer */
@@ -39,6 +38,7 @@ struct host_h2 {
     becalm_ns pinged_at;         /* 0: no PING waits for its answer */
     uint64_t resets;             /* that are left, in thousandths */
     becalm_ns resets_at;
+    uint32_t most;  /* streams at once, whatever its host allows: so many have room in the connection's window */
     size_t counted; /* bytes of requests that wait, as maxBuffered knows them */
     bool settled;   /* its SETTINGS have come */
     bool going;     /* it takes no more streams */
@@ -570,8 +570,8 @@ bool host_h2_begin(struct upstream *upstream)
     struct h2_room *room = h2_room(worker);
     struct host_h2 *h2 = calloc(1, sizeof *h2);
     const struct h2_limits limits = {
-        .streams = HOST_H2_STREAMS,
-        .window = WINDOW,
+        .streams = upstream->host->pool.streams,
+        .window = upstream->host->pool.window,
         .head_bytes = GATEWAY_ANSWER_HEAD,
         .secure = upstream->host->tls != NULL,
     };
@@ -581,6 +581,7 @@ bool host_h2_begin(struct upstream *upstream)
     }
     h2->upstream = upstream;
     h2->task.run = task_runs;
+    h2->most = limits.streams;
     h2->heard_at = h2->resets_at = worker->loop.now;
     h2->resets = RESETS * 1000u;
     h2->session = h2_session_new(H2_CLIENT, &limits, &session_calls, h2, &room->scratch);
@@ -641,7 +642,7 @@ uint32_t host_h2_room(const struct upstream *upstream)
     const struct host_h2 *h2 = upstream->h2;
     uint32_t most = h2->settled ? h2_streams_max(h2->session) : 1; /* before it says so, nobody knows how many */
     uint32_t used = h2_stream_count(h2->session);
-    most = most < HOST_H2_STREAMS ? most : HOST_H2_STREAMS;
+    most = most < h2->most ? most : h2->most;
     return h2->going || h2->dead || used >= most ? 0 : most - used;
 }
 

@@ -162,8 +162,6 @@ void host_h1_ready(struct host_stream *, uint32_t events);
 
 /* ---- host_h2.c, for the pool ---- */
 
-#define HOST_H2_STREAMS 100u /* at once on a connection, whatever its host allows */
-
 /* The connection is made, and speaks HTTP/2 from now on. False: no memory. */
 bool host_h2_begin(struct upstream *);
 void host_h2_free(struct upstream *);

@@ -53,6 +53,8 @@ struct upstream_pool {
     uint32_t max;      /* UINT32_MAX: as many as are wanted at once */
     uint32_t max_idle; /* no more are kept */
     becalm_ns idle;
+    uint32_t streams; /* of one connection that speaks HTTP/2 ... */
+    uint32_t window;  /* ... and what of each may wait */
 };
 
 enum upstream_result {
