@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "policy/explain.h"
 #include "policy/graph.h"
 #include "policy/lint/lint.h"
 
@@ -234,6 +235,18 @@ static void diff_text(struct diff *d, const struct told *told, bool *begun, cons
     }
 }
 
+/* As one would write it, but for the brackets of a list. */
+static void value_write(const struct schema_key *key, const void *base, char text[LIST_BYTES])
+{
+    explain_value(key, base, text, LIST_BYTES);
+    size_t length = strlen(text);
+    if (length >= 2 && text[0] == '[' && text[length - 1] == ']' && memchr(text + 1, '[', length - 1) == NULL) {
+        memmove(text, text + 1, length - 2);
+        text[length - 2] = '\0';
+    }
+    lint_tame(text);
+}
+
 static void diff_place(struct diff *d, const struct told *told, bool *begun)
 {
     char text[SIDES][LIST_BYTES];
@@ -243,17 +256,16 @@ static void diff_place(struct diff *d, const struct told *told, bool *begun)
     if (told->of[OLD] == NULL) {
         return;
     }
-    for (int side = OLD; side <= NEW; side++) {
-        list_write(text[side], told->of[side]->hosts, told->of[side]->host_count);
+    for (uint32_t i = 0; i < schema_service.count; i++) {
+        const struct schema_key *key = &schema_service.keys[i];
+        if (strncmp(key->name, "match.", strlen("match.")) == 0) {
+            continue; /* told above, all of them */
+        }
+        for (int side = OLD; side <= NEW; side++) {
+            value_write(key, told->of[side], text[side]);
+        }
+        diff_text(d, told, begun, key->name, text[OLD], text[NEW]);
     }
-    diff_text(d, told, begun, "hosts", text[OLD], text[NEW]);
-    for (int side = OLD; side <= NEW; side++) {
-        list_write(text[side], told->of[side]->calls, told->of[side]->call_count);
-    }
-    diff_text(d, told, begun, "calls", text[OLD], text[NEW]);
-    diff_text(d, told, begun, "replacePrefix",
-              told->of[OLD]->replace_prefix == NULL ? "" : told->of[OLD]->replace_prefix,
-              told->of[NEW]->replace_prefix == NULL ? "" : told->of[NEW]->replace_prefix);
     diff_text(d, told, begun, "tls", told->of[OLD]->tls.enabled ? "on" : "off",
               told->of[NEW]->tls.enabled ? "on" : "off");
 }
@@ -369,72 +381,85 @@ static void diff_services(struct diff *d)
 
 /* ---- the gateway as a whole ---- */
 
-struct settings_text {
-    const char *key;
-    char text[LIST_BYTES];
-};
-
-static uint32_t count_of(const char *const *list)
+static void diff_setting(struct diff *d, bool *begun, const char *key, const char *before, const char *after)
 {
-    uint32_t count = 0;
-    while (list != NULL && list[count] != NULL) {
-        count++;
+    if (strcmp(before, after) == 0) {
+        return;
     }
-    return count;
+    if (!*begun && d->json == NULL) {
+        printf("the gateway as a whole\n");
+    }
+    *begun = true;
+    tell_value(d, key, before, after, NULL);
 }
 
-CLI_PRINTF(3, 4) static void settings_put(struct settings_text *row, const char *key, const char *format, ...)
+/* Every key of a table, as one would write its value. */
+static void diff_table(struct diff *d, bool *begun, const char *prefix, const struct schema *schema,
+                       const void *const base[SIDES])
 {
-    va_list arguments;
-    row->key = key;
-    va_start(arguments, format);
-    (void)vsnprintf(row->text, sizeof row->text, format, arguments);
-    va_end(arguments);
-    lint_tame(row->text);
+    for (uint32_t i = 0; i < schema->count; i++) {
+        char key[KEY_BYTES + LIST_BYTES];
+        char text[SIDES][LIST_BYTES];
+        for (int side = OLD; side <= NEW; side++) {
+            value_write(&schema->keys[i], base[side], text[side]);
+        }
+        (void)snprintf(key, sizeof key, "%s%s", prefix, schema->keys[i].name);
+        diff_setting(d, begun, key, text[OLD], text[NEW]);
+    }
 }
 
-#define SETTINGS 16
-
-/* What operators ask about: who may come in, how long things last, how much there may be. */
-static uint32_t settings_write(const struct becalm_settings *s, struct settings_text row[SETTINGS])
+/* What the table of a listener's keys has no single value for. */
+static void listener_write(const struct becalm_listener *listener, char certificates[LIST_BYTES],
+                           char protocols[LIST_BYTES])
 {
-    uint32_t n = 0;
-    row[n].key = "listen";
-    list_write(row[n++].text, s->listen, count_of(s->listen));
-    settings_put(&row[n++], "admin", "%s", s->admin == NULL ? "none" : s->admin);
-    settings_put(&row[n++], "role", "%s", s->role == BECALM_ROLE_GATEWAY ? "gateway" : "sidecar");
-    settings_put(&row[n++], "gatewayRetries", "%s", s->gateway_retries ? "true" : "false");
-    settings_put(&row[n++], "workers", s->workers == 0 ? "auto" : "%u", s->workers);
-    row[n].key = "trust";
-    list_write(row[n++].text, s->trust, count_of(s->trust));
-    settings_put(&row[n++], "drain.delay", "%s", lint_duration(s->drain_delay).text);
-    settings_put(&row[n++], "drain.limit", "%s", lint_duration(s->drain_limit).text);
-    settings_put(&row[n++], "idleTimeout", "%s", lint_duration(s->idle_timeout).text);
-    settings_put(&row[n++], "headerTimeout", "%s", lint_duration(s->header_timeout).text);
-    settings_put(&row[n++], "maxConnections", "%u", s->max_connections);
-    settings_put(&row[n++], "maxBody", s->max_body == UINT64_MAX ? "none" : "%llu", (unsigned long long)s->max_body);
-    settings_put(&row[n++], "explain", "%s", s->explain ? "true" : "false");
-    settings_put(&row[n++], "fleet", "%s", s->fleet);
-    settings_put(&row[n++], "store", "%s", s->store.redis == NULL ? "none" : "redis");
-    return n;
+    size_t used = 0;
+    certificates[0] = '\0';
+    for (uint32_t i = 0; i < listener->certificate_count && used < LIST_BYTES; i++) {
+        const struct becalm_certificate *one = &listener->certificates[i];
+        used += (size_t)snprintf(certificates + used, LIST_BYTES - used, "%s%s and %s", i == 0 ? "" : ", ",
+                                 one->cert.path, one->key.path);
+    }
+    lint_tame(certificates);
+    (void)snprintf(protocols, LIST_BYTES, "%s%s%s", listener->h1 ? "h1" : "", listener->h1 && listener->h2 ? ", " : "",
+                   listener->h2 ? "h2" : "");
+}
+
+static void diff_listener(struct diff *d, bool *begun, const char *prefix, const struct becalm_listener *before,
+                          const struct becalm_listener *after)
+{
+    const void *const base[SIDES] = {before, after};
+    char certificates[SIDES][LIST_BYTES];
+    char protocols[SIDES][LIST_BYTES];
+    char key[KEY_BYTES + LIST_BYTES];
+    diff_table(d, begun, prefix, &schema_listener, base);
+    listener_write(before, certificates[OLD], protocols[OLD]);
+    listener_write(after, certificates[NEW], protocols[NEW]);
+    (void)snprintf(key, sizeof key, "%stls.certificates", prefix);
+    diff_setting(d, begun, key, certificates[OLD], certificates[NEW]);
+    (void)snprintf(key, sizeof key, "%sprotocols", prefix);
+    diff_setting(d, begun, key, protocols[OLD], protocols[NEW]);
 }
 
 static void diff_settings(struct diff *d)
 {
-    struct settings_text row[SIDES][SETTINGS];
-    uint32_t count = settings_write(becalm_config_settings(d->config[OLD]), row[OLD]);
+    const struct becalm_settings *of[SIDES] = {becalm_config_settings(d->config[OLD]),
+                                               becalm_config_settings(d->config[NEW])};
+    const void *const base[SIDES] = {of[OLD], of[NEW]};
     bool begun = false;
-    settings_write(becalm_config_settings(d->config[NEW]), row[NEW]);
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(row[OLD][i].text, row[NEW][i].text) == 0) {
-            continue;
+    diff_table(d, &begun, "", &schema_settings, base);
+    for (uint32_t i = 0; i < of[NEW]->listener_count; i++) {
+        const struct becalm_listener *after = &of[NEW]->listeners[i];
+        for (uint32_t k = 0; k < of[OLD]->listener_count; k++) {
+            const struct becalm_listener *before = &of[OLD]->listeners[k];
+            if (strcmp(before->address, after->address) == 0) {
+                char prefix[LIST_BYTES];
+                (void)snprintf(prefix, sizeof prefix, "listen[%s].", after->address);
+                lint_tame(prefix);
+                diff_listener(d, &begun, prefix, before, after);
+            }
         }
-        if (!begun && d->json == NULL) {
-            printf("the gateway as a whole\n");
-        }
-        begun = true;
-        tell_value(d, row[NEW][i].key, row[OLD][i].text, row[NEW][i].text, NULL);
     }
+    diff_listener(d, &begun, "admin.", &of[OLD]->admin_tls, &of[NEW]->admin_tls);
 }
 
 /* ---- the worst case ---- */

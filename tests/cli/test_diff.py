@@ -76,6 +76,61 @@ def test_as_json_it_is_the_same(becalm, tmp_path):
     assert {"service": "ledger", "no_budgets": {"old": 48.0, "new": 12.0}}.items() <= told["worst"][1].items()
 
 
+CHANGED = """
+listen: {address: 127.0.0.1:8080, protocols: [h1, h2], proxyProtocol: true}
+role: sidecar
+workers: 3
+trust: [10.0.0.0/8]
+forwarded: standard
+clientKey: header:x-user
+log: {level: debug, access: json, query: true}
+drain: {delay: 1s}
+bodyTimeout: 7s
+streamIdleTimeout: 7m
+maxConnectionsPerClient: 7
+maxBuffered: 7MiB
+replay: {total: 7MiB}
+upgrades: [tcp]
+connect: true
+paths: as-is
+maxTunnels: 7
+pool: {maxPerHost: 7, idle: 7s}
+idempotencyStore: {ttl: 7h}
+store: {redis: redis://cache, timeout: 2s}
+explain: true
+services:
+  one:
+    match: {prefix: /one}
+    hosts: ["127.0.0.1:2"]
+    listen: 127.0.0.1:4711
+    replacePrefix: /
+    send: [deadline]
+    traffic: 5/s
+    instances: 3
+    protocol: h2
+    tls: {serverName: pay.test}
+    healthCheck: {path: /healthz, interval: 7s}
+    calls: [two]
+"""
+
+
+def test_every_table_of_keys_is_compared(becalm, tmp_path):
+    """All keys of a table go the same way; of each type that stands there one is changed here."""
+    told = json.loads(becalm("diff", "--json", *write(tmp_path, 'services: {one: {match: {prefix: /one}, hosts: ["127.0.0.1:1"]}}\n', CHANGED)).stdout)
+    assert {each["key"] for each in told["settings"]} == {
+        "listen", "role", "workers", "trust", "forwarded", "clientKey", "log.level", "log.access", "log.query", "drain.delay", "bodyTimeout",
+        "streamIdleTimeout", "maxConnectionsPerClient", "maxBuffered", "replay.total", "upgrades", "connect", "paths", "maxTunnels",
+        "pool.maxPerHost", "pool.idle", "idempotencyStore.ttl", "store.redis", "store.timeout", "explain",
+        "listen[127.0.0.1:8080].protocols", "listen[127.0.0.1:8080].proxyProtocol",
+    }  # fmt: skip
+    (one,) = told["services"]
+    keys = {each["key"] for each in one["values"]}
+    assert {
+        "hosts", "listen", "replacePrefix", "send", "traffic", "instances", "protocol", "tls", "tls.serverName", "calls",
+        "healthCheck.kind", "healthCheck.path", "healthCheck.interval",
+    } <= keys  # fmt: skip
+
+
 def test_every_policy_of_ours_means_the_same_as_itself(becalm):
     for path in sorted((ROOT / "policies").glob("*.yaml")):
         run = becalm("diff", "--exit-code", str(path), str(path))
