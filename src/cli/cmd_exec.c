@@ -5,11 +5,13 @@
 
 #include "exec/directory.h"
 #include "policy/value.h"
+#include "replace.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KILL_AFTER (5 * BECALM_S)
@@ -247,6 +249,26 @@ static int write_report(const struct cli_command *command, const struct cli_args
     return report->code;
 }
 
+/* Whoever reads it, reads a whole one: node_exporter may come at any moment. */
+static void write_textfile(const struct cli_command *command, const struct cli_args *args,
+                           const struct exec_voice *voice, const struct exec_report *report)
+{
+    const char *path = cli_value(command, args, "textfile");
+    struct replace file = {.out = NULL};
+    if (path == NULL) {
+        return;
+    }
+    bool fine = replace_open(&file, path) == 0;
+    if (fine) {
+        exec_write_textfile(file.out, voice, report, (uint64_t)time(NULL));
+        fine = replace_commit(&file) == 0;
+    }
+    if (!fine) {
+        (void)cli_fail(command, "%s: %s", path, strerror(errno));
+    }
+    replace_close(&file);
+}
+
 /* A shell that sees us die of Ctrl-C ends its loop; one that sees us exit with 130 goes on to the next round. */
 static void die_of(int number)
 {
@@ -278,6 +300,7 @@ static int run_command(const struct cli_command *command, const struct cli_args 
     } else {
         exec_say_end(&voice, &report);
         code = write_report(command, args, &voice, &report);
+        write_textfile(command, args, &voice, &report);
         if (report.signal == SIGINT && report.terminal) {
             die_of(SIGINT);
         }
@@ -361,6 +384,10 @@ static const struct cli_option options_table[] = {
     {.name = "quiet", .letter = 'q', .help = "no line about retries, nor about exit codes"},
     {.name = "json", .letter = 'j', .help = "a report on standard error at the end, instead of lines"},
     {.name = "report", .argument = "FILE", .help = "write that report to a file", .complete = CLI_FILE},
+    {.name = "textfile",
+     .argument = "FILE",
+     .help = "write metrics for node_exporter's textfile collector",
+     .complete = CLI_FILE},
     {.name = NULL},
 };
 

@@ -43,6 +43,8 @@ struct exec_voice {
 void exec_say_retry(const struct exec_retry *, void *voice);
 void exec_say_lost(const struct shared *, void *voice);
 void exec_say_end(const struct exec_voice *, const struct exec_report *);
+/* For the textfile collector of Prometheus' node_exporter; `wall` is seconds since 1970. */
+void exec_write_textfile(FILE *, const struct exec_voice *, const struct exec_report *, uint64_t wall);
 void exec_write_json(FILE *, const struct exec_voice *, const struct exec_report *);
 
 #endif

@@ -169,3 +169,46 @@ void exec_write_json(FILE *out, const struct exec_voice *voice, const struct exe
     json_object_end(&json);
     json_end(&json);
 }
+
+/* ---- Prometheus ---- */
+
+/* A label's value in quotes. What is no printable ASCII and may be no UTF-8 becomes a question mark. */
+static void write_label(FILE *out, const char *text)
+{
+    (void)fputc('"', out);
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') {
+            (void)fprintf(out, "\\%c", c);
+        } else {
+            (void)fputc(c < ' ' || c > '~' ? '?' : c, out);
+        }
+    }
+    (void)fputc('"', out);
+}
+
+static void write_gauge(FILE *out, const char *command, const char *name, const char *help, double value)
+{
+    (void)fprintf(out, "# HELP becalm_exec_%s %s\n# TYPE becalm_exec_%s gauge\nbecalm_exec_%s{command=", name, help,
+                  name, name);
+    write_label(out, command);
+    (void)fprintf(out, "} %.15g\n", value);
+}
+
+void exec_write_textfile(FILE *out, const struct exec_voice *voice, const struct exec_report *report, uint64_t wall)
+{
+    const struct becalm_record *record = &report->record;
+    const char *name = voice->name;
+    double seconds = milliseconds(becalm_ns_since(record->ended_at, record->began_at)) / 1000;
+    write_gauge(out, name, "last_success", "1 if the latest run succeeded in the end, else 0.",
+                record->reason == BECALM_WHY_OK);
+    write_gauge(out, name, "last_exit_code", "What becalm exec exited with.", report->code);
+    write_gauge(out, name, "last_attempts", "Attempts of the latest run.", record->attempts);
+    write_gauge(out, name, "last_duration_seconds", "How long the latest run took, waits included.", seconds);
+    write_gauge(out, name, "last_end_timestamp_seconds", "When the latest run ended, in seconds since 1970.",
+                (double)wall);
+    (void)fprintf(out, "# HELP becalm_exec_last_reason Why the latest run ended: 1 for that reason.\n"
+                       "# TYPE becalm_exec_last_reason gauge\nbecalm_exec_last_reason{command=");
+    write_label(out, name);
+    (void)fprintf(out, ",reason=\"%s\"} 1\n", becalm_reason_word(record->reason));
+}

@@ -1360,6 +1360,30 @@ def test_exec__the_report_may_go_to_a_file(run, tmp_path):
     assert done.returncode == 3
 
 
+def test_exec__metrics_of_a_run_go_to_a_file_for_node_exporter(run, tmp_path):
+    file = tmp_path / "job.prom"
+    before = int(time.time())
+    done = run("--textfile", file, "--name", 'a "job"\\n\u00e4', "-q", *FAST, "-r", "1", *sh("exit $((7 + BECALM_ATTEMPT))"))
+    assert done.returncode == 8
+    label = 'command="a \\"job\\"\\\\n??"'
+    rows = dict(line.rsplit(" ", 1) for line in file.read_text().splitlines() if not line.startswith("#"))
+    moment = float(rows.pop(f"becalm_exec_last_end_timestamp_seconds{{{label}}}"))
+    assert before <= moment <= time.time() and float(rows.pop(f"becalm_exec_last_duration_seconds{{{label}}}")) > 0
+    assert rows == {
+        f"becalm_exec_last_success{{{label}}}": "0",
+        f"becalm_exec_last_exit_code{{{label}}}": "8",
+        f"becalm_exec_last_attempts{{{label}}}": "2",
+        f'becalm_exec_last_reason{{{label},reason="attempts_spent"}}': "1",
+    }
+    if shutil.which("promtool"):
+        checked = subprocess.run(["promtool", "check", "metrics"], input=file.read_bytes(), capture_output=True)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert run("--textfile", file, *FAST, "--", "true").returncode == 0
+    assert 'becalm_exec_last_success{command="true"} 1\n' in file.read_text() and {each.name for each in tmp_path.iterdir()} <= {"job.prom", "shared"}
+    done = run("--textfile", tmp_path / "no" / "such", "-r", "0", *sh("exit 3"))
+    assert done.returncode == 3 and "No such file" in done.stderr
+
+
 def test_exec__the_report_of_what_was_not_run_has_no_code(run):
     done = run("--json", "--", "true", env={"BECALM_DEADLINE_MS": "0"})
     report = json.loads(done.stderr)
