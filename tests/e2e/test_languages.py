@@ -14,6 +14,8 @@ from wire import ask
 
 PATIENCE = 120  # seconds; a busy machine may need most of them
 PAGES = {"python": "python", "node": "js", "shell": "sh", "go": "go", "java": "java", "php": "php", "csharp": "csharp"}
+LIBRARIES = {"python-requests": "requests", "python-httpx": "httpx", "python-aiohttp": "aiohttp", "node-undici": "undici", "node-axios": "axios"}
+PAGES |= {page: "python" if page.startswith("python") else "js" for page in LIBRARIES}
 FILES = {"go": "main.go", "java": "Main.java", "csharp": "main.cs"}
 COMPILED = ("go", "java", "csharp")
 # What runs a file, as a shell does it; what compiles it comes first. The last is what a test kills.
@@ -46,15 +48,28 @@ def command(page, folder, text, port=None):
         pytest.skip("compilers take long: make soak runs this")
     if shutil.which(NEEDS[language]) is None:
         pytest.skip(f"no {NEEDS[language]} here")
+    if page in LIBRARIES and not installed(language, LIBRARIES[page]):
+        pytest.skip(f"no {LIBRARIES[page]} here")
     path = folder / FILES.get(language, f"snippet.{language}")
     path.write_text(text)
     serves = "" if port is None else f"-S 127.0.0.1:{port}"
     return ["sh", "-c", RUNS[language].format(file=path, folder=folder, serves=serves)]
 
 
-def environment(gateway, **more):
+def installed(language, library):
+    """Can a program of this language use it?"""
+    asks = {"python": [sys.executable, "-c", f"import {library}"], "js": ["node", "-e", f"require('{library}')"]}
+    return subprocess.run(asks[language], env=plain_environment(), capture_output=True, timeout=PATIENCE).returncode == 0
+
+
+def plain_environment():
+    """No proxies; what Debian has packaged for Node is found by any Node."""
     plain = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
-    return {**plain, "BECALM": f"http://127.0.0.1:{gateway.port}", **more}
+    return {**plain, "NODE_PATH": os.pathsep.join(filter(None, [plain.get("NODE_PATH"), "/usr/share/nodejs"]))}
+
+
+def environment(gateway, **more):
+    return {**plain_environment(), "BECALM": f"http://127.0.0.1:{gateway.port}", **more}
 
 
 @pytest.mark.parametrize("page", PAGES)
