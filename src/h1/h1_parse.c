@@ -448,20 +448,68 @@ __attribute__((noinline)) const char *h1__trailers_wrong(const char *bytes, size
 
 /* ---- where a head begins and ends ---- */
 
+/* Behind a line feed: the end of an empty line, or NULL. */
+static inline const char *empty_line_end(const char *at, const char *end)
+{
+    const char *feed = at + (at < end && at[0] == '\r'); /* an empty line may have one */
+    return feed < end && *feed == '\n' ? feed + 1 : NULL;
+}
+
+static const char *head_end_by_line(const char *at, const char *end)
+{
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        const char *found = empty_line_end(++at, end);
+        if (found != NULL) {
+            return found;
+        }
+    }
+    return NULL;
+}
+
+#if defined __SSE2__
+/* Bit n: byte n of the first sixteen is a line feed, and a byte follows that begins no field of ASCII: CR or below. */
+static inline unsigned feeds_before_no_field(const char *seventeen)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)seventeen);
+    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(seventeen + 1));
+    __m128i low = _mm_cmpgt_epi8(_mm_set1_epi8('\r' + 1), next);
+    return (unsigned)_mm_movemask_epi8(_mm_and_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')), low));
+}
+
+static const char *first_empty_line(const char *from, unsigned feeds, const char *end)
+{
+    const char *found = NULL;
+    for (; feeds != 0 && found == NULL; feeds &= feeds - 1) {
+        found = empty_line_end(from + __builtin_ctz(feeds) + 1, end);
+    }
+    return found;
+}
+
+/* The same of at least seventeen bytes. The last ones may be looked at twice: what is no end stays none. */
+static const char *head_end_by_sixteen(const char *at, const char *end)
+{
+    const char *last = end - 17;
+    for (; at < last; at += 16) {
+        unsigned feeds = feeds_before_no_field(at);
+        const char *found = feeds == 0 ? NULL : first_empty_line(at, feeds, end);
+        if (found != NULL) {
+            return found;
+        }
+    }
+    return first_empty_line(last, feeds_before_no_field(last), end);
+}
+#endif
+
 size_t h1_head_end(const char *bytes, size_t length, size_t seen)
 {
     const char *end = bytes + length;
     const char *at = bytes + (seen < 2 ? 0 : seen - 2); /* a line feed there may have waited for what came now */
-    while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
-        at++;
-        if (at < end && (unsigned char)at[0] <= '\r') { /* else a field begins here */
-            size_t blank = at[0] == '\r';               /* an empty line may have one */
-            if (at + blank < end && at[blank] == '\n') {
-                return (size_t)(at + blank + 1 - bytes);
-            }
-        }
-    }
-    return 0;
+#if defined __SSE2__
+    const char *found = end - at >= 17 ? head_end_by_sixteen(at, end) : head_end_by_line(at, end);
+#else
+    const char *found = head_end_by_line(at, end);
+#endif
+    return found == NULL ? 0 : (size_t)(found - bytes);
 }
 
 size_t h1_leading_blank(const char *bytes, size_t length)
