@@ -166,8 +166,6 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     figures.handshakes_count = tls.handshakes_count;
     figures.certificate = tls.certificate;
     figures.certificate_count = tls.certificate_count;
-    figures.redis = redis;
-    figures.redis_count = admin_stores(admin, redis);
     bool open = metrics_accepts_open(head_find(request->head, FIELD_ACCEPT));
     answer->type = metrics_content_type(open);
     if (targets != NULL && hosts != NULL && targets_fill(admin, snapshot, targets, hosts)) {
@@ -175,6 +173,8 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
                                          .gateway = &figures,
                                          .target = targets,
                                          .target_count = snapshot->target_count,
+                                         .redis = redis,
+                                         .redis_count = admin_stores(admin, redis),
                                          .unrouted = atomic_load_explicit(&gateway->unrouted, memory_order_relaxed),
                                          .now = admin->place.loop->now,
                                          .open_metrics = open,

@@ -90,6 +90,7 @@ static bool rules_make(struct becalm_client *client, const struct becalm_service
     struct client_target *target = &client->target[client->target_count++];
     const struct becalm_rules *rules = endpoint == NULL ? &service->rules : &endpoint->rules;
     target->service = service->name;
+    target->rules = rules;
     target->endpoint = endpoint == NULL ? NULL : endpoint->name;
     target->retry_on = rules->retry_on;
     target->connect_timeout = rules->connect_timeout;
@@ -178,6 +179,45 @@ static struct becalm_client *client_make(const struct becalm_client_options *opt
     return client;
 }
 
+static void calls_count(void *self, uint64_t *calls, uint64_t *retries)
+{
+    struct becalm_client *client = self;
+    (void)pthread_mutex_lock(&client->mutex); /* sites may be added */
+    for (uint32_t i = 0; i < client->target_count; i++) {
+        for (const struct site *site = client->target[i].sites; site != NULL; site = site->next) {
+            for (uint32_t k = 0; k < SITE_LANES; k++) {
+                meter_totals(&site->lane[k].meter, calls, retries);
+            }
+        }
+    }
+    (void)pthread_mutex_unlock(&client->mutex);
+}
+
+/* Only who shares a budget needs what it takes. */
+static bool store_make(struct becalm_client *client)
+{
+    struct redis_stores_budget *budget = calloc(client->target_count, sizeof *budget);
+    uint32_t count = 0;
+    for (uint32_t i = 0; budget != NULL && i < client->target_count; i++) {
+        struct client_target *target = &client->target[i];
+        if (target->rules != NULL && target->target.lease != NULL) {
+            budget[count++] = (struct redis_stores_budget){.config = client->config,
+                                                           .rules = target->rules,
+                                                           .service = target->service,
+                                                           .endpoint = target->endpoint,
+                                                           .lease = target->target.lease,
+                                                           .policy = &target->policy.lease};
+        }
+    }
+    if (count > 0) {
+        client->store = client_store_make(&(struct client_store_options){
+            .config = client->config, .budget = budget, .budget_count = count, .count = calls_count, .self = client});
+    }
+    bool made = budget != NULL && (count == 0 || client->store != NULL);
+    free(budget);
+    return made;
+}
+
 static struct becalm_client *client_of(struct becalm_config *config, const struct becalm_client_options *options)
 {
     struct becalm_client *client = config == NULL ? NULL : client_make(options);
@@ -186,7 +226,7 @@ static struct becalm_client *client_of(struct becalm_config *config, const struc
         return NULL;
     }
     client->config = config;
-    if (!services_make(client)) {
+    if (!services_make(client) || !store_make(client)) {
         becalm_client_free(client);
         return NULL;
     }
@@ -194,7 +234,7 @@ static struct becalm_client *client_of(struct becalm_config *config, const struc
 }
 
 static const char *const as_caller[] = {AS_CALLER, NULL};
-static const struct becalm_load_options load_options = {.substitute = true, .set = as_caller};
+static const struct becalm_load_options load_options = {.substitute = true, .shared_budgets = true, .set = as_caller};
 
 /* Who gives no place for what is wrong should still be able to find out. */
 static void diags_print(const struct becalm_diags *diags)
@@ -217,6 +257,10 @@ static struct becalm_client *client_from(const char *path, struct becalm_text te
         (void)becalm_config_load(&config, path, &load_options, used);
     } else if (used != NULL) {
         (void)becalm_config_parse(&config, "policy", text.at, text.length, &load_options, used);
+    }
+    if (config != NULL && !redis_stores_check(config, used)) {
+        becalm_config_free(config);
+        config = NULL;
     }
     if (own != NULL && config == NULL) {
         diags_print(own);
@@ -303,6 +347,7 @@ void becalm_client_free(struct becalm_client *client)
     if (client == NULL) {
         return;
     }
+    client_store_free(client->store); /* before the leases */
     handles_free(&client->handles);
     for (uint32_t i = 0; i < client->target_count; i++) {
         target_free(&client->target[i]);

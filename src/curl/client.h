@@ -5,6 +5,7 @@
 /* What a client is made of. Targets never change after it was made. Handles and sites come and go under its mutex,
  * which is never held while anything waits. */
 
+#include "client_store.h"
 #include "handle.h"
 #include "site.h"
 
@@ -31,7 +32,8 @@ struct client_origin {
 /* A service's own rules, or one endpoint of it. */
 struct client_target {
     const char *service;
-    const char *endpoint; /* NULL: the service's own rules */
+    const char *endpoint;             /* NULL: the service's own rules */
+    const struct becalm_rules *rules; /* of the policy; NULL: of none */
     struct becalm_retry_on retry_on;
     becalm_ns connect_timeout;
     bool keys_count; /* an idempotency key allows retries */
@@ -55,7 +57,8 @@ struct becalm_client {
     char *service_name;       /* built in code: its copy */
     bool by_method;           /* whom a request belongs to depends on its method */
     uint64_t seed;
-    pthread_mutex_t mutex; /* for all below */
+    struct client_store *store; /* that it shares budgets in; NULL: none */
+    pthread_mutex_t mutex;      /* for all below */
     struct handles handles;
     char *operation[BECALM_OPERATIONS_MAX];
     uint32_t operation_count;

@@ -219,6 +219,13 @@ CURLcode multi_pause(struct transfer *transfer, int bitmask)
     return rc;
 }
 
+static void store_turn(const struct becalm_curl_multi *multi)
+{
+    if (multi->client->store != NULL) {
+        client_store_turn(multi->client->store);
+    }
+}
+
 static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside, int *running)
 {
     if (rc == CURLM_RECURSIVE_API_CALL) { /* see is_inside() */
@@ -248,6 +255,7 @@ CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *multi, int *runnin
         return CURLM_RECURSIVE_API_CALL;
     }
     multi->inside = true;
+    store_turn(multi);
     CURLMcode rc = curl_multi_perform(multi->curl, &inside);
     return drive(multi, rc, inside, running);
 }
@@ -267,6 +275,7 @@ CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *multi, curl_
     if (socket == CURL_SOCKET_TIMEOUT) {
         multi->armed_at = BECALM_NEVER; /* it has fired */
     }
+    store_turn(multi);
     CURLMcode rc = curl_multi_socket_action(multi->curl, socket, events, &inside);
     return drive(multi, rc, inside, running);
 }

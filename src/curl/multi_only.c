@@ -75,7 +75,9 @@ static BECALM__COLD CURLMcode wait_long(struct becalm_curl_multi *multi)
         cancel_only(only);
         return CURLM_OK;
     }
-    long ms = multi_ms_until(now, only->wake_at);
+    const struct client_store *store = multi->client->store;
+    long ms =
+        multi_ms_until(now, store == NULL ? only->wake_at : becalm_ns_min(only->wake_at, client_store_due(store)));
     return curl_multi_poll(multi->curl, NULL, 0, ms < TURN_MS ? (int)ms : TURN_MS, NULL);
 }
 
@@ -85,6 +87,9 @@ static CURLMcode turn(struct becalm_curl_multi *multi, bool first)
 {
     struct transfer *only = multi->only;
     int inside = 0;
+    if (multi->client->store != NULL) {
+        client_store_turn(multi->client->store);
+    }
     CURLMcode rc = curl_multi_perform(multi->curl, &inside);
     if (inside == 0) { /* else it has nothing to say */
         message_take(multi);

@@ -95,6 +95,9 @@ becalm_ns multi_next_at(const struct becalm_curl_multi *multi)
         return 0;
     }
     becalm_ns at = multi->timer_count == 0 ? BECALM_NEVER : multi->timers[0]->wake_at;
+    if (multi->active > 0 && multi->client->store != NULL) {
+        at = becalm_ns_min(at, client_store_due(multi->client->store));
+    }
     /* The loop of a program can't be woken by another thread that has called somebody here: it looks. */
     bool must_look = multi->lined > 0 && multi->timer != NULL;
     return must_look ? becalm_ns_min(at, becalm_ns_after(multi->looked_at, LOOK_EVERY)) : at;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define PAGE_MAX (64u * 1024 * 1024)
+#define STORES   8u
 
 /* Sites, each a row of its own. */
 struct page {
@@ -86,9 +87,16 @@ char *becalm_client_metrics(struct becalm_client *client)
     }
     (void)pthread_mutex_unlock(&client->mutex);
     if (made) {
-        metrics_write(
-            &text, &(struct metrics){
-                       .target = page.row, .target_count = page.count, .unrouted = unrouted, .now = becalm_run_now()});
+        struct metrics_redis redis[STORES];
+        metrics_write(&text,
+                      &(struct metrics){
+                          .target = page.row,
+                          .target_count = page.count,
+                          .redis = redis,
+                          .redis_count = client->store == NULL ? 0 : client_store_tell(client->store, redis, STORES),
+                          .unrouted = unrouted,
+                          .now = becalm_run_now(),
+                      });
         buffer_bytes(&text, "", 1);
     }
     free(page.row);

@@ -36,7 +36,4 @@ uint32_t fleet_stores(const struct fleet *, struct metrics_redis *, uint32_t siz
 /* Where keys that are shared are looked after; NULL: they are not. Another one after fleet_follow(). */
 struct key_desk *fleet_desk(const struct fleet *);
 
-/* Is each store that the policy names one that a gateway can use? False: *diags says which is not. */
-bool fleet_check(const struct becalm_config *, struct becalm_diags *);
-
 #endif

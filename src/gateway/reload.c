@@ -6,6 +6,7 @@
 
 #include "policy/file.h"
 #include "proxy/listening.h"
+#include "redis/stores.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static int listeners_open(struct gateway *gateway, const struct becalm_settings 
 int reload_load(const struct gateway *gateway, struct becalm_config **config, struct becalm_diags *diags)
 {
     int rc = load_text(gateway, config, diags);
-    if (rc == 0 && !fleet_check(*config, diags)) {
+    if (rc == 0 && !redis_stores_check(*config, diags)) {
         becalm_config_free(*config);
         *config = NULL;
         rc = BECALM_EINVAL;

@@ -243,3 +243,11 @@ const char *meter_hedge_word(enum meter_hedge result)
     static const char *const word[METER_HEDGE_COUNT] = {"sent", "won", "lost"};
     return word[result];
 }
+
+void meter_totals(const struct meter *meter, uint64_t *calls, uint64_t *retries)
+{
+    *calls += atomic_load_explicit(&meter->arrivals, memory_order_relaxed); /* of another thread: it guards nothing */
+    for (uint32_t n = 0; n < METER_ATTEMPTS; n++) {
+        *retries += atomic_load_explicit(&meter->retries[n], memory_order_relaxed);
+    }
+}

@@ -107,4 +107,7 @@ const char *meter_hedge_word(enum meter_hedge);
 extern const uint32_t meter_bound_us[METER_BUCKETS - 1];
 void meter_observe(struct meter_histogram *, becalm_ns);
 
+/* Adds what it has counted: calls that arrived, and retries of them. */
+void meter_totals(const struct meter *, uint64_t *calls, uint64_t *retries);
+
 #endif

@@ -778,9 +778,6 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
     if (g->handshakes_count > 0) {
         write_tls(w, g);
     }
-    if (g->redis_count > 0) {
-        metrics_redis_write(w, g->redis, g->redis_count);
-    }
     if (g->store != NULL) {
         write_store(w, g->store);
     }
@@ -849,6 +846,9 @@ void metrics_write(struct buffer *out, const struct metrics *m)
                     offsetof(struct meter, duration));
     write_build(&w);
     write_single(&w, "becalm_unrouted_requests_total", "counter", "Requests that belong to no service.", m->unrouted);
+    if (m->redis_count > 0) {
+        metrics_redis_write(&w, m->redis, m->redis_count);
+    }
     if (m->gateway != NULL) {
         write_faults(&w, m);
         write_single(&w, "becalm_faults_in_force", "gauge", "Faults on order that are in force.", m->gateway->faults);

@@ -99,9 +99,7 @@ struct metrics_gateway {
     const struct metrics_spans *spans;     /* NULL: nothing is traced */
     uint32_t faults;                       /* on order, in force now */
     const char *fault_words[METER_FAULTS]; /* by their number in a meter; NULL: there is none */
-    const struct metrics_redis *redis;     /* the stores that instances share; NULL: none */
-    uint32_t redis_count;
-    const struct store_counts *store; /* NULL: no endpoint stores answers */
+    const struct store_counts *store;      /* NULL: no endpoint stores answers */
     const struct metrics_handshakes *handshakes;
     uint32_t handshakes_count; /* 0: there is no TLS */
     const struct metrics_certificate *certificate;
@@ -114,6 +112,8 @@ struct metrics {
     const struct metrics_gateway *gateway; /* NULL: a client in another program, of whose process it does not speak */
     const struct metrics_target *target;
     uint32_t target_count;
+    const struct metrics_redis *redis; /* the stores that instances share; NULL: none */
+    uint32_t redis_count;
     uint64_t unrouted; /* requests that belong to no service */
     becalm_ns now;     /* on the clock of the targets */
     bool open_metrics;

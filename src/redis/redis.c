@@ -717,6 +717,11 @@ enum redis_state redis_state(const struct redis *redis)
     return redis->state;
 }
 
+bool redis_waits(const struct redis *redis)
+{
+    return redis->state == REDIS_UP ? redis->first != NULL : redis->state != REDIS_AWAY;
+}
+
 bool redis_is_good(const struct redis *redis)
 {
     return redis->state == REDIS_UP && redis->was_good && !redis->noted;

@@ -129,6 +129,8 @@ const char *redis_refusal(const struct reply *);
 void redis_good(struct redis *);
 
 enum redis_state redis_state(const struct redis *);
+/* Is something on its way that the server must do next: connecting, greeting, answering? */
+bool redis_waits(const struct redis *);
 /* Does it answer well: up, and not lost since the last redis_good()? */
 bool redis_is_good(const struct redis *);
 const char *redis_error(const struct redis *); /* why it was last lost; "" before */

@@ -5,11 +5,14 @@
 #include "container.h"
 #include "policy/value.h"
 
+#include <becalm/version.h>
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WANTED_FOR (10 * BECALM_S)
 #define MOST       5000u
@@ -30,6 +33,20 @@ struct roster {
     uint32_t count;
     char error[REPLY_TEXT];
 };
+
+void roster_rates(struct roster_rates *rates, becalm_ns now, uint64_t calls, uint64_t retries,
+                  struct roster_entry *entry)
+{
+    becalm_ns passed = becalm_ns_max(becalm_ns_since(now, rates->told_at), BECALM_MS);
+    snprintf(entry->version, sizeof entry->version, "%s", becalm_version());
+    (void)gethostname(entry->name, sizeof entry->name - 1);
+    entry->calls_milli = (calls - rates->calls) * 1000 * 1000 / (passed / BECALM_MS);
+    entry->retries_milli = (retries - rates->retries) * 1000 * 1000 / (passed / BECALM_MS);
+    entry->up_seconds = becalm_ns_since(now, rates->begun_at) / BECALM_S;
+    rates->calls = calls;
+    rates->retries = retries;
+    rates->told_at = now;
+}
 
 /* ------------------------------------------------------------------------------------------------------- reading */
 

@@ -24,6 +24,17 @@ struct roster_entry {
     uint64_t age_ms; /* how long ago it has told */
 };
 
+/* What was counted when it was last told, and when. */
+struct roster_rates {
+    uint64_t calls;
+    uint64_t retries;
+    becalm_ns told_at;
+    becalm_ns begun_at;
+};
+/* Fills in what each process says of itself: version, machine, how long it has been there, and the rates since the last
+ * time, of totals that only grow. */
+void roster_rates(struct roster_rates *, becalm_ns now, uint64_t calls, uint64_t retries, struct roster_entry *);
+
 struct roster;
 struct roster_options {
     struct loop *loop;

@@ -21,6 +21,11 @@ from host import Host, fill  # noqa: E402
 SECONDS = 300  # a guard
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
 class Result:
     """What the program printed: calls, retries, whatever else, and the page of metrics."""
 
@@ -68,15 +73,20 @@ def silent():
             one.close()
 
 
+def command_of(tmp_path, policy, url, options):
+    path = tmp_path / "becalm.yaml"
+    path.write_text(policy)
+    command = [LAB, str(path), url]
+    for key, value in options.items():
+        for each in value if isinstance(value, list) else [value]:
+            command.append(f"{key}={each}")
+    return command
+
+
 @pytest.fixture
 def lab(tmp_path):
     def run(policy, url, seconds=SECONDS, **options):
-        path = tmp_path / "becalm.yaml"
-        path.write_text(policy)
-        command = [LAB, str(path), url]
-        for key, value in options.items():
-            for each in value if isinstance(value, list) else [value]:
-                command.append(f"{key}={each}")
+        command = command_of(tmp_path, policy, url, options)
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
         assert done.returncode == 0, done.stderr
         return Result(done.stdout)

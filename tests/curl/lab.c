@@ -16,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SOCKETS_MAX 65536
 #define WORDS_MAX   16
@@ -92,6 +94,7 @@ struct lab {
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
     long descriptors; /* at most so many in the program */
+    bool forks;       /* and both processes make the calls once more */
     bool in_turn;     /* each thread begins when the one before it has the first bytes of its answer */
 };
 
@@ -682,10 +685,24 @@ static void messages_read(struct loop *loop)
     }
 }
 
-static void loop_sockets(struct loop *loop, int running)
+static void call_add(struct call *call, struct lab *lab)
 {
-    while (running > 0) {
+    call_make(call, lab);
+    set_deadline(call);
+    (void)becalm_curl_multi_add_handle(lab->multi, call->easy);
+}
+
+/* All at once, or each in its time. */
+static void loop_sockets(struct loop *loop, struct lab *lab, struct call *calls)
+{
+    long added = lab->period_ms == 0 ? lab->at_once : 0;
+    int running = (int)added;
+    while (added < lab->at_once || running > 0) {
+        for (; added < lab->at_once && left_ms(lab, added) == 0; added++, running++) {
+            call_add(&calls[added], lab);
+        }
         int ms = loop->timer_ms < 0 ? 10000 : (int)loop->timer_ms;
+        ms = added < lab->at_once && left_ms(lab, added) < ms ? (int)left_ms(lab, added) : ms;
         int ready = poll(loop->poll, loop->count, ms);
         if (ready == 0) {
             loop->timer_ms = -1;
@@ -703,13 +720,6 @@ static void loop_sockets(struct loop *loop, int running)
         }
         messages_read(loop);
     }
-}
-
-static void call_add(struct call *call, struct lab *lab)
-{
-    call_make(call, lab);
-    set_deadline(call);
-    (void)becalm_curl_multi_add_handle(lab->multi, call->easy);
 }
 
 /* All at once, or each in its time. */
@@ -738,7 +748,6 @@ static void *run_multi(void *data)
     struct loop loop = {.curl = curl_multi_init(), .timer_ms = -1};
     bool sockets = strcmp(lab->interface, "socket") == 0;
     struct call *calls = calloc((size_t)lab->at_once, sizeof *calls);
-    int running = (int)lab->at_once;
     loop.multi = becalm_curl_multi_new(loop.curl, lab->client);
     lab->multi = loop.multi;
     if (sockets) {
@@ -753,7 +762,7 @@ static void *run_multi(void *data)
         call_add(&calls[i], lab);
     }
     if (sockets) {
-        loop_sockets(&loop, running);
+        loop_sockets(&loop, lab, calls);
     } else {
         loop_perform(&loop, lab, calls);
     }
@@ -906,6 +915,7 @@ static const struct {
     {OPTION(flag, refuses)},
     {OPTION(number, write_ms)},
     {OPTION(flag, in_turn)},
+    {OPTION(flag, forks)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)
@@ -963,6 +973,29 @@ static void run(struct lab *lab)
     }
 }
 
+/* In a child beside this one. What its metrics say of the store is a line. */
+static void run_twice(struct lab *lab)
+{
+    (void)fflush(stdout);
+    pid_t child = fork();
+    run(lab);
+    if (child != 0) {
+        (void)waitpid(child, NULL, 0);
+        return;
+    }
+    char *metrics = becalm_client_metrics(lab->client);
+    const char *connects = strstr(metrics, "\nbecalm_redis_connects_total{");
+    const char *told = strstr(metrics, "\nbecalm_shared_told_total{");
+    (void)printf("{\"child_connects\": %ld, \"child_told\": %ld, \"child_lost\": %d}\n",
+                 connects == NULL ? -1 : strtol(strchr(connects, '}') + 1, NULL, 10),
+                 told == NULL ? -1 : strtol(strchr(told, '}') + 1, NULL, 10),
+                 strstr(metrics, "\nbecalm_redis_errors_total{") != NULL);
+    free(metrics);
+    becalm_client_free(lab->client);
+    (void)fflush(stdout);
+    _exit(0);
+}
+
 int main(int argc, char **argv)
 {
     static struct becalm_diags diags;
@@ -989,6 +1022,9 @@ int main(int argc, char **argv)
         return 1;
     }
     run(&lab);
+    if (lab.forks) {
+        run_twice(&lab);
+    }
     if (lab.state) {
         print_state();
     }

@@ -118,10 +118,11 @@ static void test_client__a_policy_that_is_wrong_is_named(void **state)
     policy.lease.enabled = true;
     assert_null(becalm_client_new("x", &policy, NULL, &complaint));
     check_eq_str(complaint.part, "lease");
-    static const char shared[] = "defaults: {budget: {shared: {redis: \"redis://s\"}}}\n";
+    static const char shared[] = "store: {redis: \"redis://s\", passwordEnv: BECALM_TEST_UNSET}\n"
+                                 "services: {s: {budget: {shared: {percent: 5}}}}\n";
     static struct becalm_diags diags;
     assert_null(becalm_client_parse(shared, strlen(shared), NULL, &diags));
-    check_eq_str(diags.diag[0].code, "not-yet");
+    check_eq_str(diags.diag[0].code, "store");
 }
 
 static const struct client_target *find(struct becalm_client *client, const char *url, const char *method)
