@@ -123,6 +123,10 @@ BECALM_API int becalm_lease_check(const struct becalm_lease_policy *, const char
 BECALM_API size_t becalm_lease_bytes(uint32_t cells);
 BECALM_API struct becalm_lease *becalm_lease_init(void *memory, uint32_t cells);
 
+/* Is what lies in this memory a lease of so many cells? For memory that others may have damaged, such as a file that
+ * processes share: looks at each word on its own, so that another process may be at work on it. */
+BECALM_API bool becalm_lease_sound(const void *memory, uint32_t cells, becalm_ns now);
+
 /* A first attempt is sent. It never waits and is never refused. */
 BECALM_API void becalm_lease_begin(struct becalm_lease *, const struct becalm_moment *);
 

@@ -66,7 +66,7 @@ static void say_news(enum shared_news news, const char *what, const char *name)
 static struct shared *share(struct sharing *sharing, struct exec_options *options, const struct shared_want *want,
                             bool quiet)
 {
-    const char *what = want->budget != NULL ? "budget" : "breaker";
+    const char *what = want->breaker != NULL ? "breaker" : "budget";
     struct shared *shared = &sharing->shared[sharing->count];
     char why[256];
     if (sharing->directory.fd < 0 && !directory_open(&sharing->directory, sharing->named, why, sizeof why)) {
@@ -90,6 +90,7 @@ static void share_all(struct sharing *sharing, struct exec_options *options, con
     struct shared_want budget = {.name = rules->budget, .budget = &rules->policy.budget};
     struct shared_want service = {.name = rules->service_budget, .budget = &rules->policy.service_budget};
     struct shared_want breaker = {.name = rules->breaker, .breaker = &rules->policy.breaker};
+    struct shared_want lease = {.name = rules->lease, .lease = &rules->policy.lease};
     if (rules->budget[0] != '\0' && (shared = share(sharing, options, &budget, quiet)) != NULL) {
         options->target.budget = shared_budget(shared);
     }
@@ -100,6 +101,14 @@ static void share_all(struct sharing *sharing, struct exec_options *options, con
         options->target.breaker = shared_breaker(shared);
     }
     options->shared = sharing->shared;
+    if (rules->lease[0] != '\0' && (shared = share(sharing, options, &lease, true)) != NULL) {
+        options->target.lease = shared_lease(shared);
+        options->store = exec_store_open(&(struct exec_store_options){.site = &rules->site,
+                                                                      .fleet = rules->fleet,
+                                                                      .service = rules->lease_service,
+                                                                      .endpoint = rules->lease_endpoint,
+                                                                      .shared = shared});
+    }
     options->shared_count = sharing->count;
 }
 
@@ -305,6 +314,7 @@ static int run_command(const struct cli_command *command, const struct cli_args 
             die_of(SIGINT);
         }
     }
+    exec_store_close(options->store);
     sharing_close(&sharing);
     return code;
 }

@@ -26,6 +26,11 @@ struct exec_rules {
     char budget[EXEC_NAME_MAX];         /* the names under which they are shared; empty: not at all */
     char service_budget[EXEC_NAME_MAX]; /* the second level */
     char breaker[EXEC_NAME_MAX];
+    char lease[EXEC_NAME_MAX]; /* the machine's part of a budget of many; empty: there is none */
+    struct redis_site site;    /* its Redis */
+    const char *fleet;         /* its name there: of the policy */
+    const char *lease_service;
+    const char *lease_endpoint;
 };
 
 /* 0, or an exit code after saying what is wrong. `rules` must not move afterwards. */

@@ -8,6 +8,7 @@
 
 #include <becalm/config.h>
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,7 +136,8 @@ static void print_diags(const struct cli_command *command, const struct cli_args
 static int load(struct becalm_config **config, const char *path, const struct sets *sets,
                 const struct cli_command *command, const struct cli_args *args)
 {
-    struct becalm_load_options options = {.substitute = true, .set = sets == NULL ? NULL : sets->list};
+    struct becalm_load_options options = {
+        .substitute = true, .shared_budgets = true, .set = sets == NULL ? NULL : sets->list};
     struct becalm_diags *diags = calloc(1, sizeof *diags); /* too large for a stack */
     if (diags == NULL) {
         return cli_fail(command, "out of memory");
@@ -300,9 +302,49 @@ static void names_set(struct exec_rules *rules, const struct becalm_rules *from,
     }
 }
 
+/* A hash of where the budget is, so that policies with other stores have other files. */
+static uint32_t place_hash(const char *fleet, const char *url)
+{
+    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+    for (const char *at = fleet; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * UINT32_C(16777619);
+    }
+    for (const char *at = url; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * UINT32_C(16777619);
+    }
+    return hash;
+}
+
+/* Of which budget of the store this machine has a part: whose it is follows `budget.level`. 0, or an exit code. */
+static int lease_set(struct exec_rules *rules, const struct becalm_rules *from, const struct becalm_service *service,
+                     const struct becalm_endpoint *endpoint, const struct cli_command *command)
+{
+    if (from->shared_redis == NULL) {
+        return 0;
+    }
+    struct becalm_diags *diags = calloc(1, sizeof *diags);
+    struct becalm_origin at = becalm_rules_origin(from, "budget.shared.redis");
+    if (diags == NULL) {
+        return cli_fail(command, "out of memory");
+    }
+    bool opened = redis_site_open(&rules->site, rules->config, from->shared_redis, at, diags);
+    print_diags(command, NULL, diags);
+    free(diags);
+    if (!opened) {
+        return command->failure;
+    }
+    rules->fleet = becalm_config_settings(rules->config)->fleet;
+    rules->lease_service = service->name;
+    rules->lease_endpoint = endpoint == NULL || from->level != BECALM_LEVEL_ENDPOINT ? NULL : endpoint->name;
+    (void)snprintf(rules->lease, sizeof rules->lease, "%s%s%s@%08" PRIx32, service->name,
+                   rules->lease_endpoint == NULL ? "" : "/", rules->lease_endpoint == NULL ? "" : rules->lease_endpoint,
+                   place_hash(rules->fleet, from->shared_redis));
+    return 0;
+}
+
 static int names_check(const struct exec_rules *rules, const struct cli_command *command)
 {
-    const char *const names[] = {rules->budget, rules->service_budget, rules->breaker};
+    const char *const names[] = {rules->budget, rules->service_budget, rules->breaker, rules->lease};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strlen(names[i]) > SHARED_NAME_MAX) {
             return cli_fail(command, "the name '%s' is too long: at most %d bytes", names[i], SHARED_NAME_MAX);
@@ -405,6 +447,10 @@ int exec_rules_load(struct exec_rules *rules, const struct cli_command *command,
     rules->retries_timeouts = (rules->policy.retry_on & BECALM_OUTCOME_BIT(BECALM_OUTCOME_TIMED_OUT)) != 0;
     if (path != NULL) {
         names_set(rules, from, target, service, endpoint);
+        rc = lease_set(rules, from, service, endpoint, command);
+    }
+    if (rc != 0) {
+        goto out;
     }
     if (budget != NULL) {
         name_set(rules->budget, budget, NULL);
@@ -423,5 +469,6 @@ out:
 
 void exec_rules_free(struct exec_rules *rules)
 {
+    redis_site_close(&rules->site);
     becalm_config_free(rules->config);
 }

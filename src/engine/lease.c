@@ -82,6 +82,51 @@ struct becalm_lease *becalm_lease_init(void *memory, uint32_t cells)
     return lease;
 }
 
+static bool byte_is_flag(const bool *flag)
+{
+    unsigned char byte;
+    memcpy(&byte, flag, 1); /* reading a bool that holds anything else is not allowed */
+    return byte <= 1;
+}
+
+/* Its times are of this clock, and no wait is longer than those that are drawn. Another process may have written them
+ * since `now` was read. */
+static bool times_are_sound(const struct becalm_lease *lease, becalm_ns now)
+{
+    return becalm_ns_since(lease->wanted_at, now) <= BECALM_S && becalm_ns_since(lease->asked_at, now) <= BECALM_S &&
+           becalm_ns_since(lease->expires_at, now) <= BECALM_LEASE_TTL_MAX + BECALM_S &&
+           lease->ttl <= BECALM_LEASE_TTL_MAX && lease->next <= BECALM_LEASE_NEXT_MAX &&
+           becalm_ns_since(lease->next_at, now) <= 3 * BECALM_LEASE_NEXT_MAX;
+}
+
+bool becalm_lease_sound(const void *memory, uint32_t cells, becalm_ns now)
+{
+    const struct becalm_lease *lease = memory;
+    if (lease->cells != cells_of(cells)) {
+        return false;
+    }
+    const uint64_t totals[] = {becalm_lease_left(lease), lease->last.number, lease->last.answered,  lease->last.first,
+                               lease->last.granted,      lease->last.spent,  lease->last.returned,  lease->told_first,
+                               lease->told_returned,     lease->issued,      lease->seen_first,     lease->seen_refused,
+                               lease->seen_taken,        lease->wanted_most, lease->room,           lease->own.stock,
+                               lease->own.told,          lease->own.peak,    lease->own.peak_before};
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+        if (totals[i] > BECALM__LEASE_MOST) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < lease->cells; i++) {
+        if (atomic_load_explicit(&cell_at(lease, i)->first, memory_order_relaxed) > BECALM__LEASE_MOST ||
+            atomic_load_explicit(&cell_at(lease, i)->refused, memory_order_relaxed) > BECALM__LEASE_MOST) {
+            return false;
+        }
+    }
+    return atomic_load_explicit(&lease->degraded, memory_order_relaxed) <= 1 &&
+           atomic_load_explicit(&lease->live, memory_order_relaxed) <= BECALM_LEASE_LIVE_MAX &&
+           lease->level_max <= BECALM_LEASE_LEVEL_MAX && byte_is_flag(&lease->waiting) &&
+           byte_is_flag(&lease->last.leaving) && times_are_sound(lease, now);
+}
+
 /* ----------------------------------------------------------------------------------------------------- any thread */
 
 void becalm_lease_begin(struct becalm_lease *lease, const struct becalm_moment *at)
@@ -239,7 +284,8 @@ static void own_earn(struct becalm_lease *lease, const struct becalm_lease_polic
  * told any more, so they are earned once, and a store that is back does not hear of all of them in one second. */
 static void degrade(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now)
 {
-    uint64_t untold = lease->last.first - lease->told_first;
+    /* In a file that processes share, one that was killed may have left the one without the other. */
+    uint64_t untold = lease->last.first > lease->told_first ? lease->last.first - lease->told_first : 0;
     lease->last.first = lease->told_first;
     becalm__lease_pot_init(&lease->own, now / BECALM_MS);
     own_earn(lease, policy, now, untold);

@@ -73,6 +73,8 @@ static void policy_follow(struct driver *driver, const struct shared *shared)
 {
     if (shared->want.breaker != NULL) {
         driver->policy.breaker = shared->breaker;
+    } else if (shared->want.lease != NULL) {
+        driver->policy.lease = shared->lease;
     } else if (shared_budget(shared) == driver->options->target.budget) {
         driver->policy.budget = shared->budget;
     } else {
@@ -443,16 +445,34 @@ static int poll_timeout(becalm_ns now, becalm_ns at)
     return left / BECALM_MS >= LONGEST_POLL ? LONGEST_POLL : (int)((left + BECALM_MS - 1) / BECALM_MS);
 }
 
+/* The store of the machine's budget, if it has something to do. */
+static void store_tend(struct driver *driver, bool ready)
+{
+    struct exec_store *store = driver->options->store;
+    becalm_ns now = exec_now();
+    if (store == NULL || (!ready && now < exec_store_due(store))) {
+        return;
+    }
+    uint32_t lost = shared_begin(driver, now);
+    exec_store_turn(store, now);
+    shared_release(driver->options->shared, driver->options->shared_count);
+    tell_lost(driver, lost);
+}
+
 /* Sleeps until something happens, and moves bytes. */
 static void wait_and_move(struct driver *driver)
 {
-    struct pollfd fds[6] = {{.fd = driver->ends, .events = POLLIN}, {.fd = driver->others, .events = POLLIN}};
+    struct exec_store *store = driver->options->store;
+    struct pollfd fds[7] = {{.fd = driver->ends, .events = POLLIN}, {.fd = driver->others, .events = POLLIN}};
     becalm_ns now = exec_now();
+    becalm_ns at = next_at(driver, now);
     input_poll(&driver->input, &fds[2]);
     output_poll(&driver->output, &fds[4]);
-    if (poll(fds, 6, poll_timeout(now, next_at(driver, now))) < 0) {
+    fds[6] = (struct pollfd){.fd = store == NULL ? -1 : exec_store_fd(store), .events = POLLIN};
+    if (poll(fds, 7, poll_timeout(now, store == NULL ? at : becalm_ns_min(at, exec_store_due(store)))) < 0) {
         return; /* EINTR after SIGCONT: look around */
     }
+    store_tend(driver, fds[6].revents != 0);
     input_move(&driver->input, &fds[2]);
     output_move(&driver->output, &fds[4]);
     signals_take(driver);

@@ -6,12 +6,13 @@
  * becomes processes, signals and waits. One thread, which sleeps in poll() and nowhere else. */
 
 #include "codes.h"
+#include "exec_store.h"
 #include "output.h"
 #include "shared.h"
 
 #include <becalm/call.h>
 
-#define EXEC_SHARED_MAX 3 /* two budgets and a breaker */
+#define EXEC_SHARED_MAX 4 /* two budgets, a breaker and a lease */
 
 /* How an attempt ended. */
 struct exec_end {
@@ -35,9 +36,10 @@ struct exec_retry {
 struct exec_options {
     char *const *argv;           /* ends with NULL */
     struct becalm_policy policy; /* EXEC_UNLIMITED retries and a timeout of NEVER are fine here */
-    struct becalm_target target; /* budgets and breaker, as they are in `shared`; the rest NULL */
+    struct becalm_target target; /* budgets, breaker and lease, as they are in `shared`; the rest NULL */
     struct shared *shared;       /* those that are open, EXEC_SHARED_MAX at most */
     uint32_t shared_count;       /* of them */
+    struct exec_store *store;    /* that the lease is of; NULL: there is none */
     becalm_ns deadline_at;       /* from above; BECALM_NEVER: none */
     becalm_ns kill_after;        /* from SIGTERM to SIGKILL, when time is up */
     becalm_ns leave_after;       /* from a signal that was passed on to SIGKILL; BECALM_NEVER: it may take its time */

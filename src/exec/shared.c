@@ -22,9 +22,12 @@ int shared_open(struct shared *shared, const struct shared_want *want, const str
     if (want->budget != NULL) {
         shared->budget = *want->budget;
         shared->want.budget = &shared->budget;
-    } else {
+    } else if (want->breaker != NULL) {
         shared->breaker = *want->breaker;
         shared->want.breaker = &shared->breaker;
+    } else {
+        shared->lease = *want->lease;
+        shared->want.lease = &shared->lease;
     }
     shared_file_name(shared);
     return shared_attach(shared, now, why, size) ? 0 : BECALM_EIO;
@@ -40,6 +43,12 @@ struct becalm_breaker *shared_breaker(const struct shared *shared)
 {
     BECALM_ASSERT(shared->memory != NULL && shared->want.breaker != NULL);
     return (struct becalm_breaker *)(shared->memory + SHARED_HEAD);
+}
+
+struct becalm_lease *shared_lease(const struct shared *shared)
+{
+    BECALM_ASSERT(shared->memory != NULL && shared->want.lease != NULL);
+    return (struct becalm_lease *)(shared->memory + SHARED_HEAD);
 }
 
 /* Private memory in the same place, as after init. */

@@ -2,11 +2,11 @@
 #ifndef BECALM_EXEC_SHARED_H
 #define BECALM_EXEC_SHARED_H
 
-/* A budget or a breaker that processes share: the engine's own object in a small file that each of them maps. It is
- * lock-free, so a process that is killed in the middle of anything leaves it usable. A lock of the directory guards
- * only which file it is: held by all at once while they use it, and by one alone to put a new file in the place of
- * none, of one from before the last boot or of an older version, or of one that was made for other numbers. So nobody
- * spends from a file that has been replaced. The kernel frees the lock of a process that dies.
+/* A budget, a breaker or a lease that processes share: the engine's own object in a small file that each of them maps.
+ * It is lock-free, so a process that is killed in the middle of anything leaves it usable. A lock of the directory
+ * guards only which file it is: held by all at once while they use it, and by one alone to put a new file in the place
+ * of none, of one from before the last boot or of an older version, or of one that was made for other numbers. So
+ * nobody spends from a file that has been replaced. The kernel frees the lock of a process that dies.
  *
  * The file is never trusted: it must be a plain file of ours alone, or of the directory's group, of the right size,
  * with a head that we know and an object that the engine finds sound. Anything else is left as it is, and said. */
@@ -15,17 +15,19 @@
 
 #include <becalm/breaker.h>
 #include <becalm/budget.h>
+#include <becalm/lease.h>
 
 #define SHARED_NAME_MAX 80                         /* a file name has room for it even if each byte takes three */
 #define SHARED_FILE_MAX (3 * SHARED_NAME_MAX + 16) /* of that name */
 #define SHARED_PATH_MAX (DIRECTORY_PATH_MAX + SHARED_FILE_MAX)
 #define SHARED_HEAD     256u /* bytes of the file before the object */
 
-/* What to share: `name` and one of the two policies. */
+/* What to share: `name` and one of the three policies. */
 struct shared_want {
     const char *name; /* 1 to SHARED_NAME_MAX bytes */
     const struct becalm_budget_policy *budget;
     const struct becalm_breaker_policy *breaker;
+    const struct becalm_lease_policy *lease;
 };
 
 enum shared_news {
@@ -37,10 +39,11 @@ enum shared_news {
 
 /* One that is open. Zeroed: none. It must not move. */
 struct shared {
-    struct shared_want want; /* its policies are the two below */
+    struct shared_want want; /* its policies are those below */
     /* In force: other processes may come with other numbers, and the latest count. */
     struct becalm_budget_policy budget;
     struct becalm_breaker_policy breaker;
+    struct becalm_lease_policy lease;
     const struct directory *directory; /* outlives this */
     char file[SHARED_FILE_MAX];
     char path[SHARED_PATH_MAX]; /* for messages */
@@ -58,6 +61,7 @@ int shared_open(struct shared *, const struct shared_want *, const struct direct
 
 struct becalm_budget *shared_budget(const struct shared *);
 struct becalm_breaker *shared_breaker(const struct shared *);
+struct becalm_lease *shared_lease(const struct shared *);
 
 /* Before each use of some that are in one directory: makes sure that they are what other processes use, and that they
  * stay so until shared_release(). A file that was removed or replaced is followed, at the same address, because a call

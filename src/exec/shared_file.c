@@ -26,6 +26,11 @@ static bool is_plain(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
+static const char *kind_suffix(const struct shared_want *want)
+{
+    return want->budget != NULL ? ".budget" : want->breaker != NULL ? ".breaker" : ".lease";
+}
+
 /* "pay/charge" becomes "pay%2Fcharge.budget": any name is one file, and two names never the same. */
 void shared_file_name(struct shared *shared)
 {
@@ -40,7 +45,7 @@ void shared_file_name(struct shared *shared)
             length += (size_t)snprintf(out + length, size - length, "%%%02X", (unsigned)(unsigned char)*at);
         }
     }
-    (void)snprintf(out + length, size - length, "%s", want->budget != NULL ? ".budget" : ".breaker");
+    (void)snprintf(out + length, size - length, "%s", kind_suffix(want));
     (void)snprintf(shared->path, sizeof shared->path, "%s/%s", shared->directory->path, shared->file);
 }
 
@@ -290,8 +295,10 @@ static bool settle(struct shared *shared, struct mapping *map, char *why, size_t
     memcpy(shared->head, &map->head, sizeof map->head);
     if (budget) {
         shared->budget = map->head.policy.budget;
-    } else {
+    } else if (shared->want.breaker != NULL) {
         shared->breaker = map->head.policy.breaker;
+    } else {
+        shared->lease = map->head.policy.lease;
     }
     return true;
 }

@@ -14,7 +14,7 @@
 _Static_assert(sizeof(struct shared_head) <= SHARED_HEAD, "the object begins on a line of its own");
 _Static_assert(sizeof(MAGIC) - 1 == 8, "the magic fills its field");
 
-enum kind { KIND_BUDGET = 1, KIND_BREAKER = 2 };
+enum kind { KIND_BUDGET = 1, KIND_BREAKER = 2, KIND_LEASE = 3 };
 
 /* ---- which policy ---- */
 
@@ -74,20 +74,41 @@ static uint64_t breaker_fingerprint(const struct becalm_breaker_policy *p)
     return mix_all(values, sizeof values / sizeof values[0]);
 }
 
-static uint32_t want_kind(const struct shared_want *want)
+static uint64_t lease_fingerprint(const struct becalm_lease_policy *p)
 {
-    return want->budget != NULL ? KIND_BUDGET : KIND_BREAKER;
+    const uint64_t values[] = {p->enabled, p->share_ppm, p->floor};
+    return mix_all(values, sizeof values / sizeof values[0]);
+}
+
+static enum kind want_kind(const struct shared_want *want)
+{
+    return want->budget != NULL ? KIND_BUDGET : want->breaker != NULL ? KIND_BREAKER : KIND_LEASE;
 }
 
 static uint64_t want_fingerprint(const struct shared_want *want)
 {
-    return want->budget != NULL ? budget_fingerprint(want->budget) : breaker_fingerprint(want->breaker);
+    switch (want_kind(want)) {
+    case KIND_BUDGET:
+        return budget_fingerprint(want->budget);
+    case KIND_BREAKER:
+        return breaker_fingerprint(want->breaker);
+    case KIND_LEASE:
+        return lease_fingerprint(want->lease);
+    }
+    BECALM_UNREACHABLE();
 }
 
 size_t shared_image_bytes(const struct shared_want *want)
 {
-    return SHARED_HEAD + (want->budget != NULL ? becalm_budget_bytes(want->budget, CELLS)
-                                               : becalm_breaker_bytes(want->breaker, CELLS));
+    switch (want_kind(want)) {
+    case KIND_BUDGET:
+        return SHARED_HEAD + becalm_budget_bytes(want->budget, CELLS);
+    case KIND_BREAKER:
+        return SHARED_HEAD + becalm_breaker_bytes(want->breaker, CELLS);
+    case KIND_LEASE:
+        return SHARED_HEAD + becalm_lease_bytes(CELLS);
+    }
+    BECALM_UNREACHABLE();
 }
 
 /* ---- the head ---- */
@@ -148,6 +169,12 @@ bool shared_head_want(const struct shared_head *head, struct shared_want *want)
             return false;
         }
         want->budget = &head->policy.budget;
+    } else if (head->kind == KIND_LEASE) {
+        memcpy(&byte, &head->policy.lease.enabled, 1);
+        if (byte > 1 || becalm_lease_check(&head->policy.lease, NULL) != 0) {
+            return false;
+        }
+        want->lease = &head->policy.lease;
     } else {
         memcpy(&byte, &head->policy.breaker.enabled, 1);
         unsigned char other;
@@ -164,10 +191,16 @@ bool shared_head_want(const struct shared_head *head, struct shared_want *want)
 
 void shared_image_init(unsigned char *image, const struct shared_want *want)
 {
-    if (want->budget != NULL) {
+    switch (want_kind(want)) {
+    case KIND_BUDGET:
         (void)becalm_budget_init(image + SHARED_HEAD, want->budget, CELLS);
-    } else {
+        break;
+    case KIND_BREAKER:
         (void)becalm_breaker_init(image + SHARED_HEAD, want->breaker, CELLS);
+        break;
+    case KIND_LEASE:
+        (void)becalm_lease_init(image + SHARED_HEAD, CELLS);
+        break;
     }
 }
 
@@ -175,12 +208,17 @@ void shared_image_init(unsigned char *image, const struct shared_want *want)
 static void image_carry(unsigned char *image, const struct shared_want *want, const unsigned char *from, becalm_ns now)
 {
     const struct shared_head *old = (const struct shared_head *)from;
-    if (want->budget != NULL) {
+    switch (want_kind(want)) {
+    case KIND_BUDGET:
         becalm_budget_carry((struct becalm_budget *)(image + SHARED_HEAD), want->budget,
                             (const struct becalm_budget *)(from + SHARED_HEAD), &old->policy.budget, now);
-    } else {
+        break;
+    case KIND_BREAKER:
         becalm_breaker_carry((struct becalm_breaker *)(image + SHARED_HEAD),
                              (const struct becalm_breaker *)(from + SHARED_HEAD));
+        break;
+    case KIND_LEASE: /* another percentage is another budget of the store */
+        break;
     }
 }
 
@@ -194,10 +232,16 @@ void shared_image_make(unsigned char *image, const struct shared_want *want, con
     head->bytes = shared_image_bytes(want);
     head->fingerprint = want_fingerprint(want);
     boot_read(head->boot);
-    if (want->budget != NULL) {
+    switch (want_kind(want)) {
+    case KIND_BUDGET:
         head->policy.budget = *want->budget;
-    } else {
+        break;
+    case KIND_BREAKER:
         head->policy.breaker = *want->breaker;
+        break;
+    case KIND_LEASE:
+        head->policy.lease = *want->lease;
+        break;
     }
     shared_image_init(image, want);
     if (from != NULL) {
@@ -207,6 +251,13 @@ void shared_image_make(unsigned char *image, const struct shared_want *want, con
 
 bool shared_image_sound(const unsigned char *image, const struct shared_want *want, becalm_ns now)
 {
-    return want->budget != NULL ? becalm_budget_sound(image + SHARED_HEAD, want->budget, CELLS, now)
-                                : becalm_breaker_sound(image + SHARED_HEAD, want->breaker, CELLS, now);
+    switch (want_kind(want)) {
+    case KIND_BUDGET:
+        return becalm_budget_sound(image + SHARED_HEAD, want->budget, CELLS, now);
+    case KIND_BREAKER:
+        return becalm_breaker_sound(image + SHARED_HEAD, want->breaker, CELLS, now);
+    case KIND_LEASE:
+        return becalm_lease_sound(image + SHARED_HEAD, CELLS, now);
+    }
+    BECALM_UNREACHABLE();
 }

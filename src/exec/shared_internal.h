@@ -19,6 +19,7 @@ struct shared_head {
     union {
         struct becalm_budget_policy budget;
         struct becalm_breaker_policy breaker;
+        struct becalm_lease_policy lease;
     } policy; /* for who comes with other numbers */
 };
 

@@ -318,14 +318,6 @@ RULES = [
         "services: {a: {endpoints: {x: {rate: {enabled: true}}, y: {}}}}\n",
     ),
     (
-        "shared-not-yet",
-        "defaults: {budget: {shared: {redis: 'redis://localhost'}}}\n",
-        "policy.yaml:1:37: note: defaults: `becalm proxy` and `becalm sim` run shared budgets; exec and libbecalm-curl "
-        "refuse the file yet [shared-not-yet]\n"
-        "    take `budget.shared` out of what exec and libbecalm-curl read\n",
-        "defaults: {budget: {shared: {redis: none}}}\n",
-    ),
-    (
         "store-password-inline",
         "store: {redis: 'redis://u:secret@localhost'}\nservices: {a: {}}\n",
         "policy.yaml:1:16: warning: the password of the store stands in the policy, for everybody who can read the file "
@@ -784,17 +776,6 @@ def test_check__the_path_is_the_one_that_the_budgets_do_not_hold(check):
 def test_check__an_endpoint_of_a_service_for_get_alone_repeats_no_post(check):
     done = check("services: {a: {match: {method: GET}, idempotent: true, endpoints: {x: {match: {path: /x}}}}}\n")
     assert "post-retry" not in done.stdout
-
-
-def test_check__who_can_t_share_a_budget_yet_refuses_it_in_one_line(becalm, tmp_path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("services: {a: {hosts: ['127.0.0.1:1'], budget: {shared: {redis: 'redis://s', percent: 5}}}}\n")
-    done = becalm("exec", "--policy", policy, "--service", "a", "--", "true")
-    assert done.returncode != 0
-    assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if "[not-yet]" in line]
-    assert len(lines) == 1
-    assert f"{policy}:1:65: error: budget.shared.redis: a budget that all instances share" in lines[0]
 
 
 ROUTES = """\

@@ -663,6 +663,30 @@ static void story_step(struct story *story, enum becalm_event_kind kind)
     becalm_call_step(&story->call, &event, &story->action);
 }
 
+static void test_lease__memory_that_was_damaged_is_no_lease(void **state)
+{
+    (void)state;
+    static _Alignas(64) unsigned char memory[1024];
+    struct becalm_lease *lease = becalm_lease_init(memory, 1);
+    size_t bytes = becalm_lease_bytes(1);
+    assert_true(bytes <= sizeof memory);
+    assert_true(becalm_lease_sound(memory, 1, BECALM_S));
+    assert_false(becalm_lease_sound(memory, 2, BECALM_S));
+    becalm_lease_tend(lease, &(struct becalm_lease_policy){.share_ppm = 1},
+                      &(struct becalm_moment){.now = 5 * BECALM_S});
+    assert_true(becalm_lease_sound(memory, 1, 5 * BECALM_S));
+    assert_false(becalm_lease_sound(memory, 1, 0)); /* of another clock */
+    uint32_t found = 0;
+    for (size_t at = 0; at + 8 <= bytes; at += 8) {
+        unsigned char before[8];
+        memcpy(before, memory + at, 8);
+        memset(memory + at, 0xff, 8);
+        found += !becalm_lease_sound(memory, 1, 5 * BECALM_S);
+        memcpy(memory + at, before, 8);
+    }
+    check_eq_u64(found, 33); /* all but the name, what is for display, numbers of seconds, and padding */
+}
+
 static void test_lease__a_retry_needs_the_shared_budget_as_well(void **state)
 {
     (void)state;
@@ -741,6 +765,7 @@ BECALM_TESTS(cmocka_unit_test(test_lease__a_fresh_one_has_nothing_and_asks_at_on
              cmocka_unit_test(test_lease__a_store_that_has_lost_writes_earns_nothing_twice),
              cmocka_unit_test(test_lease__who_has_lost_the_connection_has_another_name_and_spends_what_is_left),
              cmocka_unit_test(test_lease__a_storm_finds_no_more_than_half_a_second_saved_up),
+             cmocka_unit_test(test_lease__memory_that_was_damaged_is_no_lease),
              cmocka_unit_test(test_lease__a_retry_needs_the_shared_budget_as_well),
              cmocka_unit_test(test_lease__a_retry_that_is_not_sent_costs_nothing),
              cmocka_unit_test(test_lease__a_retry_that_was_sent_is_paid_for_even_if_it_wins))

@@ -43,8 +43,6 @@ const struct lint_rule lint_rules[] = {
     {"decorrelated-at-cap", BECALM_WARNING, "decorrelated jitter that sits at its cap",
      .target = lint_decorrelated_at_cap},
     {"rate-shared", BECALM_WARNING, "a client rate limit over more than one endpoint", .target = lint_rate_shared},
-    {"shared-not-yet", BECALM_NOTE, "a shared budget, which exec and libbecalm-curl refuse yet",
-     .target = lint_shared_not_yet},
     {"enforced-repeats", BECALM_WARNING, "an enforced key beside rules that would repeat what was sent",
      .target = lint_enforced_repeats},
     {"short-ttl", BECALM_WARNING, "enforced keys that are forgotten before clients give up", .target = lint_short_ttl},

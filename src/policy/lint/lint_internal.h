@@ -68,7 +68,6 @@ void lint_key_room(struct lint *, const struct lint_target *);
 void lint_health_check_timeout(struct lint *, const struct lint_target *);
 void lint_health_check_load(struct lint *, const struct lint_target *);
 void lint_key_memory(struct lint *, const struct lint_target *);
-void lint_shared_not_yet(struct lint *, const struct lint_target *);
 void lint_store_password_inline(struct lint *, const struct lint_target *);
 void lint_same_match(struct lint *, const struct lint_target *);
 void lint_unreachable(struct lint *, const struct lint_target *);

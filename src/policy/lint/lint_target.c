@@ -498,18 +498,6 @@ void lint_rate_shared(struct lint *l, const struct lint_target *target)
     lint_remedy(finding, "write `rate: {enabled: true}` in the one endpoint that is throttled");
 }
 
-void lint_shared_not_yet(struct lint *l, const struct lint_target *target)
-{
-    struct lint_finding *finding = NULL;
-    if (target->rules->shared_redis == NULL || (finding = lint_find(l, target, "budget.shared.redis")) == NULL) {
-        return;
-    }
-    lint_say(finding,
-             "%s: `becalm proxy` and `becalm sim` run shared budgets; exec and libbecalm-curl refuse the file yet",
-             l->who);
-    lint_remedy(finding, "take `budget.shared` out of what exec and libbecalm-curl read");
-}
-
 /* That of `store:` is told once, by lint_store_password(). */
 void lint_store_password_inline(struct lint *l, const struct lint_target *target)
 {
