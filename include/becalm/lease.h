@@ -68,6 +68,7 @@ struct becalm_lease_request {
     uint64_t spent;
     uint64_t returned; /* unspent, and not to be spent any more */
     uint64_t level;    /* how many it wants to hold */
+    uint64_t era;      /* of the store, as it was last heard, under whichever name; 0: never */
     bool leaving;      /* the last request: it holds nothing any more */
 };
 
@@ -76,6 +77,7 @@ struct becalm_lease_answer {
     uint64_t granted; /* in total, as above */
     uint64_t live;    /* instances, this one too */
     uint64_t room;    /* retries that instances which need none now may hold, all together */
+    uint64_t era;     /* how often the store has noticed that it lost writes */
     becalm_ns next;   /* between two requests, on average */
     becalm_ns ttl;    /* of the lease, from when the answer is heard */
 };
@@ -205,6 +207,8 @@ struct becalm_lease_census {
 struct becalm_lease_store {
     struct becalm_lease_pot pot; /* of a store that was never asked: one retry, from the floor */
     struct becalm_lease_census census;
+    uint64_t era;  /* moves when it notices that it has lost writes: its pot was emptied then, and is not a second time
+                      by others who tell of the same loss */
     uint32_t size; /* records that follow */
 };
 

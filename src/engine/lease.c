@@ -105,11 +105,12 @@ bool becalm_lease_sound(const void *memory, uint32_t cells, becalm_ns now)
     if (lease->cells != cells_of(cells)) {
         return false;
     }
-    const uint64_t totals[] = {becalm_lease_left(lease), lease->last.number, lease->last.answered,  lease->last.first,
-                               lease->last.granted,      lease->last.spent,  lease->last.returned,  lease->told_first,
-                               lease->told_returned,     lease->issued,      lease->seen_first,     lease->seen_refused,
-                               lease->seen_taken,        lease->wanted_most, lease->room,           lease->own.stock,
-                               lease->own.told,          lease->own.peak,    lease->own.peak_before};
+    const uint64_t totals[] = {
+        becalm_lease_left(lease), lease->last.number,   lease->last.answered, lease->last.first,
+        lease->last.granted,      lease->last.spent,    lease->last.returned, lease->last.era,
+        lease->told_first,        lease->told_returned, lease->issued,        lease->seen_first,
+        lease->seen_refused,      lease->seen_taken,    lease->wanted_most,   lease->room,
+        lease->own.stock,         lease->own.told,      lease->own.peak,      lease->own.peak_before};
     for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
         if (totals[i] > BECALM__LEASE_MOST) {
             return false;
@@ -419,7 +420,8 @@ static bool is_sane(const struct becalm_lease *lease, const struct becalm_lease_
 {
     return answer->granted >= lease->last.granted && answer->granted - lease->last.granted <= lease->level_max &&
            answer->live > 0 && answer->live <= BECALM_LEASE_LIVE_MAX && answer->next >= BECALM_LEASE_NEXT_MIN &&
-           answer->next <= BECALM_LEASE_NEXT_MAX && answer->ttl > 0 && answer->ttl <= BECALM_LEASE_TTL_MAX;
+           answer->era <= BECALM__LEASE_MOST && answer->next <= BECALM_LEASE_NEXT_MAX && answer->ttl > 0 &&
+           answer->ttl <= BECALM_LEASE_TTL_MAX;
 }
 
 bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct becalm_lease_answer *answer)
@@ -444,6 +446,7 @@ bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct
     lease->ttl = answer->ttl;
     lease->next = answer->next;
     lease->room = answer->room;
+    lease->last.era = answer->era;
     atomic_store_explicit(&lease->live, answer->live, memory_order_relaxed);
     return true;
 }
@@ -462,7 +465,7 @@ static void goodbye_fill(struct becalm_lease *lease, const struct becalm_moment 
 /* Whoever asks next is somebody else. */
 static void name_forget(struct becalm_lease *lease)
 {
-    lease->last = (struct becalm_lease_request){.instance = 0};
+    lease->last = (struct becalm_lease_request){.era = lease->last.era}; /* of the store, whoever hears of it */
     lease->told_first = lease->told_returned = lease->spent_counted = 0;
     lease->level_max = 0;
     lease->waiting = false;

@@ -76,28 +76,31 @@ static bool is_sane(const struct becalm_lease_request *request)
     return request->instance != 0 && request->number > 0 && request->number <= BECALM__LEASE_MOST &&
            request->answered < request->number && request->first <= BECALM__LEASE_MOST &&
            request->granted <= BECALM__LEASE_MOST && request->spent <= request->granted &&
-           request->returned <= request->granted - request->spent;
+           request->returned <= request->granted - request->spent && request->era <= BECALM__LEASE_MOST;
 }
 
 /* ------------------------------------------------------------------------------------------------------- the rules */
 
 /* Rule 1. The store knows less than the instance has heard from it: it was emptied, or is an older copy of itself. The
- * instance's word counts, nothing is earned by it, and what is in the pot may have been granted already. */
+ * instance's word counts, nothing is earned by it, and what is in the pot may have been granted already. The loss
+ * begins an era: who has last heard of an older one tells of a loss for which the pot was emptied before. */
 static void record_settle(struct becalm_lease_store *store, struct becalm_lease_record *record,
                           const struct becalm_lease_request *request)
 {
     bool lost = request->answered > record->number || request->granted > record->granted;
-    if (record->instance != 0 && !lost) {
-        return;
+    if (record->instance == 0 || lost) {
+        *record = (struct becalm_lease_record){
+            .instance = request->instance,
+            .first = request->first,
+            .granted = request->granted,
+            .spent = request->spent,
+            .returned = request->returned,
+        };
     }
-    *record = (struct becalm_lease_record){
-        .instance = request->instance,
-        .first = request->first,
-        .granted = request->granted,
-        .spent = request->spent,
-        .returned = request->returned,
-    };
-    store->pot.stock = lost ? 0 : store->pot.stock;
+    if (request->era > store->era || (lost && request->era == store->era)) {
+        store->pot.stock = 0;
+        store->era = request->era + 1;
+    }
 }
 
 /* Rule 2. Windows follow each other; after a gap, or when the clock was set back by more than one, counting begins
@@ -176,6 +179,7 @@ static void answer_fill(const struct becalm_lease_store *store, const struct bec
     answer->live = live;
     answer->room = becalm__lease_pot_cap(&store->pot, terms) / BECALM__LEASE_TOKEN;
     answer->next = next;
+    answer->era = store->era;
     answer->ttl = becalm_ns_max(3 * next, BECALM_LEASE_TTL) * (idle ? 2 : 1);
 }
 

@@ -72,12 +72,24 @@ static bool run_is_right(const struct run *run, const struct reply *reply)
     return reply->kind == REPLY_LIST && reply->count == run->count * SCRIPT_NUMBERS;
 }
 
+/* A store that was away finds at most so many again in a second: up to 400 are all there within two seconds, and a
+ * thousand within five. */
+#define WAIT_EACH (5 * BECALM_MS)
+#define WAIT_MIN  (2 * BECALM_S)
+#define WAIT_MAX  (5 * BECALM_S)
+
+static void live_hear(const struct leases *leases, const struct becalm_lease *lease)
+{
+    becalm_ns wait = becalm_lease_live(lease) * WAIT_EACH;
+    redis_wait_at_most(leases->redis, becalm_ns_min(becalm_ns_max(wait, WAIT_MIN), WAIT_MAX));
+}
+
 static void run_hear(const struct run *run, const struct reply *reply)
 {
     for (uint32_t i = 0; !run->goodbye && i < run->count; i++) {
         struct becalm_lease_answer answer = script_answer(&reply->item[(size_t)i * SCRIPT_NUMBERS]);
-        if (run->slot[i] != NULL) {
-            (void)becalm_lease_answer(run->slot[i]->lease, run->leases->loop->now, &answer);
+        if (run->slot[i] != NULL && becalm_lease_answer(run->slot[i]->lease, run->leases->loop->now, &answer)) {
+            live_hear(run->leases, run->slot[i]->lease);
         }
     }
 }

@@ -689,7 +689,7 @@ struct redis *redis_make(const struct redis_options *options)
     redis->last = &redis->first;
     becalm_backoff_defaults(&redis->backoff);
     redis->backoff.base = options->wait_base == 0 ? 200 * BECALM_MS : options->wait_base;
-    redis->backoff.cap = options->wait_cap == 0 ? 5 * BECALM_S : options->wait_cap;
+    redis->backoff.cap = options->wait_cap == 0 ? 2 * BECALM_S : options->wait_cap;
     redis->limit.fire = limit_fires;
     redis->again.fire = again_fires;
     wheel_arm(&redis->loop->wheel, &redis->again, redis->loop->now);
@@ -710,6 +710,11 @@ void redis_free(struct redis *redis)
         tls_context_drop(redis->options.tls);
     }
     free(redis);
+}
+
+void redis_wait_at_most(struct redis *redis, becalm_ns most)
+{
+    redis->backoff.cap = most;
 }
 
 enum redis_state redis_state(const struct redis *redis)

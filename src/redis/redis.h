@@ -100,7 +100,7 @@ struct redis_options {
     struct redis_place place;
     becalm_ns timeout;       /* 0: REDIS_TIMEOUT */
     becalm_ns wait_base;     /* before it connects again, full jitter: from 0: 200 ms, */
-    becalm_ns wait_cap;      /* doubling, to 0: 5 s */
+    becalm_ns wait_cap;      /* doubling, to 0: 2 s */
     uint32_t reply_bytes;    /* of the longest reply that may come; 0: REPLY_BYTES */
     struct tls_context *tls; /* with place.tls; kept by reference */
     const char *server_name; /* that a certificate must have; NULL: the host's */
@@ -117,6 +117,9 @@ struct redis_options {
 
 struct redis *redis_make(const struct redis_options *); /* NULL: no memory */
 void redis_free(struct redis *);                        /* calls `done` of all that were on their way */
+
+/* The longest wait before it connects again, from now on. */
+void redis_wait_at_most(struct redis *, becalm_ns);
 
 /* False: the connection is not up, or there is no memory; `done` is not called. */
 bool redis_send(struct redis *, struct redis_command *);

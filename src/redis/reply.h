@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define REPLY_TEXT  128u /* of words and errors; the rest is cut */
-#define REPLY_ITEMS 192u
+#define REPLY_ITEMS 224u
 #define REPLY_BYTES 65536u /* of one reply, unless its reader is opened for more */
 
 enum reply_kind { REPLY_WORD, REPLY_ERROR, REPLY_NUMBER, REPLY_NOTHING, REPLY_LIST };

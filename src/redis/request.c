@@ -49,8 +49,9 @@ static bool numbers_add(struct redis_command *command, const struct script_part 
 {
     const struct becalm_lease_request *request = &part->request;
     const uint64_t number[] = {
-        part->policy.share_ppm, part->policy.floor, request->number,   request->answered, request->first,
-        request->granted,       request->spent,     request->returned, request->level,    request->leaving,
+        part->policy.share_ppm, part->policy.floor, request->number, request->answered,
+        request->first,         request->granted,   request->spent,  request->returned,
+        request->level,         request->leaving,   request->era,
     };
     bool added = true;
     for (size_t n = 0; n < sizeof number / sizeof *number; n++) {
@@ -97,5 +98,6 @@ struct becalm_lease_answer script_answer(const struct reply_item *item)
         .room = positive(item[3].number),
         .next = milliseconds(item[4].number),
         .ttl = milliseconds(item[5].number),
+        .era = positive(item[6].number),
     };
 }

@@ -13,7 +13,7 @@
 #include <becalm/lease.h>
 
 #define SCRIPT_BUDGETS   32u /* in one run: more would keep Redis from its other work for too long */
-#define SCRIPT_NUMBERS   6u  /* of an answer, for each */
+#define SCRIPT_NUMBERS   7u  /* of an answer, for each */
 #define SCRIPT_NAME_MAX  128u
 #define SCRIPT_FLEET_MAX 64u
 

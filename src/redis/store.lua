@@ -1,7 +1,7 @@
 -- The store's half of shared budgets: the rules of docs/shared-budget.md, as src/engine/lease_store.c and lease_pot.c have
 -- them; tests/unit/test_redis_script.c holds that both give the same answers.
--- KEYS: the record of the instance, and the pot of each budget. ARGV: ten words for each budget.
--- Answers six numbers for each: number, granted, live, room, next, ttl; zeros if the request is nonsense.
+-- KEYS: the record of the instance, and the pot of each budget. ARGV: eleven words for each budget.
+-- Answers seven numbers for each: number, granted, live, room, next, ttl, era; zeros if the request is nonsense.
 local TOKEN, MOST, LEVEL, KEEP = 1000000, 100000000000000, 1000000, 600000
 local floor, min, max = math.floor, math.min, math.max
 local time = redis.call('TIME')
@@ -19,7 +19,7 @@ local function move(record, i, told, may)
 end
 
 -- pot: 1 stock, 2 floor_at, 3 second, 4 told, 5 ten, 6 peak, 7 peak_before;
--- census: 8 window, 9 live, 10 hungry, 11 live_before, 12 hungry_before
+-- census: 8 window, 9 live, 10 hungry, 11 live_before, 12 hungry_before; 13 era
 local function cap(pot, share)
     return max(min(floor(max(pot[6], pot[7]) * share / 2), MOST), 2 * TOKEN)
 end
@@ -87,13 +87,14 @@ local function settle(pot, record, share, base, request)
 end
 
 local function sane(request)
-    for i = 1, 8 do
+    for i = 1, 9 do
         if not request[i] or request[i] < 0 then
             return false
         end
     end
     return request[1] > 0 and request[1] <= MOST and request[2] < request[1] and request[3] <= MOST
         and request[4] <= MOST and request[5] <= request[4] and request[6] <= request[4] - request[5]
+        and request[9] <= MOST
 end
 
 local function census(pot)
@@ -111,20 +112,23 @@ local stored = redis.call('MGET', unpack(KEYS))
 local records = stored[1] and cmsgpack.unpack(stored[1]) or {}
 local answers = {}
 for k = 2, #KEYS do
-    local from = (k - 2) * 10
+    local from = (k - 2) * 11
     local share, base, request = tonumber(ARGV[from + 1]), tonumber(ARGV[from + 2]), {}
-    for i = 1, 8 do
+    for i = 1, 9 do
         request[i] = tonumber(ARGV[from + 2 + i])
     end
-    local answer = {0, 0, 0, 0, 0, 0}
+    local answer = {0, 0, 0, 0, 0, 0, 0}
     if share and base and sane(request) then
         local name = string.match(KEYS[k], ':b:(.*)$')
-        local pot = stored[k] and cmsgpack.unpack(stored[k]) or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+        local pot = stored[k] and cmsgpack.unpack(stored[k]) or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+        pot[13] = pot[13] or 0 -- of a version that had none
         local record = records[name]
         local lost = request[2] > (record and record[1] or 0) or request[4] > (record and record[3] or 0)
         if not record or lost then
             record = {0, request[3], request[4], request[5], request[6], 0, 0}
-            pot[1] = lost and 0 or pot[1]
+        end
+        if request[9] > pot[13] or (lost and request[9] == pot[13]) then
+            pot[1], pot[13] = 0, request[9] + 1
         end
         census(pot)
         local first = 0
@@ -134,11 +138,11 @@ for k = 2, #KEYS do
         local live = min(max(pot[9], pot[11], 1), 1000000)
         local next = min(max(floor(live / 2), 300), 1000)
         local ttl = max(3 * next, 1000) * ((first == 0 and request[7] <= 1) and 2 or 1)
-        answer = {request[1], record[3], live, floor(cap(pot, share) / TOKEN), next, ttl}
+        answer = {request[1], record[3], live, floor(cap(pot, share) / TOKEN), next, ttl, pot[13]}
         records[name] = record
         redis.call('SET', KEYS[k], cmsgpack.pack(pot), 'PX', KEEP)
     end
-    for i = 1, 6 do
+    for i = 1, 7 do
         answers[#answers + 1] = answer[i]
     end
 end

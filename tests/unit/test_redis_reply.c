@@ -72,7 +72,7 @@ static void test_redis_reply__what_no_redis_says_is_broken_and_takes_no_memory(v
 {
     (void)state;
     static const char *const wrong[] = {
-        "HTTP/1.1 400 Bad Request\r\n\r\n", "*2147483647\r\n", "*193\r\n", "*1\r\n*193\r\n", "$-7\r\n", ":x\r\n",
+        "HTTP/1.1 400 Bad Request\r\n\r\n", "*2147483647\r\n", "*225\r\n", "*1\r\n*225\r\n", "$-7\r\n", ":x\r\n",
         "*9999999999999999999999\r\n",
     };
     struct reply reply;
@@ -82,7 +82,7 @@ static void test_redis_reply__what_no_redis_says_is_broken_and_takes_no_memory(v
             fail();
         }
     }
-    check_eq_u64(heard("*192\r\n", 64, &reply), REPLY_NONE);
+    check_eq_u64(heard("*224\r\n", 64, &reply), REPLY_NONE);
 }
 
 static void test_redis_reply__one_that_does_not_end_is_given_up(void **state)

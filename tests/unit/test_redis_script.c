@@ -83,6 +83,8 @@ static struct becalm_lease_request request_make(struct lab *lab, struct becalm_l
     known->returned += draw(lab, 4) == 0 ? draw(lab, known->granted - known->spent - known->returned + 1) : 0;
     known->level = draw(lab, 30) == 0 ? draw(lab, 3000000) : draw(lab, 20);
     known->leaving = draw(lab, 30) == 0;
+    known->era += draw(lab, 100) == 0 ? draw(lab, 4) : 0;
+    known->era -= draw(lab, 100) == 0 ? draw(lab, known->era + 1) : 0;
     struct becalm_lease_request request = *known;
     uint64_t what = draw(lab, 100);
     if (what < 4) { /* one that was seen, or overtaken */
@@ -90,7 +92,7 @@ static struct becalm_lease_request request_make(struct lab *lab, struct becalm_l
         request.answered = request.answered < request.number ? request.answered : request.number - 1;
     } else if (what < 7) { /* nonsense */
         uint64_t *word = &request.number;
-        word[draw(lab, 7)] = draw(lab, 2) == 0 ? 0 : becalm_rand_next(&lab->random) >> draw(lab, 64);
+        word[draw(lab, 8)] = draw(lab, 2) == 0 ? 0 : becalm_rand_next(&lab->random) >> draw(lab, 64);
     } else if (what < 10) { /* the store has lost writes */
         known->granted += draw(lab, 20);
         known->number += draw(lab, 20);
@@ -130,6 +132,7 @@ static void run_send(struct lab *lab, uint32_t slot)
                 draw(lab, 5) != 0) { /* it is heard */
                 lab->granted += right->granted - known->granted;
                 known->granted = right->granted;
+                known->era = right->era;
                 known->answered = part[n].request.number < known->number ? part[n].request.number : known->number;
             }
         } else {
@@ -169,6 +172,7 @@ static void answer_check(const struct lab *lab, uint32_t slot, const redisReply 
         check_eq_u64(got.room, right->room);
         check_eq_u64(got.next, right->next);
         check_eq_u64(got.ttl, right->ttl);
+        check_eq_u64(got.era, right->era);
     }
 }
 
