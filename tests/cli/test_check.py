@@ -103,6 +103,14 @@ RULES = [
         "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: required}}\n",
     ),
     (
+        "grpc-keys",
+        "services: {a: {idempotencyKey: required, retryOn: [unavailable, resource-exhausted]}}\n",
+        "policy.yaml:1:32: warning: a: an answer is stored for its key without trailers, and those of gRPC have its status: who "
+        "asks again gets an answer that its library takes for a failure [grpc-keys]\n"
+        "    take `idempotencyKey` out, and let the method itself look for its key\n",
+        "services: {a: {idempotencyKey: required, retryOn: [unavailable, 503]}}\n",
+    ),
+    (
         "keys-apart",
         "store: {redis: redis://cache}\nservices: {a: {idempotencyKey: enforced}}\n",
         "policy.yaml:2:32: warning: a: instances share a store, but each remembers enforced keys by itself: a client that "

@@ -10,7 +10,9 @@ import threading
 import pytest
 
 from host import Reply, Tunnel, wait_until
+from http2 import Http2
 from message import request
+from wire import Wire
 
 SOAK = bool(os.environ.get("BECALM_SOAK"))
 MIB = 1 << 20
@@ -195,3 +197,29 @@ def test_a_gateway_without_tls_loads_no_more_than_it_uses(pair, tmp_path):
         os.open(configuration, os.O_WRONLY | os.O_NONBLOCK)
     assert nobody_reads.value.errno == errno.ENXIO
     assert "/locale/" not in gateway.maps()
+
+
+@pytest.mark.parametrize("spoken, most", [("h1", 2), ("h2", 30), ("tls h1", 24), ("tls h2", 56)])
+def test_an_idle_connection_costs_no_more_than_the_table_says(pair, authority, wires, spoken, most):
+    """KiB of resident memory for each of 300 that have had one answer; docs/gateway.md has what is measured without a test beside it."""
+    tls = authority.issue().tls if "tls" in spoken else None
+    context = authority.client() if tls else None
+    gateway, _ = pair("", protocols="[h2, h1]", tls=tls)
+    if gateway.sanitized():
+        return
+
+    def connect():
+        if "h2" in spoken:
+            made = Http2(gateway.port, tls=context)
+            made.close = made.socket.close
+        else:
+            made = Wire(gateway.port, tls=context, name="a.test") if tls else Wire(gateway.port)
+        wires.append(made)
+        assert made.ask().status == 200
+
+    for _ in range(20):  # what is made once is made
+        connect()
+    before = gateway.resident_kib()
+    for _ in range(300):
+        connect()
+    assert (gateway.resident_kib() - before) / 300 <= most, (gateway.resident_kib() - before) / 300

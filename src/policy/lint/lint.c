@@ -46,6 +46,7 @@ const struct lint_rule lint_rules[] = {
     {"enforced-repeats", BECALM_WARNING, "an enforced key beside rules that would repeat what was sent",
      .target = lint_enforced_repeats},
     {"short-ttl", BECALM_WARNING, "enforced keys that are forgotten before clients give up", .target = lint_short_ttl},
+    {"grpc-keys", BECALM_WARNING, "answers of gRPC that are stored without their status", .target = lint_grpc_keys},
     {"keys-apart", BECALM_WARNING, "enforced keys that instances do not share", .target = lint_keys_apart},
     {"enforced-away", BECALM_WARNING, "enforced keys that count for less while the store is away",
      .target = lint_enforced_away},

@@ -42,6 +42,32 @@ void lint_short_ttl(struct lint *l, const struct lint_target *target)
     lint_remedy(finding, "write `idempotencyStore: {ttl: 24h}`, or at least as long as any client asks again");
 }
 
+/* Who lists codes of gRPC beyond those of the defaults, or has health checked by it, speaks it. */
+static bool speaks_grpc(const struct lint_target *target)
+{
+    struct becalm_retry_on usual = {.tokens = 0};
+    const struct becalm_service *service = target->service;
+    becalm_retry_on_defaults(&usual);
+    return (target->rules->retry_on.grpc & ~usual.grpc) != 0 ||
+           (service != NULL && service->health_check.kind == BECALM_HEALTH_CHECK_GRPC);
+}
+
+void lint_grpc_keys(struct lint *l, const struct lint_target *target)
+{
+    enum becalm_key_rule key = target->rules->key;
+    struct lint_finding *finding = NULL;
+    if ((key != BECALM_KEY_ENFORCED && key != BECALM_KEY_REQUIRED) || !speaks_grpc(target) ||
+        (finding = lint_find(l, target, "idempotencyKey")) == NULL) {
+        return;
+    }
+    lint_say(finding,
+             "%s: an answer is stored for its key without trailers, and those of gRPC have its status: who asks again "
+             "gets an answer that "
+             "its library takes for a failure",
+             l->who);
+    lint_remedy(finding, "take `idempotencyKey` out, and let the method itself look for its key");
+}
+
 /* ---- keys of several gateways ---- */
 
 void lint_keys_apart(struct lint *l, const struct lint_target *target)
