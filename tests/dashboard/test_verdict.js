@@ -50,6 +50,30 @@ test("one bad host of several, one breaker of several, and an order have their o
   assert.match(forced.advice, /Release/);
 });
 
+test("only failures of the hosts that are bad say how these fail", () => {
+  const trouble = { ...OPEN, word: "failing", sentence: "more than 5 % of the calls fail" };
+  const figures = { requests: 20, first: 0.8, success: 0.85, failed: 3, retries: 0, refused: 0 };
+  const told = { hosts: [good("a"), bad("b")], endpoints: [endpoint("default")] };
+  const others = [failed("a", { outcome: "rejected", status: 500 }), failed("a", { outcome: "rejected", status: 500 }), failed("b", { outcome: "ok", status: 200 }), failed("b", { outcome: "ok", status: 200 })];
+  const { sentence } = said({ trouble, figures, told, decisions: [...others, failed("b", { outcome: "rejected", status: 503 })] });
+  assert.match(sentence, /: 1 of 2 hosts fails with 503 and gets no calls;/);
+});
+
+test("a host that fails its health checks is among the bad ones, and spared while another passes", () => {
+  const sick = (usable) => ({ ...good("b"), usable, unhealthy: true });
+  const trouble = { ...OPEN, weight: "warning", word: "host unhealthy", sentence: "a host gets no calls because it fails its health checks" };
+  const spared = said({ trouble, told: { hosts: [good("a"), sick(false)], endpoints: [endpoint("default")] } });
+  assert.equal(spared.sentence, "payment answers 100 % of its callers: 1 of 2 hosts fails and gets no calls.");
+  const used = said({ trouble, told: { hosts: [good("a"), sick(true)], endpoints: [endpoint("default")] } });
+  assert.equal(used.sentence, "payment answers 100 % of its callers: 1 of 2 hosts fails.");
+});
+
+test("fractions of a request and of a retry count", () => {
+  assert.equal(said({ figures: { requests: 0.4, failed: 0, retries: 0, refused: 0 } }).sentence, "payment has 0.4 requests/s and none has ended yet.");
+  const few = said({ trouble: { ...OPEN, word: "failing" }, figures: { requests: 1, first: 0.5, success: 0.5, failed: 0.5, retries: 0, refused: 0.5 } });
+  assert.match(few.sentence, /retries are stopped/);
+});
+
 test("trouble without a clause of its own says its sentence", () => {
   const trouble = { weight: "warning", word: "overloaded", sign: "△", sentence: "more calls wait in the gate than the service serves" };
   assert.equal(said({ trouble }).sentence, "payment answers 100 % of its callers: more calls wait in the gate than the service serves.");
