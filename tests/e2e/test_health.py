@@ -69,6 +69,19 @@ def test_a_host_that_fails_its_checks_gets_no_calls_until_it_passes_them_again(g
     assert lines.count(f"host passes its health checks again service=a host={bad.address}") == 1, lines
 
 
+def test_only_failures_in_a_row_take_a_host_out(gateway, host):
+    asked = []
+
+    def every_other(request):
+        asked.append(request)
+        return Reply(503 if len(asked) % 2 else 200)
+
+    there = host().on("/healthz", every_other)
+    here = gateway(policy(there, host()))
+    wait_until(lambda: told(here)["healthCheck"]["failed"] >= 4 and told(here)["healthCheck"]["passed"] >= 4)
+    assert not told(here)["unhealthy"] and "health checks" not in here.log()
+
+
 def test_if_all_fail_their_checks_calls_go_to_them_all_the_same(gateway, host):
     one, two = host().on("/healthz", Reply(500)), host().on("/healthz", Reply(500))
     here = gateway(policy(one, two))
