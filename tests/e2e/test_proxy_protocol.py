@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A load balancer that passes bytes on says whose they are, by the PROXY protocol, before TLS and HTTP."""
 
+import re
 import socket
 import struct
 
@@ -21,6 +22,11 @@ def is_closed(wire):
         return wire.socket.recv(1) == b""
     except ConnectionError:
         return True
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -88,6 +94,15 @@ def test_who_says_nothing_is_closed_after_header_timeout_and_at_the_end(balanced
         wire.send(b"PROXY TCP4 1")
         here.end()
         assert is_closed(wire)
+
+
+def test_who_says_it_when_the_listener_has_gone_is_closed(balanced):
+    here = balanced()
+    with Wire(here.balanced) as wire:
+        wire.send(V1[:10])
+        here.reload(re.sub(", listen: {.*?}", "", here.path.read_text()))
+        wait_until(lambda: not listens(here.balanced))  # by no worker any more
+        assert is_closed(wire.send(V1[10:]))
 
 
 def test_tls_comes_behind_it(gateway, host, authority, tmp_path):
