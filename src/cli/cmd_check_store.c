@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmd_check_store.h"
 
+#include "keys/keyring.h"
 #include "redis/probe.h"
 
 #include <stdio.h>
@@ -41,6 +42,25 @@ static void probe_tell(const struct visit *v, const struct redis_site *site, con
     }
 }
 
+static void eviction_tell(const struct visit *v, const struct redis_probe *probe)
+{
+    if (probe->evicts[0] != 0) {
+        becalm_diag_add(v->diags, BECALM_WARNING, becalm_config_name(v->config), v->at.line, v->at.column, "store",
+                        "the store %s forgets idempotency keys when its memory is full (maxmemory-policy %s), and what "
+                        "they stand for is executed again; write CONFIG SET maxmemory-policy noeviction",
+                        probe->host, probe->evicts);
+    }
+}
+
+/* The secret and the keys of encryption that gateways have in common: can they be read, and are they such? */
+static int secrets_check(const struct becalm_config *config, struct becalm_diags *diags)
+{
+    struct keyring *ring = NULL;
+    int rc = keyring_make(&ring, config, NULL, diags);
+    keyring_drop(ring);
+    return rc;
+}
+
 static int visit_store(const struct visit *v, const char *url)
 {
     struct redis_site site;
@@ -53,6 +73,7 @@ static int visit_store(const struct visit *v, const char *url)
     bool made = redis_probe(&site, v->fleet, keys, &probe);
     if (made) {
         probe_tell(v, &site, &probe);
+        eviction_tell(v, &probe);
     }
     redis_site_close(&site);
     return made ? 0 : BECALM_ENOMEM;
@@ -84,8 +105,11 @@ int check_store(const struct becalm_config *config, struct becalm_diags *diags)
                       .diags = diags,
                       .fleet = settings->fleet,
                       .at = {.line = store->line, .column = store->column}};
-    int rc = 0;
-    if (store->redis != NULL) {
+    int rc = secrets_check(config, diags);
+    if (rc == BECALM_EINVAL) {
+        return 0; /* the diagnostics say what is wrong */
+    }
+    if (rc == 0 && store->redis != NULL) {
         seen[count++] = store->redis;
         rc = visit_store(&v, store->redis);
     }

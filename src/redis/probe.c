@@ -104,11 +104,23 @@ static void heard(struct visit *visit, const struct reply *reply)
     }
 }
 
+/* What becomes of keys when its memory is full. Not everybody may ask. */
+static void policy_heard(struct visit *visit, const struct reply *reply)
+{
+    const struct reply_item *item = reply->item;
+    bool told = reply->kind == REPLY_LIST && reply->count == 2 && item[1].text != NULL;
+    if (told && !reply_says(&item[1], "noeviction")) {
+        snprintf(visit->probe->evicts, sizeof visit->probe->evicts, "%.*s", (int)item[1].length, item[1].text);
+    }
+}
+
 static void done(struct redis_command *command, const struct reply *reply)
 {
     struct visit *visit = (struct visit *)((char *)command - offsetof(struct visit, command));
     visit->answered = true;
-    if (reply != NULL) {
+    if (reply != NULL && visit->permission == NULL) {
+        policy_heard(visit, reply);
+    } else if (reply != NULL) {
         heard(visit, reply);
     }
 }
@@ -137,6 +149,7 @@ static const struct trial {
     {"+zrange", {"ZRANGE", "", "0", "1"}, true},
     {"+zremrangebyscore", {"ZREMRANGEBYSCORE", "", "0", "1"}, true},
     {"+del", {"DEL", ""}, true},
+    {NULL, {"CONFIG", "GET", "maxmemory-policy"}, true}, /* nobody needs it: see policy_heard() */
 };
 
 static bool try(struct visit *visit, const struct trial *trial)

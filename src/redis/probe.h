@@ -16,6 +16,8 @@ struct redis_probe {
     /* What the user must be given: "+evalsha", "~becalm:{default}:*". */
     char missing[PROBE_MISSING_MAX][96];
     uint32_t missing_count;
+    char evicts[32]; /* with `keys`: its maxmemory-policy, if that is another one than noeviction; "": it is not, or we
+                        may not ask */
 };
 
 /* `keys`: also what idempotency keys need. False: no memory, no descriptors. */

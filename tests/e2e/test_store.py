@@ -187,6 +187,33 @@ def test_check_names_all_permissions_that_are_missing(server, tmp_path):
     assert f"the store {redis.address} does not let us in: refused" in check()[1]
 
 
+def test_check_opens_the_secrets_of_keys_and_asks_what_a_full_store_forgets(server, tmp_path):
+    redis = server()
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(top(redis.url) + "\nidempotencyStore: {redis: inherit, secretFile: s, encryptFile: e}\nservices: {a: {}}\n")
+
+    def check():
+        done = subprocess.run([PROGRAM, "check", "--store", policy], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    code, said = check()
+    assert code == 1 and "idempotencyStore.secretFile: " in said, said
+    (tmp_path / "s").write_text("too short\n")
+    assert "its first line is shorter than 16 bytes" in check()[1]
+    (tmp_path / "s").write_text("0123456789abcdef\n")
+    code, said = check()
+    assert code == 1 and "idempotencyStore.encryptFile: " in said, said
+    (tmp_path / "e").write_text("one " + "5a" * 32 + "\n")
+    code, said = check()
+    assert code == 0 and "answers, and lets us do all that is needed" in said and "maxmemory-policy" not in said, said
+    redis.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    code, said = check()
+    assert "(maxmemory-policy allkeys-lru)" in said and "noeviction" in said, said
+    redis.tell("ACL", "SETUSER", "default", "-config")  # it may not be asked, and that is all right
+    code, said = check()
+    assert code == 0 and "maxmemory-policy" not in said, said
+
+
 def test_metrics_and_state_show_the_store_and_the_budget(gateway, host, server):
     redis = server()
     made = gateway(policy_of([host()], top(redis.url), rules()))
