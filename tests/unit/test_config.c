@@ -334,10 +334,9 @@ static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void
         "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
         "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis is not there "
         "for who loads a policy by libbecalm alone; take the key out [not-yet]\n");
-    check_refused(
-        "store: {redis: 'redis://x'}\ndefaults: {budget: {shared: {percent: 5}}}\n",
-        "policy.yaml:2:39: error: defaults: a budget that all instances share through Redis is not there for "
-        "who loads a policy by libbecalm alone; take budget.shared out [not-yet]\n");
+    check_refused("store: {redis: 'redis://x'}\ndefaults: {budget: {shared: {percent: 5}}}\n",
+                  "policy.yaml:2:39: error: defaults: a budget that all instances share through Redis is not there for "
+                  "who loads a policy by libbecalm alone; take budget.shared out [not-yet]\n");
 }
 
 static void test_config__tls_of_listeners_and_hosts_is_read_with_its_lines(void **state)
@@ -404,9 +403,10 @@ static void test_config__tls_that_contradicts_itself_is_refused(void **state)
                   "https:// before all, or make two services [conflict]\n");
     check_refused("services: {a: {hosts: ['a.test:80'], tls: {cert: x}}}\n",
                   "policy.yaml:1:50: error: a: tls.cert and tls.key belong together; write both, or none [missing]\n");
-    check_refused("services: {a: {hosts: ['https://a.test/path']}}\n",
-                  "policy.yaml:1:24: error: hosts: \"https://a.test/path\" is not an address; write host:port, "
-                  "[ipv6]:port, unix:/path, or https://host for TLS [wrong-type]\n");
+    check_refused(
+        "services: {a: {hosts: ['https://a.test/path']}}\n",
+        "policy.yaml:1:24: error: hosts: \"https://a.test/path\" is not an address; write host:port, "
+        "[ipv6]:port, unix:/path, https://host for TLS, or srv://_http._tcp.name for SRV records [wrong-type]\n");
 }
 
 static void test_config__a_store_has_a_name_space_a_user_and_files(void **state)
