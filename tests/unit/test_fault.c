@@ -108,7 +108,8 @@ static uint64_t random_state = 7;
 
 static struct fault_call call_at(becalm_ns now)
 {
-    check_eq_u64(h1_parse_request(request, sizeof request - 1, &(struct h1_limits){.head_bytes = 4096}, &head).kind, H1_OK);
+    check_eq_u64(h1_parse_request(request, sizeof request - 1, &(struct h1_limits){.head_bytes = 4096}, &head).kind,
+                 H1_OK);
     return (struct fault_call){.service = "a",
                                .host_count = 4,
                                .ip = &ip,
@@ -244,6 +245,21 @@ static void test_fault__hits_a_share_of_calls_and_the_same_share_of_callers(void
     fault_book_free(&book);
 }
 
+static void test_fault__each_of_several_draws_for_itself(void **state)
+{
+    (void)state;
+    struct fault_book book;
+    uint32_t hit = 0;
+    fault_book_init(&book);
+    order(&book, "{service: a, for: 10s, errors: 50%}");
+    order(&book, "{service: a, for: 10s, errors: 50%}");
+    for (uint32_t i = 0; i < 10000; i++) {
+        hit += draw(&book, call_at(START));
+    }
+    check_between_u64(hit, 7200, 7800); /* one of them, or both: not always the same calls */
+    fault_book_free(&book);
+}
+
 static void test_fault__hits_the_first_hosts_or_one_after_the_other(void **state)
 {
     (void)state;
@@ -349,6 +365,7 @@ BECALM_TESTS(cmocka_unit_test(test_fault__an_order_names_a_service_an_end_and_on
              cmocka_unit_test(test_fault__default_is_the_services_own_rules),
              cmocka_unit_test(test_fault__hits_only_whom_it_names),
              cmocka_unit_test(test_fault__hits_a_share_of_calls_and_the_same_share_of_callers),
+             cmocka_unit_test(test_fault__each_of_several_draws_for_itself),
              cmocka_unit_test(test_fault__hits_the_first_hosts_or_one_after_the_other),
              cmocka_unit_test(test_fault__comes_and_goes),
              cmocka_unit_test(test_fault__is_over_when_it_has_hit_as_many_as_it_may),
