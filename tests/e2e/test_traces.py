@@ -14,10 +14,11 @@ import xml.etree.ElementTree
 import grpc
 import pytest
 import trace_picture
-from conftest import ROOT, policy_of
+from conftest import ROOT, free_port, policy_of
 from grpc_lab import Fails, GrpcClient, serves  # noqa: F401
 from host import Reply, wait_until
 from otlp import CLIENT, PATH, SERVER, Collector, tree
+from wire import Wire
 
 sys.path.insert(0, str(ROOT / "tests/cli"))
 
@@ -315,6 +316,28 @@ def test_grpc_has_its_own_names(gateway, serves, collector):  # noqa: F811
     assert [each.metadata["traceparent"].split("-")[2] for each in server.called] == [each.id for each in attempts]
 
 
+def test_a_call_is_joined_to_a_request_by_the_trace_that_began_with_it(gateway, host, collector):
+    """The request has an id of its own and no traceparent; its program passes on nothing but the traceparent that it got."""
+    there, program, payment, door = collector(), host(), host(), free_port()
+    rules = "attemptTimeout: 30s, deadline: 60s"
+    side = gateway(
+        f"{tracing(there)}\nrole: sidecar\ntrust: [127.0.0.0/8]\nservices:\n"
+        f"  self: {{hosts: ['{program.address}'], listen: {{address: '127.0.0.1:{door}', role: gateway}}, {rules}}}\n"
+        f"  payment: {{hosts: ['{payment.address}'], {rules}}}\n"
+    )
+    done = []
+    program.on("/", Reply(when=lambda: done))
+    with Wire(door) as wire:
+        wire.send(b"GET / HTTP/1.1\r\nHost: self\r\nX-Request-Id: mine\r\nX-Request-Deadline-Ms: 25000\r\n\r\n")
+        program.wait(1)
+        side.ask(host="payment", fields={"traceparent": program.requests[0].get("traceparent")})
+        side.ask(host="payment")
+        done.append(True)
+        assert wire.answer().status == 200
+    joined, alone = (int(each.get("x-request-deadline-ms")) for each in payment.requests)
+    assert joined <= 25000 < alone
+
+
 # The collector
 
 
@@ -331,11 +354,21 @@ def test_spans_come_in_batches_by_themselves_with_the_headers_of_the_policy(pair
 
 def test_a_collector_that_is_busy_gets_it_again_and_one_that_refuses_does_not(pair, collector):
     there = collector()
-    there.on(PATH, Reply(503, fields={"Retry-After": "1"}), Reply(200, b'{"partialSuccess":{"rejectedSpans":"1"}}'), Reply(400), Reply(200, b"{}"))
+    times = []
+
+    def busy(_):
+        times.append(time.monotonic())
+        return Reply(503, fields={"Retry-After": "2"})
+
+    def rejects_one(_):
+        times.append(time.monotonic())
+        return Reply(200, b'{"partialSuccess": {"rejectedSpans": "1"}}')
+
+    there.on(PATH, busy, rejects_one, Reply(400), Reply(200, b"{}"))
     gateway, _ = pair(tracing(there))
     gateway.ask()
     wait_until(lambda: len(there.requests) == 2)
-    assert len({each.body for each in there.requests}) == 1
+    assert len({each.body for each in there.requests}) == 1 and times[1] - times[0] > 1.9  # its own wait would be at most 1 s
     gateway.expect_metric(1, "becalm_spans_exported_total")
     gateway.expect_metric(1, "becalm_spans_dropped_total", reason="refused")
     gateway.ask()
