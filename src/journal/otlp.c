@@ -233,6 +233,17 @@ static void span_open(struct buffer *out, const struct span_note *note, const st
 
 /* ---- a call ---- */
 
+/* A client at a Unix socket has no address. */
+static void put_client(struct buffer *out, const struct origin_ip *ip)
+{
+    char text[ADDRESS_TEXT_MAX];
+    union address_socket address;
+    origin_ip_socket(ip, &address);
+    if (address.any.sa_family != AF_UNIX) {
+        put_text(out, "client.address", (struct becalm_text){text, address_write_ip(&address, text, sizeof text)});
+    }
+}
+
 static void put_call(struct buffer *out, const struct span_note *note, const char *error)
 {
     static const char *const version[] = {[HTTP_1_0] = "1.0", [HTTP_1_1] = "1.1", [HTTP_2] = "2"};
@@ -243,7 +254,7 @@ static void put_call(struct buffer *out, const struct span_note *note, const cha
     put_chars(out, "url.scheme", note->tls ? "https" : "http");
     put_text(out, "http.route", span_text(note, SPAN_ROUTE));
     put_address(out, span_text(note, SPAN_AUTHORITY));
-    put_text(out, "client.address", span_text(note, SPAN_PEER));
+    put_client(out, &note->client);
     put_text(out, "user_agent.original", span_text(note, SPAN_USER_AGENT));
     put_chars(out, "network.protocol.name", "http");
     put_chars(out, "network.protocol.version", version[note->version]);

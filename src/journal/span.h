@@ -6,6 +6,7 @@
  * one of each attempt. It is bytes in a ring, so that a worker neither waits nor allocates; who exports them makes text
  * of it (otlp.h). */
 
+#include "origin/origin.h"
 #include "origin/trace_context.h"
 
 #include <becalm/call.h>
@@ -25,7 +26,6 @@ enum span_text {
     SPAN_PATH,
     SPAN_QUERY,
     SPAN_AUTHORITY,
-    SPAN_PEER,
     SPAN_USER_AGENT,
     SPAN_REQUEST_ID,
     SPAN_TRACE_STATE, /* left out where it is longer than it may be */
@@ -65,6 +65,7 @@ struct span_note {
     enum http_version version; /* the client's side */
     char trace_id[TRACE_ID_LENGTH];
     struct trace_parent from;
+    struct origin_ip client;
     uint64_t span;
     uint64_t wall; /* when it began, ns since 1970 */
     becalm_ns took;

@@ -79,47 +79,61 @@ static __attribute__((noinline)) bool follow(struct exchange *exchange, struct t
     return true;
 }
 
+/* A request that comes with a traceparent. False: a trace begins here all the same. */
+static __attribute__((noinline)) bool take_said(struct exchange *exchange, struct exchange_span **span)
+{
+    UNFILLED struct trace_parent parent;
+    bool found;
+    bool followed = follow(exchange, &parent, &found);
+    struct worker *worker = exchange->worker;
+    if (followed && head_has(exchange->head, FIELD_REQUEST_ID)) {
+        return true;
+    }
+    uint64_t bits = request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
+    if (!followed && trace_sampled(bits, exchange->view->snapshot->trace_least)) {
+        *span = span_make(exchange, found ? &parent : NULL, found ? SPAN_LINKED : SPAN_ROOT);
+    }
+    return followed;
+}
+
 void exchange_trace_begin(struct exchange *exchange)
 {
     struct worker *worker = exchange->worker;
-    UNFILLED struct trace_parent parent;
-    bool found = false;
-    bool said = head_has(exchange->head, FIELD_TRACEPARENT);
-    bool followed = said && follow(exchange, &parent, &found);
-    if (followed && head_has(exchange->head, FIELD_REQUEST_ID)) {
+    if (head_has(exchange->head, FIELD_TRACEPARENT)) {
+        exchange->trace = take_said(exchange, &exchange->span) ? exchange->trace : EXCHANGE_TRACE_BEGUN;
         return;
     }
     uint64_t bits = request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
-    if (followed) {
-        return;
-    }
     exchange->trace = EXCHANGE_TRACE_BEGUN;
     if (trace_sampled(bits, exchange->view->snapshot->trace_least)) {
-        exchange->span = span_make(exchange, found ? &parent : NULL, found ? SPAN_LINKED : SPAN_ROOT);
+        exchange->span = span_make(exchange, NULL, SPAN_ROOT);
     }
 }
 
 /* ---- an attempt ---- */
 
+static __attribute__((noinline)) void write_span(char *text, const struct exchange_span *span, uint32_t number)
+{
+    char id[SPAN_ID_LENGTH];
+    hex_put(id, trace_span(span->seed, number + 1));
+    trace_parent_write(text, span->trace_id, id, span->flags);
+}
+
 void exchange_trace_add(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt)
 {
     struct text_sink *values = &draft->values;
-    const struct exchange_span *span = exchange->span;
-    char id[SPAN_ID_LENGTH];
     if (values->size - values->length < TRACEPARENT_LENGTH) {
         values->full = true;
         return;
     }
     char *text = values->at + values->length;
-    draft->skip |= FIELD_BIT(FIELD_TRACEPARENT);
-    if (exchange->trace == EXCHANGE_TRACE_BEGUN) { /* what others have said belongs to another trace, or to none */
-        draft->skip |= FIELD_BIT(FIELD_TRACESTATE);
-    }
-    if (span == NULL) { /* nobody has a span by this id, so any will do */
+    /* What others have said in tracestate belongs to another trace than one that begins here, or to none. */
+    draft->skip |= exchange->trace == EXCHANGE_TRACE_BEGUN ? FIELD_BIT(FIELD_TRACEPARENT) | FIELD_BIT(FIELD_TRACESTATE)
+                                                           : FIELD_BIT(FIELD_TRACEPARENT);
+    if (exchange->span == NULL) { /* nobody has a span by this id, so any will do */
         trace_parent_write(text, exchange->request_id, exchange->request_id + SPAN_ID_LENGTH, 0);
     } else {
-        hex_put(id, trace_span(span->seed, attempt->number + 1));
-        trace_parent_write(text, span->trace_id, id, span->flags);
+        write_span(text, exchange->span, attempt->number);
     }
     values->length += TRACEPARENT_LENGTH;
     draft_add(draft, "traceparent", (struct becalm_text){text, TRACEPARENT_LENGTH});
@@ -190,21 +204,14 @@ static struct becalm_text trace_state(const struct exchange *exchange)
 
 static void put_texts(union span_room *room, const struct exchange *exchange)
 {
-    char peer[ADDRESS_TEXT_MAX];
     const struct snapshot_target *target = exchange->target;
     struct becalm_text query;
     struct becalm_text path = before(exchange->path, '?', &query);
     bool queries = exchange->view->snapshot->settings->log_query; /* tokens and names of people stand there */
-    union address_socket address;
-    origin_ip_socket(&exchange->origin.ip, &address);
     span_add_text(room, SPAN_METHOD, exchange_method(exchange));
     span_add_text(room, SPAN_PATH, path);
     span_add_text(room, SPAN_QUERY, queries ? query : (struct becalm_text){0});
     span_add_text(room, SPAN_AUTHORITY, exchange->host_name);
-    span_add_text(room, SPAN_PEER,
-                  address.any.sa_family == AF_UNIX
-                      ? (struct becalm_text){0}
-                      : (struct becalm_text){peer, address_write_ip(&address, peer, sizeof peer)});
     span_add_text(room, SPAN_USER_AGENT, head_find(exchange->head, FIELD_USER_AGENT));
     span_add_text(room, SPAN_REQUEST_ID, exchange_request_id(exchange));
     span_add_text(room, SPAN_TRACE_STATE, trace_state(exchange));
@@ -233,6 +240,7 @@ void exchange_trace_end(struct exchange *exchange)
         .host_tls = exchange->target->service->tls.enabled,
         .version = exchange->head->version,
         .from = span->from,
+        .client = exchange->origin.ip,
         .span = trace_span(span->seed, 0),
         .wall = exchange->arrived_wall,
         .took = becalm_ns_since(exchange->worker->loop.now, exchange->arrived_at),
