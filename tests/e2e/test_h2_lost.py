@@ -116,6 +116,7 @@ def post_behind_a_full_socket(edge, deaf):
         upload.send(b"PUT /big HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
         sender = threading.Thread(target=send_all, args=(upload, 100_000_000), daemon=True)
         sender.start()
+        wait_until(lambda: deaf.drill is not None)  # it has opened its windows
         wait_until(lambda: all(waiting() for _ in range(20)))  # its windows are open, so it is the socket that is full
         small.send(request("POST", "/small", body=b"pay"))
         wait_until(lambda: edge.metric("http_client_concurrent_requests", service="a") == 2)
