@@ -51,32 +51,31 @@ static void front(struct admin *admin, const struct admin_request *request, stru
     }
     buffer_chars(&answer->page, "becalm ");
     buffer_chars(&answer->page, becalm_version());
-    buffer_chars(
-        &answer->page,
-        "\n\n"
-        "GET  /                            this list; in a browser the dashboard\n"
-        "GET  /healthz                     200 while the process lives\n"
-        "GET  /readyz                      503 while it drains\n"
-        "GET  /metrics                     for Prometheus\n"
-        "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
-        "       ?service=NAME\n"
-        "GET  /api/events                  each second what happened, as server-sent events\n"
-        "GET  /api/fleet                   the processes that share its store\n"
-        "GET  /api/sample                  the latest of these events alone\n"
-        "GET  /api/history                 a minute of all services, or up to a day of one\n"
-        "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
-        "GET  /api/decisions               the latest calls and why they ended so\n"
-        "       ?service=NAME&limit=N\n"
-        "GET  /api/policy                  every value in force and where it came from\n"
-        "       ?service=NAME\n"
-        "GET  /api/keys                    idempotency keys that are held, the oldest first\n"
-        "DELETE /api/keys/ID               let the request of one be made again\n"
-        "POST /api/reload                  reload the policy; 422 and the errors if it is bad\n"
-        "GET  /api/faults                  faults on order that are in force\n"
-        "POST /api/faults                  order one: \"service\", \"for\", and what goes wrong\n"
-        "DELETE /api/faults                end all of them; /api/faults/NAME one\n"
-        "POST /api/services/NAME/breaker   {\"state\": \"forced_open\"}, or disabled, metrics_only,\n"
-        "                                  closed, reset; and \"endpoint\": \"NAME\" for one alone\n");
+    buffer_chars(&answer->page,
+                 "\n\n"
+                 "GET  /                            this list; in a browser the dashboard\n"
+                 "GET  /healthz                     200 while the process lives\n"
+                 "GET  /readyz                      503 while it drains\n"
+                 "GET  /metrics                     for Prometheus\n"
+                 "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
+                 "       ?service=NAME\n"
+                 "GET  /api/events                  each second what happened, as server-sent events\n"
+                 "GET  /api/fleet                   the processes that share its store\n"
+                 "GET  /api/sample                  the latest of these events alone\n"
+                 "GET  /api/history                 a minute of all services, or up to a day of one\n"
+                 "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
+                 "GET  /api/decisions               the latest calls and why they ended so\n"
+                 "       ?service=NAME&limit=N\n"
+                 "GET  /api/policy                  every value in force and where it came from\n"
+                 "       ?service=NAME\n"
+                 "GET  /api/keys                    idempotency keys that are held, the oldest first\n"
+                 "DELETE /api/keys/ID               let the request of one be made again\n"
+                 "POST /api/reload                  reload the policy; 422 and the errors if it is bad\n"
+                 "GET  /api/faults                  faults on order that are in force\n"
+                 "POST /api/faults                  order one: \"service\", \"for\", and what goes wrong\n"
+                 "DELETE /api/faults                end all of them; /api/faults/NAME one\n"
+                 "POST /api/services/NAME/breaker   {\"state\": \"forced_open\"}, or disabled, metrics_only,\n"
+                 "                                  closed, reset; and \"endpoint\": \"NAME\" for one alone\n");
 }
 
 /* ---- which page ---- */
