@@ -10,8 +10,8 @@
     "store or swallow"
 
 const char *const scenario_fault_words[] = {"capacity",   "errors",  "dead",      "latency", "hangs",     "badHosts",
-                                          "cutCallers", "refuse",  "killHosts", "rolling", "partition", "surge",
-                                          "store",      "swallow", NULL}; /* in the order of the enum */
+                                            "cutCallers", "refuse",  "killHosts", "rolling", "partition", "surge",
+                                            "store",      "swallow", NULL}; /* in the order of the enum */
 
 /* A fault that is switched off is none. */
 static bool is_off(const struct scenario_fault *fault, const struct fault_keys *keys)

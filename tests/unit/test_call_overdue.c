@@ -537,7 +537,7 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__a_slow_service_is_not_overdue),
              cmocka_unit_test(test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_breaker_hears_of_it),
              cmocka_unit_test(test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own),
-        cmocka_unit_test(test_overdue__a_call_whose_driver_has_one_place_for_an_answer_goes_alone),
+             cmocka_unit_test(test_overdue__a_call_whose_driver_has_one_place_for_an_answer_goes_alone),
              cmocka_unit_test(test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit),
              cmocka_unit_test(test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts),
              cmocka_unit_test(test_overdue__a_callers_limit_judges_by_what_is_overdue),
